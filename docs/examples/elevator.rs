@@ -1,8 +1,8 @@
 //! Last come, first served: the latest arrival goes next. Of course it starves.
 
-use super::fifos::{Fifo, Fifos};
-use super::{Context, Elevator, NoKeys, Site};
-use crate::block::{Join, Queued, Requests};
+use super::fifos::{Fifos, RequestFifo};
+use super::{Context, Elevator, ElevatorSite, NoKeys};
+use crate::block::{JoinKind, Queued, Requests};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Time;
@@ -12,11 +12,11 @@ pub(super) type Config = NoKeys;
 
 #[derive(Default)]
 struct Lcfs {
-    waiting: Fifo,
+    waiting: RequestFifo,
     links: Fifos,
 }
 
-pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, _: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let NoKeys {} = read(keys)?;
     Ok(Box::new(Lcfs::default()))
 }
@@ -26,7 +26,7 @@ impl Elevator for Lcfs {
         self.links.push_back(&mut self.waiting, slot);
     }
 
-    fn grown(&mut self, _: Time, _: u32, _: Join, _: &Queued, _: &Queued, _: &Requests) {}
+    fn grown(&mut self, _: Time, _: u32, _: JoinKind, _: &Queued, _: &Queued, _: &Requests) {}
 
     fn coalesced(&mut self, _: Time, _: u32, gone: u32, _: &Requests) {
         self.links.remove(&mut self.waiting, gone);
@@ -38,7 +38,7 @@ impl Elevator for Lcfs {
         Some(last)
     }
 
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         true
     }
 }

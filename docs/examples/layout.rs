@@ -3,10 +3,10 @@
 use crate::geometry::Geometry;
 use crate::layout::{Layout, Location, Role};
 use crate::members::at_least;
-use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use crate::plan::{BufferPlace, Content, OpenIos, Plan, PlanWriter};
 use crate::states::MemberStates;
 use fullstroke_contract::registry::{self, Keys};
-use fullstroke_contract::{Below, ConfigError, Extent, Request, Status};
+use fullstroke_contract::{ConfigError, Extent, LayersBelow, Request, RequestStatus};
 use fullstroke_units::{Bytes, Lbn, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,12 @@ impl Layout for Partition {
         }
     }
 
-    fn plan_transfer(&mut self, request: &Request, _: Below<'_>, plan: &mut Plan) -> Status {
+    fn plan_transfer(
+        &mut self,
+        request: &Request,
+        _: LayersBelow<'_>,
+        plan: &mut Plan,
+    ) -> RequestStatus {
         let extent = Extent {
             start: request.extent.start + self.start,
             ..request.extent
@@ -116,10 +121,10 @@ impl Layout for Partition {
             0,
             request.operation,
             extent,
-            Place::Request(Sectors::ZERO),
+            BufferPlace::Request(Sectors::ZERO),
             Content::Data,
         );
-        Status::Done
+        RequestStatus::Done
     }
 }
 

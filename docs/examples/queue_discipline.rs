@@ -1,6 +1,6 @@
 //! Last come, first served: the latest arrival goes next. Of course it starves.
 
-use super::{ArmView, Choice, Discipline, NoKeys, Waiting};
+use super::{ArmView, Discipline, NextRequest, NoKeys, WaitingRequest};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
@@ -9,7 +9,7 @@ pub(super) type Config = NoKeys;
 
 #[derive(Default)]
 struct Lcfs {
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingRequest>,
 }
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
@@ -18,13 +18,13 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
 }
 
 impl Discipline for Lcfs {
-    fn insert(&mut self, waiting: Waiting) {
+    fn insert(&mut self, waiting: WaitingRequest) {
         self.waiting.push(waiting);
     }
-    fn take(&mut self, _: ArmView<'_>) -> Option<Choice> {
-        self.waiting.pop().map(Choice::direct)
+    fn take(&mut self, _: ArmView<'_>) -> Option<NextRequest> {
+        self.waiting.pop().map(NextRequest::direct)
     }
-    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+    fn remove(&mut self, slot: u32) -> Option<WaitingRequest> {
         let index = self
             .waiting
             .iter()

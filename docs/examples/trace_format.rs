@@ -2,29 +2,29 @@
 //!
 //! Rows of that shape identify the format.
 
-use super::{Confidence, Counted, Format, Head};
-use crate::fields::{Fields, Parsed};
-use crate::row::{LineParser, Lines, Row};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::fields::{LineFields, Parsed};
+use crate::row::{LineParser, LineRows, TraceRow};
 use fullstroke_contract::Operation;
 
 pub(super) const FORMAT: Format = Format {
     name: "plain",
     summary: "one request a line, for the example of CONTRIBUTING.md",
     columns: "time (s), operation (R or W), sector (512 bytes), sectors (512 bytes)",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
-    open: |_| Ok(Box::new(Lines(Plain))),
+    open: |_| Ok(Box::new(LineRows(Plain))),
 };
 
 struct Plain;
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     head.understood_by(Plain, Confidence::Likely)
 }
 
 impl LineParser for Plain {
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
-        let mut fields = Fields::new(line);
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
+        let mut fields = LineFields::new(line);
         let arrival = fields.decimal(9, "a time in seconds")?;
         fields.spaces();
         let before = fields.clone();
@@ -38,7 +38,7 @@ impl LineParser for Plain {
         fields.spaces();
         let sectors = fields.integer("a number of sectors")?;
         fields.end()?;
-        Ok(Some(Row::new(arrival, operation, start, sectors)))
+        Ok(Some(TraceRow::new(arrival, operation, start, sectors)))
     }
 }
 

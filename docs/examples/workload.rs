@@ -1,20 +1,20 @@
 //! Reads the whole volume once from beginning to end, one request at a time.
 
-use super::{Kind, Read, Workload, WorkloadError};
-use fullstroke_contract::registry::{Entry, read, schema_of};
+use super::{Workload, WorkloadError, WorkloadKind, WorkloadReader};
+use fullstroke_contract::registry::{PolicyEntry, read, schema_of};
 use fullstroke_contract::{
-    Completion, ConfigError, Cx, Extent, Node, Port, Request, RequestId, Source, Wake,
+    Completion, ConfigError, Extent, Node, NodeContext, Port, Request, RequestId, Source, Wake,
 };
 use fullstroke_units::{Bytes, Sectors, Seed, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) const ENTRY: Entry<Kind> = Entry {
+pub(super) const ENTRY: PolicyEntry<WorkloadKind> = PolicyEntry {
     name: "whole",
     summary: "reads the whole volume once",
     schema: schema_of::<WholeConfig>,
-    build: Kind {
-        read: Read::Itself(|keys, _| Ok(Box::new(read::<WholeConfig>(keys)?))),
+    build: WorkloadKind {
+        read: WorkloadReader::Itself(|keys, _| Ok(Box::new(read::<WholeConfig>(keys)?))),
         tables: &[],
         alone: false,
         example: "size = \"1MiB\"",
@@ -52,13 +52,13 @@ struct Whole {
 }
 
 impl Node for Whole {
-    fn wake(&mut self, _: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, _: Time, cx: &mut NodeContext<'_>) {
         if self.at == 0 {
             self.issue(cx);
         }
     }
 
-    fn completed(&mut self, _: Time, _: Port, _: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, _: Time, _: Port, _: Completion, cx: &mut NodeContext<'_>) {
         self.issue(cx);
     }
 
@@ -72,7 +72,7 @@ impl Node for Whole {
 }
 
 impl Whole {
-    fn issue(&mut self, cx: &mut Cx<'_>) {
+    fn issue(&mut self, cx: &mut NodeContext<'_>) {
         let sectors = self.size.min(self.end - self.at);
         if sectors > 0 {
             let extent = Extent::new(self.at, sectors);

@@ -22,7 +22,7 @@ fuzz_target!(|text: &[u8]| {
     let _ = import_from(
         &files,
         Path::new("a"),
-        &fullstroke_disksim::Options {
+        &fullstroke_disksim::ImportOptions {
             strict: false,
             ..Default::default()
         },

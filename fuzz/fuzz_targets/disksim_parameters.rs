@@ -17,7 +17,7 @@ fuzz_target!(|text: &[u8]| {
     let _ = import_from(
         &files,
         Path::new("a"),
-        &fullstroke_disksim::Options {
+        &fullstroke_disksim::ImportOptions {
             strict: text.len() % 2 == 0,
             ..Default::default()
         },

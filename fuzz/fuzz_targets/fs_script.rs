@@ -4,8 +4,8 @@
 
 use fullstroke_contract::registry::Keys;
 use fullstroke_files::fragmentation::laid_out;
-use fullstroke_files::script::{Player, Script};
-use fullstroke_files::{Site, make};
+use fullstroke_files::script::{ScriptPlayer, Script};
+use fullstroke_files::{FileSystemSite, make};
 use fullstroke_units::{Sectors, Seed, Time};
 use libfuzzer_sys::fuzz_target;
 
@@ -20,14 +20,14 @@ fuzz_target!(|text: &[u8]| {
         return;
     }
     // 32 MiB, so that the file system is soon full.
-    let site = Site {
+    let site = FileSystemSite {
         capacity: Sectors(1 << 16),
         seed: Seed(1),
         stripe: None,
     };
     for kind in ["raw", "ext2", "ext4", "xfs"] {
         let mut system = make(kind, &Keys::new(), &site).expect("32 MiB are enough for each");
-        let _ = Player::new(&mut *system, Time::ZERO).play_all(&script);
+        let _ = ScriptPlayer::new(&mut *system, Time::ZERO).play_all(&script);
         if kind == "raw" {
             continue;
         }

@@ -6,7 +6,7 @@
 #![no_main]
 
 use fullstroke_nbd::{
-    Allocation, Command, Connection, ErrorCode, Event, Export, Exports, Features, Piece, Request,
+    Allocation, RequestCommand, Connection, ErrorCode, ConnectionEvent, Export, Exports, Features, ReplyPiece, NbdRequest,
     StatusExtent,
 };
 use libfuzzer_sys::fuzz_target;
@@ -63,12 +63,12 @@ fn converse(stream: &[u8], length: usize) -> (Vec<u8>, Option<String>) {
             piece = &piece[count..];
             loop {
                 match connection.next_event() {
-                    Ok(Some(Event::Opened { export: number })) => export = &EXPORTS.all()[number],
-                    Ok(Some(Event::Request { request, payload })) => {
+                    Ok(Some(ConnectionEvent::Opened { export: number })) => export = &EXPORTS.all()[number],
+                    Ok(Some(ConnectionEvent::Request { request, payload })) => {
                         answer(&mut connection, export, &request, &payload);
                         connection.recycle(payload);
                     }
-                    Ok(Some(Event::Disconnect)) => {}
+                    Ok(Some(ConnectionEvent::Disconnect)) => {}
                     Ok(None) => break,
                     Err(error) => {
                         assert!(connection.has_ended());
@@ -86,11 +86,11 @@ fn converse(stream: &[u8], length: usize) -> (Vec<u8>, Option<String>) {
 }
 
 /// Answers in one of all forms. The cookie chooses the form.
-fn answer(connection: &mut Connection, export: &Export, request: &Request, payload: &[u8]) {
+fn answer(connection: &mut Connection, export: &Export, request: &NbdRequest, payload: &[u8]) {
     let end = request.offset_bytes + u64::from(request.length_bytes);
     assert!(end <= export.size_bytes && end.is_multiple_of(export.block_bytes_min.into()));
-    assert!(request.length_bytes > 0 || request.command == Command::Flush);
-    let written = if request.command == Command::Write {
+    assert!(request.length_bytes > 0 || request.command == RequestCommand::Flush);
+    let written = if request.command == RequestCommand::Write {
         request.length_bytes as usize
     } else {
         0
@@ -108,17 +108,17 @@ fn answer(connection: &mut Connection, export: &Export, request: &Request, paylo
             );
         }
         // Long reads are refused, because they would only measure the copying of zeros.
-        Command::Read if request.length_bytes > 1 << 17 => {
+        RequestCommand::Read if request.length_bytes > 1 << 17 => {
             connection.reply_error(request, ErrorCode::TooLong, "too long to be fuzzed");
         }
-        Command::Read if form == 2 => connection.reply_read(request, |data| {
+        RequestCommand::Read if form == 2 => connection.reply_read(request, |data| {
             data.fill(1);
             Ok(())
         }),
-        Command::Read if form == 3 => {
+        RequestCommand::Read if form == 3 => {
             connection.reply_read(request, |_| Err(ErrorCode::InputOutput))
         }
-        Command::Read => {
+        RequestCommand::Read => {
             let (first, second) = (
                 request.length_bytes / 3,
                 request.length_bytes - request.length_bytes / 3,
@@ -127,14 +127,14 @@ fn answer(connection: &mut Connection, export: &Export, request: &Request, paylo
             connection.reply_read_pieces(
                 request,
                 [
-                    Piece::Hole {
+                    ReplyPiece::Hole {
                         length_bytes: first,
                     },
-                    Piece::Data(&data),
+                    ReplyPiece::Data(&data),
                 ],
             );
         }
-        Command::BlockStatus => {
+        RequestCommand::BlockStatus => {
             let extent = StatusExtent {
                 length_bytes: 4096,
                 state: Allocation::HOLE,

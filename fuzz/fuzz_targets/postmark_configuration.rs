@@ -3,7 +3,7 @@
 #![no_main]
 
 use fullstroke_contract::registry::Keys;
-use fullstroke_programs::{Answer, Call, Events, Kind, Next, REGISTRY, Turn};
+use fullstroke_programs::{CallAnswer, Call, Events, ProgramKind, ProgramAction, REGISTRY, ProgramTurn};
 use fullstroke_units::{Duration, Seed, Time};
 use libfuzzer_sys::fuzz_target;
 
@@ -16,21 +16,21 @@ fuzz_target!(|text: &[u8]| {
         .find(|entry| entry.name == "postmark")
         .expect("it is in the registry");
     let keys = Keys::from_iter([("file".to_owned(), "any".into())]);
-    let Ok(recipe) = Kind::recipe(entry, &keys, Some(&String::from_utf8_lossy(text))) else {
+    let Ok(recipe) = ProgramKind::recipe(entry, &keys, Some(&String::from_utf8_lossy(text))) else {
         return;
     };
     let mut program = recipe.program(Seed(1));
-    let (mut answer, mut now, mut open): (Option<Answer>, _, _) = (None, Time::ZERO, false);
+    let (mut answer, mut now, mut open): (Option<CallAnswer>, _, _) = (None, Time::ZERO, false);
     for _ in 0..CALLS_MAX {
         let mut events = Events::default();
-        let turn = Turn {
+        let turn = ProgramTurn {
             now,
             process: 0,
             answer: answer.as_ref(),
             events: &mut events,
         };
         let (kind, bytes) = match program.next(turn) {
-            Next::Call(call) => {
+            ProgramAction::Call(call) => {
                 match call {
                     Call::Open { .. } => open = true,
                     Call::Read { .. } | Call::Write { .. } => assert!(open),
@@ -44,12 +44,12 @@ fuzz_target!(|text: &[u8]| {
                 };
                 (call.kind(), bytes)
             }
-            Next::End => return,
+            ProgramAction::End => return,
             other => panic!("{other:?}"),
         };
         let began = now;
         now += Duration::from_micros(1);
-        answer = Some(Answer {
+        answer = Some(CallAnswer {
             kind,
             began,
             ended: now,

@@ -3,7 +3,7 @@
 #![no_main]
 
 use fullstroke_contract::registry::Keys;
-use fullstroke_programs::{Answer, Events, Kind, Next, Program, REGISTRY, Turn};
+use fullstroke_programs::{CallAnswer, Events, ProgramKind, ProgramAction, Program, REGISTRY, ProgramTurn};
 use fullstroke_units::{Duration, Seed, Time};
 use libfuzzer_sys::fuzz_target;
 
@@ -17,7 +17,7 @@ fuzz_target!(|text: &[u8]| {
         let mut keys = Keys::new();
         keys.insert("file".into(), "recording".into());
         keys.insert("skip_unknown_lines".into(), skip.into());
-        if let Ok(recipe) = Kind::recipe(entry, &keys, Some(&text)) {
+        if let Ok(recipe) = ProgramKind::recipe(entry, &keys, Some(&text)) {
             play(&mut *recipe.program(Seed(1)));
         }
     }
@@ -25,7 +25,7 @@ fuzz_target!(|text: &[u8]| {
 
 /// Asks each process in turn. Each call completes at once.
 fn play(program: &mut dyn Program) {
-    let mut answers: Vec<Option<Answer>> = vec![None; program.processes() as usize];
+    let mut answers: Vec<Option<CallAnswer>> = vec![None; program.processes() as usize];
     let mut over = vec![false; answers.len()];
     let (mut now, mut events) = (Time::ZERO, Events::default());
     while over.contains(&false) {
@@ -35,26 +35,26 @@ fn play(program: &mut dyn Program) {
                 continue;
             }
             let answer = answers[process].take();
-            let turn = Turn {
+            let turn = ProgramTurn {
                 now,
                 process: process as u32,
                 answer: answer.as_ref(),
                 events: &mut events,
             };
             let next = program.next(turn);
-            waiting &= next == Next::Wait;
+            waiting &= next == ProgramAction::Wait;
             match next {
-                Next::Call(call) => {
-                    answers[process] = Some(Answer {
+                ProgramAction::Call(call) => {
+                    answers[process] = Some(CallAnswer {
                         kind: call.kind(),
                         began: now,
                         ended: now,
                         result: Ok(0),
                     });
                 }
-                Next::End => over[process] = true,
-                Next::Fail(message) => panic!("{message}"),
-                Next::Compute(_) | Next::Wait => {}
+                ProgramAction::End => over[process] = true,
+                ProgramAction::Fail(message) => panic!("{message}"),
+                ProgramAction::Compute(_) | ProgramAction::Wait => {}
             }
             now += Duration::from_nanos(1);
         }

@@ -2,13 +2,13 @@
 #![no_main]
 
 use fullstroke_study::Matrix;
-use fullstroke_study::expression::{Bindings, Data, Estimate, Evaluator, Problem, parse};
+use fullstroke_study::expression::{Bindings, ResultSource, Estimate, Evaluator, Problem, parse};
 use libfuzzer_sys::fuzz_target;
 
 /// A study without points. Expressions may still calculate.
 struct Nothing;
 
-impl Data for Nothing {
+impl ResultSource for Nothing {
     fn value(&self, _: usize, _: usize) -> Option<Estimate> {
         None
     }

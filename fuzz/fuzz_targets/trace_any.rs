@@ -6,7 +6,7 @@
 
 #![no_main]
 
-use fullstroke_trace::{FORMATS, Options, TraceReader};
+use fullstroke_trace::{FORMATS, TraceOptions, TraceReader};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 
@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let format = FORMATS[usize::from(choice) % FORMATS.len()];
     for skip_bad in [0, u64::MAX] {
-        let options = Options {
+        let options = TraceOptions {
             skip_bad,
             ..Options::for_format(format.name)
         };
@@ -25,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 /// Reads to the end or to the first error.
-fn read(file: &[u8], options: &Options) {
+fn read(file: &[u8], options: &TraceOptions) {
     let source = Box::new(Cursor::new(file.to_vec()));
     let Ok(mut reader) = TraceReader::open_read("fuzzed", source, options) else {
         return;

@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use fullstroke_trace::{Options, Record, TraceReader};
+use fullstroke_trace::{TraceOptions, TraceRecord, TraceReader};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 
@@ -13,22 +13,22 @@ use std::io::Cursor;
 const COMPARED: usize = 256;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some(recognised) = open(bytes, &Options::default()) else {
+    let Some(recognised) = open(bytes, &TraceOptions::default()) else {
         return;
     };
-    let options = Options::for_format(recognised.format().name);
+    let options = TraceOptions::for_format(recognised.format().name);
     let Some(said) = open(bytes, &options) else {
         panic!("{} refuses what it recognised", recognised.format().name)
     };
     assert_eq!(first(recognised), first(said));
 });
 
-fn open(bytes: &[u8], options: &Options) -> Option<TraceReader> {
+fn open(bytes: &[u8], options: &TraceOptions) -> Option<TraceReader> {
     TraceReader::open_read("fuzzed", Box::new(Cursor::new(bytes.to_vec())), options).ok()
 }
 
 /// Returns the first records, up to the first error.
-fn first(mut reader: TraceReader) -> Vec<Record> {
+fn first(mut reader: TraceReader) -> Vec<TraceRecord> {
     std::iter::from_fn(|| reader.next().ok().flatten())
         .take(COMPARED)
         .collect()

@@ -6,7 +6,7 @@ use arrow_array::builder::{StringDictionaryBuilder, UInt32Builder, UInt64Builder
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::Int8Type;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
-use fullstroke_trace::{Record, TraceReader};
+use fullstroke_trace::{TraceRecord, TraceReader};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Trace {
 
 /// Converts records to columns. Times are in ns since the first request; addresses and lengths are
 /// in sectors of 512 bytes.
-fn columns(records: &[Record]) -> PyResult<RecordBatch> {
+fn columns(records: &[TraceRecord]) -> PyResult<RecordBatch> {
     let mut operation = StringDictionaryBuilder::<Int8Type>::new();
     let mut numbers: [UInt64Builder; 5] = Default::default();
     let mut ids: [UInt32Builder; 2] = Default::default();

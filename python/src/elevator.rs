@@ -6,8 +6,8 @@
 use crate::failed::Failed;
 use crate::given::Whole;
 use fullstroke_contract::ConfigError;
-use fullstroke_host::block::{Join, Queued, Requests};
-use fullstroke_host::elevator::fifos::{Fifo, Fifos};
+use fullstroke_host::block::{JoinKind, Queued, Requests};
+use fullstroke_host::elevator::fifos::{RequestFifo, Fifos};
 use fullstroke_host::elevator::{Context, Elevator, Trial};
 use fullstroke_units::Time;
 use pyo3::exceptions::PyValueError;
@@ -123,7 +123,7 @@ struct Tried {
     calls: Calls,
     /// First exception. After it no method is called.
     failed: Failed,
-    waiting: Fifo,
+    waiting: RequestFifo,
     links: Fifos,
     /// Python objects of the waiting requests, by slot.
     shown: Vec<Option<Py<PyRequest>>>,
@@ -132,7 +132,7 @@ struct Tried {
 
 impl Tried {
     fn new(calls: Calls, failed: Failed) -> Tried {
-        let (waiting, links) = (Fifo::default(), Fifos::default());
+        let (waiting, links) = (RequestFifo::default(), Fifos::default());
         Tried {
             calls,
             failed,
@@ -226,7 +226,7 @@ impl Tried {
 
 impl Elevator for Tried {
     /// Allows every merge unless `may_join(kept, other, how)` returns False.
-    fn may_join(&self, _: u32, kept: &Queued, other: &Queued, join: Join) -> bool {
+    fn may_join(&self, _: u32, kept: &Queued, other: &Queued, join: JoinKind) -> bool {
         let Some(may_join) = self
             .calls
             .may_join
@@ -236,9 +236,9 @@ impl Elevator for Tried {
             return true;
         };
         let how = match join {
-            Join::Back => "back",
-            Join::Front => "front",
-            Join::Coalesce => "coalesce",
+            JoinKind::Back => "back",
+            JoinKind::Front => "front",
+            JoinKind::Coalesce => "coalesce",
         };
         let slot = u32::MAX;
         let answer = Python::attach(|py| {
@@ -263,7 +263,7 @@ impl Elevator for Tried {
         });
     }
 
-    fn grown(&mut self, _: Time, slot: u32, _: Join, _: &Queued, _: &Queued, requests: &Requests) {
+    fn grown(&mut self, _: Time, slot: u32, _: JoinKind, _: &Queued, _: &Queued, requests: &Requests) {
         self.show(slot, &requests[slot]);
     }
 
@@ -297,7 +297,7 @@ impl Elevator for Tried {
         self.wake
     }
 
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         true
     }
 }

@@ -12,14 +12,14 @@ mod told_apart;
 
 use failed::Failed;
 use fullstroke_lab::{
-    Candidate, EnergyQuestion, LabError, PowerError, Ranking, Recipe, TuneSearch, Vary, candidates,
+    ComparedStack, EnergyQuestion, LabError, PowerError, Ranking, Recipe, TuneSearch, Vary, candidates,
     recipes, run_all,
 };
 use fullstroke_measure::{Metric, Stop};
 use fullstroke_predict::PredictQuestion;
 use fullstroke_stack::Overrides;
 use fullstroke_study::{Digests, StudyError};
-use fullstroke_trace::{Options, TraceReader};
+use fullstroke_trace::{TraceOptions, TraceReader};
 use fullstroke_units::Duration;
 use given::{Given, Whole};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
@@ -135,7 +135,7 @@ impl Stack {
     }
 
     /// Builds the candidate of a recipe. `failed` stops its runs.
-    fn candidate(&self, recipe: &Recipe, failed: &Failed) -> Result<Candidate, LabError> {
+    fn candidate(&self, recipe: &Recipe, failed: &Failed) -> Result<ComparedStack, LabError> {
         let mut candidate = recipe.candidate()?;
         candidate.stop = failed.stop().clone();
         candidate.name = self.name_from(&candidate.name);
@@ -519,7 +519,7 @@ fn _measure(
 #[pyfunction]
 fn read_trace(py: Python<'_>, path: PathBuf) -> PyResult<columns::Trace> {
     py.detach(|| {
-        let mut reader = TraceReader::open(&path, &Options::default()).map_err(refused)?;
+        let mut reader = TraceReader::open(&path, &TraceOptions::default()).map_err(refused)?;
         columns::Trace::read(&mut reader)
     })
 }

@@ -4,8 +4,8 @@
 
 use crate::failed::Failed;
 use crate::given::{SECTORS_MAX, Whole};
-use fullstroke_contract::{ConfigError, Extent, Gauge, Operation, Request, Signal, Status};
-use fullstroke_opportunity::{Opportunity, Own, Seen, Site, Trial};
+use fullstroke_contract::{ConfigError, Extent, Gauge, Operation, Request, Signal, RequestStatus};
+use fullstroke_opportunity::{Opportunity, OwnRequest, OpportunityView, OpportunitySite, Trial};
 use fullstroke_units::{Lbn, Sectors, Time};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ const ASKED_MAX: usize = 1 << 16;
 
 /// Properties of the array of an opportunity.
 #[pyclass(frozen, name = "Storage")]
-pub(crate) struct PyStorage(Site);
+pub(crate) struct PyStorage(OpportunitySite);
 
 #[pymethods]
 impl PyStorage {
@@ -80,9 +80,9 @@ pub(crate) struct PySeen {
     arm: Gauge,
 }
 
-impl From<Seen> for PySeen {
-    fn from(seen: Seen) -> PySeen {
-        let Seen {
+impl From<OpportunityView> for PySeen {
+    fn from(seen: OpportunityView) -> PySeen {
+        let OpportunityView {
             now,
             inside,
             arm,
@@ -187,7 +187,7 @@ impl PyPush {
 
 /// A request of the opportunity itself to the array.
 #[pyclass(frozen, name = "Own")]
-pub(crate) struct PyOwn(Own);
+pub(crate) struct PyOwn(OwnRequest);
 
 #[pymethods]
 impl PyOwn {
@@ -214,7 +214,7 @@ impl PyOwn {
                 )));
             }
         };
-        Ok(PyOwn(Own {
+        Ok(PyOwn(OwnRequest {
             operation,
             extent: extent(start, some(sectors)?)?,
             verify,
@@ -291,11 +291,11 @@ struct Tried {
     /// Number of requests held by this opportunity.
     held: u64,
     /// Own requests that the array has not taken yet.
-    own: VecDeque<Own>,
+    own: VecDeque<OwnRequest>,
 }
 
 impl Tried {
-    fn new(object: Bound<'_, PyAny>, site: &Site, failed: Failed) -> PyResult<Tried> {
+    fn new(object: Bound<'_, PyAny>, site: &OpportunitySite, failed: Failed) -> PyResult<Tried> {
         let method = |name: &str| {
             object
                 .getattr_opt(name)
@@ -405,7 +405,7 @@ impl Tried {
 }
 
 impl Opportunity for Tried {
-    fn arrived(&mut self, seen: Seen, request: &Request) -> bool {
+    fn arrived(&mut self, seen: OpportunityView, request: &Request) -> bool {
         let waits = self.attempt(None, |tried, py| {
             let Some(arrived) = &tried.calls.arrived else {
                 return Ok(false);
@@ -431,7 +431,7 @@ impl Opportunity for Tried {
         });
     }
 
-    fn left(&mut self, seen: Seen, request: &Request, status: Status) {
+    fn left(&mut self, seen: OpportunityView, request: &Request, status: RequestStatus) {
         self.attempt(None, |tried, py| match &tried.calls.left {
             Some(left) => left
                 .bind(py)
@@ -449,7 +449,7 @@ impl Opportunity for Tried {
         self.next_look
     }
 
-    fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal)) {
+    fn look(&mut self, seen: OpportunityView, say: &mut dyn FnMut(Signal)) {
         self.attempt(Some(seen.now), |tried, py| {
             let words = tried.calls.look.bind(py).call1((PySeen::from(seen),))?;
             if words.is_none() {
@@ -462,11 +462,11 @@ impl Opportunity for Tried {
         });
     }
 
-    fn next_request(&mut self, _: Seen) -> Option<Own> {
+    fn next_request(&mut self, _: OpportunityView) -> Option<OwnRequest> {
         self.own.pop_front()
     }
 
-    fn served(&mut self, seen: Seen, own: &Own, status: Status) {
+    fn served(&mut self, seen: OpportunityView, own: &OwnRequest, status: RequestStatus) {
         self.attempt(None, |tried, py| match &tried.calls.served {
             Some(served) => served
                 .bind(py)
@@ -477,11 +477,11 @@ impl Opportunity for Tried {
     }
 }
 
-fn name_of(status: Status) -> &'static str {
+fn name_of(status: RequestStatus) -> &'static str {
     match status {
-        Status::Done => "done",
-        Status::Differs => "differs",
-        Status::Lost => "lost",
-        Status::OutOfRange => "out of range",
+        RequestStatus::Done => "done",
+        RequestStatus::Differs => "differs",
+        RequestStatus::Lost => "lost",
+        RequestStatus::OutOfRange => "out of range",
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Stack;
 use crate::failed::Failed;
-use fullstroke_lab::{Candidate, LabError, Recipe, Varied, recipes};
+use fullstroke_lab::{ComparedStack, LabError, Recipe, Varied, recipes};
 use fullstroke_stack::Overrides;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub(crate) fn candidates(
     stacks: &[Stack],
     seeds: usize,
     failed: &Failed,
-) -> Result<Vec<Candidate>, LabError> {
+) -> Result<Vec<ComparedStack>, LabError> {
     let mut by_file: BTreeMap<&PathBuf, Vec<&Stack>> = BTreeMap::new();
     stacks
         .iter()

@@ -7,7 +7,7 @@
 use anyhow::{Context, Result};
 use fullstroke_drive::SlipConfig;
 use fullstroke_stack::drives;
-use fullstroke_trace::{Options, TraceReader};
+use fullstroke_trace::{TraceOptions, TraceReader};
 use fullstroke_units::Sectors;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -273,7 +273,7 @@ fn compact(rate: f64) -> String {
 /// Reads a whole trace and prints the rate as JSON.
 fn read(path: &Path) -> Result<()> {
     let begun = Instant::now();
-    let mut reader = TraceReader::open(path, &Options::default())?;
+    let mut reader = TraceReader::open(path, &TraceOptions::default())?;
     let mut rows = 0u64;
     let mut sectors = 0u64;
     while let Some(record) = reader.next()? {

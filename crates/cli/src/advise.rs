@@ -2,19 +2,19 @@
 
 use crate::memory::peak_rss_mb;
 use crate::options::{Changes, jobs};
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use crate::outputs::{self, read_for};
 use crate::report::Reporting;
 use crate::tune::spinner;
 use clap::Args;
 use fullstroke_advise::{
-    Advice, Assumptions, Choices, Counts, Finalist, Miss, Outcome, Request, WishFile, Wishes,
-    advise,
+    Advice, AdviceRequest, ArrayOutcome, Assumptions, Choices, DriveCounts, Finalist, MissedWish,
+    WishFile, Wishes, advise,
 };
 use fullstroke_contract::Reason;
 use fullstroke_lab::capacity;
 use fullstroke_measure::{number, table};
-use fullstroke_report::{Answer as Reported, Found};
+use fullstroke_report::{AnswerBody, CommandAnswer as Reported};
 use fullstroke_units::{Bytes, Duration};
 use serde::Serialize;
 use std::fmt;
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 
     /// Number of drives, or a range such as 4..8.
     #[arg(long, value_name = "COUNT", help_heading = "Wishes")]
-    drives: Option<Counts>,
+    drives: Option<DriveCounts>,
 
     /// Minimum usable capacity, such as 20TB.
     #[arg(long, value_name = "SIZE", help_heading = "Wishes")]
@@ -96,7 +96,7 @@ Examples:
 
 /// Output of `advise --json`.
 #[derive(Debug, Serialize)]
-struct Answer<'a> {
+struct AdviceOutput<'a> {
     title: &'a str,
     #[serde(flatten)]
     advice: &'a Advice,
@@ -105,9 +105,9 @@ struct Answer<'a> {
     version: &'static str,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let began = Instant::now();
-    let wish_file = WishFile::read(&arguments.file).map_err(Failure::input)?;
+    let wish_file = WishFile::read(&arguments.file).map_err(CommandFailure::input)?;
     let title = wish_file
         .as_ref()
         .map_or_else(String::new, |file| file.title.clone());
@@ -123,8 +123,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
     let advice = advise(&request, &|what| bar.set_message(what.to_owned()));
     bar.finish_and_clear();
-    let advice = advice.map_err(Failure::input)?;
-    let answer = Answer {
+    let advice = advice.map_err(CommandFailure::input)?;
+    let answer = AdviceOutput {
         title: &title,
         advice: &advice,
         wall_s: began.elapsed().as_secs_f64(),
@@ -135,13 +135,13 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     files.extend(Some(request.stack.as_path()).filter(|stack| *stack != arguments.file));
     let shown = output.show(
         &answer,
-        Shown {
+        AdviceText {
             title: &title,
             advice: &advice,
         },
     );
     let reported = Reported {
-        found: Found::Advice {
+        found: AnswerBody::Advice {
             title: &title,
             advice: &advice,
         },
@@ -153,14 +153,14 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 
 impl Arguments {
     /// Builds the request. An option of the command line overrides the key of the file.
-    fn request(&self, file: Option<WishFile>) -> Result<Request, Failure> {
+    fn request(&self, file: Option<WishFile>) -> Result<AdviceRequest, CommandFailure> {
         let file = file.unwrap_or_else(|| WishFile {
             stack: self.file.clone(),
             ..WishFile::default()
         });
         let mut overrides = self.changes.overrides();
         overrides.workloads = file.load;
-        let needed = |what: &str| Failure::Input(format!("{}: {what}", self.file.display()));
+        let needed = |what: &str| CommandFailure::Input(format!("{}: {what}", self.file.display()));
         let drive = overrides.drive.clone().or(file.drives.model).ok_or_else(|| {
             needed("the drive is missing; give --drive NAME, or model under [drives]; `fullstroke drive new` makes a file from a data sheet")
         })?;
@@ -182,13 +182,13 @@ impl Arguments {
         // folder.
         let drive = match Path::new(&drive).is_file() {
             true => std::path::absolute(&drive)
-                .map_err(Failure::input)?
+                .map_err(CommandFailure::input)?
                 .display()
                 .to_string(),
             false => drive,
         };
         let choices: Choices = file.choices;
-        Ok(Request {
+        Ok(AdviceRequest {
             stack: file.stack,
             overrides,
             drive,
@@ -217,12 +217,12 @@ fn above_zero(text: &str) -> Result<f64, Reason> {
 }
 
 /// Text of the advice for people.
-struct Shown<'a> {
+struct AdviceText<'a> {
     title: &'a str,
     advice: &'a Advice,
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for AdviceText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let advice = self.advice;
         if !self.title.is_empty() {
@@ -259,7 +259,7 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
             .misses
             .iter()
             .chain(&finalist.misses_without_a_drive);
-        let misses: Vec<String> = misses.map(Miss::in_short).collect();
+        let misses: Vec<String> = misses.map(MissedWish::in_short).collect();
         table.add_row([
             finalist.place.to_string(),
             finalist.name.clone(),
@@ -293,7 +293,7 @@ fn times_of(finalists: &[Finalist], of_streams: bool) -> String {
         "rebuild h",
     ];
     let mut table = table(header, &[1]);
-    let speed = |outcome: &Outcome| match outcome.underruns.filter(|_| of_streams) {
+    let speed = |outcome: &ArrayOutcome| match outcome.underruns.filter(|_| of_streams) {
         Some(underruns) => underruns.to_string(),
         None => number(outcome.p99_ms),
     };

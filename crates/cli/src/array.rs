@@ -4,21 +4,21 @@ mod measure;
 mod show;
 
 use crate::ctl::{self, Repairs};
-use crate::network::{Admitted, Numbers, tcp_address};
+use crate::network::{Admitted, MetricsOptions, tcp_address};
 use crate::notify;
-use crate::output::{Failure, Output, complain};
+use crate::output::{CommandFailure, CommandOutput, print_error};
 use clap::{Args, Subcommand, ValueEnum};
 use fullstroke_contract::Reason;
-use fullstroke_device::Identity;
+use fullstroke_device::DeviceIdentity;
 use fullstroke_live::Admission;
 use fullstroke_store::{
-    Access, Allowances, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen,
-    Question, Repair, Roster, Serve, Serving, Timed, Towards, ask, assemble_with, check_standby,
-    check_ublk, create, destroy, examine, owners, serve, unused,
+    Allowances, ArrayError, Copies, Design, Device, FileDevice, GearDirection, JournalPolicy,
+    Listen, OpenPurpose, Question, Repair, Roster, Serve, Serving, Timed, ask, assemble_with,
+    check_standby, check_ublk, create, destroy, examine, owners, serve, unused,
 };
 use fullstroke_units::{Bytes, Sectors};
 use serde::Serialize;
-use show::Shown;
+use show::ArrayLines;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -38,18 +38,18 @@ pub(crate) enum Command {
     Create(Create),
     Assemble(Assemble),
     /// Show the state of a served array.
-    Status(At),
+    Status(SocketArgument),
     /// Show the state of a served array and the superblocks of its members.
-    Detail(At),
+    Detail(SocketArgument),
     /// Put the disks of an array into standby now, until the next access.
-    Standby(At),
+    Standby(SocketArgument),
     Gear(Gear),
     /// Stop an array after all data and the superblocks are durable.
-    Stop(At),
+    Stop(SocketArgument),
     /// Mark a member as failed.
     Fail {
         #[command(flatten)]
-        at: At,
+        at: SocketArgument,
         /// Slot of the member, counted from 0.
         slot: usize,
     },
@@ -57,7 +57,7 @@ pub(crate) enum Command {
     /// Compare all parity and copies with the data. Status 1 if they differ.
     Scrub {
         #[command(flatten)]
-        at: At,
+        at: SocketArgument,
         /// Write sectors again that are proven to be wrong: by the majority of three and more
         /// copies, or by P and Q. With --repair=data also the others: parity, and all copies
         /// but the first, follow from the data.
@@ -83,7 +83,7 @@ pub(crate) enum Command {
 
 /// Socket of a served array.
 #[derive(Debug, Args)]
-pub(crate) struct At {
+pub(crate) struct SocketArgument {
     /// Control socket of the array, or its client socket.
     socket: PathBuf,
 }
@@ -186,7 +186,7 @@ pub(crate) struct Assemble {
     admitted: Admitted,
 
     #[command(flatten)]
-    numbers: Numbers,
+    numbers: MetricsOptions,
 
     /// Assemble with missing members. Devices that cannot be opened or read, and devices that are
     /// no members of the array, count as missing.
@@ -219,14 +219,14 @@ pub(crate) struct Assemble {
 #[derive(Debug, Args)]
 pub(crate) struct Gear {
     #[command(flatten)]
-    at: At,
+    at: SocketArgument,
     /// Direction. Down puts the last members into standby, and the other members serve their data.
     #[arg(value_enum)]
-    towards: Direction,
+    towards: ShiftDirection,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Direction {
+enum ShiftDirection {
     /// To the low gear.
     Down,
     /// To the high gear.
@@ -238,7 +238,7 @@ enum Direction {
 #[derive(Debug, Args)]
 pub(crate) struct Add {
     #[command(flatten)]
-    at: At,
+    at: SocketArgument,
     /// The device or file.
     device: PathBuf,
     /// Accept a device that is in other use or holds anything but zeros. Its contents are lost.
@@ -256,7 +256,7 @@ fn key(text: &str) -> Result<(String, serde_json::Value), Reason> {
     Ok((key.to_owned(), value))
 }
 
-pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(command: &Command, output: &CommandOutput) -> Result<(), CommandFailure> {
     match command {
         Command::Create(arguments) => arguments.execute(output),
         Command::Assemble(arguments) => arguments.execute(output),
@@ -275,11 +275,11 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
 
 /// Checks that no device is named twice. Without this check the second open would report the device
 /// as in use.
-fn check_twice(paths: &[PathBuf]) -> Result<(), Failure> {
-    let mut seen: BTreeMap<Identity, &Path> = BTreeMap::new();
+fn check_twice(paths: &[PathBuf]) -> Result<(), CommandFailure> {
+    let mut seen: BTreeMap<DeviceIdentity, &Path> = BTreeMap::new();
     for path in paths {
         // The open fails as well, and its error says why.
-        let Ok(identity) = Identity::of(path) else {
+        let Ok(identity) = DeviceIdentity::of(path) else {
             continue;
         };
         if let Some(first) = seen.insert(identity, path) {
@@ -289,32 +289,32 @@ fn check_twice(paths: &[PathBuf]) -> Result<(), Failure> {
                 let (first, again) = (first.display(), path.display());
                 format!("`{first}` and `{again}` are the same device; name each device once")
             };
-            return Err(Failure::Input(message));
+            return Err(CommandFailure::Input(message));
         }
     }
     Ok(())
 }
 
-fn open(paths: &[PathBuf]) -> Result<Vec<FileDevice>, Failure> {
+fn open(paths: &[PathBuf]) -> Result<Vec<FileDevice>, CommandFailure> {
     check_twice(paths)?;
     paths
         .iter()
-        .map(|path| FileDevice::open(path, Access::Own).map_err(Failure::input))
+        .map(|path| FileDevice::open(path, OpenPurpose::Own).map_err(CommandFailure::input))
         .collect()
 }
 
 type Devices = Vec<Arc<dyn Device>>;
 
 /// Converts the devices for the array. The shared form supports standby of whole disks.
-fn shared(devices: Vec<FileDevice>) -> Result<Devices, Failure> {
+fn shared(devices: Vec<FileDevice>) -> Result<Devices, CommandFailure> {
     devices
         .into_iter()
-        .map(|device| device.shared().map_err(Failure::input))
+        .map(|device| device.shared().map_err(CommandFailure::input))
         .collect()
 }
 
 impl Create {
-    fn execute(&self, output: &Output) -> Result<(), Failure> {
+    fn execute(&self, output: &CommandOutput) -> Result<(), CommandFailure> {
         let mut keys: serde_json::Map<String, serde_json::Value> =
             self.set.iter().cloned().collect();
         if let Some(chunk) = self.chunk {
@@ -342,13 +342,16 @@ impl Create {
             measure::members(&mut design, &self.devices, &devices, output)?;
         }
         let assumed = measure::assumed(&design);
-        let roster = create(&design, &devices).map_err(Failure::input)?;
-        let unused = unused(&roster).map_err(Failure::input)?;
+        let roster = create(&design, &devices).map_err(CommandFailure::input)?;
+        let unused = unused(&roster).map_err(CommandFailure::input)?;
         let created = Created {
             warnings: warnings(&roster, assumed, &unused),
             roster,
         };
-        output.show(&created, Shown::created(&created.roster, &created.warnings))
+        output.show(
+            &created,
+            ArrayLines::created(&created.roster, &created.warnings),
+        )
     }
 }
 
@@ -389,36 +392,39 @@ fn warnings(roster: &Roster, assumed: Option<String>, unused: &[Sectors]) -> Vec
 }
 
 impl Assemble {
-    fn execute(&self, output: &Output) -> Result<(), Failure> {
+    fn execute(&self, output: &CommandOutput) -> Result<(), CommandFailure> {
         let mut listen: Vec<Listen> = self.socket.iter().cloned().map(Listen::Unix).collect();
         listen.extend(self.tcp.map(Listen::Tcp));
         if listen.is_empty() && !self.ublk {
             let message = "no address to listen on; give --socket PATH or --tcp PORT, or --ublk for a block device";
-            return Err(Failure::input(message));
+            return Err(CommandFailure::input(message));
         }
-        let beside = || self.socket.as_deref().map(ctl::beside);
+        let beside = || self.socket.as_deref().map(ctl::default_socket);
         let Some(control) = self.control.clone().or_else(beside) else {
-            return Err(Failure::input("no control socket; give --control PATH"));
+            return Err(CommandFailure::input(
+                "no control socket; give --control PATH",
+            ));
         };
         let admission = self.admitted.options(Some(&self.numbers))?;
         // The certificates are read before any device is opened, so that a refusal touches no
         // member.
-        let admission = Admission::new(&admission).map_err(Failure::input)?;
+        let admission = Admission::new(&admission).map_err(CommandFailure::input)?;
         let stop = Arc::new(AtomicBool::new(false));
         // The signal handlers precede the assembly, because a repair may take minutes.
         for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
+            signal_hook::flag::register(signal, Arc::clone(&stop))
+                .map_err(CommandFailure::input)?;
         }
         // A missing ublk is an error before any member is opened.
         if self.ublk {
-            check_ublk().map_err(Failure::input)?;
+            check_ublk().map_err(CommandFailure::input)?;
         }
         let (devices, gone) = self.open()?;
         if let Some(after) = self.standby_after {
-            check_standby(after, &devices).map_err(Failure::input)?;
+            check_standby(after, &devices).map_err(CommandFailure::input)?;
         }
         let (array, mut report) =
-            assemble_with(&devices, &self.allowances()?).map_err(Failure::input)?;
+            assemble_with(&devices, &self.allowances()?).map_err(CommandFailure::input)?;
         // Only the array holds its members now; a device that it does not use becomes free.
         drop(devices);
         report.gone.extend(gone);
@@ -440,28 +446,28 @@ impl Assemble {
                 report: &report,
                 serving,
             };
-            shown = output.show(&started, Shown::started(&status, &report, serving));
+            shown = output.show(&started, ArrayLines::started(&status, &report, serving));
             // systemd must not start dependent services before clients can connect.
             notify::ready();
         };
-        let mut tell = |happening: &fullstroke_store::Happening| {
-            complain(&format!(
+        let mut tell = |happening: &fullstroke_store::ArrayEvent| {
+            print_error(&format!(
                 "place {} (`{}`) {}: {}",
                 happening.slot, happening.device, happening.kind, happening.why
             ));
         };
         // A failed print does not end the server. The error is returned at the end.
-        serve(array, &options, &stop, &mut ready, &mut tell).map_err(Failure::input)?;
+        serve(array, &options, &stop, &mut ready, &mut tell).map_err(CommandFailure::input)?;
         shown
     }
 
-    fn allowances(&self) -> Result<Allowances, Failure> {
+    fn allowances(&self) -> Result<Allowances, CommandFailure> {
         if let Some(path) = self.trust.iter().find(|path| !self.devices.contains(path)) {
             let message = format!(
                 "--trust: found `{}`; expected one of the devices of the array, named as it is there",
                 path.display()
             );
-            return Err(Failure::Input(message));
+            return Err(CommandFailure::Input(message));
         }
         Ok(Allowances {
             degraded: self.degraded,
@@ -475,11 +481,11 @@ impl Assemble {
 
     /// Opens the devices. Returns the open devices, and with `degraded` a message for each missing
     /// one.
-    fn open(&self) -> Result<(Devices, Vec<String>), Failure> {
+    fn open(&self) -> Result<(Devices, Vec<String>), CommandFailure> {
         check_twice(&self.devices)?;
         let (mut devices, mut gone) = (Vec::new(), Vec::new());
         for path in &self.devices {
-            match FileDevice::open(path, Access::Own) {
+            match FileDevice::open(path, OpenPurpose::Own) {
                 Ok(device) => devices.push(device),
                 Err(error @ ArrayError::Gone { .. }) if self.degraded => {
                     gone.push(format!("{error}; it counts as missing"));
@@ -488,9 +494,9 @@ impl Assemble {
                     let message = format!(
                         "{error}; if that device is gone, assemble the array without it: --degraded treats devices that cannot be opened as missing"
                     );
-                    return Err(Failure::Input(message));
+                    return Err(CommandFailure::Input(message));
                 }
-                Err(error) => return Err(Failure::input(error)),
+                Err(error) => return Err(CommandFailure::input(error)),
             }
         }
         let limit = Duration::from_secs(self.member_timeout);
@@ -502,30 +508,30 @@ impl Assemble {
 
 #[derive(Serialize)]
 struct Started<'a> {
-    array: &'a fullstroke_store::Status,
-    report: &'a fullstroke_store::Report,
+    array: &'a fullstroke_store::ArrayStatus,
+    report: &'a fullstroke_store::AssemblyReport,
     serving: &'a Serving,
 }
 
-impl At {
-    fn ask(&self, question: &Question) -> Result<serde_json::Value, Failure> {
-        ask(&ctl::control_path(&self.socket), question).map_err(Failure::input)
+impl SocketArgument {
+    fn ask(&self, question: &Question) -> Result<serde_json::Value, CommandFailure> {
+        ask(&ctl::control_path(&self.socket), question).map_err(CommandFailure::input)
     }
 
-    fn show(&self, question: &Question, output: &Output) -> Result<(), Failure> {
+    fn show(&self, question: &Question, output: &CommandOutput) -> Result<(), CommandFailure> {
         let answer = self.ask(question)?;
-        output.show(&answer, Shown::answer(&answer))
+        output.show(&answer, ArrayLines::answer(&answer))
     }
 
     /// Returns when the server has released the devices, because the next line of a script may use
     /// them.
-    fn stop(&self, output: &Output) -> Result<(), Failure> {
+    fn stop(&self, output: &CommandOutput) -> Result<(), CommandFailure> {
         let socket = ctl::control_path(&self.socket);
         let answer = self.ask(&Question::Stop)?;
         let began = Instant::now();
         while UnixStream::connect(&socket).is_ok() {
             if began.elapsed() > STOPPING {
-                return Err(Failure::Input(format!(
+                return Err(CommandFailure::Input(format!(
                     "`{}`: the array is still stopping",
                     socket.display()
                 )));
@@ -535,31 +541,31 @@ impl At {
         output.show(&answer, "stopped")
     }
 
-    fn scrub(&self, repair: Repair, output: &Output) -> Result<(), Failure> {
+    fn scrub(&self, repair: Repair, output: &CommandOutput) -> Result<(), CommandFailure> {
         let answer = self.ask(&Question::Scrub { repair })?;
-        output.show(&answer, Shown::answer(&answer))?;
+        output.show(&answer, ArrayLines::answer(&answer))?;
         if answer["mismatched_sectors"].as_u64() == Some(0) {
             Ok(())
         } else {
-            Err(Failure::Checks)
+            Err(CommandFailure::Checks)
         }
     }
 }
 
 impl Gear {
-    fn execute(&self, output: &Output) -> Result<(), Failure> {
+    fn execute(&self, output: &CommandOutput) -> Result<(), CommandFailure> {
         let towards = match self.towards {
-            Direction::Down => Towards::Down,
-            Direction::Up => Towards::Up,
+            ShiftDirection::Down => GearDirection::Down,
+            ShiftDirection::Up => GearDirection::Up,
         };
         self.at.show(&Question::Gear { towards }, output)
     }
 }
 
 impl Add {
-    fn execute(&self, output: &Output) -> Result<(), Failure> {
+    fn execute(&self, output: &CommandOutput) -> Result<(), CommandFailure> {
         // The server has another working directory, so a relative path would name another file.
-        let device = std::path::absolute(&self.device).map_err(Failure::input)?;
+        let device = std::path::absolute(&self.device).map_err(CommandFailure::input)?;
         self.at.show(
             &Question::Add {
                 device,
@@ -580,31 +586,35 @@ struct Examined {
     owners: Vec<&'static str>,
 }
 
-fn show_devices(paths: &[PathBuf], output: &Output) -> Result<(), Failure> {
+fn show_devices(paths: &[PathBuf], output: &CommandOutput) -> Result<(), CommandFailure> {
     let examined = paths.iter().map(|path| {
-        let device = FileDevice::open(path, Access::Look).map_err(Failure::input)?;
-        let copies = examine(&device).map_err(Failure::input)?;
-        let owners = owners(&device).map_err(Failure::input)?;
+        let device = FileDevice::open(path, OpenPurpose::Look).map_err(CommandFailure::input)?;
+        let copies = examine(&device).map_err(CommandFailure::input)?;
+        let owners = owners(&device).map_err(CommandFailure::input)?;
         Ok(Examined {
             device: device.name(),
             copies,
             owners,
         })
     });
-    let examined = examined.collect::<Result<Vec<Examined>, Failure>>()?;
+    let examined = examined.collect::<Result<Vec<Examined>, CommandFailure>>()?;
     let shown = examined
         .iter()
-        .map(|one| Shown::examined(&one.device, one.copies.as_ref(), &one.owners));
+        .map(|one| ArrayLines::examined(&one.device, one.copies.as_ref(), &one.owners));
     let shown: Vec<String> = shown.map(|shown| shown.to_string()).collect();
     output.show(&examined, shown.join("\n"))
 }
 
-fn destroy_all(paths: &[PathBuf], force: bool, output: &Output) -> Result<(), Failure> {
+fn destroy_all(
+    paths: &[PathBuf],
+    force: bool,
+    output: &CommandOutput,
+) -> Result<(), CommandFailure> {
     let devices = open(paths)?;
     // All devices are checked before the first change, so that an error changes none.
     for device in devices.iter().filter(|_| !force) {
-        if examine(device).map_err(Failure::input)?.is_none() {
-            return Err(Failure::Input(format!(
+        if examine(device).map_err(CommandFailure::input)?.is_none() {
+            return Err(CommandFailure::Input(format!(
                 "`{}` is no member of an array: found no superblock; nothing was changed",
                 device.name()
             )));
@@ -612,7 +622,7 @@ fn destroy_all(paths: &[PathBuf], force: bool, output: &Output) -> Result<(), Fa
     }
     devices
         .iter()
-        .try_for_each(|device| destroy(device, force).map_err(Failure::input))?;
+        .try_for_each(|device| destroy(device, force).map_err(CommandFailure::input))?;
     let names: Vec<String> = devices.iter().map(FileDevice::name).collect();
     output.show(
         &names,

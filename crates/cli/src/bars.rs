@@ -1,6 +1,6 @@
 //! Progress bars. They appear on standard error, and only on a terminal.
 
-use crate::output::Output;
+use crate::output::CommandOutput;
 use fullstroke_units::one_line;
 use indicatif::{
     HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
@@ -15,7 +15,10 @@ pub(crate) struct Bars {
 
 impl Bars {
     /// Creates bars with these names. With `--json` the bars are hidden.
-    pub(crate) fn new<'a>(names: impl IntoIterator<Item = &'a str>, output: &Output) -> Bars {
+    pub(crate) fn new<'a>(
+        names: impl IntoIterator<Item = &'a str>,
+        output: &CommandOutput,
+    ) -> Bars {
         let target = if output.json() {
             ProgressDrawTarget::hidden()
         } else {

@@ -2,10 +2,10 @@
 
 use crate::ctl;
 use crate::network::{Admitted, tcp_address};
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_live::Listen;
-use fullstroke_live::cache::{CacheOptions, Ready, Summary, serve};
+use fullstroke_live::cache::{CacheCounters, CacheOptions, Ready, serve};
 use fullstroke_memory::{MemoryKeys, Policy};
 use fullstroke_units::Bytes;
 use std::net::SocketAddr;
@@ -75,7 +75,7 @@ Examples:
   fullstroke cache /run/array.sock --socket /run/cached.sock --size 256MiB
   nbdfuse mnt nbd+unix:///?socket=/run/cached.sock";
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let policy = |name: &Option<String>| name.clone().map(Policy::Name);
     let memory = MemoryKeys {
         size: arguments.size,
@@ -87,7 +87,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         arguments
             .control
             .clone()
-            .unwrap_or_else(|| ctl::beside(&arguments.server))
+            .unwrap_or_else(|| ctl::default_socket(&arguments.server))
     };
     let unix = arguments.socket.iter().cloned().map(Listen::Unix);
     let tcp = arguments.tcp.map(Listen::Tcp);
@@ -118,7 +118,7 @@ fn announcement(ready: &Ready) -> String {
     lines.join("\n")
 }
 
-fn farewell(summary: &Summary) -> String {
+fn farewell(summary: &CacheCounters) -> String {
     let hits = summary.hit_share.map_or_else(String::new, |share| {
         format!(", {:.1} % of reads in memory", share * 100.0)
     });

@@ -3,20 +3,20 @@
 use crate::bars::Bars;
 use crate::memory::peak_rss_mb;
 use crate::metrics;
-use crate::options::{Changes, Searching, jobs};
-use crate::output::{Failure, Output, write_whole};
-use crate::outputs::{self, Kind, Target, read_for};
+use crate::options::{Changes, LoadSearchOptions, jobs};
+use crate::output::{CommandFailure, CommandOutput, write_whole};
+use crate::outputs::{self, OutputKind, Target, read_for};
 use crate::perfetto::Perfetto;
-use crate::power::{Assuming, is_energy, say_assumed};
+use crate::power::{PowerAssumption, is_energy, say_assumed};
 use crate::report::Reporting;
-use crate::whole_load::Searched;
+use crate::whole_load::LoadSearchOutput;
 use clap::Args;
 use fullstroke_lab::{
-    Candidate, Condition, Event, LabError, Most, MostRanking, Ran, Ranking, Recipe, Vary,
-    WholeLoad, recipes, run_all,
+    CandidateProgress, ComparedStack, Condition, LabError, MostRanking, Ranking, Recipe, RunResult,
+    SearchGoal, Vary, WholeLoad, recipes, run_all,
 };
 use fullstroke_measure::Metric;
-use fullstroke_report::{Answer, Found, plots};
+use fullstroke_report::{AnswerBody, CommandAnswer, plots};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -60,13 +60,13 @@ pub(crate) struct Arguments {
     perfetto: Perfetto,
 
     #[command(flatten)]
-    assuming: Assuming,
+    assuming: PowerAssumption,
 
     #[command(flatten)]
     reporting: Reporting,
 
     #[command(flatten)]
-    searching: Searching,
+    searching: LoadSearchOptions,
 
     /// Run every stack with this number of seeds, and rank by the means. The seeds are the stack's
     /// own and the next numbers. Confidence intervals are over seeds; metrics of programs have no
@@ -89,7 +89,7 @@ pub(crate) struct Arguments {
 
 /// Output of `compare --json`.
 #[derive(Debug, Serialize)]
-struct Comparison<'a> {
+struct ComparisonOutput<'a> {
     #[serde(flatten)]
     ranking: &'a Ranking,
     /// Names of stacks without redundancy, if the command asked for degraded or rebuilding stacks.
@@ -102,7 +102,7 @@ struct Comparison<'a> {
     version: &'static str,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     if arguments.list_metrics {
         return metrics::list(output);
     }
@@ -120,27 +120,27 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let recipes = recipes(&arguments.stacks, &overrides, &arguments.vary);
     let (recipes, not_redundant) = in_conditions(recipes, &arguments.conditions())?;
     let jobs = jobs(arguments.jobs);
-    if let Some(most) = arguments.searching.most(jobs) {
+    if let Some(most) = arguments.searching.search_goal(jobs) {
         return rank_by_most(arguments, output, &recipes, most, assumed);
     }
     let seeds = arguments.seeds.get();
     let recipes = if seeds == 1 {
         recipes
     } else {
-        with_seeds(&recipes, seeds).map_err(Failure::input)?
+        with_seeds(&recipes, seeds).map_err(CommandFailure::input)?
     };
     let candidates = arguments.candidates(&recipes, seeds)?;
     let bars = bars_of(&recipes, output);
-    let ran = run_all(&candidates, jobs, &|event: Event| {
+    let ran = run_all(&candidates, jobs, &|event: CandidateProgress| {
         bars.advance(event.candidate, event.finished, event.expected);
         if event.over {
             bars.finish(event.candidate);
         }
     });
     bars.clear();
-    let ran = ran.map_err(Failure::input)?;
-    let ranking = Ranking::by(&ran, seeds, arguments.by).map_err(Failure::input)?;
-    let comparison = Comparison {
+    let ran = ran.map_err(CommandFailure::input)?;
+    let ranking = Ranking::by(&ran, seeds, arguments.by).map_err(CommandFailure::input)?;
+    let comparison = ComparisonOutput {
         ranking: &ranking,
         not_redundant: &not_redundant,
         assumed,
@@ -157,28 +157,28 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 /// Ranks the candidates by the highest load that each carries.
 fn rank_by_most(
     arguments: &Arguments,
-    output: &Output,
+    output: &CommandOutput,
     recipes: &[Recipe],
-    most: Most,
+    most: SearchGoal,
     assumed: Option<&'static str>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let jobs = jobs(arguments.jobs);
     let bars = bars_of(recipes, output);
     let found = MostRanking::new(recipes, most, &|index, simulated| {
         bars.advance(index, simulated, None)
     });
     bars.clear();
-    let found = found.map_err(Failure::input)?;
+    let found = found.map_err(CommandFailure::input)?;
     let whole_load = arguments.reporting.page_wanted();
     let whole_load = whole_load
         .then(|| WholeLoad::of_found(&found.candidates, recipes, jobs))
         .transpose()
-        .map_err(Failure::input)?;
-    let searched = Searched::new(&found, whole_load);
+        .map_err(CommandFailure::input)?;
+    let searched = LoadSearchOutput::new(&found, whole_load);
     say_assumed(assumed);
     // As in `execute`: the files are written even without a reader of standard output.
     let shown = output.show(&searched, &found);
-    let answer = searched.answer(Found::Most(&found, searched.ran()));
+    let answer = searched.answer(AnswerBody::Most(&found, searched.ran()));
     arguments
         .reporting
         .write(&answer, &arguments.files())
@@ -200,7 +200,7 @@ fn notes(not_redundant: &[String], assumed: Option<&'static str>) -> String {
     notes
 }
 
-fn bars_of(recipes: &[Recipe], output: &Output) -> Bars {
+fn bars_of(recipes: &[Recipe], output: &CommandOutput) -> Bars {
     let labels: Vec<String> = recipes.iter().map(Recipe::label).collect();
     Bars::new(labels.iter().map(String::as_str), output)
 }
@@ -217,10 +217,14 @@ fn with_seeds(recipes: &[Recipe], seeds: usize) -> Result<Vec<Recipe>, LabError>
 impl Arguments {
     /// Builds a candidate for each recipe. With several seeds, only the first run of each recipe is
     /// traced.
-    fn candidates(&self, recipes: &[Recipe], seeds: usize) -> Result<Vec<Candidate>, Failure> {
+    fn candidates(
+        &self,
+        recipes: &[Recipe],
+        seeds: usize,
+    ) -> Result<Vec<ComparedStack>, CommandFailure> {
         let candidates = recipes.iter().map(Recipe::candidate);
         let candidates = candidates.collect::<Result<Vec<_>, _>>();
-        let mut candidates = candidates.map_err(Failure::input)?;
+        let mut candidates = candidates.map_err(CommandFailure::input)?;
         let window = self.perfetto.window();
         let traced = window.map(|window| window.shared_by(candidates.len() / seeds));
         for (index, candidate) in candidates.iter_mut().enumerate() {
@@ -233,17 +237,21 @@ impl Arguments {
     /// Returns the files to write.
     fn targets(&self) -> impl Iterator<Item = Option<Target<'_>>> {
         let own = [
-            Target::of("--plot-heads", &self.plot_heads, Kind::Figure),
+            Target::of("--plot-heads", &self.plot_heads, OutputKind::Figure),
             self.perfetto.target(),
         ];
         self.reporting.targets().into_iter().chain(own)
     }
 
     /// Writes the requested files.
-    fn write(&self, ran: &[Ran], comparison: &Comparison<'_>) -> Result<(), Failure> {
+    fn write(
+        &self,
+        ran: &[RunResult],
+        comparison: &ComparisonOutput<'_>,
+    ) -> Result<(), CommandFailure> {
         self.perfetto.write_all(ran)?;
-        let answer = Answer {
-            found: Found::Ranking(comparison.ranking),
+        let answer = CommandAnswer {
+            found: AnswerBody::Ranking(comparison.ranking),
             version: comparison.version,
             wall_s: Some(comparison.wall_s),
         };
@@ -251,7 +259,7 @@ impl Arguments {
         match &self.plot_heads {
             Some(path) => write_whole(
                 path,
-                plots::heads(comparison.ranking).map_err(Failure::input)?,
+                plots::heads(comparison.ranking).map_err(CommandFailure::input)?,
             ),
             None => Ok(()),
         }
@@ -284,7 +292,7 @@ impl Arguments {
 fn in_conditions(
     recipes: Vec<Recipe>,
     conditions: &[Condition],
-) -> Result<(Vec<Recipe>, Vec<String>), Failure> {
+) -> Result<(Vec<Recipe>, Vec<String>), CommandFailure> {
     let (mut all, mut not_redundant) = (Vec::new(), Vec::new());
     for recipe in recipes {
         let others = conditions
@@ -292,7 +300,7 @@ fn in_conditions(
             .map(|&condition| recipe.in_condition(condition));
         let others = others
             .collect::<Result<Vec<_>, _>>()
-            .map_err(Failure::input)?;
+            .map_err(CommandFailure::input)?;
         if others.iter().any(Option::is_none) {
             not_redundant.push(recipe.name.clone());
         }

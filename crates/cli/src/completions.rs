@@ -1,7 +1,7 @@
 //! `fullstroke completions`: for shells.
 
 use crate::Cli;
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::{Args, CommandFactory as _};
 use clap_complete::{Shell, generate};
 
@@ -12,7 +12,7 @@ pub(crate) struct Arguments {
     shell: Shell,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let mut script = Vec::new();
     generate(
         arguments.shell,

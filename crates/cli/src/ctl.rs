@@ -2,9 +2,9 @@
 
 mod status;
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::{Args, Subcommand, ValueEnum};
-use fullstroke_live::{ControlRequest, ControlResponse, Repair, Said, ask};
+use fullstroke_live::{ControlRequest, ControlResponse, Repair, SignalExtent, ask};
 use fullstroke_units::Bytes;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     socket: PathBuf,
 
     #[command(subcommand)]
-    order: Order,
+    order: ControlOrder,
 }
 
 const EXAMPLES: &str = "\
@@ -31,7 +31,7 @@ Examples:
   fullstroke ctl /run/array.sock speed --max 200MiB";
 
 #[derive(Debug, Subcommand)]
-enum Order {
+enum ControlOrder {
     /// Show exports, requests and drives.
     Status,
     /// Mark a drive as failed.
@@ -120,35 +120,35 @@ struct At {
     export: Option<String>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let answer = ask(
         &control_path(&arguments.socket),
         &arguments.order.question(),
     )
-    .map_err(Failure::input)?;
+    .map_err(CommandFailure::input)?;
     match &answer {
         ControlResponse::Status(status) => output.show(status, status::text(status)),
         ControlResponse::Done { message } => output.show(&answer, message),
         ControlResponse::Signals { signals, .. } => output.show(&answer, signals_in_words(signals)),
         ControlResponse::Wrong { message } => {
             output.show(&answer, message)?;
-            Err(Failure::Checks)
+            Err(CommandFailure::Checks)
         }
-        ControlResponse::Refused { message } => Err(Failure::input(message)),
+        ControlResponse::Refused { message } => Err(CommandFailure::input(message)),
     }
 }
 
-fn signals_in_words(signals: &[Said]) -> String {
-    let line = |said: &Said| match said {
-        Said::Pull {
+fn signals_in_words(signals: &[SignalExtent]) -> String {
+    let line = |said: &SignalExtent| match said {
+        SignalExtent::Pull {
             start: Some(start),
             sectors,
         } => format!("PULL {sectors} sectors from {start}"),
-        Said::Pull {
+        SignalExtent::Pull {
             start: None,
             sectors,
         } => format!("PULL any {sectors} sectors"),
-        Said::Push { start, sectors } => format!("PUSH {sectors} sectors from {start}"),
+        SignalExtent::Push { start, sectors } => format!("PUSH {sectors} sectors from {start}"),
     };
     if signals.is_empty() {
         return "nothing was said".to_owned();
@@ -159,7 +159,7 @@ fn signals_in_words(signals: &[Said]) -> String {
 /// Returns the control socket for the given socket: the file beside it if that exists, else the
 /// socket itself.
 pub(crate) fn control_path(socket: &Path) -> PathBuf {
-    let beside = beside(socket);
+    let beside = default_socket(socket);
     if beside.exists() {
         beside
     } else {
@@ -168,21 +168,21 @@ pub(crate) fn control_path(socket: &Path) -> PathBuf {
 }
 
 /// Returns the default control socket of a server: a file beside the clients' socket.
-pub(crate) fn beside(socket: &Path) -> PathBuf {
+pub(crate) fn default_socket(socket: &Path) -> PathBuf {
     let mut path = socket.as_os_str().to_owned();
     path.push(".control");
     path.into()
 }
 
-impl Order {
+impl ControlOrder {
     fn question(&self) -> ControlRequest {
         match self {
-            Order::Status => ControlRequest::Status,
-            Order::Fail { drive, at } => ControlRequest::Fail {
+            ControlOrder::Status => ControlRequest::Status,
+            ControlOrder::Fail { drive, at } => ControlRequest::Fail {
                 export: at.export.clone(),
                 drive: drive.clone(),
             },
-            Order::Restore {
+            ControlOrder::Restore {
                 drive,
                 at,
                 re_add: true,
@@ -191,7 +191,7 @@ impl Order {
                 export: at.export.clone(),
                 drive: drive.clone(),
             },
-            Order::Restore {
+            ControlOrder::Restore {
                 drive,
                 at,
                 rate,
@@ -203,16 +203,16 @@ impl Order {
                 rate: *rate,
                 accept_data_loss: *accept_data_loss,
             },
-            Order::Speed { max, min, at } => ControlRequest::Speed {
+            ControlOrder::Speed { max, min, at } => ControlRequest::Speed {
                 export: at.export.clone(),
                 least: *min,
                 most: *max,
             },
-            Order::Scrub { repair, at } => ControlRequest::Scrub {
+            ControlOrder::Scrub { repair, at } => ControlRequest::Scrub {
                 export: at.export.clone(),
                 repair: Repairs::of(*repair),
             },
-            Order::Signals { after, at } => ControlRequest::Signals {
+            ControlOrder::Signals { after, at } => ControlRequest::Signals {
                 export: at.export.clone(),
                 after: *after,
                 host: None,

@@ -7,7 +7,7 @@ mod new;
 mod plot;
 mod show;
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
@@ -20,7 +20,7 @@ pub(crate) enum Command {
     New(new::Arguments),
 }
 
-pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(command: &Command, output: &CommandOutput) -> Result<(), CommandFailure> {
     match command {
         Command::List(arguments) => list::execute(arguments, output),
         Command::Show(arguments) => show::execute(arguments, output),

@@ -2,8 +2,8 @@
 
 use crate::bars::Bars;
 use crate::options::{Edits, jobs};
-use crate::output::{Failure, Output};
-use crate::power::Assuming;
+use crate::output::{CommandFailure, CommandOutput};
+use crate::power::PowerAssumption;
 use clap::Args;
 use fullstroke_lab::EnergyQuestion;
 use fullstroke_measure::Stop;
@@ -35,14 +35,14 @@ pub(crate) struct Arguments {
     edits: Edits,
 
     #[command(flatten)]
-    assuming: Assuming,
+    assuming: PowerAssumption,
 
     /// Number of runs at a time. Default: number of cores.
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let question = EnergyQuestion {
         stack: arguments.stack.clone(),
         overrides: Overrides {
@@ -52,12 +52,12 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         after: arguments.after.clone(),
         assume_power: arguments.assuming.assumes(),
     };
-    let runs = question.runs().map_err(Failure::input)?;
+    let runs = question.runs().map_err(CommandFailure::input)?;
     let bars = Bars::new(runs.names(), output);
     let answer = runs.run(jobs(arguments.jobs), &Stop::default(), &|event| {
         bars.advance(event.candidate, event.finished, event.expected)
     });
     bars.clear();
-    let answer = answer.map_err(Failure::input)?;
+    let answer = answer.map_err(CommandFailure::input)?;
     output.show(&answer, &answer)
 }

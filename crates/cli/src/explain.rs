@@ -1,6 +1,6 @@
 //! `fullstroke explain`: probabilities from formulas, without a simulation.
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::{Args, Subcommand};
 use fullstroke_predict::{idle_members, merge_chance};
 use fullstroke_units::Bytes;
@@ -61,7 +61,7 @@ struct Merge {
     probability_by_carrolls_formula: f64,
 }
 
-pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(command: &Command, output: &CommandOutput) -> Result<(), CommandFailure> {
     match command {
         Command::IdleMembers(arguments) => {
             let found = idle(arguments)?;
@@ -74,10 +74,10 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
     }
 }
 
-fn idle(arguments: &IdleMembers) -> Result<Idle, Failure> {
+fn idle(arguments: &IdleMembers) -> Result<Idle, CommandFailure> {
     let IdleMembers { requests, disks } = *arguments;
     let found = idle_members(requests, disks)
-        .ok_or_else(|| Failure::input("--disks: found 0; expected at least 1"))?;
+        .ok_or_else(|| CommandFailure::input("--disks: found 0; expected at least 1"))?;
     Ok(Idle {
         requests,
         disks,
@@ -87,7 +87,7 @@ fn idle(arguments: &IdleMembers) -> Result<Idle, Failure> {
     })
 }
 
-fn merge(arguments: &MergeChance) -> Result<Merge, Failure> {
+fn merge(arguments: &MergeChance) -> Result<Merge, CommandFailure> {
     let MergeChance {
         requests,
         capacity,
@@ -96,7 +96,7 @@ fn merge(arguments: &MergeChance) -> Result<Merge, Failure> {
     // A size of 0 gives no blocks, and the error below names the sizes.
     let blocks = capacity.0.checked_div(size.0).unwrap_or(0);
     let found = merge_chance(requests, blocks).ok_or_else(|| {
-        Failure::input(format!(
+        CommandFailure::input(format!(
             "--size {size}: expected more than 0 and no more than the capacity of {capacity}"
         ))
     })?;

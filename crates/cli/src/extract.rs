@@ -5,12 +5,12 @@ mod found;
 mod kinds;
 
 use self::checked::check;
-use self::found::Found;
-use crate::output::{Failure, Output, write_whole};
+use self::found::ExtractionResult;
+use crate::output::{CommandFailure, CommandOutput, write_whole};
 use crate::outputs::{self, Target};
 use clap::{Args, ValueEnum};
 use fullstroke_calibrate::extract::scsi::ScsiGeneric;
-use fullstroke_calibrate::extract::{BlockDevice, Pace, SimulatedDrive, SplittingHost};
+use fullstroke_calibrate::extract::{BlockDevice, ExtractionPace, SimulatedDrive, SplittingHost};
 use fullstroke_stack::drives;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Seed};
@@ -27,8 +27,8 @@ pub(crate) struct Arguments {
     device: String,
 
     /// Method and result of the extraction.
-    #[arg(long, value_enum, default_value_t = Kind::Survey)]
-    kind: Kind,
+    #[arg(long, value_enum, default_value_t = ExtractionKind::Survey)]
+    kind: ExtractionKind,
 
     /// Confirm every track, or skip repeated tracks.
     #[arg(long, value_enum, default_value_t = Speed::Jumping)]
@@ -83,7 +83,7 @@ pub(crate) struct Arguments {
 
 /// Method and result of an extraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum ExtractionKind {
     /// Rotation, tracks, seek curve and zero latency, by timing.
     Survey,
     /// Rotation and tracks, by timing.
@@ -111,15 +111,21 @@ enum Kind {
     Growth,
 }
 
-impl Kind {
+impl ExtractionKind {
     /// True if this kind can use an existing table.
     fn takes_a_table(self) -> bool {
-        matches!(self, Kind::Verify | Kind::Seek | Kind::ZeroLatency)
+        matches!(
+            self,
+            ExtractionKind::Verify | ExtractionKind::Seek | ExtractionKind::ZeroLatency
+        )
     }
 
     /// True if this kind finds tracks for a table.
     fn finds_tracks(self) -> bool {
-        matches!(self, Kind::Survey | Kind::Timing | Kind::Translate)
+        matches!(
+            self,
+            ExtractionKind::Survey | ExtractionKind::Timing | ExtractionKind::Translate
+        )
     }
 }
 
@@ -132,16 +138,16 @@ enum Speed {
     Jumping,
 }
 
-impl From<Speed> for Pace {
-    fn from(speed: Speed) -> Pace {
+impl From<Speed> for ExtractionPace {
+    fn from(speed: Speed) -> ExtractionPace {
         match speed {
-            Speed::Every => Pace::Every,
-            Speed::Jumping => Pace::Jumping,
+            Speed::Every => ExtractionPace::Every,
+            Speed::Jumping => ExtractionPace::Jumping,
         }
     }
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     arguments.check_files()?;
     outputs::check(arguments.targets(), &arguments.read())?;
     let path = Path::new(&arguments.device);
@@ -151,18 +157,19 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         || path.is_dir();
     let found = if path.exists() && !described {
         if arguments.check {
-            return Err(Failure::input(
+            return Err(CommandFailure::input(
                 "--check: the truth of a device is not known; give a simulated drive",
             ));
         }
-        let fail = |error: std::io::Error| Failure::Input(format!("{}: {error}", path.display()));
+        let fail =
+            |error: std::io::Error| CommandFailure::Input(format!("{}: {error}", path.display()));
         let open = if arguments.writes {
             BlockDevice::open_for_writing
         } else {
             BlockDevice::open
         };
         let mut device = open(path).map_err(&fail)?;
-        if arguments.kind == Kind::Translate {
+        if arguments.kind == ExtractionKind::Translate {
             device = device.translated_by(Box::new(ScsiGeneric::open(path).map_err(fail)?));
         }
         kinds::find(&mut device, arguments, output)?
@@ -173,16 +180,19 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     output.show(&found, &found)
 }
 
-fn simulated(arguments: &Arguments, output: &Output) -> Result<Found, Failure> {
-    let model = drives::load(&arguments.device).map_err(Failure::input)?;
+fn simulated(
+    arguments: &Arguments,
+    output: &CommandOutput,
+) -> Result<ExtractionResult, CommandFailure> {
+    let model = drives::load(&arguments.device).map_err(CommandFailure::input)?;
     let late = Duration::from_micros(arguments.late_us);
     if let (Some(path), Some(table)) = (&arguments.table, arguments.table()?) {
-        let truth = Boundaries::of(&*model.tracks(), "the drive").map_err(Failure::input)?;
+        let truth = Boundaries::of(&*model.tracks(), "the drive").map_err(CommandFailure::input)?;
         table
             .check_equal(&truth)
-            .map_err(|error| Failure::Input(format!("{}: {error}", path.display())))?;
+            .map_err(|error| CommandFailure::Input(format!("{}: {error}", path.display())))?;
     }
-    let mut drive = SimulatedDrive::new(&model).map_err(Failure::input)?;
+    let mut drive = SimulatedDrive::new(&model).map_err(CommandFailure::input)?;
     if late > Duration::ZERO {
         drive = drive.noticed_late(late, Seed(arguments.seed));
     }
@@ -199,27 +209,29 @@ fn simulated(arguments: &Arguments, output: &Output) -> Result<Found, Failure> {
 impl Arguments {
     /// Checks that the result will have the data for the requested files, because an extraction
     /// takes minutes.
-    fn check_files(&self) -> Result<(), Failure> {
+    fn check_files(&self) -> Result<(), CommandFailure> {
         if self.write_table.is_some() && !self.kind.finds_tracks() {
-            return Err(Failure::input("--write-table: this kind finds no tracks"));
+            return Err(CommandFailure::input(
+                "--write-table: this kind finds no tracks",
+            ));
         }
         if self.table.is_some() && !self.kind.takes_a_table() {
-            return Err(Failure::input(
+            return Err(CommandFailure::input(
                 "--table: has an effect only with --kind verify, seek and zero-latency",
             ));
         }
-        if self.by_sector && self.kind != Kind::Translate {
-            return Err(Failure::input(
+        if self.by_sector && self.kind != ExtractionKind::Translate {
+            return Err(CommandFailure::input(
                 "--by-sector: has an effect only with --kind translate",
             ));
         }
-        if self.output.is_some() && self.kind != Kind::Survey {
-            return Err(Failure::input(
+        if self.output.is_some() && self.kind != ExtractionKind::Survey {
+            return Err(CommandFailure::input(
                 "--output: only --kind survey makes a drive file",
             ));
         }
-        if self.writes && self.kind != Kind::Cache {
-            return Err(Failure::input("--writes: only --kind cache writes"));
+        if self.writes && self.kind != ExtractionKind::Cache {
+            return Err(CommandFailure::input("--writes: only --kind cache writes"));
         }
         Ok(())
     }
@@ -236,18 +248,23 @@ impl Arguments {
     /// Returns the files to write.
     fn targets(&self) -> [Option<Target<'_>>; 2] {
         [
-            Target::of("--write-table", &self.write_table, outputs::Kind::Other),
-            Target::of("--output", &self.output, outputs::Kind::Toml),
+            Target::of(
+                "--write-table",
+                &self.write_table,
+                outputs::OutputKind::Other,
+            ),
+            Target::of("--output", &self.output, outputs::OutputKind::Toml),
         ]
     }
 
     /// Reads the table of `--table`.
-    fn table(&self) -> Result<Option<Boundaries>, Failure> {
+    fn table(&self) -> Result<Option<Boundaries>, CommandFailure> {
         let Some(path) = &self.table else {
             return Ok(None);
         };
-        let fail =
-            |error: &dyn fmt::Display| Failure::Input(format!("{}: {error}", path.display()));
+        let fail = |error: &dyn fmt::Display| {
+            CommandFailure::Input(format!("{}: {error}", path.display()))
+        };
         let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
         Boundaries::parse(&text)
             .map(Some)
@@ -256,7 +273,7 @@ impl Arguments {
 }
 
 /// Writes the requested files.
-fn write(arguments: &Arguments, found: &Found) -> Result<(), Failure> {
+fn write(arguments: &Arguments, found: &ExtractionResult) -> Result<(), CommandFailure> {
     if let (Some(path), Some(table)) = (&arguments.write_table, &found.table) {
         write_whole(path, table.to_text())?;
     }
@@ -267,7 +284,7 @@ fn write(arguments: &Arguments, found: &Found) -> Result<(), Failure> {
             ["[sources] names the unknown values and the methods of measurement.".to_owned()];
         write_whole(
             path,
-            &drives::to_toml(&config, &comments).map_err(Failure::input)?,
+            &drives::to_toml(&config, &comments).map_err(CommandFailure::input)?,
         )?;
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! `fullstroke fit`: a drive file from the measurements that a person has.
 
-use crate::output::{Failure, Output, write_whole};
-use crate::outputs::{self, Kind, Target};
+use crate::output::{CommandFailure, CommandOutput, write_whole};
+use crate::outputs::{self, OutputKind, Target};
 use clap::Args;
 use fullstroke_calibrate::depths::{
     DepthFit, Sheet, fit_by_depth, read_rows, read_sheet, read_smart,
@@ -54,8 +54,8 @@ Example:
   fullstroke fit --fio results/ --sheet sheet.toml -o own.toml
   fullstroke fit --log disk.blktrace --drive toshiba-x300-5tb -o own.toml";
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let target = Target::of("--output", &arguments.output, Kind::Toml);
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    let target = Target::of("--output", &arguments.output, OutputKind::Toml);
     let read: Vec<PathBuf> = arguments
         .fio
         .iter()
@@ -65,7 +65,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         .cloned()
         .collect();
     if read.is_empty() {
-        return Err(Failure::Input(
+        return Err(CommandFailure::Input(
             "found nothing to fit to; expected --fio, --smart, --sheet or --log".to_owned(),
         ));
     }
@@ -74,18 +74,18 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         let drive = arguments.drive.as_deref();
         return crate::validate::fit_log(log, drive, arguments.output.as_deref(), output);
     }
-    let rows = read_rows(&arguments.fio).map_err(Failure::input)?;
+    let rows = read_rows(&arguments.fio).map_err(CommandFailure::input)?;
     let smart = arguments.smart.as_deref().map(read_smart).transpose();
-    let smart = smart.map_err(Failure::input)?;
+    let smart = smart.map_err(CommandFailure::input)?;
     let sheet = arguments.sheet.as_deref().map(read_sheet).transpose();
     let sheet = sheet
-        .map_err(Failure::input)?
+        .map_err(CommandFailure::input)?
         .unwrap_or_else(Sheet::default);
-    let fit = fit_by_depth(&sheet, smart.as_ref(), &rows).map_err(Failure::input)?;
+    let fit = fit_by_depth(&sheet, smart.as_ref(), &rows).map_err(CommandFailure::input)?;
     if let Some(path) = &arguments.output {
         write_whole(
             path,
-            &drives::to_toml(&fit.config, &comments(&fit)).map_err(Failure::input)?,
+            &drives::to_toml(&fit.config, &comments(&fit)).map_err(CommandFailure::input)?,
         )?;
     }
     output.show(&fit, text(&fit))

@@ -4,7 +4,7 @@ mod align;
 mod draw;
 mod show;
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
@@ -13,7 +13,7 @@ pub(crate) enum Command {
     Show(Box<show::Arguments>),
 }
 
-pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(command: &Command, output: &CommandOutput) -> Result<(), CommandFailure> {
     match command {
         Command::Align(arguments) => align::execute(arguments, output),
         Command::Show(arguments) => show::execute(arguments, output),

@@ -1,9 +1,9 @@
 //! `fullstroke heed`: makes the kernel's page cache follow the signals of a served array.
 
 use crate::ctl;
-use crate::output::{Failure, Output, complain};
+use crate::output::{CommandFailure, CommandOutput, print_error};
 use clap::Args;
-use fullstroke_live::cache::{HeedOptions, Heeded, Heeding, heed};
+use fullstroke_live::cache::{HeedOptions, SignalCounts, SignalSession, heed};
 use std::path::PathBuf;
 
 /// Make the kernel's page cache follow the signals of a served array.
@@ -44,22 +44,22 @@ Examples:
   mount -o loop /run/array.img /mnt
   fullstroke heed /run/array.sock --on /mnt";
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let options = HeedOptions {
         control: arguments
             .control
             .clone()
-            .unwrap_or_else(|| ctl::beside(&arguments.server)),
+            .unwrap_or_else(|| ctl::default_socket(&arguments.server)),
         export: arguments.export.clone(),
         name: arguments.name.clone(),
         on: arguments.on.clone(),
     };
-    output.show_both(announcement, told, |ready| {
-        heed(&options, ready, &mut |said| complain(said))
+    output.show_both(announcement, summary, |ready| {
+        heed(&options, ready, &mut |said| print_error(said))
     })
 }
 
-fn announcement(heeding: &Heeding) -> String {
+fn announcement(heeding: &SignalSession) -> String {
     format!(
         "{} heeds {}",
         heeding.on.display(),
@@ -67,8 +67,8 @@ fn announcement(heeding: &Heeding) -> String {
     )
 }
 
-fn told(heeded: &Heeded) -> String {
-    let Heeded {
+fn summary(heeded: &SignalCounts) -> String {
+    let SignalCounts {
         uptime_s,
         pulls,
         pulled_mb,

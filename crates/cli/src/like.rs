@@ -1,6 +1,6 @@
 //! `fullstroke like`: the stack file of an array that exists.
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_stack::{MdArray, drives};
 use fullstroke_units::SECTOR_BYTES;
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     array: Option<String>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let name = arguments.file.display().to_string();
     let text = match name.as_str() {
         "-" => {
@@ -37,12 +37,12 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         }
         _ => fs::read_to_string(&arguments.file),
     };
-    let text = text.map_err(|error| Failure::input(format!("{name}: {error}")))?;
-    let arrays = MdArray::read(&name, &text).map_err(Failure::input)?;
+    let text = text.map_err(|error| CommandFailure::input(format!("{name}: {error}")))?;
+    let arrays = MdArray::read(&name, &text).map_err(CommandFailure::input)?;
     let array = chosen(arrays, arguments)?;
     let drive = match &arguments.drive {
         Some(drive) => {
-            drives::load(drive).map_err(Failure::input)?;
+            drives::load(drive).map_err(CommandFailure::input)?;
             drive.clone()
         }
         None => nearest_drive(array.member_bytes)?,
@@ -54,7 +54,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 /// Returns the named array, or the only array.
-fn chosen(arrays: Vec<MdArray>, arguments: &Arguments) -> Result<MdArray, Failure> {
+fn chosen(arrays: Vec<MdArray>, arguments: &Arguments) -> Result<MdArray, CommandFailure> {
     let names: Vec<String> = arrays.iter().map(|array| array.name.clone()).collect();
     let is_named = |array: &MdArray| {
         arguments
@@ -65,7 +65,7 @@ fn chosen(arrays: Vec<MdArray>, arguments: &Arguments) -> Result<MdArray, Failur
     let mut found: Vec<MdArray> = arrays.into_iter().filter(is_named).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
-        _ => Err(Failure::input(format!(
+        _ => Err(CommandFailure::input(format!(
             "{}: found the arrays {}; name one of them with --array",
             arguments.file.display(),
             names.join(", ")
@@ -74,10 +74,10 @@ fn chosen(arrays: Vec<MdArray>, arguments: &Arguments) -> Result<MdArray, Failur
 }
 
 /// Returns the smallest drive of the library that holds `bytes`; the largest drive if none does.
-fn nearest_drive(bytes: Option<u64>) -> Result<String, Failure> {
+fn nearest_drive(bytes: Option<u64>) -> Result<String, CommandFailure> {
     let mut sizes = Vec::new();
     for name in drives::names() {
-        let model = drives::load_unchecked(name).map_err(Failure::input)?;
+        let model = drives::load_unchecked(name).map_err(CommandFailure::input)?;
         sizes.push((model.config().capacity_sectors.0 * SECTOR_BYTES, name));
     }
     // By size and then by name, so that of equal sizes the same drive is chosen in each run.
@@ -86,6 +86,6 @@ fn nearest_drive(bytes: Option<u64>) -> Result<String, Failure> {
     let fitting = sizes.iter().find(|(size, _)| *size >= least);
     match fitting.or(sizes.last()) {
         Some((_, name)) => Ok((*name).to_owned()),
-        None => Err(Failure::input("the library has no drive")),
+        None => Err(CommandFailure::input("the library has no drive")),
     }
 }

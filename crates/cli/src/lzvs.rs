@@ -5,7 +5,7 @@ mod plan;
 mod plot;
 mod sweep;
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
@@ -16,7 +16,7 @@ pub(crate) enum Command {
     Plot(plot::Arguments),
 }
 
-pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(command: &Command, output: &CommandOutput) -> Result<(), CommandFailure> {
     match command {
         Command::Plan(arguments) => plan::execute(arguments, output),
         Command::Measure(arguments) => measure::execute(arguments, output),

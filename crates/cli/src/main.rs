@@ -97,7 +97,7 @@ left_out::left_out! {
 }
 
 use clap::{Parser, Subcommand};
-use output::{Failure, Output};
+use output::{CommandFailure, CommandOutput};
 use std::process::ExitCode;
 
 // The allocator of musl has a single lock for all threads and returns large blocks to the kernel at
@@ -187,7 +187,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let output = Output::new(cli.json);
+    let output = CommandOutput::new(cli.json);
     // These end by their own signal handlers, with a report or with durable data.
     let ends_itself = matches!(
         cli.command,
@@ -209,7 +209,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+fn execute(command: &Command, output: &CommandOutput) -> Result<(), CommandFailure> {
     match command {
         Command::Run(arguments) => run::execute(arguments, output),
         Command::Compare(arguments) => compare::execute(arguments, output),

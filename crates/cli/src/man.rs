@@ -1,7 +1,7 @@
 //! `fullstroke man`: manual pages.
 
 use crate::Cli;
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::{Args, CommandFactory as _};
 use std::path::PathBuf;
 
@@ -12,19 +12,19 @@ pub(crate) struct Arguments {
     folder: Option<PathBuf>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let command = Cli::command();
     let Some(folder) = &arguments.folder else {
         let mut page = Vec::new();
         clap_mangen::Man::new(command)
             .render(&mut page)
-            .map_err(Failure::input)?;
+            .map_err(CommandFailure::input)?;
         return output.print(&String::from_utf8_lossy(&page));
     };
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(command, folder))
         .map_err(|error| {
-            Failure::Input(format!(
+            CommandFailure::Input(format!(
                 "cannot write manual pages to `{}`: {error}",
                 folder.display()
             ))

@@ -1,6 +1,6 @@
 //! `--list-metrics`: the list of metrics for comparisons.
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use fullstroke_measure::{Metric, table};
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ struct Listed {
 }
 
 /// Prints every metric with unit and meaning.
-pub(crate) fn list(output: &Output) -> Result<(), Failure> {
+pub(crate) fn list(output: &CommandOutput) -> Result<(), CommandFailure> {
     let listed: Vec<Listed> = Metric::all()
         .iter()
         .map(|metric| Listed {

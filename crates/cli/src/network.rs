@@ -1,6 +1,6 @@
 //! Options of all servers on a network.
 
-use crate::output::Failure;
+use crate::output::CommandFailure;
 use clap::{Args, ValueEnum};
 use fullstroke_live::{AdmissionOptions, Network, TlsOptions};
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ enum Tls {
 
 /// Options of metrics.
 #[derive(Debug, Args)]
-pub(crate) struct Numbers {
+pub(crate) struct MetricsOptions {
     /// Serve metrics for Prometheus on this address. Default host: loopback.
     #[arg(long, value_name = "[HOST:]PORT", value_parser = tcp_address)]
     pub(crate) metrics: Option<SocketAddr>,
@@ -57,7 +57,10 @@ impl Admitted {
     ///
     /// # Errors
     /// The TLS options contradict each other.
-    pub(crate) fn options(&self, numbers: Option<&Numbers>) -> Result<AdmissionOptions, Failure> {
+    pub(crate) fn options(
+        &self,
+        numbers: Option<&MetricsOptions>,
+    ) -> Result<AdmissionOptions, CommandFailure> {
         Ok(AdmissionOptions {
             allow: self.allow.clone(),
             tls: self.encryption()?,
@@ -65,13 +68,13 @@ impl Admitted {
         })
     }
 
-    fn encryption(&self) -> Result<Option<TlsOptions>, Failure> {
+    fn encryption(&self) -> Result<Option<TlsOptions>, CommandFailure> {
         match (self.tls, &self.tls_certificates) {
             (Tls::Off, None) => Ok(None),
-            (Tls::Off, Some(_)) => Err(Failure::input(
+            (Tls::Off, Some(_)) => Err(CommandFailure::input(
                 "--tls-certificates: found no --tls; expected --tls require, or --tls on for clients that ask for it",
             )),
-            (Tls::On | Tls::Require, None) => Err(Failure::input(
+            (Tls::On | Tls::Require, None) => Err(CommandFailure::input(
                 "--tls: found no certificates; expected --tls-certificates with the folder of server-cert.pem and \
                  server-key.pem",
             )),

@@ -1,7 +1,7 @@
 //! Notification of the service manager that the server is ready: `sd_notify(3)` of systemd, for
 //! services of `Type=notify`. Without `NOTIFY_SOCKET` nothing is sent.
 
-use crate::output::complain;
+use crate::output::print_error;
 use std::ffi::OsStr;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -18,7 +18,7 @@ pub(crate) fn ready() {
         return;
     };
     if let Err(error) = send(socket.as_bytes(), b"READY=1") {
-        complain(&format!(
+        print_error(&format!(
             "{SOCKET}: `{}` could not be sent: {error}",
             socket.display()
         ));

@@ -3,11 +3,11 @@
 use clap::{Args, ValueEnum};
 use fullstroke_contract::Operation;
 use fullstroke_contract::Reason;
-use fullstroke_lab::{Most, Search};
+use fullstroke_lab::{LoadSearch, SearchGoal};
 use fullstroke_stack::Overrides;
-use fullstroke_trace::Options;
+use fullstroke_trace::TraceOptions;
 use fullstroke_units::Duration;
-use fullstroke_workload::pace::Pace;
+use fullstroke_workload::pace::ReplayPace;
 use serde_json::{Map, Value, json};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ pub(crate) struct Changes {
 
     /// Treatment of addresses beyond the end of the volume.
     #[arg(long, value_name = "WHAT", help_heading = "Trace options")]
-    beyond: Option<Beyond>,
+    beyond: Option<BeyondOption>,
 
     /// Property of the trace that the replay keeps: the arrival times, the number of outstanding
     /// requests, or only the order.
@@ -119,7 +119,7 @@ pub(crate) struct Changes {
 /// Options of a search for the highest load that a stack carries.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Searches")]
-pub(crate) struct Searching {
+pub(crate) struct LoadSearchOptions {
     /// Search the highest value that the stack carries, instead of a single run.
     #[arg(long, value_name = "WHAT")]
     find: Option<Find>,
@@ -145,17 +145,17 @@ enum Find {
     Load,
 }
 
-impl Searching {
+impl LoadSearchOptions {
     /// Returns the search, with `jobs` runs at a time. Returns `None` without `--find`.
-    pub(crate) fn most(&self, jobs: usize) -> Option<Most> {
-        let search = Search {
+    pub(crate) fn search_goal(&self, jobs: usize) -> Option<SearchGoal> {
+        let search = LoadSearch {
             confidence: self.confidence,
             replications: self.replications.get(),
             jobs,
         };
         self.find.map(|find| match find {
-            Find::Streams => Most::Streams(search),
-            Find::Load => Most::Load(self.p99_max),
+            Find::Streams => SearchGoal::Streams(search),
+            Find::Load => SearchGoal::Load(self.p99_max),
         })
     }
 }
@@ -169,7 +169,7 @@ pub(crate) fn confidence(text: &str) -> Result<f64, Reason> {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Beyond {
+pub(crate) enum BeyondOption {
     /// Stop with an error.
     Reject,
     /// Map modulo the capacity.
@@ -192,12 +192,12 @@ pub(crate) enum PaceName {
 }
 
 impl PaceName {
-    pub(crate) fn pace(self) -> Pace {
+    pub(crate) fn pace(self) -> ReplayPace {
         match self {
-            PaceName::Timing => Pace::Timing,
-            PaceName::Load => Pace::Load,
-            PaceName::AsFast => Pace::AsFast,
-            PaceName::Closed => Pace::Closed,
+            PaceName::Timing => ReplayPace::Timing,
+            PaceName::Load => ReplayPace::Load,
+            PaceName::AsFast => ReplayPace::AsFast,
+            PaceName::Closed => ReplayPace::Closed,
         }
     }
 }
@@ -221,21 +221,21 @@ impl OperationName {
     }
 }
 
-impl Beyond {
+impl BeyondOption {
     /// Converts the value for the trace reader.
-    pub(crate) fn kind(self) -> fullstroke_trace::Beyond {
+    pub(crate) fn kind(self) -> fullstroke_trace::BeyondPolicy {
         match self {
-            Beyond::Reject => fullstroke_trace::Beyond::Reject,
-            Beyond::Wrap => fullstroke_trace::Beyond::Wrap,
-            Beyond::Scale => fullstroke_trace::Beyond::Scale,
+            BeyondOption::Reject => fullstroke_trace::BeyondPolicy::Reject,
+            BeyondOption::Wrap => fullstroke_trace::BeyondPolicy::Wrap,
+            BeyondOption::Scale => fullstroke_trace::BeyondPolicy::Scale,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Beyond::Reject => "reject",
-            Beyond::Wrap => "wrap",
-            Beyond::Scale => "scale",
+            BeyondOption::Reject => "reject",
+            BeyondOption::Wrap => "wrap",
+            BeyondOption::Scale => "scale",
         }
     }
 }
@@ -255,9 +255,9 @@ impl Selection {
     }
 
     /// Converts the options for the trace reader.
-    pub(crate) fn options(&self) -> Options {
-        let defaults = Options::default();
-        Options {
+    pub(crate) fn options(&self) -> TraceOptions {
+        let defaults = TraceOptions::default();
+        TraceOptions {
             format: self.format.clone(),
             devices: self.devices.clone(),
             operations: self.operations(),

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// Reason of a failed command.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CommandFailure {
     /// Unusable input or an unwritable output. Status 2.
     Input(String),
     /// A check failed, and its result is already printed. Status 1.
@@ -20,40 +20,40 @@ pub(crate) enum Failure {
     NoReader,
 }
 
-impl Failure {
+impl CommandFailure {
     /// Creates a failure from an error message for people.
-    pub(crate) fn input(error: impl Display) -> Failure {
-        Failure::Input(error.to_string())
+    pub(crate) fn input(error: impl Display) -> CommandFailure {
+        CommandFailure::Input(error.to_string())
     }
 
     /// Prints the message, if any, and returns the exit status.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
-            Failure::Input(message) => {
-                complain(message);
+            CommandFailure::Input(message) => {
+                print_error(message);
                 ExitCode::from(2)
             }
-            Failure::Checks => ExitCode::from(1),
-            Failure::NoReader => ExitCode::SUCCESS,
+            CommandFailure::Checks => ExitCode::from(1),
+            CommandFailure::NoReader => ExitCode::SUCCESS,
         }
     }
 }
 
 /// Prints a message on standard error. A failed write is ignored, because the exit status carries
 /// the result.
-pub(crate) fn complain(message: &str) {
+pub(crate) fn print_error(message: &str) {
     let _ = writeln!(io::stderr(), "fullstroke: {}", printable(message));
 }
 
 /// Standard output, for people or as JSON.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Output {
+pub(crate) struct CommandOutput {
     json: bool,
 }
 
-impl Output {
-    pub(crate) fn new(json: bool) -> Output {
-        Output { json }
+impl CommandOutput {
+    pub(crate) fn new(json: bool) -> CommandOutput {
+        CommandOutput { json }
     }
 
     /// True if the user asked for JSON.
@@ -62,7 +62,11 @@ impl Output {
     }
 
     /// Prints `value` as JSON if the user asked for JSON, else prints `text`.
-    pub(crate) fn show<T: Serialize>(&self, value: &T, text: impl Display) -> Result<(), Failure> {
+    pub(crate) fn show<T: Serialize>(
+        &self,
+        value: &T,
+        text: impl Display,
+    ) -> Result<(), CommandFailure> {
         if self.json {
             self.show_json(value)
         } else {
@@ -78,11 +82,11 @@ impl Output {
         announcement: impl Fn(&R) -> String,
         farewell: impl Fn(&S) -> String,
         serve: impl FnOnce(&mut dyn FnMut(&R)) -> Result<S, E>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let mut broken = None;
         // A reader who has gone does not end the server. The failure is returned at its end.
         let mut ready = |ready: &R| broken = self.show(ready, announcement(ready)).err();
-        let summary = serve(&mut ready).map_err(Failure::input)?;
+        let summary = serve(&mut ready).map_err(CommandFailure::input)?;
         match broken {
             Some(failure) => Err(failure),
             None => self.show(&summary, farewell(&summary)),
@@ -90,13 +94,13 @@ impl Output {
     }
 
     /// Prints `value` as JSON, with or without `--json`.
-    pub(crate) fn show_json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(value).map_err(Failure::input)?;
+    pub(crate) fn show_json<T: Serialize>(&self, value: &T) -> Result<(), CommandFailure> {
+        let text = serde_json::to_string_pretty(value).map_err(CommandFailure::input)?;
         self.write(&printable_json(&format!("{text}\n")))
     }
 
     /// Prints `text` for people, with colours on a terminal.
-    fn tell(&self, text: &str) -> Result<(), Failure> {
+    fn tell(&self, text: &str) -> Result<(), CommandFailure> {
         let text = printable(text);
         let text = match columns_of_terminal() {
             Some(columns) => fold::folded(&text, columns),
@@ -110,7 +114,7 @@ impl Output {
     }
 
     /// Prints the content of a file. On a terminal, harmful control characters are escaped.
-    pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn print(&self, text: &str) -> Result<(), CommandFailure> {
         if io::stdout().is_terminal() {
             self.write(&printable(text))
         } else {
@@ -118,7 +122,7 @@ impl Output {
         }
     }
 
-    fn write(&self, text: &str) -> Result<(), Failure> {
+    fn write(&self, text: &str) -> Result<(), CommandFailure> {
         let mut stdout = io::stdout().lock();
         stdout
             .write_all(text.as_bytes())
@@ -126,8 +130,8 @@ impl Output {
             // are lost.
             .and_then(|()| stdout.flush())
             .map_err(|error| match error.kind() {
-                io::ErrorKind::BrokenPipe => Failure::NoReader,
-                _ => Failure::Input(format!("cannot write to standard output: {error}")),
+                io::ErrorKind::BrokenPipe => CommandFailure::NoReader,
+                _ => CommandFailure::Input(format!("cannot write to standard output: {error}")),
             })
     }
 }
@@ -140,9 +144,10 @@ fn columns_of_terminal() -> Option<usize> {
 }
 
 /// Writes a file atomically: a reader sees the whole file or none.
-pub(crate) fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
-    let mut file = AtomicFile::create(path).map_err(Failure::input)?;
-    file.write_all(content.as_ref())
-        .map_err(|error| Failure::Input(format!("cannot write `{}`: {error}", path.display())))?;
-    file.commit().map_err(Failure::input)
+pub(crate) fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> Result<(), CommandFailure> {
+    let mut file = AtomicFile::create(path).map_err(CommandFailure::input)?;
+    file.write_all(content.as_ref()).map_err(|error| {
+        CommandFailure::Input(format!("cannot write `{}`: {error}", path.display()))
+    })?;
+    file.commit().map_err(CommandFailure::input)
 }

@@ -4,12 +4,12 @@
 //! use by another program. An existing file must be of the kind that replaces it. The place must be
 //! writable. All checks precede the run, because a run may take hours.
 
-use crate::output::Failure;
+use crate::output::CommandFailure;
 use fullstroke_device::gate;
 use fullstroke_lab::Vary;
 use fullstroke_stack::{Overrides, files};
 #[cfg(feature = "real")]
-use fullstroke_store::{Access, FileDevice, bytes, examine};
+use fullstroke_store::{FileDevice, OpenPurpose, bytes, examine};
 use fullstroke_table::AtomicFile;
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -24,7 +24,7 @@ const SHOWN: usize = 30;
 
 /// Kind of a file to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum OutputKind {
     Page,
     Figure,
     Perfetto,
@@ -47,13 +47,13 @@ pub(crate) enum Kind {
 pub(crate) struct Target<'a> {
     option: &'static str,
     path: &'a Path,
-    kind: Kind,
+    kind: OutputKind,
 }
 
 /// Identity of a file, independent of the name.
 #[derive(PartialEq, Eq)]
-enum Identity {
-    Known(gate::Identity),
+enum FileIdentity {
+    Known(gate::DeviceIdentity),
     New(PathBuf),
 }
 
@@ -73,28 +73,28 @@ enum Identity {
 pub(crate) fn check<'a>(
     targets: impl IntoIterator<Item = Option<Target<'a>>>,
     read: &[PathBuf],
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let taken = |file: &PathBuf| {
         Some((
-            Identity::of(file)?,
+            FileIdentity::of(file)?,
             "a file that this command line reads".to_owned(),
         ))
     };
     let read: Vec<PathBuf> = read.iter().flat_map(|path| files_below(path)).collect();
-    let mut taken: Vec<(Identity, String)> = read.iter().filter_map(taken).collect();
+    let mut taken: Vec<(FileIdentity, String)> = read.iter().filter_map(taken).collect();
     taken.extend(own_streams());
     for target in targets.into_iter().flatten() {
         // The cheap and harmless checks come first, because the last one creates a temporary file.
         target.check_folder()?;
         target.check_thing()?;
-        let Some(identity) = Identity::of(target.path) else {
+        let Some(identity) = FileIdentity::of(target.path) else {
             continue;
         };
         // `AtomicFile` writes to this name before the final rename.
         // A symbolic link stays, and the file behind it is replaced. So its path counts.
         let partial =
             AtomicFile::partial_path(&fs::canonicalize(target.path).unwrap_or(target.path.into()));
-        for identity in [Some(&identity), Identity::of(&partial).as_ref()]
+        for identity in [Some(&identity), FileIdentity::of(&partial).as_ref()]
             .into_iter()
             .flatten()
         {
@@ -107,7 +107,7 @@ pub(crate) fn check<'a>(
         target.check_writable()?;
         taken.push((identity, format!("what {} writes", target.option)));
         taken.extend(
-            Identity::of(&partial)
+            FileIdentity::of(&partial)
                 .map(|identity| (identity, format!("what {} writes at first", target.option))),
         );
     }
@@ -123,7 +123,7 @@ fn is_store(folder: &Path) -> bool {
 /// True if the file at `path` has the superblock of an array member.
 #[cfg(feature = "real")]
 fn is_member(path: &Path) -> bool {
-    let device = FileDevice::open(path, Access::Look);
+    let device = FileDevice::open(path, OpenPurpose::Look);
     device
         .and_then(|device| examine(&device))
         .is_ok_and(|copies| copies.is_some())
@@ -153,7 +153,7 @@ fn files_below(path: &Path) -> Vec<PathBuf> {
 
 /// Returns the files behind standard output and standard error. Replacing such a file would lose
 /// the printed text.
-fn own_streams() -> Vec<(Identity, String)> {
+fn own_streams() -> Vec<(FileIdentity, String)> {
     let named = [
         (
             std::io::stdout().as_fd().try_clone_to_owned(),
@@ -166,7 +166,7 @@ fn own_streams() -> Vec<(Identity, String)> {
     ];
     let known = named.into_iter().filter_map(|(descriptor, name)| {
         let metadata = File::from(descriptor.ok()?).metadata().ok()?;
-        let identity = Identity::Known(gate::Identity::from(&metadata));
+        let identity = FileIdentity::Known(gate::DeviceIdentity::from(&metadata));
         // A terminal or a pipe is no file that a rename could replace.
         metadata
             .is_file()
@@ -196,18 +196,18 @@ impl<'a> Target<'a> {
     pub(crate) fn of(
         option: &'static str,
         path: &'a Option<PathBuf>,
-        kind: Kind,
+        kind: OutputKind,
     ) -> Option<Target<'a>> {
         path.as_deref().map(|path| Target::to(option, path, kind))
     }
 
     /// Returns the target of an option that is always present.
-    pub(crate) fn to(option: &'static str, path: &'a Path, kind: Kind) -> Target<'a> {
+    pub(crate) fn to(option: &'static str, path: &'a Path, kind: OutputKind) -> Target<'a> {
         Target { option, path, kind }
     }
 
     /// Checks that the folder of the target exists.
-    fn check_folder(&self) -> Result<(), Failure> {
+    fn check_folder(&self) -> Result<(), CommandFailure> {
         let folder = folder_of(self.path);
         match folder.is_dir() {
             true => Ok(()),
@@ -220,8 +220,8 @@ impl<'a> Target<'a> {
 
     /// Refuses a folder, a block device or a socket. Other special files (`/dev/null`, a pipe) are
     /// written in place.
-    fn check_thing(&self) -> Result<(), Failure> {
-        if self.kind == Kind::Socket {
+    fn check_thing(&self) -> Result<(), CommandFailure> {
+        if self.kind == OutputKind::Socket {
             return Ok(());
         }
         if self.path.file_name().is_none() {
@@ -243,8 +243,8 @@ impl<'a> Target<'a> {
 
     /// Checks that no other program uses the existing file, and that the file is no part of an
     /// array or a store.
-    fn check_owner(&self) -> Result<(), Failure> {
-        if self.kind == Kind::Socket {
+    fn check_owner(&self) -> Result<(), CommandFailure> {
+        if self.kind == OutputKind::Socket {
             return Ok(());
         }
         // The file behind a symbolic link is the one that is replaced, so its folder counts.
@@ -268,8 +268,8 @@ impl<'a> Target<'a> {
     }
 
     /// Creates the temporary file and drops it. So a missing permission is an error before the run.
-    fn check_writable(&self) -> Result<(), Failure> {
-        if self.kind == Kind::Socket {
+    fn check_writable(&self) -> Result<(), CommandFailure> {
+        if self.kind == OutputKind::Socket {
             return Ok(());
         }
         if fs::metadata(self.path).is_ok_and(|metadata| !metadata.is_file()) {
@@ -282,7 +282,7 @@ impl<'a> Target<'a> {
             ));
         }
         AtomicFile::create(self.path).map(drop).map_err(|error| {
-            Failure::Input(format!(
+            CommandFailure::Input(format!(
                 "{} {}: cannot be written: {error}",
                 self.option,
                 self.path.display()
@@ -291,7 +291,7 @@ impl<'a> Target<'a> {
     }
 
     /// Checks that the existing file has the kind of the target.
-    fn check_kind(&self) -> Result<(), Failure> {
+    fn check_kind(&self) -> Result<(), CommandFailure> {
         // Opening a pipe would wait for the other end.
         if !fs::metadata(self.path).is_ok_and(|metadata| metadata.is_file()) {
             return Ok(());
@@ -319,8 +319,8 @@ impl<'a> Target<'a> {
         ))
     }
 
-    fn refused(&self, found: &str, expected: &str) -> Failure {
-        Failure::Input(format!(
+    fn refused(&self, found: &str, expected: &str) -> CommandFailure {
+        CommandFailure::Input(format!(
             "{} {}: found {found}; expected {expected}",
             self.option,
             self.path.display()
@@ -328,18 +328,18 @@ impl<'a> Target<'a> {
     }
 }
 
-impl Kind {
+impl OutputKind {
     fn name(self) -> &'static str {
         match self {
-            Kind::Page => "an HTML page",
-            Kind::Figure => "an SVG figure",
-            Kind::Perfetto => "a trace for Perfetto",
-            Kind::Log => "a log of requests (Parquet or CSV)",
-            Kind::Record => "a record (Parquet)",
-            Kind::Trace => "a trace",
-            Kind::Toml => "a file in TOML",
-            Kind::Socket => "a socket",
-            Kind::Other => "a file",
+            OutputKind::Page => "an HTML page",
+            OutputKind::Figure => "an SVG figure",
+            OutputKind::Perfetto => "a trace for Perfetto",
+            OutputKind::Log => "a log of requests (Parquet or CSV)",
+            OutputKind::Record => "a record (Parquet)",
+            OutputKind::Trace => "a trace",
+            OutputKind::Toml => "a file in TOML",
+            OutputKind::Socket => "a socket",
+            OutputKind::Other => "a file",
         }
     }
 
@@ -349,14 +349,16 @@ impl Kind {
             words.iter().any(|word| text.trim_start().starts_with(word))
         };
         match self {
-            Kind::Page => begins(&["<!doctype html", "<html"]),
-            Kind::Figure => begins(&["<svg", "<?xml"]),
+            OutputKind::Page => begins(&["<!doctype html", "<html"]),
+            OutputKind::Figure => begins(&["<svg", "<?xml"]),
             // The message `Trace` of Perfetto has the single field 1 (`packet`), so its tag 0x0a is
             // the first byte.
-            Kind::Perfetto => beginning[0] == 0x0a,
-            Kind::Log => begins(&["par1", "request,"]) || beginning.starts_with(&[0x1f, 0x8b]),
-            Kind::Record => begins(&["par1"]),
-            Kind::Trace => {
+            OutputKind::Perfetto => beginning[0] == 0x0a,
+            OutputKind::Log => {
+                begins(&["par1", "request,"]) || beginning.starts_with(&[0x1f, 0x8b])
+            }
+            OutputKind::Record => begins(&["par1"]),
+            OutputKind::Trace => {
                 // Magic numbers of gzip (RFC 1952), Zstandard (RFC 8878) and xz.
                 let packed = [&[0x1f, 0x8b][..], b"\x28\xb5\x2f\xfd", b"\xfd7zXZ"];
                 let number = |byte: &u8| byte.is_ascii_digit() || b"-.".contains(byte);
@@ -367,28 +369,28 @@ impl Kind {
                         .find(|byte| !byte.is_ascii_whitespace())
                         .is_some_and(number)
             }
-            Kind::Toml => {
+            OutputKind::Toml => {
                 let text = String::from_utf8_lossy(beginning);
                 let first = text.lines().map(str::trim).find(|line| !line.is_empty());
                 first.is_some_and(|line| line.starts_with(['#', '[']) || line.contains('='))
             }
-            Kind::Socket | Kind::Other => true,
+            OutputKind::Socket | OutputKind::Other => true,
         }
     }
 }
 
-impl Identity {
+impl FileIdentity {
     /// Returns the identity of `path`. Returns `None` for a character device such as `/dev/null`,
     /// and for a new file in a missing folder.
-    fn of(path: &Path) -> Option<Identity> {
+    fn of(path: &Path) -> Option<FileIdentity> {
         match fs::metadata(path) {
             // Several options may name `/dev/null`.
             Ok(metadata) if metadata.file_type().is_char_device() => None,
-            Ok(metadata) => Some(Identity::Known(gate::Identity::from(&metadata))),
+            Ok(metadata) => Some(FileIdentity::Known(gate::DeviceIdentity::from(&metadata))),
             Err(_) => {
                 // A new file has no inode yet. Its folder has, whatever name leads there.
                 let folder = fs::canonicalize(folder_of(path)).ok()?;
-                Some(Identity::New(folder.join(path.file_name()?)))
+                Some(FileIdentity::New(folder.join(path.file_name()?)))
             }
         }
     }

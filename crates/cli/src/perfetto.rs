@@ -1,10 +1,10 @@
 //! `--perfetto`: writes a window of a run for ui.perfetto.dev.
 
-use crate::output::{Failure, complain, write_whole};
-use crate::outputs::{Kind, Target};
+use crate::output::{CommandFailure, print_error, write_whole};
+use crate::outputs::{OutputKind, Target};
 use clap::Args;
 use fullstroke_contract::{Reason, reason};
-use fullstroke_lab::Ran;
+use fullstroke_lab::RunResult;
 use fullstroke_measure::{PerfettoFile, PerfettoWindow};
 use fullstroke_units::{Duration, Time};
 use std::path::PathBuf;
@@ -33,11 +33,11 @@ impl Perfetto {
 
     /// Returns the file to write.
     pub(crate) fn target(&self) -> Option<Target<'_>> {
-        Target::of("--perfetto", &self.perfetto, Kind::Perfetto)
+        Target::of("--perfetto", &self.perfetto, OutputKind::Perfetto)
     }
 
     /// Writes the traces of several runs into one file.
-    pub(crate) fn write_all(&self, ran: &[Ran]) -> Result<(), Failure> {
+    pub(crate) fn write_all(&self, ran: &[RunResult]) -> Result<(), CommandFailure> {
         if self.perfetto.is_none() {
             return Ok(());
         }
@@ -53,7 +53,7 @@ impl Perfetto {
     }
 
     /// Writes the file, and prints a note if the trace was cut.
-    pub(crate) fn write(&self, file: &PerfettoFile) -> Result<(), Failure> {
+    pub(crate) fn write(&self, file: &PerfettoFile) -> Result<(), CommandFailure> {
         let Some(path) = &self.perfetto else {
             return Ok(());
         };
@@ -70,7 +70,7 @@ impl Perfetto {
             None => return Ok(()),
         };
         // The note goes to standard error. A failed write is ignored, because the file is complete.
-        complain(&format!("{} {note}", path.display()));
+        print_error(&format!("{} {note}", path.display()));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Assumed power figures for drives whose files have none.
 
-use crate::output::{Failure, complain};
+use crate::output::{CommandFailure, print_error};
 use clap::Args;
 use fullstroke_lab::require_power;
 use fullstroke_measure::Metric;
@@ -9,13 +9,13 @@ use std::path::Path;
 
 /// Option for assumed power figures.
 #[derive(Debug, Args)]
-pub(crate) struct Assuming {
+pub(crate) struct PowerAssumption {
     /// Use assumed power figures of the drive class for drives without `[power]`.
     #[arg(long)]
     assume_power: bool,
 }
 
-impl Assuming {
+impl PowerAssumption {
     /// True if assumed figures are allowed.
     pub(crate) fn assumes(&self) -> bool {
         self.assume_power
@@ -31,9 +31,9 @@ impl Assuming {
         wanted: bool,
         stacks: &[&Path],
         overrides: &mut Overrides,
-    ) -> Result<Option<&'static str>, Failure> {
+    ) -> Result<Option<&'static str>, CommandFailure> {
         if wanted || self.assume_power {
-            require_power(stacks, overrides, self.assume_power).map_err(Failure::input)
+            require_power(stacks, overrides, self.assume_power).map_err(CommandFailure::input)
         } else {
             Ok(None)
         }
@@ -49,6 +49,6 @@ pub(crate) fn is_energy(metric: &Metric) -> bool {
 /// Prints the source of assumed figures on standard error.
 pub(crate) fn say_assumed(source: Option<&str>) {
     if let Some(source) = source {
-        complain(&format!("source of the power figures: {source}"));
+        print_error(&format!("source of the power figures: {source}"));
     }
 }

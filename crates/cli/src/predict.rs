@@ -1,8 +1,8 @@
 //! `fullstroke predict`: predicts by formulas, beside a simulation.
 
 use crate::options::Edits;
-use crate::output::{Failure, Output};
-use crate::power::Assuming;
+use crate::output::{CommandFailure, CommandOutput};
+use crate::power::PowerAssumption;
 use clap::Args;
 use fullstroke_measure::Stop;
 use fullstroke_predict::PredictQuestion;
@@ -52,14 +52,14 @@ pub(crate) struct Arguments {
     averaged: Duration,
 
     #[command(flatten)]
-    assuming: Assuming,
+    assuming: PowerAssumption,
 
     /// Do not simulate the stack.
     #[arg(long)]
     no_simulation: bool,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let question = PredictQuestion {
         stack: arguments.stack.clone(),
         overrides: Overrides {
@@ -75,6 +75,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         assume_power: arguments.assuming.assumes(),
         simulate: !arguments.no_simulation,
     };
-    let answer = question.answer(&Stop::default()).map_err(Failure::input)?;
+    let answer = question
+        .answer(&Stop::default())
+        .map_err(CommandFailure::input)?;
     output.show(&answer, &answer)
 }

@@ -1,7 +1,7 @@
 //! `fullstroke record`: records the requests of a block device as a trace.
 
-use crate::output::{Failure, Output};
-use crate::outputs::{self, Kind, Target};
+use crate::output::{CommandFailure, CommandOutput};
+use crate::outputs::{self, OutputKind, Target};
 use clap::Args;
 use fullstroke_replay::{RecordOptions, record};
 use fullstroke_units::{Bytes, Duration};
@@ -34,12 +34,12 @@ pub(crate) struct Arguments {
     buffer: Bytes,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let target = Target::to("the output", &arguments.file, Kind::Trace);
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    let target = Target::to("the output", &arguments.file, OutputKind::Trace);
     outputs::check([Some(target)], std::slice::from_ref(&arguments.device))?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(CommandFailure::input)?;
     }
     let options = RecordOptions {
         device: arguments.device.clone(),
@@ -47,6 +47,6 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         duration: arguments.duration,
         buffer: arguments.buffer,
     };
-    let recording = record(&options, &stop).map_err(Failure::input)?;
+    let recording = record(&options, &stop).map_err(CommandFailure::input)?;
     output.show(&recording, &recording)
 }

@@ -1,12 +1,12 @@
 //! `fullstroke replay`: replays a trace on a real device.
 
-use crate::options::{Beyond, PaceName, Selection};
-use crate::output::{Failure, Output};
-use crate::outputs::{self, Kind, Target};
+use crate::options::{BeyondOption, PaceName, Selection};
+use crate::output::{CommandFailure, CommandOutput};
+use crate::outputs::{self, OutputKind, Target};
 use clap::{Args, ValueEnum};
-use fullstroke_replay::{Io, ReplayOptions, Writes, fio_beside, replay};
+use fullstroke_replay::{IoMethod, ReplayOptions, WriteTreatment, fio_beside, replay};
 use fullstroke_units::Duration;
-use fullstroke_workload::pace::{Pace, Rules};
+use fullstroke_workload::pace::{ReplayPace, Rules};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
 
     /// Treatment of addresses beyond the end of the device.
     #[arg(long, value_name = "WHAT", default_value = "reject")]
-    beyond: Beyond,
+    beyond: BeyondOption,
 
     /// End the replay after this number of requests.
     #[arg(long, value_name = "NUMBER")]
@@ -116,15 +116,18 @@ enum IoName {
     Threads,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let read = [arguments.trace.clone(), arguments.on.clone()];
-    outputs::check([Target::of("--log", &arguments.log, Kind::Other)], &read)?;
+    outputs::check(
+        [Target::of("--log", &arguments.log, OutputKind::Other)],
+        &read,
+    )?;
     let options = arguments.options()?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(CommandFailure::input)?;
     }
-    let mut report = replay(&options, &stop).map_err(Failure::input)?;
+    let mut report = replay(&options, &stop).map_err(CommandFailure::input)?;
     if arguments.fio && !report.interrupted {
         match fio_beside(&options, report.requests) {
             Ok(fio) => report.fio = Some(fio),
@@ -138,10 +141,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 
 impl Arguments {
     /// Refuses options without effect and impossible numbers.
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), CommandFailure> {
         let pace = self.pace.pace();
-        let refuse = |message: String| Err(Failure::Input(message));
-        if self.outstanding.is_some() && matches!(pace, Pace::Timing | Pace::Load) {
+        let refuse = |message: String| Err(CommandFailure::Input(message));
+        if self.outstanding.is_some() && matches!(pace, ReplayPace::Timing | ReplayPace::Load) {
             return refuse(format!(
                 "--outstanding has no effect with --pace {}; remove the option",
                 pace.name()
@@ -159,19 +162,19 @@ impl Arguments {
                 "--time-scale is {scale}; expected a factor above 0"
             ));
         }
-        if self.batch && !matches!(pace, Pace::Timing | Pace::Load) {
+        if self.batch && !matches!(pace, ReplayPace::Timing | ReplayPace::Load) {
             return refuse(format!(
                 "--batch has no effect with --pace {}; remove the option",
                 pace.name()
             ));
         }
-        if self.threads.is_some() && pace != Pace::Timing {
+        if self.threads.is_some() && pace != ReplayPace::Timing {
             return refuse(format!(
                 "--threads has no effect with --pace {}, which sets the number of outstanding requests; remove the option",
                 pace.name()
             ));
         }
-        if self.fio && pace != Pace::Timing {
+        if self.fio && pace != ReplayPace::Timing {
             return refuse(format!(
                 "--fio compares times of issue, which --pace {} does not keep",
                 pace.name()
@@ -187,7 +190,7 @@ impl Arguments {
         Ok(())
     }
 
-    fn options(&self) -> Result<ReplayOptions, Failure> {
+    fn options(&self) -> Result<ReplayOptions, CommandFailure> {
         self.check()?;
         let (pace, scale) = (self.pace.pace(), self.selection.time_scale());
         Ok(ReplayOptions {
@@ -197,10 +200,10 @@ impl Arguments {
             target: self.on.clone(),
             beyond: self.beyond.kind(),
             writes: match self.writes {
-                None => Writes::Refuse,
-                Some(WritesName::Skip) => Writes::Skip,
-                Some(WritesName::AsReads) => Writes::AsReads,
-                Some(WritesName::Overwrite) => Writes::Overwrite,
+                None => WriteTreatment::Refuse,
+                Some(WritesName::Skip) => WriteTreatment::Skip,
+                Some(WritesName::AsReads) => WriteTreatment::AsReads,
+                Some(WritesName::Overwrite) => WriteTreatment::Overwrite,
             },
             rules: Rules {
                 pace,
@@ -210,8 +213,8 @@ impl Arguments {
             },
             batch: self.batch,
             io: self.io.map(|io| match io {
-                IoName::IoUring => Io::IoUring,
-                IoName::Threads => Io::Threads,
+                IoName::IoUring => IoMethod::IoUring,
+                IoName::Threads => IoMethod::Threads,
             }),
             threads: self.threads,
             buffered: self.buffered,

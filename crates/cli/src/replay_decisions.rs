@@ -1,7 +1,7 @@
 //! `fullstroke run --replay-decisions`: repeats the decisions of a live run.
 
-use crate::output::{Failure, Output};
-use fullstroke_live::{Verdict, replay_decisions};
+use crate::output::{CommandFailure, CommandOutput};
+use fullstroke_live::{RecordVerdict, replay_decisions};
 use fullstroke_stack::{Overrides, Stack};
 use std::path::Path;
 
@@ -11,20 +11,20 @@ pub(crate) fn execute(
     stack: &Path,
     overrides: &Overrides,
     record: &Path,
-    output: &Output,
-) -> Result<(), Failure> {
-    let stack = Stack::load_for_clients(stack, overrides).map_err(Failure::input)?;
-    let verdict = replay_decisions(&stack, record).map_err(Failure::input)?;
+    output: &CommandOutput,
+) -> Result<(), CommandFailure> {
+    let stack = Stack::load_for_clients(stack, overrides).map_err(CommandFailure::input)?;
+    let verdict = replay_decisions(&stack, record).map_err(CommandFailure::input)?;
     output.show(&verdict, describe(&verdict))?;
     if verdict.alike == verdict.requests {
         Ok(())
     } else {
-        Err(Failure::Checks)
+        Err(CommandFailure::Checks)
     }
 }
 
-fn describe(verdict: &Verdict) -> String {
-    let Verdict {
+fn describe(verdict: &RecordVerdict) -> String {
+    let RecordVerdict {
         requests,
         orders,
         alike,

@@ -1,9 +1,9 @@
 //! `--report` and `--plot`: write an answer as a page and draw its main figure.
 
-use crate::output::{Failure, write_whole};
-use crate::outputs::{Kind, Target};
+use crate::output::{CommandFailure, write_whole};
+use crate::outputs::{OutputKind, Target};
 use clap::Args;
-use fullstroke_report::{Answer, Source, page, plot};
+use fullstroke_report::{AnswerSource, CommandAnswer, page, plot};
 use std::path::{Path, PathBuf};
 
 /// Options of pages and figures.
@@ -35,20 +35,24 @@ impl Reporting {
     /// Returns the files to write.
     pub(crate) fn targets(&self) -> [Option<Target<'_>>; 2] {
         [
-            Target::of("--report", &self.report, Kind::Page),
-            Target::of("--plot", &self.plot, Kind::Figure),
+            Target::of("--report", &self.report, OutputKind::Page),
+            Target::of("--plot", &self.plot, OutputKind::Figure),
         ]
     }
 
     /// Writes the page and the figure of `answer`. The page includes the text of the input files. A
     /// failed drawing does not lose the answer, because the answer is already printed.
-    pub(crate) fn write(&self, answer: &Answer<'_>, files: &[&Path]) -> Result<(), Failure> {
+    pub(crate) fn write(
+        &self,
+        answer: &CommandAnswer<'_>,
+        files: &[&Path],
+    ) -> Result<(), CommandFailure> {
         if !self.wanted() {
             return Ok(());
         }
         // The page comes first, because an answer without a figure still has a page.
         if let Some(path) = &self.report {
-            let source = Source {
+            let source = AnswerSource {
                 command: command(),
                 files: files.iter().filter_map(|file| named(file)).collect(),
             };
@@ -56,7 +60,7 @@ impl Reporting {
         }
         if let Some(path) = &self.plot {
             let svg = plot(answer)
-                .map_err(|why| Failure::Input(format!("`{}`: {why}", path.display())))?;
+                .map_err(|why| CommandFailure::Input(format!("`{}`: {why}", path.display())))?;
             write_whole(path, svg)?;
         }
         Ok(())

@@ -3,20 +3,22 @@
 use crate::bars::Bars;
 use crate::memory::peak_rss_mb;
 use crate::metrics;
-use crate::options::{Changes, Searching, jobs};
-use crate::output::{Failure, Output, complain, write_whole};
-use crate::outputs::{self, Kind, Target, read_for};
+use crate::options::{Changes, LoadSearchOptions, jobs};
+use crate::output::{CommandFailure, CommandOutput, print_error, write_whole};
+use crate::outputs::{self, OutputKind, Target, read_for};
 use crate::perfetto::Perfetto;
-use crate::power::{Assuming, say_assumed};
+use crate::power::{PowerAssumption, say_assumed};
 #[cfg(feature = "real")]
 use crate::replay_decisions;
 use crate::report::Reporting;
-use crate::whole_load::Searched;
+use crate::whole_load::LoadSearchOutput;
 use clap::{Args, ValueEnum};
-use fullstroke_fio::FioReport;
-use fullstroke_lab::{Borne, Most, MostRanking, Ran, Recipe, WholeLoad, candidates, recipes, run};
+use fullstroke_fio::FioGroupResults;
+use fullstroke_lab::{
+    LargestLoad, MostRanking, Recipe, RunResult, SearchGoal, WholeLoad, candidates, recipes, run,
+};
 use fullstroke_measure::PerfettoFile;
-use fullstroke_report::{Answer, Found, plots};
+use fullstroke_report::{AnswerBody, CommandAnswer, plots};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -44,7 +46,7 @@ pub(crate) struct Arguments {
     perfetto: Perfetto,
 
     #[command(flatten)]
-    assuming: Assuming,
+    assuming: PowerAssumption,
 
     /// Repeat the decisions of a run of `serve --record` under the virtual clock, and require the
     /// same decisions in the same order. Status 1 if they differ.
@@ -64,7 +66,7 @@ pub(crate) struct Arguments {
     reporting: Reporting,
 
     #[command(flatten)]
-    searching: Searching,
+    searching: LoadSearchOptions,
 
     /// Number of runs of --find at a time. Default: number of cores.
     #[arg(long, value_name = "NUMBER", requires = "find")]
@@ -82,7 +84,7 @@ enum OutputFormat {
     FioJson,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let Some(stack) = arguments.stack.as_ref().filter(|_| !arguments.list_metrics) else {
         return metrics::list(output);
     };
@@ -105,26 +107,26 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             .require_if(plots, &[stack], &mut overrides)?,
     );
     let jobs = jobs(arguments.jobs);
-    if let Some(most) = arguments.searching.most(jobs) {
+    if let Some(most) = arguments.searching.search_goal(jobs) {
         let recipes = recipes(std::slice::from_ref(stack), &overrides, &[]);
         return find(arguments, stack, &recipes, most, output);
     }
     let mut candidates =
-        candidates(std::slice::from_ref(stack), &overrides, &[]).map_err(Failure::input)?;
+        candidates(std::slice::from_ref(stack), &overrides, &[]).map_err(CommandFailure::input)?;
     for candidate in &mut candidates {
         candidate.timeline = arguments.reporting.wanted();
         candidate.watts = arguments.plot_power.is_some();
         candidate.perfetto = arguments.perfetto.window();
         if arguments.output_format == OutputFormat::FioJson && !candidate.stack.has_job_file() {
             let message = "--output-format=fio-json shows the jobs of a job file; give --fio FILE";
-            return Err(Failure::Input(message.to_owned()));
+            return Err(CommandFailure::Input(message.to_owned()));
         }
         let bars = Bars::new([candidate.name.as_str()], output);
         let progress = |finished, expected| bars.advance(0, finished, expected);
         let ran = run(candidate, arguments.log.as_deref(), &progress);
         bars.clear();
-        let mut ran = ran.map_err(Failure::input)?;
-        ran.check_measured().map_err(Failure::input)?;
+        let mut ran = ran.map_err(CommandFailure::input)?;
+        ran.check_measured().map_err(CommandFailure::input)?;
         ran.measured.report.cost.peak_rss_mb = peak_rss_mb();
         let shown = show(&ran, arguments.output_format, output);
         arguments.write(&ran, stack).and(shown)?;
@@ -134,14 +136,16 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 
 impl Arguments {
     /// Writes the requested files.
-    fn write(&self, ran: &Ran, stack: &Path) -> Result<(), Failure> {
-        self.reporting
-            .write(&Answer::of_run(&ran.measured.report), &self.files(stack))?;
+    fn write(&self, ran: &RunResult, stack: &Path) -> Result<(), CommandFailure> {
+        self.reporting.write(
+            &CommandAnswer::of_run(&ran.measured.report),
+            &self.files(stack),
+        )?;
         if let Some(traced) = &ran.perfetto {
             self.perfetto.write(&PerfettoFile::of(traced))?;
         }
         if let Some(path) = &self.plot_power {
-            let svg = plots::watts(&ran.measured.report).map_err(Failure::input)?;
+            let svg = plots::watts(&ran.measured.report).map_err(CommandFailure::input)?;
             write_whole(path, &svg)?;
         }
         Ok(())
@@ -150,8 +154,8 @@ impl Arguments {
     /// Returns the files to write.
     fn targets(&self) -> impl Iterator<Item = Option<Target<'_>>> {
         let own = [
-            Target::of("--log", &self.log, Kind::Log),
-            Target::of("--plot-power", &self.plot_power, Kind::Figure),
+            Target::of("--log", &self.log, OutputKind::Log),
+            Target::of("--plot-power", &self.plot_power, OutputKind::Figure),
             self.perfetto.target(),
         ];
         self.reporting.targets().into_iter().chain(own)
@@ -167,31 +171,31 @@ fn find(
     arguments: &Arguments,
     stack: &Path,
     recipes: &[Recipe],
-    most: Most,
-    output: &Output,
-) -> Result<(), Failure> {
+    most: SearchGoal,
+    output: &CommandOutput,
+) -> Result<(), CommandFailure> {
     let at_a_time = jobs(arguments.jobs);
     let bars = Bars::new(recipes.iter().map(|recipe| recipe.name.as_str()), output);
     let found = MostRanking::new(recipes, most, &|index, simulated| {
         bars.advance(index, simulated, None)
     });
     bars.clear();
-    let found = found.map_err(Failure::input)?.candidates;
+    let found = found.map_err(CommandFailure::input)?.candidates;
     for borne in &found {
         let whole_load = arguments.reporting.page_wanted();
         let whole_load = whole_load
             .then(|| WholeLoad::of_found(&found, recipes, at_a_time))
             .transpose()
-            .map_err(Failure::input)?;
-        let searched = Searched::new(borne, whole_load);
+            .map_err(CommandFailure::input)?;
+        let searched = LoadSearchOutput::new(borne, whole_load);
         let shown = match borne {
-            Borne::Streams(found) => output.show(&searched, found),
-            Borne::Load(found) => output.show(&searched, found),
+            LargestLoad::Streams(found) => output.show(&searched, found),
+            LargestLoad::Load(found) => output.show(&searched, found),
         };
         arguments
             .reporting
             .write(
-                &searched.answer(Found::Borne(borne, searched.ran())),
+                &searched.answer(AnswerBody::Borne(borne, searched.ran())),
                 &arguments.files(stack),
             )
             .and(shown)?;
@@ -199,7 +203,11 @@ fn find(
     Ok(())
 }
 
-fn show(ran: &Ran, format: OutputFormat, output: &Output) -> Result<(), Failure> {
+fn show(
+    ran: &RunResult,
+    format: OutputFormat,
+    output: &CommandOutput,
+) -> Result<(), CommandFailure> {
     let report = &ran.measured.report;
     match (format, &ran.fio) {
         (_, None) => output.show(report, report),
@@ -222,10 +230,10 @@ fn show(ran: &Ran, format: OutputFormat, output: &Output) -> Result<(), Failure>
 
 /// Names ignored options of the job file on standard error, because standard output is for programs
 /// here.
-fn name_ignored(fio: &FioReport) {
+fn name_ignored(fio: &FioGroupResults) {
     let names: Vec<&str> = fio.ignored().iter().map(|option| option.name).collect();
     if !names.is_empty() {
-        complain(&format!(
+        print_error(&format!(
             "options without effect here: {}",
             names.join(", ")
         ));

@@ -1,13 +1,15 @@
 //! `fullstroke serve`: serves stacks as block devices.
 
 use crate::ctl;
-use crate::network::{Admitted, Numbers, tcp_address};
+use crate::network::{Admitted, MetricsOptions, tcp_address};
 use crate::options::Edits;
-use crate::output::{Failure, Output};
-use crate::outputs::{self, Kind, Target, read_for};
+use crate::output::{CommandFailure, CommandOutput};
+use crate::outputs::{self, OutputKind, Target, read_for};
 use clap::Args;
 use fullstroke_contract::Reason;
-use fullstroke_live::{LatenessSummary, Listen, Pace, ServeOptions, Serving, Summary, serve};
+use fullstroke_live::{
+    LatenessSummary, Listen, ServeOptions, ServerSummary, Serving, WorldPace, serve,
+};
 use fullstroke_stack::{Overrides, Stack};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -78,7 +80,7 @@ pub(crate) struct Arguments {
     record: Option<PathBuf>,
 
     #[command(flatten)]
-    numbers: Numbers,
+    numbers: MetricsOptions,
 
     /// Accept control commands of `fullstroke ctl` and `fullstroke top` on this unix socket
     /// [default: the path of --socket with .control appended].
@@ -97,10 +99,11 @@ fn socket_mode(text: &str) -> Result<u32, Reason> {
     mode.ok_or_else(|| Reason::new("expected three octal digits, such as 660"))
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let overrides = arguments.edits.overrides();
     arguments.check_record(&overrides)?;
-    let load = |path: &PathBuf| Stack::load_for_clients(path, &overrides).map_err(Failure::input);
+    let load =
+        |path: &PathBuf| Stack::load_for_clients(path, &overrides).map_err(CommandFailure::input);
     let stacks = arguments
         .stacks
         .iter()
@@ -114,14 +117,14 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 
 impl Arguments {
     /// Checks that the record replaces no file that is read or served.
-    fn check_record(&self, overrides: &Overrides) -> Result<(), Failure> {
+    fn check_record(&self, overrides: &Overrides) -> Result<(), CommandFailure> {
         let Some(record) = &self.record else {
             return Ok(());
         };
         // A symbolic link is refused, because another user with write access to the folder may have
         // put it there.
         if record.is_symlink() {
-            return Err(Failure::Input(format!(
+            return Err(CommandFailure::Input(format!(
                 "--record {}: found a symbolic link, which is not followed; expected a record, or no file",
                 record.display()
             )));
@@ -129,11 +132,11 @@ impl Arguments {
         let control = self
             .control
             .clone()
-            .or_else(|| self.socket.as_deref().map(ctl::beside));
+            .or_else(|| self.socket.as_deref().map(ctl::default_socket));
         let targets = [
-            Target::of("--socket", &self.socket, Kind::Socket),
-            Target::of("--control", &control, Kind::Socket),
-            Some(Target::to("--record", record, Kind::Record)),
+            Target::of("--socket", &self.socket, OutputKind::Socket),
+            Target::of("--control", &control, OutputKind::Socket),
+            Some(Target::to("--record", record, OutputKind::Record)),
         ];
         outputs::check(targets, &read_for(&self.stacks, overrides, &[]))?;
         // The parent of a bare file name is an empty path, which stands for the current folder.
@@ -143,31 +146,33 @@ impl Arguments {
             self.store.as_deref().and_then(place),
         );
         match folder.zip(store) {
-            Some((folder, store)) if folder.starts_with(&store) => Err(Failure::Input(format!(
-                "--record {}: found the folder of --store; expected another folder",
-                record.display()
-            ))),
+            Some((folder, store)) if folder.starts_with(&store) => {
+                Err(CommandFailure::Input(format!(
+                    "--record {}: found the folder of --store; expected another folder",
+                    record.display()
+                )))
+            }
             _ => Ok(()),
         }
     }
 
-    fn options(&self) -> Result<ServeOptions, Failure> {
+    fn options(&self) -> Result<ServeOptions, CommandFailure> {
         let mut listen: Vec<Listen> = self.socket.iter().cloned().map(Listen::Unix).collect();
         listen.extend(self.tcp.map(Listen::Tcp));
         listen.extend(self.inherit.then_some(Listen::Inherited));
         if listen.is_empty() {
-            return Err(Failure::input(
+            return Err(CommandFailure::input(
                 "no address to listen on; give --socket PATH, --tcp PORT, or --inherit for inherited sockets",
             ));
         }
-        let beside = || self.socket.as_deref().map(ctl::beside);
+        let beside = || self.socket.as_deref().map(ctl::default_socket);
         Ok(ServeOptions {
             listen,
             store: self.store.clone(),
             pace: if self.no_delay {
-                Pace::Immediate
+                WorldPace::Immediate
             } else {
-                Pace::Times(self.speed)
+                WorldPace::Times(self.speed)
             },
             record: self.record.clone(),
             metrics: self.numbers.metrics,
@@ -210,7 +215,7 @@ fn announcement(serving: &Serving) -> String {
     lines.join("\n")
 }
 
-fn farewell(summary: &Summary) -> String {
+fn farewell(summary: &ServerSummary) -> String {
     let mut lines: Vec<String> = summary
         .exports
         .iter()

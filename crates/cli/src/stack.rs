@@ -3,7 +3,7 @@
 mod check;
 mod schema;
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
@@ -12,7 +12,7 @@ pub(crate) enum Command {
     Schema(schema::Arguments),
 }
 
-pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(command: &Command, output: &CommandOutput) -> Result<(), CommandFailure> {
     match command {
         Command::Check(arguments) => check::execute(arguments, output),
         Command::Schema(arguments) => schema::execute(arguments, output),

@@ -1,11 +1,11 @@
 //! `fullstroke stream-test`: plays media streams from a real device until one stalls.
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_contract::ConfigError;
 use fullstroke_lab::{Recipe, Varied, run_all};
 use fullstroke_measure::{StreamsReport, number, table};
-use fullstroke_replay::stream_test::{Outcome, Progress, Target, run};
+use fullstroke_replay::stream_test::{RampOutcome, RampProgress, Target, run};
 use fullstroke_stack::Overrides;
 use fullstroke_units::{BitRate, Bytes, Duration, Seed, one_line};
 use fullstroke_workload::StreamsConfig;
@@ -91,7 +91,7 @@ pub(crate) struct Arguments {
 
 /// Result, in the terms of the simulator.
 #[derive(Serialize)]
-struct Answer {
+struct StreamTestOutput {
     target: String,
     bit_rate: String,
     elapsed_s: f64,
@@ -111,35 +111,35 @@ struct Answer {
     simulated: Option<StreamsReport>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let keys = arguments.keys();
     let config: StreamsConfig =
-        serde_json::from_value(Value::Object(keys.clone())).map_err(Failure::input)?;
+        serde_json::from_value(Value::Object(keys.clone())).map_err(CommandFailure::input)?;
     config
         .check()
-        .map_err(|error| Failure::Input(arguments.said(&error)))?;
+        .map_err(|error| CommandFailure::Input(arguments.said(&error)))?;
     let seed = Seed(arguments.seed);
-    let target = Target::named(&arguments.on).map_err(Failure::input)?;
+    let target = Target::named(&arguments.on).map_err(CommandFailure::input)?;
     // The simulation comes first, so that an error of the stack is found before an hour of streams.
     let simulated = arguments.simulate(&keys)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(CommandFailure::input)?;
     }
     let bar = progress_bar(&config, output);
     bar.set_message(format!("preparing {}", one_line(&arguments.on.to_string())));
     let medium = target
         .open(&config, arguments.cached, seed)
-        .map_err(Failure::input)?;
+        .map_err(CommandFailure::input)?;
     let outcome = run(&config, &medium, seed, &stop, &mut |progress| {
         show(&bar, &progress)
     });
     bar.finish_and_clear();
-    let answer = arguments.answer(&config, &outcome.map_err(Failure::input)?, simulated);
+    let answer = arguments.answer(&config, &outcome.map_err(CommandFailure::input)?, simulated);
     output.show(&answer, answer.text())
 }
 
-fn progress_bar(config: &StreamsConfig, output: &Output) -> ProgressBar {
+fn progress_bar(config: &StreamsConfig, output: &CommandOutput) -> ProgressBar {
     let target = if output.json() {
         ProgressDrawTarget::hidden()
     } else {
@@ -151,7 +151,7 @@ fn progress_bar(config: &StreamsConfig, output: &Output) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn show(bar: &ProgressBar, progress: &Progress) {
+fn show(bar: &ProgressBar, progress: &RampProgress) {
     bar.set_position(progress.started as u64);
     bar.set_message(match progress.with_underruns {
         0 => format!("{:.0} s", progress.elapsed.as_secs_f64()),
@@ -202,7 +202,7 @@ impl Arguments {
         format!("{option}: {}", error.message)
     }
 
-    fn simulate(&self, keys: &Map<String, Value>) -> Result<Option<StreamsReport>, Failure> {
+    fn simulate(&self, keys: &Map<String, Value>) -> Result<Option<StreamsReport>, CommandFailure> {
         let Some(file) = &self.stack else {
             return Ok(None);
         };
@@ -223,8 +223,8 @@ impl Arguments {
             file: file.clone(),
             overrides,
         };
-        let candidate = recipe.candidate().map_err(Failure::input)?;
-        let ran = run_all(&[candidate], 1, &|_| ()).map_err(Failure::input)?;
+        let candidate = recipe.candidate().map_err(CommandFailure::input)?;
+        let ran = run_all(&[candidate], 1, &|_| ()).map_err(CommandFailure::input)?;
         Ok(ran
             .into_iter()
             .next()
@@ -234,16 +234,16 @@ impl Arguments {
     fn answer(
         &self,
         config: &StreamsConfig,
-        outcome: &Outcome,
+        outcome: &RampOutcome,
         simulated: Option<StreamsReport>,
-    ) -> Answer {
+    ) -> StreamTestOutput {
         let measured = StreamsReport::new(&outcome.results);
         let first = outcome
             .results
             .started()
             .filter_map(|tally| tally.first_underrun)
             .min();
-        Answer {
+        StreamTestOutput {
             target: self.on.clone(),
             bit_rate: self.rate.to_string(),
             elapsed_s: outcome.elapsed.as_secs_f64(),
@@ -259,7 +259,7 @@ impl Arguments {
     }
 }
 
-impl Answer {
+impl StreamTestOutput {
     fn text(&self) -> String {
         let streams = &self.measured;
         let mut lines = vec![format!(

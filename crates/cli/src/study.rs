@@ -10,7 +10,7 @@ mod show;
 mod work;
 
 use crate::options::jobs;
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::{Args, Subcommand};
 use fullstroke_contract::{Reason, reason};
 use fullstroke_study::{Outline, Results, RunList, Store, Study, StudyError, find, outlines};
@@ -27,7 +27,7 @@ pub(crate) enum Command {
     Work(work::Arguments),
 }
 
-pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(command: &Command, output: &CommandOutput) -> Result<(), CommandFailure> {
     match command {
         Command::List(arguments) => list::execute(arguments, output),
         Command::Show(arguments) => show::execute(arguments, output),
@@ -88,21 +88,21 @@ struct Loaded {
 
 impl Selection {
     /// Returns the selected studies.
-    fn find(&self) -> Result<Vec<Study>, Failure> {
-        let mut studies = find(&self.studies, &self.ids).map_err(Failure::input)?;
+    fn find(&self) -> Result<Vec<Study>, CommandFailure> {
+        let mut studies = find(&self.studies, &self.ids).map_err(CommandFailure::input)?;
         studies.retain(|study| study.config.short || !self.short);
         Ok(studies)
     }
 
     /// Returns the outlines of the chosen studies.
-    fn outlines(&self) -> Result<Vec<Outline>, Failure> {
-        let mut outlines = outlines(&self.studies, &self.ids).map_err(Failure::input)?;
+    fn outlines(&self) -> Result<Vec<Outline>, CommandFailure> {
+        let mut outlines = outlines(&self.studies, &self.ids).map_err(CommandFailure::input)?;
         outlines.retain(|outline| outline.short || !self.short);
         Ok(outlines)
     }
 
     /// Returns the selected studies with replaced traces.
-    fn find_with(&self, traces: &Traces) -> Result<Vec<Study>, Failure> {
+    fn find_with(&self, traces: &Traces) -> Result<Vec<Study>, CommandFailure> {
         let mut studies = self.find()?;
         for (name, file) in &traces.trace {
             let replaced = studies
@@ -118,7 +118,7 @@ impl Selection {
                 } else {
                     known.join(", ")
                 };
-                return Err(Failure::Input(format!(
+                return Err(CommandFailure::Input(format!(
                     "--trace {name}: no chosen study has a trace of that name; found {known}"
                 )));
             }
@@ -137,7 +137,7 @@ impl Selection {
 
     /// Loads the selected studies and their results, with `set` applied to the stacks. If the store
     /// is empty, no stack is read and the list of runs is empty.
-    fn load(&self, set: &[String], traces: &Traces) -> Result<Loaded, Failure> {
+    fn load(&self, set: &[String], traces: &Traces) -> Result<Loaded, CommandFailure> {
         let (studies, store) = (self.find_with(traces)?, self.store());
         let load = || -> Result<_, StudyError> {
             if store.is_empty()? {
@@ -147,7 +147,7 @@ impl Selection {
             let results = store.read(&run_list.keys())?;
             Ok((run_list, results))
         };
-        let (run_list, results) = load().map_err(Failure::input)?;
+        let (run_list, results) = load().map_err(CommandFailure::input)?;
         Ok(Loaded {
             studies,
             run_list,

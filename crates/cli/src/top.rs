@@ -19,16 +19,16 @@ mod rates;
 mod screen;
 
 use crate::ctl::control_path;
-use crate::output::{Failure, Output};
-use asker::Asker;
+use crate::output::{CommandFailure, CommandOutput};
+use asker::AnswerReceiver;
 use clap::Args;
 use frame::View;
 use fullstroke_live::ControlError;
-use fullstroke_live::{ControlRequest, ControlResponse, Status, ask};
+use fullstroke_live::{ControlRequest, ControlResponse, ServerStatus, ask};
 use fullstroke_units::Duration;
 use history::History;
-use keys::Key;
-use look::Look;
+use keys::TopKey;
+use look::TerminalAbilities;
 use screen::Screen;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -61,29 +61,35 @@ enum Wish {
     Nothing,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let socket = &arguments.socket;
     if output.json() || !io::stdout().is_terminal() {
-        return Err(Failure::input(format!(
+        return Err(CommandFailure::input(format!(
             "top needs a terminal as standard output, and has no JSON; use `fullstroke ctl {} status --json`",
             socket.display()
         )));
     }
     if arguments.interval < SHORTEST_INTERVAL {
         let (found, least) = (arguments.interval, SHORTEST_INTERVAL);
-        return Err(Failure::input(format!(
+        return Err(CommandFailure::input(format!(
             "--interval: found {found}; expected at least {least}"
         )));
     }
     let path = control_path(socket);
-    let first = look_at(&path).map_err(Failure::input)?;
-    let asker = Asker::start(
+    let first = look_at(&path).map_err(CommandFailure::input)?;
+    let asker = AnswerReceiver::start(
         path,
         std::time::Duration::from_nanos(arguments.interval.as_nanos()),
     );
-    let broken = |error| Failure::Input(format!("cannot draw on the terminal: {error}"));
+    let broken = |error| CommandFailure::Input(format!("cannot draw on the terminal: {error}"));
     let mut screen = Screen::open().map_err(broken)?;
-    watch(&mut screen, &asker, first, Look::of_environment()).map_err(broken)
+    watch(
+        &mut screen,
+        &asker,
+        first,
+        TerminalAbilities::of_environment(),
+    )
+    .map_err(broken)
 }
 
 /// Reason of a missing status.
@@ -99,7 +105,7 @@ enum NoStatus {
 }
 
 /// Asks the server for its status once.
-fn look_at(path: &Path) -> Result<Status, NoStatus> {
+fn look_at(path: &Path) -> Result<ServerStatus, NoStatus> {
     match ask(path, &ControlRequest::Status) {
         Ok(ControlResponse::Status(status)) => Ok(*status),
         Ok(
@@ -118,11 +124,16 @@ struct Watching {
     /// Reason of the last failed look. `None` after a successful one.
     trouble: Option<String>,
     scrolled: usize,
-    look: Look,
+    look: TerminalAbilities,
 }
 
 /// Updates the display until a key or a signal ends the program.
-fn watch(screen: &mut Screen, asker: &Asker, first: Status, look: Look) -> io::Result<()> {
+fn watch(
+    screen: &mut Screen,
+    asker: &AnswerReceiver,
+    first: ServerStatus,
+    look: TerminalAbilities,
+) -> io::Result<()> {
     let mut watching = Watching {
         history: History::new(first),
         trouble: None,
@@ -141,7 +152,7 @@ fn watch(screen: &mut Screen, asker: &Asker, first: Status, look: Look) -> io::R
             Wish::Down(lines) => watching.scrolled = (watching.scrolled + lines).min(furthest),
             Wish::Nothing => {}
         }
-        let news = asker.news();
+        let news = asker.newest_answer();
         if key.is_some() || news.is_some() {
             watching.hear(news);
             furthest = screen.draw(&watching.view())?;
@@ -151,7 +162,7 @@ fn watch(screen: &mut Screen, asker: &Asker, first: Status, look: Look) -> io::R
 }
 
 impl Watching {
-    fn hear(&mut self, news: Option<Result<Status, NoStatus>>) {
+    fn hear(&mut self, news: Option<Result<ServerStatus, NoStatus>>) {
         match news {
             Some(Ok(status)) => {
                 self.history.push(status);
@@ -173,17 +184,17 @@ impl Watching {
     }
 }
 
-fn wish(key: Key) -> Wish {
+fn wish(key: TopKey) -> Wish {
     match key {
-        Key::Character(b'q') | Key::Escape | Key::ControlC => Wish::Quit,
-        Key::Up | Key::Character(b'k') => Wish::Up(1),
-        Key::Down | Key::Character(b'j') => Wish::Down(1),
-        Key::PageUp => Wish::Up(10),
-        Key::PageDown => Wish::Down(10),
-        Key::Home => Wish::Up(usize::MAX),
+        TopKey::Character(b'q') | TopKey::Escape | TopKey::ControlC => Wish::Quit,
+        TopKey::Up | TopKey::Character(b'k') => Wish::Up(1),
+        TopKey::Down | TopKey::Character(b'j') => Wish::Down(1),
+        TopKey::PageUp => Wish::Up(10),
+        TopKey::PageDown => Wish::Down(10),
+        TopKey::Home => Wish::Up(usize::MAX),
         // Half of the maximum is below any list of drives, and `scrolled + lines` cannot overflow.
-        Key::End => Wish::Down(usize::MAX / 2),
-        Key::Character(_) => Wish::Nothing,
+        TopKey::End => Wish::Down(usize::MAX / 2),
+        TopKey::Character(_) => Wish::Nothing,
     }
 }
 
@@ -193,9 +204,9 @@ mod tests {
 
     #[test]
     fn q_escape_and_control_c_quit() {
-        assert_eq!(wish(Key::Character(b'q')), Wish::Quit);
-        assert_eq!(wish(Key::Escape), Wish::Quit);
-        assert_eq!(wish(Key::ControlC), Wish::Quit);
-        assert_eq!(wish(Key::Character(b'c')), Wish::Nothing);
+        assert_eq!(wish(TopKey::Character(b'q')), Wish::Quit);
+        assert_eq!(wish(TopKey::Escape), Wish::Quit);
+        assert_eq!(wish(TopKey::ControlC), Wish::Quit);
+        assert_eq!(wish(TopKey::Character(b'c')), Wish::Nothing);
     }
 }

@@ -6,7 +6,7 @@ mod head;
 mod info;
 mod remap;
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
@@ -18,7 +18,7 @@ pub(crate) enum Command {
     Remap(remap::Arguments),
 }
 
-pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(command: &Command, output: &CommandOutput) -> Result<(), CommandFailure> {
     match command {
         Command::Info(arguments) => info::execute(arguments, output),
         Command::Convert(arguments) => convert::execute(arguments, output),

@@ -2,13 +2,13 @@
 
 use crate::memory::peak_rss_mb;
 use crate::options::{Changes, confidence, jobs};
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use crate::outputs::{self, read_for};
 use crate::report::Reporting;
 use clap::Args;
 use fullstroke_lab::{Recipe, TuneSearch, Tuned, Vary, WholeLoad, recipes};
 use fullstroke_measure::{Metric, Stop};
-use fullstroke_report::{Answer as Reported, Found};
+use fullstroke_report::{AnswerBody, CommandAnswer as Reported};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{IsTerminal as _, stderr};
@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
 
 /// Output of `tune --json`.
 #[derive(Debug, Serialize)]
-struct Answer<'a> {
+struct TuneOutput<'a> {
     #[serde(flatten)]
     tuned: &'a Tuned,
     wall_s: f64,
@@ -78,7 +78,7 @@ struct Answer<'a> {
     whole_load: Option<Vec<WholeLoad>>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let began = Instant::now();
     let overrides = arguments.changes.overrides();
     let stack = std::slice::from_ref(&arguments.stack);
@@ -107,13 +107,13 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         },
     );
     bar.finish_and_clear();
-    let tuned = tuned.map_err(Failure::input)?;
+    let tuned = tuned.map_err(CommandFailure::input)?;
     let whole_load = arguments.reporting.page_wanted();
     let whole_load = whole_load
         .then(|| WholeLoad::of_tuned(&tuned, &recipe, search.jobs))
         .transpose()
-        .map_err(Failure::input)?;
-    let answer = Answer {
+        .map_err(CommandFailure::input)?;
+    let answer = TuneOutput {
         tuned: &tuned,
         wall_s: began.elapsed().as_secs_f64(),
         peak_rss_mb: peak_rss_mb(),
@@ -126,7 +126,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         .collect();
     let shown = output.show(&answer, format!("{tuned}\nSeed {}.", tuned.seed));
     let reported = Reported {
-        found: Found::Tuned(&tuned, answer.whole_load.as_deref().unwrap_or_default()),
+        found: AnswerBody::Tuned(&tuned, answer.whole_load.as_deref().unwrap_or_default()),
         version: answer.version,
         wall_s: Some(answer.wall_s),
     };
@@ -134,7 +134,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 /// Creates a spinner on a terminal, for the current step.
-pub(crate) fn spinner(output: &Output) -> ProgressBar {
+pub(crate) fn spinner(output: &CommandOutput) -> ProgressBar {
     if output.json() || !stderr().is_terminal() {
         return ProgressBar::hidden();
     }

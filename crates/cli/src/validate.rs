@@ -2,11 +2,11 @@
 
 mod own;
 
-use crate::output::{Failure, Output, complain, write_whole};
-use crate::outputs::{self, Kind, Target};
+use crate::output::{CommandFailure, CommandOutput, print_error, write_whole};
+use crate::outputs::{self, OutputKind, Target};
 use clap::Args;
 use fullstroke_calibrate::validate::{
-    Distance, FailedTrace, FoundDrive, LeaveOneOut, MeasuredDisk, Replay, TraceFile, Traces,
+    Distance, FailedTrace, FoundDrive, LeaveOneOut, MeasuredDisk, ReplayedTrace, TraceFile, Traces,
     ValidateError, Validation, find_traces, leave_one_out, write_log,
 };
 use fullstroke_measure::{number, table};
@@ -80,7 +80,7 @@ pub(crate) struct Arguments {
 /// Row of one disk: a comparison, or an error.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Row<'a, T> {
+enum DiskRow<'a, T> {
     Compared(&'a T),
     Failed {
         drive: &'a str,
@@ -94,12 +94,12 @@ pub(crate) fn fit_log(
     log: &Path,
     drive: Option<&str>,
     target: Option<&Path>,
-    output: &Output,
-) -> Result<(), Failure> {
+    output: &CommandOutput,
+) -> Result<(), CommandFailure> {
     own::fit_log(log, drive, target, output)
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     if arguments.fit {
         return own::execute(arguments, output);
     }
@@ -118,7 +118,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let mut validations = Vec::new();
     let mut replays = Vec::new();
     for (trace, drive) in found {
-        match Replay::run(&trace.path, &drive) {
+        match ReplayedTrace::run(&trace.path, &drive) {
             Ok(replay) => {
                 validations.push(Validation::new(
                     &trace,
@@ -133,17 +133,20 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     }
     // A single trace without a result is unusable input (status 2), not a failed check.
     if let ([only], true) = (failed.as_slice(), alone) {
-        return Err(Failure::input(&only.error));
+        return Err(CommandFailure::input(&only.error));
     }
     if let Some(path) = &arguments.plot {
         let panels: Vec<Distributions<'_>> = validations.iter().map(panel).collect();
-        write_whole(path, &distributions(&panels).map_err(Failure::input)?)?;
+        write_whole(
+            path,
+            &distributions(&panels).map_err(CommandFailure::input)?,
+        )?;
     }
     if let Some(path) = &arguments.log {
         let names = validations
             .iter()
             .map(|validation| validation.drive.as_str());
-        write_log(path, names.zip(&replays)).map_err(Failure::input)?;
+        write_log(path, names.zip(&replays)).map_err(CommandFailure::input)?;
     }
     let mut text = overview(&validations);
     if arguments.by_class {
@@ -156,7 +159,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     if failed.is_empty() {
         Ok(())
     } else {
-        Err(Failure::Checks)
+        Err(CommandFailure::Checks)
     }
 }
 
@@ -192,20 +195,24 @@ impl Arguments {
     /// Returns the files to write.
     fn targets(&self) -> [Option<Target<'_>>; 3] {
         [
-            Target::of("--plot", &self.plot, Kind::Figure),
-            Target::of("--log", &self.log, Kind::Other),
+            Target::of("--plot", &self.plot, OutputKind::Figure),
+            Target::of("--log", &self.log, OutputKind::Other),
             self.own.target(),
         ]
     }
 }
 
-fn rows<'a, T>(compared: &'a [T], failed: &'a [FailedTrace]) -> Vec<Row<'a, T>> {
-    let failed = failed.iter().map(|failed| Row::Failed {
+fn rows<'a, T>(compared: &'a [T], failed: &'a [FailedTrace]) -> Vec<DiskRow<'a, T>> {
+    let failed = failed.iter().map(|failed| DiskRow::Failed {
         drive: &failed.trace.name,
         trace: failed.trace.path.display().to_string(),
         error: failed.error.to_string(),
     });
-    compared.iter().map(Row::Compared).chain(failed).collect()
+    compared
+        .iter()
+        .map(DiskRow::Compared)
+        .chain(failed)
+        .collect()
 }
 
 fn not_compared(failed: &[FailedTrace]) -> String {
@@ -219,8 +226,8 @@ fn not_compared(failed: &[FailedTrace]) -> String {
 fn leave_out(
     found: Vec<(TraceFile, FoundDrive)>,
     mut failed: Vec<FailedTrace>,
-    output: &Output,
-) -> Result<(), Failure> {
+    output: &CommandOutput,
+) -> Result<(), CommandFailure> {
     let mut disks = Vec::new();
     for (trace, _) in found {
         match MeasuredDisk::read(&trace) {
@@ -240,18 +247,18 @@ fn leave_out(
             disks.len(),
             not_compared(&failed)
         );
-        return Err(Failure::Input(message));
+        return Err(CommandFailure::Input(message));
     }
-    let result = leave_one_out(&disks).map_err(Failure::input)?;
+    let result = leave_one_out(&disks).map_err(CommandFailure::input)?;
     if output.json() {
         #[derive(Serialize)]
-        struct Report<'a> {
-            disks: Vec<Row<'a, fullstroke_calibrate::validate::LeftOut>>,
+        struct ValidationOutput<'a> {
+            disks: Vec<DiskRow<'a, fullstroke_calibrate::validate::HeldOutDisk>>,
             rules: &'a [String],
             replays: usize,
         }
         let disks = rows(&result.disks, &failed);
-        output.show_json(&Report {
+        output.show_json(&ValidationOutput {
             disks,
             rules: &result.rules,
             replays: result.replays,
@@ -262,7 +269,7 @@ fn leave_out(
     if failed.is_empty() {
         Ok(())
     } else {
-        Err(Failure::Checks)
+        Err(CommandFailure::Checks)
     }
 }
 
@@ -299,16 +306,17 @@ fn left_out(result: &LeaveOneOut) -> String {
 }
 
 /// Finds all traces with their drives, and names skipped traces on standard error.
-fn traces(arguments: &Arguments) -> Result<Traces, Failure> {
+fn traces(arguments: &Arguments) -> Result<Traces, CommandFailure> {
     let mut all = Traces::default();
     for path in &arguments.paths {
-        let traces = find_traces(path, arguments.drive.as_deref()).map_err(Failure::input)?;
+        let traces =
+            find_traces(path, arguments.drive.as_deref()).map_err(CommandFailure::input)?;
         all.found.extend(traces.found);
         all.skipped.extend(traces.skipped);
         all.failed.extend(traces.failed);
     }
     for trace in &all.skipped {
-        complain(&format!(
+        print_error(&format!(
             "left out {}: {}",
             trace.path.display(),
             trace.reason

@@ -1,12 +1,12 @@
 //! Output of a search, with the runs of the best candidates on the whole load for a page.
 
 use fullstroke_lab::WholeLoad;
-use fullstroke_report::{Answer, Found};
+use fullstroke_report::{AnswerBody, CommandAnswer};
 use serde::Serialize;
 
 /// Output of a search.
 #[derive(Debug, Serialize)]
-pub(crate) struct Searched<'a, T> {
+pub(crate) struct LoadSearchOutput<'a, T> {
     #[serde(flatten)]
     found: &'a T,
     /// Runs of the best candidates on the whole load. `None` if no page was requested.
@@ -15,9 +15,9 @@ pub(crate) struct Searched<'a, T> {
     version: &'static str,
 }
 
-impl<'a, T> Searched<'a, T> {
-    pub(crate) fn new(found: &'a T, whole_load: Option<Vec<WholeLoad>>) -> Searched<'a, T> {
-        Searched {
+impl<'a, T> LoadSearchOutput<'a, T> {
+    pub(crate) fn new(found: &'a T, whole_load: Option<Vec<WholeLoad>>) -> LoadSearchOutput<'a, T> {
+        LoadSearchOutput {
             found,
             whole_load,
             version: env!("CARGO_PKG_VERSION"),
@@ -30,8 +30,8 @@ impl<'a, T> Searched<'a, T> {
     }
 
     /// Returns the answer for a page.
-    pub(crate) fn answer<'b>(&'b self, found: Found<'b>) -> Answer<'b> {
-        Answer {
+    pub(crate) fn answer<'b>(&'b self, found: AnswerBody<'b>) -> CommandAnswer<'b> {
+        CommandAnswer {
             found,
             version: self.version,
             wall_s: None,

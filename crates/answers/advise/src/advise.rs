@@ -7,11 +7,12 @@ use crate::order::{misses, order};
 use crate::outcome::Condition as State;
 use crate::words;
 use crate::{
-    Assumptions, Choices, Controller, LeftOut, Loss, Miss, Outcome, Redundancy, Wishes, loss,
+    ArrayOutcome, Assumptions, Choices, Controller, DataLossChance, ExcludedLayout, MissedWish,
+    Redundancy, Wishes, loss,
 };
 use fullstroke_lab::{
-    Candidate, Condition, LabError, Ran, Ranking, Recipe, TuneSearch, Varied, Vary, VolumeReport,
-    run_all,
+    ComparedStack, Condition, LabError, Ranking, Recipe, RunResult, TuneSearch, Varied, Vary,
+    VolumeReport, run_all,
 };
 use fullstroke_measure::Metric;
 use fullstroke_stack::{Overrides, Stack, StackError};
@@ -32,7 +33,7 @@ const STREAM_SEEDS: usize = 5;
 
 /// Question to `advise`.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct AdviceRequest {
     /// Stack file with the workload and the hosts of the load.
     pub stack: PathBuf,
     /// Changes to the stack file.
@@ -94,7 +95,7 @@ pub struct Advice {
     /// The best of each layout, the recommended one first.
     pub finalists: Vec<Finalist>,
     /// Layouts excluded before any run.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedLayout>,
     /// Number of runs on parts of the load and on the whole load.
     pub runs: usize,
     /// Ranking of the finalists with all drives, by the wished speed.
@@ -123,19 +124,19 @@ pub struct Finalist {
     /// Price of the drives and the controller.
     pub price: Option<f64>,
     /// Outcome with all drives.
-    pub healthy: Outcome,
+    pub healthy: ArrayOutcome,
     /// Outcome with one failed drive; `None` without redundancy.
-    pub degraded: Option<Outcome>,
+    pub degraded: Option<ArrayOutcome>,
     /// Outcome during a rebuild; `None` without redundancy.
-    pub rebuilding: Option<Outcome>,
+    pub rebuilding: Option<ArrayOutcome>,
     /// Wishes missed with all drives.
-    pub misses: Vec<Miss>,
+    pub misses: Vec<MissedWish>,
     /// Wishes met with all drives, but not with a failed drive or during a rebuild.
-    pub misses_without_a_drive: Vec<Miss>,
+    pub misses_without_a_drive: Vec<MissedWish>,
     /// Parameters of the chance of data loss.
     pub redundancy: Redundancy,
     /// Chance of data loss.
-    pub loss: Loss,
+    pub loss: DataLossChance,
     /// Formula of the mean time to data loss in hours, with the numbers of this array.
     pub mttdl_hours: String,
 }
@@ -153,7 +154,7 @@ struct Chosen {
 ///
 /// # Errors
 /// Wishes that nothing can meet, a stack that cannot be used, or a run that fails.
-pub fn advise(request: &Request, progress: &dyn Fn(&str)) -> Result<Advice, AdviseError> {
+pub fn advise(request: &AdviceRequest, progress: &dyn Fn(&str)) -> Result<Advice, AdviseError> {
     check(request)?;
     let (arrangements, left_out) = arrangements(request)?;
     let by = request.metric();
@@ -203,13 +204,13 @@ pub fn advise(request: &Request, progress: &dyn Fn(&str)) -> Result<Advice, Advi
 }
 
 /// Refuses wishes that do not apply to the load or the drive.
-fn check(request: &Request) -> Result<(), AdviseError> {
+fn check(request: &AdviceRequest) -> Result<(), AdviseError> {
     sound(request)?;
     // The stack's own drives may be too small for the load, so the check uses the largest permitted
     // number of drives.
     let most = request.counts.iter().copied().max().unwrap_or(1);
     let stack = Stack::load(&request.stack, &on_drives(request, "raid0", most))?;
-    let load = Candidate::new(String::new(), Varied::default(), stack);
+    let load = ComparedStack::new(String::new(), Varied::default(), stack);
     if request.wishes.streams.is_some() && load.stack.streams().is_none() {
         let why = "--streams: the load has no streams; give a stack whose [workload] has kind = \"streams\"";
         return Err(AdviseError::Impossible(why.to_owned()));
@@ -253,8 +254,8 @@ fn check(request: &Request) -> Result<(), AdviseError> {
 }
 
 /// Checks the numbers and names of a request.
-fn sound(request: &Request) -> Result<(), AdviseError> {
-    let Request {
+fn sound(request: &AdviceRequest) -> Result<(), AdviseError> {
+    let AdviceRequest {
         wishes,
         assumptions,
         choices,
@@ -311,7 +312,7 @@ fn once<T: PartialEq + std::fmt::Display>(key: &str, values: &[T]) -> Result<(),
     })
 }
 
-impl Request {
+impl AdviceRequest {
     /// Returns the metric of the ranking, which follows from the wished speed.
     fn metric(&self) -> Metric {
         let name = match self.wishes {
@@ -423,7 +424,7 @@ impl Request {
         let mut candidates = Vec::new();
         for one in able {
             for recipe in one.recipe.with_seeds(seeds)? {
-                candidates.push(Candidate {
+                candidates.push(ComparedStack {
                     name: name(one),
                     ..recipe.candidate()?
                 });
@@ -439,7 +440,7 @@ impl Request {
                 .position(|ranked| ranked.name == name)
         };
         let far = |index: usize| {
-            let outcome = Outcome::new(&ran[index * seeds..(index + 1) * seeds]);
+            let outcome = ArrayOutcome::new(&ran[index * seeds..(index + 1) * seeds]);
             (
                 outcome.misses(&self.wishes, State::Healthy).len(),
                 outcome.shortfall(&self.wishes),
@@ -466,7 +467,7 @@ impl Request {
         &self,
         chosen: &[Chosen],
         runs: &mut usize,
-    ) -> Result<(Vec<Finalist>, Vec<Ran>), AdviseError> {
+    ) -> Result<(Vec<Finalist>, Vec<RunResult>), AdviseError> {
         let seeds = self.seeds();
         let (mut recipes, mut owners) = (Vec::new(), Vec::new());
         for (index, one) in chosen.iter().enumerate() {
@@ -500,7 +501,7 @@ impl Request {
             let whole = of(index, 0).unwrap_or_default();
             whole[0].check_measured()?;
             healthy.extend_from_slice(whole);
-            let condition = |form| of(index, form).map(Outcome::new);
+            let condition = |form| of(index, form).map(ArrayOutcome::new);
             finalists.push(self.finalist(one, whole, condition(1), condition(2)));
         }
         Ok((finalists, healthy))
@@ -509,11 +510,11 @@ impl Request {
     fn finalist(
         &self,
         chosen: &Chosen,
-        whole: &[Ran],
-        degraded: Option<Outcome>,
-        rebuilding: Option<Outcome>,
+        whole: &[RunResult],
+        degraded: Option<ArrayOutcome>,
+        rebuilding: Option<ArrayOutcome>,
     ) -> Finalist {
-        let healthy = Outcome::new(whole);
+        let healthy = ArrayOutcome::new(whole);
         let arrangement = &chosen.arrangement;
         let hours = rebuilding.and_then(|outcome| outcome.rebuild_hours);
         let redundancy = arrangement.redundancy();
@@ -587,7 +588,7 @@ impl Request {
                 let Some(finalist) = finalists.iter().find(|finalist| finalist.name == name) else {
                     continue;
                 };
-                let healthy = Outcome::new(own);
+                let healthy = ArrayOutcome::new(own);
                 let misses = healthy.misses(&wishes, State::Healthy);
                 let finalist = Finalist {
                     healthy,

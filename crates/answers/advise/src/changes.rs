@@ -2,7 +2,7 @@
 
 use crate::order::{misses, order};
 use crate::words::{reached, share};
-use crate::{Finalist, LeftOut, Outcome, Wishes};
+use crate::{ArrayOutcome, ExcludedLayout, Finalist, Wishes};
 use fullstroke_lab::{Ranking, capacity};
 use fullstroke_measure::number;
 use fullstroke_units::{Bytes, Duration};
@@ -84,7 +84,7 @@ impl AtLoad {
 /// layouts that were excluded.
 pub(crate) fn would_change(
     finalists: &[Finalist],
-    left_out: &[LeftOut],
+    left_out: &[ExcludedLayout],
     wishes: &Wishes,
     ranking: &Ranking,
     at_loads: &[AtLoad],
@@ -204,7 +204,7 @@ impl Again<'_> {
     }
 
     /// Returns numbers of all conditions of all finalists, in rising order.
-    fn rising_of_runs(&self, of: impl Fn(&Outcome) -> f64) -> Vec<f64> {
+    fn rising_of_runs(&self, of: impl Fn(&ArrayOutcome) -> f64) -> Vec<f64> {
         self.rising(|one| {
             let conditions = [
                 Some(&one.healthy),
@@ -460,10 +460,10 @@ fn gain(one: &Finalist, other: &Finalist) -> String {
 mod tests {
     use super::*;
     use crate::{Assumptions, Controller, Redundancy, loss};
-    use fullstroke_lab::{Values, VolumeReport};
+    use fullstroke_lab::{VariedValues, VolumeReport};
 
-    fn outcome(p99_ms: f64) -> Outcome {
-        Outcome {
+    fn outcome(p99_ms: f64) -> ArrayOutcome {
+        ArrayOutcome {
             mean_ms: p99_ms / 4.0,
             p99_ms,
             mb_per_s: 10.0,
@@ -549,7 +549,7 @@ mod tests {
             seeds: 1,
             same_number_of_requests: true,
             verdict: None,
-            varied: Values::default(),
+            varied: VariedValues::default(),
             candidates: Vec::new(),
             reasons: Vec::new(),
         }

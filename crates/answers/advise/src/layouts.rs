@@ -1,6 +1,6 @@
 //! Possible and impossible arrangements of the drives in layouts.
 
-use crate::{AdviseError, Redundancy, Request, Wishes};
+use crate::{AdviceRequest, AdviseError, Redundancy, Wishes};
 use fullstroke_lab::{Condition, LabError, Recipe, Varied, capacity};
 use fullstroke_stack::{Overrides, Stack, VolumeSummary};
 use fullstroke_units::Bytes;
@@ -12,7 +12,7 @@ use thiserror::Error;
 /// Permitted number of drives: a number, or a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Text")]
-pub struct Counts {
+pub struct DriveCounts {
     least: u32,
     most: u32,
 }
@@ -37,10 +37,10 @@ pub struct CountsError {
     found: String,
 }
 
-impl TryFrom<Text> for Counts {
+impl TryFrom<Text> for DriveCounts {
     type Error = CountsError;
 
-    fn try_from(text: Text) -> Result<Counts, CountsError> {
+    fn try_from(text: Text) -> Result<DriveCounts, CountsError> {
         match text {
             Text::Number(count) => count.to_string().parse(),
             Text::Text(text) => text.parse(),
@@ -48,10 +48,10 @@ impl TryFrom<Text> for Counts {
     }
 }
 
-impl FromStr for Counts {
+impl FromStr for DriveCounts {
     type Err = CountsError;
 
-    fn from_str(text: &str) -> Result<Counts, CountsError> {
+    fn from_str(text: &str) -> Result<DriveCounts, CountsError> {
         let wrong = || CountsError {
             found: text.to_owned(),
         };
@@ -61,11 +61,11 @@ impl FromStr for Counts {
         if least == 0 || least > most || most > DRIVES_MAX {
             return Err(wrong());
         }
-        Ok(Counts { least, most })
+        Ok(DriveCounts { least, most })
     }
 }
 
-impl Counts {
+impl DriveCounts {
     /// Returns every number of the range.
     pub fn each(self) -> Vec<u32> {
         assert!(
@@ -170,7 +170,7 @@ pub(crate) struct Arrangement {
 
 /// A layout excluded before any run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LeftOut {
+pub struct ExcludedLayout {
     /// Name of the layout.
     pub layout: String,
     /// Number of drives.
@@ -185,7 +185,7 @@ impl Arrangement {
     }
 
     /// Returns the price of the drives and the controller.
-    pub(crate) fn price(&self, request: &Request) -> Option<f64> {
+    pub(crate) fn price(&self, request: &AdviceRequest) -> Option<f64> {
         let controller = self
             .controller
             .0
@@ -223,8 +223,8 @@ impl Arrangement {
 /// A stack that cannot be used with any volume, or wishes that nothing can meet, with possible
 /// values.
 pub(crate) fn arrangements(
-    request: &Request,
-) -> Result<(Vec<Arrangement>, Vec<LeftOut>), AdviseError> {
+    request: &AdviceRequest,
+) -> Result<(Vec<Arrangement>, Vec<ExcludedLayout>), AdviseError> {
     let (mut able, mut left_out) = (Vec::new(), Vec::new());
     let mut seen: Vec<(Arrangement, &'static str)> = Vec::new();
     let mut refused = None;
@@ -232,7 +232,7 @@ pub(crate) fn arrangements(
         for layout in &request.choices.layouts {
             for &controller in &request.choices.controllers {
                 let mut leave = |why: String| {
-                    let one = LeftOut {
+                    let one = ExcludedLayout {
                         layout: layout.clone(),
                         drives,
                         why,
@@ -266,7 +266,7 @@ pub(crate) fn arrangements(
 }
 
 /// Returns the overrides for the load on `drives` drives in this layout.
-pub(crate) fn on_drives(request: &Request, layout: &str, drives: u32) -> Overrides {
+pub(crate) fn on_drives(request: &AdviceRequest, layout: &str, drives: u32) -> Overrides {
     let mut overrides = request.overrides.clone();
     overrides.drive = None;
     // The whole volume is replaced, so that no key of the stack's own volume is left. The user's
@@ -321,7 +321,7 @@ fn name(layout: &str, drives: u32, controller: Controller) -> String {
 }
 
 fn arrangement(
-    request: &Request,
+    request: &AdviceRequest,
     layout: &str,
     drives: u32,
     controller: Controller,
@@ -387,7 +387,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Returns the first wish that an arrangement cannot meet with any load, and the reason.
-fn missing(request: &Request, arrangement: &Arrangement) -> Option<(&'static str, String)> {
+fn missing(request: &AdviceRequest, arrangement: &Arrangement) -> Option<(&'static str, String)> {
     let Wishes {
         usable,
         failures,
@@ -433,7 +433,7 @@ fn missing(request: &Request, arrangement: &Arrangement) -> Option<(&'static str
 }
 
 /// Returns the reason why nothing meets the wishes, with possible values.
-fn possible(request: &Request, seen: &[(Arrangement, &'static str)]) -> String {
+fn possible(request: &AdviceRequest, seen: &[(Arrangement, &'static str)]) -> String {
     let counts = match request.counts.as_slice() {
         [one] => one.to_string(),
         [first, .., last] => format!("{first} to {last}"),
@@ -480,9 +480,9 @@ mod tests {
     use super::*;
     use crate::{Assumptions, advise};
 
-    fn request(layouts: &[&str], drives: u32, set: &[&str]) -> Request {
+    fn request(layouts: &[&str], drives: u32, set: &[&str]) -> AdviceRequest {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        Request {
+        AdviceRequest {
             stack: concat!(
                 env!("CARGO_MANIFEST_DIR"),
                 "/../../../stacks/bench/closed-random-8k.toml"
@@ -507,7 +507,7 @@ mod tests {
         }
     }
 
-    fn stack_of(request: &Request) -> Stack {
+    fn stack_of(request: &AdviceRequest) -> Stack {
         let layout = &request.choices.layouts[0];
         Stack::load(
             &request.stack,
@@ -588,7 +588,7 @@ mod tests {
 
     #[test]
     fn numbers_that_cannot_be_and_choices_that_stand_twice_are_refused_by_their_key() {
-        let refused = |change: &dyn Fn(&mut Request), word: &str| {
+        let refused = |change: &dyn Fn(&mut AdviceRequest), word: &str| {
             let mut request = request(&["raid5"], 4, &[]);
             change(&mut request);
             let error = advise(&request, &|_| {}).unwrap_err().to_string();

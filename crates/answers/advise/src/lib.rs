@@ -25,9 +25,9 @@ mod outcome;
 mod wishes;
 mod words;
 
-pub use advise::{Advice, AdviseError, Finalist, Request, advise};
+pub use advise::{Advice, AdviceRequest, AdviseError, Finalist, advise};
 pub use changes::AtLoad;
-pub use layouts::{Choices, Controller, ControllerError, Counts, CountsError, LeftOut};
-pub use loss::{Assumptions, FORMULA, Loss, Redundancy, loss};
-pub use outcome::{Condition, Miss, Outcome};
+pub use layouts::{Choices, Controller, ControllerError, CountsError, DriveCounts, ExcludedLayout};
+pub use loss::{Assumptions, DataLossChance, FORMULA, Redundancy, loss};
+pub use outcome::{ArrayOutcome, Condition, MissedWish};
 pub use wishes::{WishError, WishFile, Wishes};

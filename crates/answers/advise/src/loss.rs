@@ -69,7 +69,7 @@ pub struct Redundancy {
 
 /// Chance of data loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Loss {
+pub struct DataLossChance {
     /// Mean time to data loss, in years.
     pub mttdl_years: f64,
     /// Chance of data loss within a year.
@@ -82,15 +82,15 @@ pub struct Loss {
 
 /// Terms of the loss rate per hour: the failure rate of a first drive; the chance that each further
 /// permitted drive fails before the first is rebuilt; and the chance that data are then lost.
-struct Terms {
+struct LossTerms {
     first: f64,
     further: Vec<f64>,
     another: f64,
     unreadable: f64,
 }
 
-impl Terms {
-    fn new(array: Redundancy, assumed: Assumptions, repair_hours: f64) -> Terms {
+impl LossTerms {
+    fn new(array: Redundancy, assumed: Assumptions, repair_hours: f64) -> LossTerms {
         let Redundancy {
             drives,
             survived,
@@ -109,7 +109,7 @@ impl Terms {
         let failing = |left: u32| f64::from(left) / assumed.mttf_hours;
         // A probability. With a long rebuild and many drives, the linear form would exceed 1.
         let another = |left: u32| (failing(left) * repair_hours).min(1.0);
-        Terms {
+        LossTerms {
             first: failing(drives),
             further: (1..survived)
                 .map(|gone| another(drives.saturating_sub(gone)))
@@ -133,12 +133,12 @@ impl Terms {
 }
 
 /// Returns the chance of data loss of an array whose drives are rebuilt in `rebuild_hours`.
-pub fn loss(array: Redundancy, assumed: Assumptions, rebuild_hours: f64) -> Loss {
+pub fn loss(array: Redundancy, assumed: Assumptions, rebuild_hours: f64) -> DataLossChance {
     let survived = array.survived;
     let repair_hours = assumed.replace_hours + rebuild_hours;
-    let terms = Terms::new(array, assumed, repair_hours);
+    let terms = LossTerms::new(array, assumed, repair_hours);
     let rate = terms.rate(survived);
-    Loss {
+    DataLossChance {
         mttdl_years: 1.0 / rate / YEAR_HOURS,
         chance_a_year: -(-rate * YEAR_HOURS).exp_m1(),
         unreadable_chance: if survived == 0 {
@@ -155,7 +155,11 @@ pub fn loss(array: Redundancy, assumed: Assumptions, rebuild_hours: f64) -> Loss
 }
 
 /// Returns the mean time to data loss in hours as [`FORMULA`] with the numbers of an array.
-pub(crate) fn with_numbers(array: Redundancy, assumed: Assumptions, loss: Loss) -> String {
+pub(crate) fn with_numbers(
+    array: Redundancy,
+    assumed: Assumptions,
+    loss: DataLossChance,
+) -> String {
     let Redundancy {
         drives,
         survived,
@@ -166,7 +170,7 @@ pub(crate) fn with_numbers(array: Redundancy, assumed: Assumptions, loss: Loss) 
     if survived == 0 {
         return format!("{mttf_hours:e} / {drives}");
     }
-    let terms = Terms::new(array, assumed, loss.repair_hours);
+    let terms = LossTerms::new(array, assumed, loss.repair_hours);
     let hours = loss.repair_hours;
     let mut factors = vec![format!("{drives} / {mttf_hours:e}")];
     factors.extend((1..survived).map(|gone| {

@@ -1,7 +1,7 @@
 //! The order of finalists.
 
 use crate::outcome::Condition;
-use crate::{Finalist, Miss, Outcome, Wishes};
+use crate::{ArrayOutcome, Finalist, MissedWish, Wishes};
 use fullstroke_lab::{Ranked, Ranking};
 use std::cmp::Ordering;
 
@@ -10,12 +10,12 @@ use std::cmp::Ordering;
 /// failure has a miss without a drive, unless the wish is 0 failures.
 pub(crate) fn misses(
     wishes: &Wishes,
-    healthy: &Outcome,
-    [degraded, rebuilding]: [Option<&Outcome>; 2],
+    healthy: &ArrayOutcome,
+    [degraded, rebuilding]: [Option<&ArrayOutcome>; 2],
     survived: u32,
-) -> (Vec<Miss>, Vec<Miss>) {
+) -> (Vec<MissedWish>, Vec<MissedWish>) {
     let misses = healthy.misses(wishes, Condition::Healthy);
-    let mut without: Vec<Miss> = Vec::new();
+    let mut without: Vec<MissedWish> = Vec::new();
     for (outcome, state) in [
         (degraded, Condition::Degraded),
         (rebuilding, Condition::Rebuilding),
@@ -26,7 +26,7 @@ pub(crate) fn misses(
         without.extend(own.filter(|miss| misses.iter().all(|other| other.wish != miss.wish)));
     }
     if survived == 0 && wishes.failures != Some(0) {
-        without.push(Miss::lost());
+        without.push(MissedWish::lost());
     }
     (misses, without)
 }
@@ -35,14 +35,14 @@ pub(crate) fn misses(
 /// number of missed wishes in either condition, and excess in both. Fields are compared in this
 /// order, and less is better.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub(crate) struct Without {
+pub(crate) struct FailedDistance {
     pub(crate) is_lost: bool,
     pub(crate) missed: usize,
     shortfall: f64,
 }
 
-impl Without {
-    pub(crate) fn new(one: &Finalist, wishes: &Wishes) -> Without {
+impl FailedDistance {
+    pub(crate) fn new(one: &Finalist, wishes: &Wishes) -> FailedDistance {
         let mut missed: Vec<&str> = one
             .misses_without_a_drive
             .iter()
@@ -56,8 +56,8 @@ impl Without {
         } else {
             runs.map(|run| run.shortfall(wishes)).sum()
         };
-        let is_lost = one.misses_without_a_drive.contains(&Miss::lost());
-        Without {
+        let is_lost = one.misses_without_a_drive.contains(&MissedWish::lost());
+        FailedDistance {
             is_lost,
             missed: missed.len(),
             shortfall,
@@ -78,7 +78,8 @@ pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranki
         let fewer = one.misses.len().cmp(&other.misses.len());
         let fine = || match one.misses.is_empty() {
             true => {
-                let without = Without::new(one, wishes).partial_cmp(&Without::new(other, wishes));
+                let without = FailedDistance::new(one, wishes)
+                    .partial_cmp(&FailedDistance::new(other, wishes));
                 let safer = one.loss.chance_a_year.total_cmp(&other.loss.chance_a_year);
                 let safer = if wishes.of_speed() {
                     safer

@@ -1,13 +1,13 @@
 //! Outcome of a run in comparison with the wishes.
 
 use crate::Wishes;
-use fullstroke_lab::Ran;
+use fullstroke_lab::RunResult;
 use fullstroke_measure::{Report, number, three_digits};
 use serde::Serialize;
 
 /// Outcome of an array in one condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct ArrayOutcome {
     /// Mean response time, in ms.
     pub mean_ms: f64,
     /// 99th percentile of the response time, in ms.
@@ -28,7 +28,7 @@ pub struct Outcome {
 
 /// A missed wish.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Miss {
+pub struct MissedWish {
     /// Key of the wish.
     pub wish: &'static str,
     /// Actual value, in words.
@@ -49,11 +49,11 @@ pub enum Condition {
     Rebuilding,
 }
 
-impl Miss {
+impl MissedWish {
     /// Returns the miss of an array without redundancy when a drive fails.
-    pub(crate) fn lost() -> Miss {
+    pub(crate) fn lost() -> MissedWish {
         let why = "a failed drive loses data".to_owned();
-        Miss {
+        MissedWish {
             wish: "data",
             why,
             condition: Condition::Degraded,
@@ -70,10 +70,10 @@ impl Miss {
     }
 }
 
-impl Outcome {
+impl ArrayOutcome {
     /// Creates the outcome of one candidate: means over its runs, one per seed, and the underruns
     /// of all runs.
-    pub(crate) fn new(ran: &[Ran]) -> Outcome {
+    pub(crate) fn new(ran: &[RunResult]) -> ArrayOutcome {
         let reports = || ran.iter().map(|ran| &ran.measured.report);
         // With one seed the mean equals the value exactly, to the bit.
         let mean = |of: &dyn Fn(&Report) -> f64| reports().map(of).sum::<f64>() / ran.len() as f64;
@@ -81,14 +81,14 @@ impl Outcome {
             let known: Option<Vec<f64>> = reports().map(of).collect();
             known.map(|known| known.iter().sum::<f64>() / known.len() as f64)
         };
-        let underruns = |ran: &Ran| {
+        let underruns = |ran: &RunResult| {
             ran.measured
                 .report
                 .streams
                 .as_ref()
                 .map(|streams| streams.underruns)
         };
-        Outcome {
+        ArrayOutcome {
             mean_ms: mean(&|report| report.times.response_ms.mean),
             p99_ms: mean(&|report| report.times.response_ms.p99),
             mb_per_s: mean(&|report| report.rates.mb_per_s),
@@ -134,7 +134,7 @@ impl Outcome {
     }
 
     /// Returns the missed wishes about work in a condition.
-    pub(crate) fn misses(&self, wishes: &Wishes, condition: Condition) -> Vec<Miss> {
+    pub(crate) fn misses(&self, wishes: &Wishes, condition: Condition) -> Vec<MissedWish> {
         let mut misses = Vec::new();
         let when = match condition {
             Condition::Healthy => "",
@@ -142,7 +142,7 @@ impl Outcome {
             Condition::Rebuilding => "during a rebuild ",
         };
         let mut miss = |wish, why: String| {
-            misses.push(Miss {
+            misses.push(MissedWish {
                 wish,
                 why: format!("{when}{why}"),
                 condition,

@@ -1,6 +1,6 @@
 //! The wish file.
 
-use crate::{Assumptions, Choices, Counts};
+use crate::{Assumptions, Choices, DriveCounts};
 use fullstroke_contract::{Reason, reason};
 use fullstroke_units::{Bytes, Duration};
 use serde::de::Error as _;
@@ -44,7 +44,7 @@ pub struct Drives {
     /// Name of the library, or a drive file, relative to the wish file.
     pub model: Option<String>,
     /// Number of drives: a number, or a range such as "4..8".
-    pub count: Option<Counts>,
+    pub count: Option<DriveCounts>,
     /// Price of a drive, in any currency.
     pub price: Option<f64>,
     /// Price of a controller, if controllers are tried.

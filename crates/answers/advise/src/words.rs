@@ -1,8 +1,8 @@
 //! The recommendation in sentences. Each sentence follows from the runs. A sentence is left out if
 //! its premise does not hold.
 
-use crate::order::{Without, ranked};
-use crate::{Assumptions, FORMULA, Finalist, Miss, Outcome, Wishes};
+use crate::order::{FailedDistance, ranked};
+use crate::{ArrayOutcome, Assumptions, FORMULA, Finalist, MissedWish, Wishes};
 use fullstroke_counters::Counter;
 use fullstroke_lab::{Ranking, Reason, capacity};
 use fullstroke_measure::{Significance, parity_in_words, three_digits};
@@ -111,7 +111,7 @@ fn may_fail(count: u32) -> String {
 }
 
 fn wishes_met(first: &Finalist) -> String {
-    let of = |misses: &[Miss]| {
+    let of = |misses: &[MissedWish]| {
         misses
             .iter()
             .map(|miss| miss.why.clone())
@@ -138,7 +138,7 @@ fn wishes_met(first: &Finalist) -> String {
 
 /// Returns the speed with all drives.
 fn speed(first: &Finalist, wishes: &Wishes) -> String {
-    let Outcome {
+    let ArrayOutcome {
         mean_ms,
         p99_ms,
         mb_per_s,
@@ -167,7 +167,7 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
 }
 
 /// Returns the values of a run for the wished kinds of speed.
-pub(crate) fn reached(outcome: &Outcome, wishes: &Wishes) -> String {
+pub(crate) fn reached(outcome: &ArrayOutcome, wishes: &Wishes) -> String {
     match (wishes, outcome.underruns) {
         (
             Wishes {
@@ -376,7 +376,10 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
 /// Returns the reason why `other` comes after `first` if both miss wishes with a failed drive or
 /// during a rebuild.
 fn farther_without_a_drive(first: &Finalist, other: &Finalist, wishes: &Wishes) -> Option<String> {
-    let (own, theirs) = (Without::new(first, wishes), Without::new(other, wishes));
+    let (own, theirs) = (
+        FailedDistance::new(first, wishes),
+        FailedDistance::new(other, wishes),
+    );
     if own >= theirs {
         return None;
     }
@@ -389,7 +392,7 @@ fn farther_without_a_drive(first: &Finalist, other: &Finalist, wishes: &Wishes) 
         whys.join("; ")
     };
     if theirs.is_lost && !own.is_lost {
-        return Some(Miss::lost().why);
+        return Some(MissedWish::lost().why);
     }
     let known = |wish| {
         first

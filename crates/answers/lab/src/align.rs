@@ -2,11 +2,11 @@
 //! layers below the page cache.
 
 use fullstroke_contract::{Extent, Operation, SourceError};
-use fullstroke_files::aligner::{Layout, Move, Moves, used};
-use fullstroke_files::fragmentation::{Fragment, Laid};
-use fullstroke_files::script::{Failed, Player, Script};
+use fullstroke_files::aligner::{AlignerInput, FileMove, Moves, used};
+use fullstroke_files::fragmentation::{FileFragments, Fragment};
+use fullstroke_files::script::{FailedOperation, Script, ScriptPlayer};
 use fullstroke_files::{
-    Caller, FileError, FileSystem, PAGE_BYTES, PAGE_SECTORS, Touch, Touches, path,
+    Caller, FileError, FileSystem, MetaAccess, MetaAccesses, PAGE_BYTES, PAGE_SECTORS, path,
 };
 use fullstroke_measure::{Difference, difference_over_seeds, half_width_over_seeds};
 use fullstroke_stack::{Stack, StackError};
@@ -30,7 +30,7 @@ pub enum AlignError {
     Files(#[from] FileError),
     /// An operation of the script failed.
     #[error(transparent)]
-    Script(#[from] Failed),
+    Script(#[from] FailedOperation),
     /// No file has pages on the device.
     #[error("host.files: no file has pages on the device, so there is no file to align")]
     NoFiles,
@@ -43,16 +43,16 @@ pub enum AlignError {
 }
 
 /// Files of a stack and the plan to align them.
-pub struct Alignable<'a> {
+pub struct AlignmentInput<'a> {
     stack: &'a Stack,
     system: Box<dyn FileSystem>,
-    files: Vec<Laid>,
+    files: Vec<FileFragments>,
     moves: Moves,
 }
 
 /// Reads to measure the gain: each file is read completely, from the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Programme {
+pub struct GainReads {
     /// Number of files read at the same time.
     pub readers: u32,
     /// Number of files read in a round. Each read chooses a file at random, with equal
@@ -66,7 +66,7 @@ pub struct Programme {
 
 /// Cost of the moves.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Cost {
+pub struct MoveCost {
     /// Number of moved files.
     pub files: u64,
     /// Bytes read and written again.
@@ -95,30 +95,33 @@ pub struct Gain {
     pub pays_after_files: Option<u64>,
 }
 
-impl<'a> Alignable<'a> {
+impl<'a> AlignmentInput<'a> {
     /// Finds the files after the operations of `script`, as the programs of the stack see the
     /// files, and plans the moves.
     ///
     /// # Errors
     /// A stack without files or tracks, and failed operations of the script.
-    pub fn new(stack: &'a Stack, script: Option<&Script>) -> Result<Alignable<'a>, AlignError> {
+    pub fn new(
+        stack: &'a Stack,
+        script: Option<&Script>,
+    ) -> Result<AlignmentInput<'a>, AlignError> {
         let mut found = stack.files()?;
         if let Some(script) = script {
-            Player::new(&mut *found.system, Time::ZERO).play_all(script)?;
+            ScriptPlayer::new(&mut *found.system, Time::ZERO).play_all(script)?;
         }
         let (files, fixed) = used(&*found.system)?;
         if files.is_empty() {
             return Err(AlignError::NoFiles);
         }
         let pages = found.capacity.0 / PAGE_SECTORS;
-        let moves = Layout {
+        let moves = AlignerInput {
             files: &files,
             fixed: &fixed,
             pages,
             tracks: &found.tracks,
         }
         .plan();
-        Ok(Alignable {
+        Ok(AlignmentInput {
             stack,
             system: found.system,
             files,
@@ -132,7 +135,7 @@ impl<'a> Alignable<'a> {
     }
 
     /// Returns the files at their places before the moves, by index.
-    pub fn files(&self) -> &[Laid] {
+    pub fn files(&self) -> &[FileFragments] {
         &self.files
     }
 
@@ -142,7 +145,7 @@ impl<'a> Alignable<'a> {
     ///
     /// # Errors
     /// Errors of the stack or of the run.
-    pub fn cost(&mut self, request: Bytes) -> Result<Cost, AlignError> {
+    pub fn cost(&mut self, request: Bytes) -> Result<MoveCost, AlignError> {
         let mut jobs = Vec::new();
         let (mut pages, mut metadata_pages) = (0, 0);
         for one in &self.moves.moves {
@@ -156,7 +159,7 @@ impl<'a> Alignable<'a> {
             0 => 0.0,
             _ => run(self.stack, jobs, 1)?.iter().sum::<f64>() / 1e3,
         };
-        Ok(Cost {
+        Ok(MoveCost {
             files,
             bytes: Bytes(pages * PAGE_BYTES),
             metadata_pages,
@@ -168,7 +171,7 @@ impl<'a> Alignable<'a> {
     ///
     /// # Errors
     /// Errors of the stack or of a run.
-    pub fn gain(&self, programme: Programme, cost: &Cost) -> Result<Gain, AlignError> {
+    pub fn gain(&self, programme: GainReads, cost: &MoveCost) -> Result<Gain, AlignError> {
         let mut rounds = Vec::new();
         for round in 0..programme.rounds {
             let mut random = self
@@ -179,7 +182,7 @@ impl<'a> Alignable<'a> {
             let chosen: Vec<usize> = (0..programme.files)
                 .map(|_| random.below(self.files.len() as u64) as usize)
                 .collect();
-            let mean = |files: &[Laid]| -> Result<f64, AlignError> {
+            let mean = |files: &[FileFragments]| -> Result<f64, AlignError> {
                 let jobs = chosen
                     .iter()
                     .map(|&file| read(&files[file], programme.request))
@@ -193,7 +196,7 @@ impl<'a> Alignable<'a> {
     }
 }
 
-fn gained(rounds: &[(f64, f64)], programme: Programme, cost: &Cost) -> Gain {
+fn gained(rounds: &[(f64, f64)], programme: GainReads, cost: &MoveCost) -> Gain {
     let (before, after): (Vec<f64>, Vec<f64>) = rounds.iter().copied().unzip();
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let saved_ms = difference_over_seeds(rounds, CONFIDENCE);
@@ -249,7 +252,7 @@ fn requests(
     })
 }
 
-fn read(file: &Laid, request: Bytes) -> Job {
+fn read(file: &FileFragments, request: Bytes) -> Job {
     let runs = file
         .fragments
         .iter()
@@ -258,7 +261,7 @@ fn read(file: &Laid, request: Bytes) -> Job {
         .collect()
 }
 
-fn moved(one: &Move, metadata: &[u64], request: Bytes) -> Job {
+fn moved(one: &FileMove, metadata: &[u64], request: Bytes) -> Job {
     let runs = |fragments: &[Fragment], operation| -> Job {
         let runs = fragments
             .iter()
@@ -289,26 +292,30 @@ fn moved(one: &Move, metadata: &[u64], request: Bytes) -> Job {
 
 /// Returns the metadata pages that a move changes: the pages of the file's mapping, which
 /// `read_map` reads; the inode; and the maps of free pages.
-fn metadata(system: &mut dyn FileSystem, file: &Laid, one: &Move) -> Result<Vec<u64>, FileError> {
+fn metadata(
+    system: &mut dyn FileSystem,
+    file: &FileFragments,
+    one: &FileMove,
+) -> Result<Vec<u64>, FileError> {
     let caller = Caller::default();
-    let object = path::find(system, caller, &file.path, &mut Touches::new())?;
+    let object = path::find(system, caller, &file.path, &mut MetaAccesses::new())?;
     let pages = file
         .fragments
         .last()
         .map_or(0, |fragment| fragment.page + fragment.pages);
-    let (mut mapped, mut touches) = (Vec::new(), Touches::new());
+    let (mut mapped, mut touches) = (Vec::new(), MetaAccesses::new());
     system.read_map(caller, object, 0..pages, &mut mapped, &mut touches)?;
     let read = touches
         .list()
         .iter()
-        .filter(|touch| matches!(touch, Touch::Read(_)));
+        .filter(|touch| matches!(touch, MetaAccess::Read(_)));
     let mut metadata: Vec<u64> = read.map(|touch| touch.page()).collect();
     let places = one
         .from
         .iter()
         .chain(&one.to)
         .map(|piece| piece.block..piece.block + piece.pages);
-    let mut changed = Touches::new();
+    let mut changed = MetaAccesses::new();
     system.change_places(object, &places.collect::<Vec<_>>(), &mut changed);
     metadata.extend(changed.list().iter().map(|touch| touch.page()));
     // A page that several pieces change is written once.

@@ -1,7 +1,7 @@
 //! Requests of a stack's workload, without the layers below the workload.
 
 use crate::LabError;
-use fullstroke_contract::{Cx, Operation, Out, Request};
+use fullstroke_contract::{Effects, NodeContext, Operation, Request};
 use fullstroke_stack::Stack;
 use fullstroke_units::Time;
 
@@ -25,13 +25,13 @@ pub fn arrivals(stack: &Stack, each: &mut dyn FnMut(Time, &Request)) -> Result<(
             "the workload waits for completions, which the formulas do not model; expected open arrivals, such as a trace with pace = \"timing\"",
         ));
     }
-    let mut out = Out::new();
+    let mut out = Effects::new();
     loop {
         let now = host.source.next_wake().at();
         if now == Time::NEVER {
             return Ok(());
         }
-        host.source.wake(now, &mut Cx::alone(&mut out));
+        host.source.wake(now, &mut NodeContext::alone(&mut out));
         if let Some(source) = out.take_stop() {
             return Err(LabError::Workload {
                 candidate: stack.name().to_owned(),

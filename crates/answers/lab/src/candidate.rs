@@ -7,7 +7,7 @@ use fullstroke_units::Duration;
 use std::path::{Path, PathBuf};
 
 /// A stack in a comparison.
-pub struct Candidate {
+pub struct ComparedStack {
     /// The stack's name.
     pub name: String,
     /// Values of the varied keys.
@@ -78,10 +78,10 @@ impl Condition {
     }
 }
 
-impl Candidate {
+impl ComparedStack {
     /// Returns a candidate at its own load without optional records.
-    pub fn new(name: String, varied: Varied, stack: Stack) -> Candidate {
-        Candidate {
+    pub fn new(name: String, varied: Varied, stack: Stack) -> ComparedStack {
+        ComparedStack {
             name,
             varied,
             stack,
@@ -128,10 +128,10 @@ impl Recipe {
     ///
     /// # Errors
     /// Errors of the stack.
-    pub fn candidate(&self) -> Result<Candidate, LabError> {
+    pub fn candidate(&self) -> Result<ComparedStack, LabError> {
         let stack = self.load()?;
         let (name, varied) = (self.name.clone(), self.varied.clone());
-        Ok(Candidate::new(name, varied, stack))
+        Ok(ComparedStack::new(name, varied, stack))
     }
 
     /// Returns copies of the recipe with `seeds` consecutive seeds, beginning with the seed of the
@@ -198,7 +198,7 @@ pub fn candidates(
     files: &[PathBuf],
     overrides: &Overrides,
     varied: &[Vary],
-) -> Result<Vec<Candidate>, LabError> {
+) -> Result<Vec<ComparedStack>, LabError> {
     recipes(files, overrides, varied)
         .iter()
         .map(Recipe::candidate)

@@ -1,10 +1,13 @@
 //! Decides whether stopping the platters pays for a load.
 
-use crate::{Candidate, Event, LabError, PowerError, Ran, Recipe, Varied, require_power, run_all};
+use crate::{
+    CandidateProgress, ComparedStack, LabError, PowerError, Recipe, RunResult, Varied,
+    require_power, run_all,
+};
 use fullstroke_contract::MemberStatistics;
 use fullstroke_drive::PowerConfig;
 use fullstroke_measure::{Report, Stop, number, table};
-use fullstroke_stack::{Overrides, Stack, Stops};
+use fullstroke_stack::{Overrides, SpinDownChoice, Stack};
 use fullstroke_units::Duration;
 use serde::Serialize;
 use std::fmt;
@@ -41,7 +44,7 @@ pub struct EnergyQuestion {
 
 /// Checked candidates for an [`EnergyQuestion`].
 pub struct EnergyRuns {
-    candidates: Vec<Candidate>,
+    candidates: Vec<ComparedStack>,
     refused: Vec<RefusedPolicy>,
     powers: Vec<PowerConfig>,
     assumed: Option<&'static str>,
@@ -134,7 +137,7 @@ impl EnergyQuestion {
         overrides: &Overrides,
         powers: &[PowerConfig],
         stack: &Stack,
-    ) -> Result<(Vec<Candidate>, Vec<RefusedPolicy>), LabError> {
+    ) -> Result<(Vec<ComparedStack>, Vec<RefusedPolicy>), LabError> {
         let shortest = powers
             .iter()
             .map(|power| power.spin_up_ms + power.spin_down_ms)
@@ -169,14 +172,14 @@ impl EnergyQuestion {
             } else {
                 name
             };
-            (name, Some(Stops::Timer(timer)))
+            (name, Some(SpinDownChoice::Timer(timer)))
         };
         let always = if gears {
             "always turning, high gear"
         } else {
             "always turning"
         };
-        let always = (always.to_owned(), Some(Stops::Nobody));
+        let always = (always.to_owned(), Some(SpinDownChoice::Nobody));
         let own = own(stack).map(|name| (name, None));
         let all = std::iter::once(always)
             .chain(own)
@@ -197,9 +200,9 @@ impl EnergyQuestion {
     fn candidate(
         &self,
         name: String,
-        stops: Option<Stops>,
+        stops: Option<SpinDownChoice>,
         overrides: &Overrides,
-    ) -> Result<Candidate, LabError> {
+    ) -> Result<ComparedStack, LabError> {
         let overrides = Overrides {
             stops,
             ..overrides.clone()
@@ -241,7 +244,7 @@ impl EnergyRuns {
         mut self,
         jobs: usize,
         stop: &Stop,
-        progress: &(dyn Fn(Event) + Sync),
+        progress: &(dyn Fn(CandidateProgress) + Sync),
     ) -> Result<EnergyAnswer, LabError> {
         for candidate in &mut self.candidates {
             candidate.stop = stop.clone();
@@ -295,7 +298,7 @@ fn timer(policy: &str, after_s: Option<f64>) -> serde_json::Map<String, serde_js
     keys
 }
 
-fn policies(ran: &[Ran], rated: Option<u64>) -> Vec<StopPolicy> {
+fn policies(ran: &[RunResult], rated: Option<u64>) -> Vec<StopPolicy> {
     let watts = |report: &Report| {
         report
             .array
@@ -308,7 +311,7 @@ fn policies(ran: &[Ran], rated: Option<u64>) -> Vec<StopPolicy> {
     let turning = ran
         .first()
         .map_or(f64::NAN, |ran| watts(&ran.measured.report));
-    let policy = |ran: &Ran| {
+    let policy = |ran: &RunResult| {
         let report = &ran.measured.report;
         let stops_a_year = report
             .array

@@ -1,17 +1,17 @@
 //! Runs one candidate, or many on all cores.
 
 use crate::load::at_load;
-use crate::{Candidate, LabError, Varied};
+use crate::{ComparedStack, LabError, Varied};
 use fullstroke_counters::Counter;
-use fullstroke_drive::Model;
-use fullstroke_engine::{Engine, Outcome};
-use fullstroke_fio::{BehindRate, FioProgram, FioReport, FioResults, FioSource};
+use fullstroke_drive::DriveModel;
+use fullstroke_engine::{Engine, RunOutcome};
+use fullstroke_fio::{BehindRate, FioGroupResults, FioProgram, FioResults, FioSource};
 use fullstroke_measure::{
-    Identity, Measured, Measurement, MemberReport, Overload, PerfettoRun, PerfettoTrace, Progress,
-    RebuildPlan, Recorder, Report, RequestLog, StreamsReport, Timeline, WarmUp, WattsOverTime,
-    Windows,
+    MeasuredRun, Measurement, MemberReport, Overload, PerfettoRun, PerfettoTrace, Progress,
+    RebuildPlan, Report, RequestLog, ResponseWindows, RunIdentity, RunRecorder, StreamsReport,
+    Timeline, WarmUp, WattsOverTime,
 };
-use fullstroke_stack::{HostNodes, RebuiltMember, Run, VolumeSummary};
+use fullstroke_stack::{HostNodes, PreparedRun, RebuiltMember, VolumeSummary};
 use fullstroke_units::Time;
 use fullstroke_vfs::Vfs;
 use fullstroke_workload::Streams;
@@ -24,15 +24,15 @@ use std::time::Instant;
 
 /// Results of a run.
 #[derive(Clone, Debug)]
-pub struct Ran {
+pub struct RunResult {
     /// Values of the varied keys.
     pub varied: Varied,
     /// Measures and their batches.
-    pub measured: Measured,
+    pub measured: MeasuredRun,
     /// Size and redundancy of the volume.
     pub volume: VolumeReport,
     /// Results of a fio workload, by job.
-    pub fio: Option<FioReport>,
+    pub fio: Option<FioGroupResults>,
     /// Trace for Perfetto, if requested.
     pub perfetto: Option<PerfettoRun>,
 }
@@ -66,7 +66,7 @@ impl From<&VolumeSummary> for VolumeReport {
 
 /// Progress of candidate number `candidate` (in the order given) of [`run_all`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct CandidateProgress {
     /// Index of the candidate.
     pub candidate: usize,
     /// Number of finished requests so far.
@@ -84,10 +84,10 @@ pub struct Event {
 /// Errors of the stack, the workload or the log, or the candidate was stopped. After an error no
 /// log is left behind.
 pub fn run(
-    candidate: &Candidate,
+    candidate: &ComparedStack,
     log: Option<&Path>,
     progress: &dyn Fn(u64, Option<u64>),
-) -> Result<Ran, LabError> {
+) -> Result<RunResult, LabError> {
     let stack = &candidate.stack;
     let run = stack
         .build()
@@ -103,7 +103,7 @@ pub fn run(
         source: at_load(host.source, candidate.load),
         ..host
     };
-    let mut engine = Run {
+    let mut engine = PreparedRun {
         hosts: run.hosts.into_iter().map(hurried).collect(),
         ..run
     }
@@ -149,7 +149,7 @@ pub fn run(
     measured.report.cost.requests_per_wall_s =
         Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
     let fio = of_workload(&engine, &mut measured.report, &outcome, &drives);
-    Ok(Ran {
+    Ok(RunResult {
         varied: candidate.varied.clone(),
         measured,
         volume: summary,
@@ -160,7 +160,7 @@ pub fn run(
 
 /// Returns a sentence for each model whose requests lie outside the requests with which the model
 /// was measured. A drive with several arms has a member for each arm and no such statement.
-fn outside(models: &[&Model], members: &[MemberReport]) -> Vec<String> {
+fn outside(models: &[&DriveModel], members: &[MemberReport]) -> Vec<String> {
     let mut notes: Vec<(&str, String)> = Vec::new();
     if models.len() != members.len() {
         return Vec::new();
@@ -186,7 +186,11 @@ fn outside(models: &[&Model], members: &[MemberReport]) -> Vec<String> {
 }
 
 /// Returns the measurement for a run of the candidate on `drives` drives.
-fn measurement(candidate: &Candidate, drives: usize, open: bool) -> Result<Measurement, LabError> {
+fn measurement(
+    candidate: &ComparedStack,
+    drives: usize,
+    open: bool,
+) -> Result<Measurement, LabError> {
     let stack = &candidate.stack;
     let warm_up = WarmUp {
         requests: 0,
@@ -217,15 +221,15 @@ fn measurement(candidate: &Candidate, drives: usize, open: bool) -> Result<Measu
 /// Returns the recorder of a run: its measurement, its log, and the optional records of the
 /// candidate.
 fn recorder<'a>(
-    candidate: &Candidate,
+    candidate: &ComparedStack,
     measurement: Measurement,
     log: Option<RequestLog>,
     tell: &'a Progress<'a>,
     drives: usize,
-) -> Recorder<'a> {
-    let mut recorder = Recorder::new(measurement, log, Some(tell));
+) -> RunRecorder<'a> {
+    let mut recorder = RunRecorder::new(measurement, log, Some(tell));
     recorder.timeline = candidate.timeline.then(|| Timeline::new(drives));
-    recorder.windows = candidate.windows.map(Windows::of);
+    recorder.windows = candidate.windows.map(ResponseWindows::of);
     recorder.watts = candidate.watts.then(WattsOverTime::default);
     recorder.perfetto = candidate
         .perfetto
@@ -234,8 +238,8 @@ fn recorder<'a>(
     recorder
 }
 
-fn identity(candidate: &Candidate) -> Identity {
-    Identity {
+fn identity(candidate: &ComparedStack) -> RunIdentity {
+    RunIdentity {
         name: candidate.name.clone(),
         seed: candidate.stack.seed().0,
         config_digest: candidate.stack.digest().to_owned(),
@@ -247,9 +251,9 @@ fn identity(candidate: &Candidate) -> Identity {
 fn of_workload(
     engine: &Engine,
     report: &mut Report,
-    outcome: &Outcome,
+    outcome: &RunOutcome,
     drives: &[String],
-) -> Option<FioReport> {
+) -> Option<FioGroupResults> {
     let streams = engine.workload::<Streams>();
     report.streams = streams.map(|source| StreamsReport::new(&source.results()));
     let on_files = || Some(engine.workload::<Vfs>()?.program::<FioProgram>()?.results());
@@ -262,21 +266,21 @@ fn of_workload(
 /// Optional records of a run besides the measurement.
 struct Watched {
     timeline: Option<Timeline>,
-    windows: Option<Windows>,
+    windows: Option<ResponseWindows>,
     watts: Option<WattsOverTime>,
 }
 
 impl Watched {
-    fn into_report(self, report: &mut Report, outcome: &Outcome, drives: &[String]) {
+    fn into_report(self, report: &mut Report, outcome: &RunOutcome, drives: &[String]) {
         report.over_time.timeline = self.timeline.map(|timeline| timeline.report(drives));
-        report.over_time.windows = self.windows.as_ref().map(Windows::report);
+        report.over_time.windows = self.windows.as_ref().map(ResponseWindows::report);
         report.over_time.watts = self
             .watts
             .map(|watts| watts.report(outcome.end, &outcome.counters.drives, drives));
     }
 }
 
-impl Ran {
+impl RunResult {
     /// Returns an error if the run has no measured request. A report without values would print
     /// only dashes, so a caller with a single candidate reports the error. In a comparison such a
     /// candidate ranks last.
@@ -307,7 +311,7 @@ fn behind(late: &BehindRate, report: &Report) -> Overload {
     Overload::of_rate(&late.job, late.share, late.behind.as_secs_f64(), busiest)
 }
 
-fn fio_report(results: &FioResults, outcome: &Outcome, drives: &[String]) -> FioReport {
+fn fio_report(results: &FioResults, outcome: &RunOutcome, drives: &[String]) -> FioGroupResults {
     let named = drives
         .iter()
         .cloned()
@@ -316,7 +320,11 @@ fn fio_report(results: &FioResults, outcome: &Outcome, drives: &[String]) -> Fio
     results.report(named, outcome.end.since(Time::ZERO))
 }
 
-fn begin_log(path: &Path, drives: &[String], identity: &Identity) -> Result<RequestLog, LabError> {
+fn begin_log(
+    path: &Path,
+    drives: &[String],
+    identity: &RunIdentity,
+) -> Result<RequestLog, LabError> {
     let seed = identity.seed.to_string();
     let notes = [
         ("stack", identity.name.as_str()),
@@ -334,13 +342,13 @@ fn begin_log(path: &Path, drives: &[String], identity: &Identity) -> Result<Requ
 /// The error of the first candidate, in their order, that failed. After a failure no further
 /// candidate is started.
 pub fn run_all(
-    candidates: &[Candidate],
+    candidates: &[ComparedStack],
     jobs: usize,
-    progress: &(dyn Fn(Event) + Sync),
-) -> Result<Vec<Ran>, LabError> {
+    progress: &(dyn Fn(CandidateProgress) + Sync),
+) -> Result<Vec<RunResult>, LabError> {
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
-    let results: Vec<Mutex<Option<Result<Ran, LabError>>>> =
+    let results: Vec<Mutex<Option<Result<RunResult, LabError>>>> =
         candidates.iter().map(|_| Mutex::new(None)).collect();
     let work = || {
         // Relaxed: after a failure some further runs may begin, which does no harm.
@@ -382,11 +390,11 @@ pub fn run_all(
 
 fn run_one(
     index: usize,
-    candidate: &Candidate,
-    progress: &(dyn Fn(Event) + Sync),
-) -> Result<Ran, LabError> {
+    candidate: &ComparedStack,
+    progress: &(dyn Fn(CandidateProgress) + Sync),
+) -> Result<RunResult, LabError> {
     let result = run(candidate, None, &|finished, expected| {
-        progress(Event {
+        progress(CandidateProgress {
             candidate: index,
             finished,
             expected,
@@ -395,7 +403,7 @@ fn run_one(
     });
     if let Ok(ran) = &result {
         let finished = ran.measured.report.arrived.requests;
-        progress(Event {
+        progress(CandidateProgress {
             candidate: index,
             finished,
             expected: Some(finished),

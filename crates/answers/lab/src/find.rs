@@ -1,6 +1,6 @@
 //! Finds the largest number of streams that play without an underrun.
 
-use crate::{Candidate, Event, LabError, Ran, Varied, run_all};
+use crate::{CandidateProgress, ComparedStack, LabError, RunResult, Varied, run_all};
 use fullstroke_counters::Counter;
 use fullstroke_measure::{number, table};
 use fullstroke_stack::{Overrides, Stack, StackError};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Parameters of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Search {
+pub struct LoadSearch {
     /// Confidence of the result, above 0 and below 1.
     pub confidence: f64,
     /// Number of runs for each number of streams, each with its own seed; at least 1.
@@ -30,7 +30,7 @@ pub struct Search {
 /// The bisection assumes that a seed with an underrun at some number of streams also has one at any
 /// larger number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Found {
+pub struct LoadSearchResult {
     /// The stack's name.
     pub name: String,
     /// Largest number of streams that holds; 0 if not even one stream holds.
@@ -45,12 +45,12 @@ pub struct Found {
     /// Seed of the first run; the other runs have consecutive seeds.
     pub first_seed: u64,
     /// Tried numbers of streams, in the order of the search.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TriedStreams>,
 }
 
 /// Result of one number of streams.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Tried {
+pub struct TriedStreams {
     /// Number of streams.
     pub streams: u32,
     /// Number of runs without an underrun and with all streams playing.
@@ -78,9 +78,9 @@ pub struct Tried {
 pub fn most_streams(
     file: &Path,
     overrides: &Overrides,
-    search: Search,
+    search: LoadSearch,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<Found, LabError> {
+) -> Result<LoadSearchResult, LabError> {
     let stack = Stack::load(file, overrides)?;
     let name = stack.name().to_owned();
     let first = stack.streams().ok_or_else(|| LabError::NoStreams {
@@ -102,7 +102,7 @@ pub fn most_streams(
     // If a share p of runs had an underrun, n runs without one would have the probability (1 -
     // p)^n. The bound is the p at which this is 1 - confidence.
     let most = 1.0 - (1.0 - search.confidence).powf(1.0 / f64::from(search.replications));
-    Ok(Found {
+    Ok(LoadSearchResult {
         name,
         streams,
         confidence: search.confidence,
@@ -138,9 +138,9 @@ fn try_out(
     file: &Path,
     overrides: &Overrides,
     (streams, first_seed): (u32, u64),
-    search: Search,
-    progress: &(dyn Fn(Event) + Sync),
-) -> Result<Tried, LabError> {
+    search: LoadSearch,
+    progress: &(dyn Fn(CandidateProgress) + Sync),
+) -> Result<TriedStreams, LabError> {
     let candidate = |replication: u32| {
         let mut overrides = overrides.clone();
         let seed = first_seed.wrapping_add(u64::from(replication));
@@ -149,7 +149,7 @@ fn try_out(
             format!("seed={seed}"),
         ]);
         let stack = Stack::load(file, &overrides)?;
-        Ok::<_, StackError>(Candidate::new(
+        Ok::<_, StackError>(ComparedStack::new(
             stack.name().to_owned(),
             Varied::default(),
             stack,
@@ -161,20 +161,20 @@ fn try_out(
     {
         Ok(candidates) => candidates,
         Err(error) => {
-            return Ok(Tried {
+            return Ok(TriedStreams {
                 refused: Some(error.to_string()),
-                ..Tried::new(streams, &[])
+                ..TriedStreams::new(streams, &[])
             });
         }
     };
-    Ok(Tried::new(
+    Ok(TriedStreams::new(
         streams,
         &run_all(&candidates, search.jobs, progress)?,
     ))
 }
 
-impl Tried {
-    fn new(streams: u32, ran: &[Ran]) -> Tried {
+impl TriedStreams {
+    fn new(streams: u32, ran: &[RunResult]) -> TriedStreams {
         let reports = || {
             ran.iter()
                 .filter_map(|ran| ran.measured.report.streams.as_ref())
@@ -183,7 +183,7 @@ impl Tried {
             ran.iter()
                 .flat_map(|ran| &ran.measured.report.array.members)
         };
-        Tried {
+        TriedStreams {
             streams,
             runs_that_held: reports()
                 .filter(|report| report.all_played(streams))
@@ -211,7 +211,7 @@ impl Tried {
     }
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for LoadSearchResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = [
             "streams",

@@ -1,27 +1,27 @@
 //! Open arrivals at a multiple of their rate.
 
-use fullstroke_contract::{Completion, Counters, Cx, Node, Port, Source, Wake};
+use fullstroke_contract::{Completion, Counters, Node, NodeContext, Port, Source, Wake};
 use fullstroke_units::Time;
 
 /// A source of open arrivals at `load` times its rate. The requests and their order stay the same.
 /// The wrapper owns the source because the source needs a clock of its own: the nodes of a graph
 /// share one clock.
-pub(crate) struct Hurried {
+pub(crate) struct AcceleratedSource {
     source: Box<dyn Source>,
     load: f64,
 }
 
-impl Hurried {
+impl AcceleratedSource {
     /// # Panics
     /// If `load` is not above 0, or if the source's requests wait for completions. The drives
     /// determine the times of completions, so such a source cannot be hurried.
-    pub(crate) fn new(source: Box<dyn Source>, load: f64) -> Hurried {
+    pub(crate) fn new(source: Box<dyn Source>, load: f64) -> AcceleratedSource {
         assert!(load > 0.0 && load.is_finite(), "a load of {load} times");
         assert!(
             !source.heeds_completions(),
             "only open arrivals can be hurried"
         );
-        Hurried { source, load }
+        AcceleratedSource { source, load }
     }
 
     /// Converts a time of the source to the hurried clock.
@@ -33,8 +33,8 @@ impl Hurried {
     }
 }
 
-impl Node for Hurried {
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+impl Node for AcceleratedSource {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         // Several times of the source may round to one hurried time, so the loop wakes the source
         // for all due times.
         loop {
@@ -46,7 +46,13 @@ impl Node for Hurried {
         }
     }
 
-    fn completed(&mut self, now: Time, from: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(
+        &mut self,
+        now: Time,
+        from: Port,
+        completion: Completion,
+        cx: &mut NodeContext<'_>,
+    ) {
         self.source.completed(now, from, completion, cx);
     }
 
@@ -59,7 +65,7 @@ impl Node for Hurried {
     }
 }
 
-impl Source for Hurried {
+impl Source for AcceleratedSource {
     fn heeds_completions(&self) -> bool {
         false
     }

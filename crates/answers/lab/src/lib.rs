@@ -1,6 +1,6 @@
 //! Runs candidates side by side and ranks the results.
 //!
-//! A [`Candidate`] is a checked stack with a name. [`run`] runs one candidate. [`run_all`] runs
+//! A [`ComparedStack`] is a checked stack with a name. [`run`] runs one candidate. [`run_all`] runs
 //! many on all cores, each on one thread. The results equal those of a single thread because a run
 //! depends only on its stack and its seed. [`Ranking`] orders the results by one metric. The
 //! ranking states the lead of the best candidate and its confidence. [`most_streams`] finds the
@@ -16,7 +16,7 @@
 //! | `reasons.rs` | why one candidate answers sooner than another |
 //! | `find.rs` | the largest number of streams that play without an underrun |
 //! | `load.rs`, `hurried.rs` | the largest load that is carried, and arrivals at a higher rate |
-//! | `most.rs` | candidates ranked by streams or load |
+//! | `search_goal.rs` | candidates ranked by streams or load |
 //! | `render.rs` | the ranking as text |
 //! | `race.rs` | many candidates; worse candidates drop out early |
 //! | `space.rs`, `tune.rs` | combinations of values, and the search among them |
@@ -40,35 +40,35 @@ mod functions;
 mod hurried;
 mod load;
 pub mod lzvs;
-mod most;
 mod power;
 mod race;
 mod ranking;
 mod reasons;
 mod render;
+mod search_goal;
 mod space;
 mod tune;
 mod varied;
 mod vary;
 mod whole_load;
 
-pub use align::{AlignError, Alignable, Cost, Gain, Programme};
+pub use align::{AlignError, AlignmentInput, Gain, GainReads, MoveCost};
 pub use arrivals::arrivals;
 pub use batches::Batches;
-pub use candidate::{Candidate, Condition, Recipe, candidates, recipes};
+pub use candidate::{ComparedStack, Condition, Recipe, candidates, recipes};
 pub use energy::{EnergyAnswer, EnergyQuestion, EnergyRuns, RefusedPolicy, StopPolicy};
 pub use error::LabError;
-pub use experiment::{Event, Ran, VolumeReport, run, run_all};
-pub use find::{Found, Search, Tried, most_streams};
+pub use experiment::{CandidateProgress, RunResult, VolumeReport, run, run_all};
+pub use find::{LoadSearch, LoadSearchResult, TriedStreams, most_streams};
 pub use load::{FoundLoad, PRECISION, TriedLoad, most_load};
-pub use most::{Borne, Most, MostRanking};
 pub use power::{PowerError, lacking_power, require_power};
-pub use race::{Race, RaceRules, Standing};
+pub use race::{CandidateResult, Race, RaceRules};
 pub use ranking::{Ranked, Ranking};
 pub use reasons::Reason;
 pub use render::capacity;
+pub use search_goal::{LargestLoad, MostRanking, SearchGoal};
 pub use space::{Point, Space};
-pub use tune::{Impossible, Search as TuneSearch, Tuned, TunedCandidate, Tuner};
-pub use varied::{Values, Varied};
+pub use tune::{ImpossibleCombination, TuneSearch, Tuned, TunedCandidate, Tuner};
+pub use varied::{Varied, VariedValues};
 pub use vary::Vary;
 pub use whole_load::WholeLoad;

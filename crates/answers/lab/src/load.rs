@@ -1,7 +1,7 @@
 //! The largest load that a stack carries.
 
-use crate::hurried::Hurried;
-use crate::{LabError, Ran, Recipe, run};
+use crate::hurried::AcceleratedSource;
+use crate::{LabError, Recipe, RunResult, run};
 use fullstroke_contract::Source;
 use fullstroke_counters::Counter;
 use fullstroke_measure::{Metric, number, table};
@@ -104,7 +104,7 @@ pub(crate) fn at_load(source: Box<dyn Source>, load: f64) -> Box<dyn Source> {
     if load == 1.0 {
         source
     } else {
-        Box::new(Hurried::new(source, load))
+        Box::new(AcceleratedSource::new(source, load))
     }
 }
 
@@ -143,7 +143,7 @@ fn bracket<E>(mut tried: impl FnMut(f64) -> Result<TriedLoad, E>) -> Result<(f64
 }
 
 impl TriedLoad {
-    fn new(load: f64, ran: &Ran, p99_ms_max: Option<f64>) -> TriedLoad {
+    fn new(load: f64, ran: &RunResult, p99_ms_max: Option<f64>) -> TriedLoad {
         let report = &ran.measured.report;
         let within = p99_ms_max.is_none_or(|most| report.times.response_ms.p99 <= most);
         TriedLoad {

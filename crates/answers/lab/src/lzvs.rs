@@ -28,10 +28,10 @@ mod timed;
 
 pub use error::LzvsError;
 pub use plan::{Offer, Pair, ZoneLine};
-pub use profile::{Profile, measured_keys, profile};
-pub use rates::{RateAt, Rates, rates};
+pub use profile::{RateProfile, measured_keys, profile};
+pub use rates::{RateAt, VolumeRates, rates};
 pub use remap::Remapper;
 pub use streams::{Seeks, stream_seeks};
 pub use survey::{POINTS, Survey, TRIALS, survey};
 pub use sweep::{Sweep, SweepPoint, sweep};
-pub use timed::{Move, SimulatedReads, TimedReads};
+pub use timed::{DriveRequest, SimulatedReads, TimedReads};

@@ -66,7 +66,7 @@ struct Runner {
 
 /// Result of a candidate so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Standing {
+pub struct CandidateResult {
     /// Index of the candidate, in the order of joining.
     pub candidate: usize,
     /// Number of batches of the candidate so far.
@@ -145,7 +145,7 @@ impl Race {
     }
 
     /// Adds a candidate's values in its next batches.
-    pub fn tell(&mut self, candidate: usize, values: &[f64]) {
+    pub fn add_values(&mut self, candidate: usize, values: &[f64]) {
         // With the sign, smaller is better for every metric.
         let sign = if self.rules.more_is_better { -1.0 } else { 1.0 };
         self.told += values.len();
@@ -220,7 +220,7 @@ impl Race {
     }
 
     /// Returns the number of values of all candidates so far.
-    pub fn told(&self) -> usize {
+    pub fn value_count(&self) -> usize {
         self.told
     }
 
@@ -230,20 +230,20 @@ impl Race {
     }
 
     /// Returns all candidates, the leader first, then by their difference to the leader.
-    pub fn standings(&self) -> Vec<Standing> {
+    pub fn standings(&self) -> Vec<CandidateResult> {
         let Some(leader) = self.leader() else {
             return Vec::new();
         };
-        let mut standings: Vec<Standing> = (0..self.runners.len())
+        let mut standings: Vec<CandidateResult> = (0..self.runners.len())
             .map(|candidate| self.standing(candidate, leader))
             .collect();
-        let behind = |standing: &Standing| {
+        let behind = |standing: &CandidateResult| {
             let sign = if self.rules.more_is_better { -1.0 } else { 1.0 };
             standing
                 .difference
                 .map_or(f64::NEG_INFINITY, |difference| sign * difference.value)
         };
-        let order = |standing: &Standing| (standing.dropped, behind(standing).is_nan());
+        let order = |standing: &CandidateResult| (standing.dropped, behind(standing).is_nan());
         standings.sort_by(|one, other| {
             // Dropped candidates come behind, and among the others the candidates without values.
             order(one)
@@ -266,7 +266,7 @@ impl Race {
         (1.0 - others).max(0.0)
     }
 
-    fn standing(&self, candidate: usize, leader: usize) -> Standing {
+    fn standing(&self, candidate: usize, leader: usize) -> CandidateResult {
         let sign = if self.rules.more_is_better { -1.0 } else { 1.0 };
         let runner = &self.runners[candidate];
         let pairs = self.pairs(candidate, leader);
@@ -281,7 +281,7 @@ impl Race {
         let shared = self.runners[leader].values.iter().take(runner.values.len());
         let is_leader = candidate == leader;
         let equal = !is_leader && alike(&pairs);
-        Standing {
+        CandidateResult {
             candidate,
             batches: runner.values.len(),
             dropped: runner.dropped,
@@ -413,7 +413,7 @@ mod tests {
         (0..rules.candidates).for_each(|_| _ = race.join());
         loop {
             for (candidate, batches) in race.due() {
-                race.tell(candidate, &noisy.values(candidate, batches));
+                race.add_values(candidate, &noisy.values(candidate, batches));
             }
             race.judge();
             if race.is_settled() && !race.advance() {
@@ -430,7 +430,7 @@ mod tests {
             let noisy = unordered(seed);
             let race = run(&noisy, rules(200, batches));
             right += u64::from(race.leader() == Some(noisy.best()));
-            told += race.told();
+            told += race.value_count();
         }
         let share = told as f64 / (seeds as usize * 200 * batches) as f64;
         println!(
@@ -475,7 +475,7 @@ mod tests {
         let noisy = Noisy::new(vec![5.0, 5.2, 8.0], 64, 1.5, 7);
         while race.running() == 3 && race.rung + 2 < race.rungs.len() {
             for (candidate, batches) in race.due() {
-                race.tell(candidate, &noisy.values(candidate, batches));
+                race.add_values(candidate, &noisy.values(candidate, batches));
             }
             race.advance();
         }
@@ -496,7 +496,7 @@ mod tests {
         loop {
             for (candidate, batches) in race.due() {
                 let as_whom = if candidate == 1 { 0 } else { candidate };
-                race.tell(candidate, &noisy.values(as_whom, batches));
+                race.add_values(candidate, &noisy.values(as_whom, batches));
             }
             race.judge();
             if race.is_settled() && !race.advance() {
@@ -532,9 +532,9 @@ mod tests {
             ..rules(3, 8)
         });
         (0..3).for_each(|_| _ = race.join());
-        race.tell(0, &[1.0, 1.1, 0.9, 1.0, 1.2, 1.0, 0.8, 1.0]);
-        race.tell(1, &[5.0, 5.1, 4.9, 5.0, 5.3, 5.0, 4.8, 5.0]);
-        race.tell(2, &[f64::NAN; 8]);
+        race.add_values(0, &[1.0, 1.1, 0.9, 1.0, 1.2, 1.0, 0.8, 1.0]);
+        race.add_values(1, &[5.0, 5.1, 4.9, 5.0, 5.3, 5.0, 4.8, 5.0]);
+        race.add_values(2, &[f64::NAN; 8]);
         race.judge();
         let standings = race.standings();
         assert_eq!(
@@ -552,13 +552,13 @@ mod tests {
         let noisy = Noisy::new(vec![5.0, 5.1, 9.0], 32, 1.0, 1);
         for _ in 0..2 {
             for (candidate, batches) in race.due() {
-                race.tell(candidate, &noisy.values(candidate, batches));
+                race.add_values(candidate, &noisy.values(candidate, batches));
             }
             race.advance();
         }
         race.join();
         assert_eq!(race.due().last(), Some(&(2, 0..8)));
-        race.tell(2, &noisy.values(2, 0..8));
+        race.add_values(2, &noisy.values(2, 0..8));
         race.judge();
         assert!(
             race.standings()[2].dropped && race.due().iter().all(|(candidate, _)| *candidate != 2)

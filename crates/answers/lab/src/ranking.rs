@@ -1,7 +1,7 @@
 //! The order of candidates and its confidence.
 
 use crate::reasons::{Reason, reasons};
-use crate::{LabError, Ran, Values, Varied, VolumeReport};
+use crate::{LabError, RunResult, Varied, VariedValues, VolumeReport};
 use fullstroke_measure::{
     Difference, HostReport, Metric, Report, difference_over_seeds, half_width_over_seeds,
     paired_difference,
@@ -38,7 +38,7 @@ pub struct Ranking {
     /// nothing was measured.
     pub verdict: Option<String>,
     /// The varied keys and their values.
-    pub varied: Values,
+    pub varied: VariedValues,
     /// The candidates.
     pub candidates: Vec<Ranked>,
     /// Reasons why some candidates answer sooner than others: for the leader and the next, and for
@@ -81,11 +81,11 @@ pub struct Ranked {
 
 /// A candidate's runs, one for each seed.
 #[derive(Clone, Copy)]
-struct Entrant<'a>(&'a [Ran]);
+struct Entrant<'a>(&'a [RunResult]);
 
 impl Entrant<'_> {
     /// Returns the first run, which represents all runs.
-    fn ran(&self) -> &Ran {
+    fn ran(&self) -> &RunResult {
         &self.0[0]
     }
 
@@ -163,13 +163,13 @@ impl Entrant<'_> {
 
 impl Ranking {
     /// Ranks the results of [`run_all`](crate::run_all). Equal values keep the order given.
-    pub fn new(ran: &[Ran], metric: Metric) -> Ranking {
+    pub fn new(ran: &[RunResult], metric: Metric) -> Ranking {
         Ranking::of_seeds(ran, 1, metric)
     }
 
     /// Ranks the results of [`run_all`](crate::run_all) for candidates that ran with `seeds` seeds
     /// each, one after the other. Candidates are ranked by their means, with intervals over seeds.
-    pub fn of_seeds(ran: &[Ran], seeds: usize, metric: Metric) -> Ranking {
+    pub fn of_seeds(ran: &[RunResult], seeds: usize, metric: Metric) -> Ranking {
         assert!(
             ran.len().is_multiple_of(seeds.max(1)),
             "{} runs are not {seeds} of each candidate",
@@ -209,7 +209,7 @@ impl Ranking {
             confidence: CONFIDENCE,
             seeds: seeds.max(1),
             same_number_of_requests: same_number(ran, seeds.max(1)),
-            varied: Values::of(ran.iter().map(|ran| &ran.varied)),
+            varied: VariedValues::of(ran.iter().map(|ran| &ran.varied)),
             reasons: reasons(&candidates, &metric.name()),
             verdict: None,
             candidates,
@@ -223,7 +223,7 @@ impl Ranking {
     ///
     /// # Errors
     /// No candidate was measured after its warm-up, or no candidate has a value of the metric.
-    pub fn by(ran: &[Ran], seeds: usize, by: Option<Metric>) -> Result<Ranking, LabError> {
+    pub fn by(ran: &[RunResult], seeds: usize, by: Option<Metric>) -> Result<Ranking, LabError> {
         if let Some(first) = ran
             .first()
             .filter(|_| ran.iter().all(|ran| ran.check_measured().is_err()))
@@ -283,8 +283,8 @@ fn ranked(
 }
 
 /// Returns true if all candidates received the same amount of work, seed by seed.
-fn same_number(ran: &[Ran], seeds: usize) -> bool {
-    let of = |ran: &Ran| given(&ran.measured.report);
+fn same_number(ran: &[RunResult], seeds: usize) -> bool {
+    let of = |ran: &RunResult| given(&ran.measured.report);
     ran.iter()
         .zip(ran.iter().skip(seeds))
         .all(|(one, other)| of(one) == of(other))

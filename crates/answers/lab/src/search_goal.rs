@@ -1,6 +1,6 @@
 //! Ranks candidates by their largest sustained number of streams or load.
 
-use crate::{Found, FoundLoad, LabError, Recipe, Search, most_load, most_streams};
+use crate::{FoundLoad, LabError, LoadSearch, LoadSearchResult, Recipe, most_load, most_streams};
 use fullstroke_measure::{number, table};
 use fullstroke_units::Duration;
 use serde::Serialize;
@@ -8,9 +8,9 @@ use std::fmt;
 
 /// Goal of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Most {
+pub enum SearchGoal {
     /// Number of media streams that play without an underrun.
-    Streams(Search),
+    Streams(LoadSearch),
     /// Load. If there is a limit, the 99th percentile of response times must not exceed it.
     Load(Option<Duration>),
 }
@@ -18,9 +18,9 @@ pub enum Most {
 /// Largest number of streams or largest load of one candidate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Borne {
+pub enum LargestLoad {
     /// Media streams.
-    Streams(Found),
+    Streams(LoadSearchResult),
     /// A load.
     Load(FoundLoad),
 }
@@ -33,7 +33,7 @@ pub struct MostRanking {
     /// The best candidate and its lead; `null` for a single candidate.
     pub verdict: Option<String>,
     /// The candidates.
-    pub candidates: Vec<Borne>,
+    pub candidates: Vec<LargestLoad>,
 }
 
 impl MostRanking {
@@ -44,21 +44,22 @@ impl MostRanking {
     /// Errors of the searches.
     pub fn new(
         recipes: &[Recipe],
-        most: Most,
+        most: SearchGoal,
         progress: &(dyn Fn(usize, u64) + Sync),
     ) -> Result<MostRanking, LabError> {
         let find = |(index, recipe): (usize, &Recipe)| match most {
-            Most::Streams(search) => {
+            SearchGoal::Streams(search) => {
                 let found = most_streams(&recipe.file, &recipe.overrides, search, &|simulated| {
                     progress(index, simulated)
                 })?;
-                Ok(Borne::Streams(Found {
+                Ok(LargestLoad::Streams(LoadSearchResult {
                     name: recipe.label(),
                     ..found
                 }))
             }
-            Most::Load(p99_max) => {
-                most_load(recipe, p99_max, &|simulated| progress(index, simulated)).map(Borne::Load)
+            SearchGoal::Load(p99_max) => {
+                most_load(recipe, p99_max, &|simulated| progress(index, simulated))
+                    .map(LargestLoad::Load)
             }
         };
         let mut candidates = recipes
@@ -68,7 +69,7 @@ impl MostRanking {
             .collect::<Result<Vec<_>, LabError>>()?;
         // A stable sort keeps the order of the recipes among equal values.
         candidates.sort_by(|one, other| other.value().total_cmp(&one.value()));
-        let by = if matches!(most, Most::Streams(_)) {
+        let by = if matches!(most, SearchGoal::Streams(_)) {
             "streams"
         } else {
             "load"
@@ -122,27 +123,27 @@ impl MostRanking {
     }
 }
 
-impl Borne {
+impl LargestLoad {
     /// The candidate's name.
     pub fn name(&self) -> &str {
         match self {
-            Borne::Streams(found) => &found.name,
-            Borne::Load(found) => &found.name,
+            LargestLoad::Streams(found) => &found.name,
+            LargestLoad::Load(found) => &found.name,
         }
     }
 
     /// Returns the number of streams or the load.
     pub fn value(&self) -> f64 {
         match self {
-            Borne::Streams(found) => f64::from(found.streams),
-            Borne::Load(found) => found.load,
+            LargestLoad::Streams(found) => f64::from(found.streams),
+            LargestLoad::Load(found) => found.load,
         }
     }
 
     fn p99_ms_max(&self) -> Option<f64> {
         match self {
-            Borne::Streams(_) => None,
-            Borne::Load(found) => found.p99_ms_max,
+            LargestLoad::Streams(_) => None,
+            LargestLoad::Load(found) => found.p99_ms_max,
         }
     }
 
@@ -150,16 +151,16 @@ impl Borne {
     /// ms`.
     fn limit(&self) -> String {
         match self {
-            Borne::Streams(_) => String::new(),
-            Borne::Load(found) => found.limit(),
+            LargestLoad::Streams(_) => String::new(),
+            LargestLoad::Load(found) => found.limit(),
         }
     }
 
     /// Returns true if the upper bound of `other` lies above the proven value of this candidate.
-    fn may_be_no_more_than(&self, other: &Borne) -> bool {
+    fn may_be_no_more_than(&self, other: &LargestLoad) -> bool {
         match other {
-            Borne::Streams(_) => false,
-            Borne::Load(other) => other
+            LargestLoad::Streams(_) => false,
+            LargestLoad::Load(other) => other
                 .too_much
                 .is_none_or(|too_much| self.value() < too_much),
         }
@@ -167,15 +168,15 @@ impl Borne {
 
     fn shown(&self) -> String {
         match self {
-            Borne::Streams(found) => found.streams.to_string(),
-            Borne::Load(found) => format!("{} times this load", number(found.load)),
+            LargestLoad::Streams(found) => found.streams.to_string(),
+            LargestLoad::Load(found) => format!("{} times this load", number(found.load)),
         }
     }
 }
 
 impl fmt::Display for MostRanking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let most = self.candidates.iter().find_map(Borne::p99_ms_max);
+        let most = self.candidates.iter().find_map(LargestLoad::p99_ms_max);
         let limit = most.map_or_else(String::new, |most| format!(", p99 ≤ {} ms", number(most)));
         let borne = format!("{}{limit}", self.by);
         let mut table = table(
@@ -184,7 +185,7 @@ impl fmt::Display for MostRanking {
         );
         for (place, borne) in self.candidates.iter().enumerate() {
             let [value, too_much, iops, p99_ms] = match borne {
-                Borne::Streams(found) => {
+                LargestLoad::Streams(found) => {
                     let failed = found
                         .tried
                         .iter()
@@ -198,7 +199,7 @@ impl fmt::Display for MostRanking {
                         "-".to_owned(),
                     ]
                 }
-                Borne::Load(found) => {
+                LargestLoad::Load(found) => {
                     let failed = found.too_much.map_or_else(|| "-".to_owned(), number);
                     match found.load {
                         0.0 => [

@@ -1,8 +1,8 @@
 //! Finds the best of many combinations of values in a race.
 
 use crate::{
-    Batches, Candidate, LabError, Point, Race, RaceRules, Recipe, Space, Standing, Values, Varied,
-    Vary, run_all,
+    Batches, CandidateResult, ComparedStack, LabError, Point, Race, RaceRules, Recipe, Space,
+    Varied, VariedValues, Vary, run_all,
 };
 use fullstroke_measure::{Difference, Metric, Report, Significance, Stop, number, table};
 use fullstroke_units::Random;
@@ -27,7 +27,7 @@ const WHOLE_COST_MAX: usize = 16;
 
 /// Parameters of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Search {
+pub struct TuneSearch {
     /// Metric that decides.
     pub by: Metric,
     /// Number of points at the start. Neighbours of the best point join later. All points start if
@@ -82,7 +82,7 @@ pub struct Tuned {
     /// than 16 times the runs of the race.
     pub whole_load_value: Option<f64>,
     /// Impossible combinations. The search leaves them out.
-    pub impossible: Vec<Impossible>,
+    pub impossible: Vec<ImpossibleCombination>,
     /// Number of runs, each of one candidate on one part.
     pub runs: usize,
     /// Number of runs of an exhaustive search: all combinations on all parts.
@@ -100,14 +100,14 @@ pub struct Tuned {
     /// Conclusion, in sentences.
     pub verdict: String,
     /// The varied keys and their values.
-    pub varied: Values,
+    pub varied: VariedValues,
     /// Tried candidates, the best first.
     pub candidates: Vec<TunedCandidate>,
 }
 
 /// An impossible combination.
 #[derive(Clone, Debug, Serialize)]
-pub struct Impossible {
+pub struct ImpossibleCombination {
     /// The values, by key.
     pub varied: Varied,
     /// Error of the stack.
@@ -191,8 +191,8 @@ impl<'a> Tuner<'a> {
     }
 
     /// Adds a point's values in the batches that were due.
-    pub fn tell(&mut self, point: usize, values: &[f64]) {
-        self.race.tell(point, values);
+    pub fn add_values(&mut self, point: usize, values: &[f64]) {
+        self.race.add_values(point, values);
     }
 
     /// Judges the values. Returns `false` if the search is over.
@@ -229,7 +229,7 @@ impl<'a> Tuner<'a> {
     }
 }
 
-impl Search {
+impl TuneSearch {
     /// Finds the best values of some keys of the stack of `recipe`. `progress` is called with the
     /// number of finished runs and the number of candidates that still run.
     ///
@@ -247,7 +247,7 @@ impl Search {
     /// Runs the search until the end or until `stop` is set.
     ///
     /// # Errors
-    /// As [`Search::run`], and the error of the run that was stopped.
+    /// As [`TuneSearch::run`], and the error of the run that was stopped.
     fn run_until(
         &self,
         stop: &Stop,
@@ -276,7 +276,7 @@ impl Search {
             Err(error) => {
                 impossible
                     .borrow_mut()
-                    .push(Impossible::new(assignments, &error));
+                    .push(ImpossibleCombination::new(assignments, &error));
                 false
             }
         };
@@ -300,11 +300,14 @@ impl Search {
                     .map(|report| report.arrived.requests)
                     .sum::<u64>();
                 values.extend(reports.iter().map(|report| self.value(report)));
-                progress(tuner.race().told() + values.len(), tuner.race().running());
+                progress(
+                    tuner.race().value_count() + values.len(),
+                    tuner.race().running(),
+                );
             }
             let mut values = values.into_iter();
             for (point, of) in due {
-                tuner.tell(point, &values.by_ref().take(of.len()).collect::<Vec<_>>());
+                tuner.add_values(point, &values.by_ref().take(of.len()).collect::<Vec<_>>());
             }
             if !tuner.judge() {
                 break;
@@ -313,9 +316,9 @@ impl Search {
         if tuner.race().leader().is_none() {
             return Err(LabError::NothingMeasured { by: self.by.name() });
         }
-        let parts = Parts {
+        let parts = RaceWorkload {
             batches: &batches,
-            requests: requests / tuner.race().told() as u64,
+            requests: requests / tuner.race().value_count() as u64,
         };
         let impossible = impossible.borrow().clone();
         Ok(Tuned::new(
@@ -327,7 +330,7 @@ impl Search {
     /// out if it takes far longer than the race.
     ///
     /// # Errors
-    /// As [`run`](Search::run), and the error of the run that was stopped.
+    /// As [`run`](TuneSearch::run), and the error of the run that was stopped.
     pub fn run_with_whole_load(
         &self,
         stop: &Stop,
@@ -350,11 +353,11 @@ impl Search {
 
     /// Runs the recipes and returns their reports.
     fn reports(&self, recipes: &[Recipe], stop: &Stop) -> Result<Vec<Report>, LabError> {
-        let stopped_by = |candidate| Candidate {
+        let stopped_by = |candidate| ComparedStack {
             stop: stop.clone(),
             ..candidate
         };
-        let candidates: Vec<Candidate> = recipes
+        let candidates: Vec<ComparedStack> = recipes
             .iter()
             .map(|recipe| recipe.candidate().map(stopped_by))
             .collect::<Result<_, _>>()?;
@@ -376,7 +379,7 @@ impl Search {
 }
 
 /// Parts of the workload of a race.
-struct Parts<'a> {
+struct RaceWorkload<'a> {
     batches: &'a Batches,
     /// Mean number of requests of a part.
     requests: u64,
@@ -399,13 +402,13 @@ fn with(recipe: &Recipe, assignments: &[String]) -> Recipe {
     recipe
 }
 
-impl Impossible {
-    fn new(assignments: &[String], error: &LabError) -> Impossible {
+impl ImpossibleCombination {
+    fn new(assignments: &[String], error: &LabError) -> ImpossibleCombination {
         let why = match error {
             LabError::Combination { source, .. } => source.to_string(),
             other => other.to_string(),
         };
-        Impossible {
+        ImpossibleCombination {
             varied: Varied::new(assignments),
             why,
         }
@@ -416,11 +419,11 @@ impl Tuned {
     fn new(
         tuner: &Tuner<'_>,
         recipe: &Recipe,
-        search: &Search,
+        search: &TuneSearch,
         varied: &[Vary],
-        parts: &Parts<'_>,
+        parts: &RaceWorkload<'_>,
         seed: u64,
-        impossible: Vec<Impossible>,
+        impossible: Vec<ImpossibleCombination>,
     ) -> Tuned {
         let (points, batches) = (Space::new(varied).points(), parts.batches.count());
         let race = tuner.race();
@@ -451,9 +454,9 @@ impl Tuned {
             batch_requests: parts.requests,
             whole_load_value: None,
             impossible,
-            runs: race.told(),
+            runs: race.value_count(),
             exhaustive_runs,
-            cost_share: race.told() as f64 / exhaustive_runs as f64,
+            cost_share: race.value_count() as f64 / exhaustive_runs as f64,
             probability_correct: race.probability_correct(),
             not_told_apart: candidates
                 .iter()
@@ -609,7 +612,7 @@ impl Tuned {
 }
 
 impl TunedCandidate {
-    fn new(place: usize, standing: &Standing, name: &str, varied: Varied) -> TunedCandidate {
+    fn new(place: usize, standing: &CandidateResult, name: &str, varied: Varied) -> TunedCandidate {
         let apart = |difference: Difference| difference.significance == Significance::Significant;
         TunedCandidate {
             rank: place + 1,
@@ -698,7 +701,7 @@ mod tests {
                     .iter()
                     .zip(VALLEY)
                     .fold(0, |number, (value, values)| number * values + value);
-                tuner.tell(candidate, &noisy.values(number, batches));
+                tuner.add_values(candidate, &noisy.values(number, batches));
             }
             if !tuner.judge() {
                 return tuner;
@@ -715,7 +718,7 @@ mod tests {
             right += u64::from(
                 tuner.race().leader().map(|leader| tuner.point(leader)) == Some(&vec![3, 1, 5]),
             );
-            told += tuner.race().told();
+            told += tuner.race().value_count();
         }
         (right, told as f64 / (seeds as usize * 200 * 128) as f64)
     }

@@ -74,11 +74,11 @@ impl Varied {
 /// The varied keys, each with its values in the order given. As JSON an object: `{"volume.chunk":
 /// ["16KiB", "64KiB"]}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Values(Vec<(String, Vec<String>)>);
+pub struct VariedValues(Vec<(String, Vec<String>)>);
 
-impl Values {
+impl VariedValues {
     /// Collects the keys and values of candidates, in the order given.
-    pub fn of<'a>(candidates: impl Iterator<Item = &'a Varied>) -> Values {
+    pub fn of<'a>(candidates: impl Iterator<Item = &'a Varied>) -> VariedValues {
         let mut keys: Vec<(String, Vec<String>)> = Vec::new();
         for (key, value) in candidates.flat_map(|varied| &varied.0) {
             let place = keys
@@ -93,13 +93,13 @@ impl Values {
                 values.push(value.clone());
             }
         }
-        Values(keys)
+        VariedValues(keys)
     }
 }
 
-impl From<&[Vary]> for Values {
-    fn from(varied: &[Vary]) -> Values {
-        Values(
+impl From<&[Vary]> for VariedValues {
+    fn from(varied: &[Vary]) -> VariedValues {
+        VariedValues(
             varied
                 .iter()
                 .map(|vary| (vary.key().to_owned(), vary.values().to_vec()))
@@ -108,7 +108,7 @@ impl From<&[Vary]> for Values {
     }
 }
 
-impl Values {
+impl VariedValues {
     /// Returns the values of the key `key` in the order given; empty if the key was not varied.
     pub fn of_key(&self, key: &str) -> &[String] {
         let found = self.0.iter().find(|(known, _)| known == key);
@@ -116,7 +116,7 @@ impl Values {
     }
 }
 
-impl Serialize for Values {
+impl Serialize for VariedValues {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(key, values)| (key, values)))
     }
@@ -169,8 +169,8 @@ mod tests {
             .iter()
             .map(|one| Varied::new(one))
             .collect();
-        let values = Values::of(candidates.iter());
-        assert_eq!(values, Values::from(given.as_slice()));
+        let values = VariedValues::of(candidates.iter());
+        assert_eq!(values, VariedValues::from(given.as_slice()));
         let json = serde_json::to_value(&values).unwrap();
         assert_eq!(
             json,

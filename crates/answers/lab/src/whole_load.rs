@@ -1,7 +1,7 @@
 //! Runs the best results of a search on the whole load. Pages show where the time of the best
 //! candidate and of its nearest rivals went.
 
-use crate::{Borne, Candidate, LabError, Ran, Recipe, Tuned, Varied, run_all};
+use crate::{ComparedStack, LabError, LargestLoad, Recipe, RunResult, Tuned, Varied, run_all};
 use fullstroke_measure::Report;
 use serde::Serialize;
 
@@ -31,17 +31,18 @@ impl WholeLoad {
         recipe: &Recipe,
         jobs: usize,
     ) -> Result<Vec<WholeLoad>, LabError> {
-        let each = tuned
-            .candidates
-            .iter()
-            .take(RUN)
-            .map(|one| -> Result<Candidate, LabError> {
-                let mut recipe = recipe.clone();
-                recipe.overrides.set.extend(one.varied.assignments());
-                let mut candidate = recipe.candidate()?;
-                candidate.varied = one.varied.clone();
-                Ok(candidate)
-            });
+        let each =
+            tuned
+                .candidates
+                .iter()
+                .take(RUN)
+                .map(|one| -> Result<ComparedStack, LabError> {
+                    let mut recipe = recipe.clone();
+                    recipe.overrides.set.extend(one.varied.assignments());
+                    let mut candidate = recipe.candidate()?;
+                    candidate.varied = one.varied.clone();
+                    Ok(candidate)
+                });
         on_the_whole_load(each.collect::<Result<_, _>>()?, jobs)
     }
 
@@ -51,7 +52,7 @@ impl WholeLoad {
     /// # Errors
     /// Errors of a run.
     pub fn of_found(
-        found: &[Borne],
+        found: &[LargestLoad],
         recipes: &[Recipe],
         jobs: usize,
     ) -> Result<Vec<WholeLoad>, LabError> {
@@ -64,16 +65,16 @@ impl WholeLoad {
         });
         let each = each
             .take(RUN)
-            .map(|(one, recipe)| -> Result<Candidate, LabError> {
+            .map(|(one, recipe)| -> Result<ComparedStack, LabError> {
                 let mut recipe = recipe.clone();
-                if let Borne::Streams(found) = one {
+                if let LargestLoad::Streams(found) = one {
                     recipe
                         .overrides
                         .set
                         .push(format!("workload.streams={}", found.streams));
                 }
                 let mut candidate = recipe.candidate()?;
-                if let Borne::Load(found) = one {
+                if let LargestLoad::Load(found) = one {
                     candidate.load = found.load;
                 }
                 Ok(candidate)
@@ -83,14 +84,14 @@ impl WholeLoad {
 }
 
 fn on_the_whole_load(
-    mut candidates: Vec<Candidate>,
+    mut candidates: Vec<ComparedStack>,
     jobs: usize,
 ) -> Result<Vec<WholeLoad>, LabError> {
     candidates
         .iter_mut()
         .for_each(|candidate| candidate.timeline = true);
     let ran = run_all(&candidates, jobs, &|_| {})?;
-    let one = |(candidate, ran): (&Candidate, Ran)| WholeLoad {
+    let one = |(candidate, ran): (&ComparedStack, RunResult)| WholeLoad {
         name: candidate.name.clone(),
         varied: candidate.varied.clone(),
         load: candidate.load,

@@ -1,7 +1,7 @@
 //! Tests of the aligner's plan on stacks: cost and gain of the moves.
 
 use fullstroke_files::script::Script;
-use fullstroke_lab::{Alignable, Programme};
+use fullstroke_lab::{AlignmentInput, GainReads};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::Bytes;
 
@@ -9,7 +9,7 @@ use fullstroke_units::Bytes;
 const STACK: &str = "seed = 2\n[workload]\nkind = \"script\"\nfile = \"list\"\n[host]\nelevator = \"noop\"\n\
     [host.memory]\nsize = \"16MiB\"\n[host.files]\nkind = \"ext2\"\nsize = \"1GiB\"\n";
 const DISK: &str = "[volume]\ndrive = \"maxtor-atlas-10k-v-73gb-czk\"\n";
-const PROGRAMME: Programme = Programme {
+const PROGRAMME: GainReads = GainReads {
     readers: 2,
     files: 60,
     rounds: 6,
@@ -31,7 +31,7 @@ fn script(files: u32, size: &str) -> Script {
 #[test]
 fn files_of_nearly_a_track_are_read_sooner_where_each_lies_on_one() {
     let stack = load(&format!("{STACK}{DISK}")).unwrap();
-    let mut found = Alignable::new(&stack, Some(&script(300, "440KiB"))).unwrap();
+    let mut found = AlignmentInput::new(&stack, Some(&script(300, "440KiB"))).unwrap();
     let (was, is) = (found.moves().was, found.moves().is);
     assert_eq!((was.files, is.files), (300, 300));
     assert!(
@@ -68,7 +68,7 @@ fn files_of_nearly_a_track_are_read_sooner_where_each_lies_on_one() {
 fn where_nothing_can_be_won_nothing_is_moved() {
     // A file of one page lies on one track at any place.
     let stack = load(&format!("{STACK}{DISK}")).unwrap();
-    let mut found = Alignable::new(&stack, Some(&script(50, "4KiB"))).unwrap();
+    let mut found = AlignmentInput::new(&stack, Some(&script(50, "4KiB"))).unwrap();
     let moves = found.moves().moves.len();
     let cost = found.cost(PROGRAMME.request).unwrap();
     // Only a page that lies across two tracks moves.
@@ -82,11 +82,13 @@ fn where_nothing_can_be_won_nothing_is_moved() {
 
 #[test]
 fn stacks_without_files_or_tracks_are_refused_with_the_reason() {
-    let refused =
-        |text: &str, script: Option<&Script>| match Alignable::new(&load(text).unwrap(), script) {
-            Ok(_) => panic!("accepted: {text}"),
-            Err(error) => error.to_string(),
-        };
+    let refused = |text: &str, script: Option<&Script>| match AlignmentInput::new(
+        &load(text).unwrap(),
+        script,
+    ) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(error) => error.to_string(),
+    };
     let disk = format!("{STACK}{DISK}");
     let striped = format!("{disk}layout = \"raid0\"\ndrives = 2\n");
     assert!(refused(&striped, Some(&script(2, "4KiB"))).contains("raid0 of 2"));

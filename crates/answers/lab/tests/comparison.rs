@@ -1,7 +1,7 @@
 //! Candidates run on all cores and ranked.
 
 use fullstroke_lab::{
-    Candidate, Condition, LabError, Ranked, Ranking, Vary, candidates, recipes, run, run_all,
+    ComparedStack, Condition, LabError, Ranked, Ranking, Vary, candidates, recipes, run, run_all,
 };
 use fullstroke_measure::{Metric, Significance};
 use fullstroke_stack::Overrides;
@@ -42,7 +42,7 @@ fn stacks(folder: &Path) -> Vec<PathBuf> {
     ]
 }
 
-fn load(files: &[PathBuf], varied: &[&str]) -> Vec<Candidate> {
+fn load(files: &[PathBuf], varied: &[&str]) -> Vec<ComparedStack> {
     let varied: Vec<Vary> = varied
         .iter()
         .map(|argument| argument.parse().unwrap())
@@ -50,7 +50,7 @@ fn load(files: &[PathBuf], varied: &[&str]) -> Vec<Candidate> {
     candidates(files, &Overrides::default(), &varied).unwrap()
 }
 
-fn ranking(candidates: &[Candidate], jobs: usize, by: &str) -> Ranking {
+fn ranking(candidates: &[ComparedStack], jobs: usize, by: &str) -> Ranking {
     Ranking::new(
         &run_all(candidates, jobs, &|_| {}).unwrap(),
         Metric::parse(by).unwrap(),
@@ -155,7 +155,8 @@ fn a_seed_that_changes_nothing_makes_nothing_sure() {
         let seeded = recipes
             .iter()
             .flat_map(|recipe| recipe.with_seeds(seeds).unwrap());
-        let candidates: Vec<Candidate> = seeded.map(|recipe| recipe.candidate().unwrap()).collect();
+        let candidates: Vec<ComparedStack> =
+            seeded.map(|recipe| recipe.candidate().unwrap()).collect();
         Ranking::of_seeds(
             &run_all(&candidates, 2, &|_| {}).unwrap(),
             seeds,

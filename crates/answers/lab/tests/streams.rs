@@ -1,6 +1,6 @@
 //! Tests of media streams, measured and searched for.
 
-use fullstroke_lab::{Found, LabError, Search, candidates, most_streams, run};
+use fullstroke_lab::{LabError, LoadSearch, LoadSearchResult, candidates, most_streams, run};
 use fullstroke_measure::Metric;
 use fullstroke_stack::Overrides;
 use std::fs;
@@ -33,11 +33,11 @@ fn find(
     overrides: &Overrides,
     replications: u32,
     jobs: usize,
-) -> Result<Found, LabError> {
+) -> Result<LoadSearchResult, LabError> {
     most_streams(
         file,
         overrides,
-        Search {
+        LoadSearch {
             confidence: 0.95,
             replications,
             jobs,

@@ -34,7 +34,7 @@ const EMPTY: f64 = 0.05;
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     shift: u32,
-    spans: Vec<Span>,
+    spans: Vec<RequestSpan>,
     requests: u64,
     first_arrival: Time,
     last_arrival: Time,
@@ -42,7 +42,7 @@ pub(crate) struct Flow {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Span {
+struct RequestSpan {
     arrived: u64,
     finished: u64,
 }
@@ -84,7 +84,7 @@ impl Default for Flow {
     fn default() -> Flow {
         Flow {
             shift: FIRST_SHIFT,
-            spans: vec![Span::default(); SPANS],
+            spans: vec![RequestSpan::default(); SPANS],
             requests: 0,
             first_arrival: Time::NEVER,
             last_arrival: Time::ZERO,
@@ -119,12 +119,12 @@ impl Flow {
     fn merge_neighbours(&mut self) {
         for index in 0..SPANS / 2 {
             let (one, other) = (self.spans[2 * index], self.spans[2 * index + 1]);
-            self.spans[index] = Span {
+            self.spans[index] = RequestSpan {
                 arrived: one.arrived + other.arrived,
                 finished: one.finished + other.finished,
             };
         }
-        self.spans[SPANS / 2..].fill(Span::default());
+        self.spans[SPANS / 2..].fill(RequestSpan::default());
         self.shift += 1;
     }
 

@@ -1,6 +1,6 @@
 //! The requests of a run in batches by arrival number.
 
-use crate::measurement::{Class, Sample};
+use crate::measurement::{CompletedSample, OperationClass};
 use crate::tallies::Tallies;
 use fullstroke_units::Time;
 
@@ -20,14 +20,14 @@ const DIGITS: u32 = 2;
 #[derive(Clone, Debug)]
 pub struct Batches {
     shift: u32,
-    batches: Vec<Batch>,
+    batches: Vec<BatchSums>,
     /// Time when counting began.
     began: Time,
 }
 
 /// Sums of one batch, in nanoseconds.
 #[derive(Clone, Debug)]
-pub(crate) struct Batch {
+pub(crate) struct BatchSums {
     /// Number of requests of the batch, with any status.
     pub(crate) seen: u64,
     /// Sums over successful reads, and over successful writes.
@@ -52,16 +52,16 @@ impl Default for Batches {
     fn default() -> Batches {
         Batches {
             shift: FIRST_SHIFT,
-            batches: vec![Batch::default(); BATCHES_MAX],
+            batches: vec![BatchSums::default(); BATCHES_MAX],
             // Later than any request, so that the first one sets it.
             began: Time::NEVER,
         }
     }
 }
 
-impl Default for Batch {
-    fn default() -> Batch {
-        Batch {
+impl Default for BatchSums {
+    fn default() -> BatchSums {
+        BatchSums {
             seen: 0,
             classes: Default::default(),
             parts: [0; 6],
@@ -75,12 +75,12 @@ impl Batches {
     /// Returns the batch of arrival number `origin`. `entered` is the time from which the request
     /// counts.
     #[inline]
-    pub(crate) fn of(&mut self, origin: u64, entered: Time) -> &mut Batch {
+    pub(crate) fn of(&mut self, origin: u64, entered: Time) -> &mut BatchSums {
         self.began = self.began.min(entered);
         while origin >> self.shift >= BATCHES_MAX as u64 {
             self.merge_pairs();
             // `merge_neighbours` may have shortened the list.
-            self.batches.resize_with(BATCHES_MAX, Batch::default);
+            self.batches.resize_with(BATCHES_MAX, BatchSums::default);
         }
         &mut self.batches[(origin >> self.shift) as usize]
     }
@@ -130,13 +130,13 @@ impl Batches {
         (0..self.batches.len()).filter(move |&index| self.batches[index].seen >= half.max(1))
     }
 
-    pub(crate) fn get(&self, index: usize) -> &Batch {
+    pub(crate) fn get(&self, index: usize) -> &BatchSums {
         &self.batches[index]
     }
 
     /// Returns the sum over all batches.
-    pub(crate) fn total(&self) -> Batch {
-        let mut total = Batch::default();
+    pub(crate) fn total(&self) -> BatchSums {
+        let mut total = BatchSums::default();
         self.batches.iter().for_each(|batch| total.add(batch));
         total
     }
@@ -146,7 +146,7 @@ impl Batches {
     pub(crate) fn spans_s(&self) -> Vec<f64> {
         // Without requests this is `Time::NEVER`, and all spans are 0.
         let mut reached = self.began;
-        let span = |batch: &Batch| {
+        let span = |batch: &BatchSums| {
             let before = reached;
             reached = reached.max(batch.last_finish);
             reached.since(before).as_secs_f64()
@@ -155,9 +155,9 @@ impl Batches {
     }
 }
 
-impl Batch {
+impl BatchSums {
     #[inline]
-    pub(crate) fn record(&mut self, class: Class, sample: &Sample) {
+    pub(crate) fn record(&mut self, class: OperationClass, sample: &CompletedSample) {
         let sums = &mut self.classes[class as usize];
         sums.requests += 1;
         sums.response += u128::from(sample.response);
@@ -169,7 +169,7 @@ impl Batch {
         self.last_finish = self.last_finish.max(sample.finished);
     }
 
-    fn add(&mut self, other: &Batch) {
+    fn add(&mut self, other: &BatchSums) {
         self.seen += other.seen;
         for (sums, more) in self.classes.iter_mut().zip(&other.classes) {
             sums.requests += more.requests;
@@ -212,8 +212,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn sample(response: u64) -> Sample {
-        Sample {
+    fn sample(response: u64) -> CompletedSample {
+        CompletedSample {
             response,
             parts: [response, 0, 0, 0, 0, 0],
             sectors: 8,
@@ -235,7 +235,7 @@ mod tests {
             for &origin in &origins {
                 let batch = batches.of(origin, Time::ZERO);
                 batch.seen += 1;
-                batch.record(Class::Read, &sample(origin + 1));
+                batch.record(OperationClass::Read, &sample(origin + 1));
             }
             let total = batches.total();
             prop_assert_eq!(total.seen, origins.len() as u64);
@@ -273,8 +273,8 @@ mod tests {
             let at = Time::from_nanos(1_000_000 * (origin + 5));
             let batch = batches.of(origin, at);
             batch.record(
-                Class::Read,
-                &Sample {
+                OperationClass::Read,
+                &CompletedSample {
                     finished: at + fullstroke_units::Duration::from_millis(3),
                     ..sample(1)
                 },

@@ -1,7 +1,7 @@
 //! Differences between two runs of one workload, batch by batch.
 
 use crate::interval::{Paired, paired_interval, sign_test, student_point, student_share};
-use crate::{Measured, Metric};
+use crate::{MeasuredRun, Metric};
 use serde::{Serialize, Serializer};
 
 /// Difference between two runs in one metric.
@@ -57,8 +57,8 @@ impl Significance {
 /// The interval comes from batches of the same requests. If one run has larger batches, the batches
 /// of the other run are merged first.
 pub fn paired_difference(
-    first: &Measured,
-    second: &Measured,
+    first: &MeasuredRun,
+    second: &MeasuredRun,
     metric: Metric,
     confidence: f64,
 ) -> Difference {
@@ -258,14 +258,14 @@ mod tests {
         assert_eq!(within.no_surer_than(&seeds), within);
     }
 
-    use crate::{Identity, Measurement};
+    use crate::{Measurement, RunIdentity};
     use fullstroke_contract::{Breakdown, Completion, Extent, Operation};
-    use fullstroke_engine::{Finished, Observer as _, Outcome};
+    use fullstroke_engine::{Finished, Observer as _, RunOutcome};
     use fullstroke_units::{Duration, Random, Seed, Time};
 
     /// Returns a run whose response times contain bursts drawn from `shared` and noise of their
     /// own.
-    fn run(requests: u64, extra_us: u64, own: &mut Random) -> Measured {
+    fn run(requests: u64, extra_us: u64, own: &mut Random) -> MeasuredRun {
         let mut shared = Seed(3).stream("shared");
         let mut measurement = Measurement::default();
         let mut end = Time::ZERO;
@@ -297,13 +297,13 @@ mod tests {
                 },
             });
         }
-        let outcome = Outcome {
+        let outcome = RunOutcome {
             requests,
             completed: requests,
             end,
-            ..Outcome::default()
+            ..RunOutcome::default()
         };
-        measurement.finish(&outcome, &[], Identity::default())
+        measurement.finish(&outcome, &[], RunIdentity::default())
     }
 
     #[test]

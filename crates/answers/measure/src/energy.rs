@@ -24,21 +24,21 @@ pub struct EnergyReport {
     /// Number of times that unloaded heads had to be loaded.
     pub wakes: u64,
     /// Shares of the drives' time.
-    pub residency_share: Shares,
+    pub residency_share: StateShares,
 }
 
 /// Share of the time in each state; the shares add up to one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Shares([f64; PowerState::ALL.len()]);
+pub struct StateShares([f64; PowerState::ALL.len()]);
 
-impl Shares {
+impl StateShares {
     /// Returns the shares that `of` gives for each state.
-    pub fn from_states(of: impl FnMut(PowerState) -> f64) -> Shares {
-        Shares(PowerState::ALL.map(of))
+    pub fn from_states(of: impl FnMut(PowerState) -> f64) -> StateShares {
+        StateShares(PowerState::ALL.map(of))
     }
 
     /// Returns the shares of a drive, or of several drives together.
-    pub fn of(power: &PowerStatistics) -> Shares {
+    pub fn of(power: &PowerStatistics) -> StateShares {
         let whole = power.residency().total().as_secs_f64();
         let share = |state| {
             // A run without duration has no shares.
@@ -48,7 +48,7 @@ impl Shares {
                 0.0
             }
         };
-        Shares(PowerState::ALL.map(share))
+        StateShares(PowerState::ALL.map(share))
     }
 
     /// Returns the share in `state`.
@@ -57,7 +57,7 @@ impl Shares {
     }
 }
 
-impl Serialize for Shares {
+impl Serialize for StateShares {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(PowerState::ALL.map(|state| (state.name(), self.in_state(state))))
     }
@@ -83,7 +83,7 @@ impl EnergyReport {
             spin_downs: known.clone().map(|power| power.spin_downs()).sum(),
             spin_ups: known.clone().map(|power| power.spin_ups()).sum(),
             wakes: known.map(|power| power.wakes()).sum(),
-            residency_share: Shares::of(&sum),
+            residency_share: StateShares::of(&sum),
         })
     }
 }

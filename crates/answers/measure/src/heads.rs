@@ -26,12 +26,12 @@ pub(crate) struct Heads {
     /// Time since all positions were known.
     counted: Duration,
     weighted: f64,
-    windows: Windows,
+    windows: WindowMeans,
 }
 
 /// Means over equal windows of time.
 #[derive(Clone, Debug)]
-struct Windows {
+struct WindowMeans {
     length: Duration,
     begins: Time,
     weighted: f64,
@@ -50,9 +50,9 @@ pub struct HeadsReport {
     pub windows_apart_mb: Vec<f64>,
 }
 
-impl Default for Windows {
-    fn default() -> Windows {
-        Windows {
+impl Default for WindowMeans {
+    fn default() -> WindowMeans {
+        WindowMeans {
             length: FIRST_WINDOW,
             begins: Time::ZERO,
             weighted: 0.0,
@@ -135,7 +135,7 @@ impl Heads {
     }
 }
 
-impl Windows {
+impl WindowMeans {
     fn pass(&mut self, mut from: Time, to: Time, value: f64) {
         loop {
             let end = self.begins + self.length;

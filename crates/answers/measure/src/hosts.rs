@@ -2,7 +2,9 @@
 
 use crate::metric::kept;
 use fullstroke_contract::registry::nearest;
-use fullstroke_contract::{HostReadings, Latency, OperationReadings, ProgramReadings, Times};
+use fullstroke_contract::{
+    EventTimes, HostReadings, LatencyDistribution, OperationReadings, ProgramReadings,
+};
 use fullstroke_units::Duration;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +35,7 @@ pub struct CallReport {
     pub kind: &'static str,
     /// Number and duration of the calls.
     #[serde(flatten)]
-    pub times: Times,
+    pub times: EventTimes,
     /// Calls per second.
     pub per_s: f64,
     /// Number of failed calls.
@@ -72,7 +74,7 @@ pub struct ProgramReport {
 pub struct TransactionReport {
     /// Number and duration of the transactions.
     #[serde(flatten)]
-    pub times: Times,
+    pub times: EventTimes,
     /// Transactions per second.
     pub per_s: f64,
 }
@@ -217,16 +219,16 @@ pub(crate) struct OfHost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     /// Measure of calls of `kind`.
-    Call(Number),
+    Call(NumberUnit),
     /// Measure of transactions of the program `kind`.
-    Transaction(&'static str, Number),
+    Transaction(&'static str, NumberUnit),
     Elapsed,
     /// Figure that the program `kind` reports.
     Figure(&'static str),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Number {
+enum NumberUnit {
     Count,
     PerSecond,
     MegabytesPerSecond,
@@ -239,23 +241,23 @@ enum Number {
     Max,
 }
 
-const NUMBERS: [(&str, Number); 10] = [
-    ("count", Number::Count),
-    ("per_s", Number::PerSecond),
-    ("mb_per_s", Number::MegabytesPerSecond),
-    ("device_reads_each", Number::ReadsEach),
-    ("device_writes_each", Number::WritesEach),
-    ("latency_ms.mean", Number::Mean),
-    ("latency_ms.p50", Number::P50),
-    ("latency_ms.p95", Number::P95),
-    ("latency_ms.p99", Number::P99),
-    ("latency_ms.max", Number::Max),
+const NUMBERS: [(&str, NumberUnit); 10] = [
+    ("count", NumberUnit::Count),
+    ("per_s", NumberUnit::PerSecond),
+    ("mb_per_s", NumberUnit::MegabytesPerSecond),
+    ("device_reads_each", NumberUnit::ReadsEach),
+    ("device_writes_each", NumberUnit::WritesEach),
+    ("latency_ms.mean", NumberUnit::Mean),
+    ("latency_ms.p50", NumberUnit::P50),
+    ("latency_ms.p95", NumberUnit::P95),
+    ("latency_ms.p99", NumberUnit::P99),
+    ("latency_ms.max", NumberUnit::Max),
 ];
 
 /// Figures that count served streams; more is better.
 const STREAMS: [&str; 3] = ["sustained", "playing", "within_latency"];
 
-fn number(name: &str) -> Option<Number> {
+fn number(name: &str) -> Option<NumberUnit> {
     let name = if name == "latency_ms" {
         "latency_ms.mean"
     } else {
@@ -267,7 +269,7 @@ fn number(name: &str) -> Option<Number> {
         .map(|(_, number)| *number)
 }
 
-impl Number {
+impl NumberUnit {
     fn name(self) -> &'static str {
         NUMBERS
             // Each number stands in the table.
@@ -276,8 +278,8 @@ impl Number {
             .map_or("", |(name, _)| name)
     }
 
-    fn of_times(self, times: &Times) -> f64 {
-        let Latency {
+    fn of_times(self, times: &EventTimes) -> f64 {
+        let LatencyDistribution {
             mean,
             p50,
             p95,
@@ -285,12 +287,12 @@ impl Number {
             max,
         } = times.latency_ms;
         match self {
-            Number::Count => times.count as f64,
-            Number::Mean => mean,
-            Number::P50 => p50,
-            Number::P95 => p95,
-            Number::P99 => p99,
-            Number::Max => max,
+            NumberUnit::Count => times.count as f64,
+            NumberUnit::Mean => mean,
+            NumberUnit::P50 => p50,
+            NumberUnit::P95 => p95,
+            NumberUnit::P99 => p99,
+            NumberUnit::Max => max,
             _ => f64::NAN,
         }
     }
@@ -298,7 +300,7 @@ impl Number {
     fn more_is_better(self) -> bool {
         matches!(
             self,
-            Number::Count | Number::PerSecond | Number::MegabytesPerSecond
+            NumberUnit::Count | NumberUnit::PerSecond | NumberUnit::MegabytesPerSecond
         )
     }
 }
@@ -433,10 +435,10 @@ impl OfHost {
         if let What::Call(number) = self.what {
             let call = host.operations.iter().find(|call| call.kind == self.kind)?;
             return Some(match number {
-                Number::PerSecond => call.per_s,
-                Number::MegabytesPerSecond => call.mb_per_s,
-                Number::ReadsEach => call.device_reads_each,
-                Number::WritesEach => call.device_writes_each,
+                NumberUnit::PerSecond => call.per_s,
+                NumberUnit::MegabytesPerSecond => call.mb_per_s,
+                NumberUnit::ReadsEach => call.device_reads_each,
+                NumberUnit::WritesEach => call.device_writes_each,
                 other => other.of_times(&call.times),
             });
         }
@@ -448,7 +450,7 @@ impl OfHost {
             What::Transaction(of, number) => {
                 let transactions = program.transactions.get(of)?;
                 Some(match number {
-                    Number::PerSecond => transactions.per_s,
+                    NumberUnit::PerSecond => transactions.per_s,
                     other => other.of_times(&transactions.times),
                 })
             }
@@ -479,14 +481,14 @@ mod tests {
     use super::*;
 
     fn readings() -> Vec<HostReadings> {
-        let latency_ms = Latency {
+        let latency_ms = LatencyDistribution {
             mean: 2.0,
             p50: 1.0,
             p95: 4.0,
             p99: 5.0,
             max: 6.0,
         };
-        let times = Times {
+        let times = EventTimes {
             count: 4,
             latency_ms,
         };

@@ -222,7 +222,7 @@ pub(crate) fn student_point(confidence: f64, freedom: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::{Class, Sample};
+    use crate::measurement::{CompletedSample, OperationClass};
     use fullstroke_units::{Random, Seed, Time};
 
     /// Returns response times in which each time carries over the share `memory` of the time
@@ -238,8 +238,8 @@ mod tests {
             let batch = batches.of(origin, Time::from_nanos(origin * 10_000_000));
             batch.seen += 1;
             batch.record(
-                Class::Read,
-                &Sample {
+                OperationClass::Read,
+                &CompletedSample {
                     response,
                     parts: [response, 0, 0, 0, 0, 0],
                     sectors: 8,

@@ -1,6 +1,6 @@
 //! Measures of layers other than drives.
 
-use fullstroke_contract::{LayerReadings, Reading};
+use fullstroke_contract::{CounterReading, LayerReadings};
 use serde::{Serialize, Serializer};
 
 /// One layer over the whole run, including the warm-up.
@@ -11,7 +11,7 @@ pub struct LayerReport {
     pub layer: String,
     /// Readings by name. Each name ends in the unit.
     #[serde(serialize_with = "by_name")]
-    pub readings: Vec<Reading>,
+    pub readings: Vec<CounterReading>,
 }
 
 impl LayerReport {
@@ -48,7 +48,7 @@ pub(crate) fn over_layers(layers: &[LayerReport], name: &str) -> Option<f64> {
     }
 }
 
-fn by_name<S: Serializer>(readings: &[Reading], serializer: S) -> Result<S::Ok, S::Error> {
+fn by_name<S: Serializer>(readings: &[CounterReading], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(readings.iter().map(|reading| (reading.name, reading.value)))
 }
 

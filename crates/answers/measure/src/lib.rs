@@ -1,7 +1,7 @@
 //! Response times, intervals and the parts of the response time.
 //!
-//! [`Measurement`] observes a run through the engine's `Observer` trait and ends as [`Measured`]. A
-//! [`Measured`] holds a [`Report`] of plain numbers, with the units in their names, and the
+//! [`Measurement`] observes a run through the engine's `Observer` trait and ends as [`MeasuredRun`]. A
+//! [`MeasuredRun`] holds a [`Report`] of plain numbers, with the units in their names, and the
 //! [`Batches`] for the computation of intervals. [`paired_difference`] compares two runs.
 //!
 //! | file | contents |
@@ -116,24 +116,25 @@ pub use difference::{
     Difference, Significance, chance_below_zero, difference_over_seeds, half_width_over_seeds,
     paired_difference,
 };
-pub use energy::{EnergyReport, Shares};
+pub use energy::{EnergyReport, StateShares};
 pub use heads::HeadsReport;
 pub use hosts::{CallReport, HostReport, ProgramReport, TransactionReport};
 pub use interval::BATCHES_FOR_INTERVAL;
 pub use layers::LayerReport;
 pub use log::{LOG_COLUMNS, LogColumn, RequestLog};
-pub use measurement::{Identity, Measured, Measurement, WarmUp};
+pub use measurement::{MeasuredRun, Measurement, RunIdentity, WarmUp};
 pub use members::MemberReport;
 pub use metric::{AbsentMetric, Metric, UnknownMetric};
 pub use perfetto::{PERFETTO_REQUESTS, PerfettoFile, PerfettoRun, PerfettoTrace, PerfettoWindow};
-pub use processes::{Across, GroupReport, Latency, ProcessReport};
+pub use processes::{AcrossProcesses, GroupReport, ProcessReport, ResponseSummary};
 pub use rebuild::{RebuildPlan, RebuildReport};
-pub use recorder::{Progress, Recorder};
+pub use recorder::{Progress, RunRecorder};
 pub use reference::reference;
 pub use render::{number, table, three_digits};
 pub use report::{
-    ArrayReport, Arrived, BatchReport, ByProcess, BySource, Cost, Distribution, DriveIo, Kinds,
-    OperationReport, OperationsReport, OverTime, Quantity, Rates, Repeat, Report, TimeParts, Times,
+    ArrayReport, Arrived, BatchReport, ByProcess, BySource, Distribution, DriveIo, HostCost,
+    OperationReport, OperationsReport, OverTime, PerOperation, Quantity, ReadWriteRates,
+    ReadWriteTimes, Repeat, Report, TimeParts,
 };
 pub use stop::Stop;
 pub use streams::{StreamReport, StreamsReport};
@@ -141,6 +142,6 @@ pub use timeline::{
     Cause, CauseReport, CellReport, DriveTimeline, PercentileReport, Timeline, TimelineReport,
 };
 pub use watts::{WattsOverTime, WattsReport};
-pub use windows::{WindowLatencies, Windows, WindowsReport};
+pub use windows::{ResponseWindows, WindowLatencies, WindowsReport};
 pub use words::{comes_round, parity_in_words};
 pub use workloads::WorkloadReport;

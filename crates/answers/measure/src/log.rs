@@ -1,6 +1,6 @@
 //! Every request as a row of a table.
 
-use fullstroke_contract::{Request, Status};
+use fullstroke_contract::{Request, RequestStatus};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_table::{ColumnType, Schema, TableError, TableWriter};
 use fullstroke_units::{Duration, Time};
@@ -21,7 +21,7 @@ use std::path::Path;
 pub struct RequestLog {
     table: TableWriter,
     names: Vec<String>,
-    touched: Touched,
+    touched: ReachedDrives,
     members: String,
     failed: Option<TableError>,
 }
@@ -90,7 +90,7 @@ const TIMES: usize = 7;
 
 /// Drives that received I/O for each request in flight.
 #[derive(Debug, Default)]
-struct Touched {
+struct ReachedDrives {
     by_origin: HashMap<u64, Vec<usize>>,
     /// Empty lists for reuse.
     spare: Vec<Vec<usize>>,
@@ -126,7 +126,7 @@ impl RequestLog {
         Ok(RequestLog {
             table: TableWriter::create(path, &schema)?,
             names: drives.to_vec(),
-            touched: Touched::default(),
+            touched: ReachedDrives::default(),
             members: String::new(),
             failed: None,
         })
@@ -197,7 +197,7 @@ impl Observer for RequestLog {
     }
 }
 
-impl Touched {
+impl ReachedDrives {
     fn add(&mut self, origin: u64, drive: usize) {
         let drives = self
             .by_origin
@@ -227,12 +227,12 @@ impl Touched {
     }
 }
 
-fn status_name(status: Status) -> &'static str {
+fn status_name(status: RequestStatus) -> &'static str {
     match status {
-        Status::Done => "done",
-        Status::Differs => "differs",
-        Status::Lost => "lost",
-        Status::OutOfRange => "out-of-range",
+        RequestStatus::Done => "done",
+        RequestStatus::Differs => "differs",
+        RequestStatus::Lost => "lost",
+        RequestStatus::OutOfRange => "out-of-range",
     }
 }
 

@@ -9,17 +9,18 @@ use crate::interval::interval;
 use crate::layers::layer_reports;
 use crate::members::{MemberReport, member_reports};
 use crate::metric::{CONFIDENCE, Metric};
-use crate::processes::{Across, Processes, fairness};
+use crate::processes::{AcrossProcesses, ProcessTotals, fairness};
 use crate::rebuild::{RebuildPlan, RebuildReport};
 use crate::report::{
-    ArrayReport, Arrived, BatchReport, ByProcess, BySource, Cost, DriveIo, Kinds, OperationReport,
-    OperationsReport, OverTime, Quantity, Rates, Repeat, Report, TimeParts, Times,
+    ArrayReport, Arrived, BatchReport, ByProcess, BySource, DriveIo, HostCost, OperationReport,
+    OperationsReport, OverTime, PerOperation, Quantity, ReadWriteRates, ReadWriteTimes, Repeat,
+    Report, TimeParts,
 };
-use crate::spread::Spread;
+use crate::spread::TimeDistribution;
 use crate::workloads::Workloads;
-use fullstroke_contract::{Notice, Operation, Request, Status};
+use fullstroke_contract::{Notice, Operation, Request, RequestStatus};
 use fullstroke_counters::Counter;
-use fullstroke_engine::{Finished, Observer, Outcome, Rebuilds};
+use fullstroke_engine::{Finished, Observer, Rebuilds, RunOutcome};
 use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 
 /// The beginning of a run that is simulated but not counted. A request counts when both limits are
@@ -51,7 +52,7 @@ impl WarmUp {
 
 /// Identity of a run, copied into the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct RunIdentity {
     /// The stack's name.
     pub name: String,
     /// The seed of all randomness.
@@ -64,7 +65,7 @@ pub struct Identity {
 
 /// Measures of a run, and its batches for comparison with another run.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct MeasuredRun {
     /// The measures.
     pub report: Report,
     /// The batches.
@@ -83,13 +84,13 @@ pub struct Measurement {
     /// Arrival of the first counted request, or the end of the warm-up if that is later.
     counted_from: Time,
     skipped: u64,
-    responses: [Spread; 2],
+    responses: [TimeDistribution; 2],
     /// Flushes, then discards.
     others: [Apart; 2],
-    queue: Spread,
-    service: Spread,
+    queue: TimeDistribution,
+    service: TimeDistribution,
     batches: Batches,
-    processes: Processes,
+    processes: ProcessTotals,
     workloads: Workloads,
     rebuild_plans: Vec<RebuildPlan>,
     rebuilds: Rebuilds,
@@ -101,14 +102,14 @@ pub struct Measurement {
 /// Requests without data transfer.
 #[derive(Clone, Debug)]
 struct Apart {
-    responses: Spread,
+    responses: TimeDistribution,
     sectors: u64,
 }
 
 impl Apart {
     fn new() -> Apart {
         Apart {
-            responses: Spread::new(),
+            responses: TimeDistribution::new(),
             sectors: 0,
         }
     }
@@ -116,14 +117,14 @@ impl Apart {
 
 /// Operations with data transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum OperationClass {
     Read = 0,
     Write = 1,
 }
 
 /// One successful read or write; times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
+pub(crate) struct CompletedSample {
     pub(crate) response: u64,
     /// Queue, parity, overhead, seek, rotation, transfer.
     pub(crate) parts: [u64; 6],
@@ -131,7 +132,7 @@ pub(crate) struct Sample {
     pub(crate) finished: Time,
 }
 
-impl Measured {
+impl MeasuredRun {
     /// Returns half the width of the interval of `metric` at this confidence (0 to 1). `None` if
     /// there are too few requests, if the queue grows, or if the metric has no interval
     /// (deviations, maxima, percentiles of parts, members).
@@ -162,12 +163,12 @@ impl Measurement {
             began: Time::NEVER,
             counted_from: Time::NEVER,
             skipped: 0,
-            responses: [Spread::new(), Spread::new()],
+            responses: [TimeDistribution::new(), TimeDistribution::new()],
             others: [Apart::new(), Apart::new()],
-            queue: Spread::new(),
-            service: Spread::new(),
+            queue: TimeDistribution::new(),
+            service: TimeDistribution::new(),
             batches: Batches::default(),
-            processes: Processes::default(),
+            processes: ProcessTotals::default(),
             workloads: Workloads::default(),
             rebuild_plans: Vec::new(),
             rebuilds: Rebuilds::default(),
@@ -187,7 +188,7 @@ impl Measurement {
     /// Counts each process separately. `names` are the names of processes 1, 2, and so on.
     #[must_use]
     pub fn with_processes(mut self, names: Vec<String>) -> Measurement {
-        self.processes = Processes::new(names);
+        self.processes = ProcessTotals::new(names);
         self
     }
 
@@ -220,12 +221,17 @@ impl Measurement {
     pub(crate) fn includes(&self, finished: &Finished) -> bool {
         self.warm_up.is_over(finished)
             && finished.operation.transfers()
-            && finished.completion.status == Status::Done
+            && finished.completion.status == RequestStatus::Done
     }
 
     /// Returns the measures of the run that ended as `outcome`. `drives` are the drives' names in
     /// the order of the tree. The caller fills in wall-clock time and memory.
-    pub fn finish(self, outcome: &Outcome, drives: &[String], identity: Identity) -> Measured {
+    pub fn finish(
+        self,
+        outcome: &RunOutcome,
+        drives: &[String],
+        identity: RunIdentity,
+    ) -> MeasuredRun {
         let counters = &outcome.counters;
         assert_eq!(
             counters.drives.len(),
@@ -245,12 +251,12 @@ impl Measurement {
             name: identity.name,
             arrived: self.arrived(outcome, &members),
             times: self.times(),
-            rates: Rates {
+            rates: ReadWriteRates {
                 iops: rate(both.requests as f64, simulated_s),
                 mb_per_s: megabytes(both.sectors, simulated_s),
                 simulated_s,
             },
-            cost: Cost::default(),
+            cost: HostCost::default(),
             kinds: self.kinds(simulated_s),
             drive_io: DriveIo {
                 zero_seek_share: share(&counters.drives),
@@ -295,14 +301,14 @@ impl Measurement {
             write: report.kinds.writes,
             ..report.kinds.operations
         };
-        Measured {
+        MeasuredRun {
             report,
             batches: self.batches,
         }
     }
 
     /// Returns the number of requests by status, and the verdict on the load.
-    fn arrived(&self, outcome: &Outcome, members: &[MemberReport]) -> Arrived {
+    fn arrived(&self, outcome: &RunOutcome, members: &[MemberReport]) -> Arrived {
         let busy = members.iter().map(|member| member.value(Counter::BUSY));
         let flow = self.flow.as_ref();
         Arrived {
@@ -319,13 +325,13 @@ impl Measurement {
     }
 
     /// Returns the times of reads and writes together, without intervals.
-    fn times(&self) -> Times {
+    fn times(&self) -> ReadWriteTimes {
         let mut response = self.responses[0].clone();
         response.add(&self.responses[1]);
         let total = self.batches.total();
         let requests = total.both().requests as f64;
         let mean_ms = |sum_ns: u128| sum_ns as f64 / 1e6 / requests;
-        Times {
+        ReadWriteTimes {
             response_ms: response.distribution(),
             service_ms: self.service.distribution(),
             queue_ms: self.queue.distribution(),
@@ -334,17 +340,17 @@ impl Measurement {
     }
 
     /// Returns the times and rates of each kind of operation, without intervals.
-    fn kinds(&self, simulated_s: f64) -> Kinds {
+    fn kinds(&self, simulated_s: f64) -> PerOperation {
         let total = self.batches.total();
-        let class = |class: Class| {
+        let class = |class: OperationClass| {
             let sectors = total.classes[class as usize].sectors;
             operation_report(&self.responses[class as usize], sectors, simulated_s)
         };
         let apart = |apart: &Apart| operation_report(&apart.responses, apart.sectors, simulated_s);
         let [flushes, discards] = &self.others;
-        Kinds {
-            reads: class(Class::Read),
-            writes: class(Class::Write),
+        PerOperation {
+            reads: class(OperationClass::Read),
+            writes: class(OperationClass::Write),
             flushes_and_discards: flushes.responses.count() + discards.responses.count(),
             operations: OperationsReport {
                 flush: apart(flushes),
@@ -362,7 +368,7 @@ impl Measurement {
         ByProcess {
             read_write_ratio: ratio(reads.sectors, writes.sectors),
             fairness: fairness(&bandwidths),
-            process_mb_per_s: Across::new(&bandwidths),
+            process_mb_per_s: AcrossProcesses::new(&bandwidths),
             groups: self.processes.groups(simulated_s),
             processes,
         }
@@ -391,7 +397,7 @@ impl Observer for Measurement {
 
     fn noticed(&mut self, path: &[usize], notice: &Notice) {
         if !self.rebuild_plans.is_empty() {
-            self.rebuilds.hear(path, notice);
+            self.rebuilds.note_notice(path, notice);
         }
     }
 
@@ -411,7 +417,7 @@ impl Observer for Measurement {
         // Lost requests count as seen, so that a batch is full by arrival numbers in every run and
         // pairs stay aligned.
         batch.seen += 1;
-        if finished.completion.status != Status::Done {
+        if finished.completion.status != RequestStatus::Done {
             return;
         }
         let response = finished
@@ -420,8 +426,8 @@ impl Observer for Measurement {
             .since(finished.arrived)
             .as_nanos();
         let class = match finished.operation {
-            Operation::Read => Class::Read,
-            Operation::Write => Class::Write,
+            Operation::Read => OperationClass::Read,
+            Operation::Write => OperationClass::Write,
             Operation::Flush | Operation::Discard => {
                 let apart = &mut self.others[usize::from(finished.operation == Operation::Discard)];
                 apart.responses.record(response);
@@ -431,7 +437,7 @@ impl Observer for Measurement {
             Operation::Standby | Operation::Start | Operation::Answer => return,
         };
         let parts = &finished.completion.breakdown;
-        let sample = Sample {
+        let sample = CompletedSample {
             response,
             parts: [
                 parts.queue,
@@ -455,7 +461,7 @@ impl Observer for Measurement {
 }
 
 pub(crate) fn operation_report(
-    responses: &Spread,
+    responses: &TimeDistribution,
     sectors: u64,
     simulated_s: f64,
 ) -> Option<OperationReport> {
@@ -478,8 +484,8 @@ fn add_intervals(report: &mut Report, batches: &Batches) {
         distribution.ci95_half_width = half_width(Metric::mean_of(which), distribution.mean);
     }
     for (operation, class) in [
-        (&mut report.kinds.reads, Class::Read),
-        (&mut report.kinds.writes, Class::Write),
+        (&mut report.kinds.reads, OperationClass::Read),
+        (&mut report.kinds.writes, OperationClass::Write),
     ] {
         if let Some(operation) = operation {
             let response = &mut operation.response_ms;

@@ -2,7 +2,7 @@
 
 use crate::energy::MemberPower;
 use fullstroke_contract::MemberStatistics;
-use fullstroke_counters::{Counter, Number};
+use fullstroke_counters::{Counter, ReportNumber};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
@@ -21,11 +21,11 @@ pub struct MemberReport {
 impl MemberReport {
     /// Returns the value of `counter` in the report; NaN if the report has none.
     pub fn value(&self, counter: Counter) -> f64 {
-        self.number(counter).map_or(f64::NAN, Number::value)
+        self.number(counter).map_or(f64::NAN, ReportNumber::value)
     }
 
     /// Returns the value as the report prints it: counts are whole numbers.
-    pub fn number(&self, counter: Counter) -> Option<Number> {
+    pub fn number(&self, counter: Counter) -> Option<ReportNumber> {
         let reported = counter.reported?;
         Some((reported.number)(&self.statistics, self.seconds))
     }

@@ -1,9 +1,9 @@
 //! The numbers of a report by their dotted names.
 
-use crate::batches::{Batch, ClassSums};
+use crate::batches::{BatchSums, ClassSums};
 use crate::hosts::{HostReport, OfHost, longest, unknown};
 use crate::layers::over_layers;
-use crate::measurement::Class;
+use crate::measurement::OperationClass;
 use crate::report::{Distribution, Quantity, Report};
 use crate::{EnergyReport, MemberReport, OperationReport, RebuildReport, StreamsReport, TimeParts};
 use fullstroke_contract::registry::nearest;
@@ -23,14 +23,14 @@ pub(crate) const CONFIDENCE: f64 = 0.95;
 /// this reading, or the sum for amounts (`_mb`). `link_utilisation` means the same as
 /// `layers.link_utilisation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Metric(Kind);
+pub struct Metric(MetricKind);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum MetricKind {
     Time(Quantity, Statistic),
-    ClassTime(Class, Statistic),
+    ClassTime(OperationClass, Statistic),
     Part(usize),
-    Rate(Option<Class>, Unit),
+    Rate(Option<OperationClass>, Unit),
     OperationTime(Operation, Statistic),
     Operation(Operation, usize),
     ReadWriteRatio,
@@ -127,7 +127,10 @@ const QUANTITIES: [(&str, Quantity); 3] = [
     ("queue_ms", Quantity::Queue),
 ];
 
-const CLASSES: [(&str, Class); 2] = [("reads", Class::Read), ("writes", Class::Write)];
+const CLASSES: [(&str, OperationClass); 2] = [
+    ("reads", OperationClass::Read),
+    ("writes", OperationClass::Write),
+];
 
 /// A number of one operation: name and getter.
 type OperationMetric = (&'static str, fn(&OperationReport) -> f64);
@@ -357,34 +360,35 @@ impl Metric {
     /// Returns every metric, in the order of the report.
     pub fn all() -> Vec<Metric> {
         let times = QUANTITIES.iter().flat_map(|&(_, quantity)| {
-            STATISTICS.map(|(_, statistic)| Kind::Time(quantity, statistic))
+            STATISTICS.map(|(_, statistic)| MetricKind::Time(quantity, statistic))
         });
-        let parts = (0..PARTS.len()).map(Kind::Part);
+        let parts = (0..PARTS.len()).map(MetricKind::Part);
         let units = [Unit::Requests, Unit::Megabytes];
-        let rates = units.map(|unit| Kind::Rate(None, unit));
+        let rates = units.map(|unit| MetricKind::Rate(None, unit));
         let classes = CLASSES.iter().flat_map(|&(_, class)| {
-            let times = STATISTICS.map(|(_, statistic)| Kind::ClassTime(class, statistic));
+            let times = STATISTICS.map(|(_, statistic)| MetricKind::ClassTime(class, statistic));
             times
                 .into_iter()
-                .chain(units.map(|unit| Kind::Rate(Some(class), unit)))
+                .chain(units.map(|unit| MetricKind::Rate(Some(class), unit)))
         });
         let operations = Operation::DATA.into_iter().flat_map(|operation| {
-            let times = STATISTICS.map(|(_, statistic)| Kind::OperationTime(operation, statistic));
+            let times =
+                STATISTICS.map(|(_, statistic)| MetricKind::OperationTime(operation, statistic));
             let numbers =
-                (0..OPERATION.len()).map(move |number| Kind::Operation(operation, number));
+                (0..OPERATION.len()).map(move |number| MetricKind::Operation(operation, number));
             times.into_iter().chain(numbers)
         });
-        let processes = (0..PROCESSES.len()).map(Kind::Process);
-        let members = (0..member_metrics().count()).map(Kind::Member);
-        let layers = (0..READINGS.len()).map(Kind::Layer);
-        let streams = (0..STREAMS.len()).map(Kind::Stream);
-        let rebuilds = (0..REBUILDS.len()).map(Kind::Rebuild);
-        let shares = [Kind::ReadWriteRatio, Kind::Elapsed]
+        let processes = (0..PROCESSES.len()).map(MetricKind::Process);
+        let members = (0..member_metrics().count()).map(MetricKind::Member);
+        let layers = (0..READINGS.len()).map(MetricKind::Layer);
+        let streams = (0..STREAMS.len()).map(MetricKind::Stream);
+        let rebuilds = (0..REBUILDS.len()).map(MetricKind::Rebuild);
+        let shares = [MetricKind::ReadWriteRatio, MetricKind::Elapsed]
             .into_iter()
             .chain(processes)
             .chain(streams)
             .chain(rebuilds);
-        let energy = (0..ENERGY.len()).map(Kind::Energy);
+        let energy = (0..ENERGY.len()).map(MetricKind::Energy);
         let requests = times
             .chain(parts)
             .chain(rates)
@@ -403,17 +407,17 @@ impl Metric {
     pub const RESPONSE_MEAN: Metric = Metric::mean_of(Quantity::Response);
 
     /// The 99th percentile of the response time.
-    pub const RESPONSE_P99: Metric = Metric(Kind::Time(Quantity::Response, Statistic::P99));
+    pub const RESPONSE_P99: Metric = Metric(MetricKind::Time(Quantity::Response, Statistic::P99));
 
     /// Duration of the longest program.
-    pub const PROGRAMS_ELAPSED: Metric = Metric(Kind::Elapsed);
+    pub const PROGRAMS_ELAPSED: Metric = Metric(MetricKind::Elapsed);
 
     pub(crate) const fn mean_of(quantity: Quantity) -> Metric {
-        Metric(Kind::Time(quantity, Statistic::Mean))
+        Metric(MetricKind::Time(quantity, Statistic::Mean))
     }
 
-    pub(crate) const fn mean_of_class(class: Class) -> Metric {
-        Metric(Kind::ClassTime(class, Statistic::Mean))
+    pub(crate) const fn mean_of_class(class: OperationClass) -> Metric {
+        Metric(MetricKind::ClassTime(class, Statistic::Mean))
     }
 
     /// Parses a name. `workloads.NAME.response_ms.p99` belongs to the workload called `NAME` in a
@@ -451,7 +455,7 @@ impl Metric {
     /// Returns the metric called `name` if it belongs to programs or their hosts.
     pub fn of_programs(name: &str) -> Option<Metric> {
         let longest = Metric::PROGRAMS_ELAPSED;
-        let of_host = || OfHost::parse(name).map(|of| Metric(Kind::Host(of)));
+        let of_host = || OfHost::parse(name).map(|of| Metric(MetricKind::Host(of)));
         if name == longest.name() {
             Some(longest)
         } else {
@@ -462,51 +466,53 @@ impl Metric {
     /// Returns the dotted name.
     pub fn name(&self) -> String {
         match self.0 {
-            Kind::Time(quantity, statistic) => {
+            MetricKind::Time(quantity, statistic) => {
                 format!(
                     "{}.{}",
                     label(&QUANTITIES, quantity),
                     label(&STATISTICS, statistic)
                 )
             }
-            Kind::ClassTime(class, statistic) => {
+            MetricKind::ClassTime(class, statistic) => {
                 format!(
                     "{}.response_ms.{}",
                     label(&CLASSES, class),
                     label(&STATISTICS, statistic)
                 )
             }
-            Kind::Part(part) => format!("time_ms.{}", PARTS[part]),
-            Kind::Rate(None, unit) => unit.name().to_owned(),
-            Kind::Rate(Some(class), unit) => format!("{}.{}", label(&CLASSES, class), unit.name()),
-            Kind::OperationTime(operation, statistic) => {
+            MetricKind::Part(part) => format!("time_ms.{}", PARTS[part]),
+            MetricKind::Rate(None, unit) => unit.name().to_owned(),
+            MetricKind::Rate(Some(class), unit) => {
+                format!("{}.{}", label(&CLASSES, class), unit.name())
+            }
+            MetricKind::OperationTime(operation, statistic) => {
                 format!(
                     "operations.{}.response_ms.{}",
                     operation.name(),
                     label(&STATISTICS, statistic)
                 )
             }
-            Kind::Operation(operation, number) => {
+            MetricKind::Operation(operation, number) => {
                 format!("operations.{}.{}", operation.name(), OPERATION[number].0)
             }
-            Kind::ReadWriteRatio => "read_write_ratio".to_owned(),
-            Kind::Process(process) => PROCESSES[process].0.to_owned(),
-            Kind::Stream(stream) => format!("streams.{}", STREAMS[stream].0),
-            Kind::Workload(workload, OfWorkload::Response(statistic)) => {
+            MetricKind::ReadWriteRatio => "read_write_ratio".to_owned(),
+            MetricKind::Process(process) => PROCESSES[process].0.to_owned(),
+            MetricKind::Stream(stream) => format!("streams.{}", STREAMS[stream].0),
+            MetricKind::Workload(workload, OfWorkload::Response(statistic)) => {
                 format!(
                     "workloads.{workload}.response_ms.{}",
                     label(&STATISTICS, statistic)
                 )
             }
-            Kind::Workload(workload, OfWorkload::Rate(unit)) => {
+            MetricKind::Workload(workload, OfWorkload::Rate(unit)) => {
                 format!("workloads.{workload}.{}", unit.name())
             }
-            Kind::Host(of) => of.name(),
-            Kind::Elapsed => "programs.elapsed_s".to_owned(),
-            Kind::Rebuild(rebuild) => format!("rebuild.{}", REBUILDS[rebuild].0),
-            Kind::Energy(number) => format!("energy.{}", ENERGY[number].0),
-            Kind::Member(member) => format!("members.{}", member_metric(member).0.key),
-            Kind::Layer(reading) => format!("layers.{}", READINGS[reading].name),
+            MetricKind::Host(of) => of.name(),
+            MetricKind::Elapsed => "programs.elapsed_s".to_owned(),
+            MetricKind::Rebuild(rebuild) => format!("rebuild.{}", REBUILDS[rebuild].0),
+            MetricKind::Energy(number) => format!("energy.{}", ENERGY[number].0),
+            MetricKind::Member(member) => format!("members.{}", member_metric(member).0.key),
+            MetricKind::Layer(reading) => format!("layers.{}", READINGS[reading].name),
         }
     }
 
@@ -518,7 +524,7 @@ impl Metric {
             .iter()
             .find_map(|(statistic, _)| name.strip_suffix(&format!(".{statistic}")));
         let named = named.unwrap_or(&name);
-        let part = matches!(self.0, Kind::Part(_));
+        let part = matches!(self.0, MetricKind::Part(_));
         let ends = |end: &str| named.ends_with(end) || named.contains(&format!("{end}_m"));
         if part {
             "ms"
@@ -537,25 +543,27 @@ impl Metric {
             place.map_or("", |place| STATISTIC_MEANINGS[place])
         };
         let class = |class| {
-            if class == Class::Read {
+            if class == OperationClass::Read {
                 "reads"
             } else {
                 "writes"
             }
         };
         match self.0 {
-            Kind::Time(quantity, statistic) => {
+            MetricKind::Time(quantity, statistic) => {
                 format!("{}: {}", quantity_meaning(quantity), of(statistic))
             }
-            Kind::ClassTime(which, statistic) => {
+            MetricKind::ClassTime(which, statistic) => {
                 format!(
                     "from arrival to completion, over {}: {}",
                     class(which),
                     of(statistic)
                 )
             }
-            Kind::Part(part) => format!("part of the mean response time: {}", PART_MEANINGS[part]),
-            Kind::Rate(which, unit) => {
+            MetricKind::Part(part) => {
+                format!("part of the mean response time: {}", PART_MEANINGS[part])
+            }
+            MetricKind::Rate(which, unit) => {
                 let which = which.map_or("reads and writes", class);
                 let verb = if unit == Unit::Requests {
                     "completed"
@@ -564,39 +572,39 @@ impl Metric {
                 };
                 format!("{which} {verb} a second")
             }
-            Kind::OperationTime(operation, statistic) => {
+            MetricKind::OperationTime(operation, statistic) => {
                 format!(
                     "operations of kind {}, from arrival to completion: {}",
                     operation.name(),
                     of(statistic)
                 )
             }
-            Kind::Operation(operation, number) => {
+            MetricKind::Operation(operation, number) => {
                 let what = ["how many were done", "completed a second", "bytes a second"][number];
                 format!("operations of kind {}: {what}", operation.name())
             }
-            Kind::Workload(workload, OfWorkload::Response(statistic)) => {
+            MetricKind::Workload(workload, OfWorkload::Response(statistic)) => {
                 format!(
                     "workload {workload}, from arrival to completion: {}",
                     of(statistic)
                 )
             }
-            Kind::Workload(workload, OfWorkload::Rate(_)) => {
+            MetricKind::Workload(workload, OfWorkload::Rate(_)) => {
                 format!("rate of the workload {workload}")
             }
-            Kind::Host(of) => of.meaning(),
-            Kind::Elapsed => "how long the program ran that ran longest".to_owned(),
-            Kind::ReadWriteRatio => "bytes read for each byte written".to_owned(),
-            Kind::Process(process) => PROCESSES[process].3.to_owned(),
-            Kind::Stream(stream) => STREAMS[stream].3.to_owned(),
-            Kind::Rebuild(rebuild) => {
+            MetricKind::Host(of) => of.meaning(),
+            MetricKind::Elapsed => "how long the program ran that ran longest".to_owned(),
+            MetricKind::ReadWriteRatio => "bytes read for each byte written".to_owned(),
+            MetricKind::Process(process) => PROCESSES[process].3.to_owned(),
+            MetricKind::Stream(stream) => STREAMS[stream].3.to_owned(),
+            MetricKind::Rebuild(rebuild) => {
                 ["until the rebuilt members are whole", "filled a second"][rebuild].to_owned()
             }
-            Kind::Energy(number) => ENERGY[number].2.to_owned(),
-            Kind::Member(member) => {
+            MetricKind::Energy(number) => ENERGY[number].2.to_owned(),
+            MetricKind::Member(member) => {
                 format!("{}, mean over drives", member_metric(member).1.meaning)
             }
-            Kind::Layer(reading) => READINGS[reading].meaning.to_owned(),
+            MetricKind::Layer(reading) => READINGS[reading].meaning.to_owned(),
         }
     }
 
@@ -604,16 +612,21 @@ impl Metric {
     /// writes counts as a rate.
     pub fn more_is_better(&self) -> bool {
         match self.0 {
-            Kind::Rate(..) | Kind::Operation(..) | Kind::ReadWriteRatio => true,
-            Kind::Workload(_, OfWorkload::Rate(_)) => true,
-            Kind::Process(process) => PROCESSES[process].2,
-            Kind::Stream(stream) => STREAMS[stream].2,
-            Kind::Host(of) => of.more_is_better(),
-            Kind::Rebuild(rebuild) => REBUILDS[rebuild].2,
-            Kind::Member(member) => member_metric(member).1.more_is_better,
-            Kind::Layer(reading) => READINGS[reading].more_is_better,
-            Kind::Time(..) | Kind::ClassTime(..) | Kind::OperationTime(..) | Kind::Part(_) => false,
-            Kind::Workload(_, OfWorkload::Response(_)) | Kind::Elapsed | Kind::Energy(_) => false,
+            MetricKind::Rate(..) | MetricKind::Operation(..) | MetricKind::ReadWriteRatio => true,
+            MetricKind::Workload(_, OfWorkload::Rate(_)) => true,
+            MetricKind::Process(process) => PROCESSES[process].2,
+            MetricKind::Stream(stream) => STREAMS[stream].2,
+            MetricKind::Host(of) => of.more_is_better(),
+            MetricKind::Rebuild(rebuild) => REBUILDS[rebuild].2,
+            MetricKind::Member(member) => member_metric(member).1.more_is_better,
+            MetricKind::Layer(reading) => READINGS[reading].more_is_better,
+            MetricKind::Time(..)
+            | MetricKind::ClassTime(..)
+            | MetricKind::OperationTime(..)
+            | MetricKind::Part(_) => false,
+            MetricKind::Workload(_, OfWorkload::Response(_))
+            | MetricKind::Elapsed
+            | MetricKind::Energy(_) => false,
         }
     }
 
@@ -624,14 +637,14 @@ impl Metric {
     /// No run has the number. The error names the known ones.
     pub fn check(&self, reports: &[&Report]) -> Result<(), AbsentMetric> {
         let absent = match self.0 {
-            Kind::Host(of) => {
+            MetricKind::Host(of) => {
                 let hosts: Vec<&[HostReport]> = reports
                     .iter()
                     .map(|report| &report.sources.hosts[..])
                     .collect();
                 of.absent(&hosts)
             }
-            Kind::Workload(asked, _) => {
+            MetricKind::Workload(asked, _) => {
                 let known = reports.iter().flat_map(|report| &report.sources.workloads);
                 let known: Vec<&str> = known.map(|workload| workload.name.as_str()).collect();
                 (!known.contains(&asked)).then(|| unknown("workload among several", asked, known))
@@ -649,36 +662,38 @@ impl Metric {
     /// Returns the value; NaN if nothing was measured.
     pub fn value(&self, report: &Report) -> f64 {
         match self.0 {
-            Kind::Time(quantity, statistic) => statistic.of(match quantity {
+            MetricKind::Time(quantity, statistic) => statistic.of(match quantity {
                 Quantity::Response => &report.times.response_ms,
                 Quantity::Service => &report.times.service_ms,
                 Quantity::Queue => &report.times.queue_ms,
             }),
-            Kind::ClassTime(class, statistic) => operation(report, class)
+            MetricKind::ClassTime(class, statistic) => operation(report, class)
                 .map_or(f64::NAN, |operation| statistic.of(&operation.response_ms)),
-            Kind::Part(part) => TimeParts::named(&report.times.time_ms)[part].1,
-            Kind::Rate(None, Unit::Requests) => report.rates.iops,
-            Kind::Rate(None, Unit::Megabytes) => report.rates.mb_per_s,
-            Kind::Rate(Some(class), unit) => {
+            MetricKind::Part(part) => TimeParts::named(&report.times.time_ms)[part].1,
+            MetricKind::Rate(None, Unit::Requests) => report.rates.iops,
+            MetricKind::Rate(None, Unit::Megabytes) => report.rates.mb_per_s,
+            MetricKind::Rate(Some(class), unit) => {
                 // A run without operations of this class has the rate 0, and no response time.
                 operation(report, class).map_or(0.0, |operation| match unit {
                     Unit::Requests => operation.iops,
                     Unit::Megabytes => operation.mb_per_s,
                 })
             }
-            Kind::OperationTime(operation, statistic) => {
+            MetricKind::OperationTime(operation, statistic) => {
                 let report = report.kinds.operations.of(operation);
                 report.map_or(f64::NAN, |operation| statistic.of(&operation.response_ms))
             }
-            Kind::Operation(operation, number) => report
+            MetricKind::Operation(operation, number) => report
                 .kinds
                 .operations
                 .of(operation)
                 .map_or(0.0, OPERATION[number].1),
-            Kind::ReadWriteRatio => report.shares.read_write_ratio,
-            Kind::Process(process) => PROCESSES[process].1(report),
-            Kind::Stream(stream) => report.streams.as_ref().map_or(f64::NAN, STREAMS[stream].1),
-            Kind::Workload(name, of) => {
+            MetricKind::ReadWriteRatio => report.shares.read_write_ratio,
+            MetricKind::Process(process) => PROCESSES[process].1(report),
+            MetricKind::Stream(stream) => {
+                report.streams.as_ref().map_or(f64::NAN, STREAMS[stream].1)
+            }
+            MetricKind::Workload(name, of) => {
                 let workload = report
                     .sources
                     .workloads
@@ -690,24 +705,24 @@ impl Metric {
                     OfWorkload::Rate(Unit::Megabytes) => workload.mb_per_s,
                 })
             }
-            Kind::Host(of) => of.value(&report.sources.hosts),
-            Kind::Elapsed => longest(&report.sources.hosts),
-            Kind::Rebuild(rebuild) => report
+            MetricKind::Host(of) => of.value(&report.sources.hosts),
+            MetricKind::Elapsed => longest(&report.sources.hosts),
+            MetricKind::Rebuild(rebuild) => report
                 .array
                 .rebuild
                 .as_ref()
                 .map_or(f64::NAN, REBUILDS[rebuild].1),
-            Kind::Energy(number) => report
+            MetricKind::Energy(number) => report
                 .array
                 .energy
                 .as_ref()
                 .map_or(f64::NAN, ENERGY[number].1),
-            Kind::Member(member) => {
+            MetricKind::Member(member) => {
                 let (Reported { number, .. }, _) = member_metric(member);
                 let of = |member: &MemberReport| number(&member.statistics, member.seconds).value();
                 report.array.members.iter().map(of).sum::<f64>() / report.array.members.len() as f64
             }
-            Kind::Layer(reading) => {
+            MetricKind::Layer(reading) => {
                 over_layers(&report.array.layers, READINGS[reading].name).unwrap_or(f64::NAN)
             }
         }
@@ -717,65 +732,69 @@ impl Metric {
     /// that there is no interval.
     pub(crate) fn view(&self) -> Option<View> {
         match self.0 {
-            Kind::Time(_, Statistic::Mean)
-            | Kind::ClassTime(_, Statistic::Mean)
-            | Kind::Part(_)
-            | Kind::ReadWriteRatio => Some(View::Mean),
-            Kind::Time(Quantity::Response, statistic) => statistic.quantile().map(View::Quantile),
-            Kind::Rate(..) => Some(View::Rate),
-            Kind::OperationTime(operation, Statistic::Mean) => {
+            MetricKind::Time(_, Statistic::Mean)
+            | MetricKind::ClassTime(_, Statistic::Mean)
+            | MetricKind::Part(_)
+            | MetricKind::ReadWriteRatio => Some(View::Mean),
+            MetricKind::Time(Quantity::Response, statistic) => {
+                statistic.quantile().map(View::Quantile)
+            }
+            MetricKind::Rate(..) => Some(View::Rate),
+            MetricKind::OperationTime(operation, Statistic::Mean) => {
                 class_of(operation).map(|_| View::Mean)
             }
-            Kind::Time(..)
-            | Kind::ClassTime(..)
-            | Kind::OperationTime(..)
-            | Kind::Operation(..)
-            | Kind::Process(_)
-            | Kind::Stream(_)
-            | Kind::Workload(..)
-            | Kind::Host(_)
-            | Kind::Elapsed
-            | Kind::Rebuild(_)
-            | Kind::Energy(_)
-            | Kind::Member(_)
-            | Kind::Layer(_) => None,
+            MetricKind::Time(..)
+            | MetricKind::ClassTime(..)
+            | MetricKind::OperationTime(..)
+            | MetricKind::Operation(..)
+            | MetricKind::Process(_)
+            | MetricKind::Stream(_)
+            | MetricKind::Workload(..)
+            | MetricKind::Host(_)
+            | MetricKind::Elapsed
+            | MetricKind::Rebuild(_)
+            | MetricKind::Energy(_)
+            | MetricKind::Member(_)
+            | MetricKind::Layer(_) => None,
         }
     }
 
     /// Returns the numerator and, for means, the denominator of a batch, in the metric's unit.
-    pub(crate) fn sums(&self, batch: &Batch) -> (f64, f64) {
-        let of = |class: Option<Class>| {
+    pub(crate) fn sums(&self, batch: &BatchSums) -> (f64, f64) {
+        let of = |class: Option<OperationClass>| {
             class.map_or_else(|| batch.both(), |class| batch.classes[class as usize])
         };
         let requests = batch.both().requests as f64;
         let parts =
             |range: std::ops::Range<usize>| batch.parts[range].iter().sum::<u128>() as f64 / 1e6;
         match self.0 {
-            Kind::Time(Quantity::Response, _) => (batch.both().response as f64 / 1e6, requests),
-            Kind::Time(Quantity::Service, _) => (parts(2..6), requests),
-            Kind::Time(Quantity::Queue, _) => (parts(0..1), requests),
-            Kind::ClassTime(class, _) => time_sums(&of(Some(class))),
-            Kind::OperationTime(operation, _) => time_sums(&of(class_of(operation))),
-            Kind::Part(part) => (parts(part..part + 1), requests),
+            MetricKind::Time(Quantity::Response, _) => {
+                (batch.both().response as f64 / 1e6, requests)
+            }
+            MetricKind::Time(Quantity::Service, _) => (parts(2..6), requests),
+            MetricKind::Time(Quantity::Queue, _) => (parts(0..1), requests),
+            MetricKind::ClassTime(class, _) => time_sums(&of(Some(class))),
+            MetricKind::OperationTime(operation, _) => time_sums(&of(class_of(operation))),
+            MetricKind::Part(part) => (parts(part..part + 1), requests),
             // The denominator of a rate is the duration of the batch, which the caller knows.
-            Kind::Rate(class, Unit::Requests) => (of(class).requests as f64, 0.0),
-            Kind::Rate(class, Unit::Megabytes) => {
+            MetricKind::Rate(class, Unit::Requests) => (of(class).requests as f64, 0.0),
+            MetricKind::Rate(class, Unit::Megabytes) => {
                 (of(class).sectors as f64 * SECTOR_BYTES as f64 / 1e6, 0.0)
             }
-            Kind::ReadWriteRatio => {
+            MetricKind::ReadWriteRatio => {
                 let [reads, writes] = batch.classes;
                 (reads.sectors as f64, writes.sectors as f64)
             }
-            Kind::Operation(..)
-            | Kind::Process(_)
-            | Kind::Stream(_)
-            | Kind::Workload(..)
-            | Kind::Host(_)
-            | Kind::Elapsed
-            | Kind::Rebuild(_)
-            | Kind::Energy(_)
-            | Kind::Member(_)
-            | Kind::Layer(_) => (0.0, 0.0),
+            MetricKind::Operation(..)
+            | MetricKind::Process(_)
+            | MetricKind::Stream(_)
+            | MetricKind::Workload(..)
+            | MetricKind::Host(_)
+            | MetricKind::Elapsed
+            | MetricKind::Rebuild(_)
+            | MetricKind::Energy(_)
+            | MetricKind::Member(_)
+            | MetricKind::Layer(_) => (0.0, 0.0),
         }
     }
 }
@@ -786,10 +805,10 @@ fn time_sums(sums: &ClassSums) -> (f64, f64) {
 }
 
 /// Returns the class of an operation in batches; `None` if batches do not contain the operation.
-fn class_of(operation: Operation) -> Option<Class> {
+fn class_of(operation: Operation) -> Option<OperationClass> {
     match operation {
-        Operation::Read => Some(Class::Read),
-        Operation::Write => Some(Class::Write),
+        Operation::Read => Some(OperationClass::Read),
+        Operation::Write => Some(OperationClass::Write),
         _ => None,
     }
 }
@@ -844,7 +863,7 @@ fn of_workload(name: &str) -> Option<Metric> {
         "mb_per_s" => OfWorkload::Rate(Unit::Megabytes),
         time => OfWorkload::Response(statistic(time.strip_prefix("response_ms.")?)?),
     };
-    Some(Metric(Kind::Workload(kept(workload), of)))
+    Some(Metric(MetricKind::Workload(kept(workload), of)))
 }
 
 /// Returns `name` with static lifetime. Each name is stored once and never freed, because metrics
@@ -867,11 +886,13 @@ fn known() -> String {
     for metric in Metric::all() {
         let name = metric.name();
         match name.strip_suffix(".mean") {
-            Some(_) if matches!(metric.0, Kind::Process(_) | Kind::Stream(_)) => names.push(name),
+            Some(_) if matches!(metric.0, MetricKind::Process(_) | MetricKind::Stream(_)) => {
+                names.push(name)
+            }
             Some(time) => names.push(format!("{time}.{{{statistics}}}")),
             None if matches!(
                 metric.0,
-                Kind::Time(..) | Kind::ClassTime(..) | Kind::OperationTime(..)
+                MetricKind::Time(..) | MetricKind::ClassTime(..) | MetricKind::OperationTime(..)
             ) => {}
             None => names.push(name),
         }
@@ -893,10 +914,10 @@ fn label<T: PartialEq>(names: &[(&'static str, T)], wanted: T) -> &'static str {
         .map_or("", |(name, _)| name)
 }
 
-fn operation(report: &Report, class: Class) -> Option<&crate::OperationReport> {
+fn operation(report: &Report, class: OperationClass) -> Option<&crate::OperationReport> {
     match class {
-        Class::Read => report.kinds.reads.as_ref(),
-        Class::Write => report.kinds.writes.as_ref(),
+        OperationClass::Read => report.kinds.reads.as_ref(),
+        OperationClass::Write => report.kinds.writes.as_ref(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 /// Sums over values in nanoseconds; exact for any order of the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Moments {
+pub(crate) struct TimeMoments {
     count: u64,
     sum: u128,
     /// Sum of squares; saturates only beyond 10^20 values of ten seconds.
@@ -10,7 +10,7 @@ pub(crate) struct Moments {
     max: u64,
 }
 
-impl Moments {
+impl TimeMoments {
     #[inline]
     pub(crate) fn record(&mut self, value: u64) {
         let wide = u128::from(value);
@@ -21,7 +21,7 @@ impl Moments {
         self.max = self.max.max(value);
     }
 
-    pub(crate) fn add(&mut self, other: &Moments) {
+    pub(crate) fn add(&mut self, other: &TimeMoments) {
         self.count += other.count;
         self.sum += other.sum;
         self.squares = self.squares.saturating_add(other.squares);

@@ -87,7 +87,7 @@ impl PerfettoFile {
     /// was cut, all runs end at the earliest cut.
     pub fn of_all(runs: &[(Option<&str>, &PerfettoRun)]) -> PerfettoFile {
         let cut = runs.iter().filter_map(|(_, run)| run.trace.cut).min();
-        let mut shown = slices::Shown::default();
+        let mut shown = slices::RunSlices::default();
         for (name, run) in runs {
             shown.add(*name, run, cut.unwrap_or(run.trace.window.to));
         }
@@ -106,9 +106,9 @@ pub struct PerfettoTrace {
     cut: Option<Time>,
     /// Latest end of all kept events.
     last: Time,
-    given: HashMap<(Server, RequestId), Given>,
+    given: HashMap<(ArmTrack, RequestId), IssuedRequest>,
     requests: Vec<Finished>,
-    served: Vec<Served>,
+    served: Vec<CompletedSlice>,
     /// Arrival and completion of each request that overlaps the window.
     under_way: Vec<(Time, Time)>,
     /// Number of requests in each drive.
@@ -119,14 +119,14 @@ pub struct PerfettoTrace {
 
 /// A drive or, for a drive with several arms, an arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Server {
+struct ArmTrack {
     drive: usize,
     arm: Option<usize>,
 }
 
 /// A request to a drive or an arm.
 #[derive(Clone, Copy, Debug)]
-struct Given {
+struct IssuedRequest {
     origin: u64,
     operation: Operation,
     extent: Extent,
@@ -134,9 +134,9 @@ struct Given {
 
 /// A request to a drive or an arm, after completion.
 #[derive(Clone, Copy, Debug)]
-struct Served {
-    server: Server,
-    given: Given,
+struct CompletedSlice {
+    server: ArmTrack,
+    given: IssuedRequest,
     completion: Completion,
 }
 
@@ -175,18 +175,18 @@ impl PerfettoTrace {
 
     pub(crate) fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
         self.depth(now, drive, 1);
-        self.give(now, Server { drive, arm: None }, request);
+        self.give(now, ArmTrack { drive, arm: None }, request);
     }
 
     pub(crate) fn drive_done(&mut self, drive: usize, completion: &Completion) {
         self.depth(completion.finished, drive, u32::MAX);
-        self.serve(Server { drive, arm: None }, completion);
+        self.serve(ArmTrack { drive, arm: None }, completion);
     }
 
     pub(crate) fn arm_io(&mut self, now: Time, drive: usize, arm: usize, request: &Request) {
         self.give(
             now,
-            Server {
+            ArmTrack {
                 drive,
                 arm: Some(arm),
             },
@@ -196,7 +196,7 @@ impl PerfettoTrace {
 
     pub(crate) fn arm_done(&mut self, drive: usize, arm: usize, completion: &Completion) {
         self.serve(
-            Server {
+            ArmTrack {
                 drive,
                 arm: Some(arm),
             },
@@ -215,7 +215,7 @@ impl PerfettoTrace {
         }
     }
 
-    fn give(&mut self, now: Time, server: Server, request: &Request) {
+    fn give(&mut self, now: Time, server: ArmTrack, request: &Request) {
         if self.holds(now) {
             let Request {
                 origin,
@@ -225,7 +225,7 @@ impl PerfettoTrace {
             } = *request;
             self.given.insert(
                 (server, request.id),
-                Given {
+                IssuedRequest {
                     origin,
                     operation,
                     extent,
@@ -234,12 +234,12 @@ impl PerfettoTrace {
         }
     }
 
-    fn serve(&mut self, server: Server, completion: &Completion) {
+    fn serve(&mut self, server: ArmTrack, completion: &Completion) {
         let Some(given) = self.given.remove(&(server, completion.id)) else {
             return;
         };
         if self.takes(completion.submitted, completion.finished) {
-            self.served.push(Served {
+            self.served.push(CompletedSlice {
                 server,
                 given,
                 completion: *completion,

@@ -1,7 +1,7 @@
 //! Throughput of each process, and fairness.
 
-use crate::measurement::{Class, Sample, megabytes};
-use crate::moments::Moments;
+use crate::measurement::{CompletedSample, OperationClass, megabytes};
+use crate::moments::TimeMoments;
 use serde::Serialize;
 
 /// One process. The number is that of the hints of its requests.
@@ -22,7 +22,7 @@ pub struct ProcessReport {
     /// Bytes written, in 10^6 bytes per second of the run.
     pub write_mb_per_s: f64,
     /// Time from arrival to completion, over reads and writes.
-    pub response_ms: Latency,
+    pub response_ms: ResponseSummary,
 }
 
 /// The processes of one name.
@@ -39,17 +39,17 @@ pub struct GroupReport {
     /// Bytes read and written by all processes together, in 10^6 bytes per second.
     pub mb_per_s: f64,
     /// Bytes read and written by each process.
-    pub process_mb_per_s: Across,
+    pub process_mb_per_s: AcrossProcesses,
     /// Jain's index of the bandwidths: 1 if all processes have the same bandwidth, `1 / n` if one
     /// process has all of the bandwidth (Jain, Chiu & Hawe, DEC-TR-301, 1984).
     pub fairness: f64,
     /// Time from arrival to completion, over all requests of the group.
-    pub response_ms: Latency,
+    pub response_ms: ResponseSummary,
 }
 
 /// Response times, exact. NaN if nothing was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Latency {
+pub struct ResponseSummary {
     /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation of the sample.
@@ -60,7 +60,7 @@ pub struct Latency {
 
 /// One number of each process, over all processes. NaN without a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Across {
+pub struct AcrossProcesses {
     /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation of the sample (over `n - 1`); zero for one process.
@@ -73,30 +73,30 @@ pub struct Across {
 
 /// Counts for each process in memory of fixed size.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Processes {
+pub(crate) struct ProcessTotals {
     names: Vec<String>,
-    counts: Vec<Counts>,
+    counts: Vec<ProcessCounts>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct ProcessCounts {
     requests: [u64; 2],
     sectors: [u64; 2],
-    response: Moments,
+    response: TimeMoments,
 }
 
-impl Processes {
+impl ProcessTotals {
     /// Creates counters for processes 1, 2, ... with these names.
-    pub(crate) fn new(names: Vec<String>) -> Processes {
-        Processes {
-            counts: vec![Counts::default(); names.len()],
+    pub(crate) fn new(names: Vec<String>) -> ProcessTotals {
+        ProcessTotals {
+            counts: vec![ProcessCounts::default(); names.len()],
             names,
         }
     }
 
     /// Records a request of `process`. Requests of unknown processes are not counted.
     #[inline]
-    pub(crate) fn record(&mut self, process: u32, class: Class, sample: &Sample) {
+    pub(crate) fn record(&mut self, process: u32, class: OperationClass, sample: &CompletedSample) {
         // Process 0 is unknown. It wraps to an index beyond every list and is not counted.
         let index = (process as usize).wrapping_sub(1);
         if let Some(counts) = self.counts.get_mut(index) {
@@ -108,15 +108,15 @@ impl Processes {
 
     /// Returns a report for each process over a run of `seconds`.
     pub(crate) fn each(&self, seconds: f64) -> Vec<ProcessReport> {
-        let report = |(index, (counts, name)): (usize, (&Counts, &String))| ProcessReport {
+        let report = |(index, (counts, name)): (usize, (&ProcessCounts, &String))| ProcessReport {
             process: index as u32 + 1,
             name: name.clone(),
-            reads: counts.requests[Class::Read as usize],
-            writes: counts.requests[Class::Write as usize],
+            reads: counts.requests[OperationClass::Read as usize],
+            writes: counts.requests[OperationClass::Write as usize],
             mb_per_s: counts.bandwidth(seconds),
-            read_mb_per_s: megabytes(counts.sectors[Class::Read as usize], seconds),
-            write_mb_per_s: megabytes(counts.sectors[Class::Write as usize], seconds),
-            response_ms: Latency::new(&counts.response),
+            read_mb_per_s: megabytes(counts.sectors[OperationClass::Read as usize], seconds),
+            write_mb_per_s: megabytes(counts.sectors[OperationClass::Write as usize], seconds),
+            response_ms: ResponseSummary::new(&counts.response),
         };
         self.counts
             .iter()
@@ -147,7 +147,7 @@ impl Processes {
                 .zip(&self.names)
                 .filter(|(_, other)| *other == name)
         };
-        let mut sum = Counts::default();
+        let mut sum = ProcessCounts::default();
         members().for_each(|(counts, _)| sum.add(counts));
         let each: Vec<f64> = members()
             .map(|(counts, _)| counts.bandwidth(seconds))
@@ -155,19 +155,22 @@ impl Processes {
         GroupReport {
             name: name.clone(),
             processes: each.len(),
-            reads: sum.requests[Class::Read as usize],
-            writes: sum.requests[Class::Write as usize],
+            reads: sum.requests[OperationClass::Read as usize],
+            writes: sum.requests[OperationClass::Write as usize],
             mb_per_s: sum.bandwidth(seconds),
-            process_mb_per_s: Across::new(&each),
+            process_mb_per_s: AcrossProcesses::new(&each),
             fairness: fairness(&each),
-            response_ms: Latency::new(&sum.response),
+            response_ms: ResponseSummary::new(&sum.response),
         }
     }
 }
 
-impl Counts {
-    fn add(&mut self, other: &Counts) {
-        for class in [Class::Read as usize, Class::Write as usize] {
+impl ProcessCounts {
+    fn add(&mut self, other: &ProcessCounts) {
+        for class in [
+            OperationClass::Read as usize,
+            OperationClass::Write as usize,
+        ] {
             self.requests[class] += other.requests[class];
             self.sectors[class] += other.sectors[class];
         }
@@ -179,9 +182,9 @@ impl Counts {
     }
 }
 
-impl Latency {
-    fn new(moments: &Moments) -> Latency {
-        Latency {
+impl ResponseSummary {
+    fn new(moments: &TimeMoments) -> ResponseSummary {
+        ResponseSummary {
             mean: moments.mean() / 1e6,
             stddev: moments.deviation() / 1e6,
             max: moments.max() / 1e6,
@@ -189,12 +192,12 @@ impl Latency {
     }
 }
 
-impl Across {
-    pub(crate) fn new(values: &[f64]) -> Across {
+impl AcrossProcesses {
+    pub(crate) fn new(values: &[f64]) -> AcrossProcesses {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        Across {
+        AcrossProcesses {
             mean,
             stddev: if values.is_empty() {
                 f64::NAN
@@ -221,8 +224,8 @@ mod tests {
     use fullstroke_units::Time;
     use proptest::prelude::*;
 
-    fn sample(response_ms: u64, sectors: u64) -> Sample {
-        Sample {
+    fn sample(response_ms: u64, sectors: u64) -> CompletedSample {
+        CompletedSample {
             response: response_ms * 1_000_000,
             parts: [0; 6],
             sectors,
@@ -242,15 +245,15 @@ mod tests {
     #[test]
     fn processes_are_counted_one_by_one_and_by_name() {
         let names = ["reader", "reader", "writer"].map(str::to_owned).into();
-        let mut processes = Processes::new(names);
+        let mut processes = ProcessTotals::new(names);
         // 1000 sectors a second are 0.512 MB/s.
         for _ in 0..3 {
-            processes.record(1, Class::Read, &sample(2, 1000));
+            processes.record(1, OperationClass::Read, &sample(2, 1000));
         }
-        processes.record(2, Class::Read, &sample(8, 1000));
-        processes.record(3, Class::Write, &sample(5, 2000));
-        processes.record(0, Class::Read, &sample(99, 9));
-        processes.record(4, Class::Read, &sample(99, 9));
+        processes.record(2, OperationClass::Read, &sample(8, 1000));
+        processes.record(3, OperationClass::Write, &sample(5, 2000));
+        processes.record(0, OperationClass::Read, &sample(99, 9));
+        processes.record(4, OperationClass::Read, &sample(99, 9));
         let each = processes.each(1.0);
         let bandwidths: Vec<f64> = each.iter().map(|process| process.mb_per_s).collect();
         assert_eq!(bandwidths, [1.536, 0.512, 1.024]);
@@ -278,7 +281,7 @@ mod tests {
         assert!((readers.fairness - 0.8).abs() < 1e-12);
         assert_eq!(
             readers.response_ms,
-            Latency {
+            ResponseSummary {
                 mean: 3.5,
                 stddev: 3.0,
                 max: 8.0
@@ -289,8 +292,8 @@ mod tests {
 
     #[test]
     fn a_process_that_starved_counts_as_unfairness() {
-        let mut processes = Processes::new(vec!["reader".into(); 2]);
-        processes.record(1, Class::Read, &sample(2, 1000));
+        let mut processes = ProcessTotals::new(vec!["reader".into(); 2]);
+        processes.record(1, OperationClass::Read, &sample(2, 1000));
         assert_eq!(processes.groups(1.0)[0].fairness, 0.5);
         assert!(processes.each(1.0)[1].response_ms.mean.is_nan());
     }

@@ -135,7 +135,7 @@ mod tests {
             used,
             whole: done == used.0,
         };
-        rebuilds.hear(
+        rebuilds.note_notice(
             &[],
             &Notice::of_instant(signal, Time::from_nanos(seconds * 1_000_000_000)),
         );

@@ -1,6 +1,8 @@
 //! Measurement, log, timeline, windows, trace and progress side by side.
 
-use crate::{Measurement, PerfettoTrace, RequestLog, Stop, Timeline, WattsOverTime, Windows};
+use crate::{
+    Measurement, PerfettoTrace, RequestLog, ResponseWindows, Stop, Timeline, WattsOverTime,
+};
 use fullstroke_contract::{Completion, Counters, Notice, Request};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_units::Time;
@@ -13,7 +15,7 @@ const PROGRESS_EVERY: u64 = 4096;
 
 /// The observer of a whole run. Measures, and if requested writes the log, keeps records for
 /// pictures and reports progress.
-pub struct Recorder<'a> {
+pub struct RunRecorder<'a> {
     /// The measurement.
     pub measurement: Measurement,
     /// Log of every request, if requested.
@@ -21,7 +23,7 @@ pub struct Recorder<'a> {
     /// Timeline, if requested.
     pub timeline: Option<Timeline>,
     /// Response times by windows of the arrivals, if requested.
-    pub windows: Option<Windows>,
+    pub windows: Option<ResponseWindows>,
     /// Power of the drives over time, if requested.
     pub watts: Option<WattsOverTime>,
     /// Trace of a window of the run, if requested.
@@ -32,14 +34,14 @@ pub struct Recorder<'a> {
     finished: u64,
 }
 
-impl<'a> Recorder<'a> {
+impl<'a> RunRecorder<'a> {
     /// Creates a recorder at the beginning of a run.
     pub fn new(
         measurement: Measurement,
         log: Option<RequestLog>,
         progress: Option<&'a Progress<'a>>,
-    ) -> Recorder<'a> {
-        Recorder {
+    ) -> RunRecorder<'a> {
+        RunRecorder {
             measurement,
             log,
             timeline: None,
@@ -53,7 +55,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-impl Observer for Recorder<'_> {
+impl Observer for RunRecorder<'_> {
     #[inline]
     fn finished(&mut self, finished: &Finished) {
         self.measurement.finished(finished);

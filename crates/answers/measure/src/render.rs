@@ -2,8 +2,9 @@
 
 use crate::words::parity_in_words;
 use crate::{
-    Across, Distribution, EnergyReport, GroupReport, HostReport, LayerReport, MemberReport,
-    ProcessReport, ProgramReport, RebuildReport, Report, Shares, StreamsReport, WorkloadReport,
+    AcrossProcesses, Distribution, EnergyReport, GroupReport, HostReport, LayerReport,
+    MemberReport, ProcessReport, ProgramReport, RebuildReport, Report, StateShares, StreamsReport,
+    WorkloadReport,
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use fullstroke_contract::PowerState;
@@ -322,7 +323,7 @@ fn groups(groups: &[GroupReport]) -> Table {
     ];
     let mut table = table(header, &[0]);
     for group in groups {
-        let Across { mean, min, max, .. } = group.process_mb_per_s;
+        let AcrossProcesses { mean, min, max, .. } = group.process_mb_per_s;
         let response = &group.response_ms;
         let mut row = vec![group.name.clone(), group.processes.to_string()];
         row.extend([group.mb_per_s, mean, min, max, group.fairness].map(number));
@@ -550,7 +551,7 @@ fn energy_table(members: &[MemberReport], energy: &EnergyReport) -> Table {
         let Some(power) = &member.statistics.power else {
             continue;
         };
-        let shares = Shares::of(power);
+        let shares = StateShares::of(power);
         let fixed = [
             member.name.clone(),
             number(power.energy().0),

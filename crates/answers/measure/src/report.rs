@@ -2,9 +2,9 @@
 
 use crate::layers::over_layers;
 use crate::{
-    Across, Backlog, EnergyReport, GroupReport, HeadsReport, HostReport, LayerReport, MemberReport,
-    Overload, ProcessReport, RebuildReport, StreamsReport, TimelineReport, WattsReport,
-    WindowsReport, WorkloadReport,
+    AcrossProcesses, Backlog, EnergyReport, GroupReport, HeadsReport, HostReport, LayerReport,
+    MemberReport, Overload, ProcessReport, RebuildReport, StreamsReport, TimelineReport,
+    WattsReport, WindowsReport, WorkloadReport,
 };
 use fullstroke_contract::Operation;
 use serde::Serialize;
@@ -23,16 +23,16 @@ pub struct Report {
     pub arrived: Arrived,
     /// Times of reads and writes.
     #[serde(flatten)]
-    pub times: Times,
+    pub times: ReadWriteTimes,
     /// Rates of reads and writes.
     #[serde(flatten)]
-    pub rates: Rates,
+    pub rates: ReadWriteRates,
     /// Cost of the simulation on the host.
     #[serde(flatten)]
-    pub cost: Cost,
+    pub cost: HostCost,
     /// Each operation separately.
     #[serde(flatten)]
-    pub kinds: Kinds,
+    pub kinds: PerOperation,
     /// I/Os of the drives.
     #[serde(flatten)]
     pub drive_io: DriveIo,
@@ -101,7 +101,7 @@ impl Arrived {
 
 /// Times of reads and writes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Times {
+pub struct ReadWriteTimes {
     /// Time from arrival to completion, over reads and writes.
     pub response_ms: Distribution,
     /// Time in which a drive worked on the request.
@@ -114,7 +114,7 @@ pub struct Times {
 
 /// Rates of reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Rates {
+pub struct ReadWriteRates {
     /// Reads and writes completed per second.
     pub iops: f64,
     /// Bytes read and written, in 10^6 bytes per second.
@@ -126,7 +126,7 @@ pub struct Rates {
 
 /// Cost of the simulation on the host. The caller of the run fills this in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Cost {
+pub struct HostCost {
     /// Wall-clock time of the simulation, in seconds; differs from run to run.
     pub wall_s: Option<f64>,
     /// Number of requests simulated per second of `wall_s`.
@@ -137,7 +137,7 @@ pub struct Cost {
 
 /// Each operation separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Kinds {
+pub struct PerOperation {
     /// Reads; `null` if there were none.
     pub reads: Option<OperationReport>,
     /// Writes; `null` if there were none.
@@ -166,7 +166,7 @@ pub struct ByProcess {
     /// Jain's index of the processes' bandwidths; NaN if the workload names no processes.
     pub fairness: f64,
     /// Bytes read and written by each process, in 10^6 bytes per second.
-    pub process_mb_per_s: Across,
+    pub process_mb_per_s: AcrossProcesses,
     /// Processes by name; empty if the workload names none.
     pub groups: Vec<GroupReport>,
     /// Processes in the order of their numbers.

@@ -1,7 +1,7 @@
 //! Exact moments and percentiles of one quantity.
 
 use crate::Distribution;
-use crate::moments::Moments;
+use crate::moments::TimeMoments;
 use crate::tallies::Tallies;
 
 /// Significant digits of the percentiles of a whole run.
@@ -11,15 +11,15 @@ const DIGITS: u32 = 3;
 /// of the values. Percentiles are exact to three significant digits. Memory does not grow with the
 /// number of values.
 #[derive(Clone, Debug)]
-pub(crate) struct Spread {
-    moments: Moments,
+pub(crate) struct TimeDistribution {
+    moments: TimeMoments,
     tallies: Tallies<u64>,
 }
 
-impl Spread {
-    pub(crate) fn new() -> Spread {
-        Spread {
-            moments: Moments::default(),
+impl TimeDistribution {
+    pub(crate) fn new() -> TimeDistribution {
+        TimeDistribution {
+            moments: TimeMoments::default(),
             tallies: Tallies::new(DIGITS),
         }
     }
@@ -30,7 +30,7 @@ impl Spread {
         self.tallies.record(value);
     }
 
-    pub(crate) fn add(&mut self, other: &Spread) {
+    pub(crate) fn add(&mut self, other: &TimeDistribution) {
         self.moments.add(&other.moments);
         self.tallies.add(&other.tallies);
     }
@@ -44,7 +44,7 @@ impl Spread {
         self.moments.mean()
     }
 
-    /// Returns the standard deviation in nanoseconds, see [`Moments::deviation`].
+    /// Returns the standard deviation in nanoseconds, see [`TimeMoments::deviation`].
     pub(crate) fn deviation(&self) -> f64 {
         self.moments.deviation()
     }
@@ -90,8 +90,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn spread(values: &[u64]) -> Spread {
-        let mut spread = Spread::new();
+    fn spread(values: &[u64]) -> TimeDistribution {
+        let mut spread = TimeDistribution::new();
         values.iter().for_each(|&value| spread.record(value));
         spread
     }

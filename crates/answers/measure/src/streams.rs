@@ -1,7 +1,7 @@
 //! Measures of the clients of media streams.
 
 use crate::report::Distribution;
-use crate::spread::Spread;
+use crate::spread::TimeDistribution;
 use fullstroke_units::Duration;
 use fullstroke_workload::{StreamTally, StreamsResults};
 use serde::Serialize;
@@ -61,7 +61,7 @@ pub struct StreamReport {
 impl StreamsReport {
     /// Creates the report of a finished load of streams.
     pub fn new(results: &StreamsResults) -> StreamsReport {
-        let mut start_up = Spread::new();
+        let mut start_up = TimeDistribution::new();
         for latency in results.started().filter_map(StreamTally::start_up_latency) {
             start_up.record(latency.as_nanos());
         }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 /// A counter of one length.
-pub(crate) trait Tally: Copy + Default {
+pub(crate) trait CounterLength: Copy + Default {
     /// Returns the sum, at most the greatest value of the type.
     fn plus(self, more: Self) -> Self;
     /// Returns the number.
@@ -17,7 +17,7 @@ pub(crate) trait Tally: Copy + Default {
     const ONE: Self;
 }
 
-impl Tally for u32 {
+impl CounterLength for u32 {
     const ONE: u32 = 1;
     #[inline]
     fn plus(self, more: u32) -> u32 {
@@ -29,7 +29,7 @@ impl Tally for u32 {
     }
 }
 
-impl Tally for u64 {
+impl CounterLength for u64 {
     const ONE: u64 = 1;
     #[inline]
     fn plus(self, more: u64) -> u64 {
@@ -56,7 +56,7 @@ pub(crate) struct Tallies<T> {
     bits: u32,
 }
 
-impl<T: Tally> Clone for Tallies<T> {
+impl<T: CounterLength> Clone for Tallies<T> {
     /// Copies the counts up to the greatest time only, because a report of many workloads copies
     /// many counters. A copy grows if it records longer times.
     fn clone(&self) -> Tallies<T> {
@@ -68,7 +68,7 @@ impl<T: Tally> Clone for Tallies<T> {
     }
 }
 
-impl<T: Tally> Tallies<T> {
+impl<T: CounterLength> Tallies<T> {
     /// Creates empty counters with an error of at most `10^-digits`.
     pub(crate) fn new(digits: u32) -> Tallies<T> {
         // As HdrHistogram: lengths up to `2 * 10^digits` have counters of their own.

@@ -4,7 +4,7 @@
 //! The timeline is kept only on request. Memory is fixed: if a run is longer than the columns, the
 //! length of each column doubles.
 
-use crate::spread::Spread;
+use crate::spread::TimeDistribution;
 use fullstroke_contract::{Breakdown, Request};
 use fullstroke_engine::Finished;
 use fullstroke_units::{Duration, SECTOR_BYTES, Time};
@@ -56,7 +56,7 @@ pub struct Timeline {
     drives: Vec<Vec<Visits>>,
     /// Lower bounds of row 1 and all following rows.
     bounds_ns: Vec<u64>,
-    responses: Spread,
+    responses: TimeDistribution,
 }
 
 /// Number of requests of a cell of the heat map, and nanoseconds of each cause.
@@ -205,7 +205,7 @@ impl Timeline {
             bounds_ns: (0..ROWS as i32 - 1)
                 .map(|row| bound(row).round() as u64)
                 .collect(),
-            responses: Spread::new(),
+            responses: TimeDistribution::new(),
         }
     }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Collects response times by window.
 #[derive(Clone, Debug)]
-pub struct Windows {
+pub struct ResponseWindows {
     length: Duration,
     /// Number of arrivals and sum of their response times in nanoseconds, by the number of the
     /// window.
@@ -53,10 +53,10 @@ pub struct WindowLatencies {
     pub max: f64,
 }
 
-impl Windows {
+impl ResponseWindows {
     /// Creates windows of this length, at least a nanosecond.
-    pub fn of(length: Duration) -> Windows {
-        Windows {
+    pub fn of(length: Duration) -> ResponseWindows {
+        ResponseWindows {
             length: length.max(Duration::from_nanos(1)),
             busy: BTreeMap::new(),
         }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_window_has_the_mean_of_what_arrived_in_it_whenever_that_ended() {
-        let mut windows = Windows::of(Duration::from_millis(100));
+        let mut windows = ResponseWindows::of(Duration::from_millis(100));
         for (arrived, response) in [(950, 5), (0, 250), (99, 50), (100, 7), (420, 1)] {
             windows.finished(&finished(arrived, response));
         }
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn no_window_has_no_latency() {
-        let report = Windows::of(Duration::ZERO).report();
+        let report = ResponseWindows::of(Duration::ZERO).report();
         assert!(
             report.count == 0 && report.latency_ms.p50.is_nan() && report.latency_ms.mean.is_nan()
         );

@@ -1,8 +1,8 @@
 //! Measures of each of several workloads.
 
-use crate::measurement::{Class, Sample, megabytes, operation_report, rate};
+use crate::measurement::{CompletedSample, OperationClass, megabytes, operation_report, rate};
 use crate::report::{Distribution, OperationReport};
-use crate::spread::Spread;
+use crate::spread::TimeDistribution;
 use serde::Serialize;
 
 /// One of several workloads of a run.
@@ -32,7 +32,7 @@ pub(crate) struct Workloads(Vec<Workload>);
 #[derive(Clone, Debug)]
 struct Workload {
     name: String,
-    responses: [Spread; 2],
+    responses: [TimeDistribution; 2],
     sectors: [u64; 2],
 }
 
@@ -40,7 +40,7 @@ impl Workloads {
     pub(crate) fn new(names: Vec<String>) -> Workloads {
         let counts = |name| Workload {
             name,
-            responses: [Spread::new(), Spread::new()],
+            responses: [TimeDistribution::new(), TimeDistribution::new()],
             sectors: [0; 2],
         };
         Workloads(names.into_iter().map(counts).collect())
@@ -48,7 +48,12 @@ impl Workloads {
 
     /// Records a request of workload number `workload`.
     #[inline]
-    pub(crate) fn record(&mut self, workload: u16, class: Class, sample: &Sample) {
+    pub(crate) fn record(
+        &mut self,
+        workload: u16,
+        class: OperationClass,
+        sample: &CompletedSample,
+    ) {
         if let Some(counts) = self.0.get_mut(usize::from(workload)) {
             counts.responses[class as usize].record(sample.response);
             counts.sectors[class as usize] += sample.sectors;
@@ -68,7 +73,7 @@ impl Workload {
     fn report(&self, seconds: f64) -> WorkloadReport {
         let mut response = self.responses[0].clone();
         response.add(&self.responses[1]);
-        let operation = |class: Class| {
+        let operation = |class: OperationClass| {
             operation_report(
                 &self.responses[class as usize],
                 self.sectors[class as usize],
@@ -81,8 +86,8 @@ impl Workload {
             response_ms: response.distribution(),
             iops: rate(response.count() as f64, seconds),
             mb_per_s: megabytes(self.sectors.iter().sum(), seconds),
-            reads: operation(Class::Read),
-            writes: operation(Class::Write),
+            reads: operation(OperationClass::Read),
+            writes: operation(OperationClass::Write),
         }
     }
 }
@@ -95,17 +100,17 @@ mod tests {
     #[test]
     fn each_workload_has_its_own_times_and_rates() {
         let mut workloads = Workloads::new(vec!["postgres".into(), "backup".into()]);
-        let sample = |response_ms: u64, sectors| Sample {
+        let sample = |response_ms: u64, sectors| CompletedSample {
             response: response_ms * 1_000_000,
             parts: [0; 6],
             sectors,
             finished: Time::ZERO,
         };
-        workloads.record(0, Class::Read, &sample(2, 8));
-        workloads.record(0, Class::Write, &sample(4, 8));
-        workloads.record(1, Class::Read, &sample(10, 2000));
+        workloads.record(0, OperationClass::Read, &sample(2, 8));
+        workloads.record(0, OperationClass::Write, &sample(4, 8));
+        workloads.record(1, OperationClass::Read, &sample(10, 2000));
         // A request of a workload that the stack does not name.
-        workloads.record(2, Class::Read, &sample(99, 9));
+        workloads.record(2, OperationClass::Read, &sample(99, 9));
         let [postgres, backup] = workloads.reports(2.0).try_into().unwrap();
         assert_eq!(
             (postgres.name.as_str(), postgres.requests, postgres.iops),

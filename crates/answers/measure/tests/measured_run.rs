@@ -1,14 +1,15 @@
 //! Tests of the report of a whole run on a drive.
 
 use fullstroke_contract::{
-    Completion, Cx, Extent, Hints, LayerReadings, Node, Operation, Out, Port, READINGS, Request,
-    RequestId, Source, Wake,
+    Completion, Effects, Extent, Hints, LayerReadings, Node, NodeContext, Operation, Port,
+    READINGS, Request, RequestId, Source, Wake,
 };
 use fullstroke_counters::Counter;
-use fullstroke_drive::{DriveConfig, Model, PowerConfig};
-use fullstroke_engine::{Engine, Finished, Observer as _, Outcome};
+use fullstroke_drive::{DriveConfig, DriveModel, PowerConfig};
+use fullstroke_engine::{Engine, Finished, Observer as _, RunOutcome};
 use fullstroke_measure::{
-    Identity, Measured, Measurement, Metric, RebuildReport, Recorder, StreamsReport, WarmUp,
+    MeasuredRun, Measurement, Metric, RebuildReport, RunIdentity, RunRecorder, StreamsReport,
+    WarmUp,
 };
 use fullstroke_units::{Duration, Random, Seed, Time};
 use fullstroke_workload::Streams;
@@ -23,7 +24,7 @@ struct Closed {
 }
 
 impl Closed {
-    fn next(&mut self, out: &mut Out) {
+    fn next(&mut self, out: &mut Effects) {
         if self.left == 0 {
             return;
         }
@@ -48,11 +49,11 @@ impl Closed {
 }
 
 impl Node for Closed {
-    fn wake(&mut self, _: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, _: Time, cx: &mut NodeContext<'_>) {
         self.started = true;
         (0..self.outstanding).for_each(|_| self.next(cx.out));
     }
-    fn completed(&mut self, _: Time, _: Port, _: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, _: Time, _: Port, _: Completion, cx: &mut NodeContext<'_>) {
         self.next(cx.out);
     }
     fn next_wake(&self) -> Wake {
@@ -66,7 +67,7 @@ impl Node for Closed {
 
 impl Source for Closed {}
 
-fn drive() -> Model {
+fn drive() -> DriveModel {
     let file = r#"{
         "title": "a small drive", "capacity_sectors": 600000, "rpm": 10000, "surfaces": 2,
         "zones": [{ "first_cylinder": 0, "last_cylinder": 999, "sectors_per_track": 300,
@@ -76,10 +77,10 @@ fn drive() -> Model {
     }"#;
     let config: DriveConfig = serde_json::from_str(file).unwrap();
     let power = Some(PowerConfig::assumed_for(&config).0);
-    Model::new(DriveConfig { power, ..config }).unwrap()
+    DriveModel::new(DriveConfig { power, ..config }).unwrap()
 }
 
-fn measured(requests: u64, warm_up: WarmUp) -> Measured {
+fn measured(requests: u64, warm_up: WarmUp) -> MeasuredRun {
     let model = drive();
     let source = Closed {
         left: requests,
@@ -90,7 +91,7 @@ fn measured(requests: u64, warm_up: WarmUp) -> Measured {
     };
     let processes = ["reader", "writer", "reader"].map(str::to_owned).into();
     let measurement = Measurement::new(warm_up).with_processes(processes);
-    let mut recorder = Recorder::new(measurement, None, None);
+    let mut recorder = RunRecorder::new(measurement, None, None);
     let disk = model.branch().unwrap();
     let mut engine = Engine::new(disk, Box::new(source));
     let names: Vec<String> = engine.graph().drive_names().map(str::to_owned).collect();
@@ -106,7 +107,7 @@ fn measured(requests: u64, warm_up: WarmUp) -> Measured {
     ];
     recorder
         .measurement
-        .finish(&outcome, &names, Identity::default())
+        .finish(&outcome, &names, RunIdentity::default())
 }
 
 #[test]
@@ -197,14 +198,14 @@ fn what_is_under_way_when_the_warm_up_ends_counts() {
         last + outstanding,
         Time::ZERO + service * (last + outstanding),
     );
-    let outcome = Outcome {
+    let outcome = RunOutcome {
         requests,
         completed: requests,
         end,
-        ..Outcome::default()
+        ..RunOutcome::default()
     };
     let report = measurement
-        .finish(&outcome, &[], Identity::default())
+        .finish(&outcome, &[], RunIdentity::default())
         .report;
     // Requests that finish at or after the end of the warm-up count, over the time since then: one
     // per millisecond, for any number of outstanding requests.
@@ -372,14 +373,14 @@ fn flushes_and_discards_have_times_and_rates_of_their_own() {
             completion,
         });
     }
-    let outcome = Outcome {
+    let outcome = RunOutcome {
         requests: 4,
         completed: 4,
         end: Time::ZERO + Duration::from_millis(10),
-        ..Outcome::default()
+        ..RunOutcome::default()
     };
     let report = measurement
-        .finish(&outcome, &[], Identity::default())
+        .finish(&outcome, &[], RunIdentity::default())
         .report;
     let value = |name: &str| Metric::parse(name).unwrap().value(&report);
     assert_eq!(value("operations.flush.requests"), 2.0);

@@ -1,10 +1,11 @@
 //! Predictions by formulas for a stack's load, compared with a simulation.
 
 use crate::{
-    Arrival, Disk, DriveTables, Fingerprint, Gatherer, Gears, Load, LoadGatherer, Powers,
-    Predicted, REGIME, Reserve, Shifted, geared, plans, queues, seek_delays, striped,
+    DiskParameters, DriveTables, Fingerprint, FingerprintBuilder, Gears, Load, LoadGatherer,
+    Powers, PredictArrival, Predicted, REGIME, Reserve, Shifted, geared, plans, queues,
+    seek_delays, striped,
 };
-use fullstroke_drive::Model;
+use fullstroke_drive::DriveModel;
 use fullstroke_lab::{
     LabError, PowerError, Recipe, Varied, arrivals, lacking_power, require_power, run,
 };
@@ -102,7 +103,7 @@ pub struct Prediction {
     pub predicted: Vec<PredictedLayout>,
     /// Prediction of the queueing model for the stack's own array; `None` if the load has no
     /// arrivals.
-    pub model: Option<Modelled>,
+    pub model: Option<QueueingPrediction>,
     /// Simulation of the stack; `None` if the question excludes the simulation.
     pub simulated: Option<SimulatedStack>,
     /// Source of assumed power figures; `None` if nothing is assumed.
@@ -134,7 +135,7 @@ pub struct PredictedLayout {
 
 /// Prediction of the queueing model for the stack.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Modelled {
+pub struct QueueingPrediction {
     /// Computing time of the answer, without the fingerprint and the tables.
     pub answered_us: f64,
     /// Computing time of the tables of the drive.
@@ -148,14 +149,14 @@ pub struct Modelled {
     /// Mean power of all drives, in watts; `None` if their power is unknown.
     pub mean_w: Option<f64>,
     /// Measures of the load, with the bounds of agreement (10 %) between model and simulations.
-    pub bounds: Vec<Bounded>,
+    pub bounds: Vec<BoundedMeasure>,
     /// Reasons why the model may deviate more; empty if the load is within all bounds.
     pub outside: Vec<String>,
 }
 
 /// A measure of the load, with the bound of agreement (10 %) between model and simulations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Bounded {
+pub struct BoundedMeasure {
     /// Name of the measure.
     pub name: &'static str,
     /// Value for this load.
@@ -189,13 +190,13 @@ fn fingerprint(
     stack: &Stack,
     window: Duration,
 ) -> Result<(Fingerprint, Option<Load>), PredictError> {
-    let mut gatherer = Gatherer::new(window.as_secs_f64()).ok_or_else(|| {
+    let mut gatherer = FingerprintBuilder::new(window.as_secs_f64()).ok_or_else(|| {
         PredictError::Asked("--window 0: expected a time, such as 100ms".to_owned())
     })?;
     let capacity = stack.shape()?.capacity();
     let mut load = LoadGatherer::new(capacity.0, window.as_secs_f64());
     arrivals(stack, &mut |now, request| {
-        let arrival = Arrival::of(now, request);
+        let arrival = PredictArrival::of(now, request);
         gatherer.add(arrival);
         load.add(arrival);
     })?;
@@ -203,7 +204,7 @@ fn fingerprint(
 }
 
 /// Applies the queueing model to the stack's array under this load.
-fn modelled(stack: &Stack, load: &Load) -> Result<Modelled, PredictError> {
+fn modelled(stack: &Stack, load: &Load) -> Result<QueueingPrediction, PredictError> {
     let began = Instant::now();
     let drives = stack.drives();
     let mut shape = stack.shape()?;
@@ -225,7 +226,7 @@ fn modelled(stack: &Stack, load: &Load) -> Result<Modelled, PredictError> {
         Some(queues) => {
             for bound in &REGIME {
                 let value = bound.found(load, queues);
-                bounds.push(Bounded {
+                bounds.push(BoundedMeasure {
                     name: bound.name,
                     found: value,
                     least: bound.least,
@@ -240,7 +241,7 @@ fn modelled(stack: &Stack, load: &Load) -> Result<Modelled, PredictError> {
     if planned.refused > 0 {
         outside.push("some requests exceed the volume or access lost data".to_owned());
     }
-    Ok(Modelled {
+    Ok(QueueingPrediction {
         answered_us,
         tabulated_ms,
         response_ms: found.map(|queues| 1000.0 * queues.response_s),
@@ -297,18 +298,18 @@ fn layouts(shape: &Shape, unlike: &mut Vec<String>) {
 }
 
 /// Inputs of the equations from a stack and its load, computed once.
-struct Array {
-    disk: Disk,
+struct ArrayInputs {
+    disk: DiskParameters,
     powers: Option<Powers>,
     drives: u32,
     seeks_of_one: Vec<f64>,
     seeks: Vec<f64>,
 }
 
-impl Array {
-    fn new(fingerprint: &Fingerprint, model: &Model, drives: u32) -> Array {
-        let disk = Disk::of(model);
-        Array {
+impl ArrayInputs {
+    fn new(fingerprint: &Fingerprint, model: &DriveModel, drives: u32) -> ArrayInputs {
+        let disk = DiskParameters::of(model);
+        ArrayInputs {
             powers: Powers::of(model),
             drives,
             seeks_of_one: seek_delays(fingerprint, 1, &disk),
@@ -335,7 +336,7 @@ impl PredictQuestion {
             .first()
             .ok_or_else(|| PredictError::Asked("the stack has no drives".to_owned()))?;
         let (fingerprint, load) = fingerprint(&stack, self.window)?;
-        let array = Array::new(&fingerprint, model, drives.len() as u32);
+        let array = ArrayInputs::new(&fingerprint, model, drives.len() as u32);
         let began = Instant::now();
         let predicted = self.predict(&fingerprint, &array)?;
         let equations_us = began.elapsed().as_secs_f64() * 1e6;
@@ -367,9 +368,9 @@ impl PredictQuestion {
     fn predict(
         &self,
         fingerprint: &Fingerprint,
-        array: &Array,
+        array: &ArrayInputs,
     ) -> Result<Vec<PredictedLayout>, PredictError> {
-        let Array {
+        let ArrayInputs {
             disk,
             powers,
             drives,
@@ -571,7 +572,7 @@ impl fmt::Display for Prediction {
     }
 }
 
-impl fmt::Display for Modelled {
+impl fmt::Display for QueueingPrediction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Some(response), Some(busy), Some(outstanding)) =
             (self.response_ms, self.utilisation, self.outstanding)
@@ -588,7 +589,7 @@ impl fmt::Display for Modelled {
     }
 }
 
-impl Modelled {
+impl QueueingPrediction {
     /// Writes whether the load is within the bounds of the model.
     fn say_regime(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outside[..] {

@@ -13,7 +13,7 @@ pub const WINDOW_S: f64 = 0.1;
 
 /// A request in the form for a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Arrival {
+pub struct PredictArrival {
     /// Arrival time in seconds since the beginning of the trace.
     pub at_s: f64,
     /// First sector.
@@ -24,10 +24,10 @@ pub struct Arrival {
     pub write: bool,
 }
 
-impl Arrival {
+impl PredictArrival {
     /// Makes the arrival of a read or write.
-    pub fn of(at: Time, request: &Request) -> Arrival {
-        Arrival {
+    pub fn of(at: Time, request: &Request) -> PredictArrival {
+        PredictArrival {
             at_s: at.as_nanos() as f64 / 1e9,
             start: request.extent.start.0,
             sectors: request.extent.sectors.0,
@@ -38,7 +38,7 @@ impl Arrival {
 
 /// One window of a trace with at least one arrival.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Window {
+pub struct TraceWindow {
     /// Number of the window, from the beginning of the trace.
     pub index: u64,
     /// Lengths of runs in sectors, ascending, with the number of runs of each length.
@@ -82,12 +82,12 @@ pub struct Fingerprint {
     /// Number of windows of the trace, including windows without arrivals.
     pub windows: u64,
     /// Windows with arrivals.
-    pub busy: Vec<Window>,
+    pub busy: Vec<TraceWindow>,
     /// Totals of the busy windows, in the same order.
     pub totals: Vec<Totals>,
 }
 
-impl Window {
+impl TraceWindow {
     /// Returns the number of requests.
     pub fn count(&self) -> u64 {
         count(&self.requests)
@@ -131,20 +131,20 @@ fn count(lengths: &[(u64, u64)]) -> u64 {
 
 /// Builds a fingerprint from requests in order of arrival.
 #[derive(Clone, Debug)]
-pub struct Gatherer {
+pub struct FingerprintBuilder {
     window_s: f64,
     index: u64,
-    waiting: Vec<Arrival>,
+    waiting: Vec<PredictArrival>,
     /// End of the last run of the window before.
     last_end: Option<u64>,
-    busy: Vec<Window>,
+    busy: Vec<TraceWindow>,
 }
 
-impl Gatherer {
+impl FingerprintBuilder {
     /// Makes a gatherer for windows of `window_s` seconds; `None` if this is not a positive length.
-    pub fn new(window_s: f64) -> Option<Gatherer> {
+    pub fn new(window_s: f64) -> Option<FingerprintBuilder> {
         let usable = window_s.is_finite() && window_s > 0.0;
-        usable.then(|| Gatherer {
+        usable.then(|| FingerprintBuilder {
             window_s,
             index: 0,
             waiting: Vec::new(),
@@ -155,7 +155,7 @@ impl Gatherer {
 
     /// Adds a request. If a request is earlier than the current window, it counts in the current
     /// window.
-    pub fn add(&mut self, arrival: Arrival) {
+    pub fn add(&mut self, arrival: PredictArrival) {
         // A trace may begin before its time 0; such requests count in the first window.
         let index = (arrival.at_s.max(0.0) / self.window_s) as u64;
         if index > self.index {
@@ -169,7 +169,7 @@ impl Gatherer {
     pub fn finish(mut self) -> Fingerprint {
         self.close();
         let windows = self.busy.last().map_or(0, |window| window.index + 1);
-        let totals = self.busy.iter().map(Window::totals).collect();
+        let totals = self.busy.iter().map(TraceWindow::totals).collect();
         Fingerprint {
             window_s: self.window_s,
             windows,
@@ -188,7 +188,7 @@ impl Gatherer {
             distances.extend(self.last_end.map(|end| end.abs_diff(run.start)));
             self.last_end = Some(run.end);
         }
-        let window = Window {
+        let window = TraceWindow {
             index: self.index,
             runs: counted(runs.iter().map(|run| run.end - run.start)),
             distances,
@@ -206,7 +206,7 @@ impl Gatherer {
 }
 
 /// A run of adjacent addresses.
-struct Run {
+struct AddressRun {
     /// Index of the earliest request of the run, by order of arrival.
     first: usize,
     start: u64,
@@ -214,13 +214,13 @@ struct Run {
 }
 
 /// Returns the runs of a window, in the order of their first requests.
-fn runs(arrivals: &[Arrival]) -> Vec<Run> {
+fn runs(arrivals: &[PredictArrival]) -> Vec<AddressRun> {
     let mut order: Vec<usize> = (0..arrivals.len()).collect();
     // By index among equal starts, so that a run begins with the request that came first.
     order.sort_by_key(|&index| (arrivals[index].start, index));
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<AddressRun> = Vec::new();
     for index in order {
-        let Arrival { start, sectors, .. } = arrivals[index];
+        let PredictArrival { start, sectors, .. } = arrivals[index];
         // The sum is only compared, so the top value means "to the end".
         let end = start.saturating_add(sectors);
         match runs.last_mut() {
@@ -228,7 +228,7 @@ fn runs(arrivals: &[Arrival]) -> Vec<Run> {
                 run.end = run.end.max(end);
                 run.first = run.first.min(index);
             }
-            _ => runs.push(Run {
+            _ => runs.push(AddressRun {
                 first: index,
                 start,
                 end,
@@ -253,9 +253,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn fingerprint(requests: &[(f64, u64, u64)]) -> Fingerprint {
-        let mut gatherer = Gatherer::new(WINDOW_S).unwrap();
+        let mut gatherer = FingerprintBuilder::new(WINDOW_S).unwrap();
         for &(at_s, start, sectors) in requests {
-            gatherer.add(Arrival {
+            gatherer.add(PredictArrival {
                 at_s,
                 start,
                 sectors,
@@ -308,7 +308,7 @@ mod tests {
         assert!(
             [0.0, -1.0, f64::NAN, f64::INFINITY]
                 .into_iter()
-                .all(|window| Gatherer::new(window).is_none())
+                .all(|window| FingerprintBuilder::new(window).is_none())
         );
     }
 
@@ -317,8 +317,8 @@ mod tests {
         fn runs_cover_what_requests_do_and_do_not_touch(
             requests in prop::collection::vec((0u64..300, 1u64..20), 1..40),
         ) {
-            let arrivals: Vec<Arrival> = requests.iter()
-                .map(|&(start, sectors)| Arrival { at_s: 0.0, start, sectors, write: false }).collect();
+            let arrivals: Vec<PredictArrival> = requests.iter()
+                .map(|&(start, sectors)| PredictArrival { at_s: 0.0, start, sectors, write: false }).collect();
             let mut covered = vec![false; 400];
             arrivals.iter().for_each(|one| {
                 covered[one.start as usize..(one.start + one.sectors) as usize].fill(true);

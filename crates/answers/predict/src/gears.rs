@@ -10,8 +10,8 @@
 //! one does. The latter is meant. The text gives neither thresholds nor the length of the moving
 //! average.
 
-use crate::fingerprint::{Fingerprint, Totals, Window};
-use crate::windowed::{Disk, Powers, Predicted, Sum, Work, elapsed_in_all_s};
+use crate::fingerprint::{Fingerprint, Totals, TraceWindow};
+use crate::windowed::{ArrayWork, DiskParameters, Powers, Predicted, Sum, elapsed_in_all_s};
 use std::collections::VecDeque;
 use thiserror::Error;
 
@@ -128,12 +128,12 @@ pub fn geared(
     fingerprint: &Fingerprint,
     seeks: &[f64],
     array: &Gears,
-    disk: &Disk,
+    disk: &DiskParameters,
     powers: Option<&Powers>,
 ) -> Option<Shifted> {
     let usable = array.sleeping < array.disks && array.unit > 0 && array.averaged > 0;
     (usable && array.thresholds().is_ok()).then(|| {
-        let mut run = Run::new(fingerprint, array, disk, powers);
+        let mut run = WindowPass::new(fingerprint, array, disk, powers);
         for ((window, totals), &seek) in fingerprint.busy.iter().zip(&fingerprint.totals).zip(seeks)
         {
             run.idle(totals.index - run.next);
@@ -146,10 +146,10 @@ pub fn geared(
 /// A pass over the windows. A window is visited if it has arrivals or may change the mean. A busy
 /// window changes the mean twice: when it comes, and when it leaves the averaged windows. All other
 /// windows are processed in bulk.
-struct Run<'a> {
+struct WindowPass<'a> {
     fingerprint: &'a Fingerprint,
     array: &'a Gears,
-    disk: &'a Disk,
+    disk: &'a DiskParameters,
     powers: Option<&'a Powers>,
     /// Time of a seek to the reserve.
     far_s: f64,
@@ -169,14 +169,14 @@ struct Run<'a> {
     low_windows: u64,
 }
 
-impl<'a> Run<'a> {
+impl<'a> WindowPass<'a> {
     fn new(
         fingerprint: &'a Fingerprint,
         array: &'a Gears,
-        disk: &'a Disk,
+        disk: &'a DiskParameters,
         powers: Option<&'a Powers>,
-    ) -> Run<'a> {
-        Run {
+    ) -> WindowPass<'a> {
+        WindowPass {
             fingerprint,
             array,
             disk,
@@ -240,7 +240,7 @@ impl<'a> Run<'a> {
     }
 
     /// Processes one window, with the shift at its beginning if one is due.
-    fn window(&mut self, window: Option<(&Window, &Totals, f64)>) {
+    fn window(&mut self, window: Option<(&TraceWindow, &Totals, f64)>) {
         // A shift that was due takes place once.
         let updates = if std::mem::take(&mut self.marked) {
             self.shift()
@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
         let (elapsed, seeking) = match window {
             Some((window, totals, near)) => self.work(window, totals, near, updates),
             None if updates > 0.0 => {
-                self.work(&Window::default(), &Totals::default(), 0.0, updates)
+                self.work(&TraceWindow::default(), &Totals::default(), 0.0, updates)
             }
             None => (0.0, 0.0),
         };
@@ -258,7 +258,7 @@ impl<'a> Run<'a> {
         if let Some((_, totals, _)) = window {
             self.sum.add(
                 totals,
-                Work {
+                ArrayWork {
                     elapsed,
                     seeking,
                     active,
@@ -292,7 +292,7 @@ impl<'a> Run<'a> {
 
     /// Returns the time of a window's runs and copies, and the part spent on seeks. Uses equation
     /// 8, or equation 10 if the reserve is next to the data.
-    fn work(&self, window: &Window, totals: &Totals, near: f64, updates: f64) -> (f64, f64) {
+    fn work(&self, window: &TraceWindow, totals: &Totals, near: f64, updates: f64) -> (f64, f64) {
         let array = self.array;
         // A stripe of the low gear, in sectors.
         let stripe = u64::from(array.disks - array.sleeping) * array.unit;
@@ -332,7 +332,7 @@ impl<'a> Run<'a> {
 
     /// Returns the share of requests that go to the reserve, at most 1. These are requests longer
     /// than a stripe of the active disks in the low gear, and the copies of a shift.
-    fn far_share(&self, window: &Window, totals: &Totals, copies: f64, stripe: u64) -> f64 {
+    fn far_share(&self, window: &TraceWindow, totals: &Totals, copies: f64, stripe: u64) -> f64 {
         let may_be = (self.low || copies > 0.0) && totals.longest > stripe;
         let remapped = if may_be { window.longer(stripe) } else { 0.0 };
         let foreground = totals.requests;

@@ -20,14 +20,19 @@ mod queueing;
 mod windowed;
 
 pub use answer::{
-    Bounded, Modelled, PredictError, PredictQuestion, PredictedLayout, Prediction, SimulatedStack,
+    BoundedMeasure, PredictError, PredictQuestion, PredictedLayout, Prediction, QueueingPrediction,
+    SimulatedStack,
 };
-pub use fingerprint::{Arrival, Fingerprint, Gatherer, Totals, WINDOW_S, Window};
+pub use fingerprint::{
+    Fingerprint, FingerprintBuilder, PredictArrival, Totals, TraceWindow, WINDOW_S,
+};
 pub use gears::{Gears, Reserve, Shifted, ThresholdError, geared};
 pub use members::{IdleMembers, idle_members};
 pub use merges::{MergeChance, merge_chance};
 pub use queueing::{
-    Access, Apart, Arm, Bound, DriveTables, Load, LoadGatherer, Moments, PLACES, Planned,
-    QueueGain, Queues, REGIME, Waiting, plans, queues, waiting,
+    ArmModel, Bound, DriveTables, Load, LoadGatherer, Moments, PLACES, PartMoments, PhasedAccess,
+    PlannedAccesses, QueueGain, REGIME, StationResult, VolumeResult, plans, queues, waiting,
 };
-pub use windowed::{Disk, Powers, Predicted, elapsed_s, energy_j, latency_s, seek_delays, striped};
+pub use windowed::{
+    DiskParameters, Powers, Predicted, elapsed_s, energy_j, latency_s, seek_delays, striped,
+};

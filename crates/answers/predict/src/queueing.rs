@@ -21,12 +21,12 @@ mod regime;
 mod station;
 mod volume;
 
-pub use access::{Access, Arm};
+pub use access::{ArmModel, PhasedAccess};
 pub use gain::QueueGain;
-pub use join::Apart;
+pub use join::PartMoments;
 pub use load::{Load, LoadGatherer, PLACES};
 pub use moments::Moments;
-pub use plans::{Planned, plans};
+pub use plans::{PlannedAccesses, plans};
 pub use regime::{Bound, REGIME};
-pub use station::{Waiting, waiting};
-pub use volume::{DriveTables, Queues, queues};
+pub use station::{StationResult, waiting};
+pub use volume::{DriveTables, VolumeResult, queues};

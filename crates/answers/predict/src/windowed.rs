@@ -7,8 +7,8 @@
 //! are therefore above those of a simulation. The purpose of the equations is a quick ranking of
 //! layouts.
 
-use crate::fingerprint::{Fingerprint, Totals, Window};
-use fullstroke_drive::Model;
+use crate::fingerprint::{Fingerprint, Totals, TraceWindow};
+use fullstroke_drive::DriveModel;
 
 /// Distance in cylinders below which a seek is only settling (section 7.3.2).
 const SETTLES_WITHIN: f64 = 10.0;
@@ -19,7 +19,7 @@ const GROWS_FROM: f64 = 1200.0;
 
 /// Parameters of a disk in the equations. Lengths are in sectors, times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Disk {
+pub struct DiskParameters {
     /// Sequential bandwidth in sectors per second.
     pub sequential: f64,
     /// Mean rotational latency.
@@ -64,10 +64,10 @@ pub struct Predicted {
     pub energy_j: Option<f64>,
 }
 
-impl Disk {
+impl DiskParameters {
     /// Makes the parameters of a drive: the mean rate of a read of the whole drive, the shortest
     /// and the longest seek.
-    pub fn of(model: &Model) -> Disk {
+    pub fn of(model: &DriveModel) -> DiskParameters {
         let (mechanics, rpm) = (model.mechanics(), model.config().rpm);
         let geometry = mechanics.geometry();
         let sectors = geometry.capacity().0 as f64;
@@ -77,7 +77,7 @@ impl Disk {
             .sum();
         let cylinders = geometry.cylinders();
         let seek = |distance| mechanics.seek_table().time(distance).as_secs_f64();
-        Disk {
+        DiskParameters {
             sequential: sectors / (revolutions * 60.0 / rpm),
             rotation_s: 30.0 / rpm,
             settle_s: seek(1.min(cylinders - 1)),
@@ -104,7 +104,7 @@ impl Disk {
 impl Powers {
     /// Returns the power of a drive, if its file has power figures. Operating is the power of a
     /// read.
-    pub fn of(model: &Model) -> Option<Powers> {
+    pub fn of(model: &DriveModel) -> Option<Powers> {
         let power = model.config().power?;
         Some(Powers {
             rotating: power.idle_a_w?,
@@ -119,9 +119,9 @@ impl Powers {
 /// Returns the mean seek time of the runs of each busy window, on an array of `disks` disks. This
 /// is the fingerprint's `sd`, which depends only on the disk and serves all layouts. The value is 0
 /// if a window has no distance.
-pub fn seek_delays(fingerprint: &Fingerprint, disks: u32, disk: &Disk) -> Vec<f64> {
+pub fn seek_delays(fingerprint: &Fingerprint, disks: u32, disk: &DiskParameters) -> Vec<f64> {
     let span = f64::from(disks) * disk.sectors;
-    let of = |window: &Window| {
+    let of = |window: &TraceWindow| {
         let sum: f64 = window
             .distances
             .iter()
@@ -137,7 +137,7 @@ pub fn elapsed_s(
     runs: impl Iterator<Item = (f64, f64)>,
     active: f64,
     seek_s: f64,
-    disk: &Disk,
+    disk: &DiskParameters,
 ) -> f64 {
     let each = |length: f64| length / active / disk.sequential + seek_s + disk.rotation_s;
     runs.map(|(length, count)| count * each(length)).sum()
@@ -149,7 +149,7 @@ pub(crate) fn elapsed_in_all_s(
     sectors: f64,
     active: f64,
     seek_s: f64,
-    disk: &Disk,
+    disk: &DiskParameters,
 ) -> f64 {
     sectors / (active * disk.sequential) + runs * (seek_s + disk.rotation_s)
 }
@@ -176,7 +176,7 @@ pub fn striped(
     fingerprint: &Fingerprint,
     seeks: &[f64],
     disks: u32,
-    disk: &Disk,
+    disk: &DiskParameters,
     powers: Option<&Powers>,
     most: f64,
 ) -> Predicted {
@@ -184,7 +184,7 @@ pub fn striped(
     let mut sum = Sum::of(fingerprint);
     for (window, &seek) in fingerprint.totals.iter().zip(seeks) {
         let elapsed = elapsed_in_all_s(window.runs, window.run_sectors, active, seek, disk);
-        let work = Work {
+        let work = ArrayWork {
             elapsed,
             seeking: seek * window.runs,
             active,
@@ -199,7 +199,7 @@ pub fn striped(
 }
 
 /// Work of an array in a window.
-pub(crate) struct Work {
+pub(crate) struct ArrayWork {
     pub(crate) elapsed: f64,
     pub(crate) seeking: f64,
     pub(crate) active: f64,
@@ -231,7 +231,7 @@ impl Sum {
     pub(crate) fn add(
         &mut self,
         window: &Totals,
-        work: Work,
+        work: ArrayWork,
         window_s: f64,
         powers: Option<&Powers>,
     ) {
@@ -271,10 +271,10 @@ impl Sum {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::fingerprint::{Arrival, Gatherer, WINDOW_S};
+    use crate::fingerprint::{FingerprintBuilder, PredictArrival, WINDOW_S};
     use proptest::prelude::*;
 
-    pub(crate) const DISK: Disk = Disk {
+    pub(crate) const DISK: DiskParameters = DiskParameters {
         sequential: 200_000.0,
         rotation_s: 0.003,
         settle_s: 0.001,
@@ -308,9 +308,9 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn fingerprint(requests: &[(f64, u64, u64, bool)]) -> Fingerprint {
-        let mut gatherer = Gatherer::new(WINDOW_S).unwrap();
+        let mut gatherer = FingerprintBuilder::new(WINDOW_S).unwrap();
         for &(at_s, start, sectors, write) in requests {
-            gatherer.add(Arrival {
+            gatherer.add(PredictArrival {
                 at_s,
                 start,
                 sectors,

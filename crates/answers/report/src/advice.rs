@@ -3,8 +3,8 @@
 use crate::chart::{self, Bar, Graph, GraphLine, GraphPoint};
 use crate::markup::Markup;
 use crate::svg::Drawing;
-use crate::value::{Cell, Column, Shown, column, table};
-use fullstroke_advise::{Advice, AtLoad, Finalist, LeftOut, Miss, Outcome};
+use crate::value::{NumberFormat, ReportColumn, TableCell, column, table};
+use fullstroke_advise::{Advice, ArrayOutcome, AtLoad, ExcludedLayout, Finalist, MissedWish};
 
 /// Writes the recommendation in sentences, and a table of the best candidate of each layout.
 pub(crate) fn recommendation(page: &mut Markup, advice: &Advice) {
@@ -35,20 +35,20 @@ pub(crate) fn would_change(page: &mut Markup, advice: &Advice) {
         .at_loads
         .iter()
         .map(|at_load| {
-            let load = Cell::from(at_load.load).as_json();
+            let load = TableCell::from(at_load.load).as_json();
             (format!("{load} times the load"), at_load)
         })
         .collect();
     if !at_loads.is_empty() {
         let columns = [
-            column("load", Shown::Plain, |at: &AtLoad| at.load),
-            column("take", Shown::Plain, |at: &AtLoad| {
-                Cell::from(&at.recommended)
+            column("load", NumberFormat::Plain, |at: &AtLoad| at.load),
+            column("take", NumberFormat::Plain, |at: &AtLoad| {
+                TableCell::from(&at.recommended)
             }),
-            column("as recommended", Shown::Plain, |at: &AtLoad| at.same),
+            column("as recommended", NumberFormat::Plain, |at: &AtLoad| at.same),
             column(
                 "meets every wish with all drives",
-                Shown::Plain,
+                NumberFormat::Plain,
                 |at: &AtLoad| at.meets,
             ),
         ];
@@ -57,7 +57,7 @@ pub(crate) fn would_change(page: &mut Markup, advice: &Advice) {
 }
 
 /// Returns the wished number of an outcome, and the name of this number.
-fn wished(advice: &Advice) -> (fn(&Outcome) -> Cell, &'static str) {
+fn wished(advice: &Advice) -> (fn(&ArrayOutcome) -> TableCell, &'static str) {
     let wishes = &advice.wishes;
     match () {
         () if wishes.streams.is_some() => (
@@ -99,7 +99,7 @@ fn without_a_drive(page: &mut Markup, advice: &Advice) {
             finalist.degraded.as_ref(),
             finalist.rebuilding.as_ref(),
         ];
-        conditions.map(|outcome| outcome.map_or(Cell::Nothing, number))
+        conditions.map(|outcome| outcome.map_or(TableCell::Nothing, number))
     };
     let values = advice.finalists.iter().flat_map(of);
     // NaN and missing values must not decide about the axis; `fold` with `max` leaves NaN out.
@@ -129,24 +129,24 @@ fn without_a_drive(page: &mut Markup, advice: &Advice) {
 /// Returns a column of numbers of an outcome in one condition.
 fn outcome<'a>(
     heading: &'a str,
-    shown: Shown,
-    condition: fn(&Finalist) -> Option<&Outcome>,
-    number: fn(&Outcome) -> Cell,
-) -> Column<'a, Finalist> {
+    shown: NumberFormat,
+    condition: fn(&Finalist) -> Option<&ArrayOutcome>,
+    number: fn(&ArrayOutcome) -> TableCell,
+) -> ReportColumn<'a, Finalist> {
     column(heading, shown, move |one: &Finalist| {
         condition(one).map(number)
     })
 }
 
-fn healthy(one: &Finalist) -> Option<&Outcome> {
+fn healthy(one: &Finalist) -> Option<&ArrayOutcome> {
     Some(&one.healthy)
 }
 
-fn degraded(one: &Finalist) -> Option<&Outcome> {
+fn degraded(one: &Finalist) -> Option<&ArrayOutcome> {
     one.degraded.as_ref()
 }
 
-fn rebuilding(one: &Finalist) -> Option<&Outcome> {
+fn rebuilding(one: &Finalist) -> Option<&ArrayOutcome> {
     one.rebuilding.as_ref()
 }
 
@@ -156,43 +156,73 @@ fn finalists(page: &mut Markup, advice: &Advice) {
         .iter()
         .map(|finalist| (finalist.name.clone(), finalist))
         .collect();
-    let p99 = |outcome: &Outcome| Cell::from(outcome.p99_ms);
+    let p99 = |outcome: &ArrayOutcome| TableCell::from(outcome.p99_ms);
     let columns = [
-        column("place", Shown::Whole, |one: &Finalist| one.place),
-        column("usable", Shown::Bytes, |one: &Finalist| {
+        column("place", NumberFormat::Whole, |one: &Finalist| one.place),
+        column("usable", NumberFormat::Bytes, |one: &Finalist| {
             one.volume.usable_bytes
         }),
-        column("survives", Shown::Whole, |one: &Finalist| {
+        column("survives", NumberFormat::Whole, |one: &Finalist| {
             one.volume.failures_survived
         }),
-        column("price", Shown::Plain, |one: &Finalist| one.price),
-        outcome("p99 ms", Shown::Plain, healthy, p99),
-        outcome("one failed drive", Shown::Plain, degraded, p99),
-        outcome("rebuilding", Shown::Plain, rebuilding, p99),
-        outcome("underruns", Shown::Whole, healthy, |outcome| {
+        column("price", NumberFormat::Plain, |one: &Finalist| one.price),
+        outcome("p99 ms", NumberFormat::Plain, healthy, p99),
+        outcome("one failed drive", NumberFormat::Plain, degraded, p99),
+        outcome("rebuilding", NumberFormat::Plain, rebuilding, p99),
+        outcome("underruns", NumberFormat::Whole, healthy, |outcome| {
             outcome.underruns.into()
         }),
-        outcome("MB/s", Shown::Plain, healthy, |outcome| {
+        outcome("MB/s", NumberFormat::Plain, healthy, |outcome| {
             outcome.mb_per_s.into()
         }),
-        outcome("W", Shown::Plain, healthy, |outcome| outcome.mean_w.into()),
+        outcome("W", NumberFormat::Plain, healthy, |outcome| {
+            outcome.mean_w.into()
+        }),
     ];
     table(page, "The best of each layout", &columns, &rows);
+    losses(page, &rows);
+    let whys = |misses: &[MissedWish]| {
+        TableCell::Texts(misses.iter().map(|miss| miss.why.clone()).collect())
+    };
     let columns = [
-        outcome("rebuild, hours", Shown::Plain, rebuilding, |outcome| {
-            outcome.rebuild_hours.into()
+        column("settings", NumberFormat::Plain, |one: &Finalist| {
+            TableCell::from(one.settings.as_slice())
         }),
-        column("loss within a year", Shown::Small, |one: &Finalist| {
-            one.loss.chance_a_year
+        column("misses", NumberFormat::Plain, |one: &Finalist| {
+            whys(&one.misses)
         }),
         column(
+            "misses without a drive",
+            NumberFormat::Plain,
+            |one: &Finalist| whys(&one.misses_without_a_drive),
+        ),
+    ];
+    table(page, "Settings and missed wishes", &columns, &rows);
+    left_out(page, &advice.left_out);
+}
+
+/// Writes the hours of a rebuild and the chance of loss.
+fn losses(page: &mut Markup, rows: &[(String, &Finalist)]) {
+    let columns = [
+        outcome(
+            "rebuild, hours",
+            NumberFormat::Plain,
+            rebuilding,
+            |outcome| outcome.rebuild_hours.into(),
+        ),
+        column(
+            "loss within a year",
+            NumberFormat::Small,
+            |one: &Finalist| one.loss.chance_a_year,
+        ),
+        column(
             "mean time to loss, years",
-            Shown::Plain,
+            NumberFormat::Plain,
             |one: &Finalist| one.loss.mttdl_years,
         ),
         column(
             "a sector cannot be read then",
-            Shown::Percent,
+            NumberFormat::Percent,
             |one: &Finalist| one.loss.unreadable_chance,
         ),
     ];
@@ -200,30 +230,20 @@ fn finalists(page: &mut Markup, advice: &Advice) {
         page,
         "How long a rebuild takes, and the chance of loss",
         &columns,
-        &rows,
+        rows,
     );
-    let whys = |misses: &[Miss]| Cell::Texts(misses.iter().map(|miss| miss.why.clone()).collect());
-    let columns = [
-        column("settings", Shown::Plain, |one: &Finalist| {
-            Cell::from(one.settings.as_slice())
-        }),
-        column("misses", Shown::Plain, |one: &Finalist| whys(&one.misses)),
-        column("misses without a drive", Shown::Plain, |one: &Finalist| {
-            whys(&one.misses_without_a_drive)
-        }),
-    ];
-    table(page, "Settings and missed wishes", &columns, &rows);
-    left_out(page, &advice.left_out);
 }
 
 /// Writes the layouts that arithmetic excludes.
-fn left_out(page: &mut Markup, all: &[LeftOut]) {
-    let rows: Vec<(String, &LeftOut)> = all
+fn left_out(page: &mut Markup, all: &[ExcludedLayout]) {
+    let rows: Vec<(String, &ExcludedLayout)> = all
         .iter()
         .map(|one| (format!("{} of {}", one.layout, one.drives), one))
         .collect();
     if !rows.is_empty() {
-        let why = column("why", Shown::Plain, |one: &LeftOut| Cell::from(&one.why));
+        let why = column("why", NumberFormat::Plain, |one: &ExcludedLayout| {
+            TableCell::from(&one.why)
+        });
         table(page, "Left out before anything was run", &[why], &rows);
     }
 }

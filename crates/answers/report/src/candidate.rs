@@ -1,6 +1,6 @@
 //! The candidates of an answer.
 
-use crate::answer::{Answer, Found};
+use crate::answer::{AnswerBody, CommandAnswer};
 use fullstroke_lab::{Ranked, TunedCandidate, VolumeReport, WholeLoad};
 use fullstroke_measure::{Difference, Report};
 
@@ -14,15 +14,15 @@ pub(crate) const LINES: usize = 8;
 
 /// One candidate: place, and report of the run.
 #[derive(Clone, Debug)]
-pub(crate) struct Candidate<'a> {
+pub(crate) struct CandidateReport<'a> {
     /// Name with the values of the varied keys.
     pub(crate) label: String,
-    pub(crate) place: Place<'a>,
+    pub(crate) place: CandidateOrigin<'a>,
 }
 
 /// Origin of a candidate, which determines the data besides the run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place<'a> {
+pub(crate) enum CandidateOrigin<'a> {
     /// A single run.
     Run(&'a Report),
     /// A place in a ranking.
@@ -33,23 +33,23 @@ pub(crate) enum Place<'a> {
     WholeLoad(&'a WholeLoad),
 }
 
-impl<'a> Place<'a> {
+impl<'a> CandidateOrigin<'a> {
     fn name(self) -> &'a str {
         match self {
-            Place::Run(report) => &report.name,
-            Place::Ranked(ranked) => &ranked.name,
-            Place::Tuned(tuned) => &tuned.name,
-            Place::WholeLoad(run) => &run.name,
+            CandidateOrigin::Run(report) => &report.name,
+            CandidateOrigin::Ranked(ranked) => &ranked.name,
+            CandidateOrigin::Tuned(tuned) => &tuned.name,
+            CandidateOrigin::WholeLoad(run) => &run.name,
         }
     }
 
     /// Returns the varied keys with their values.
     fn varied(self) -> Vec<(&'a str, &'a str)> {
         let varied = match self {
-            Place::Run(_) => return Vec::new(),
-            Place::Ranked(ranked) => &ranked.varied,
-            Place::Tuned(tuned) => &tuned.varied,
-            Place::WholeLoad(run) => &run.varied,
+            CandidateOrigin::Run(_) => return Vec::new(),
+            CandidateOrigin::Ranked(ranked) => &ranked.varied,
+            CandidateOrigin::Tuned(tuned) => &tuned.varied,
+            CandidateOrigin::WholeLoad(run) => &run.varied,
         };
         let mut each: Vec<_> = varied.each().collect();
         // By key, so that candidates with the same keys in another order have the same label.
@@ -58,14 +58,14 @@ impl<'a> Place<'a> {
     }
 }
 
-impl<'a> Candidate<'a> {
+impl<'a> CandidateReport<'a> {
     /// Returns the report of the run; `None` for a candidate of a race, which ran in parts.
     pub(crate) fn report(&self) -> Option<&'a Report> {
         match self.place {
-            Place::Run(report) => Some(report),
-            Place::Ranked(ranked) => Some(&ranked.report),
-            Place::WholeLoad(run) => Some(&run.report),
-            Place::Tuned(_) => None,
+            CandidateOrigin::Run(report) => Some(report),
+            CandidateOrigin::Ranked(ranked) => Some(&ranked.report),
+            CandidateOrigin::WholeLoad(run) => Some(&run.report),
+            CandidateOrigin::Tuned(_) => None,
         }
     }
 
@@ -82,8 +82,8 @@ impl<'a> Candidate<'a> {
     /// Returns the rank, from 1.
     pub(crate) fn rank(&self) -> Option<usize> {
         match self.place {
-            Place::Ranked(ranked) => Some(ranked.rank),
-            Place::Tuned(tuned) => Some(tuned.rank),
+            CandidateOrigin::Ranked(ranked) => Some(ranked.rank),
+            CandidateOrigin::Tuned(tuned) => Some(tuned.rank),
             _ => None,
         }
     }
@@ -91,8 +91,8 @@ impl<'a> Candidate<'a> {
     /// Returns the value of the ranking's metric, if one was measured.
     pub(crate) fn value(&self) -> Option<f64> {
         let value = match self.place {
-            Place::Ranked(ranked) => Some(ranked.value),
-            Place::Tuned(tuned) => Some(tuned.value),
+            CandidateOrigin::Ranked(ranked) => Some(ranked.value),
+            CandidateOrigin::Tuned(tuned) => Some(tuned.value),
             _ => None,
         };
         value.filter(|value| value.is_finite())
@@ -101,7 +101,9 @@ impl<'a> Candidate<'a> {
     /// Returns half the width of the interval of the value.
     pub(crate) fn half_width(&self) -> Option<f64> {
         match self.place {
-            Place::Ranked(ranked) => ranked.ci95_half_width.filter(|width| width.is_finite()),
+            CandidateOrigin::Ranked(ranked) => {
+                ranked.ci95_half_width.filter(|width| width.is_finite())
+            }
             _ => None,
         }
     }
@@ -109,8 +111,8 @@ impl<'a> Candidate<'a> {
     /// Returns the difference to the best candidate; `None` for the best.
     pub(crate) fn difference(&self) -> Option<&'a Difference> {
         match self.place {
-            Place::Ranked(ranked) => ranked.difference_to_best.as_ref(),
-            Place::Tuned(tuned) => tuned.difference_to_best.as_ref(),
+            CandidateOrigin::Ranked(ranked) => ranked.difference_to_best.as_ref(),
+            CandidateOrigin::Tuned(tuned) => tuned.difference_to_best.as_ref(),
             _ => None,
         }
     }
@@ -123,7 +125,7 @@ impl<'a> Candidate<'a> {
     /// Returns the place in a race.
     pub(crate) fn tuned(&self) -> Option<&'a TunedCandidate> {
         match self.place {
-            Place::Tuned(tuned) => Some(tuned),
+            CandidateOrigin::Tuned(tuned) => Some(tuned),
             _ => None,
         }
     }
@@ -131,7 +133,7 @@ impl<'a> Candidate<'a> {
     /// Returns true if the candidate carries the load; `None` if this was not determined.
     pub(crate) fn carries(&self) -> Option<bool> {
         match self.place {
-            Place::Ranked(ranked) => Some(ranked.carries),
+            CandidateOrigin::Ranked(ranked) => Some(ranked.carries),
             _ => None,
         }
     }
@@ -139,27 +141,27 @@ impl<'a> Candidate<'a> {
     /// Returns size and redundancy of the volume, if known.
     pub(crate) fn volume(&self) -> Option<&'a VolumeReport> {
         match self.place {
-            Place::Ranked(ranked) => Some(&ranked.volume),
+            CandidateOrigin::Ranked(ranked) => Some(&ranked.volume),
             _ => None,
         }
     }
 
     /// Returns true for a single run.
     pub(crate) fn is_run_alone(&self) -> bool {
-        matches!(self.place, Place::Run(_))
+        matches!(self.place, CandidateOrigin::Run(_))
     }
 }
 
 /// Returns the candidates of an answer: those of a ranking in order, or the single run. Searches
 /// and studies have none.
-pub(crate) fn candidates<'a>(answer: &Answer<'a>) -> Vec<Candidate<'a>> {
+pub(crate) fn candidates<'a>(answer: &CommandAnswer<'a>) -> Vec<CandidateReport<'a>> {
     match answer.found {
-        Found::Run(report) => named(&[Place::Run(report)]),
-        Found::Tuned(tuned, _) => named(
+        AnswerBody::Run(report) => named(&[CandidateOrigin::Run(report)]),
+        AnswerBody::Tuned(tuned, _) => named(
             &tuned
                 .candidates
                 .iter()
-                .map(Place::Tuned)
+                .map(CandidateOrigin::Tuned)
                 .collect::<Vec<_>>(),
         ),
         _ => answer.ranking().map_or_else(Vec::new, |ranking| {
@@ -167,7 +169,7 @@ pub(crate) fn candidates<'a>(answer: &Answer<'a>) -> Vec<Candidate<'a>> {
                 &ranking
                     .candidates
                     .iter()
-                    .map(Place::Ranked)
+                    .map(CandidateOrigin::Ranked)
                     .collect::<Vec<_>>(),
             )
         }),
@@ -175,26 +177,28 @@ pub(crate) fn candidates<'a>(answer: &Answer<'a>) -> Vec<Candidate<'a>> {
 }
 
 /// Returns the candidates of a search that were run on the whole load.
-pub(crate) fn on_the_whole_load<'a>(answer: &Answer<'a>) -> Vec<Candidate<'a>> {
+pub(crate) fn on_the_whole_load<'a>(answer: &CommandAnswer<'a>) -> Vec<CandidateReport<'a>> {
     match answer.found {
-        Found::Tuned(_, ran) | Found::Borne(_, ran) | Found::Most(_, ran) => {
-            named(&ran.iter().map(Place::WholeLoad).collect::<Vec<_>>())
-        }
+        AnswerBody::Tuned(_, ran) | AnswerBody::Borne(_, ran) | AnswerBody::Most(_, ran) => named(
+            &ran.iter()
+                .map(CandidateOrigin::WholeLoad)
+                .collect::<Vec<_>>(),
+        ),
         _ => Vec::new(),
     }
 }
 
 /// Returns true if all candidates ran the whole workload, or saw the same number of parts in a
 /// race.
-pub(crate) fn saw_the_same(candidates: &[Candidate<'_>]) -> bool {
+pub(crate) fn saw_the_same(candidates: &[CandidateReport<'_>]) -> bool {
     candidates
         .windows(2)
         .all(|two| two[0].batches() == two[1].batches())
 }
 
-fn named<'a>(all: &[Place<'a>]) -> Vec<Candidate<'a>> {
+fn named<'a>(all: &[CandidateOrigin<'a>]) -> Vec<CandidateReport<'a>> {
     let naming = Naming::of(all);
-    let each = all.iter().map(|place| Candidate {
+    let each = all.iter().map(|place| CandidateReport {
         label: naming.label(*place),
         place: *place,
     });
@@ -210,7 +214,7 @@ struct Naming {
 }
 
 impl Naming {
-    fn of(all: &[Place<'_>]) -> Naming {
+    fn of(all: &[CandidateOrigin<'_>]) -> Naming {
         let keys = all.first().map(|first| first.varied()).unwrap_or_default();
         let mut lasts: Vec<&str> = keys.iter().map(|(key, _)| last(key)).collect();
         // Sorted, so that `dedup` finds keys whose last parts are equal.
@@ -223,7 +227,7 @@ impl Naming {
     }
 
     /// Returns the label of a candidate. A label that is too long keeps begin and end.
-    fn label(&self, place: Place<'_>) -> String {
+    fn label(&self, place: CandidateOrigin<'_>) -> String {
         let name = Some(place.name().to_owned()).filter(|_| self.by_name);
         let values = place.varied().into_iter().map(|(key, value)| {
             let key = if self.short { last(key) } else { key };

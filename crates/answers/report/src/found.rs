@@ -1,26 +1,28 @@
 //! Results of searches: the largest load or number of streams of each candidate, and the steps of
 //! the search.
 
-use crate::answer::{Answer, Found};
+use crate::answer::{AnswerBody, CommandAnswer};
 use crate::chart::{self, Bar};
 use crate::markup::Markup;
 use crate::svg::Drawing;
-use crate::value::{Cell, Shown, column, table};
-use fullstroke_lab::{Borne, Tried, TriedLoad};
+use crate::value::{NumberFormat, TableCell, column, table};
+use fullstroke_lab::{LargestLoad, TriedLoad, TriedStreams};
 
 /// Returns the candidates of a search, or the single one; empty for other answers.
-pub(crate) fn searches<'a>(answer: &Answer<'a>) -> &'a [Borne] {
+pub(crate) fn searches<'a>(answer: &CommandAnswer<'a>) -> &'a [LargestLoad] {
     match answer.found {
-        Found::Borne(borne, _) => std::slice::from_ref(borne),
-        Found::Most(ranking, _) => &ranking.candidates,
+        AnswerBody::Borne(borne, _) => std::slice::from_ref(borne),
+        AnswerBody::Most(ranking, _) => &ranking.candidates,
         _ => &[],
     }
 }
 
 /// Returns bars of the largest load or number of streams of each candidate; `None` if none is
 /// known.
-pub(crate) fn borne_bars(found: &[Borne]) -> Option<Drawing> {
-    let streams = found.iter().any(|one| matches!(one, Borne::Streams(_)));
+pub(crate) fn borne_bars(found: &[LargestLoad]) -> Option<Drawing> {
+    let streams = found
+        .iter()
+        .any(|one| matches!(one, LargestLoad::Streams(_)));
     let axis = if streams {
         "streams"
     } else {
@@ -35,35 +37,43 @@ pub(crate) fn borne_bars(found: &[Borne]) -> Option<Drawing> {
 }
 
 /// Writes the largest load or number of streams of each candidate.
-pub(crate) fn borne(page: &mut Markup, found: &[Borne]) {
+pub(crate) fn borne(page: &mut Markup, found: &[LargestLoad]) {
     if let Some(bars) = borne_bars(found) {
         bars.show(page);
     }
-    let rows: Vec<(String, &Borne)> = found
+    let rows: Vec<(String, &LargestLoad)> = found
         .iter()
         .map(|one| (one.name().to_owned(), one))
         .collect();
-    let of_load = |heading, number: fn(&fullstroke_lab::FoundLoad) -> Cell| {
-        column(heading, Shown::Plain, move |one: &Borne| match one {
-            Borne::Load(found) => number(found),
-            Borne::Streams(_) => Cell::Nothing,
-        })
+    let of_load = |heading, number: fn(&fullstroke_lab::FoundLoad) -> TableCell| {
+        column(
+            heading,
+            NumberFormat::Plain,
+            move |one: &LargestLoad| match one {
+                LargestLoad::Load(found) => number(found),
+                LargestLoad::Streams(_) => TableCell::Nothing,
+            },
+        )
     };
     let columns = [
-        column("streams", Shown::Whole, |one: &Borne| match one {
-            Borne::Streams(found) => Some(found.streams),
-            Borne::Load(_) => None,
-        }),
+        column(
+            "streams",
+            NumberFormat::Whole,
+            |one: &LargestLoad| match one {
+                LargestLoad::Streams(found) => Some(found.streams),
+                LargestLoad::Load(_) => None,
+            },
+        ),
         of_load("load", |found| found.load.into()),
         of_load("too much", |found| found.too_much.into()),
         of_load("IOPS", |found| found.iops.into()),
         of_load("p99 ms", |found| found.p99_ms.into()),
         column(
             "runs with an underrun, at most",
-            Shown::Percent,
-            |one: &Borne| match one {
-                Borne::Streams(found) => found.underrun_probability_max,
-                Borne::Load(_) => None,
+            NumberFormat::Percent,
+            |one: &LargestLoad| match one {
+                LargestLoad::Streams(found) => found.underrun_probability_max,
+                LargestLoad::Load(_) => None,
             },
         ),
     ];
@@ -71,15 +81,15 @@ pub(crate) fn borne(page: &mut Markup, found: &[Borne]) {
 }
 
 /// Writes the steps of each search.
-pub(crate) fn tried(page: &mut Markup, found: &[Borne], room: usize) {
+pub(crate) fn tried(page: &mut Markup, found: &[LargestLoad], room: usize) {
     for one in found {
         if page.len() > room {
             return;
         }
         let caption = format!("{}: tried values, in order", one.name());
         match one {
-            Borne::Streams(found) => streams_tried(page, &caption, &found.tried),
-            Borne::Load(found) => loads_tried(page, &caption, &found.tried),
+            LargestLoad::Streams(found) => streams_tried(page, &caption, &found.tried),
+            LargestLoad::Load(found) => loads_tried(page, &caption, &found.tried),
         }
     }
 }
@@ -91,35 +101,49 @@ fn steps<T>(tried: &[T]) -> Vec<(String, &T)> {
         .collect()
 }
 
-fn streams_tried(page: &mut Markup, caption: &str, tried: &[Tried]) {
+fn streams_tried(page: &mut Markup, caption: &str, tried: &[TriedStreams]) {
     let columns = [
-        column("streams", Shown::Whole, |step: &Tried| step.streams),
-        column("runs without an underrun", Shown::Whole, |step: &Tried| {
-            step.runs_that_held
+        column("streams", NumberFormat::Whole, |step: &TriedStreams| {
+            step.streams
         }),
-        column("underruns", Shown::Whole, |step: &Tried| step.underruns),
-        column("longest stall ms", Shown::Plain, |step: &Tried| {
-            step.longest_stall_ms
+        column(
+            "runs without an underrun",
+            NumberFormat::Whole,
+            |step: &TriedStreams| step.runs_that_held,
+        ),
+        column("underruns", NumberFormat::Whole, |step: &TriedStreams| {
+            step.underruns
         }),
-        column("drives busy", Shown::Percent, |step: &Tried| {
-            step.utilisation
-        }),
+        column(
+            "longest stall ms",
+            NumberFormat::Plain,
+            |step: &TriedStreams| step.longest_stall_ms,
+        ),
+        column(
+            "drives busy",
+            NumberFormat::Percent,
+            |step: &TriedStreams| step.utilisation,
+        ),
     ];
     table(page, caption, &columns, &steps(tried));
 }
 
 fn loads_tried(page: &mut Markup, caption: &str, tried: &[TriedLoad]) {
     let columns = [
-        column("load", Shown::Plain, |step: &TriedLoad| step.load),
-        column("holds", Shown::Plain, |step: &TriedLoad| step.held),
-        column("carried", Shown::Percent, |step: &TriedLoad| {
+        column("load", NumberFormat::Plain, |step: &TriedLoad| step.load),
+        column("holds", NumberFormat::Plain, |step: &TriedLoad| step.held),
+        column("carried", NumberFormat::Percent, |step: &TriedLoad| {
             step.carried_share
         }),
-        column("IOPS", Shown::Plain, |step: &TriedLoad| step.iops),
-        column("p99 ms", Shown::Plain, |step: &TriedLoad| step.p99_ms),
-        column("busiest drive", Shown::Percent, |step: &TriedLoad| {
-            step.utilisation_max
+        column("IOPS", NumberFormat::Plain, |step: &TriedLoad| step.iops),
+        column("p99 ms", NumberFormat::Plain, |step: &TriedLoad| {
+            step.p99_ms
         }),
+        column(
+            "busiest drive",
+            NumberFormat::Percent,
+            |step: &TriedLoad| step.utilisation_max,
+        ),
     ];
     table(page, caption, &columns, &steps(tried));
 }

@@ -1,7 +1,7 @@
 //! Answers as one page: HTML with its charts, styles and script inside. The page opens from disk
 //! without a network.
 //!
-//! [`page`] takes only an [`Answer`], which holds the output of a command with `--json` in its own
+//! [`page`] takes only an [`CommandAnswer`], which holds the output of a command with `--json` in its own
 //! types. The page computes no number. [`plot`] draws the main figure alone. [`plots`] draws the
 //! pictures that commands write besides pages. Each number of a table stands in an element `data`
 //! with the value that `--json` prints. Text from files is escaped on output (`markup.rs`).
@@ -35,6 +35,6 @@ mod studies;
 mod svg;
 mod value;
 
-pub use answer::{Answer, Found};
-pub use page::{BYTES_MAX, Source, page};
+pub use answer::{AnswerBody, CommandAnswer};
+pub use page::{AnswerSource, BYTES_MAX, page};
 pub use plot::{PlotError, plot};

@@ -1,8 +1,8 @@
 //! Measures of each workload, host, program and stream of a run, and readings of its layers.
 
-use crate::candidate::Candidate;
+use crate::candidate::CandidateReport;
 use crate::markup::Markup;
-use crate::value::{Cell, Shown, column, filled};
+use crate::value::{NumberFormat, TableCell, column, filled};
 use fullstroke_measure::{
     CallReport, GroupReport, HostReport, OperationReport, ProcessReport, ProgramReport, Report,
     StreamsReport, TransactionReport, WorkloadReport,
@@ -13,10 +13,10 @@ const PROCESSES: usize = 32;
 
 /// Writes a note that the numbers above cover all workloads of a candidate together, if there are
 /// several.
-pub(crate) fn together(page: &mut Markup, candidates: &[Candidate<'_>]) {
+pub(crate) fn together(page: &mut Markup, candidates: &[CandidateReport<'_>]) {
     let mut several = candidates
         .iter()
-        .filter_map(Candidate::report)
+        .filter_map(CandidateReport::report)
         .map(|report| &report.sources.workloads);
     if let Some(workloads) = several.find(|workloads| workloads.len() > 1) {
         let names: Vec<&str> = workloads
@@ -32,7 +32,7 @@ pub(crate) fn together(page: &mut Markup, candidates: &[Candidate<'_>]) {
 }
 
 /// Writes all tables of one run, up to a page length of `room`.
-pub(crate) fn of_run(page: &mut Markup, run: &Candidate<'_>, room: usize) {
+pub(crate) fn of_run(page: &mut Markup, run: &CandidateReport<'_>, room: usize) {
     let Some(report) = run.report() else {
         return;
     };
@@ -64,30 +64,34 @@ pub(crate) fn of_run(page: &mut Markup, run: &Candidate<'_>, room: usize) {
 }
 
 /// Writes the streams of each candidate; nothing without streams.
-pub(crate) fn streams(page: &mut Markup, candidates: &[Candidate<'_>]) {
+pub(crate) fn streams(page: &mut Markup, candidates: &[CandidateReport<'_>]) {
     type All = StreamsReport;
     let columns = [
-        column("started", Shown::Whole, |all: &All| all.started),
-        column("in time", Shown::Whole, |all: &All| all.within_latency),
-        column("playing at the end", Shown::Whole, |all: &All| all.playing),
-        column("Mbit/s, nominally", Shown::Plain, |all: &All| {
+        column("started", NumberFormat::Whole, |all: &All| all.started),
+        column("in time", NumberFormat::Whole, |all: &All| {
+            all.within_latency
+        }),
+        column("playing at the end", NumberFormat::Whole, |all: &All| {
+            all.playing
+        }),
+        column("Mbit/s, nominally", NumberFormat::Plain, |all: &All| {
             all.nominal_mbit_per_s
         }),
-        column("underruns", Shown::Whole, |all: &All| all.underruns),
-        column("streams with any", Shown::Whole, |all: &All| {
+        column("underruns", NumberFormat::Whole, |all: &All| all.underruns),
+        column("streams with any", NumberFormat::Whole, |all: &All| {
             all.with_underruns
         }),
-        column("deadlines missed", Shown::Percent, |all: &All| {
+        column("deadlines missed", NumberFormat::Percent, |all: &All| {
             all.deadlines_missed_share
         }),
-        column("longest stall ms", Shown::Plain, |all: &All| {
+        column("longest stall ms", NumberFormat::Plain, |all: &All| {
             all.longest_stall_ms
         }),
-        column("start-up ms, mean", Shown::Plain, |all: &All| {
+        column("start-up ms, mean", NumberFormat::Plain, |all: &All| {
             all.start_up_ms.mean
         }),
-        column("p99", Shown::Plain, |all: &All| all.start_up_ms.p99),
-        column("max", Shown::Plain, |all: &All| all.start_up_ms.max),
+        column("p99", NumberFormat::Plain, |all: &All| all.start_up_ms.p99),
+        column("max", NumberFormat::Plain, |all: &All| all.start_up_ms.max),
     ];
     let each = candidates
         .iter()
@@ -97,7 +101,7 @@ pub(crate) fn streams(page: &mut Markup, candidates: &[Candidate<'_>]) {
 
 /// Writes the workloads of each candidate, with its name if there are several candidates. Writes
 /// nothing for a single workload.
-pub(crate) fn workloads(page: &mut Markup, candidates: &[Candidate<'_>]) {
+pub(crate) fn workloads(page: &mut Markup, candidates: &[CandidateReport<'_>]) {
     type One = WorkloadReport;
     let mean = |operation: &Option<OperationReport>| {
         operation
@@ -105,17 +109,23 @@ pub(crate) fn workloads(page: &mut Markup, candidates: &[Candidate<'_>]) {
             .map(|operation| operation.response_ms.mean)
     };
     let columns = [
-        column("requests", Shown::Whole, |one: &One| one.requests),
-        column("IOPS", Shown::Plain, |one: &One| one.iops),
-        column("MB/s", Shown::Plain, |one: &One| one.mb_per_s),
-        column("mean", Shown::Plain, |one: &One| one.response_ms.mean),
-        column("p50", Shown::Plain, |one: &One| one.response_ms.p50),
-        column("p99", Shown::Plain, |one: &One| one.response_ms.p99),
-        column("max", Shown::Plain, |one: &One| one.response_ms.max),
-        column("reads, mean", Shown::Plain, |one: &One| mean(&one.reads)),
-        column("writes, mean", Shown::Plain, |one: &One| mean(&one.writes)),
+        column("requests", NumberFormat::Whole, |one: &One| one.requests),
+        column("IOPS", NumberFormat::Plain, |one: &One| one.iops),
+        column("MB/s", NumberFormat::Plain, |one: &One| one.mb_per_s),
+        column("mean", NumberFormat::Plain, |one: &One| {
+            one.response_ms.mean
+        }),
+        column("p50", NumberFormat::Plain, |one: &One| one.response_ms.p50),
+        column("p99", NumberFormat::Plain, |one: &One| one.response_ms.p99),
+        column("max", NumberFormat::Plain, |one: &One| one.response_ms.max),
+        column("reads, mean", NumberFormat::Plain, |one: &One| {
+            mean(&one.reads)
+        }),
+        column("writes, mean", NumberFormat::Plain, |one: &One| {
+            mean(&one.writes)
+        }),
     ];
-    let name = |candidate: &Candidate<'_>, workload: &One| match candidates.len() {
+    let name = |candidate: &CandidateReport<'_>, workload: &One| match candidates.len() {
         1 => workload.name.clone(),
         _ => format!("{}: {}", candidate.label, workload.name),
     };
@@ -141,25 +151,31 @@ pub(crate) fn workloads(page: &mut Markup, candidates: &[Candidate<'_>]) {
 fn of_host(page: &mut Markup, host: &HostReport) {
     let name = &host.name;
     let columns = [
-        column("number", Shown::Whole, |call: &CallReport| call.times.count),
-        column("failed", Shown::Whole, |call: &CallReport| call.failed),
-        column("mean", Shown::Plain, |call: &CallReport| {
+        column("number", NumberFormat::Whole, |call: &CallReport| {
+            call.times.count
+        }),
+        column("failed", NumberFormat::Whole, |call: &CallReport| {
+            call.failed
+        }),
+        column("mean", NumberFormat::Plain, |call: &CallReport| {
             call.times.latency_ms.mean
         }),
-        column("p50", Shown::Plain, |call: &CallReport| {
+        column("p50", NumberFormat::Plain, |call: &CallReport| {
             call.times.latency_ms.p50
         }),
-        column("p99", Shown::Plain, |call: &CallReport| {
+        column("p99", NumberFormat::Plain, |call: &CallReport| {
             call.times.latency_ms.p99
         }),
-        column("max", Shown::Plain, |call: &CallReport| {
+        column("max", NumberFormat::Plain, |call: &CallReport| {
             call.times.latency_ms.max
         }),
-        column("MB/s", Shown::Plain, |call: &CallReport| call.mb_per_s),
-        column("reads each", Shown::Plain, |call: &CallReport| {
+        column("MB/s", NumberFormat::Plain, |call: &CallReport| {
+            call.mb_per_s
+        }),
+        column("reads each", NumberFormat::Plain, |call: &CallReport| {
             call.device_reads_each
         }),
-        column("writes each", Shown::Plain, |call: &CallReport| {
+        column("writes each", NumberFormat::Plain, |call: &CallReport| {
             call.device_writes_each
         }),
     ];
@@ -172,7 +188,7 @@ fn of_host(page: &mut Markup, host: &HostReport) {
     filled(page, &format!("Calls of {name} (ms)"), &columns, &calls);
     let elapsed = [column(
         "elapsed s",
-        Shown::Plain,
+        NumberFormat::Plain,
         |program: &ProgramReport| program.elapsed_s,
     )];
     let rows: Vec<(String, &ProgramReport)> = host
@@ -190,15 +206,25 @@ fn of_program(page: &mut Markup, program: &ProgramReport) {
     type Kind = TransactionReport;
     let name = &program.name;
     let columns = [
-        column("number", Shown::Whole, |kind: &Kind| kind.times.count),
-        column("a second", Shown::Plain, |kind: &Kind| kind.per_s),
-        column("mean", Shown::Plain, |kind: &Kind| {
+        column("number", NumberFormat::Whole, |kind: &Kind| {
+            kind.times.count
+        }),
+        column("a second", NumberFormat::Plain, |kind: &Kind| kind.per_s),
+        column("mean", NumberFormat::Plain, |kind: &Kind| {
             kind.times.latency_ms.mean
         }),
-        column("p50", Shown::Plain, |kind: &Kind| kind.times.latency_ms.p50),
-        column("p95", Shown::Plain, |kind: &Kind| kind.times.latency_ms.p95),
-        column("p99", Shown::Plain, |kind: &Kind| kind.times.latency_ms.p99),
-        column("max", Shown::Plain, |kind: &Kind| kind.times.latency_ms.max),
+        column("p50", NumberFormat::Plain, |kind: &Kind| {
+            kind.times.latency_ms.p50
+        }),
+        column("p95", NumberFormat::Plain, |kind: &Kind| {
+            kind.times.latency_ms.p95
+        }),
+        column("p99", NumberFormat::Plain, |kind: &Kind| {
+            kind.times.latency_ms.p99
+        }),
+        column("max", NumberFormat::Plain, |kind: &Kind| {
+            kind.times.latency_ms.max
+        }),
     ];
     let kinds: Vec<(String, &Kind)> = program
         .transactions
@@ -252,25 +278,33 @@ fn processes(page: &mut Markup, report: &Report) {
 fn by_name(page: &mut Markup, groups: &[GroupReport]) {
     type Group = GroupReport;
     let columns = [
-        column("processes", Shown::Whole, |group: &Group| group.processes),
-        column("reads", Shown::Whole, |group: &Group| group.reads),
-        column("writes", Shown::Whole, |group: &Group| group.writes),
-        column("MB/s", Shown::Plain, |group: &Group| group.mb_per_s),
-        column("each", Shown::Plain, |group: &Group| {
+        column("processes", NumberFormat::Whole, |group: &Group| {
+            group.processes
+        }),
+        column("reads", NumberFormat::Whole, |group: &Group| group.reads),
+        column("writes", NumberFormat::Whole, |group: &Group| group.writes),
+        column("MB/s", NumberFormat::Plain, |group: &Group| group.mb_per_s),
+        column("each", NumberFormat::Plain, |group: &Group| {
             group.process_mb_per_s.mean
         }),
-        column("least", Shown::Plain, |group: &Group| {
+        column("least", NumberFormat::Plain, |group: &Group| {
             group.process_mb_per_s.min
         }),
-        column("most", Shown::Plain, |group: &Group| {
+        column("most", NumberFormat::Plain, |group: &Group| {
             group.process_mb_per_s.max
         }),
-        column("fairness", Shown::Plain, |group: &Group| group.fairness),
-        column("mean", Shown::Plain, |group: &Group| group.response_ms.mean),
-        column("stddev", Shown::Plain, |group: &Group| {
+        column("fairness", NumberFormat::Plain, |group: &Group| {
+            group.fairness
+        }),
+        column("mean", NumberFormat::Plain, |group: &Group| {
+            group.response_ms.mean
+        }),
+        column("stddev", NumberFormat::Plain, |group: &Group| {
             group.response_ms.stddev
         }),
-        column("max", Shown::Plain, |group: &Group| group.response_ms.max),
+        column("max", NumberFormat::Plain, |group: &Group| {
+            group.response_ms.max
+        }),
     ];
     let rows: Vec<(String, &Group)> = groups.iter().map(|one| (one.name.clone(), one)).collect();
     filled(
@@ -284,13 +318,19 @@ fn by_name(page: &mut Markup, groups: &[GroupReport]) {
 fn one_by_one(page: &mut Markup, each: &[ProcessReport]) {
     type One = ProcessReport;
     let columns = [
-        column("name", Shown::Plain, |one: &One| Cell::from(&one.name)),
-        column("reads", Shown::Whole, |one: &One| one.reads),
-        column("writes", Shown::Whole, |one: &One| one.writes),
-        column("MB/s", Shown::Plain, |one: &One| one.mb_per_s),
-        column("mean", Shown::Plain, |one: &One| one.response_ms.mean),
-        column("stddev", Shown::Plain, |one: &One| one.response_ms.stddev),
-        column("max", Shown::Plain, |one: &One| one.response_ms.max),
+        column("name", NumberFormat::Plain, |one: &One| {
+            TableCell::from(&one.name)
+        }),
+        column("reads", NumberFormat::Whole, |one: &One| one.reads),
+        column("writes", NumberFormat::Whole, |one: &One| one.writes),
+        column("MB/s", NumberFormat::Plain, |one: &One| one.mb_per_s),
+        column("mean", NumberFormat::Plain, |one: &One| {
+            one.response_ms.mean
+        }),
+        column("stddev", NumberFormat::Plain, |one: &One| {
+            one.response_ms.stddev
+        }),
+        column("max", NumberFormat::Plain, |one: &One| one.response_ms.max),
     ];
     let rows: Vec<(String, &One)> = each
         .iter()
@@ -333,7 +373,7 @@ fn readings<'a>(page: &mut Markup, caption: &str, numbers: impl Iterator<Item = 
     filled(
         page,
         caption,
-        &[column("value", Shown::Plain, |value: &f64| *value)],
+        &[column("value", NumberFormat::Plain, |value: &f64| *value)],
         &rows,
     );
 }

@@ -1,8 +1,8 @@
 //! The page, section by section.
 
 use crate::advice::{recommendation, would_change};
-use crate::answer::{Answer, Found};
-use crate::candidate::{self, Candidate, IN_A_CHART, LINES, candidates, saw_the_same};
+use crate::answer::{AnswerBody, CommandAnswer};
+use crate::candidate::{self, CandidateReport, IN_A_CHART, LINES, candidates, saw_the_same};
 use crate::chart::{self, Bar};
 use crate::found::{borne, searches, tried};
 use crate::loads::{self, together};
@@ -10,8 +10,8 @@ use crate::markup::Markup;
 use crate::metric::{axis, words};
 use crate::studies;
 use crate::svg::Drawing;
-use crate::value::{Cell, Column, Shown, column, filled, table};
-use fullstroke_counters::{Counter, Number};
+use crate::value::{NumberFormat, ReportColumn, TableCell, column, filled, table};
+use fullstroke_counters::{Counter, ReportNumber};
 use fullstroke_lab::VolumeReport;
 use fullstroke_measure::{EnergyReport, MemberReport, OperationReport, Report};
 
@@ -36,7 +36,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
 
 /// Origin of an answer.
 #[derive(Clone, Debug, Default)]
-pub struct Source {
+pub struct AnswerSource {
     /// The command line, word by word.
     pub command: Vec<String>,
     /// Names and texts of the input files that people write.
@@ -66,7 +66,7 @@ impl Room {
 
 /// Returns an answer as a page of at most [`BYTES_MAX`] bytes. Each number of a table has the form
 /// of `--json`.
-pub fn page(answer: &Answer<'_>, source: &Source) -> String {
+pub fn page(answer: &CommandAnswer<'_>, source: &AnswerSource) -> String {
     let mut page = String::new();
     for charts in ROOMS_FOR_CHARTS {
         page = within(answer, source, Room::new(charts));
@@ -77,7 +77,7 @@ pub fn page(answer: &Answer<'_>, source: &Source) -> String {
     page
 }
 
-fn within(answer: &Answer<'_>, source: &Source, room: Room) -> String {
+fn within(answer: &CommandAnswer<'_>, source: &AnswerSource, room: Room) -> String {
     let candidates = candidates(answer);
     let title = title(answer, &candidates);
     let mut page = Markup::new();
@@ -125,12 +125,12 @@ fn within(answer: &Answer<'_>, source: &Source, room: Room) -> String {
 }
 
 /// Returns the title of an answer.
-pub(crate) fn title(answer: &Answer<'_>, candidates: &[Candidate<'_>]) -> String {
+pub(crate) fn title(answer: &CommandAnswer<'_>, candidates: &[CandidateReport<'_>]) -> String {
     match (answer.found, candidates) {
-        (Found::Studies { checked, .. }, _) => studies::title(checked),
-        (Found::Advice { title, .. }, _) if !title.is_empty() => title.to_owned(),
-        (Found::Borne(borne, _), _) => format!("{}: largest sustained load", borne.name()),
-        (Found::Run(_), [run]) => format!("{}: one run", run.label),
+        (AnswerBody::Studies { checked, .. }, _) => studies::title(checked),
+        (AnswerBody::Advice { title, .. }, _) if !title.is_empty() => title.to_owned(),
+        (AnswerBody::Borne(borne, _), _) => format!("{}: largest sustained load", borne.name()),
+        (AnswerBody::Run(_), [run]) => format!("{}: one run", run.label),
         _ => format!("{} candidates by {}", answer.entrants(), words(answer.by())),
     }
 }
@@ -142,7 +142,12 @@ fn section(page: &mut Markup, id: &'static str, heading: &str, inside: impl FnOn
     });
 }
 
-fn sections(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>], room: Room) {
+fn sections(
+    page: &mut Markup,
+    answer: &CommandAnswer<'_>,
+    candidates: &[CandidateReport<'_>],
+    room: Room,
+) {
     let found = searches(answer);
     if !found.is_empty() {
         section(page, "winner", "Largest sustained load", |page| {
@@ -153,7 +158,7 @@ fn sections(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]
         section(page, "tried", "How it was found", |page| {
             tried(page, found, room.tables)
         });
-    } else if let Found::Studies { checked, .. } = answer.found {
+    } else if let AnswerBody::Studies { checked, .. } = answer.found {
         section(page, "winner", "Verdicts of the claims", |page| {
             verdict(page, answer);
             studies::verdicts(page, checked, room.charts);
@@ -180,7 +185,12 @@ fn sections(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]
 }
 
 /// Writes the sections of one run, or of ranked candidates.
-fn of_candidates(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>], room: Room) {
+fn of_candidates(
+    page: &mut Markup,
+    answer: &CommandAnswer<'_>,
+    candidates: &[CandidateReport<'_>],
+    room: Room,
+) {
     let shown = &candidates[..candidates.len().min(IN_A_CHART)];
     if let Some(advice) = answer.advice() {
         section(page, "recommendation", "The recommendation", |page| {
@@ -219,9 +229,9 @@ fn of_candidates(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate
 /// Writes the changes that alter the answer.
 fn what_changes(
     page: &mut Markup,
-    answer: &Answer<'_>,
-    candidates: &[Candidate<'_>],
-    shown: &[Candidate<'_>],
+    answer: &CommandAnswer<'_>,
+    candidates: &[CandidateReport<'_>],
+    shown: &[CandidateReport<'_>],
 ) {
     if let Some(advice) = answer.advice() {
         section(
@@ -243,7 +253,7 @@ fn what_changes(
 }
 
 /// Writes the measures of the best candidate of a search and of its nearest rivals.
-fn on_the_whole_load(page: &mut Markup, answer: &Answer<'_>, room: Room) {
+fn on_the_whole_load(page: &mut Markup, answer: &CommandAnswer<'_>, room: Room) {
     let ran = candidate::on_the_whole_load(answer);
     if ran.is_empty() {
         return;
@@ -265,13 +275,13 @@ fn on_the_whole_load(page: &mut Markup, answer: &Answer<'_>, room: Room) {
 }
 
 /// Writes the measures of the candidates' runs.
-fn measured(page: &mut Markup, shown: &[Candidate<'_>], room: Room) {
+fn measured(page: &mut Markup, shown: &[CandidateReport<'_>], room: Room) {
     section(page, "time", "Where the time went", |page| {
         time(page, shown)
     });
     if shown
         .iter()
-        .filter_map(Candidate::report)
+        .filter_map(CandidateReport::report)
         .any(|report| report.over_time.timeline.is_some())
     {
         let own = OwnCharts::new(shown, room.charts.saturating_sub(page.len()));
@@ -289,7 +299,7 @@ fn measured(page: &mut Markup, shown: &[Candidate<'_>], room: Room) {
     }
     if shown
         .iter()
-        .filter_map(Candidate::report)
+        .filter_map(CandidateReport::report)
         .any(|report| report.array.energy.is_some())
     {
         section(page, "energy", "Energy", |page| energy(page, shown));
@@ -303,13 +313,13 @@ fn left_out(page: &mut Markup, all: usize, shown: usize) {
     }
 }
 
-fn verdict(page: &mut Markup, answer: &Answer<'_>) {
+fn verdict(page: &mut Markup, answer: &CommandAnswer<'_>) {
     if let Some(verdict) = answer.verdict() {
         page.element("p", &[("class", "verdict")], verdict);
     }
 }
 
-fn winner(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]) {
+fn winner(page: &mut Markup, answer: &CommandAnswer<'_>, candidates: &[CandidateReport<'_>]) {
     match answer.advice() {
         // The verdict of an advice is its recommendation, because more than one number decides.
         Some(advice) => {
@@ -350,7 +360,9 @@ fn winner(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]) 
 }
 
 /// Returns the candidates of a ranking without a value.
-fn unmeasured<'a, 'b>(candidates: &'b [Candidate<'a>]) -> impl Iterator<Item = &'b Candidate<'a>> {
+fn unmeasured<'a, 'b>(
+    candidates: &'b [CandidateReport<'a>],
+) -> impl Iterator<Item = &'b CandidateReport<'a>> {
     candidates
         .iter()
         .filter(|candidate| candidate.value().is_none())
@@ -359,10 +371,13 @@ fn unmeasured<'a, 'b>(candidates: &'b [Candidate<'a>]) -> impl Iterator<Item = &
 /// Returns the values of a ranking as bars; `None` if nothing was measured. Of a race, only
 /// candidates that saw as many parts of the workload as the best are included, because other values
 /// describe other parts.
-pub(crate) fn ranking_bars(answer: &Answer<'_>, candidates: &[Candidate<'_>]) -> Option<Drawing> {
+pub(crate) fn ranking_bars(
+    answer: &CommandAnswer<'_>,
+    candidates: &[CandidateReport<'_>],
+) -> Option<Drawing> {
     let parts = candidates.first()?.batches();
-    let comparable = |candidate: &&Candidate<'_>| candidate.batches() == parts;
-    let bar = |candidate: &Candidate<'_>| {
+    let comparable = |candidate: &&CandidateReport<'_>| candidate.batches() == parts;
+    let bar = |candidate: &CandidateReport<'_>| {
         Some((
             candidate.label.clone(),
             candidate.value()?,
@@ -414,7 +429,7 @@ fn capital(words: &str) -> String {
 }
 
 /// Writes the notes that a reader needs before a candidate's times.
-fn notes(page: &mut Markup, candidates: &[Candidate<'_>]) {
+fn notes(page: &mut Markup, candidates: &[CandidateReport<'_>]) {
     for candidate in candidates {
         let Some(report) = candidate.report() else {
             continue;
@@ -433,34 +448,42 @@ fn notes(page: &mut Markup, candidates: &[Candidate<'_>]) {
 }
 
 /// Returns the columns of a ranking by the metric `by`, the rank first.
-fn ranking_columns<'a>(by: &'a str) -> [Column<'a, Candidate<'a>>; 12] {
-    type One<'a> = Candidate<'a>;
+fn ranking_columns<'a>(by: &'a str) -> [ReportColumn<'a, CandidateReport<'a>>; 12] {
+    type One<'a> = CandidateReport<'a>;
     [
-        column("rank", Shown::Whole, |one: &One<'_>| one.rank()),
-        column(by, Shown::Plain, |one: &One<'_>| one.value()),
-        column("± 95 %", Shown::Plain, |one: &One<'_>| one.half_width()),
-        column("to the best", Shown::Signed, |one: &One<'_>| {
+        column("rank", NumberFormat::Whole, |one: &One<'_>| one.rank()),
+        column(by, NumberFormat::Plain, |one: &One<'_>| one.value()),
+        column("± 95 %", NumberFormat::Plain, |one: &One<'_>| {
+            one.half_width()
+        }),
+        column("to the best", NumberFormat::Signed, |one: &One<'_>| {
             one.difference().map(|difference| difference.value)
         }),
-        column("±", Shown::Plain, |one: &One<'_>| {
+        column("±", NumberFormat::Plain, |one: &One<'_>| {
             one.difference().map(|difference| difference.half_width)
         }),
-        column("how sure", Shown::Plain, |one: &One<'_>| {
+        column("how sure", NumberFormat::Plain, |one: &One<'_>| {
             one.difference()
-                .map(|difference| Cell::from(difference.significance.name()))
+                .map(|difference| TableCell::from(difference.significance.name()))
         }),
-        column("carries", Shown::Plain, |one: &One<'_>| one.carries()),
-        column("parts seen", Shown::Whole, |one: &One<'_>| one.batches()),
-        column("dropped out", Shown::Plain, |one: &One<'_>| {
+        column("carries", NumberFormat::Plain, |one: &One<'_>| {
+            one.carries()
+        }),
+        column("parts seen", NumberFormat::Whole, |one: &One<'_>| {
+            one.batches()
+        }),
+        column("dropped out", NumberFormat::Plain, |one: &One<'_>| {
             one.tuned().map(|tuned| tuned.dropped)
         }),
-        column("may be best", Shown::Plain, |one: &One<'_>| {
+        column("may be best", NumberFormat::Plain, |one: &One<'_>| {
             one.tuned().map(|tuned| tuned.may_be_best)
         }),
-        column("chance of being better", Shown::Percent, |one: &One<'_>| {
-            one.tuned().map(|tuned| tuned.chance_better)
-        }),
-        column("share carried", Shown::Percent, |one: &One<'_>| {
+        column(
+            "chance of being better",
+            NumberFormat::Percent,
+            |one: &One<'_>| one.tuned().map(|tuned| tuned.chance_better),
+        ),
+        column("share carried", NumberFormat::Percent, |one: &One<'_>| {
             let overload = one
                 .report()
                 .and_then(|report| report.arrived.overload.as_ref());
@@ -469,9 +492,9 @@ fn ranking_columns<'a>(by: &'a str) -> [Column<'a, Candidate<'a>>; 12] {
     ]
 }
 
-fn ranking(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]) {
+fn ranking(page: &mut Markup, answer: &CommandAnswer<'_>, candidates: &[CandidateReport<'_>]) {
     let by = answer.by();
-    let rows: Vec<(String, &Candidate<'_>)> = candidates
+    let rows: Vec<(String, &CandidateReport<'_>)> = candidates
         .iter()
         .take(ROWS)
         .map(|candidate| (candidate.label.clone(), candidate))
@@ -507,46 +530,50 @@ fn ranking(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>])
 }
 
 /// Writes size and redundancy of the candidates' volumes, if known.
-fn volumes(page: &mut Markup, rows: &[(String, &Candidate<'_>)]) {
+fn volumes(page: &mut Markup, rows: &[(String, &CandidateReport<'_>)]) {
     let rows: Vec<_> = rows
         .iter()
         .filter_map(|(name, one)| Some((name.clone(), one.volume()?)))
         .collect();
     let columns = [
-        column("layout", Shown::Plain, |volume: &VolumeReport| {
-            Cell::from(&volume.layout)
+        column("layout", NumberFormat::Plain, |volume: &VolumeReport| {
+            TableCell::from(&volume.layout)
         }),
-        column("drives", Shown::Whole, |volume: &VolumeReport| {
+        column("drives", NumberFormat::Whole, |volume: &VolumeReport| {
             volume.drives
         }),
-        column("usable", Shown::Bytes, |volume: &VolumeReport| {
+        column("usable", NumberFormat::Bytes, |volume: &VolumeReport| {
             volume.usable_bytes
         }),
-        column("of", Shown::Bytes, |volume: &VolumeReport| volume.raw_bytes),
+        column("of", NumberFormat::Bytes, |volume: &VolumeReport| {
+            volume.raw_bytes
+        }),
         column(
             "drive failures survived",
-            Shown::Whole,
+            NumberFormat::Whole,
             |volume: &VolumeReport| volume.failures_survived,
         ),
     ];
     filled(page, "Volumes", &columns, &rows);
 }
 
-fn summary(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
+fn summary(page: &mut Markup, candidates: &[CandidateReport<'_>], room: usize) {
     notes(page, candidates);
     let columns = [
-        column("requests", Shown::Whole, |run: &Report| {
+        column("requests", NumberFormat::Whole, |run: &Report| {
             run.arrived.requests
         }),
-        column("IOPS", Shown::Plain, |run: &Report| run.rates.iops),
-        column("MB/s", Shown::Plain, |run: &Report| run.rates.mb_per_s),
-        column("simulated s", Shown::Plain, |run: &Report| {
+        column("IOPS", NumberFormat::Plain, |run: &Report| run.rates.iops),
+        column("MB/s", NumberFormat::Plain, |run: &Report| {
+            run.rates.mb_per_s
+        }),
+        column("simulated s", NumberFormat::Plain, |run: &Report| {
             run.rates.simulated_s
         }),
-        column("rebuild MB/s", Shown::Plain, |run: &Report| {
+        column("rebuild MB/s", NumberFormat::Plain, |run: &Report| {
             run.array.rebuild.as_ref().map(|rebuild| rebuild.mb_per_s)
         }),
-        column("rebuild, hours", Shown::Plain, |run: &Report| {
+        column("rebuild, hours", NumberFormat::Plain, |run: &Report| {
             run.array.rebuild.as_ref().map(|rebuild| rebuild.hours)
         }),
     ];
@@ -557,77 +584,79 @@ fn summary(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
     }
 }
 
-fn reports<'a>(candidates: &[Candidate<'a>]) -> Vec<(String, &'a Report)> {
+fn reports<'a>(candidates: &[CandidateReport<'a>]) -> Vec<(String, &'a Report)> {
     candidates
         .iter()
         .filter_map(|candidate| Some((candidate.label.clone(), candidate.report()?)))
         .collect()
 }
 
-fn times(page: &mut Markup, candidates: &[Candidate<'_>]) {
+fn times(page: &mut Markup, candidates: &[CandidateReport<'_>]) {
     let mean = |operation: &Option<OperationReport>| {
         operation
             .as_ref()
             .map(|operation| operation.response_ms.mean)
     };
     let columns = [
-        column("mean", Shown::Plain, |run: &Report| {
+        column("mean", NumberFormat::Plain, |run: &Report| {
             run.times.response_ms.mean
         }),
-        column("± 95 %", Shown::Plain, |run: &Report| {
+        column("± 95 %", NumberFormat::Plain, |run: &Report| {
             run.times.response_ms.ci95_half_width
         }),
-        column("p50", Shown::Plain, |run: &Report| {
+        column("p50", NumberFormat::Plain, |run: &Report| {
             run.times.response_ms.p50
         }),
-        column("p90", Shown::Plain, |run: &Report| {
+        column("p90", NumberFormat::Plain, |run: &Report| {
             run.times.response_ms.p90
         }),
-        column("p99", Shown::Plain, |run: &Report| {
+        column("p99", NumberFormat::Plain, |run: &Report| {
             run.times.response_ms.p99
         }),
-        column("p99.9", Shown::Plain, |run: &Report| {
+        column("p99.9", NumberFormat::Plain, |run: &Report| {
             run.times.response_ms.p999
         }),
-        column("max", Shown::Plain, |run: &Report| {
+        column("max", NumberFormat::Plain, |run: &Report| {
             run.times.response_ms.max
         }),
-        column("reads, mean", Shown::Plain, |run: &Report| {
+        column("reads, mean", NumberFormat::Plain, |run: &Report| {
             mean(&run.kinds.reads)
         }),
-        column("writes, mean", Shown::Plain, |run: &Report| {
+        column("writes, mean", NumberFormat::Plain, |run: &Report| {
             mean(&run.kinds.writes)
         }),
-        column("flushes, mean", Shown::Plain, |run: &Report| {
+        column("flushes, mean", NumberFormat::Plain, |run: &Report| {
             mean(&run.kinds.operations.flush)
         }),
-        column("discards, mean", Shown::Plain, |run: &Report| {
+        column("discards, mean", NumberFormat::Plain, |run: &Report| {
             mean(&run.kinds.operations.discard)
         }),
     ];
     table(page, "Response times (ms)", &columns, &reports(candidates));
 }
 
-fn time(page: &mut Markup, candidates: &[Candidate<'_>]) {
+fn time(page: &mut Markup, candidates: &[CandidateReport<'_>]) {
     show_drawing(page, chart::time_parts(candidates));
     let columns = [
-        column("mean", Shown::Plain, |run: &Report| {
+        column("mean", NumberFormat::Plain, |run: &Report| {
             run.times.response_ms.mean
         }),
-        column("queue", Shown::Plain, |run: &Report| {
+        column("queue", NumberFormat::Plain, |run: &Report| {
             run.times.time_ms.queue
         }),
-        column("parity", Shown::Plain, |run: &Report| {
+        column("parity", NumberFormat::Plain, |run: &Report| {
             run.times.time_ms.parity
         }),
-        column("overhead", Shown::Plain, |run: &Report| {
+        column("overhead", NumberFormat::Plain, |run: &Report| {
             run.times.time_ms.overhead
         }),
-        column("seek", Shown::Plain, |run: &Report| run.times.time_ms.seek),
-        column("rotation", Shown::Plain, |run: &Report| {
+        column("seek", NumberFormat::Plain, |run: &Report| {
+            run.times.time_ms.seek
+        }),
+        column("rotation", NumberFormat::Plain, |run: &Report| {
             run.times.time_ms.rotation
         }),
-        column("transfer", Shown::Plain, |run: &Report| {
+        column("transfer", NumberFormat::Plain, |run: &Report| {
             run.times.time_ms.transfer
         }),
     ];
@@ -640,7 +669,7 @@ fn time(page: &mut Markup, candidates: &[Candidate<'_>]) {
     together(page, candidates);
 }
 
-fn latency(page: &mut Markup, candidates: &[Candidate<'_>], own: &OwnCharts) {
+fn latency(page: &mut Markup, candidates: &[CandidateReport<'_>], own: &OwnCharts) {
     own.show(page, &own.heat);
     chart::percentiles(page, candidates);
     if candidates.len() > LINES {
@@ -664,7 +693,7 @@ struct OwnCharts {
 }
 
 impl OwnCharts {
-    fn new(candidates: &[Candidate<'_>], room: usize) -> OwnCharts {
+    fn new(candidates: &[CandidateReport<'_>], room: usize) -> OwnCharts {
         let mut own = OwnCharts {
             heat: Vec::new(),
             drives: Vec::new(),
@@ -700,28 +729,28 @@ impl OwnCharts {
     }
 }
 
-fn members(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
+fn members(page: &mut Markup, candidates: &[CandidateReport<'_>], room: usize) {
     let counted = |heading, shown, counter: Counter| {
         column(heading, shown, move |drive: &MemberReport| {
             match drive.number(counter) {
-                Some(Number::Whole(count)) => Cell::from(count),
-                Some(Number::Real(number)) => Cell::from(number),
-                None => Cell::Nothing,
+                Some(ReportNumber::Whole(count)) => TableCell::from(count),
+                Some(ReportNumber::Real(number)) => TableCell::from(number),
+                None => TableCell::Nothing,
             }
         })
     };
     let columns = [
-        counted("I/Os", Shown::Whole, Counter::REQUESTS),
-        counted("reads", Shown::Whole, Counter::READS),
-        counted("writes", Shown::Whole, Counter::WRITES),
-        counted("busy", Shown::Percent, Counter::BUSY),
-        counted("depth", Shown::Plain, Counter::QUEUE_LENGTH),
-        counted("queue ms", Shown::Plain, Counter::QUEUE),
-        counted("seek ms", Shown::Plain, Counter::SEEK),
-        counted("rotation ms", Shown::Plain, Counter::ROTATION),
-        counted("transfer ms", Shown::Plain, Counter::TRANSFER),
-        counted("MB/s", Shown::Plain, Counter::BYTES),
-        counted("W", Shown::Plain, Counter::POWER),
+        counted("I/Os", NumberFormat::Whole, Counter::REQUESTS),
+        counted("reads", NumberFormat::Whole, Counter::READS),
+        counted("writes", NumberFormat::Whole, Counter::WRITES),
+        counted("busy", NumberFormat::Percent, Counter::BUSY),
+        counted("depth", NumberFormat::Plain, Counter::QUEUE_LENGTH),
+        counted("queue ms", NumberFormat::Plain, Counter::QUEUE),
+        counted("seek ms", NumberFormat::Plain, Counter::SEEK),
+        counted("rotation ms", NumberFormat::Plain, Counter::ROTATION),
+        counted("transfer ms", NumberFormat::Plain, Counter::TRANSFER),
+        counted("MB/s", NumberFormat::Plain, Counter::BYTES),
+        counted("W", NumberFormat::Plain, Counter::POWER),
     ];
     for (order, candidate) in candidates.iter().enumerate() {
         let members = candidate
@@ -755,19 +784,27 @@ fn members(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
     }
 }
 
-fn energy(page: &mut Markup, candidates: &[Candidate<'_>]) {
-    let of = |heading, shown, number: fn(&EnergyReport) -> Cell| {
+fn energy(page: &mut Markup, candidates: &[CandidateReport<'_>]) {
+    let of = |heading, shown, number: fn(&EnergyReport) -> TableCell| {
         column(heading, shown, move |run: &Report| {
             run.array.energy.as_ref().map(number)
         })
     };
     let columns = [
-        of("drives", Shown::Whole, |energy| energy.drives.into()),
-        of("J", Shown::Plain, |energy| energy.total_j.into()),
-        of("W, all drives", Shown::Plain, |energy| energy.mean_w.into()),
-        of("J an I/O", Shown::Plain, |energy| energy.j_per_io.into()),
-        of("stops", Shown::Whole, |energy| energy.spin_downs.into()),
-        of("starts", Shown::Whole, |energy| energy.spin_ups.into()),
+        of("drives", NumberFormat::Whole, |energy| energy.drives.into()),
+        of("J", NumberFormat::Plain, |energy| energy.total_j.into()),
+        of("W, all drives", NumberFormat::Plain, |energy| {
+            energy.mean_w.into()
+        }),
+        of("J an I/O", NumberFormat::Plain, |energy| {
+            energy.j_per_io.into()
+        }),
+        of("stops", NumberFormat::Whole, |energy| {
+            energy.spin_downs.into()
+        }),
+        of("starts", NumberFormat::Whole, |energy| {
+            energy.spin_ups.into()
+        }),
     ];
     table(page, "Power of the drives", &columns, &reports(candidates));
     show_drawing(page, chart::power_states(candidates));
@@ -775,9 +812,9 @@ fn energy(page: &mut Markup, candidates: &[Candidate<'_>]) {
 
 fn reproduce(
     page: &mut Markup,
-    answer: &Answer<'_>,
-    candidates: &[Candidate<'_>],
-    source: &Source,
+    answer: &CommandAnswer<'_>,
+    candidates: &[CandidateReport<'_>],
+    source: &AnswerSource,
 ) {
     section(page, "reproduce", "How to reproduce", |page| {
         page.element(
@@ -794,21 +831,21 @@ fn reproduce(
             page.text("fullstroke ").text(answer.version).text(".");
             if let Some(seed) = answer.seed() {
                 page.text(" Seed ");
-                Cell::from(seed).show(page, Shown::Whole);
+                TableCell::from(seed).show(page, NumberFormat::Whole);
                 page.text(".");
             }
             if let Some(wall_s) = answer.wall_s {
                 page.text(" It took ");
-                Cell::from(wall_s).show(page, Shown::Plain);
+                TableCell::from(wall_s).show(page, NumberFormat::Plain);
                 page.text(" s.");
             }
         });
         let columns = [
-            column("seed", Shown::Whole, |run: &Report| run.repeat.seed),
-            column("configuration", Shown::Plain, |run: &Report| {
-                Cell::from(&run.repeat.config_digest)
+            column("seed", NumberFormat::Whole, |run: &Report| run.repeat.seed),
+            column("configuration", NumberFormat::Plain, |run: &Report| {
+                TableCell::from(&run.repeat.config_digest)
             }),
-            column("requests", Shown::Whole, |run: &Report| {
+            column("requests", NumberFormat::Whole, |run: &Report| {
                 run.arrived.requests
             }),
         ];

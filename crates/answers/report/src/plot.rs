@@ -1,15 +1,15 @@
 //! The main figure of an answer as a separate file.
 
 use crate::advice::wished_bars;
-use crate::answer::{Answer, Found};
-use crate::candidate::{Candidate, IN_A_CHART, candidates};
+use crate::answer::{AnswerBody, CommandAnswer};
+use crate::candidate::{CandidateReport, IN_A_CHART, candidates};
 use crate::chart::{heat_map, line_chart, time_parts};
 use crate::found::{borne_bars, searches};
 use crate::markup::Markup;
 use crate::metric::axis;
 use crate::page::{ranking_bars, title};
-use crate::svg::{Drawing, Key, WIDTH, label, short, swatch};
-use fullstroke_study::Checked;
+use crate::svg::{Drawing, LegendEntry, WIDTH, label, short, swatch};
+use fullstroke_study::CheckedClaims;
 use std::fmt::Write as _;
 use thiserror::Error;
 
@@ -59,7 +59,7 @@ pub enum PlotError {
 ///
 /// # Errors
 /// If the answer has nothing to draw. The error names the missing data.
-pub fn plot(answer: &Answer<'_>) -> Result<String, PlotError> {
+pub fn plot(answer: &CommandAnswer<'_>) -> Result<String, PlotError> {
     let candidates = candidates(answer);
     let (drawings, left_out) = main_figures(answer, &candidates)?;
     let heading = wrapped(&title(answer, &candidates), HEADING_LETTER);
@@ -82,8 +82,8 @@ pub fn plot(answer: &Answer<'_>) -> Result<String, PlotError> {
 
 /// Returns the drawings, and the number of figures that are left out.
 fn main_figures(
-    answer: &Answer<'_>,
-    candidates: &[Candidate<'_>],
+    answer: &CommandAnswer<'_>,
+    candidates: &[CandidateReport<'_>],
 ) -> Result<(Vec<Drawing>, usize), PlotError> {
     let shown = &candidates[..candidates.len().min(IN_A_CHART)];
     let one = |drawing: Option<Drawing>, lacking: &'static str| {
@@ -92,23 +92,23 @@ fn main_figures(
             .ok_or(PlotError::Nothing(lacking))
     };
     match answer.found {
-        Found::Studies { checked, .. } => of_studies(checked),
-        Found::Borne(..) | Found::Most(..) => one(
+        AnswerBody::Studies { checked, .. } => of_studies(checked),
+        AnswerBody::Borne(..) | AnswerBody::Most(..) => one(
             borne_bars(searches(answer)),
             "the searches found no sustained load",
         ),
-        Found::Advice { advice, .. } => one(
+        AnswerBody::Advice { advice, .. } => one(
             wished_bars(advice),
             "no finalist has a value of the wished number",
         ),
-        Found::Run(_) => one(
+        AnswerBody::Run(_) => one(
             shown
                 .first()
                 .and_then(|run| heat_map(0, run))
                 .or_else(|| time_parts(shown)),
             "the run answered no request",
         ),
-        Found::Ranking(_) | Found::Tuned(..) => {
+        AnswerBody::Ranking(_) | AnswerBody::Tuned(..) => {
             let by = answer.by();
             let bars = ranking_bars(answer, shown).ok_or_else(|| PlotError::Ranking(axis(by)))?;
             let parts = (by == "response_ms.mean")
@@ -119,7 +119,7 @@ fn main_figures(
     }
 }
 
-fn of_studies(checked: &[Checked<'_>]) -> Result<(Vec<Drawing>, usize), PlotError> {
+fn of_studies(checked: &[CheckedClaims<'_>]) -> Result<(Vec<Drawing>, usize), PlotError> {
     let all = checked.iter().flat_map(|study| &study.figures);
     let drawn = all
         .enumerate()
@@ -157,7 +157,7 @@ fn placed(sheet: &mut Markup, drawing: &Drawing, mut y: f64) -> f64 {
 }
 
 /// Places the entries of a legend in rows from `y` on. Returns the position of their end.
-fn legend(sheet: &mut Markup, keys: &[Key], y: f64) -> f64 {
+fn legend(sheet: &mut Markup, keys: &[LegendEntry], y: f64) -> f64 {
     let (mut x, mut row) = (MARGIN, 0);
     for key in keys {
         let width = 30.0 + LETTER * key.name.chars().count() as f64;

@@ -3,11 +3,11 @@
 
 use crate::chart::{self, Graph};
 use crate::markup::Markup;
-use crate::value::{Cell, Column, Shown, column, table};
-use fullstroke_study::{Checked, Judged, Verdict};
+use crate::value::{NumberFormat, ReportColumn, TableCell, column, table};
+use fullstroke_study::{CheckedClaims, ClaimVerdict, JudgedClaim};
 
 /// Returns the title of one study, or of several.
-pub(crate) fn title(checked: &[Checked<'_>]) -> String {
+pub(crate) fn title(checked: &[CheckedClaims<'_>]) -> String {
     match checked {
         [study] if study.title.is_empty() => study.study.to_owned(),
         [study] => format!("{}: {}", study.study, study.title),
@@ -15,31 +15,38 @@ pub(crate) fn title(checked: &[Checked<'_>]) -> String {
     }
 }
 
-fn verdict<'a>() -> Column<'a, Judged> {
-    column("verdict", Shown::Plain, |claim: &Judged| {
-        Cell::from(claim.verdict.name())
+fn verdict<'a>() -> ReportColumn<'a, JudgedClaim> {
+    column("verdict", NumberFormat::Plain, |claim: &JudgedClaim| {
+        TableCell::from(claim.verdict.name())
     })
 }
 
-fn obtained<'a>() -> Column<'a, Judged> {
-    column("obtained", Shown::Plain, |claim: &Judged| claim.obtained)
+fn obtained<'a>() -> ReportColumn<'a, JudgedClaim> {
+    column("obtained", NumberFormat::Plain, |claim: &JudgedClaim| {
+        claim.obtained
+    })
 }
 
-fn half_width<'a>() -> Column<'a, Judged> {
-    column("± half the interval", Shown::Plain, |claim: &Judged| {
-        claim.ci_half_width
-    })
+fn half_width<'a>() -> ReportColumn<'a, JudgedClaim> {
+    column(
+        "± half the interval",
+        NumberFormat::Plain,
+        |claim: &JudgedClaim| claim.ci_half_width,
+    )
 }
 
 /// Returns a column of text.
-fn words<'a>(heading: &'a str, of: fn(&Judged) -> Option<&String>) -> Column<'a, Judged> {
-    column(heading, Shown::Plain, move |claim: &Judged| {
-        of(claim).map(Cell::from)
+fn words<'a>(
+    heading: &'a str,
+    of: fn(&JudgedClaim) -> Option<&String>,
+) -> ReportColumn<'a, JudgedClaim> {
+    column(heading, NumberFormat::Plain, move |claim: &JudgedClaim| {
+        of(claim).map(TableCell::from)
     })
 }
 
 /// Writes the verdicts on the claims.
-pub(crate) fn verdicts(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
+pub(crate) fn verdicts(page: &mut Markup, checked: &[CheckedClaims<'_>], room: usize) {
     each(page, checked, room, |page, _, study| {
         page.element("h3", &[], study.title);
         page.element("p", &[], study.question);
@@ -55,8 +62,8 @@ pub(crate) fn verdicts(page: &mut Markup, checked: &[Checked<'_>], room: usize) 
             half_width(),
             column(
                 "fails or holds otherwise with",
-                Shown::Plain,
-                |claim: &Judged| Cell::from(claim.flips.as_slice()),
+                NumberFormat::Plain,
+                |claim: &JudgedClaim| TableCell::from(claim.flips.as_slice()),
             ),
             words("claim", |claim| Some(&claim.says)),
         ];
@@ -70,12 +77,12 @@ pub(crate) fn verdicts(page: &mut Markup, checked: &[Checked<'_>], room: usize) 
 }
 
 /// Returns true if one of the studies has figures.
-pub(crate) fn has_figures(checked: &[Checked<'_>]) -> bool {
+pub(crate) fn has_figures(checked: &[CheckedClaims<'_>]) -> bool {
     checked.iter().any(|study| !study.figures.is_empty())
 }
 
 /// Writes the figures, with published points on top.
-pub(crate) fn figures(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
+pub(crate) fn figures(page: &mut Markup, checked: &[CheckedClaims<'_>], room: usize) {
     each(page, checked, room, |page, number, study| {
         if !study.figures.is_empty() {
             page.element("h3", &[], study.title);
@@ -91,7 +98,7 @@ pub(crate) fn figures(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
 }
 
 /// Writes the published values beside the obtained values.
-pub(crate) fn published(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
+pub(crate) fn published(page: &mut Markup, checked: &[CheckedClaims<'_>], room: usize) {
     each(page, checked, room, |page, _, study| {
         page.element("p", &[("class", "note")], study.source);
         let columns = [
@@ -125,7 +132,7 @@ pub(crate) fn published(page: &mut Markup, checked: &[Checked<'_>], room: usize)
 }
 
 /// Writes the tested free choices of the sources, and the claims in variants.
-pub(crate) fn survives(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
+pub(crate) fn survives(page: &mut Markup, checked: &[CheckedClaims<'_>], room: usize) {
     let columns = [
         verdict(),
         obtained(),
@@ -153,11 +160,13 @@ pub(crate) fn survives(page: &mut Markup, checked: &[Checked<'_>], room: usize) 
 }
 
 /// Returns true if one of the claims has a verdict.
-fn was_run(claims: &[Judged]) -> bool {
-    claims.iter().any(|claim| claim.verdict != Verdict::NotRun)
+fn was_run(claims: &[JudgedClaim]) -> bool {
+    claims
+        .iter()
+        .any(|claim| claim.verdict != ClaimVerdict::NotRun)
 }
 
-fn claims(claims: &[Judged]) -> Vec<(String, &Judged)> {
+fn claims(claims: &[JudgedClaim]) -> Vec<(String, &JudgedClaim)> {
     claims
         .iter()
         .map(|claim| (claim.id.clone(), claim))
@@ -167,9 +176,9 @@ fn claims(claims: &[Judged]) -> Vec<(String, &Judged)> {
 /// Writes each study in turn while the page is shorter than `room`.
 fn each(
     page: &mut Markup,
-    checked: &[Checked<'_>],
+    checked: &[CheckedClaims<'_>],
     room: usize,
-    write: impl Fn(&mut Markup, usize, &Checked<'_>),
+    write: impl Fn(&mut Markup, usize, &CheckedClaims<'_>),
 ) {
     let mut left = 0;
     for (number, study) in checked.iter().enumerate() {

@@ -10,15 +10,15 @@ const NAME_MAX: usize = 40;
 
 /// One entry of a legend: the class with the style of a mark, and its name.
 #[derive(Clone, Debug)]
-pub(crate) struct Key {
+pub(crate) struct LegendEntry {
     pub(crate) class: String,
     pub(crate) name: String,
-    pub(crate) mark: Mark,
+    pub(crate) mark: MarkForm,
 }
 
 /// Form of a class in a legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum MarkForm {
     Area,
     Line,
     /// A sign in place of a colour.
@@ -26,12 +26,12 @@ pub(crate) enum Mark {
 }
 
 /// Title of a figure, and its description for readers who cannot see the figure.
-pub(crate) struct Figure<'a> {
+pub(crate) struct SvgTitle<'a> {
     pub(crate) id: &'a str,
     pub(crate) title: &'a str,
     pub(crate) description: &'a str,
     pub(crate) height: f64,
-    pub(crate) legend: Vec<Key>,
+    pub(crate) legend: Vec<LegendEntry>,
 }
 
 /// A finished figure, for a page or a separate file.
@@ -41,18 +41,18 @@ pub(crate) struct Drawing {
     pub(crate) title: String,
     pub(crate) description: String,
     pub(crate) height: f64,
-    pub(crate) legend: Vec<Key>,
+    pub(crate) legend: Vec<LegendEntry>,
     pub(crate) marks: Markup,
 }
 
 /// Draws a figure in a page. The legend stands above the drawing, so that it covers no data.
-pub(crate) fn figure(markup: &mut Markup, figure: Figure<'_>, draw: impl FnOnce(&mut Markup)) {
+pub(crate) fn figure(markup: &mut Markup, figure: SvgTitle<'_>, draw: impl FnOnce(&mut Markup)) {
     Drawing::of(figure, draw).show(markup);
 }
 
 impl Drawing {
-    pub(crate) fn of(figure: Figure<'_>, draw: impl FnOnce(&mut Markup)) -> Drawing {
-        let Figure {
+    pub(crate) fn of(figure: SvgTitle<'_>, draw: impl FnOnce(&mut Markup)) -> Drawing {
+        let SvgTitle {
             id,
             title,
             description,
@@ -122,15 +122,15 @@ impl Drawing {
 }
 
 /// Draws the mark of a legend's entry, 24 by 14, from the upper left corner.
-pub(crate) fn swatch(markup: &mut Markup, (x, y): (f64, f64), key: &Key) {
+pub(crate) fn swatch(markup: &mut Markup, (x, y): (f64, f64), key: &LegendEntry) {
     match key.mark {
-        Mark::Area => rectangle(markup, (x + 1.0, y + 1.0), (22.0, 12.0), &key.class),
-        Mark::Line => path(
+        MarkForm::Area => rectangle(markup, (x + 1.0, y + 1.0), (22.0, 12.0), &key.class),
+        MarkForm::Line => path(
             markup,
             &format!("M{} {}h24", short(x), short(y + 7.0)),
             &key.class,
         ),
-        Mark::Sign(sign) => label(markup, (x + 12.0, y + 11.0), "middle sign", sign),
+        MarkForm::Sign(sign) => label(markup, (x + 12.0, y + 11.0), "middle sign", sign),
     }
 }
 

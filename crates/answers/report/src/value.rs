@@ -9,7 +9,7 @@ use serde_json::Number;
 
 /// Format of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum NumberFormat {
     /// Three decimals or fewer.
     Plain,
     /// With a sign.
@@ -24,25 +24,25 @@ pub(crate) enum Shown {
     Whole,
 }
 
-impl Shown {
+impl NumberFormat {
     pub(crate) fn words(self, value: f64) -> String {
         match self {
-            Shown::Plain => number(value),
-            Shown::Signed if value >= 0.0 => format!("+{}", number(value)),
-            Shown::Signed => number(value),
-            Shown::Percent => format!("{:.1} %", 100.0 * value),
-            Shown::Small if value < 1e-4 => format!("{:.2e} %", 100.0 * value),
-            Shown::Small => format!("{:.2} %", 100.0 * value),
-            Shown::Bytes if value >= 1e12 => format!("{:.2} TB", value / 1e12),
-            Shown::Bytes => format!("{:.1} GB", value / 1e9),
-            Shown::Whole => format!("{value:.0}"),
+            NumberFormat::Plain => number(value),
+            NumberFormat::Signed if value >= 0.0 => format!("+{}", number(value)),
+            NumberFormat::Signed => number(value),
+            NumberFormat::Percent => format!("{:.1} %", 100.0 * value),
+            NumberFormat::Small if value < 1e-4 => format!("{:.2e} %", 100.0 * value),
+            NumberFormat::Small => format!("{:.2} %", 100.0 * value),
+            NumberFormat::Bytes if value >= 1e12 => format!("{:.2} TB", value / 1e12),
+            NumberFormat::Bytes => format!("{:.1} GB", value / 1e9),
+            NumberFormat::Whole => format!("{value:.0}"),
         }
     }
 }
 
 /// One value of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Cell {
+pub(crate) enum TableCell {
     /// No value, or NaN.
     Nothing,
     /// A number in the form of JSON.
@@ -55,11 +55,11 @@ pub(crate) enum Cell {
     Flag(bool),
 }
 
-impl Cell {
+impl TableCell {
     /// Returns the value if it is a number.
     pub(crate) fn float(&self) -> Option<f64> {
         match self {
-            Cell::Number(number) => number.as_f64(),
+            TableCell::Number(number) => number.as_f64(),
             _ => None,
         }
     }
@@ -67,7 +67,7 @@ impl Cell {
     /// Returns the number in the form of JSON; `null` if the cell holds no number.
     pub(crate) fn as_json(&self) -> String {
         match self {
-            Cell::Number(number) => number.to_string(),
+            TableCell::Number(number) => number.to_string(),
             _ => "null".to_owned(),
         }
     }
@@ -75,8 +75,8 @@ impl Cell {
     /// Returns true if there is nothing to show.
     fn is_empty(&self) -> bool {
         match self {
-            Cell::Nothing => true,
-            Cell::Texts(texts) => texts.is_empty(),
+            TableCell::Nothing => true,
+            TableCell::Texts(texts) => texts.is_empty(),
             _ => false,
         }
     }
@@ -84,94 +84,94 @@ impl Cell {
     /// Returns true for text that may break into lines.
     fn is_long(&self) -> bool {
         match self {
-            Cell::Texts(_) => true,
-            Cell::Text(text) => text.len() > LONG,
+            TableCell::Texts(_) => true,
+            TableCell::Text(text) => text.len() > LONG,
             _ => false,
         }
     }
 
     /// Returns true if the cell shows a word.
     fn is_word(&self) -> bool {
-        matches!(self, Cell::Text(_) | Cell::Flag(_))
+        matches!(self, TableCell::Text(_) | TableCell::Flag(_))
     }
 
     /// Writes the cell; a dash if there is nothing to show.
-    pub(crate) fn show(&self, markup: &mut Markup, shown: Shown) {
+    pub(crate) fn show(&self, markup: &mut Markup, shown: NumberFormat) {
         match self {
-            Cell::Number(exact) => {
+            TableCell::Number(exact) => {
                 let words = exact
                     .as_f64()
                     .map_or_else(|| exact.to_string(), |value| shown.words(value));
                 markup.element("data", &[("value", &exact.to_string())], &words);
             }
-            Cell::Text(text) => {
+            TableCell::Text(text) => {
                 markup.text(text);
             }
-            Cell::Texts(texts) if !texts.is_empty() => {
+            TableCell::Texts(texts) if !texts.is_empty() => {
                 markup.text(&texts.join("; "));
             }
-            Cell::Flag(value) => {
+            TableCell::Flag(value) => {
                 markup.text(if *value { "yes" } else { "no" });
             }
-            Cell::Texts(_) | Cell::Nothing => {
+            TableCell::Texts(_) | TableCell::Nothing => {
                 markup.text("–");
             }
         }
     }
 }
 
-impl From<f64> for Cell {
-    fn from(value: f64) -> Cell {
+impl From<f64> for TableCell {
+    fn from(value: f64) -> TableCell {
         // JSON has no NaN and no infinity.
-        Number::from_f64(value).map_or(Cell::Nothing, Cell::Number)
+        Number::from_f64(value).map_or(TableCell::Nothing, TableCell::Number)
     }
 }
 
-impl From<u64> for Cell {
-    fn from(value: u64) -> Cell {
-        Cell::Number(value.into())
+impl From<u64> for TableCell {
+    fn from(value: u64) -> TableCell {
+        TableCell::Number(value.into())
     }
 }
 
-impl From<u32> for Cell {
-    fn from(value: u32) -> Cell {
-        Cell::Number(value.into())
+impl From<u32> for TableCell {
+    fn from(value: u32) -> TableCell {
+        TableCell::Number(value.into())
     }
 }
 
-impl From<usize> for Cell {
-    fn from(value: usize) -> Cell {
-        Cell::Number(value.into())
+impl From<usize> for TableCell {
+    fn from(value: usize) -> TableCell {
+        TableCell::Number(value.into())
     }
 }
 
-impl From<bool> for Cell {
-    fn from(value: bool) -> Cell {
-        Cell::Flag(value)
+impl From<bool> for TableCell {
+    fn from(value: bool) -> TableCell {
+        TableCell::Flag(value)
     }
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Cell {
-        Cell::Text(text.to_owned())
+impl From<&str> for TableCell {
+    fn from(text: &str) -> TableCell {
+        TableCell::Text(text.to_owned())
     }
 }
 
-impl From<&String> for Cell {
-    fn from(text: &String) -> Cell {
-        Cell::Text(text.clone())
+impl From<&String> for TableCell {
+    fn from(text: &String) -> TableCell {
+        TableCell::Text(text.clone())
     }
 }
 
-impl From<&[String]> for Cell {
-    fn from(texts: &[String]) -> Cell {
-        Cell::Texts(texts.to_vec())
+impl From<&[String]> for TableCell {
+    fn from(texts: &[String]) -> TableCell {
+        TableCell::Texts(texts.to_vec())
     }
 }
 
-impl<T: Into<Cell>> From<Option<T>> for Cell {
-    fn from(value: Option<T>) -> Cell {
-        value.map_or(Cell::Nothing, Into::into)
+impl<T: Into<TableCell>> From<Option<T>> for TableCell {
+    fn from(value: Option<T>) -> TableCell {
+        value.map_or(TableCell::Nothing, Into::into)
     }
 }
 
@@ -179,19 +179,19 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 const LONG: usize = 24;
 
 /// One column of a table: heading, format, and the value for a row.
-pub(crate) struct Column<'a, R: ?Sized> {
+pub(crate) struct ReportColumn<'a, R: ?Sized> {
     heading: &'a str,
-    shown: Shown,
-    of: Box<dyn Fn(&R) -> Cell + 'a>,
+    shown: NumberFormat,
+    of: Box<dyn Fn(&R) -> TableCell + 'a>,
 }
 
 /// Creates a column.
-pub(crate) fn column<'a, R: ?Sized, C: Into<Cell>>(
+pub(crate) fn column<'a, R: ?Sized, C: Into<TableCell>>(
     heading: &'a str,
-    shown: Shown,
+    shown: NumberFormat,
     of: impl Fn(&R) -> C + 'a,
-) -> Column<'a, R> {
-    Column {
+) -> ReportColumn<'a, R> {
+    ReportColumn {
         heading,
         shown,
         of: Box::new(move |row| of(row).into()),
@@ -200,18 +200,18 @@ pub(crate) fn column<'a, R: ?Sized, C: Into<Cell>>(
 
 /// A column with its values in all rows.
 struct Used<'a, R: ?Sized> {
-    column: &'a Column<'a, R>,
-    cells: Vec<Cell>,
+    column: &'a ReportColumn<'a, R>,
+    cells: Vec<TableCell>,
     /// Alignment of all cells: text left, numbers right. Long text may break into lines.
     class: &'static str,
 }
 
 impl<'a, R: ?Sized> Used<'a, R> {
-    fn new(column: &'a Column<'a, R>, rows: &[(String, &R)]) -> Used<'a, R> {
-        let cells: Vec<Cell> = rows.iter().map(|(_, row)| (column.of)(row)).collect();
+    fn new(column: &'a ReportColumn<'a, R>, rows: &[(String, &R)]) -> Used<'a, R> {
+        let cells: Vec<TableCell> = rows.iter().map(|(_, row)| (column.of)(row)).collect();
         let class = match () {
-            () if cells.iter().any(Cell::is_long) => "text",
-            () if cells.iter().any(Cell::is_word) => "word",
+            () if cells.iter().any(TableCell::is_long) => "text",
+            () if cells.iter().any(TableCell::is_word) => "word",
             () => "short",
         };
         Used {
@@ -227,7 +227,7 @@ impl<'a, R: ?Sized> Used<'a, R> {
 pub(crate) fn table<R: ?Sized>(
     markup: &mut Markup,
     caption: &str,
-    columns: &[Column<'_, R>],
+    columns: &[ReportColumn<'_, R>],
     rows: &[(String, &R)],
 ) {
     let used: Vec<Used<'_, R>> = columns
@@ -274,7 +274,7 @@ pub(crate) fn table<R: ?Sized>(
 pub(crate) fn filled<R: ?Sized>(
     markup: &mut Markup,
     caption: &str,
-    columns: &[Column<'_, R>],
+    columns: &[ReportColumn<'_, R>],
     rows: &[(String, &R)],
 ) {
     if !rows.is_empty() {

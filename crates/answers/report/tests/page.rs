@@ -6,21 +6,22 @@
     reason = "a test tells one story from its beginning to its end"
 )]
 
-use fullstroke_advise::{Advice, Finalist, Outcome, Wishes};
-use fullstroke_contract::{MemberStatistics, PowerState, Reading};
+use fullstroke_advise::{Advice, ArrayOutcome, Finalist, Wishes};
+use fullstroke_contract::{CounterReading, MemberStatistics, PowerState};
 use fullstroke_lab::{
-    Borne, FoundLoad, MostRanking, Ranked, Ranking, Reason, TriedLoad, Tuned, TunedCandidate,
-    Values, Varied, VolumeReport,
+    FoundLoad, LargestLoad, MostRanking, Ranked, Ranking, Reason, TriedLoad, Tuned, TunedCandidate,
+    Varied, VariedValues, VolumeReport,
 };
 use fullstroke_measure::{
     ArrayReport, Arrived, CallReport, Cause, CauseReport, CellReport, Difference, Distribution,
     DriveTimeline, EnergyReport, HostReport, LayerReport, MemberReport, OverTime, PercentileReport,
-    ProgramReport, Rates, Repeat, Report, Shares, Significance, StreamsReport, TimeParts,
-    TimelineReport, Times, TransactionReport, WorkloadReport,
+    ProgramReport, ReadWriteRates, ReadWriteTimes, Repeat, Report, Significance, StateShares,
+    StreamsReport, TimeParts, TimelineReport, TransactionReport, WorkloadReport,
 };
-use fullstroke_report::{Answer, BYTES_MAX, Found, Source, page, plot};
+use fullstroke_report::{AnswerBody, AnswerSource, BYTES_MAX, CommandAnswer, page, plot};
 use fullstroke_study::{
-    Changed, Checked, ClaimKind, Drawn, DrawnLine, DrawnPoint, Ends, Judged, Tick, Verdict,
+    AxisEnds, ChangedClaims, CheckedClaims, ClaimKind, ClaimVerdict, DrawnLine, DrawnPoint,
+    FigureNumbers, JudgedClaim, Tick,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -76,7 +77,7 @@ fn report(name: &str, columns: usize) -> Report {
             trace_notes: vec![format!("of {name}")],
             ..Arrived::default()
         },
-        times: Times {
+        times: ReadWriteTimes {
             response_ms: Distribution {
                 mean: 7.25,
                 p50: 5.5,
@@ -94,9 +95,9 @@ fn report(name: &str, columns: usize) -> Report {
                 rotation: 3.0,
                 ..TimeParts::default()
             },
-            ..Times::default()
+            ..ReadWriteTimes::default()
         },
-        rates: Rates {
+        rates: ReadWriteRates {
             iops: 98.765,
             mb_per_s: 1.5,
             simulated_s: 125.5,
@@ -110,7 +111,7 @@ fn report(name: &str, columns: usize) -> Report {
                 spin_downs: 3,
                 spin_ups: 2,
                 wakes: 0,
-                residency_share: Shares::from_states(|state| match state {
+                residency_share: StateShares::from_states(|state| match state {
                     PowerState::IdleA => 0.75,
                     PowerState::Read => 0.25,
                     _ => 0.0,
@@ -177,7 +178,7 @@ fn of_ranked(candidates: Vec<Ranked>, verdict: String, reason: Option<&str>) -> 
         seeds: 1,
         same_number_of_requests: true,
         verdict: Some(verdict),
-        varied: Values::of(candidates.iter().map(|one| &one.varied)),
+        varied: VariedValues::of(candidates.iter().map(|one| &one.varied)),
         candidates,
         reasons: reason
             .map(|sentence| Reason {
@@ -204,8 +205,8 @@ fn ranking(names: &[&str], columns: usize) -> Ranking {
     )
 }
 
-fn answer(found: Found<'_>) -> Answer<'_> {
-    Answer {
+fn answer(found: AnswerBody<'_>) -> CommandAnswer<'_> {
+    CommandAnswer {
         found,
         version: "0.1.0",
         wall_s: Some(1.5),
@@ -213,15 +214,19 @@ fn answer(found: Found<'_>) -> Answer<'_> {
 }
 
 /// Returns claims, some of which hold.
-fn claims(name: &str, claims: usize) -> Vec<Judged> {
+fn claims(name: &str, claims: usize) -> Vec<JudgedClaim> {
     let claim = |number: usize| {
-        let verdict = [Verdict::Holds, Verdict::Fragile, Verdict::DoesNotHold][number % 3];
-        let flips = if verdict == Verdict::Fragile {
+        let verdict = [
+            ClaimVerdict::Holds,
+            ClaimVerdict::Fragile,
+            ClaimVerdict::DoesNotHold,
+        ][number % 3];
+        let flips = if verdict == ClaimVerdict::Fragile {
             vec![format!("seeds 4 to 6: {name}")]
         } else {
             Vec::new()
         };
-        Judged {
+        JudgedClaim {
             id: format!("{name}-{number}"),
             says: name.to_owned(),
             quote: Some(name.to_owned()),
@@ -241,7 +246,7 @@ fn claims(name: &str, claims: usize) -> Vec<Judged> {
     (0..claims).map(claim).collect()
 }
 
-fn figure(name: &str) -> Drawn {
+fn figure(name: &str) -> FigureNumbers {
     let point = |place: usize, line: usize| DrawnPoint {
         value: Some((place + 3 * line) as f64 / 7.0),
         ci_half_width: Some(0.3),
@@ -251,13 +256,13 @@ fn figure(name: &str) -> Drawn {
         name: format!("{name} {line}"),
         points: (0..4).map(|place| point(place, line)).collect(),
     };
-    Drawn {
+    FigureNumbers {
         id: name.to_owned(),
         title: name.to_owned(),
         x: name.to_owned(),
         y: name.to_owned(),
         caption: Some(name.to_owned()),
-        ordinate: Ends {
+        ordinate: AxisEnds {
             low: 0.0,
             high: 5.0,
         },
@@ -279,15 +284,15 @@ fn study_names(name: &str, studies: usize) -> Vec<String> {
 }
 
 /// Returns studies with claims, some of which hold.
-fn of_studies<'a>(name: &'a str, studies: &'a [String], of_each: usize) -> Vec<Checked<'a>> {
-    let study = |study: &'a String| Checked {
+fn of_studies<'a>(name: &'a str, studies: &'a [String], of_each: usize) -> Vec<CheckedClaims<'a>> {
+    let study = |study: &'a String| CheckedClaims {
         study,
         title: name,
         question: name,
         source: name,
         tried: vec![name.to_owned()],
         claims: claims(name, of_each),
-        variants: vec![Changed {
+        variants: vec![ChangedClaims {
             title: name,
             claims: claims(name, of_each),
         }],
@@ -296,24 +301,24 @@ fn of_studies<'a>(name: &'a str, studies: &'a [String], of_each: usize) -> Vec<C
     studies.iter().map(study).collect()
 }
 
-fn page_of_studies(name: &str, studies: usize, of_each: usize, source: &Source) -> String {
+fn page_of_studies(name: &str, studies: usize, of_each: usize, source: &AnswerSource) -> String {
     let names = study_names(name, studies);
     let checked = of_studies(name, &names, of_each);
     let verdict = format!("some claims of {name} hold");
-    let found = Found::Studies {
+    let found = AnswerBody::Studies {
         verdict: Some(&verdict),
         checked: &checked,
     };
     // `study check` prints no wall-clock seconds.
-    let answer = Answer {
+    let answer = CommandAnswer {
         wall_s: None,
         ..answer(found)
     };
     page(&answer, source)
 }
 
-fn source(text: &str) -> Source {
-    Source {
+fn source(text: &str) -> AnswerSource {
+    AnswerSource {
         command: vec!["fullstroke".to_owned(), text.to_owned()],
         files: vec![(text.to_owned(), text.to_owned())],
     }
@@ -370,10 +375,13 @@ fn every_number_of_a_table_is_in_the_answer() {
     let (ranking, run) = (ranking(&["a", "b", "c"], 40), report("a", 40));
     for (answer, printed) in [
         (
-            answer(Found::Ranking(&ranking)),
+            answer(AnswerBody::Ranking(&ranking)),
             serde_json::to_value(&ranking).unwrap(),
         ),
-        (Answer::of_run(&run), serde_json::to_value(&run).unwrap()),
+        (
+            CommandAnswer::of_run(&run),
+            serde_json::to_value(&run).unwrap(),
+        ),
     ] {
         let page = page(&answer, &source("x"));
         let mut known = BTreeSet::new();
@@ -476,7 +484,7 @@ fn a_page_of_many_studies_stays_short_and_says_what_it_leaves_out() {
 #[test]
 fn a_page_has_its_sections_in_order_and_every_figure_has_words() {
     let page = page(
-        &answer(Found::Ranking(&ranking(&["a", "b"], 40))),
+        &answer(AnswerBody::Ranking(&ranking(&["a", "b"], 40))),
         &source("x"),
     );
     let places: Vec<usize> = [
@@ -537,7 +545,7 @@ fn a_page_of_many_candidates_stays_short_and_says_what_it_leaves_out() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut source = source("raid5.toml");
     source.files[0].1 = "stack\n".repeat(60_000);
-    let page = page(&answer(Found::Ranking(&ranking(&names, 90))), &source);
+    let page = page(&answer(AnswerBody::Ranking(&ranking(&names, 90))), &source);
     assert!(page.len() <= BYTES_MAX, "{}", page.len());
     for words in [
         "first 40 of 400",
@@ -556,7 +564,10 @@ fn the_winner_has_all_its_charts_before_another_has_any() {
             .map(|number| format!("candidate {number}"))
             .collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let page = page(&answer(Found::Ranking(&ranking(&names, 90))), &source("x"));
+        let page = page(
+            &answer(AnswerBody::Ranking(&ranking(&names, 90))),
+            &source("x"),
+        );
         assert!(
             page.len() <= BYTES_MAX,
             "{candidates} candidates: {}",
@@ -592,7 +603,7 @@ fn the_winner_has_all_its_charts_before_another_has_any() {
 /// Returns a search of two candidates.
 fn searched() -> MostRanking {
     let one = |name: &str, load: f64| {
-        Borne::Load(FoundLoad {
+        LargestLoad::Load(FoundLoad {
             name: name.to_owned(),
             load,
             too_much: Some(load * 1.01),
@@ -628,7 +639,7 @@ fn the_main_figure_of_each_kind_of_answer_stands_alone() {
     let checked = of_studies("s", &names, 3);
     for (found, parts) in [
         (
-            Found::Ranking(&by_mean),
+            AnswerBody::Ranking(&by_mean),
             &[
                 "mean response time (ms)",
                 "id=\"ranking-title\"",
@@ -637,11 +648,11 @@ fn the_main_figure_of_each_kind_of_answer_stands_alone() {
             ][..],
         ),
         (
-            Found::Ranking(&by_p99),
+            AnswerBody::Ranking(&by_p99),
             &["99th percentile of response times (ms)"],
         ),
         (
-            Found::Run(&run),
+            AnswerBody::Run(&run),
             &[
                 "a: one run",
                 "arrival (s)",
@@ -650,11 +661,11 @@ fn the_main_figure_of_each_kind_of_answer_stands_alone() {
             ],
         ),
         (
-            Found::Most(&searched, &[]),
+            AnswerBody::Most(&searched, &[]),
             &["load (multiples of this one)", "2 candidates by load"],
         ),
         (
-            Found::Studies {
+            AnswerBody::Studies {
                 verdict: None,
                 checked: &checked,
             },
@@ -696,7 +707,7 @@ fn what_a_key_does_is_drawn_of_all_candidates() {
         ..ranked(number + 1, "a", 1)
     };
     let ranking = of_ranked((0..60).map(one).collect(), String::new(), None);
-    let page = page(&answer(Found::Ranking(&ranking)), &source("x"));
+    let page = page(&answer(AnswerBody::Ranking(&ranking)), &source("x"));
     let chart = between(&page, "<figure id=\"sensitivity-0\"", "</figure>")
         .next()
         .unwrap();
@@ -744,7 +755,7 @@ fn a_run_says_what_its_streams_workloads_hosts_and_layers_saw() {
         text: text.to_owned(),
         notes: Vec::new(),
     };
-    let times = |count: u64| fullstroke_contract::Times {
+    let times = |count: u64| fullstroke_contract::EventTimes {
         count,
         ..Default::default()
     };
@@ -772,12 +783,12 @@ fn a_run_says_what_its_streams_workloads_hosts_and_layers_saw() {
     }];
     run.array.layers = vec![LayerReport {
         layer: "page cache of mail".to_owned(),
-        readings: vec![Reading {
+        readings: vec![CounterReading {
             name: "memory_hit_share",
             value: 0.9375,
         }],
     }];
-    let page = page(&Answer::of_run(&run), &source("x"));
+    let page = page(&CommandAnswer::of_run(&run), &source("x"));
     for words in [
         "<data value=\"203\">203</data>",
         "<data value=\"48\">48</data>",
@@ -799,7 +810,7 @@ fn a_run_says_what_its_streams_workloads_hosts_and_layers_saw() {
     );
     let mut compared = ranking(&["a", "b"], 8);
     compared.candidates[1].report = run;
-    let page = fullstroke_report::page(&answer(Found::Ranking(&compared)), &source("x"));
+    let page = fullstroke_report::page(&answer(AnswerBody::Ranking(&compared)), &source("x"));
     assert!(
         page.contains(note) && page.contains("<th scope=\"row\">b chunk=4KiB x=b: copy</th>"),
         "{page}"
@@ -809,7 +820,7 @@ fn a_run_says_what_its_streams_workloads_hosts_and_layers_saw() {
 #[test]
 fn readings_leave_a_page_short() {
     let mut run = report("a", 90);
-    let reading = Reading {
+    let reading = CounterReading {
         name: "memory_hit_share",
         value: 0.5,
     };
@@ -817,7 +828,7 @@ fn readings_leave_a_page_short() {
         layer: "many".to_owned(),
         readings: vec![reading; 4000],
     }];
-    let page = page(&Answer::of_run(&run), &source("x"));
+    let page = page(&CommandAnswer::of_run(&run), &source("x"));
     assert!(page.len() <= BYTES_MAX && page.contains("The further tables do not fit on the page"));
 }
 
@@ -848,7 +859,7 @@ fn values_of_a_race_are_drawn_beside_those_of_the_same_parts() {
         ],
         ..Tuned::default()
     };
-    let page = page(&answer(Found::Tuned(&tuned, &[])), &source("x"));
+    let page = page(&answer(AnswerBody::Tuned(&tuned, &[])), &source("x"));
     let chart = |id: &str| {
         let (_, rest) = page.split_once(&format!("<figure id=\"{id}\"")).unwrap();
         rest.split_once("</figure>").unwrap().0
@@ -875,7 +886,7 @@ fn a_ranking_without_values_has_no_first_and_says_so() {
         candidate.value = f64::NAN;
         candidate.difference_to_best = None;
     }
-    let page = page(&answer(Found::Ranking(&ranking)), &source("x"));
+    let page = page(&answer(AnswerBody::Ranking(&ranking)), &source("x"));
     for label in ["a chunk=2KiB x=a", "b chunk=4KiB x=b"] {
         assert!(page.contains(&format!(
             "<p>{label}: no value of response_ms.mean was measured.</p>"
@@ -892,10 +903,10 @@ fn a_ranking_without_values_has_no_first_and_says_so() {
 fn the_figure_of_advice_is_of_the_number_that_was_wished() {
     let finalist = |name: &str, underruns: u64| Finalist {
         name: name.to_owned(),
-        healthy: Outcome {
+        healthy: ArrayOutcome {
             underruns: Some(underruns),
             p99_ms: 7.5,
-            ..Outcome::default()
+            ..ArrayOutcome::default()
         },
         ..Finalist::default()
     };
@@ -926,7 +937,7 @@ fn the_figure_of_advice_is_of_the_number_that_was_wished() {
         ),
     ] {
         advice.wishes = wishes;
-        let found = Found::Advice {
+        let found = AnswerBody::Advice {
             title: "",
             advice: &advice,
         };
@@ -950,17 +961,17 @@ fn what_cannot_be_drawn_is_refused_with_the_reason() {
     let idle = Report::default();
     for (found, why) in [
         (
-            Found::Ranking(&nothing),
+            AnswerBody::Ranking(&nothing),
             "no value of mean response time (ms) was measured",
         ),
         (
-            Found::Studies {
+            AnswerBody::Studies {
                 verdict: None,
                 checked: &unmeasured,
             },
             "no figure with results",
         ),
-        (Found::Run(&idle), "no request"),
+        (AnswerBody::Run(&idle), "no request"),
     ] {
         let error = plot(&answer(found)).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
@@ -969,7 +980,7 @@ fn what_cannot_be_drawn_is_refused_with_the_reason() {
 
 #[test]
 fn the_policy_lets_its_own_script_run_and_no_other() {
-    let page = page(&Answer::of_run(&report("a", 4)), &source("x"));
+    let page = page(&CommandAnswer::of_run(&report("a", 4)), &source("x"));
     let script = between(&page, "<script>", "</script>").next().unwrap();
     let digest = base64(&Sha256::digest(script));
     assert!(
@@ -1007,10 +1018,10 @@ proptest! {
         name in r#"(\PC|[<>&"'=/\n\x00-\x1f]|<script>|</style>|--|\]\]>| onload=x|javascript:){0,24}"#,
     ) {
         let of = |names: &[&str], text: &str| {
-            tags(&page(&answer(Found::Ranking(&ranking(names, 6))), &source(text)))
+            tags(&page(&answer(AnswerBody::Ranking(&ranking(names, 6))), &source(text)))
         };
         prop_assert!(of(&[&name, "b"], &name) == of(&["a", "b"], "a"), "{name:?} changes the tags");
-        let drawn = |names: &[&str]| tags(&plot(&answer(Found::Ranking(&ranking(names, 6)))).unwrap());
+        let drawn = |names: &[&str]| tags(&plot(&answer(AnswerBody::Ranking(&ranking(names, 6)))).unwrap());
         prop_assert!(drawn(&[&name, "b"]) == drawn(&["a", "b"]), "{name:?} changes the tags of a figure");
         let hostile = tags(&page_of_studies(&name, 2, 3, &source(&name)));
         // Long names have no room below an abscissa.

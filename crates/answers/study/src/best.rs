@@ -1,6 +1,6 @@
 //! Finds the best value of an axis for each combination of the others.
 
-use crate::expression::{Data, Estimate};
+use crate::expression::{Estimate, ResultSource};
 use crate::study::Study;
 use fullstroke_contract::ConfigError;
 use fullstroke_measure::Metric;
@@ -44,7 +44,7 @@ pub struct RunnerUp {
 /// If there is no such axis.
 pub fn best(
     study: &Study,
-    data: &dyn Data,
+    data: &dyn ResultSource,
     metric: Metric,
     over: Option<&str>,
 ) -> Result<Vec<Best>, ConfigError> {

@@ -1,8 +1,8 @@
 //! A study with the verdicts on its claims, for `study check` and for pages.
 
-use crate::claims::Judged;
-use crate::figure::{Drawn, drawn};
-use crate::held_out::Record;
+use crate::claims::JudgedClaim;
+use crate::figure::{FigureNumbers, drawn};
+use crate::held_out::StudyRecord;
 use crate::run_list::RunList;
 use crate::store::Results;
 use crate::study::Study;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// The claims of one study.
 #[derive(Clone, Debug, Serialize)]
-pub struct Checked<'a> {
+pub struct CheckedClaims<'a> {
     /// Id of the study.
     pub study: &'a str,
     /// Title of the study.
@@ -23,23 +23,23 @@ pub struct Checked<'a> {
     /// Seeds and free choices with which the verdicts were tested.
     pub tried: Vec<String>,
     /// Claims of the study.
-    pub claims: Vec<Judged>,
+    pub claims: Vec<JudgedClaim>,
     /// Variants of the study.
-    pub variants: Vec<Changed<'a>>,
+    pub variants: Vec<ChangedClaims<'a>>,
     /// Figures of the study.
-    pub figures: Vec<Drawn>,
+    pub figures: Vec<FigureNumbers>,
 }
 
 /// The claims that a variant affects, judged in the variant.
 #[derive(Clone, Debug, Serialize)]
-pub struct Changed<'a> {
+pub struct ChangedClaims<'a> {
     /// Title of the variant.
     pub title: &'a str,
     /// The claims.
-    pub claims: Vec<Judged>,
+    pub claims: Vec<JudgedClaim>,
 }
 
-impl<'a> Checked<'a> {
+impl<'a> CheckedClaims<'a> {
     /// Judges the claims of study number `index` of a run list against the results and against
     /// `record`.
     pub fn new(
@@ -47,8 +47,8 @@ impl<'a> Checked<'a> {
         study: &'a Study,
         run_list: &RunList,
         results: &Results,
-        record: Option<&Record>,
-    ) -> Checked<'a> {
+        record: Option<&StudyRecord>,
+    ) -> CheckedClaims<'a> {
         let table = |variation| run_list.table(index, study, variation, results);
         let variants = study
             .config
@@ -64,12 +64,12 @@ impl<'a> Checked<'a> {
                 let claims = touched
                     .map(|claim| claim.judge_plainly(study, &table(variation)))
                     .collect();
-                Changed {
+                ChangedClaims {
                     title: &variant.title,
                     claims,
                 }
             });
-        Checked {
+        CheckedClaims {
             study: &study.id,
             title: &study.config.title,
             question: &study.config.question,

@@ -2,11 +2,13 @@
 
 use crate::axes::label;
 use crate::config::{Bound, ClaimConfig, ClaimKind, ExplainedConfig};
-use crate::expression::{Bindings, Data, Expression, ExpressionError, Problem, Value, parse};
-use crate::held_out::Record;
+use crate::expression::{
+    Bindings, Expression, ExpressionError, ExpressionValue, Problem, ResultSource, parse,
+};
+use crate::held_out::StudyRecord;
 use crate::run_list::StudyTable;
 use crate::study::Study;
-use crate::text::{self, Format, Template};
+use crate::text::{self, NumberFormat, Template};
 use crate::variation::Variation;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::read;
@@ -55,7 +57,7 @@ enum Rule {
 
 /// Verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// The claim holds.
     Holds,
     /// The claim holds with the study's assumptions, but not with other seeds or another free
@@ -75,7 +77,7 @@ pub enum Verdict {
 
 /// A claim with its obtained value and verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Judged {
+pub struct JudgedClaim {
     /// The claim's name.
     pub id: String,
     /// The claim as a sentence.
@@ -99,7 +101,7 @@ pub struct Judged {
     /// Half the width of the interval of `obtained`, if there is one.
     pub ci_half_width: Option<f64>,
     /// Verdict on the claim.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// Reason why the claim does not hold, proved or supposed. For a broken claim: the error.
     pub why: Option<String>,
     /// Tested settings that reverse the verdict.
@@ -180,24 +182,24 @@ impl Claim {
 
     /// Judges the claim by `data` alone, without explanations and without settings that reverse the
     /// verdict.
-    pub fn judge_plainly(&self, study: &Study, data: &dyn Data) -> Judged {
+    pub fn judge_plainly(&self, study: &Study, data: &dyn ResultSource) -> JudgedClaim {
         let mut judged = self.not_run();
         match self.obtain(study, data) {
             Ok((value, shown, holds)) => {
-                if let Value::Number(number) = &value {
+                if let ExpressionValue::Number(number) = &value {
                     judged.obtained = Some(number.mean()).filter(|mean| mean.is_finite());
                     judged.ci_half_width = number.half_width();
                 }
                 judged.shown = shown;
                 judged.verdict = if holds {
-                    Verdict::Holds
+                    ClaimVerdict::Holds
                 } else {
-                    Verdict::DoesNotHold
+                    ClaimVerdict::DoesNotHold
                 };
             }
             Err(Problem::Missing) => {}
             Err(Problem::Wrong(error)) => {
-                judged.verdict = Verdict::Broken;
+                judged.verdict = ClaimVerdict::Broken;
                 judged.shown = "cannot be evaluated".to_owned();
                 judged.why = Some(error.to_string());
             }
@@ -211,14 +213,14 @@ impl Claim {
         &self,
         study: &'a Study,
         table: &dyn Fn(Variation) -> StudyTable<'a>,
-        record: Option<&Record>,
-    ) -> Judged {
+        record: Option<&StudyRecord>,
+    ) -> JudgedClaim {
         let own = table(Variation::Base);
         let mut judged = self.judge_plainly(study, &own);
-        if matches!(judged.verdict, Verdict::NotRun | Verdict::Broken) {
+        if matches!(judged.verdict, ClaimVerdict::NotRun | ClaimVerdict::Broken) {
             return judged;
         }
-        let held = judged.verdict == Verdict::Holds;
+        let held = judged.verdict == ClaimVerdict::Holds;
         let flips = record.and_then(|record| record.flips.get(&self.config.id));
         let flips = flips
             .into_iter()
@@ -230,9 +232,9 @@ impl Claim {
             .map(|flip| format!("{}: {}", flip.with, flip.obtained))
             .collect();
         match (&self.explained, held) {
-            (Some(_), true) => judged.verdict = Verdict::HoldsThoughExplained,
+            (Some(_), true) => judged.verdict = ClaimVerdict::HoldsThoughExplained,
             (Some(explained), false) => self.explain(explained, study, table, &mut judged),
-            (None, true) if !judged.flips.is_empty() => judged.verdict = Verdict::Fragile,
+            (None, true) if !judged.flips.is_empty() => judged.verdict = ClaimVerdict::Fragile,
             (None, true) => {}
             (None, false) => {
                 let words = self
@@ -251,7 +253,7 @@ impl Claim {
         explained: &Explained,
         study: &'a Study,
         table: &dyn Fn(Variation) -> StudyTable<'a>,
-        judged: &mut Judged,
+        judged: &mut JudgedClaim,
     ) {
         let titles = study.config.variants.iter().map(|variant| &variant.title);
         let number = titles
@@ -263,16 +265,16 @@ impl Claim {
         let changed = table(Variation::Variant(number));
         let then = self.judge_plainly(study, &changed);
         match then.verdict {
-            Verdict::Holds => {
+            ClaimVerdict::Holds => {
                 let restored = study
                     .evaluator(&changed)
                     .evaluate(&self.obtained, &Bindings::new())
                     .ok();
                 let words = self.say(&explained.why, study, &table(Variation::Base), restored);
-                judged.verdict = Verdict::DiffersExplained;
+                judged.verdict = ClaimVerdict::DiffersExplained;
                 judged.why = Some(format!("{words} With \"{title}\": {}", then.shown));
             }
-            Verdict::NotRun => judged.verdict = Verdict::NotRun,
+            ClaimVerdict::NotRun => judged.verdict = ClaimVerdict::NotRun,
             _ => judged.why = Some(format!("\"{title}\" does not restore it: {}", then.shown)),
         }
     }
@@ -282,8 +284,8 @@ impl Claim {
         &self,
         words: &Template,
         study: &Study,
-        data: &dyn Data,
-        restored: Option<Value>,
+        data: &dyn ResultSource,
+        restored: Option<ExpressionValue>,
     ) -> String {
         let evaluator = study.evaluator(data);
         let own = evaluator.evaluate(&self.obtained, &Bindings::new()).ok();
@@ -298,9 +300,9 @@ impl Claim {
     }
 
     /// Returns the claim without results.
-    pub(crate) fn not_run(&self) -> Judged {
+    pub(crate) fn not_run(&self) -> JudgedClaim {
         let config = &self.config;
-        Judged {
+        JudgedClaim {
             id: config.id.clone(),
             says: config.says.clone(),
             quote: config.quote.clone(),
@@ -312,7 +314,7 @@ impl Claim {
             shown: "not run yet".to_owned(),
             obtained: None,
             ci_half_width: None,
-            verdict: Verdict::NotRun,
+            verdict: ClaimVerdict::NotRun,
             why: None,
             flips: Vec::new(),
         }
@@ -331,7 +333,7 @@ impl Claim {
     }
 
     /// Returns the format of the obtained value, which also applies to all values in comparison.
-    fn format(&self) -> Option<Format> {
+    fn format(&self) -> Option<NumberFormat> {
         self.shown
             .as_ref()
             .and_then(|shown| shown.format_of(OBTAINED))
@@ -357,7 +359,11 @@ impl Claim {
         }
     }
 
-    fn obtain(&self, study: &Study, data: &dyn Data) -> Result<(Value, String, bool), Problem> {
+    fn obtain(
+        &self,
+        study: &Study,
+        data: &dyn ResultSource,
+    ) -> Result<(ExpressionValue, String, bool), Problem> {
         let evaluator = study.evaluator(data);
         let value = evaluator.evaluate(&self.obtained, &Bindings::new())?;
         let bindings: Bindings = vec![(OBTAINED.to_owned(), value.clone())];
@@ -366,17 +372,17 @@ impl Claim {
             None => text::plain(&value, &study.matrix),
         };
         let number = match &value {
-            Value::Number(number) => number.mean(),
-            Value::Label(axis, value) => study.matrix.axes[*axis].values[*value]
+            ExpressionValue::Number(number) => number.mean(),
+            ExpressionValue::Label(axis, value) => study.matrix.axes[*axis].values[*value]
                 .number
                 .unwrap_or(f64::NAN),
-            Value::Truth(_) | Value::Text(_) => f64::NAN,
+            ExpressionValue::Truth(_) | ExpressionValue::Text(_) => f64::NAN,
         };
         let holds = match &self.rule {
             Rule::Within(low, high) => (*low..=*high).contains(&number),
             Rule::Near(centre, distance) => (number - centre).abs() <= *distance,
             Rule::Condition(condition) => match evaluator.evaluate(condition, &bindings)? {
-                Value::Truth(truth) => truth,
+                ExpressionValue::Truth(truth) => truth,
                 _ => {
                     let span = 0..condition.text.len();
                     let message = "expected a comparison, which is true or false";
@@ -389,7 +395,8 @@ impl Claim {
             },
         };
         // A value that is not finite proves nothing, even if the comparison is true.
-        let measured = !matches!(&value, Value::Number(number) if !number.mean().is_finite());
+        let measured =
+            !matches!(&value, ExpressionValue::Number(number) if !number.mean().is_finite());
         Ok((value, shown, holds && measured))
     }
 }
@@ -444,36 +451,36 @@ impl Rule {
     }
 }
 
-impl Serialize for Verdict {
+impl Serialize for ClaimVerdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// Returns the name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
-            Verdict::Holds => "holds",
-            Verdict::Fragile => "fragile",
-            Verdict::DoesNotHold => "does-not-hold",
-            Verdict::DiffersExplained => "differs-explained",
-            Verdict::HoldsThoughExplained => "holds-though-explained",
-            Verdict::NotRun => "not-run",
-            Verdict::Broken => "broken",
+            ClaimVerdict::Holds => "holds",
+            ClaimVerdict::Fragile => "fragile",
+            ClaimVerdict::DoesNotHold => "does-not-hold",
+            ClaimVerdict::DiffersExplained => "differs-explained",
+            ClaimVerdict::HoldsThoughExplained => "holds-though-explained",
+            ClaimVerdict::NotRun => "not-run",
+            ClaimVerdict::Broken => "broken",
         }
     }
 
     /// Returns the name in tables.
     pub fn text(self) -> &'static str {
         match self {
-            Verdict::Holds => "holds",
-            Verdict::Fragile => "fragile",
-            Verdict::DoesNotHold => "does not hold",
-            Verdict::DiffersExplained => "differs, explained",
-            Verdict::HoldsThoughExplained => "holds; its explanation is stale",
-            Verdict::NotRun => "not run",
-            Verdict::Broken => "broken",
+            ClaimVerdict::Holds => "holds",
+            ClaimVerdict::Fragile => "fragile",
+            ClaimVerdict::DoesNotHold => "does not hold",
+            ClaimVerdict::DiffersExplained => "differs, explained",
+            ClaimVerdict::HoldsThoughExplained => "holds; its explanation is stale",
+            ClaimVerdict::NotRun => "not run",
+            ClaimVerdict::Broken => "broken",
         }
     }
 
@@ -481,10 +488,10 @@ impl Verdict {
     pub fn passes(self) -> bool {
         matches!(
             self,
-            Verdict::Holds
-                | Verdict::Fragile
-                | Verdict::DiffersExplained
-                | Verdict::HoldsThoughExplained
+            ClaimVerdict::Holds
+                | ClaimVerdict::Fragile
+                | ClaimVerdict::DiffersExplained
+                | ClaimVerdict::HoldsThoughExplained
         )
     }
 }

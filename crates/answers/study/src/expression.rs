@@ -34,7 +34,7 @@ mod parser;
 
 pub use aggregate::Aggregate;
 pub use estimate::{CONFIDENCE, Estimate};
-pub use evaluate::{Bindings, Data, Evaluator, Problem, Value};
+pub use evaluate::{Bindings, Evaluator, ExpressionValue, Problem, ResultSource};
 pub use functions::FUNCTIONS;
 pub use names::check_names;
 pub use parser::{parse, parse_signature};
@@ -47,7 +47,7 @@ use std::ops::Range;
 pub struct Expression {
     /// The expression as written.
     pub text: String,
-    pub(crate) root: Node,
+    pub(crate) root: ExpressionNode,
 }
 
 /// A name for an expression, with or without parameters.
@@ -63,25 +63,25 @@ pub struct Definition {
 
 /// A part of an expression with its range of bytes in the text.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) kind: Kind,
+pub(crate) struct ExpressionNode {
+    pub(crate) kind: ExpressionKind,
     pub(crate) span: Range<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum ExpressionKind {
     Number(f64),
     Text(String),
     Truth(bool),
     /// A variable, a definition without parameters, or a metric.
     Name(String),
-    Negate(Box<Node>),
-    Not(Box<Node>),
-    Binary(Operator, Box<Node>, Box<Node>),
-    Call(String, Vec<Node>),
+    Negate(Box<ExpressionNode>),
+    Not(Box<ExpressionNode>),
+    Binary(Operator, Box<ExpressionNode>, Box<ExpressionNode>),
+    Call(String, Vec<ExpressionNode>),
     /// A metric, or an aggregate of the first one, at chosen points.
     Select(String, Vec<Selector>),
-    Each(Box<Each>),
+    Each(Box<BoundAggregate>),
 }
 
 /// An axis with a fixed value.
@@ -89,21 +89,21 @@ pub(crate) enum Kind {
 pub(crate) struct Selector {
     pub(crate) axis: String,
     pub(crate) span: Range<usize>,
-    pub(crate) value: Node,
+    pub(crate) value: ExpressionNode,
 }
 
 /// An aggregate over bound variables.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Each {
+pub(crate) struct BoundAggregate {
     pub(crate) aggregate: Aggregate,
-    pub(crate) loops: Vec<Loop>,
-    pub(crate) condition: Option<Node>,
-    pub(crate) body: Node,
+    pub(crate) loops: Vec<LoopVariable>,
+    pub(crate) condition: Option<ExpressionNode>,
+    pub(crate) body: ExpressionNode,
 }
 
 /// A variable that takes the values of an axis or set in turn.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Loop {
+pub(crate) struct LoopVariable {
     pub(crate) variable: String,
     pub(crate) domain: String,
     pub(crate) span: Range<usize>,

@@ -3,13 +3,13 @@
 use crate::StudyTable;
 use crate::axes::label;
 use crate::config::FigureConfig;
-use crate::expression::{Data, Problem, Value};
+use crate::expression::{ExpressionValue, Problem, ResultSource};
 use crate::study::Study;
 use fullstroke_measure::Metric;
 use serde::Serialize;
 
 /// Returns the numbers of a study's figures, except figures with missing results.
-pub fn drawn(study: &Study, results: &StudyTable<'_>) -> Vec<Drawn> {
+pub fn drawn(study: &Study, results: &StudyTable<'_>) -> Vec<FigureNumbers> {
     let figures = (0..study.figures.len()).filter_map(|number| {
         let caption = study.captions[number]
             .as_ref()
@@ -21,7 +21,7 @@ pub fn drawn(study: &Study, results: &StudyTable<'_>) -> Vec<Drawn> {
 
 /// The numbers of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Drawn {
+pub struct FigureNumbers {
     /// Id of the figure in its study.
     pub id: String,
     /// Title above the figure.
@@ -34,7 +34,7 @@ pub struct Drawn {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
     /// Range of the ordinate.
-    pub ordinate: Ends,
+    pub ordinate: AxisEnds,
     /// Labels below the abscissa, with their positions.
     pub ticks: Vec<Tick>,
     /// The lines.
@@ -43,7 +43,7 @@ pub struct Drawn {
 
 /// Ends of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Ends {
+pub struct AxisEnds {
     /// The lower end.
     pub low: f64,
     /// The upper end.
@@ -85,12 +85,12 @@ pub struct Figure {
     config: FigureConfig,
     /// Labels below the abscissa, with their positions.
     pub(crate) ticks: Vec<(f64, String)>,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<ChartLine>,
 }
 
 /// One line of a chart.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct ChartLine {
     pub(crate) name: String,
     /// Name with the axis of the value, because a value alone does not name its axis.
     full_name: String,
@@ -109,7 +109,7 @@ const NEAR_ZERO: f64 = 0.5;
 
 impl Figure {
     /// Returns figure number `index` of a study; `None` if results are missing.
-    pub(crate) fn new(study: &Study, index: usize, data: &dyn Data) -> Option<Figure> {
+    pub(crate) fn new(study: &Study, index: usize, data: &dyn ResultSource) -> Option<Figure> {
         let config = study.config.figures.get(index)?.clone();
         let along = study.matrix.axis(&config.x).ok()?;
         let axis = &study.matrix.axes[along];
@@ -139,7 +139,7 @@ impl Figure {
                     .evaluator(data)
                     .evaluate(&study.figures[index], &bindings)
                 {
-                    Ok(Value::Number(number)) => {
+                    Ok(ExpressionValue::Number(number)) => {
                         points.push(
                             Some((number.mean(), number.half_width()))
                                 .filter(|point| point.0.is_finite()),
@@ -163,7 +163,7 @@ impl Figure {
                 let axis = &study.matrix.axes[axis];
                 format!("{} {}", axis.name, axis.values[value].name)
             });
-            lines.push(Line {
+            lines.push(ChartLine {
                 name,
                 full_name,
                 points,
@@ -178,8 +178,8 @@ impl Figure {
         })
     }
 
-    fn numbers(&self, caption: Option<String>) -> Drawn {
-        let line = |line: &Line| {
+    fn numbers(&self, caption: Option<String>) -> FigureNumbers {
+        let line = |line: &ChartLine| {
             let points = self
                 .ticks
                 .iter()
@@ -199,13 +199,13 @@ impl Figure {
             }
         };
         let (low, high) = self.ordinate();
-        Drawn {
+        FigureNumbers {
             id: self.config.id.clone(),
             title: self.config.title.clone(),
             x: self.abscissa_name().to_owned(),
             y: self.ordinate_with_unit(),
             caption,
-            ordinate: Ends { low, high },
+            ordinate: AxisEnds { low, high },
             ticks: self
                 .ticks
                 .iter()
@@ -255,7 +255,7 @@ impl Figure {
     }
 
     /// Returns the lines.
-    pub fn lines(&self) -> &[Line] {
+    pub fn lines(&self) -> &[ChartLine] {
         &self.lines
     }
 
@@ -301,7 +301,7 @@ impl Figure {
     }
 }
 
-impl Line {
+impl ChartLine {
     /// Returns the name in the legend; empty if there is only one line.
     pub fn name(&self) -> &str {
         &self.name

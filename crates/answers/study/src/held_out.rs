@@ -4,7 +4,7 @@
 //! verdicts without repeating the runs. A record belongs to one state of the study. If more than
 //! the prose of the study changes, the record is invalid.
 
-use crate::claims::{Judged, Verdict};
+use crate::claims::{ClaimVerdict, JudgedClaim};
 use crate::run_list::RunList;
 use crate::store::Results;
 use crate::study::Study;
@@ -23,12 +23,12 @@ const NAME: &str = "held-out.json";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HeldOut {
-    studies: BTreeMap<String, Record>,
+    studies: BTreeMap<String, StudyRecord>,
 }
 
 /// Record of one study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct StudyRecord {
     /// Digest of the study without its prose at the time of the record.
     substance: String,
     /// Build of the runs.
@@ -37,12 +37,12 @@ pub struct Record {
     pub tried: Vec<String>,
     /// Settings with another verdict on claims, by the claim's id. Claims without an entry
     /// kept their verdict.
-    pub flips: BTreeMap<String, Vec<Flip>>,
+    pub flips: BTreeMap<String, Vec<VerdictFlip>>,
 }
 
 /// A setting with another verdict on a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Flip {
+pub struct VerdictFlip {
     /// The setting.
     pub with: String,
     /// True if the claim holds with this setting.
@@ -70,7 +70,7 @@ impl HeldOut {
     }
 
     /// Returns the record of a study if the record belongs to the current state of the study.
-    pub fn of(&self, study: &Study) -> Option<&Record> {
+    pub fn of(&self, study: &Study) -> Option<&StudyRecord> {
         self.studies
             .get(&study.id)
             .filter(|record| record.substance == study.substance)
@@ -80,7 +80,7 @@ impl HeldOut {
     ///
     /// # Errors
     /// A file that cannot be read or written.
-    pub fn keep(records: Vec<(&Study, Record)>) -> Result<Vec<PathBuf>, StudyError> {
+    pub fn keep(records: Vec<(&Study, StudyRecord)>) -> Result<Vec<PathBuf>, StudyError> {
         let mut folders: BTreeMap<PathBuf, HeldOut> = BTreeMap::new();
         for (study, record) in records {
             let folder = study.folder().to_owned();
@@ -112,7 +112,7 @@ impl HeldOut {
     }
 }
 
-impl Record {
+impl StudyRecord {
     /// Returns the claims whose verdicts a choice reverses, each with the value of the choice.
     pub(crate) fn flipped_by(&self, choice: &str) -> Vec<String> {
         let mut flipped = Vec::new();
@@ -136,8 +136,8 @@ impl Record {
         extent: &Extent,
         run_list: &RunList,
         results: &Results,
-    ) -> Option<Record> {
-        let judge = |variation: Variation| -> Vec<Judged> {
+    ) -> Option<StudyRecord> {
+        let judge = |variation: Variation| -> Vec<JudgedClaim> {
             let table = run_list.table(index, study, variation, results);
             study
                 .claims
@@ -146,23 +146,23 @@ impl Record {
                 .collect()
         };
         let base = judge(Variation::Base);
-        let mut record = Record {
+        let mut record = StudyRecord {
             substance: study.substance.clone(),
             version: VERSION.to_owned(),
-            ..Record::default()
+            ..StudyRecord::default()
         };
         for variation in study.held_out(extent) {
             let with = study.describe(variation, extent.replications);
             for ((claim, before), after) in study.claims.iter().zip(&base).zip(judge(variation)) {
-                if before.verdict == Verdict::NotRun || after.verdict == Verdict::NotRun {
+                if before.verdict == ClaimVerdict::NotRun || after.verdict == ClaimVerdict::NotRun {
                     return None;
                 }
                 let (held, holds) = (
-                    before.verdict == Verdict::Holds,
-                    after.verdict == Verdict::Holds,
+                    before.verdict == ClaimVerdict::Holds,
+                    after.verdict == ClaimVerdict::Holds,
                 );
                 if held != holds && run_list.touches(index, variation, claim) {
-                    let flip = Flip {
+                    let flip = VerdictFlip {
                         with: with.clone(),
                         holds,
                         obtained: after.shown,

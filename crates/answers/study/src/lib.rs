@@ -50,20 +50,22 @@ mod version;
 
 pub use axes::{Axis, AxisValue, Matrix, NamedSet};
 pub use best::{Best, RunnerUp, best};
-pub use checked::{Changed, Checked};
-pub use claims::{Claim, Judged, Verdict};
+pub use checked::{ChangedClaims, CheckedClaims};
+pub use claims::{Claim, ClaimVerdict, JudgedClaim};
 pub use config::{ClaimKind, StudyConfig};
 pub use digests::Digests;
 pub use error::StudyError;
-pub use figure::{Drawn, DrawnLine, DrawnPoint, Ends, Figure, LINES_MAX, Line, Tick, drawn};
-pub use held_out::{Flip, HeldOut, Record};
-pub use metrics::{Kept, PathError, keep};
-pub use page::{Draw, drifted, write_pages};
+pub use figure::{
+    AxisEnds, ChartLine, DrawnLine, DrawnPoint, Figure, FigureNumbers, LINES_MAX, Tick, drawn,
+};
+pub use held_out::{HeldOut, StudyRecord, VerdictFlip};
+pub use metrics::{PathError, RunNumber, keep};
+pub use page::{Draw, outdated_parts, write_pages};
 pub use predicted::NoEquations;
 pub use run_list::{RunList, StudyTable, Task};
 pub use runner::run_tasks;
 pub use schema::schema;
 pub use store::{Key, Results, Store, StoreWriter};
 pub use study::{Outline, Study, find, outlines};
-pub use variation::{Choice, ChoiceValue, Extent, Variation};
+pub use variation::{ChoiceValue, Extent, StudyChoice, Variation};
 pub use version::VERSION;

@@ -3,10 +3,10 @@
 use crate::predicted::{Equations, NoEquations, PredictedReport};
 use fullstroke_contract::registry::nearest;
 use fullstroke_contract::{Counters, MemberStatistics};
-use fullstroke_engine::{Graph, Outcome};
-use fullstroke_lab::Ran;
+use fullstroke_engine::{Graph, RunOutcome};
+use fullstroke_lab::RunResult;
 use fullstroke_measure::{
-    AbsentMetric, Identity, Measurement, Metric, Report, WarmUp, WindowsReport,
+    AbsentMetric, Measurement, Metric, Report, RunIdentity, WarmUp, WindowsReport,
 };
 use fullstroke_stack::{Stack, StackError};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ const CONFIDENCE: f64 = 0.95;
 
 /// One number of a run; NaN if nothing was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct RunNumber {
     /// Name of the metric, or path in the report.
     pub metric: String,
     /// Value of the number.
@@ -127,20 +127,20 @@ pub(crate) fn standard() -> Vec<String> {
 ///
 /// # Errors
 /// A path without a value.
-pub fn keep(ran: &Ran, paths: &[String]) -> Result<Vec<Kept>, PathError> {
+pub fn keep(ran: &RunResult, paths: &[String]) -> Result<Vec<RunNumber>, PathError> {
     keep_beside(ran, None, paths)
 }
 
 /// Returns all numbers kept of a run, including predictions for the run's load.
 pub(crate) fn keep_beside(
-    ran: &Ran,
+    ran: &RunResult,
     predicted: Option<&PredictedReport>,
     paths: &[String],
-) -> Result<Vec<Kept>, PathError> {
+) -> Result<Vec<RunNumber>, PathError> {
     let report = &ran.measured.report;
-    let mut kept: Vec<Kept> = Metric::all()
+    let mut kept: Vec<RunNumber> = Metric::all()
         .into_iter()
-        .map(|metric| Kept {
+        .map(|metric| RunNumber {
             metric: metric.name(),
             value: metric.value(report),
             half_width: ran.measured.half_width(metric, CONFIDENCE),
@@ -153,7 +153,7 @@ pub(crate) fn keep_beside(
                 Some(metric) => metric.value(report),
                 None => find(&tree, path)?.as_f64().unwrap_or(f64::NAN),
             };
-            kept.push(Kept {
+            kept.push(RunNumber {
                 metric: path.clone(),
                 value,
                 half_width: None,
@@ -174,15 +174,15 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), PathEr
         drives: vec![MemberStatistics::default(); drives.len()],
         ..Counters::default()
     };
-    let nothing = Outcome {
+    let nothing = RunOutcome {
         counters,
-        ..Outcome::default()
+        ..RunOutcome::default()
     };
     let measurement = Measurement::new(WarmUp::default())
         .with_processes(stack.process_names())
         .with_workloads(stack.workload_names());
     let mut empty = measurement
-        .finish(&nothing, &drives, Identity::default())
+        .finish(&nothing, &drives, RunIdentity::default())
         .report;
     // Numbers of hosts and their programs are known only from runs, so only paths of workloads are
     // checked by name.
@@ -268,7 +268,7 @@ fn find<'a>(report: &'a Value, path: &str) -> Result<&'a Value, PathError> {
         at = match (part, at) {
             // Nothing of this kind was measured, so the path ends here.
             (_, Value::Null) => return Ok(at),
-            (Part::Key(key), Value::Object(table)) => table.get(key).ok_or_else(|| {
+            (PathPart::Key(key), Value::Object(table)) => table.get(key).ok_or_else(|| {
                 let names: Vec<&str> = table.keys().map(String::as_str).collect();
                 PathError::NoKey {
                     path: path.to_owned(),
@@ -277,7 +277,7 @@ fn find<'a>(report: &'a Value, path: &str) -> Result<&'a Value, PathError> {
                     known: names.join(", "),
                 }
             })?,
-            (Part::Item(item), Value::Array(items)) => {
+            (PathPart::Item(item), Value::Array(items)) => {
                 let named =
                     |value: &&Value| value.get("name").and_then(Value::as_str) == Some(item);
                 let by_number = item.parse().ok().and_then(|index: usize| items.get(index));
@@ -296,19 +296,19 @@ fn find<'a>(report: &'a Value, path: &str) -> Result<&'a Value, PathError> {
                         }
                     })?
             }
-            (Part::Key(key), other) => return Err(behind(key.to_owned(), other)),
-            (Part::Item(item), other) => return Err(behind(format!("[{item}]"), other)),
+            (PathPart::Key(key), other) => return Err(behind(key.to_owned(), other)),
+            (PathPart::Item(item), other) => return Err(behind(format!("[{item}]"), other)),
         };
     }
     Ok(at)
 }
 
-enum Part<'a> {
+enum PathPart<'a> {
     Key(&'a str),
     Item(&'a str),
 }
 
-fn parts(path: &str) -> Result<Vec<Part<'_>>, PathError> {
+fn parts(path: &str) -> Result<Vec<PathPart<'_>>, PathError> {
     let mut parts = Vec::new();
     let mut rest = path;
     while !rest.is_empty() {
@@ -316,11 +316,11 @@ fn parts(path: &str) -> Result<Vec<Part<'_>>, PathError> {
             let (item, after) = choice.split_once(']').ok_or_else(|| PathError::Open {
                 path: path.to_owned(),
             })?;
-            parts.push(Part::Item(item));
+            parts.push(PathPart::Item(item));
             rest = after;
         } else {
             let end = rest.find(['.', '[']).unwrap_or(rest.len());
-            parts.push(Part::Key(&rest[..end]));
+            parts.push(PathPart::Key(&rest[..end]));
             rest = &rest[end..];
         }
         rest = rest.strip_prefix('.').unwrap_or(rest);

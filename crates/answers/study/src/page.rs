@@ -14,7 +14,7 @@ use crate::run_list::RunList;
 use crate::store::Results;
 use crate::study::{Study, find};
 use fullstroke_table::AtomicFile;
-use section::{Section, mark, not_run};
+use section::{StudySection, mark, not_run};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -30,7 +30,7 @@ pub type Draw<'a> = &'a dyn Fn(&Figure) -> Result<String, String>;
 
 /// Page of a folder of studies.
 #[derive(Clone, Debug, Default)]
-struct Page {
+struct FolderPage {
     /// Text before the first section.
     head: String,
     /// Sections by the ids of their studies.
@@ -50,7 +50,7 @@ pub fn write_pages(
 ) -> Result<Vec<PathBuf>, StudyError> {
     let mut changed = Vec::new();
     for (folder, members) in folders(studies) {
-        let mut page = Page::read(&folder)?;
+        let mut page = FolderPage::read(&folder)?;
         let held_out = HeldOut::read(&folder)?;
         page.sections.retain(|id, _| {
             id.rsplit('/')
@@ -59,7 +59,7 @@ pub fn write_pages(
         });
         for (index, study) in members {
             let Some(section) =
-                Section::new(index, study, run_list, results, held_out.of(study), draw)?
+                StudySection::new(index, study, run_list, results, held_out.of(study), draw)?
             else {
                 if !page.is_of(study) {
                     page.sections.insert(study.id.clone(), not_run(study));
@@ -83,7 +83,7 @@ pub fn write_pages(
 ///
 /// # Errors
 /// An unreadable file.
-pub fn drifted(
+pub fn outdated_parts(
     studies: &[Study],
     run_list: &RunList,
     results: &Results,
@@ -91,7 +91,7 @@ pub fn drifted(
 ) -> Result<Vec<String>, StudyError> {
     let mut drifted = Vec::new();
     for (folder, members) in folders(studies) {
-        let page = Page::read(&folder)?;
+        let page = FolderPage::read(&folder)?;
         let held_out = HeldOut::read(&folder)?;
         let file = folder.join(NAME);
         if page.head != summary::head(&folder, &page, &all_of(&folder)?, &held_out) {
@@ -108,7 +108,7 @@ pub fn drifted(
                 continue;
             }
             let Some(section) =
-                Section::new(index, study, run_list, results, held_out.of(study), draw)?
+                StudySection::new(index, study, run_list, results, held_out.of(study), draw)?
             else {
                 continue;
             };
@@ -137,10 +137,10 @@ fn folders(studies: &[Study]) -> BTreeMap<PathBuf, Vec<(usize, &Study)>> {
     folders
 }
 
-impl Page {
-    fn read(folder: &Path) -> Result<Page, StudyError> {
+impl FolderPage {
+    fn read(folder: &Path) -> Result<FolderPage, StudyError> {
         let text = read(&folder.join(NAME))?.unwrap_or_default();
-        let mut page = Page::default();
+        let mut page = FolderPage::default();
         let mut current: Option<String> = None;
         for line in text.split_inclusive('\n') {
             if let Some(id) = line

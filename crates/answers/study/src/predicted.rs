@@ -5,8 +5,8 @@
 use fullstroke_lab::{LabError, arrivals};
 use fullstroke_measure::{Report, WindowsReport};
 use fullstroke_predict::{
-    Arrival, Disk, Fingerprint, Gatherer, Gears, Powers, Predicted, Reserve, Shifted, WINDOW_S,
-    geared, seek_delays, striped,
+    DiskParameters, Fingerprint, FingerprintBuilder, Gears, Powers, PredictArrival, Predicted,
+    Reserve, Shifted, WINDOW_S, geared, seek_delays, striped,
 };
 use fullstroke_stack::{Stack, StackError};
 use fullstroke_units::Duration;
@@ -46,7 +46,7 @@ pub struct NoEquations {
 
 /// An array in the terms of the equations.
 pub(crate) struct Equations {
-    disk: Disk,
+    disk: DiskParameters,
     powers: Option<Powers>,
     drives: u32,
     gears: Option<Gears>,
@@ -74,7 +74,7 @@ impl Equations {
             },
         };
         let first = drives[0];
-        let (disk, powers) = (Disk::of(first), Powers::of(first));
+        let (disk, powers) = (DiskParameters::of(first), Powers::of(first));
         Ok(Ok(Equations {
             disk,
             powers,
@@ -170,9 +170,9 @@ fn gears(layout: &mut dyn Layout, reserve: Reserve) -> Option<Gears> {
 }
 
 fn fingerprint(stack: &Stack) -> Result<Fingerprint, LabError> {
-    let mut gatherer = Gatherer::new(WINDOW_S).expect("it is a length");
+    let mut gatherer = FingerprintBuilder::new(WINDOW_S).expect("it is a length");
     arrivals(stack, &mut |now, request| {
-        gatherer.add(Arrival::of(now, request))
+        gatherer.add(PredictArrival::of(now, request))
     })?;
     Ok(gatherer.finish())
 }

@@ -3,7 +3,7 @@
 use crate::StudyError;
 use crate::claims::Claim;
 use crate::digests::Digests;
-use crate::expression::{Data, Estimate};
+use crate::expression::{Estimate, ResultSource};
 use crate::metrics;
 use crate::parallel::in_parallel;
 use crate::store::{Key, Results};
@@ -35,12 +35,12 @@ pub struct RunList {
     /// The runs, each once.
     pub tasks: Vec<Task>,
     /// Runs of each study, in the order given, by variation.
-    tables: Vec<BTreeMap<Variation, Runs>>,
+    tables: Vec<BTreeMap<Variation, StudyRuns>>,
 }
 
 /// The runs of one study in one way.
 #[derive(Clone, Debug, Default)]
-struct Runs {
+struct StudyRuns {
     seeds: Vec<u64>,
     /// Digest of the stack of each point; `None` if the point is not run.
     digests: Vec<Option<String>>,
@@ -94,7 +94,7 @@ impl RunList {
     ) -> Result<RunList, StudyError> {
         let mut setups: Vec<(Setup, usize, usize)> = Vec::new();
         let mut number: BTreeMap<Setup, usize> = BTreeMap::new();
-        let mut tables: Vec<Vec<Way>> = Vec::new();
+        let mut tables: Vec<Vec<RunVariation>> = Vec::new();
         for (index, study) in studies.iter().enumerate() {
             let mut table = Vec::new();
             for (variation, seeds) in ways(study) {
@@ -114,7 +114,7 @@ impl RunList {
                     }
                     points.push((point, at));
                 }
-                table.push(Way {
+                table.push(RunVariation {
                     variation,
                     seeds,
                     points,
@@ -136,7 +136,7 @@ impl RunList {
                     "{}: a point is run with a seed",
                     study.id
                 );
-                let mut runs = Runs {
+                let mut runs = StudyRuns {
                     seeds: way.seeds,
                     digests: vec![None; study.matrix.points().len()],
                 };
@@ -232,13 +232,13 @@ impl RunList {
         matches!(variation, Variation::Seeds(_)) || claim.touched.iter().any(differs)
     }
 
-    fn runs(&self, index: usize, variation: Variation) -> Option<&Runs> {
+    fn runs(&self, index: usize, variation: Variation) -> Option<&StudyRuns> {
         self.tables.get(index)?.get(&variation)
     }
 }
 
 /// A variation of a study while its runs are listed.
-struct Way {
+struct RunVariation {
     variation: Variation,
     seeds: Vec<u64>,
     /// Points, each with the index of its setup.
@@ -256,7 +256,7 @@ fn with_seeds(study: &Study, variations: Vec<Variation>, replications: Option<u3
 #[derive(Clone, Copy, Debug)]
 pub struct StudyTable<'a> {
     study: &'a Study,
-    runs: Option<&'a Runs>,
+    runs: Option<&'a StudyRuns>,
     results: &'a Results,
 }
 
@@ -276,7 +276,7 @@ impl StudyTable<'_> {
     }
 }
 
-impl Data for StudyTable<'_> {
+impl ResultSource for StudyTable<'_> {
     fn value(&self, point: usize, metric: usize) -> Option<Estimate> {
         let runs = self.runs?;
         let digest = runs.digests.get(point)?.as_ref()?;

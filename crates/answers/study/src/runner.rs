@@ -2,13 +2,13 @@
 
 use crate::StudyError;
 use crate::digests::Digests;
-use crate::metrics::{Kept, keep_beside, of_equations, of_windows};
+use crate::metrics::{RunNumber, keep_beside, of_equations, of_windows};
 use crate::parallel::in_parallel;
 use crate::predicted::{Equations, WINDOW};
 use crate::run_list::Task;
 use crate::store::StoreWriter;
 use crate::study::overrides;
-use fullstroke_lab::{Candidate, Varied, run};
+use fullstroke_lab::{ComparedStack, Varied, run};
 use fullstroke_stack::Stack;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,8 +52,8 @@ impl Task {
         )?)
     }
 
-    fn run(&self, stack: Stack) -> Result<Vec<Kept>, StudyError> {
-        let mut candidate = Candidate::new(self.name.clone(), Varied::default(), stack);
+    fn run(&self, stack: Stack) -> Result<Vec<RunNumber>, StudyError> {
+        let mut candidate = ComparedStack::new(self.name.clone(), Varied::default(), stack);
         candidate.windows = self
             .paths
             .iter()
@@ -78,7 +78,7 @@ impl Task {
     ///
     /// # Errors
     /// Errors of the run; also a stack, drives or a trace that differ on this machine.
-    pub fn run_elsewhere(&self, known: &Digests) -> Result<Vec<Kept>, StudyError> {
+    pub fn run_elsewhere(&self, known: &Digests) -> Result<Vec<RunNumber>, StudyError> {
         let stack = self.stack()?;
         if known.of(&stack)? != self.key.0 {
             return Err(StudyError::Another {

@@ -16,7 +16,7 @@
 //! A study is no part of the key, so studies share the results of common points.
 
 use crate::StudyError;
-use crate::metrics::Kept;
+use crate::metrics::RunNumber;
 use crate::run_list::Task;
 use crate::version::VERSION;
 use fullstroke_table::{ColumnType, Schema, TableError, TableReader, TableWriter};
@@ -206,12 +206,12 @@ impl StoreWriter {
     ///
     /// # Errors
     /// If the numbers cannot be written.
-    pub fn add(&mut self, task: &Task, kept: &[Kept]) -> Result<(), StudyError> {
+    pub fn add(&mut self, task: &Task, kept: &[RunNumber]) -> Result<(), StudyError> {
         let settings = format!("{} {}", task.stack.display(), task.set.join(" "));
         let file = self.name("point");
         let mut table = TableWriter::create(&file, &schema())?;
         for number in kept {
-            let row = Row {
+            let row = StoredNumber {
                 digest: &task.key.0,
                 seed: task.key.1,
                 settings: &settings,
@@ -268,7 +268,7 @@ impl StoreWriter {
 }
 
 /// One number of one run.
-struct Row<'a> {
+struct StoredNumber<'a> {
     digest: &'a str,
     seed: u64,
     settings: &'a str,
@@ -277,7 +277,7 @@ struct Row<'a> {
     half_width: Option<f64>,
 }
 
-impl Row<'_> {
+impl StoredNumber<'_> {
     /// Returns the first eight bytes of the SHA-256 of all other columns.
     fn check(&self) -> u64 {
         let mut hash = Sha256::new();
@@ -321,7 +321,7 @@ fn schema() -> Schema {
 
 fn read_rows(
     file: &Path,
-    mut each: impl FnMut(&Row<'_>) -> Result<(), StudyError>,
+    mut each: impl FnMut(&StoredNumber<'_>) -> Result<(), StudyError>,
 ) -> Result<(), StudyError> {
     let damaged = |error| match error {
         // Another process may have merged and removed the file.
@@ -336,7 +336,7 @@ fn read_rows(
     let mut reader = TableReader::open(file, &schema()).map_err(damaged)?;
     while let Some(batch) = reader.next_batch(BATCH).map_err(damaged)? {
         for row in 0..batch.rows() {
-            let numbers = Row {
+            let numbers = StoredNumber {
                 digest: batch.text(0, row),
                 seed: batch.u64(1, row),
                 settings: batch.text(2, row),

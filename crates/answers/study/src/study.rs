@@ -5,13 +5,13 @@ use crate::axes::{Matrix, label};
 use crate::claims::{Claim, OBTAINED, RESTORED};
 use crate::config::{FigureConfig, StudyConfig};
 use crate::expression::{
-    Bindings, CONFIDENCE, Data, Definition, Estimate, Evaluator, Expression, ExpressionError,
-    Problem, Value, check_names, parse, parse_signature,
+    Bindings, CONFIDENCE, Definition, Estimate, Evaluator, Expression, ExpressionError,
+    ExpressionValue, Problem, ResultSource, check_names, parse, parse_signature,
 };
 use crate::figure::LINES_MAX;
 use crate::metrics::standard;
 use crate::text::Template;
-use crate::variation::{Choice, Extent, Settings, Variation, set_at, settings_of};
+use crate::variation::{Extent, Settings, StudyChoice, Variation, set_at, settings_of};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{nearest, read};
 use fullstroke_stack::{Document, Overrides, StackError};
@@ -44,7 +44,7 @@ pub struct Study {
     /// Expression of each figure.
     pub figures: Vec<Expression>,
     /// Choices that the source leaves open.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<StudyChoice>,
     /// Templates of the notes and of each figure's caption.
     pub(crate) notes: Option<Template>,
     pub(crate) captions: Vec<Option<Template>>,
@@ -197,7 +197,7 @@ impl Study {
             .as_ref()
             .map(|file| study.folder().join(file));
         study.choices =
-            Choice::read(&study.config.free, shared.as_deref(), &study.matrix)?.map_err(at)?;
+            StudyChoice::read(&study.config.free, shared.as_deref(), &study.matrix)?.map_err(at)?;
         study.check_figures().map_err(at)?;
         study.read_texts().map_err(at)?;
         // Last, because the digest covers the choices.
@@ -304,7 +304,7 @@ impl Study {
             &self.metrics,
             &self.definitions,
         )?;
-        let any = Value::Number(Estimate::exact(1.0));
+        let any = ExpressionValue::Number(Estimate::exact(1.0));
         self.try_out(
             expression,
             &names.into_iter().map(|name| (name, any.clone())).collect(),
@@ -444,11 +444,11 @@ impl Study {
     ) -> Bindings {
         // `check_figures` has found the axis.
         let along = self.matrix.axis(&figure.x).unwrap_or(0);
-        let mut bindings = vec![(figure.x.clone(), Value::Label(along, x))];
+        let mut bindings = vec![(figure.x.clone(), ExpressionValue::Label(along, x))];
         if let Some((axis, value)) = series {
             bindings.push((
                 self.matrix.axes[axis].name.clone(),
-                Value::Label(axis, value),
+                ExpressionValue::Label(axis, value),
             ));
         }
         bindings
@@ -468,7 +468,7 @@ impl Study {
     }
 
     /// Returns an evaluator of expressions over `data`.
-    pub fn evaluator<'a>(&'a self, data: &'a dyn Data) -> Evaluator<'a> {
+    pub fn evaluator<'a>(&'a self, data: &'a dyn ResultSource) -> Evaluator<'a> {
         Evaluator {
             matrix: &self.matrix,
             definitions: &self.definitions,
@@ -481,12 +481,17 @@ impl Study {
 
     /// Returns the points of a claim's expressions.
     fn touched_by(&self, claim: &Claim) -> BTreeSet<usize> {
-        let touched = Touched::default();
+        let touched = EvaluatedPoints::default();
         let evaluator = Evaluator {
             thorough: true,
             ..self.evaluator(&touched)
         };
-        let any = |name: &str| (name.to_owned(), Value::Number(Estimate::exact(1.0)));
+        let any = |name: &str| {
+            (
+                name.to_owned(),
+                ExpressionValue::Number(Estimate::exact(1.0)),
+            )
+        };
         let bindings = vec![any(OBTAINED), any(RESTORED)];
         for (_, expression) in claim.expressions() {
             // The result is ignored, because mistakes were reported before.
@@ -699,7 +704,7 @@ pub(crate) fn overrides(set: &[String], seed: Option<u64>) -> Overrides {
 /// Results as if every point had been run.
 struct AsIf;
 
-impl Data for AsIf {
+impl ResultSource for AsIf {
     fn value(&self, _: usize, _: usize) -> Option<Estimate> {
         // Any number will do: only the kind of the result is checked.
         Some(Estimate::exact(1.0))
@@ -708,9 +713,9 @@ impl Data for AsIf {
 
 /// Records the points of an evaluation.
 #[derive(Default)]
-struct Touched(RefCell<BTreeSet<usize>>);
+struct EvaluatedPoints(RefCell<BTreeSet<usize>>);
 
-impl Data for Touched {
+impl ResultSource for EvaluatedPoints {
     fn value(&self, point: usize, _: usize) -> Option<Estimate> {
         self.0.borrow_mut().insert(point);
         Some(Estimate::exact(1.0))

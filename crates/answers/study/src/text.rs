@@ -3,7 +3,8 @@
 use crate::Study;
 use crate::axes::Matrix;
 use crate::expression::{
-    Bindings, Data, Estimate, Evaluator, Expression, ExpressionError, Problem, Value, parse,
+    Bindings, Estimate, Evaluator, Expression, ExpressionError, ExpressionValue, Problem,
+    ResultSource, parse,
 };
 use crate::unknown::UnknownName;
 
@@ -11,12 +12,12 @@ use crate::unknown::UnknownName;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     /// Text, and the expression after it with its format.
-    parts: Vec<(String, Option<(Expression, Format)>)>,
+    parts: Vec<(String, Option<(Expression, NumberFormat)>)>,
 }
 
 /// Format of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum NumberFormat {
     /// Three significant digits and the interval.
     Interval,
     /// Three significant digits.
@@ -31,13 +32,13 @@ pub(crate) enum Format {
     Share,
 }
 
-const FORMATS: &[(&str, Format)] = &[
-    ("interval", Format::Interval),
-    ("value", Format::Value),
-    ("whole", Format::Whole),
-    ("percent", Format::Percent),
-    ("change", Format::Change),
-    ("share", Format::Share),
+const FORMATS: &[(&str, NumberFormat)] = &[
+    ("interval", NumberFormat::Interval),
+    ("value", NumberFormat::Value),
+    ("whole", NumberFormat::Whole),
+    ("percent", NumberFormat::Percent),
+    ("change", NumberFormat::Change),
+    ("share", NumberFormat::Share),
 ];
 
 impl Template {
@@ -72,7 +73,7 @@ impl Template {
     }
 
     /// Returns the format of the expression that consists of `name` alone.
-    pub(crate) fn format_of(&self, name: &str) -> Option<Format> {
+    pub(crate) fn format_of(&self, name: &str) -> Option<NumberFormat> {
         let inner = self.parts.iter().filter_map(|(_, inner)| inner.as_ref());
         inner
             .filter(|(expression, _)| expression.text.trim() == name)
@@ -81,7 +82,7 @@ impl Template {
     }
 
     /// Returns the text with values of the results.
-    pub(crate) fn filled(&self, study: &Study, data: &dyn Data) -> String {
+    pub(crate) fn filled(&self, study: &Study, data: &dyn ResultSource) -> String {
         self.fill(&study.evaluator(data), &Bindings::new())
             .unwrap_or_else(|_| "a number in these words is missing".to_owned())
     }
@@ -106,14 +107,14 @@ impl Template {
 
 /// Splits an expression from the name of a format after its last colon. Colons inside brackets
 /// belong to the expression.
-fn split_format(text: &str) -> Result<(&str, Format), UnknownName> {
+fn split_format(text: &str) -> Result<(&str, NumberFormat), UnknownName> {
     let mut depth = 0i32;
     let colon = text.char_indices().filter(|&(_, letter)| {
         depth += i32::from(letter == '(') - i32::from(letter == ')');
         letter == ':' && depth == 0
     });
     let Some((at, _)) = colon.last() else {
-        return Ok((text, Format::Interval));
+        return Ok((text, NumberFormat::Interval));
     };
     let name = text[at + 1..].trim();
     let found = FORMATS.iter().find(|entry| entry.0 == name);
@@ -124,12 +125,16 @@ fn split_format(text: &str) -> Result<(&str, Format), UnknownName> {
 }
 
 /// Returns a published number in the units of `format`.
-pub(crate) fn published(number: f64, format: Option<Format>) -> String {
+pub(crate) fn published(number: f64, format: Option<NumberFormat>) -> String {
     let percent = (number * 1e5).round() / 1e3;
     match format {
-        Some(Format::Percent | Format::Change) if number > 0.0 => format!("+{percent} %"),
+        Some(NumberFormat::Percent | NumberFormat::Change) if number > 0.0 => {
+            format!("+{percent} %")
+        }
         // Adding 0 turns -0 into 0, which would be shown as `-0 %`.
-        Some(Format::Percent | Format::Change | Format::Share) => format!("{} %", percent + 0.0),
+        Some(NumberFormat::Percent | NumberFormat::Change | NumberFormat::Share) => {
+            format!("{} %", percent + 0.0)
+        }
         // Nine digits, because the sum of two decimal numbers may have a rest beyond them.
         _ => format!("{}", (number * 1e9).round() / 1e9 + 0.0),
     }
@@ -137,27 +142,29 @@ pub(crate) fn published(number: f64, format: Option<Format>) -> String {
 
 /// Returns a bound that was computed from a published number, rounded to significant digits: three,
 /// or tenths of a percent.
-pub(crate) fn bound(number: f64, format: Option<Format>) -> String {
+pub(crate) fn bound(number: f64, format: Option<NumberFormat>) -> String {
     let rounded = match format {
-        Some(Format::Percent | Format::Change | Format::Share) => (number * 1e3).round() / 1e3,
+        Some(NumberFormat::Percent | NumberFormat::Change | NumberFormat::Share) => {
+            (number * 1e3).round() / 1e3
+        }
         _ => significant(number, 3).parse().unwrap_or(number),
     };
     published(rounded, format)
 }
 
 /// Returns a value as short text, a number with its interval.
-pub(crate) fn plain(value: &Value, matrix: &Matrix) -> String {
-    write(value, Format::Interval, matrix)
+pub(crate) fn plain(value: &ExpressionValue, matrix: &Matrix) -> String {
+    write(value, NumberFormat::Interval, matrix)
 }
 
-fn write(value: &Value, format: Format, matrix: &Matrix) -> String {
+fn write(value: &ExpressionValue, format: NumberFormat, matrix: &Matrix) -> String {
     match value {
-        Value::Number(number) => match format {
-            Format::Interval => interval(number),
-            Format::Value => significant(number.mean(), 3),
-            Format::Whole => format!("{:.0}", number.mean() + 0.0),
-            Format::Percent => format!("{:+.1} %", 100.0 * number.mean() + 0.0),
-            Format::Change => match number.half_width() {
+        ExpressionValue::Number(number) => match format {
+            NumberFormat::Interval => interval(number),
+            NumberFormat::Value => significant(number.mean(), 3),
+            NumberFormat::Whole => format!("{:.0}", number.mean() + 0.0),
+            NumberFormat::Percent => format!("{:+.1} %", 100.0 * number.mean() + 0.0),
+            NumberFormat::Change => match number.half_width() {
                 Some(width) if width > 0.0 => {
                     format!(
                         "{:+.1} ± {:.1} %",
@@ -165,13 +172,13 @@ fn write(value: &Value, format: Format, matrix: &Matrix) -> String {
                         100.0 * width
                     )
                 }
-                _ => write(value, Format::Percent, matrix),
+                _ => write(value, NumberFormat::Percent, matrix),
             },
-            Format::Share => format!("{:.1} %", 100.0 * number.mean() + 0.0),
+            NumberFormat::Share => format!("{:.1} %", 100.0 * number.mean() + 0.0),
         },
-        Value::Truth(truth) => (if *truth { "yes" } else { "no" }).to_owned(),
-        Value::Text(text) => text.clone(),
-        Value::Label(axis, value) => matrix.axes[*axis].values[*value].name.clone(),
+        ExpressionValue::Truth(truth) => (if *truth { "yes" } else { "no" }).to_owned(),
+        ExpressionValue::Text(text) => text.clone(),
+        ExpressionValue::Label(axis, value) => matrix.axes[*axis].values[*value].name.clone(),
     }
 }
 
@@ -280,9 +287,13 @@ mod tests {
 
     #[test]
     fn a_computed_bound_has_no_more_digits_than_it_means() {
-        let percent = Some(Format::Percent);
+        let percent = Some(NumberFormat::Percent);
         for (number, format, text) in [
-            (2000.0 * (1.0 - 1.0 / 3.0), Some(Format::Whole), "1333"),
+            (
+                2000.0 * (1.0 - 1.0 / 3.0),
+                Some(NumberFormat::Whole),
+                "1333",
+            ),
             (22.0 * (1.0 - 1.0 / 3.0), None, "14.7"),
             (12.0 * (1.0 + 1.0 / 3.0), None, "16"),
             (-0.292 * (1.0 + 1.0 / 3.0), percent, "-38.9 %"),

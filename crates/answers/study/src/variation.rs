@@ -37,7 +37,7 @@ pub struct Extent {
 
 /// A choice that the source leaves open.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct StudyChoice {
     /// The choice as written.
     pub config: FreeConfig,
     /// Alternatives to the study's value.
@@ -54,17 +54,18 @@ pub struct ChoiceValue {
     pub(crate) settings: Settings,
 }
 
-impl Choice {
+impl StudyChoice {
     /// Returns the choices of a study file, and of the file that it shares with other studies.
     pub(crate) fn read(
         own: &[FreeConfig],
         shared: Option<&Path>,
         matrix: &Matrix,
-    ) -> Result<Result<Vec<Choice>, ConfigError>, StackError> {
-        let of = |configs: &[FreeConfig]| -> Result<Vec<Choice>, ConfigError> {
+    ) -> Result<Result<Vec<StudyChoice>, ConfigError>, StackError> {
+        let of = |configs: &[FreeConfig]| -> Result<Vec<StudyChoice>, ConfigError> {
             let each = configs.iter().enumerate();
             each.map(|(index, config)| {
-                Choice::new(config, matrix).map_err(|error| error.below(&format!("free[{index}]")))
+                StudyChoice::new(config, matrix)
+                    .map_err(|error| error.below(&format!("free[{index}]")))
             })
             .collect()
         };
@@ -93,13 +94,13 @@ impl Choice {
         Ok(Ok(choices))
     }
 
-    fn new(config: &FreeConfig, matrix: &Matrix) -> Result<Choice, ConfigError> {
+    fn new(config: &FreeConfig, matrix: &Matrix) -> Result<StudyChoice, ConfigError> {
         let mut values = Vec::with_capacity(config.values.len());
         for (index, value) in config.values.iter().enumerate() {
             let below = |error: ConfigError| error.below(&format!("values[{index}]"));
             values.push(ChoiceValue::new(config, value, matrix).map_err(below)?);
         }
-        Ok(Choice {
+        Ok(StudyChoice {
             config: config.clone(),
             values,
         })

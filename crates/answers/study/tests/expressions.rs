@@ -4,13 +4,15 @@ mod common;
 
 use common::{STUDY, study};
 use fullstroke_study::Study;
-use fullstroke_study::expression::{Bindings, Data, Estimate, Problem, Value, check_names, parse};
+use fullstroke_study::expression::{
+    Bindings, Estimate, ExpressionValue, Problem, ResultSource, check_names, parse,
+};
 
 /// Made-up results. At policy number `p` and load number `l` the first metric is `10 (p + 1) (l +
 /// 1)` with one seed and 2 more with the other seed. Every other metric is a tenth of the first.
-struct Made<'a>(&'a Study);
+struct MadeUpResults<'a>(&'a Study);
 
-impl Data for Made<'_> {
+impl ResultSource for MadeUpResults<'_> {
     fn value(&self, point: usize, metric: usize) -> Option<Estimate> {
         let values = &self.0.matrix.points()[point];
         let value = 10.0 * (values[0] + 1) as f64 * (values[1] + 1) as f64;
@@ -26,19 +28,21 @@ impl Data for Made<'_> {
     }
 }
 
-fn evaluate(study: &Study, text: &str) -> Result<Value, Problem> {
+fn evaluate(study: &Study, text: &str) -> Result<ExpressionValue, Problem> {
     let expression = parse(text).unwrap_or_else(|error| panic!("{error}"));
     study
-        .evaluator(&Made(study))
+        .evaluator(&MadeUpResults(study))
         .evaluate(&expression, &Bindings::new())
 }
 
 /// Returns a number, or a truth as 1 or 0.
 fn number(study: &Study, text: &str) -> f64 {
     match evaluate(study, text) {
-        Ok(Value::Number(number)) => number.mean(),
-        Ok(Value::Truth(truth)) => f64::from(u8::from(truth)),
-        Ok(Value::Label(axis, value)) => study.matrix.axes[axis].values[value].number.unwrap(),
+        Ok(ExpressionValue::Number(number)) => number.mean(),
+        Ok(ExpressionValue::Truth(truth)) => f64::from(u8::from(truth)),
+        Ok(ExpressionValue::Label(axis, value)) => {
+            study.matrix.axes[axis].values[value].number.unwrap()
+        }
         other => panic!("{text}: {other:?}"),
     }
 }

@@ -2,9 +2,9 @@
 //! need.
 
 use crate::lzvs::measure::{TimedDevice, measured};
-use crate::output::{Failure, Output};
-use fullstroke_lab::lzvs::{Profile, measured_keys};
-use fullstroke_store::{Design, Device, Measured, room};
+use crate::output::{CommandFailure, CommandOutput};
+use fullstroke_lab::lzvs::{RateProfile, measured_keys};
+use fullstroke_store::{Design, Device, MemberRates, room};
 use fullstroke_volume::LzvsConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,28 +20,30 @@ pub(super) fn members(
     design: &mut Design,
     paths: &[PathBuf],
     devices: &[Arc<dyn Device>],
-    output: &Output,
-) -> Result<(), Failure> {
+    output: &CommandOutput,
+) -> Result<(), CommandFailure> {
     let Some((_, keys)) = KEYS.iter().find(|(layout, _)| *layout == design.layout) else {
-        return Err(Failure::Input(format!(
+        return Err(CommandFailure::Input(format!(
             "--measure: found the layout {}; expected lzvs or lzvs-geo, which are made by their members' rates",
             design.layout
         )));
     };
     if let Some(given) = keys.iter().find(|key| design.keys.contains_key(**key)) {
-        return Err(Failure::Input(format!(
+        return Err(CommandFailure::Input(format!(
             "--measure: found --set {given} as well; expected one of the two"
         )));
     }
-    let parts = room(design, devices).map_err(Failure::input)?;
+    let parts = room(design, devices).map_err(CommandFailure::input)?;
     let profiles = paths.iter().zip(parts).map(|(path, part)| {
-        let fail = |failure: Failure| match failure {
-            Failure::Input(why) => Failure::Input(format!("`{}`: {why}", path.display())),
+        let fail = |failure: CommandFailure| match failure {
+            CommandFailure::Input(why) => {
+                CommandFailure::Input(format!("`{}`: {why}", path.display()))
+            }
             other => other,
         };
         measured(&mut TimedDevice::open(path, Some(part))?, output).map_err(fail)
     });
-    let profiles = profiles.collect::<Result<Vec<Profile>, Failure>>()?;
+    let profiles = profiles.collect::<Result<Vec<RateProfile>, CommandFailure>>()?;
     design
         .keys
         .extend(measured_keys(&design.layout, &profiles).unwrap_or_default());
@@ -70,10 +72,10 @@ pub(super) fn assumed(design: &Design) -> Option<String> {
     ))
 }
 
-fn in_short(profile: &Profile) -> Measured {
+fn in_short(profile: &RateProfile) -> MemberRates {
     let rate =
         |zone: Option<&fullstroke_volume::MemberZone>| zone.map_or(0, |zone| zone.bytes_per_s);
-    Measured {
+    MemberRates {
         outer_bytes_per_s: rate(profile.zones.first()),
         inner_bytes_per_s: rate(profile.zones.last()),
         ratio_interval: profile.ratio_interval,

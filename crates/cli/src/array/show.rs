@@ -1,14 +1,16 @@
 //! Text output of `fullstroke array`.
 
-use fullstroke_store::{Copies, Measured, Report, Roster, Serving, SlotState, Status};
+use fullstroke_store::{
+    ArrayStatus, AssemblyReport, Copies, MemberRates, Roster, Serving, SlotState,
+};
 use fullstroke_units::Bytes;
 use serde_json::Value;
 use std::fmt;
 
 /// Lines of the output.
-pub(super) struct Shown(Vec<String>);
+pub(super) struct ArrayLines(Vec<String>);
 
-impl fmt::Display for Shown {
+impl fmt::Display for ArrayLines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0.join("\n"))
     }
@@ -52,7 +54,7 @@ fn shown_keys(keys: &Value) -> Option<String> {
 }
 
 /// Returns the measured rates of a member for the line of its name.
-fn measured(found: &Measured) -> String {
+fn measured(found: &MemberRates) -> String {
     let mb_per_s = |rate: u64| rate as f64 / 1e6;
     format!(
         ": {:.1} to {:.1} MB/s in {} zones, measured in {:.0} s",
@@ -63,8 +65,8 @@ fn measured(found: &Measured) -> String {
     )
 }
 
-impl Shown {
-    pub(super) fn created(roster: &Roster, warnings: &[String]) -> Shown {
+impl ArrayLines {
+    pub(super) fn created(roster: &Roster, warnings: &[String]) -> ArrayLines {
         let journal = match roster.journal_bytes {
             0 => "no journal".to_owned(),
             bytes => format!("a journal of {} on each member", Bytes(bytes)),
@@ -92,7 +94,7 @@ impl Shown {
             .iter()
             .map(|spare| format!("spare  {}", spare.device));
         let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));
-        Shown(
+        ArrayLines(
             std::iter::once(first)
                 .chain(keys)
                 .chain(slots)
@@ -102,7 +104,11 @@ impl Shown {
         )
     }
 
-    pub(super) fn started(status: &Status, report: &Report, serving: &Serving) -> Shown {
+    pub(super) fn started(
+        status: &ArrayStatus,
+        report: &AssemblyReport,
+        serving: &Serving,
+    ) -> ArrayLines {
         let mut lines = Vec::new();
         if !report.clean {
             lines.push(format!(
@@ -157,26 +163,26 @@ impl Shown {
                 .map(|address| format!("metrics at {address}")),
         );
         lines.push(format!("orders at {}", serving.control.display()));
-        Shown(lines)
+        ArrayLines(lines)
     }
 
-    pub(super) fn answer(answer: &Value) -> Shown {
+    pub(super) fn answer(answer: &Value) -> ArrayLines {
         match answer["answer"].as_str() {
-            Some("status") => Shown(status_lines(answer)),
-            Some("detail") => Shown(detail_lines(answer)),
-            Some("scrub") => Shown(scrub_lines(answer)),
-            _ => Shown(vec![answer["what"].as_str().unwrap_or_default().to_owned()]),
+            Some("status") => ArrayLines(status_lines(answer)),
+            Some("detail") => ArrayLines(detail_lines(answer)),
+            Some("scrub") => ArrayLines(scrub_lines(answer)),
+            _ => ArrayLines(vec![answer["what"].as_str().unwrap_or_default().to_owned()]),
         }
     }
 
-    pub(super) fn examined(device: &str, copies: Option<&Copies>, owners: &[&str]) -> Shown {
+    pub(super) fn examined(device: &str, copies: Option<&Copies>, owners: &[&str]) -> ArrayLines {
         let Some(copies) = copies else {
             let what = if owners.is_empty() {
                 "unknown".to_owned()
             } else {
                 owners.join(", ")
             };
-            return Shown(vec![format!(
+            return ArrayLines(vec![format!(
                 "{device}: no member of an array; content: {what}"
             )]);
         };
@@ -236,7 +242,7 @@ impl Shown {
                 slot.measured.as_ref().map_or_else(String::new, measured)
             ));
         }
-        Shown(lines)
+        ArrayLines(lines)
     }
 }
 
@@ -313,7 +319,7 @@ fn detail_lines(detail: &Value) -> Vec<String> {
         shown_keys(&roster["keys"]).unwrap_or_default()
     ));
     for (index, slot) in roster["slots"].as_array().into_iter().flatten().enumerate() {
-        let found: Option<Measured> = serde_json::from_value(slot["measured"].clone()).ok();
+        let found: Option<MemberRates> = serde_json::from_value(slot["measured"].clone()).ok();
         let found = found.as_ref().map_or_else(String::new, measured);
         lines.push(format!("member {index} {}{found}", text(&slot["member"])));
     }

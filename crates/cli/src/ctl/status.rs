@@ -2,15 +2,15 @@
 
 use fullstroke_counters::{Counter, Total};
 use fullstroke_lab::capacity;
-use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus, Status};
+use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus, ServerStatus};
 use fullstroke_measure::{number, table};
 
 /// Returns the text of the whole status.
-pub(super) fn text(status: &Status) -> String {
+pub(super) fn text(status: &ServerStatus) -> String {
     let speed = status.speed.map_or("no request waits".to_owned(), |speed| {
         format!("{speed}x the real clock")
     });
-    let Status {
+    let ServerStatus {
         version,
         uptime_s,
         clients,

@@ -1,6 +1,6 @@
 //! `fullstroke drive check`: checks drive descriptions for consistency.
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_drive::{Check, checks};
 use fullstroke_measure::table;
@@ -23,14 +23,14 @@ struct Checked {
     check: Check,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let names = match arguments.drives.as_slice() {
         [] => drives::names().into_iter().map(str::to_owned).collect(),
         named => named.to_vec(),
     };
     let mut checked = Vec::new();
     for name in &names {
-        let model = drives::load_unchecked(name).map_err(Failure::input)?;
+        let model = drives::load_unchecked(name).map_err(CommandFailure::input)?;
         checked.extend(checks(&model).into_iter().map(|check| Checked {
             drive: name.clone(),
             check,
@@ -38,7 +38,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     }
     output.show(&checked, render(&checked))?;
     let failed = checked.iter().any(|checked| !checked.check.passed);
-    if failed { Err(Failure::Checks) } else { Ok(()) }
+    if failed {
+        Err(CommandFailure::Checks)
+    } else {
+        Ok(())
+    }
 }
 
 fn render(checked: &[Checked]) -> String {

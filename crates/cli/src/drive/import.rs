@@ -1,9 +1,9 @@
 //! `fullstroke drive import`: converts a parameter file of DiskSim into a drive file.
 
-use crate::output::{Failure, Output, write_whole};
-use crate::outputs::{self, Kind, Target};
+use crate::output::{CommandFailure, CommandOutput, write_whole};
+use crate::outputs::{self, OutputKind, Target};
 use clap::Args;
-use fullstroke_disksim::{Imported, Loss, Options, Reading, import};
+use fullstroke_disksim::{ImportLoss, ImportOptions, Imported, Reading, import};
 use fullstroke_stack::drives;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -43,14 +43,14 @@ pub(crate) struct Arguments {
 struct Written<'a> {
     name: &'a str,
     file: Option<&'a Path>,
-    losses: &'a [Loss],
+    losses: &'a [ImportLoss],
     /// Stack table of the bus, if other drives share the bus.
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<String>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let target = Target::of("--output", &arguments.output, Kind::Toml);
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    let target = Target::of("--output", &arguments.output, OutputKind::Toml);
     outputs::check([target], std::slice::from_ref(&arguments.file))?;
     let mut reading = if arguments.as_written {
         Reading::AS_WRITTEN
@@ -60,24 +60,24 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     for rule in &arguments.rules {
         reading
             .set(rule)
-            .map_err(|error| Failure::Input(format!("--rule {rule}: {error}")))?;
+            .map_err(|error| CommandFailure::Input(format!("--rule {rule}: {error}")))?;
     }
-    let options = Options {
+    let options = ImportOptions {
         name: arguments.name.clone(),
         strict: arguments.strict,
         reading,
     };
-    let disks = import(&arguments.file, &options).map_err(Failure::input)?;
+    let disks = import(&arguments.file, &options).map_err(CommandFailure::input)?;
     let [disk] = &disks[..] else {
         let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
         let file = arguments.file.display();
-        return Err(Failure::input(format!(
+        return Err(CommandFailure::input(format!(
             "{file}: describes several disks; choose one with --name: {}",
             names.join(", ")
         )));
     };
-    let text =
-        drives::to_toml(&disk.config, &comments(disk, &arguments.file)).map_err(Failure::input)?;
+    let text = drives::to_toml(&disk.config, &comments(disk, &arguments.file))
+        .map_err(CommandFailure::input)?;
     match &arguments.output {
         None if !output.json() => return output.print(&text),
         None => {}

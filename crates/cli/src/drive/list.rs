@@ -1,6 +1,6 @@
 //! `fullstroke drive list`: the library.
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_lab::capacity;
 use fullstroke_measure::table;
@@ -10,7 +10,7 @@ use fullstroke_stack::facts;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {}
 
-pub(crate) fn execute(_: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(_: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let drives = facts::library();
     // The list leaves out titles with model numbers, because a line has only 80 characters.
     // `--json` and `drive show` have the titles.

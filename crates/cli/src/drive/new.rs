@@ -1,10 +1,10 @@
 //! `fullstroke drive new`: builds a first drive file from the figures of a data sheet.
 
-use crate::output::{Failure, Output, write_whole};
-use crate::outputs::{self, Kind, Target};
+use crate::output::{CommandFailure, CommandOutput, write_whole};
+use crate::outputs::{self, OutputKind, Target};
 use clap::Args;
-use fullstroke_drive::presets::Class;
-use fullstroke_drive::{DataSheet, DriveConfig, Model, PowerConfig, sectors_of};
+use fullstroke_drive::presets::DriveClass;
+use fullstroke_drive::{DataSheet, DriveConfig, DriveModel, PowerConfig, sectors_of};
 use fullstroke_lab::capacity;
 use fullstroke_stack::drives;
 use fullstroke_stack::facts::Facts;
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// Class of the drive, for the queue and the write cache: desktop, laptop, nearline or sas.
     /// Default: sas from 9,000 rpm, nearline from 10 TB, otherwise desktop.
     #[arg(long, value_name = "CLASS")]
-    class: Option<Class>,
+    class: Option<DriveClass>,
 
     /// Power in watts while idle at full speed. Together with --active-w this enables energy.
     #[arg(long, value_name = "WATTS", requires = "active_w")]
@@ -148,18 +148,21 @@ fn rounded(watts: f64) -> f64 {
     (watts * 100.0).round() / 100.0
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    outputs::check([Target::of("--output", &arguments.output, Kind::Toml)], &[])?;
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    outputs::check(
+        [Target::of("--output", &arguments.output, OutputKind::Toml)],
+        &[],
+    )?;
     let refused = |error: fullstroke_contract::ConfigError| {
-        Failure::Input(format!("--{}: {}", error.key, error.message))
+        CommandFailure::Input(format!("--{}: {}", error.key, error.message))
     };
     let sheet = arguments.sheet();
     let mut config = sheet.drive().map_err(refused)?;
     if let Some((power, source)) = arguments.power(&config) {
         config.power = Some(power);
         config.sources.insert("power".to_owned(), source);
-        Model::new(config.clone()).map_err(|error| {
-            Failure::Input(format!(
+        DriveModel::new(config.clone()).map_err(|error| {
+            CommandFailure::Input(format!(
                 "--idle-w, --active-w, --standby-w: {}: {}",
                 error.key, error.message
             ))
@@ -170,7 +173,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         "A first description from a data sheet; [sources] names the fitted and the assumed values."
             .to_owned(),
     ];
-    let text = drives::to_toml(&config, &comments).map_err(Failure::input)?;
+    let text = drives::to_toml(&config, &comments).map_err(CommandFailure::input)?;
     let Some(path) = &arguments.output else {
         return if output.json() {
             output.show_json(&config)
@@ -180,7 +183,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     };
     write_whole(path, &text)?;
     let name = path.display().to_string();
-    let facts = Facts::new(&name, &Model::new(config).map_err(refused)?);
+    let facts = Facts::new(&name, &DriveModel::new(config).map_err(refused)?);
     let told = format!(
         "{name}: {} sectors on {} surfaces of {} cylinders, {:.1} to {:.1} MB/s",
         sheet.capacity.0,

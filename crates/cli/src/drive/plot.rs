@@ -1,7 +1,7 @@
 //! `fullstroke drive plot`: draws zone rates, seek curve and track order.
 
-use crate::output::{Failure, Output, write_whole};
-use crate::outputs::{self, Kind, Target};
+use crate::output::{CommandFailure, CommandOutput, write_whole};
+use crate::outputs::{self, OutputKind, Target};
 use clap::Args;
 use fullstroke_report::plots::DrivePicture;
 use fullstroke_stack::drives;
@@ -23,12 +23,12 @@ pub(crate) struct Arguments {
     tracks: u32,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let target = Target::of("--output", &arguments.output, Kind::Figure);
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    let target = Target::of("--output", &arguments.output, OutputKind::Figure);
     outputs::check([target], &[PathBuf::from(&arguments.drive)])?;
-    let model = drives::load_unchecked(&arguments.drive).map_err(Failure::input)?;
+    let model = drives::load_unchecked(&arguments.drive).map_err(CommandFailure::input)?;
     let picture = DrivePicture::new(&model, arguments.tracks);
-    let svg = picture.draw().map_err(Failure::input)?;
+    let svg = picture.draw().map_err(CommandFailure::input)?;
     match &arguments.output {
         Some(path) => write_whole(path, &svg)?,
         None if !output.json() => output.print(&svg)?,

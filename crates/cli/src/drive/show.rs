@@ -1,8 +1,8 @@
 //! `fullstroke drive show`: shows one drive with the sources of its figures.
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
-use fullstroke_drive::{BufferConfig, DriveConfig, Model};
+use fullstroke_drive::{BufferConfig, DriveConfig, DriveModel};
 use fullstroke_lab::capacity;
 use fullstroke_measure::table;
 use fullstroke_stack::drives;
@@ -19,17 +19,17 @@ pub(crate) struct Arguments {
 
 /// Output of `drive show`.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct DriveOutput<'a> {
     #[serde(flatten)]
     facts: Facts,
     description: &'a DriveConfig,
     #[serde(skip)]
-    model: &'a Model,
+    model: &'a DriveModel,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let model = drives::load_unchecked(&arguments.drive).map_err(Failure::input)?;
-    let shown = Shown {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    let model = drives::load_unchecked(&arguments.drive).map_err(CommandFailure::input)?;
+    let shown = DriveOutput {
         facts: Facts::new(&arguments.drive, &model),
         description: model.config(),
         model: &model,
@@ -37,7 +37,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     output.show(&shown, &shown)
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for DriveOutput<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n\n{}\n", self.facts.title, self.numbers())?;
         writeln!(f, "{}\n", self.zones())?;
@@ -49,7 +49,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-impl Shown<'_> {
+impl DriveOutput<'_> {
     fn numbers(&self) -> String {
         let (facts, config) = (&self.facts, self.description);
         let mut table = table(["", "value"], &[0, 1]);

@@ -1,22 +1,22 @@
 //! Comparison of the result with the truth of a simulated drive.
 
-use super::found::Found;
-use crate::output::Failure;
+use super::found::ExtractionResult;
+use crate::output::CommandFailure;
 use fullstroke_calibrate::extract::{
-    Nearness, SeekTruth, compare, seek_curve, seek_error, skew_error, zone_error,
+    BoundaryAccuracy, SeekTruth, compare, seek_curve, seek_error, skew_error, zone_error,
 };
-use fullstroke_drive::{BufferConfig, Model};
+use fullstroke_drive::{BufferConfig, DriveModel};
 use fullstroke_tracks::Boundaries;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 
 /// Result beside the truth. Each member is a pair (found, truth) or a difference.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Checked {
+pub(super) struct CheckedResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     rpm: Option<(f64, f64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    boundaries: Option<Nearness>,
+    boundaries: Option<BoundaryAccuracy>,
     #[serde(skip_serializing_if = "Option::is_none")]
     zones: Option<ZonesChecked>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,9 +55,12 @@ struct DepthTruth {
 }
 
 /// Compares `found` with `model`.
-pub(super) fn check(found: &Found, model: &Model) -> Result<Checked, Failure> {
+pub(super) fn check(
+    found: &ExtractionResult,
+    model: &DriveModel,
+) -> Result<CheckedResult, CommandFailure> {
     let config = model.config();
-    let mut checked = Checked {
+    let mut checked = CheckedResult {
         arms: found.arms.map(|arms| (arms, config.actuators)),
         rpm: found.rotation.map(|rotation| (rotation.rpm(), config.rpm)),
         zero_latency: found
@@ -71,10 +74,10 @@ pub(super) fn check(found: &Found, model: &Model) -> Result<Checked, Failure> {
             .cache
             .as_ref()
             .map(|_| CacheTruth(config.buffer.clone())),
-        ..Checked::default()
+        ..CheckedResult::default()
     };
     if let (Some(table), Some(_)) = (&found.table, &found.tracks) {
-        let truth = Boundaries::of(&*model.tracks(), "the drive").map_err(Failure::input)?;
+        let truth = Boundaries::of(&*model.tracks(), "the drive").map_err(CommandFailure::input)?;
         checked.boundaries = Some(compare(table, &truth));
     }
     if !found.zones.is_empty() {
@@ -105,7 +108,7 @@ pub(super) fn check(found: &Found, model: &Model) -> Result<Checked, Failure> {
     Ok(checked)
 }
 
-impl Checked {
+impl CheckedResult {
     /// Appends one or more lines for each compared property.
     pub(super) fn lines(&self, text: &mut String) -> fmt::Result {
         if let Some((found, truth)) = self.rpm {
@@ -182,8 +185,8 @@ impl Checked {
     }
 }
 
-fn nearness_line(near: Nearness, text: &mut String) -> fmt::Result {
-    let Nearness {
+fn nearness_line(near: BoundaryAccuracy, text: &mut String) -> fmt::Result {
+    let BoundaryAccuracy {
         boundaries,
         wrong,
         missed,

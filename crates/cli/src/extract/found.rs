@@ -1,9 +1,9 @@
 //! Output of an extraction.
 
-use super::checked::Checked;
+use super::checked::CheckedResult;
 use fullstroke_calibrate::extract::{
-    Cache, Depth, Effort, FoundZone, Latency, Mechanics, Offset, Rotation, Seeks, Timed, Verified,
-    ZoneSkews,
+    Depth, Effort, FoundZone, MeasuredBuffer, Mechanics, Offset, Rotation, Seeks, Timed, Verified,
+    ZeroLatencyResult, ZoneSkews,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
@@ -12,7 +12,7 @@ use std::fmt::{self, Write as _};
 
 /// Result of an extraction. Only the members of the chosen kind are present.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Found {
+pub(super) struct ExtractionResult {
     pub(super) effort: Effort,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rotation: Option<Rotation>,
@@ -28,9 +28,9 @@ pub(super) struct Found {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) seeks: Option<Seeks>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) latency: Option<Latency>,
+    pub(super) latency: Option<ZeroLatencyResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) cache: Option<Cache>,
+    pub(super) cache: Option<MeasuredBuffer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) depth: Option<Depth>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ pub(super) struct Found {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_track_ends: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) check: Option<Checked>,
+    pub(super) check: Option<CheckedResult>,
     #[serde(skip)]
     pub(super) table: Option<Boundaries>,
     #[serde(skip)]
@@ -57,7 +57,7 @@ pub(super) struct TracksFound {
     how: String,
 }
 
-impl Found {
+impl ExtractionResult {
     /// Sets the results of the timing method.
     pub(super) fn timed(&mut self, timed: &Timed) {
         let how = format!(
@@ -92,7 +92,7 @@ impl Found {
     }
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for ExtractionResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
         self.lines(&mut text)?;
@@ -104,7 +104,7 @@ fn yes(answer: bool) -> &'static str {
     if answer { "yes" } else { "no" }
 }
 
-impl Found {
+impl ExtractionResult {
     fn lines(&self, text: &mut String) -> fmt::Result {
         effort_line(self.effort, text)?;
         if let Some(rotation) = &self.rotation {
@@ -251,8 +251,8 @@ fn seek_lines(seeks: &Seeks, text: &mut String) -> fmt::Result {
         .try_for_each(|(tracks, ms)| writeln!(text, "  {tracks:>9}: {ms:.3} ms"))
 }
 
-fn latency_lines(latency: &Latency, text: &mut String) -> fmt::Result {
-    let Latency {
+fn latency_lines(latency: &ZeroLatencyResult, text: &mut String) -> fmt::Result {
+    let ZeroLatencyResult {
         zero_latency,
         agreement,
         whole_tracks,
@@ -270,7 +270,7 @@ fn latency_lines(latency: &Latency, text: &mut String) -> fmt::Result {
     )
 }
 
-fn cache_lines(cache: &Cache, text: &mut String) -> fmt::Result {
+fn cache_lines(cache: &MeasuredBuffer, text: &mut String) -> fmt::Result {
     if cache.answers {
         writeln!(
             text,

@@ -1,13 +1,13 @@
 //! The kinds of extraction, carried out on a device.
 
-use super::found::Found;
-use super::{Arguments, Kind};
+use super::found::ExtractionResult;
+use super::{Arguments, ExtractionKind};
 use crate::bars::Bars;
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use fullstroke_calibrate::extract::{
-    Angles, Device, Effort, ExtractError, Extraction, Pace, Probe, Search, Timed, arms, cache,
-    depth, first_tracks, growth, run, seeks, skews, spot_check, survey, timing, tracks,
-    translate_by, verify, zero_latency, zones,
+    Angles, Effort, EndSearch, ExtractError, ExtractedDevice, Extraction, ExtractionAlgorithm,
+    ExtractionPace, Timed, arms, cache, depth, first_tracks, growth, run, seeks, skews, spot_check,
+    survey, timing, tracks, translate_by, verify, zero_latency, zones,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Seed;
@@ -20,43 +20,45 @@ const FIRST_TRACKS: u64 = 450;
 
 /// Runs the requested kind of extraction.
 pub(super) fn find(
-    device: &mut dyn Device,
+    device: &mut dyn ExtractedDevice,
     arguments: &Arguments,
-    output: &Output,
-) -> Result<Found, Failure> {
-    let (seed, pace) = (Seed(arguments.seed), Pace::from(arguments.pace));
+    output: &CommandOutput,
+) -> Result<ExtractionResult, CommandFailure> {
+    let (seed, pace) = (Seed(arguments.seed), ExtractionPace::from(arguments.pace));
     let capacity = device.capacity();
     let table = arguments.table()?;
     if let Some(table) = &table {
-        table.check_capacity(capacity).map_err(Failure::input)?;
+        table
+            .check_capacity(capacity)
+            .map_err(CommandFailure::input)?;
     }
-    let mut found = Found::default();
+    let mut found = ExtractionResult::default();
     match arguments.kind {
-        Kind::Survey => all_at_once(device, arguments, output, &mut found)?,
-        Kind::Timing => {
+        ExtractionKind::Survey => all_at_once(device, arguments, output, &mut found)?,
+        ExtractionKind::Timing => {
             let extraction = Extraction::new(capacity, move |probe| timing(probe, seed, pace));
             let timed = drive(device, extraction, output, &mut found.effort)?;
             found.timed(&timed);
         }
-        Kind::Zones => {
+        ExtractionKind::Zones => {
             let extraction = Extraction::new(capacity, move |probe| zones(probe, seed));
             let map = drive(device, extraction, output, &mut found.effort)?;
             (found.rotation, found.zones) = (Some(map.rotation), map.zones);
         }
-        Kind::Translate => translation(device, arguments, output, &mut found)?,
-        Kind::Rpm => {
+        ExtractionKind::Translate => translation(device, arguments, output, &mut found)?,
+        ExtractionKind::Rpm => {
             let measured = async move |probe| Ok(Angles::measure(probe, seed).await?.rotation());
             let extraction = Extraction::new(capacity, measured);
             found.rotation = Some(drive(device, extraction, output, &mut found.effort)?);
         }
-        Kind::Seek => seek(device, table, arguments, output, &mut found)?,
-        Kind::Skew => skew(device, arguments, output, &mut found)?,
-        Kind::ZeroLatency => latency(device, table, arguments, output, &mut found)?,
-        Kind::Cache => caching(device, arguments, output, &mut found)?,
-        Kind::Depth => queue_depth(device, arguments, output, &mut found)?,
-        Kind::Verify => {
+        ExtractionKind::Seek => seek(device, table, arguments, output, &mut found)?,
+        ExtractionKind::Skew => skew(device, arguments, output, &mut found)?,
+        ExtractionKind::ZeroLatency => latency(device, table, arguments, output, &mut found)?,
+        ExtractionKind::Cache => caching(device, arguments, output, &mut found)?,
+        ExtractionKind::Depth => queue_depth(device, arguments, output, &mut found)?,
+        ExtractionKind::Verify => {
             let Some(table) = table else {
-                return Err(Failure::input(
+                return Err(CommandFailure::input(
                     "--kind verify needs boundaries; give --table FILE, written by --write-table",
                 ));
             };
@@ -65,7 +67,7 @@ pub(super) fn find(
                 Extraction::new(capacity, move |probe| verify(probe, table, reads, seed));
             found.verified = Some(drive(device, extraction, output, &mut found.effort)?);
         }
-        Kind::Growth => {
+        ExtractionKind::Growth => {
             let extraction = Extraction::new(capacity, |probe| growth(probe, 2048));
             found.first_track_ends = Some(drive(device, extraction, output, &mut found.effort)?);
         }
@@ -75,12 +77,12 @@ pub(super) fn find(
 
 /// Runs `--kind survey`: all mechanics in one extraction.
 fn all_at_once(
-    device: &mut dyn Device,
+    device: &mut dyn ExtractedDevice,
     arguments: &Arguments,
-    output: &Output,
-    found: &mut Found,
-) -> Result<(), Failure> {
-    let (seed, pace) = (Seed(arguments.seed), Pace::from(arguments.pace));
+    output: &CommandOutput,
+    found: &mut ExtractionResult,
+) -> Result<(), CommandFailure> {
+    let (seed, pace) = (Seed(arguments.seed), ExtractionPace::from(arguments.pace));
     let capacity = device.capacity();
     let extraction = Extraction::new(capacity, move |probe| survey(probe, seed, pace));
     let mechanics = drive(device, extraction, output, &mut found.effort)?;
@@ -95,16 +97,16 @@ fn all_at_once(
 
 /// Asks the drive where each track begins.
 fn translation(
-    device: &mut dyn Device,
+    device: &mut dyn ExtractedDevice,
     arguments: &Arguments,
-    output: &Output,
-    found: &mut Found,
-) -> Result<(), Failure> {
+    output: &CommandOutput,
+    found: &mut ExtractionResult,
+) -> Result<(), CommandFailure> {
     let capacity = device.capacity();
     let search = if arguments.by_sector {
-        Search::Sectors
+        EndSearch::Sectors
     } else {
-        Search::Halves
+        EndSearch::Halves
     };
     let extraction = Extraction::new(capacity, move |probe| translate_by(probe, search));
     let translated = drive(device, extraction, output, &mut found.effort)?;
@@ -127,14 +129,14 @@ fn translation(
 /// Tests for zero latency on tracks of `table`. Without a table the first tracks are found
 /// beforehand.
 fn latency(
-    device: &mut dyn Device,
+    device: &mut dyn ExtractedDevice,
     table: Option<Boundaries>,
     arguments: &Arguments,
-    output: &Output,
-    found: &mut Found,
-) -> Result<(), Failure> {
+    output: &CommandOutput,
+    found: &mut ExtractionResult,
+) -> Result<(), CommandFailure> {
     let (seed, capacity) = (Seed(arguments.seed), device.capacity());
-    let told = async move |probe: Probe| {
+    let told = async move |probe: ExtractionAlgorithm| {
         let mut angles = Angles::measure(probe, seed).await?;
         let table = match table {
             Some(table) => {
@@ -156,11 +158,11 @@ fn latency(
 
 /// Measures the buffer.
 fn caching(
-    device: &mut dyn Device,
+    device: &mut dyn ExtractedDevice,
     arguments: &Arguments,
-    output: &Output,
-    found: &mut Found,
-) -> Result<(), Failure> {
+    output: &CommandOutput,
+    found: &mut ExtractionResult,
+) -> Result<(), CommandFailure> {
     let (seed, capacity) = (Seed(arguments.seed), device.capacity());
     let writes = arguments.writes;
     let told = async move |probe| {
@@ -176,13 +178,13 @@ fn caching(
 
 /// Measures how many commands the drive queues.
 fn queue_depth(
-    device: &mut dyn Device,
+    device: &mut dyn ExtractedDevice,
     arguments: &Arguments,
-    output: &Output,
-    found: &mut Found,
-) -> Result<(), Failure> {
+    output: &CommandOutput,
+    found: &mut ExtractionResult,
+) -> Result<(), CommandFailure> {
     let (seed, capacity) = (Seed(arguments.seed), device.capacity());
-    let told = async move |probe: Probe| {
+    let told = async move |probe: ExtractionAlgorithm| {
         let arms = match Angles::measure(probe.clone(), seed).await {
             Ok(angles) => arms(&angles, seed).await?,
             // The rotation is too irregular for angles. The queue depth does not need angles.
@@ -200,14 +202,14 @@ fn queue_depth(
 /// Measures the seek curve between tracks of `table`. Without a table the tracks are found
 /// beforehand.
 fn seek(
-    device: &mut dyn Device,
+    device: &mut dyn ExtractedDevice,
     table: Option<Boundaries>,
     arguments: &Arguments,
-    output: &Output,
-    found: &mut Found,
-) -> Result<(), Failure> {
-    let (seed, pace) = (Seed(arguments.seed), Pace::from(arguments.pace));
-    let told = async move |probe: Probe| {
+    output: &CommandOutput,
+    found: &mut ExtractionResult,
+) -> Result<(), CommandFailure> {
+    let (seed, pace) = (Seed(arguments.seed), ExtractionPace::from(arguments.pace));
+    let told = async move |probe: ExtractionAlgorithm| {
         let (mut angles, table) = angles_and_table(probe, table, seed, pace).await?;
         let arms = arms(&angles, seed).await?;
         Ok((arms, seeks(&mut angles, &table, arms).await?, table))
@@ -219,10 +221,10 @@ fn seek(
 }
 
 async fn angles_and_table(
-    probe: Probe,
+    probe: ExtractionAlgorithm,
     table: Option<Boundaries>,
     seed: Seed,
-    pace: Pace,
+    pace: ExtractionPace,
 ) -> Result<(Angles, Boundaries), ExtractError> {
     let mut angles = Angles::measure(probe, seed).await?;
     let Some(table) = table else {
@@ -235,12 +237,12 @@ async fn angles_and_table(
 
 /// Finds the skews of all zones.
 fn skew(
-    device: &mut dyn Device,
+    device: &mut dyn ExtractedDevice,
     arguments: &Arguments,
-    output: &Output,
-    found: &mut Found,
-) -> Result<(), Failure> {
-    let (seed, pace) = (Seed(arguments.seed), Pace::from(arguments.pace));
+    output: &CommandOutput,
+    found: &mut ExtractionResult,
+) -> Result<(), CommandFailure> {
+    let (seed, pace) = (Seed(arguments.seed), ExtractionPace::from(arguments.pace));
     let told = async move |probe| tracks(Angles::measure(probe, seed).await?, pace).await;
     let extraction = Extraction::new(device.capacity(), told);
     let (timed, angles) = drive(device, extraction, output, &mut found.effort)?;
@@ -251,11 +253,11 @@ fn skew(
 
 /// Runs an extraction with a progress bar.
 fn drive<T>(
-    device: &mut dyn Device,
+    device: &mut dyn ExtractedDevice,
     extraction: Extraction<T>,
-    output: &Output,
+    output: &CommandOutput,
     spent: &mut Effort,
-) -> Result<T, Failure> {
+) -> Result<T, CommandFailure> {
     let bars = Bars::new(["extract"], output);
     let result = run(device, extraction, &mut |progress, effort| {
         if effort.reads.is_multiple_of(WATCHED) {
@@ -263,7 +265,7 @@ fn drive<T>(
         }
     });
     bars.clear();
-    let (found, effort) = result.map_err(Failure::input)?;
+    let (found, effort) = result.map_err(CommandFailure::input)?;
     *spent = effort;
     Ok(found)
 }

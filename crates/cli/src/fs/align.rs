@@ -1,12 +1,12 @@
 //! `fullstroke fs align`: plans moves of files onto tracks, with costs and gains.
 
 use crate::options::Changes;
-use crate::output::{Failure, Output, write_whole};
-use crate::outputs::{self, Kind, Target, read_for};
+use crate::output::{CommandFailure, CommandOutput, write_whole};
+use crate::outputs::{self, OutputKind, Target, read_for};
 use clap::Args;
-use fullstroke_files::aligner::{Alignment, Piece};
+use fullstroke_files::aligner::{Alignment, MovedPages};
 use fullstroke_files::script::Script;
-use fullstroke_lab::{Alignable, Cost, Gain, Programme};
+use fullstroke_lab::{AlignmentInput, Gain, GainReads, MoveCost};
 use fullstroke_measure::number;
 use fullstroke_stack::Stack;
 use fullstroke_units::Bytes;
@@ -67,20 +67,20 @@ struct Aligned {
     seed: u64,
     was: Alignment,
     is: Alignment,
-    programme: Programme,
-    cost: Cost,
+    programme: GainReads,
+    cost: MoveCost,
     gain: Gain,
 }
 
 /// One line of `--write-moves`.
 #[derive(Serialize)]
-struct Line<'a> {
+struct MoveLine<'a> {
     path: &'a str,
     #[serde(flatten)]
-    piece: Piece,
+    piece: MovedPages,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let &Arguments {
         readers,
         files,
@@ -88,7 +88,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         request,
         ..
     } = arguments;
-    let programme = Programme {
+    let programme = GainReads {
         readers,
         files,
         rounds,
@@ -101,18 +101,20 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         [Target::of(
             "--write-moves",
             &arguments.write_moves,
-            Kind::Other,
+            OutputKind::Other,
         )],
         &inputs,
     )?;
-    let stack = Stack::load(&arguments.stack, &overrides).map_err(Failure::input)?;
+    let stack = Stack::load(&arguments.stack, &overrides).map_err(CommandFailure::input)?;
     let script = arguments.script.as_deref().map(read).transpose()?;
-    let mut found = Alignable::new(&stack, script.as_ref()).map_err(Failure::input)?;
+    let mut found = AlignmentInput::new(&stack, script.as_ref()).map_err(CommandFailure::input)?;
     if let Some(path) = &arguments.write_moves {
         write_whole(path, &lines(&found)?)?;
     }
-    let cost = found.cost(request).map_err(Failure::input)?;
-    let gain = found.gain(programme, &cost).map_err(Failure::input)?;
+    let cost = found.cost(request).map_err(CommandFailure::input)?;
+    let gain = found
+        .gain(programme, &cost)
+        .map_err(CommandFailure::input)?;
     let (was, is) = (found.moves().was, found.moves().is);
     let aligned = Aligned {
         stack: stack.name().to_owned(),
@@ -126,18 +128,21 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     output.show(&aligned, aligned.text())
 }
 
-fn read(path: &Path) -> Result<Script, Failure> {
-    let at = |error: &dyn std::fmt::Display| Failure::input(format!("{}: {error}", path.display()));
+fn read(path: &Path) -> Result<Script, CommandFailure> {
+    let at = |error: &dyn std::fmt::Display| {
+        CommandFailure::input(format!("{}: {error}", path.display()))
+    };
     let text = std::fs::read_to_string(path).map_err(|error| at(&error))?;
     Script::parse(&text).map_err(|error| at(&error))
 }
 
-fn lines(found: &Alignable<'_>) -> Result<String, Failure> {
+fn lines(found: &AlignmentInput<'_>) -> Result<String, CommandFailure> {
     let mut text = String::new();
     for one in &found.moves().moves {
         let path = &found.files()[one.file].path;
         for piece in one.pieces() {
-            text += &serde_json::to_string(&Line { path, piece }).map_err(Failure::input)?;
+            text +=
+                &serde_json::to_string(&MoveLine { path, piece }).map_err(CommandFailure::input)?;
             text.push('\n');
         }
     }

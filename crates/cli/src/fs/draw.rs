@@ -1,7 +1,7 @@
 //! A map of a device in characters.
 
-use fullstroke_files::fragmentation::{Fragment, Laid};
-use fullstroke_files::{FileSystem, Kind, PAGE_SECTORS, Place};
+use fullstroke_files::fragmentation::{FileFragments, Fragment};
+use fullstroke_files::{FileSystem, ObjectKind, PAGE_SECTORS, PagePlace};
 use std::ops::Range;
 
 /// Number of cells per line. `LINES_MAX` limits the number of lines.
@@ -13,7 +13,7 @@ pub(super) const LEGEND: &str = "F the file, M metadata or directories (half a c
 
 /// Contents of a map cell, in pages.
 #[derive(Clone, Copy, Default)]
-struct Cell {
+struct MapCell {
     file: u64,
     metadata: u64,
     data: u64,
@@ -24,16 +24,20 @@ pub(super) type Line = (String, String);
 
 /// Returns a line per region, or per group of regions if there are more than [`LINES_MAX`]. Pages
 /// of the file `shown` appear as F.
-pub(super) fn map(system: &dyn FileSystem, files: &[Laid], shown: Option<&Laid>) -> Vec<Line> {
+pub(super) fn map(
+    system: &dyn FileSystem,
+    files: &[FileFragments],
+    shown: Option<&FileFragments>,
+) -> Vec<Line> {
     let regions = system.regions();
     let pages = system.usage().pages;
     let joined = regions.count.div_ceil(LINES_MAX).max(1);
     let lines = regions.count.div_ceil(joined);
     let line_pages = regions.pages * joined;
     let cell_pages = line_pages.div_ceil(CELLS).max(1);
-    let mut cells = vec![Cell::default(); (lines * CELLS) as usize];
+    let mut cells = vec![MapCell::default(); (lines * CELLS) as usize];
     // A line starts at its first region, even if the last cell of the line before is not full.
-    let mut fill = |range: Range<u64>, add: fn(&mut Cell, u64)| {
+    let mut fill = |range: Range<u64>, add: fn(&mut MapCell, u64)| {
         let mut at = range.start;
         while at < range.end {
             let (line, within) = (at / line_pages, at % line_pages);
@@ -84,7 +88,7 @@ fn directories(system: &dyn FileSystem) -> Vec<Range<u64>> {
     let is_directory = |object: &_| {
         system
             .attributes(*object)
-            .is_ok_and(|known| known.kind == Kind::Directory)
+            .is_ok_and(|known| known.kind == ObjectKind::Directory)
     };
     let mut extents = Vec::new();
     for object in system
@@ -96,13 +100,13 @@ fn directories(system: &dyn FileSystem) -> Vec<Range<u64>> {
         let _ = system.extents(*object, &mut extents);
     }
     let placed = extents.iter().filter_map(|mapped| match mapped.place {
-        Place::Device(lbn) => Some(lbn.0 / PAGE_SECTORS..lbn.0 / PAGE_SECTORS + mapped.pages),
+        PagePlace::Device(lbn) => Some(lbn.0 / PAGE_SECTORS..lbn.0 / PAGE_SECTORS + mapped.pages),
         _ => None,
     });
     placed.collect()
 }
 
-fn row(cells: &[Cell], line: u64, line_pages: u64, cell_pages: u64, pages: u64) -> String {
+fn row(cells: &[MapCell], line: u64, line_pages: u64, cell_pages: u64, pages: u64) -> String {
     let glyph = |at: u64| {
         let start = line * line_pages + at * cell_pages;
         let end = (start + cell_pages).min((line + 1) * line_pages).min(pages);
@@ -117,7 +121,7 @@ fn row(cells: &[Cell], line: u64, line_pages: u64, cell_pages: u64, pages: u64) 
     (0..CELLS).map_while(glyph).collect()
 }
 
-impl Cell {
+impl MapCell {
     fn glyph(self, size: u64) -> char {
         let used = self.metadata + self.data;
         match self {

@@ -1,14 +1,16 @@
 //! `fullstroke fs show`: shows the extents and the fragmentation of files.
 
 use super::draw;
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{Reason, reason};
 use fullstroke_files::age::{self, Aged};
-use fullstroke_files::fragmentation::{Fragmentation, Laid, laid_out};
-use fullstroke_files::script::{Player, Script, Tally};
-use fullstroke_files::{FileSystem, PAGE_BYTES, PAGE_SECTORS, Regions, Site, Stripe, Usage, make};
+use fullstroke_files::fragmentation::{FileFragments, Fragmentation, laid_out};
+use fullstroke_files::script::{Script, ScriptPlayer, ScriptTally};
+use fullstroke_files::{
+    AllocatorRegions, FileSystem, FileSystemSite, PAGE_BYTES, PAGE_SECTORS, Stripe, Usage, make,
+};
 use fullstroke_measure::table;
 use fullstroke_stack::assigned;
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Seed, Time};
@@ -97,40 +99,40 @@ fn stripe(text: &str) -> Result<Stripe, Reason> {
 
 /// Output of `fs show --json`.
 #[derive(Debug, Serialize)]
-struct Shown<'a> {
+struct FileSystemOutput<'a> {
     kind: &'a str,
     size: Bytes,
     seed: u64,
     usage: Usage,
     pages_set_aside: u64,
-    regions: Regions,
+    regions: AllocatorRegions,
     #[serde(skip_serializing_if = "Option::is_none")]
     aged: Option<Aged>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    script: Option<Tally>,
+    script: Option<ScriptTally>,
     fragmentation: Fragmentation,
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'a Laid>,
+    file: Option<&'a FileFragments>,
     map: Vec<draw::Line>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let seed = Seed(arguments.seed);
     let capacity = Sectors(arguments.size.0 / SECTOR_BYTES);
     let keys: Keys = arguments.set.iter().cloned().collect();
-    let site = Site {
+    let site = FileSystemSite {
         capacity,
         seed,
         stripe: arguments.stripe,
         tracks: None,
     };
-    let mut system = make(&arguments.kind, &keys, &site).map_err(Failure::input)?;
+    let mut system = make(&arguments.kind, &keys, &site).map_err(CommandFailure::input)?;
     let aged = match &arguments.age {
         Some(name) => {
-            let profile = age::profile(name).map_err(Failure::input)?;
+            let profile = age::profile(name).map_err(CommandFailure::input)?;
             Some(
                 age::age(&mut *system, profile, seed)
-                    .map_err(|error| Failure::input(format!("age: {error}")))?,
+                    .map_err(|error| CommandFailure::input(format!("age: {error}")))?,
             )
         }
         None => None,
@@ -142,12 +144,12 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         .transpose()?;
     // A `raw` file system has no folders to list.
     let files = if system.entries(system.root()).is_ok() {
-        laid_out(&*system).map_err(Failure::input)?
+        laid_out(&*system).map_err(CommandFailure::input)?
     } else {
         Vec::new()
     };
     let file = shown_file(arguments, &files)?;
-    let shown = Shown {
+    let shown = FileSystemOutput {
         kind: &arguments.kind,
         size: arguments.size,
         seed: arguments.seed,
@@ -163,17 +165,22 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     output.show(&shown, shown.text())
 }
 
-fn play(system: &mut dyn FileSystem, path: &Path) -> Result<Tally, Failure> {
-    let at = |error: &dyn std::fmt::Display| Failure::input(format!("{}: {error}", path.display()));
+fn play(system: &mut dyn FileSystem, path: &Path) -> Result<ScriptTally, CommandFailure> {
+    let at = |error: &dyn std::fmt::Display| {
+        CommandFailure::input(format!("{}: {error}", path.display()))
+    };
     let text = std::fs::read_to_string(path).map_err(|error| at(&error))?;
     let script = Script::parse(&text).map_err(|error| at(&error))?;
-    Player::new(system, Time::ZERO)
+    ScriptPlayer::new(system, Time::ZERO)
         .play_all(&script)
         .map_err(|error| at(&error))
 }
 
 /// Returns the requested file, else the most fragmented one.
-fn shown_file<'a>(arguments: &Arguments, files: &'a [Laid]) -> Result<Option<&'a Laid>, Failure> {
+fn shown_file<'a>(
+    arguments: &Arguments,
+    files: &'a [FileFragments],
+) -> Result<Option<&'a FileFragments>, CommandFailure> {
     match &arguments.file {
         Some(path) => match files
             .iter()
@@ -181,7 +188,7 @@ fn shown_file<'a>(arguments: &Arguments, files: &'a [Laid]) -> Result<Option<&'a
             .find(|file| file.path == path.trim_matches('/'))
         {
             Some(file) => Ok(Some(file)),
-            None => Err(Failure::input(format!(
+            None => Err(CommandFailure::input(format!(
                 "--file: no file `{path}` has pages on the device"
             ))),
         },
@@ -190,7 +197,7 @@ fn shown_file<'a>(arguments: &Arguments, files: &'a [Laid]) -> Result<Option<&'a
     }
 }
 
-impl Shown<'_> {
+impl FileSystemOutput<'_> {
     fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
@@ -219,7 +226,7 @@ impl Shown<'_> {
             self.size,
             size(pages_free)
         )?;
-        let Regions { pages, count, name } = self.regions;
+        let AllocatorRegions { pages, count, name } = self.regions;
         writeln!(
             text,
             "{count} {name}s of {}, {} of {inodes} inodes used",
@@ -239,7 +246,7 @@ impl Shown<'_> {
             )?;
         }
         if let Some(tally) = &self.script {
-            let Tally {
+            let ScriptTally {
                 operations,
                 metadata_reads,
                 metadata_changes,

@@ -9,9 +9,9 @@ pub(crate) use device::TimedDevice;
 #[cfg(feature = "real")]
 pub(crate) use quick::measured;
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
-use fullstroke_drive::Model;
+use fullstroke_drive::DriveModel;
 use fullstroke_engine::Graph;
 use fullstroke_lab::lzvs::{SimulatedReads, Survey, TRIALS, survey};
 use fullstroke_stack::drives;
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     drive: String,
 
     #[command(flatten)]
-    trials: Trials,
+    trials: MeasureOptions,
 
     /// Take minutes of the drive's time instead of hours: one read per address instead of many
     /// trials.
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 
 /// Options of the measurement.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Trials {
+pub(crate) struct MeasureOptions {
     /// Number of measurements at each address.
     #[arg(long, value_name = "NUMBER", default_value_t = TRIALS, value_parser = clap::value_parser!(u32).range(2..=10_000))]
     trials: u32,
@@ -53,7 +53,7 @@ pub(crate) struct Trials {
     seed: u64,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let path = Path::new(&arguments.drive);
     let described = path
         .extension()
@@ -61,7 +61,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         || path.is_dir();
     if path.exists() && !described {
         if arguments.check {
-            return Err(Failure::input(
+            return Err(CommandFailure::input(
                 "--check: the truth of a device is not known; give a simulated drive",
             ));
         }
@@ -73,7 +73,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             "real",
         ));
     }
-    let model = drives::load(&arguments.drive).map_err(Failure::input)?;
+    let model = drives::load(&arguments.drive).map_err(CommandFailure::input)?;
     if arguments.quick {
         return quick::of_model(&model, Seed(arguments.trials.seed), arguments.check, output);
     }
@@ -82,13 +82,16 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 /// Measures a simulated drive.
-pub(crate) fn measure(model: &Model, trials: &Trials) -> Result<Survey, Failure> {
-    survey(&mut reads(model, Seed(trials.seed))?, trials.trials).map_err(Failure::input)
+pub(crate) fn measure(
+    model: &DriveModel,
+    trials: &MeasureOptions,
+) -> Result<Survey, CommandFailure> {
+    survey(&mut reads(model, Seed(trials.seed))?, trials.trials).map_err(CommandFailure::input)
 }
 
 /// Builds the timed reads of a single simulated drive.
-fn reads(model: &Model, seed: Seed) -> Result<SimulatedReads, Failure> {
-    let graph = Graph::new(model.branch().map_err(Failure::input)?);
+fn reads(model: &DriveModel, seed: Seed) -> Result<SimulatedReads, CommandFailure> {
+    let graph = Graph::new(model.branch().map_err(CommandFailure::input)?);
     Ok(SimulatedReads::new(
         graph,
         model.config().capacity_sectors,

@@ -1,18 +1,20 @@
 //! `fullstroke lzvs plan`: plans a volume of constant transfer rate over two drives.
 
-use super::measure::{self, Trials, measure};
-use crate::output::{Failure, Output, write_whole};
-use crate::outputs::{self, Kind, Target};
+use super::measure::{self, MeasureOptions, measure};
+use crate::output::{CommandFailure, CommandOutput, write_whole};
+use crate::outputs::{self, OutputKind, Target};
 use clap::Args;
 use fullstroke_contract::ZoneRate;
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{Reason, reason};
-use fullstroke_drive::Model;
+use fullstroke_drive::DriveModel;
 use fullstroke_lab::lzvs::{Offer, Pair, Survey, ZoneLine};
 use fullstroke_measure::table;
 use fullstroke_stack::drives;
 use fullstroke_units::{Bytes, Sectors};
-use fullstroke_volume::{Floor, LzvsConfig, LzvsGeoConfig, MemberZone, Part, Ratio, lzvs_geo};
+use fullstroke_volume::{
+    Floor, LzvsConfig, LzvsGeoConfig, MemberZone, Ratio, VolumePart, lzvs_geo,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -51,7 +53,7 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 
     #[command(flatten)]
-    trials: Trials,
+    trials: MeasureOptions,
 }
 
 /// Output of `lzvs plan --json`.
@@ -65,7 +67,7 @@ struct PlannedVolume {
     unequal_sectors: Sectors,
     zones: Vec<ZoneLine>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    parts: Vec<Part>,
+    parts: Vec<VolumePart>,
     offers: Vec<Offer>,
 }
 
@@ -85,24 +87,24 @@ fn floor(text: &str) -> Result<Floor, Reason> {
     })
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let names = match &arguments.drives[..] {
         [one] => [one.clone(), one.clone()],
         [one, other] => [one.clone(), other.clone()],
         more => {
-            return Err(Failure::Input(format!(
+            return Err(CommandFailure::Input(format!(
                 "--drive: found {}; expected one or two",
                 more.len()
             )));
         }
     };
     outputs::check(
-        [Target::of("--output", &arguments.output, Kind::Toml)],
+        [Target::of("--output", &arguments.output, OutputKind::Toml)],
         &names.clone().map(PathBuf::from),
     )?;
     let models = [
-        drives::load(&names[0]).map_err(Failure::input)?,
-        drives::load(&names[1]).map_err(Failure::input)?,
+        drives::load(&names[0]).map_err(CommandFailure::input)?,
+        drives::load(&names[1]).map_err(CommandFailure::input)?,
     ];
     let plan = PlannedVolume::new(arguments, names, &models)?;
     if let Some(path) = &arguments.output {
@@ -112,16 +114,16 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 /// Returns the zones and the ratio of the command line. `None` means "auto".
-fn given(arguments: &Arguments) -> Result<(Option<u32>, Option<Ratio>), Failure> {
+fn given(arguments: &Arguments) -> Result<(Option<u32>, Option<Ratio>), CommandFailure> {
     let given = |text: &str| (text != "auto").then(|| text.to_owned());
     let zones = given(&arguments.zones).map(|text| {
         text.parse().map_err(|_| {
-            Failure::Input(format!("--zones {text}: expected an even number, or auto"))
+            CommandFailure::Input(format!("--zones {text}: expected an even number, or auto"))
         })
     });
     let ratio = given(&arguments.ratio).map(|text| {
         text.parse::<Ratio>()
-            .map_err(|error| Failure::Input(format!("--ratio: {error}")))
+            .map_err(|error| CommandFailure::Input(format!("--ratio: {error}")))
     });
     Ok((zones.transpose()?, ratio.transpose()?))
 }
@@ -138,8 +140,8 @@ impl PlannedVolume {
     fn new(
         arguments: &Arguments,
         drives: [String; 2],
-        models: &[Model; 2],
-    ) -> Result<PlannedVolume, Failure> {
+        models: &[DriveModel; 2],
+    ) -> Result<PlannedVolume, CommandFailure> {
         let (zones, ratio) = given(arguments)?;
         let (measured, zones, ratio) = match (zones, ratio) {
             (Some(zones), Some(ratio)) => (None, zones, ratio),
@@ -171,13 +173,13 @@ impl PlannedVolume {
         let of = |name: &str, keys: Keys| {
             pair.offer(name, &keys)
                 .map(|(offer, _)| offer)
-                .map_err(Failure::input)
+                .map_err(CommandFailure::input)
         };
         // Comes first, because the outer part for RAID 0 is chosen by this floor.
         let planned = of("lzvs", keys_of(&layout)?)?;
         let outer = pair
             .short_stroked(planned.floor_mb_per_s)
-            .map_err(Failure::input)?;
+            .map_err(CommandFailure::input)?;
         let mut offers = vec![of("raid0", Keys::new())?];
         offers.extend(outer);
         offers.push(planned);
@@ -186,11 +188,11 @@ impl PlannedVolume {
         geo.zones.clone_from(&arguments.floors);
         let parts = match geo.zones.is_empty() {
             true => Vec::new(),
-            false => lzvs_geo::parts(&geo, &pair.members()).map_err(Failure::input)?,
+            false => lzvs_geo::parts(&geo, &pair.members()).map_err(CommandFailure::input)?,
         };
         Ok(PlannedVolume {
             drives,
-            zones: pair.zone_lines(&layout).map_err(Failure::input)?,
+            zones: pair.zone_lines(&layout).map_err(CommandFailure::input)?,
             measured,
             layout,
             unequal_sectors: Sectors(a.0.abs_diff(b.0)),
@@ -348,9 +350,11 @@ fn found_from(name: &str) -> String {
     }
 }
 
-fn keys_of(config: &impl Serialize) -> Result<Keys, Failure> {
-    match serde_json::to_value(config).map_err(Failure::input)? {
+fn keys_of(config: &impl Serialize) -> Result<Keys, CommandFailure> {
+    match serde_json::to_value(config).map_err(CommandFailure::input)? {
         Value::Object(keys) => Ok(keys),
-        other => Err(Failure::Input(format!("{other} is not a table of keys"))),
+        other => Err(CommandFailure::Input(format!(
+            "{other} is not a table of keys"
+        ))),
     }
 }

@@ -1,10 +1,10 @@
 //! `fullstroke lzvs plot`: draws layouts side by side.
 
-use super::sweep::{Reads, Swept};
-use crate::output::{Failure, Output, write_whole};
-use crate::outputs::{self, Kind, Target, read_for};
+use super::sweep::{ReadArguments, SweepOutput};
+use crate::output::{CommandFailure, CommandOutput, write_whole};
+use crate::outputs::{self, OutputKind, Target, read_for};
 use clap::Args;
-use fullstroke_lab::lzvs::{Rates, Seeks, SimulatedReads, rates, stream_seeks};
+use fullstroke_lab::lzvs::{Seeks, SimulatedReads, VolumeRates, rates, stream_seeks};
 use fullstroke_report::PlotError;
 use fullstroke_report::plots::{VolumeDrawing, volumes};
 use fullstroke_stack::Overrides;
@@ -26,15 +26,15 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 
     #[command(flatten)]
-    reads: Reads,
+    reads: ReadArguments,
 }
 
 /// Data of one stack.
 #[derive(Debug, Serialize)]
 struct Drawn {
     #[serde(flatten)]
-    swept: Swept,
-    rates: Rates,
+    swept: SweepOutput,
+    rates: VolumeRates,
     seeks: Vec<Seeks>,
 }
 
@@ -45,8 +45,8 @@ const STREAM_READ: Sectors = Sectors(128);
 /// Number of addresses for the transfer rates.
 const RATE_POINTS: u32 = 600;
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let target = Target::of("--output", &arguments.output, Kind::Figure);
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    let target = Target::of("--output", &arguments.output, OutputKind::Figure);
     outputs::check(
         [target],
         &read_for(&arguments.stacks, &Overrides::default(), &[]),
@@ -58,7 +58,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
                 "`{}`: the zones of disks of an xor array are not visible",
                 path.display()
             );
-            return Err(Failure::Input(message));
+            return Err(CommandFailure::Input(message));
         }
         let zones: Vec<_> = service
             .graph
@@ -67,7 +67,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             .collect();
         let mut shape = service.shape;
         let rates = rates(&mut shape, &zones, arguments.reads.sectors()?, RATE_POINTS);
-        let service = stack.serve().map_err(Failure::input)?;
+        let service = stack.serve().map_err(CommandFailure::input)?;
         let capacity = service.shape.capacity();
         let mut target = SimulatedReads::new(service.graph, capacity, stack.seed());
         let seeks = stream_seeks(
@@ -77,10 +77,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             STREAM_READS,
             stack.seed(),
         );
-        let seeks = seeks.map_err(Failure::input)?;
+        let seeks = seeks.map_err(CommandFailure::input)?;
         let swept = arguments
             .reads
-            .sweep(&stack, stack.serve().map_err(Failure::input)?)?;
+            .sweep(&stack, stack.serve().map_err(CommandFailure::input)?)?;
         Ok(Drawn {
             swept,
             rates,
@@ -91,8 +91,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         .stacks
         .iter()
         .map(drawn)
-        .collect::<Result<Vec<Drawn>, Failure>>()?;
-    let svg = draw(&all).map_err(Failure::input)?;
+        .collect::<Result<Vec<Drawn>, CommandFailure>>()?;
+    let svg = draw(&all).map_err(CommandFailure::input)?;
     match &arguments.output {
         Some(path) => write_whole(path, &svg)?,
         None if !output.json() => output.print(&svg)?,

@@ -1,10 +1,10 @@
 //! `fullstroke lzvs sweep`: shows the completion time by address.
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_lab::lzvs::{SimulatedReads, Sweep, sweep};
 use fullstroke_measure::table;
-use fullstroke_stack::{Overrides, Service, Stack};
+use fullstroke_stack::{Overrides, PreparedService, Stack};
 use fullstroke_units::{Bytes, Sectors};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ pub(crate) struct Arguments {
     stacks: Vec<PathBuf>,
 
     #[command(flatten)]
-    reads: Reads,
+    reads: ReadArguments,
 }
 
 /// Options of the reads.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Reads {
+pub(crate) struct ReadArguments {
     /// Size of each read.
     #[arg(long, value_name = "SIZE", default_value = "8MiB")]
     read_size: Bytes,
@@ -43,13 +43,13 @@ pub(crate) struct Reads {
 
 /// Sweep of one stack.
 #[derive(Debug, Serialize)]
-pub(crate) struct Swept {
+pub(crate) struct SweepOutput {
     pub(crate) name: String,
     #[serde(flatten)]
     pub(crate) sweep: Sweep,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let swept = |path: &PathBuf| {
         let (stack, service) = arguments.reads.load(path)?;
         arguments.reads.sweep(&stack, service)
@@ -62,37 +62,41 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     output.show(&all, text(&all))
 }
 
-impl Reads {
+impl ReadArguments {
     /// Loads a stack and builds its layers.
-    pub(crate) fn load(&self, path: &Path) -> Result<(Stack, Service), Failure> {
+    pub(crate) fn load(&self, path: &Path) -> Result<(Stack, PreparedService), CommandFailure> {
         let overrides = Overrides {
             set: self.set.clone(),
             ..Overrides::default()
         };
-        let stack = Stack::load_for_clients(path, &overrides).map_err(Failure::input)?;
-        let service = stack.serve().map_err(Failure::input)?;
+        let stack = Stack::load_for_clients(path, &overrides).map_err(CommandFailure::input)?;
+        let service = stack.serve().map_err(CommandFailure::input)?;
         Ok((stack, service))
     }
 
     /// Returns the size of each read in whole sectors.
-    pub(crate) fn sectors(&self) -> Result<Sectors, Failure> {
+    pub(crate) fn sectors(&self) -> Result<Sectors, CommandFailure> {
         self.read_size
             .sectors()
             .filter(|sectors| sectors.0 > 0)
             .ok_or_else(|| {
-                Failure::Input(format!(
+                CommandFailure::Input(format!(
                     "--read-size {}: expected a positive multiple of 512",
                     self.read_size
                 ))
             })
     }
 
-    pub(crate) fn sweep(&self, stack: &Stack, service: Service) -> Result<Swept, Failure> {
+    pub(crate) fn sweep(
+        &self,
+        stack: &Stack,
+        service: PreparedService,
+    ) -> Result<SweepOutput, CommandFailure> {
         let capacity = service.shape.capacity();
         let mut target = SimulatedReads::new(service.graph, capacity, stack.seed());
         let sweep = sweep(&mut target, self.sectors()?, self.points, self.trials)
-            .map_err(Failure::input)?;
-        Ok(Swept {
+            .map_err(CommandFailure::input)?;
+        Ok(SweepOutput {
             name: stack.name().to_owned(),
             sweep,
         })
@@ -100,7 +104,7 @@ impl Reads {
 }
 
 /// Returns a table with a column per stack, as in Lloyd's figure 4.5.
-fn text(all: &[Swept]) -> String {
+fn text(all: &[SweepOutput]) -> String {
     let first = &all[0].sweep;
     let line = |label: String, value: &dyn Fn(&Sweep) -> String| {
         let cells: Vec<String> = all.iter().map(|swept| value(&swept.sweep)).collect();

@@ -1,7 +1,7 @@
 //! `fullstroke stack check`: checks stack files and shows their resulting properties.
 
 use crate::options::Changes;
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_lab::{VolumeReport, capacity};
 use fullstroke_measure::table;
@@ -32,7 +32,7 @@ struct Checked {
     config_digest: String,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let checked: Vec<Checked> = arguments
         .stacks
         .iter()
@@ -67,9 +67,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 /// Builds the stack as a run would. So a trace that cannot be opened is an error, too.
-fn check(file: &Path, changes: &Changes) -> Result<Checked, Failure> {
-    let stack = Stack::load(file, &changes.overrides()).map_err(Failure::input)?;
-    let run = stack.build().map_err(Failure::input)?;
+fn check(file: &Path, changes: &Changes) -> Result<Checked, CommandFailure> {
+    let stack = Stack::load(file, &changes.overrides()).map_err(CommandFailure::input)?;
+    let run = stack.build().map_err(CommandFailure::input)?;
     Ok(Checked {
         file: file.display().to_string(),
         name: stack.name().to_owned(),

@@ -1,6 +1,6 @@
 //! `fullstroke stack schema`: prints the JSON schema for editors.
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_stack::Stack;
 
@@ -8,6 +8,6 @@ use fullstroke_stack::Stack;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {}
 
-pub(crate) fn execute(_: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(_: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     output.show_json(&Stack::schema())
 }

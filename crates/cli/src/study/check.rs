@@ -1,13 +1,15 @@
 //! `fullstroke study check`: checks the claims of studies.
 
 use super::{Loaded, Selection, Traces};
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use crate::outputs;
 use crate::report::Reporting;
 use clap::Args;
 use fullstroke_measure::table;
-use fullstroke_report::{Answer, Found};
-use fullstroke_study::{Checked, HeldOut, Judged, Record, Study, VERSION, Verdict};
+use fullstroke_report::{AnswerBody, CommandAnswer};
+use fullstroke_study::{
+    CheckedClaims, ClaimVerdict, HeldOut, JudgedClaim, Study, StudyRecord, VERSION,
+};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -70,9 +72,9 @@ impl Arguments {
     }
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     if arguments.count || arguments.record {
-        return Err(Failure::Input(
+        return Err(CommandFailure::Input(
             "--count and --record need --seeds or --vary-free".into(),
         ));
     }
@@ -93,13 +95,17 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         .iter()
         .flat_map(|study| &study.claims)
         .all(|claim| claim.verdict.passes());
-    if passes { Ok(()) } else { Err(Failure::Checks) }
+    if passes {
+        Ok(())
+    } else {
+        Err(CommandFailure::Checks)
+    }
 }
 
 /// Checks the claims of all loaded studies against the available results.
-pub(super) fn check_all(loaded: &Loaded) -> Result<Vec<Checked<'_>>, Failure> {
+pub(super) fn check_all(loaded: &Loaded) -> Result<Vec<CheckedClaims<'_>>, CommandFailure> {
     let each = loaded.studies.iter().enumerate().map(|(index, study)| {
-        let held_out = HeldOut::read(study.folder()).map_err(Failure::input)?;
+        let held_out = HeldOut::read(study.folder()).map_err(CommandFailure::input)?;
         Ok(check(index, study, loaded, held_out.of(study)))
     });
     each.collect()
@@ -110,7 +116,7 @@ pub(super) fn check_targets(
     reporting: &Reporting,
     studies: &[Study],
     traces: &Traces,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let mut read = files(studies);
     read.extend(traces.trace.iter().map(|(_, file)| file.clone()));
     outputs::check(reporting.targets(), &read)
@@ -132,12 +138,12 @@ fn files(studies: &[Study]) -> Vec<PathBuf> {
 /// Writes the page about `checked` with its verdict, if requested.
 pub(super) fn write_page(
     reporting: &Reporting,
-    (verdict, checked): (&str, &[Checked<'_>]),
+    (verdict, checked): (&str, &[CheckedClaims<'_>]),
     wall_s: Option<f64>,
     studies: &[Study],
-) -> Result<(), Failure> {
-    let answer = Answer {
-        found: Found::Studies {
+) -> Result<(), CommandFailure> {
+    let answer = CommandAnswer {
+        found: AnswerBody::Studies {
             verdict: Some(verdict),
             checked,
         },
@@ -158,12 +164,12 @@ pub(super) fn check<'a>(
     index: usize,
     study: &'a Study,
     loaded: &Loaded,
-    record: Option<&Record>,
-) -> Checked<'a> {
-    Checked::new(index, study, &loaded.run_list, &loaded.results, record)
+    record: Option<&StudyRecord>,
+) -> CheckedClaims<'a> {
+    CheckedClaims::new(index, study, &loaded.run_list, &loaded.results, record)
 }
 
-fn text(checked: &[Checked<'_>]) -> String {
+fn text(checked: &[CheckedClaims<'_>]) -> String {
     let mut text = String::new();
     for study in checked {
         let _ = writeln!(text, "{}\n{}\n", study.study, lines(&study.claims));
@@ -181,11 +187,11 @@ fn text(checked: &[Checked<'_>]) -> String {
 }
 
 /// Returns a sentence with the number of supported claims.
-pub(super) fn verdict(checked: &[Checked<'_>]) -> String {
+pub(super) fn verdict(checked: &[CheckedClaims<'_>]) -> String {
     let claims = || checked.iter().flat_map(|study| &study.claims);
     let hold = claims().filter(|claim| claim.verdict.passes()).count();
     let not_run = claims()
-        .filter(|claim| claim.verdict == Verdict::NotRun)
+        .filter(|claim| claim.verdict == ClaimVerdict::NotRun)
         .count();
     let not_run = match not_run {
         0 => String::new(),
@@ -198,7 +204,7 @@ pub(super) fn verdict(checked: &[Checked<'_>]) -> String {
     )
 }
 
-fn lines(claims: &[Judged]) -> String {
+fn lines(claims: &[JudgedClaim]) -> String {
     let mut table = table(
         ["claim", "published", "obtained", "verdict", "what"],
         &[0, 1, 2, 3, 4],

@@ -1,6 +1,6 @@
 //! Runs on a Dask cluster, through Dask's Python client. This process stores the results.
 
-use super::work::Outcome;
+use super::work::StudyRunOutcome;
 use fullstroke_study::{StoreWriter, StudyError, Task, VERSION};
 use serde_json::json;
 use std::env;
@@ -46,8 +46,8 @@ pub(super) fn run_tasks(
         let heard = lines.try_for_each(|line| {
             let (task, outcome) = read(&line.map_err(of_python)?, tasks)?;
             match outcome {
-                Outcome::Kept(kept) => writer.add(task, &kept)?,
-                Outcome::Failed(problem) => {
+                StudyRunOutcome::Kept(kept) => writer.add(task, &kept)?,
+                StudyRunOutcome::Failed(problem) => {
                     failures.push(StudyError::Elsewhere {
                         name: task.name.clone(),
                         problem,
@@ -117,7 +117,7 @@ fn ask(to: Option<ChildStdin>, tasks: &[Task], scheduler: &str) -> io::Result<()
 }
 
 /// Parses a line: the number of a task and its outcome.
-fn read<'a>(line: &str, tasks: &'a [Task]) -> Result<(&'a Task, Outcome), StudyError> {
+fn read<'a>(line: &str, tasks: &'a [Task]) -> Result<(&'a Task, StudyRunOutcome), StudyError> {
     let parsed = line.split_once(' ').and_then(|(number, outcome)| {
         Some((
             tasks.get(number.parse::<usize>().ok()?)?,

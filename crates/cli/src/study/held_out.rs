@@ -2,11 +2,13 @@
 
 use super::Loaded;
 use super::check::{Arguments, check, check_targets, verdict, write_page};
-use super::run::{Crew, run_missing};
+use super::run::{RunExecutor, run_missing};
 use crate::options::jobs;
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use fullstroke_measure::table;
-use fullstroke_study::{Checked, Extent, HeldOut, Judged, Record, RunList, Study, Variation};
+use fullstroke_study::{
+    CheckedClaims, Extent, HeldOut, JudgedClaim, RunList, Study, StudyRecord, Variation,
+};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
@@ -14,7 +16,7 @@ use std::path::PathBuf;
 
 /// Output of `study check --seeds N --vary-free --json`.
 #[derive(Debug, Serialize)]
-struct Held<'a> {
+struct HeldOutReport<'a> {
     runs: usize,
     runs_done_before: usize,
     studies: Vec<HeldStudy<'a>>,
@@ -23,7 +25,7 @@ struct Held<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    checked: Option<Vec<Checked<'a>>>,
+    checked: Option<Vec<CheckedClaims<'a>>>,
 }
 
 /// Claims of one study, each with the changes that flip its verdict.
@@ -31,17 +33,17 @@ struct Held<'a> {
 struct HeldStudy<'a> {
     study: &'a str,
     tried: Vec<String>,
-    claims: Vec<Judged>,
+    claims: Vec<JudgedClaim>,
 }
 
 /// Output of `--count --json`.
 #[derive(Debug, Serialize)]
-struct Cost {
+struct CountOutput {
     runs: usize,
     runs_missing: usize,
 }
 
-pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(super) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let extent = Extent {
         seeds: arguments.seeds,
         vary_free: arguments.vary_free,
@@ -53,14 +55,16 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     );
     check_targets(&arguments.reporting, &studies, &arguments.traces)?;
     let jobs = jobs(arguments.jobs);
-    let run_list =
-        RunList::held_out(&studies, &extent, &arguments.set, jobs).map_err(Failure::input)?;
-    let results = store.read(&run_list.keys()).map_err(Failure::input)?;
+    let run_list = RunList::held_out(&studies, &extent, &arguments.set, jobs)
+        .map_err(CommandFailure::input)?;
+    let results = store
+        .read(&run_list.keys())
+        .map_err(CommandFailure::input)?;
     let (runs, missing) = (run_list.tasks.len(), run_list.missing(&results).len());
     let cost = format!("{missing} of {runs} runs are to be done, {jobs} at a time");
     if arguments.count {
         return output.show(
-            &Cost {
+            &CountOutput {
                 runs,
                 runs_missing: missing,
             },
@@ -70,8 +74,10 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     if !output.json() {
         eprintln!("{cost}");
     }
-    let done = run_missing(&run_list, &store, Crew::Threads(jobs), output)?;
-    let results = store.read(&run_list.keys()).map_err(Failure::input)?;
+    let done = run_missing(&run_list, &store, RunExecutor::Threads(jobs), output)?;
+    let results = store
+        .read(&run_list.keys())
+        .map_err(CommandFailure::input)?;
     let loaded = Loaded {
         studies,
         run_list,
@@ -85,15 +91,15 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             .map(|(index, (study, record))| check(index, study, &loaded, Some(record)))
             .collect()
     };
-    let checked: Option<Vec<Checked<'_>>> = arguments.reporting.wanted().then(checked);
+    let checked: Option<Vec<CheckedClaims<'_>>> = arguments.reporting.wanted().then(checked);
     let held = each().map(|(index, (study, record))| judge(index, study, record, &loaded));
     let held = held.collect();
     let written = match arguments.record {
-        true => HeldOut::keep(records).map_err(Failure::input)?,
+        true => HeldOut::keep(records).map_err(CommandFailure::input)?,
         false => Vec::new(),
     };
     let verdict = checked.as_deref().map(verdict);
-    let held = Held {
+    let held = HeldOutReport {
         runs: done,
         runs_done_before: runs - done,
         studies: held,
@@ -109,19 +115,27 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 /// Returns each study with the record of its tests.
-fn records<'a>(loaded: &'a Loaded, extent: &Extent) -> Result<Vec<(&'a Study, Record)>, Failure> {
+fn records<'a>(
+    loaded: &'a Loaded,
+    extent: &Extent,
+) -> Result<Vec<(&'a Study, StudyRecord)>, CommandFailure> {
     let studies = loaded.studies.iter().enumerate();
     let records = studies.map(|(index, study)| {
-        let record = Record::new(index, study, extent, &loaded.run_list, &loaded.results);
+        let record = StudyRecord::new(index, study, extent, &loaded.run_list, &loaded.results);
         let message = || format!("{}: a claim looks at points that were not run", study.id);
-        let record = record.ok_or_else(|| Failure::Input(message()))?;
+        let record = record.ok_or_else(|| CommandFailure::Input(message()))?;
         Ok((study, record))
     });
     records.collect()
 }
 
 /// Judges the claims of a study with its record.
-fn judge<'a>(index: usize, study: &'a Study, record: &Record, loaded: &Loaded) -> HeldStudy<'a> {
+fn judge<'a>(
+    index: usize,
+    study: &'a Study,
+    record: &StudyRecord,
+    loaded: &Loaded,
+) -> HeldStudy<'a> {
     let table = |variation: Variation| {
         let run_list = &loaded.run_list;
         run_list.table(index, study, variation, &loaded.results)
@@ -135,7 +149,7 @@ fn judge<'a>(index: usize, study: &'a Study, record: &Record, loaded: &Loaded) -
     }
 }
 
-fn text(held: &Held<'_>, studies: &[Study]) -> String {
+fn text(held: &HeldOutReport<'_>, studies: &[Study]) -> String {
     let mut text = String::new();
     for study in &held.studies {
         let _ = writeln!(text, "{}: {}", study.study, study.tried.join("; "));

@@ -1,7 +1,7 @@
 //! `fullstroke study list`: lists the studies.
 
 use super::Selection;
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_measure::table;
 
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     selection: Selection,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     if arguments.list_metrics {
         return crate::metrics::list(output);
     }

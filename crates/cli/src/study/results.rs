@@ -1,11 +1,11 @@
 //! `fullstroke study results`: writes pages of results, and finds the best value of an axis.
 
 use super::{Loaded, Selection, Traces};
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_measure::{Metric, number, table};
 use fullstroke_report::plots;
-use fullstroke_study::{Best, Figure, Study, Variation, best, drifted, write_pages};
+use fullstroke_study::{Best, Figure, Study, Variation, best, outdated_parts, write_pages};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
 
 /// Output of `study results --json` without --best.
 #[derive(Debug, Serialize)]
-struct Pages {
+struct ResultsOutput {
     written: Vec<PathBuf>,
     drifted: Vec<String>,
     /// Number of runs of the selected studies; 0 without any results.
@@ -49,13 +49,13 @@ struct Pages {
 
 /// Output of `study results --best --json` per study.
 #[derive(Debug, Serialize)]
-struct Found<'a> {
+struct BestResults<'a> {
     study: &'a str,
     by: String,
     best: Vec<Best>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let loaded = arguments
         .selection
         .load(&arguments.set, &Traces::default())?;
@@ -65,7 +65,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     }
 }
 
-fn pages(loaded: &Loaded, arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+fn pages(
+    loaded: &Loaded,
+    arguments: &Arguments,
+    output: &CommandOutput,
+) -> Result<(), CommandFailure> {
     let Loaded {
         studies,
         run_list,
@@ -82,14 +86,15 @@ fn pages(loaded: &Loaded, arguments: &Arguments, output: &Output) -> Result<(), 
         };
         let message =
             format!("{lacking} results here, and a page needs all; `fullstroke study run` first");
-        return Err(Failure::Input(message));
+        return Err(CommandFailure::Input(message));
     }
     let written = match arguments.write {
-        true => write_pages(studies, run_list, results, &draw).map_err(Failure::input)?,
+        true => write_pages(studies, run_list, results, &draw).map_err(CommandFailure::input)?,
         false => Vec::new(),
     };
-    let drifted = drifted(studies, run_list, results, &draw).map_err(Failure::input)?;
-    let pages = Pages {
+    let drifted =
+        outdated_parts(studies, run_list, results, &draw).map_err(CommandFailure::input)?;
+    let pages = ResultsOutput {
         written,
         drifted,
         runs_missing: missing,
@@ -110,7 +115,7 @@ fn pages(loaded: &Loaded, arguments: &Arguments, output: &Output) -> Result<(), 
     });
     output.show(&pages, lines.join("\n"))?;
     if arguments.check && !pages.drifted.is_empty() {
-        Err(Failure::Checks)
+        Err(CommandFailure::Checks)
     } else {
         Ok(())
     }
@@ -125,8 +130,8 @@ fn show_best(
     loaded: &Loaded,
     metric: Metric,
     over: Option<&str>,
-    output: &Output,
-) -> Result<(), Failure> {
+    output: &CommandOutput,
+) -> Result<(), CommandFailure> {
     let mut found = Vec::new();
     for (index, study) in loaded.studies.iter().enumerate() {
         found.push(of_study(index, study, loaded, metric, over)?);
@@ -141,19 +146,19 @@ fn of_study<'a>(
     loaded: &Loaded,
     metric: Metric,
     over: Option<&str>,
-) -> Result<Found<'a>, Failure> {
+) -> Result<BestResults<'a>, CommandFailure> {
     let results = loaded
         .run_list
         .table(index, study, Variation::Base, &loaded.results);
-    let best = best(study, &results, metric, over).map_err(Failure::input)?;
-    Ok(Found {
+    let best = best(study, &results, metric, over).map_err(CommandFailure::input)?;
+    Ok(BestResults {
         study: &study.id,
         by: metric.name(),
         best,
     })
 }
 
-fn text(found: &Found<'_>) -> String {
+fn text(found: &BestResults<'_>) -> String {
     if found.best.is_empty() {
         return format!(
             "{}: no results to compare; run `fullstroke study run`",

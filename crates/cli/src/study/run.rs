@@ -4,10 +4,10 @@ use super::check::{check_all, check_targets, verdict, write_page};
 use super::{Loaded, Selection, Traces, dask};
 use crate::bars::Bars;
 use crate::options::jobs;
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use crate::report::Reporting;
 use clap::Args;
-use fullstroke_study::{Checked, RunList, Store, VERSION, run_tasks};
+use fullstroke_study::{CheckedClaims, RunList, Store, VERSION, run_tasks};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::time::Instant;
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
 
 /// Output of `study run --json`.
 #[derive(Debug, Serialize)]
-struct Done<'a> {
+struct StudyRunOutput<'a> {
     studies: usize,
     runs: usize,
     runs_done_before: usize,
@@ -53,10 +53,10 @@ struct Done<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    checked: Option<Vec<Checked<'a>>>,
+    checked: Option<Vec<CheckedClaims<'a>>>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let began = Instant::now();
     let (studies, store) = (
         arguments.selection.find_with(&arguments.traces)?,
@@ -64,13 +64,15 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     );
     check_targets(&arguments.reporting, &studies, &arguments.traces)?;
     let jobs = jobs(arguments.jobs);
-    let run_list = RunList::new(&studies, &arguments.set, jobs).map_err(Failure::input)?;
+    let run_list = RunList::new(&studies, &arguments.set, jobs).map_err(CommandFailure::input)?;
     let crew = arguments
         .dask
         .as_deref()
-        .map_or(Crew::Threads(jobs), Crew::Dask);
+        .map_or(RunExecutor::Threads(jobs), RunExecutor::Dask);
     let runs = run_missing(&run_list, &store, crew, output)?;
-    let results = store.read(&run_list.keys()).map_err(Failure::input)?;
+    let results = store
+        .read(&run_list.keys())
+        .map_err(CommandFailure::input)?;
     let loaded = Loaded {
         studies,
         run_list,
@@ -81,7 +83,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         .wanted()
         .then(|| check_all(&loaded))
         .transpose()?;
-    let done = Done {
+    let done = StudyRunOutput {
         studies: loaded.studies.len(),
         runs,
         runs_done_before: loaded.run_list.tasks.len() - runs,
@@ -116,7 +118,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 
 /// Executor of the runs.
 #[derive(Clone, Copy)]
-pub(super) enum Crew<'a> {
+pub(super) enum RunExecutor<'a> {
     /// This number of threads in this process.
     Threads(usize),
     /// Workers of the Dask scheduler at this address.
@@ -127,15 +129,15 @@ pub(super) enum Crew<'a> {
 pub(super) fn run_missing(
     run_list: &RunList,
     store: &Store,
-    crew: Crew<'_>,
-    output: &Output,
-) -> Result<usize, Failure> {
-    let read = || store.read(&run_list.keys()).map_err(Failure::input);
+    crew: RunExecutor<'_>,
+    output: &CommandOutput,
+) -> Result<usize, CommandFailure> {
+    let read = || store.read(&run_list.keys()).map_err(CommandFailure::input);
     let mut missing = run_list.missing(&read()?);
     if missing.is_empty() {
         return Ok(0);
     }
-    let writer = store.writer().map_err(Failure::input)?;
+    let writer = store.writer().map_err(CommandFailure::input)?;
     // Another process may have added results before this one got the store's writer.
     missing = run_list.missing(&read()?);
     let bars = Bars::new(["runs"], output);
@@ -143,10 +145,10 @@ pub(super) fn run_missing(
     bars.advance(0, 0, Some(all));
     let progress = |done: usize| bars.advance(0, done as u64, Some(all));
     let ran = match crew {
-        Crew::Threads(jobs) => run_tasks(&missing, jobs, writer, &progress),
-        Crew::Dask(scheduler) => dask::run_tasks(&missing, scheduler, writer, &progress),
+        RunExecutor::Threads(jobs) => run_tasks(&missing, jobs, writer, &progress),
+        RunExecutor::Dask(scheduler) => dask::run_tasks(&missing, scheduler, writer, &progress),
     };
     bars.clear();
-    ran.map_err(Failure::input)?;
+    ran.map_err(CommandFailure::input)?;
     Ok(missing.len())
 }

@@ -1,9 +1,9 @@
 //! `fullstroke study show`: shows question, axes and claims of studies.
 
 use super::Selection;
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
-use fullstroke_study::{Axis, Choice, Study, StudyConfig};
+use fullstroke_study::{Axis, Study, StudyChoice, StudyConfig};
 use serde::Serialize;
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
 
 /// Output of one study.
 #[derive(Debug, Serialize)]
-struct Shown<'a> {
+struct StudyOutput<'a> {
     id: &'a str,
     file: String,
     digest: &'a str,
@@ -26,19 +26,19 @@ struct Shown<'a> {
     #[serde(skip)]
     axes: &'a [Axis],
     #[serde(skip)]
-    choices: &'a [Choice],
+    choices: &'a [StudyChoice],
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let studies = arguments.selection.find()?;
-    let shown: Vec<Shown<'_>> = studies.iter().map(Shown::new).collect();
+    let shown: Vec<StudyOutput<'_>> = studies.iter().map(StudyOutput::new).collect();
     let text: Vec<String> = shown.iter().map(ToString::to_string).collect();
     output.show(&shown, text.join("\n\n"))
 }
 
-impl<'a> Shown<'a> {
-    fn new(study: &'a Study) -> Shown<'a> {
-        Shown {
+impl<'a> StudyOutput<'a> {
+    fn new(study: &'a Study) -> StudyOutput<'a> {
+        StudyOutput {
             id: &study.id,
             file: study.file.display().to_string(),
             digest: &study.digest,
@@ -55,7 +55,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for StudyOutput<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let config = self.config;
         writeln!(f, "{}: {}", self.id, config.title)?;

@@ -1,8 +1,8 @@
 //! `fullstroke study work`: runs tasks of studies for a coordinator.
 
-use crate::output::Failure;
+use crate::output::CommandFailure;
 use clap::Args;
-use fullstroke_study::{Digests, Kept, Task, VERSION};
+use fullstroke_study::{Digests, RunNumber, Task, VERSION};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead as _, Write as _};
 
@@ -17,34 +17,34 @@ pub(crate) struct Arguments {
 /// Outcome of a run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Outcome {
-    Kept(Vec<Kept>),
+pub(super) enum StudyRunOutcome {
+    Kept(Vec<RunNumber>),
     Failed(String),
 }
 
-pub(crate) fn execute(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments) -> Result<(), CommandFailure> {
     if arguments.build != VERSION {
         let message = format!(
             "this is build {VERSION}; expected {}, the build of the caller",
             arguments.build
         );
-        return Err(Failure::Input(message));
+        return Err(CommandFailure::Input(message));
     }
     let known = Digests::default();
     let mut out = io::stdout().lock();
     for (index, line) in io::stdin().lock().lines().enumerate() {
-        let task = line.map_err(Failure::input).and_then(|line| {
+        let task = line.map_err(CommandFailure::input).and_then(|line| {
             let task: Result<Task, _> = serde_json::from_str(&line);
             task.map_err(|error| {
-                Failure::Input(format!("standard input, line {}: {error}", index + 1))
+                CommandFailure::Input(format!("standard input, line {}: {error}", index + 1))
             })
         })?;
         let outcome = match task.run_elsewhere(&known) {
-            Ok(kept) => Outcome::Kept(kept),
-            Err(error) => Outcome::Failed(error.to_string()),
+            Ok(kept) => StudyRunOutcome::Kept(kept),
+            Err(error) => StudyRunOutcome::Failed(error.to_string()),
         };
-        let line = serde_json::to_string(&outcome).map_err(Failure::input)?;
-        writeln!(out, "{line}").map_err(|_| Failure::NoReader)?;
+        let line = serde_json::to_string(&outcome).map_err(CommandFailure::input)?;
+        writeln!(out, "{line}").map_err(|_| CommandFailure::NoReader)?;
     }
     Ok(())
 }

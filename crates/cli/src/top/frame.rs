@@ -1,9 +1,9 @@
 //! Draws two looks at a server as a screen.
 
-use super::look::Look;
-use super::rates::Span;
+use super::look::TerminalAbilities;
+use super::rates::TimeSpan;
 use fullstroke_lab::capacity;
-use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus, Status, VolumeState};
+use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus, ServerStatus, VolumeState};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::text::{Line, Span as Piece, Text};
@@ -11,13 +11,13 @@ use ratatui::text::{Line, Span as Piece, Text};
 /// Data of the screen.
 #[derive(Debug)]
 pub(super) struct View<'a> {
-    pub(super) before: &'a Status,
-    pub(super) now: &'a Status,
+    pub(super) before: &'a ServerStatus,
+    pub(super) now: &'a ServerStatus,
     /// Reason of the last failed look, if any.
     pub(super) trouble: Option<&'a str>,
     /// Number of lines above the visible part.
     pub(super) scrolled: usize,
-    pub(super) look: Look,
+    pub(super) look: TerminalAbilities,
 }
 
 const NAME_WIDTH: usize = 6;
@@ -61,7 +61,7 @@ pub(super) fn furthest(view: &View<'_>, height: u16) -> usize {
 }
 
 fn title_line(view: &View<'_>) -> Line<'static> {
-    let Status {
+    let ServerStatus {
         version,
         uptime_s,
         clients,
@@ -101,13 +101,13 @@ fn lines(view: &View<'_>, width: usize) -> Vec<Line<'static>> {
 }
 
 fn export(
-    look: Look,
+    look: TerminalAbilities,
     before: &ExportStatus,
     now: &ExportStatus,
     width: usize,
     lines: &mut Vec<Line<'static>>,
 ) {
-    let span = Span::between(before, now);
+    let span = TimeSpan::between(before, now);
     lines.push(Line::styled(
         look.signs.rule.to_string().repeat(width),
         look.quiet(),
@@ -149,8 +149,8 @@ fn export(
 }
 
 fn operations(
-    look: Look,
-    span: Span,
+    look: TerminalAbilities,
+    span: TimeSpan,
     before: &ExportStatus,
     now: &ExportStatus,
     lines: &mut Vec<Line<'static>>,
@@ -178,7 +178,7 @@ fn operations(
 
 fn operation(
     name: &str,
-    span: Span,
+    span: TimeSpan,
     before: &OperationStatus,
     now: &OperationStatus,
 ) -> Line<'static> {
@@ -193,8 +193,8 @@ fn operation(
 }
 
 fn drives(
-    look: Look,
-    span: Span,
+    look: TerminalAbilities,
+    span: TimeSpan,
     before: &ExportStatus,
     now: &ExportStatus,
     width: usize,
@@ -225,8 +225,8 @@ fn drives(
 }
 
 fn row(
-    look: Look,
-    span: Span,
+    look: TerminalAbilities,
+    span: TimeSpan,
     before: &DriveStatus,
     now: &DriveStatus,
     track: usize,
@@ -253,7 +253,7 @@ fn row(
 }
 
 /// Draws the queue as a bar of [`BAR_CELLS`] cells.
-fn bar(look: Look, requests: u32) -> String {
+fn bar(look: TerminalAbilities, requests: u32) -> String {
     let signs = look.signs.bar;
     let parts_max = BAR_CELLS * signs.len();
     let share = (f64::from(requests) / BAR_REQUESTS).min(1.0);
@@ -270,7 +270,7 @@ fn bar(look: Look, requests: u32) -> String {
 
 /// Returns the platter from outside to inside in three parts: left of the arm, the arm, right of
 /// the arm.
-fn arm(look: Look, drive: &DriveStatus, track: usize) -> (String, String, String) {
+fn arm(look: TerminalAbilities, drive: &DriveStatus, track: usize) -> (String, String, String) {
     let signs = look.signs;
     let last = track.saturating_sub(1);
     // A server of another version may report any share.
@@ -302,7 +302,7 @@ fn percent(share: f64) -> String {
 }
 
 /// Cuts `text` to at most `width` characters.
-fn cut(text: &str, width: usize, look: Look) -> String {
+fn cut(text: &str, width: usize, look: TerminalAbilities) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }

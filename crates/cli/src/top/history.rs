@@ -1,6 +1,6 @@
 //! Recent looks at a server: the newest, and an older one for comparison.
 
-use fullstroke_live::Status;
+use fullstroke_live::ServerStatus;
 use std::collections::VecDeque;
 
 /// Minimum time over which rates are calculated. Shorter intervals give unreadable, jumping
@@ -10,12 +10,12 @@ const WINDOW_S: f64 = 1.0;
 /// Looks at one server. There is always at least one.
 #[derive(Clone, Debug)]
 pub(super) struct History {
-    before: VecDeque<Status>,
-    now: Status,
+    before: VecDeque<ServerStatus>,
+    now: ServerStatus,
 }
 
 impl History {
-    pub(super) fn new(first: Status) -> History {
+    pub(super) fn new(first: ServerStatus) -> History {
         History {
             before: VecDeque::new(),
             now: first,
@@ -23,7 +23,7 @@ impl History {
     }
 
     /// Adds a look.
-    pub(super) fn push(&mut self, now: Status) {
+    pub(super) fn push(&mut self, now: ServerStatus) {
         let last = std::mem::replace(&mut self.now, now);
         if last.uptime_s > self.now.uptime_s || !same_exports(&last, &self.now) {
             // The uptime fell or the exports differ, so another server has taken this one's place.
@@ -36,19 +36,19 @@ impl History {
     }
 
     /// Returns the newest look.
-    pub(super) fn now(&self) -> &Status {
+    pub(super) fn now(&self) -> &ServerStatus {
         &self.now
     }
 
     /// Returns a look that is about [`WINDOW_S`] older than the newest one, or the newest itself if
     /// there is no other.
-    pub(super) fn before(&self) -> &Status {
+    pub(super) fn before(&self) -> &ServerStatus {
         self.before.front().unwrap_or(&self.now)
     }
 }
 
-fn same_exports(one: &Status, other: &Status) -> bool {
-    let shape = |status: &Status| -> Vec<(String, usize)> {
+fn same_exports(one: &ServerStatus, other: &ServerStatus) -> bool {
+    let shape = |status: &ServerStatus| -> Vec<(String, usize)> {
         status
             .exports
             .iter()
@@ -62,8 +62,8 @@ fn same_exports(one: &Status, other: &Status) -> bool {
 mod tests {
     use super::*;
 
-    fn status(uptime_s: f64) -> Status {
-        Status {
+    fn status(uptime_s: f64) -> ServerStatus {
+        ServerStatus {
             version: String::new(),
             uptime_s,
             speed: None,

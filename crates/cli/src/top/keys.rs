@@ -21,7 +21,7 @@ const CONTROL_C: u8 = 0x03;
 
 /// Key with a meaning in `top`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum TopKey {
     /// ASCII character.
     Character(u8),
     ControlC,
@@ -38,7 +38,7 @@ pub(super) enum Key {
 /// terminal and has set it to raw mode.
 pub(super) struct Keys {
     terminal: OwnedFd,
-    waiting: VecDeque<Key>,
+    waiting: VecDeque<TopKey>,
 }
 
 impl Keys {
@@ -59,7 +59,7 @@ impl Keys {
     ///
     /// # Errors
     /// The terminal is gone, or the host reports an error.
-    pub(super) fn next(&mut self, patience: Duration) -> io::Result<Option<Key>> {
+    pub(super) fn next(&mut self, patience: Duration) -> io::Result<Option<TopKey>> {
         if self.waiting.is_empty() && self.is_readable(patience)? {
             let mut bytes = [0; PIECE_BYTES];
             match rustix::io::read(&self.terminal, &mut bytes) {
@@ -102,7 +102,7 @@ fn gone() -> io::Error {
 
 /// Converts bytes to keys. Known sequences are those of xterm and of the Linux console; others are
 /// skipped.
-fn parse(mut bytes: &[u8]) -> Vec<Key> {
+fn parse(mut bytes: &[u8]) -> Vec<TopKey> {
     let mut keys = Vec::new();
     while let [first, rest @ ..] = bytes {
         bytes = rest;
@@ -116,23 +116,23 @@ fn parse(mut bytes: &[u8]) -> Vec<Key> {
                 bytes = &sequence[length + 1..];
                 named(&sequence[..=length])
             }
-            (ESCAPE, _) => Some(Key::Escape),
-            (CONTROL_C, _) => Some(Key::ControlC),
-            (byte, _) => byte.is_ascii_graphic().then_some(Key::Character(byte)),
+            (ESCAPE, _) => Some(TopKey::Escape),
+            (CONTROL_C, _) => Some(TopKey::ControlC),
+            (byte, _) => byte.is_ascii_graphic().then_some(TopKey::Character(byte)),
         });
     }
     keys
 }
 
 /// Returns the key of a sequence after its introducer (xterm's "PC-Style Function Keys").
-fn named(sequence: &[u8]) -> Option<Key> {
+fn named(sequence: &[u8]) -> Option<TopKey> {
     Some(match sequence {
-        b"A" => Key::Up,
-        b"B" => Key::Down,
-        b"H" | b"1~" | b"7~" => Key::Home,
-        b"F" | b"4~" | b"8~" => Key::End,
-        b"5~" => Key::PageUp,
-        b"6~" => Key::PageDown,
+        b"A" => TopKey::Up,
+        b"B" => TopKey::Down,
+        b"H" | b"1~" | b"7~" => TopKey::Home,
+        b"F" | b"4~" | b"8~" => TopKey::End,
+        b"5~" => TopKey::PageUp,
+        b"6~" => TopKey::PageDown,
         _ => return None,
     })
 }
@@ -146,18 +146,18 @@ mod tests {
         assert_eq!(
             parse(b"q\x1b[A\x1bOB\x1b[5~\x1b[1;5C\x1b[H\x1b[4~k\x03"),
             [
-                Key::Character(b'q'),
-                Key::Up,
-                Key::Down,
-                Key::PageUp,
-                Key::Home,
-                Key::End,
-                Key::Character(b'k'),
-                Key::ControlC
+                TopKey::Character(b'q'),
+                TopKey::Up,
+                TopKey::Down,
+                TopKey::PageUp,
+                TopKey::Home,
+                TopKey::End,
+                TopKey::Character(b'k'),
+                TopKey::ControlC
             ]
         );
-        assert_eq!(parse(b"\x1b"), [Key::Escape]);
-        assert_eq!(parse(b"\x1b\x1b"), [Key::Escape, Key::Escape]);
+        assert_eq!(parse(b"\x1b"), [TopKey::Escape]);
+        assert_eq!(parse(b"\x1b\x1b"), [TopKey::Escape, TopKey::Escape]);
         assert_eq!(parse("\u{e4}\r\n\x1b[".as_bytes()), []);
     }
 }

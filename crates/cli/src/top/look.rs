@@ -6,7 +6,7 @@ use std::env;
 
 /// Characters of bars and arms.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Signs {
+pub(super) struct BarCharacters {
     /// Partial cells in growing order. The last one is a full cell.
     pub(super) bar: &'static [char],
     pub(super) track: char,
@@ -18,12 +18,12 @@ pub(super) struct Signs {
 
 /// Abilities of the terminal.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
+pub(super) struct TerminalAbilities {
     colours: bool,
-    pub(super) signs: Signs,
+    pub(super) signs: BarCharacters,
 }
 
-const UNICODE: Signs = Signs {
+const UNICODE: BarCharacters = BarCharacters {
     bar: &['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'],
     track: '─',
     busy_head: '●',
@@ -32,7 +32,7 @@ const UNICODE: Signs = Signs {
     cut: '…',
 };
 
-const ASCII: Signs = Signs {
+const ASCII: BarCharacters = BarCharacters {
     bar: &['#'],
     track: '-',
     busy_head: '@',
@@ -41,16 +41,16 @@ const ASCII: Signs = Signs {
     cut: '~',
 };
 
-impl Look {
-    pub(super) fn new(colours: bool, unicode: bool) -> Look {
-        Look {
+impl TerminalAbilities {
+    pub(super) fn new(colours: bool, unicode: bool) -> TerminalAbilities {
+        TerminalAbilities {
             colours,
             signs: if unicode { UNICODE } else { ASCII },
         }
     }
 
     /// Reads the environment: `NO_COLOR` (no-color.org), and the character set of the locale.
-    pub(super) fn of_environment() -> Look {
+    pub(super) fn of_environment() -> TerminalAbilities {
         let said = |name: &&str| env::var(name).is_ok_and(|value| !value.is_empty());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()
@@ -58,7 +58,7 @@ impl Look {
             .and_then(|name| env::var(name).ok());
         let locale = locale.unwrap_or_default().to_uppercase();
         let unicode = locale.contains("UTF-8") || locale.contains("UTF8");
-        Look::new(
+        TerminalAbilities::new(
             !said(&"NO_COLOR") && env::var("TERM").as_deref() != Ok("dumb"),
             unicode,
         )

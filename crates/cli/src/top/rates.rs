@@ -24,13 +24,13 @@ pub(super) struct DriveRates {
 
 /// World's time between two looks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct TimeSpan {
     seconds: f64,
 }
 
-impl Span {
-    pub(super) fn between(before: &ExportStatus, now: &ExportStatus) -> Span {
-        Span {
+impl TimeSpan {
+    pub(super) fn between(before: &ExportStatus, now: &ExportStatus) -> TimeSpan {
+        TimeSpan {
             // A restarted server begins at 0 again.
             seconds: now.world_ns.saturating_sub(before.world_ns) as f64 / 1e9,
         }

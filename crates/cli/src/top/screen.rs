@@ -1,7 +1,7 @@
 //! Setup and restoration of the terminal.
 
 use super::frame::{self, View};
-use super::keys::{Key, Keys};
+use super::keys::{Keys, TopKey};
 use ratatui::DefaultTerminal;
 use signal_hook::consts::{SIGHUP, SIGTERM};
 use std::io;
@@ -44,7 +44,7 @@ impl Screen {
     }
 
     /// Returns the next key, or `None` after [`PATIENCE`].
-    pub(super) fn next_key(&mut self) -> io::Result<Option<Key>> {
+    pub(super) fn next_key(&mut self) -> io::Result<Option<TopKey>> {
         self.keys.next(PATIENCE)
     }
 

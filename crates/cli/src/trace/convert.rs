@@ -1,8 +1,8 @@
 //! `fullstroke trace convert`: converts a trace to another format.
 
 use crate::options::Selection;
-use crate::output::{Failure, Output};
-use crate::outputs::{self, Kind, Target};
+use crate::output::{CommandFailure, CommandOutput};
+use crate::outputs::{self, OutputKind, Target};
 use clap::Args;
 use fullstroke_trace::{Conversion, OUTPUTS, TraceReader, convert, output_for};
 use std::fmt::Write as _;
@@ -33,14 +33,15 @@ fn output_help() -> String {
     )
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let target = Target::to("the output", &arguments.output, Kind::Other);
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    let target = Target::to("the output", &arguments.output, OutputKind::Other);
     outputs::check([Some(target)], std::slice::from_ref(&arguments.input))?;
-    let written =
-        output_for(&arguments.output, arguments.to_format.as_deref()).map_err(Failure::input)?;
+    let written = output_for(&arguments.output, arguments.to_format.as_deref())
+        .map_err(CommandFailure::input)?;
     let mut reader = TraceReader::open(&arguments.input, &arguments.selection.options())
-        .map_err(Failure::input)?;
-    let conversion = convert(&mut reader, written, &arguments.output).map_err(Failure::input)?;
+        .map_err(CommandFailure::input)?;
+    let conversion =
+        convert(&mut reader, written, &arguments.output).map_err(CommandFailure::input)?;
     let Conversion {
         format,
         requests,

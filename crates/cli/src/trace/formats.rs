@@ -1,6 +1,6 @@
 //! `fullstroke trace formats`: lists the readable formats.
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_measure::table;
 use fullstroke_trace::FORMATS;
@@ -17,7 +17,7 @@ struct Listed {
     columns: &'static str,
 }
 
-pub(crate) fn execute(_: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(_: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let listed: Vec<Listed> = FORMATS
         .iter()
         .map(|format| Listed {

@@ -1,9 +1,9 @@
 //! `fullstroke trace head`: shows the first requests of a trace.
 
 use crate::options::Selection;
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
-use fullstroke_trace::{Options, TraceReader, head, render_head};
+use fullstroke_trace::{TraceOptions, TraceReader, head, render_head};
 use std::path::PathBuf;
 
 /// Show the first requests of a trace. With --json, one object per line.
@@ -20,19 +20,20 @@ pub(crate) struct Arguments {
     selection: Selection,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let options = Options {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    let options = TraceOptions {
         needs_addresses: false,
         ..arguments.selection.options()
     };
-    let mut reader = TraceReader::open(&arguments.trace, &options).map_err(Failure::input)?;
-    let records = head(&mut reader, arguments.number).map_err(Failure::input)?;
+    let mut reader =
+        TraceReader::open(&arguments.trace, &options).map_err(CommandFailure::input)?;
+    let records = head(&mut reader, arguments.number).map_err(CommandFailure::input)?;
     if !output.json() {
         return output.print(&format!("{}\n", render_head(&records)));
     }
     let lines: Result<Vec<String>, _> = records.iter().map(serde_json::to_string).collect();
     let text: String = lines
-        .map_err(Failure::input)?
+        .map_err(CommandFailure::input)?
         .into_iter()
         .map(|line| line + "\n")
         .collect();

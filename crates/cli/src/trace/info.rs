@@ -1,9 +1,9 @@
 //! `fullstroke trace info`: describes a trace.
 
 use crate::options::Selection;
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
-use fullstroke_trace::{FioReport, Options, Summary, TraceError, TraceReader};
+use fullstroke_trace::{FioReport, TraceError, TraceOptions, TraceReader, TraceSummary};
 use std::path::PathBuf;
 
 /// Describe a trace: counts, mix, sizes, rates, footprint, sequential share, inter-arrival times
@@ -18,20 +18,20 @@ pub(crate) struct Arguments {
     selection: Selection,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     // A trace without addresses still has counts, sizes and times.
-    let options = Options {
+    let options = TraceOptions {
         needs_addresses: false,
         ..arguments.selection.options()
     };
     let mut reader = match TraceReader::open(&arguments.trace, &options) {
         Ok(reader) => reader,
         Err(TraceError::FioReport { .. }) => {
-            let report = FioReport::read(&arguments.trace).map_err(Failure::input)?;
+            let report = FioReport::read(&arguments.trace).map_err(CommandFailure::input)?;
             return output.show(&report, &report);
         }
-        Err(error) => return Err(Failure::input(error)),
+        Err(error) => return Err(CommandFailure::input(error)),
     };
-    let summary = Summary::of(&mut reader).map_err(Failure::input)?;
+    let summary = TraceSummary::of(&mut reader).map_err(CommandFailure::input)?;
     output.show(&summary, &summary)
 }

@@ -1,12 +1,12 @@
 //! `fullstroke trace remap`: converts a volume's trace into traces of its drives.
 
-use crate::options::{Beyond, Selection};
-use crate::output::{Failure, Output};
-use crate::outputs::{self, Kind, Target, read_for};
+use crate::options::{BeyondOption, Selection};
+use crate::output::{CommandFailure, CommandOutput};
+use crate::outputs::{self, OutputKind, Target, read_for};
 use clap::Args;
 use fullstroke_lab::lzvs::{LzvsError, Remapper};
 use fullstroke_stack::{Overrides, Stack};
-use fullstroke_trace::{Options, Record, TraceReader, TraceWriter, output_for};
+use fullstroke_trace::{TraceOptions, TraceReader, TraceRecord, TraceWriter, output_for};
 use fullstroke_units::Sectors;
 use fullstroke_volume::Shape;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 
     /// Treatment of addresses beyond the end of the volume.
     #[arg(long, value_name = "WHAT", default_value = "reject")]
-    beyond: Beyond,
+    beyond: BeyondOption,
 
     #[command(flatten)]
     selection: Selection,
@@ -65,31 +65,32 @@ struct DriveTrace {
     left_out: u64,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let stack =
-        Stack::load_for_clients(&arguments.stack, &Overrides::default()).map_err(Failure::input)?;
-    let service = stack.serve().map_err(Failure::input)?;
-    let options = Options {
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    let stack = Stack::load_for_clients(&arguments.stack, &Overrides::default())
+        .map_err(CommandFailure::input)?;
+    let service = stack.serve().map_err(CommandFailure::input)?;
+    let options = TraceOptions {
         capacity: Some(service.shape.capacity()),
         beyond: arguments.beyond.kind(),
         ..arguments.selection.options()
     };
-    let mut reader = TraceReader::open(&arguments.trace, &options).map_err(Failure::input)?;
+    let mut reader =
+        TraceReader::open(&arguments.trace, &options).map_err(CommandFailure::input)?;
     let folder = &arguments.output;
     if service.graph.hides_drives() {
         let message = "the disks of an xor array send commands to each other, so no disk has a trace of its own requests";
-        return Err(Failure::Input(message.to_owned()));
+        return Err(CommandFailure::Input(message.to_owned()));
     }
     let file_of = |name: &str| folder.join(format!("drive-{name}.{}", arguments.ending));
     let files: Vec<PathBuf> = service.graph.drive_names().map(file_of).collect();
     let formats = files.iter().map(|file| output_for(file, None));
     let formats = formats
         .collect::<Result<Vec<_>, _>>()
-        .map_err(Failure::input)?;
+        .map_err(CommandFailure::input)?;
     prepare(arguments, &files)?;
     let (mut drives, mut writers) = (Vec::new(), Vec::new());
     for ((name, file), format) in service.graph.drive_names().zip(files).zip(formats) {
-        writers.push(TraceWriter::create(format, &file).map_err(Failure::input)?);
+        writers.push(TraceWriter::create(format, &file).map_err(CommandFailure::input)?);
         drives.push(DriveTrace {
             drive: name.to_owned(),
             file,
@@ -102,7 +103,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         &mut reader,
         service.shape,
         arguments.verify,
-        &mut |drive: usize, record: Record| {
+        &mut |drive: usize, record: TraceRecord| {
             let trace = &mut drives[drive];
             if writers[drive].write(&record)? {
                 trace.requests += 1;
@@ -113,9 +114,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             Ok(())
         },
     )
-    .map_err(Failure::input)?;
+    .map_err(CommandFailure::input)?;
     for writer in writers {
-        writer.finish().map_err(Failure::input)?;
+        writer.finish().map_err(CommandFailure::input)?;
     }
     let sectors_verified = arguments.verify.then_some(verified);
     let remapped = Remapped {
@@ -128,10 +129,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 /// Creates the folder, and checks that no output replaces an input.
-fn prepare(arguments: &Arguments, files: &[PathBuf]) -> Result<(), Failure> {
+fn prepare(arguments: &Arguments, files: &[PathBuf]) -> Result<(), CommandFailure> {
     let folder = &arguments.output;
     std::fs::create_dir_all(folder).map_err(|error| {
-        Failure::Input(format!(
+        CommandFailure::Input(format!(
             "cannot make the folder `{}`: {error}",
             folder.display()
         ))
@@ -144,7 +145,7 @@ fn prepare(arguments: &Arguments, files: &[PathBuf]) -> Result<(), Failure> {
     read.push(arguments.trace.clone());
     let targets = files
         .iter()
-        .map(|file| Some(Target::to("--output", file, Kind::Trace)));
+        .map(|file| Some(Target::to("--output", file, OutputKind::Trace)));
     outputs::check(targets, &read)
 }
 
@@ -153,7 +154,7 @@ fn remap(
     reader: &mut TraceReader,
     shape: Shape,
     verify: bool,
-    each: &mut dyn FnMut(usize, Record) -> Result<(), LzvsError>,
+    each: &mut dyn FnMut(usize, TraceRecord) -> Result<(), LzvsError>,
 ) -> Result<(u64, u64), LzvsError> {
     let mut remapper = Remapper::new(shape, verify);
     let mut requests = 0;

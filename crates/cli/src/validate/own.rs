@@ -1,13 +1,13 @@
 //! `fullstroke validate --fit`: fits a model to a log of the user's own disk.
 
 use super::panel_title;
-use crate::output::{Failure, Output, write_whole};
-use crate::outputs::{self, Kind, Target};
-use fullstroke_calibrate::validate::{OwnDisk, OwnLog, Part, Times, fit_own_disk};
+use crate::output::{CommandFailure, CommandOutput, write_whole};
+use crate::outputs::{self, OutputKind, Target};
+use fullstroke_calibrate::validate::{LogPart, OwnDisk, OwnLog, TimeOrigin, fit_own_disk};
 use fullstroke_measure::{number, table};
 use fullstroke_report::plots::{Distributions, distributions};
 use fullstroke_stack::drives;
-use fullstroke_trace::Options;
+use fullstroke_trace::TraceOptions;
 use fullstroke_units::Seed;
 use std::path::{Path, PathBuf};
 
@@ -39,27 +39,30 @@ pub(super) struct LogArguments {
 impl LogArguments {
     /// Returns the drive file to write.
     pub(super) fn target(&self) -> Option<Target<'_>> {
-        Target::of("--write-drive", &self.write_drive, Kind::Toml)
+        Target::of("--write-drive", &self.write_drive, OutputKind::Toml)
     }
 }
 
-pub(super) fn execute(arguments: &super::Arguments, output: &Output) -> Result<(), Failure> {
+pub(super) fn execute(
+    arguments: &super::Arguments,
+    output: &CommandOutput,
+) -> Result<(), CommandFailure> {
     let [path] = arguments.paths.as_slice() else {
         let found = arguments.paths.len();
-        return Err(Failure::Input(format!(
+        return Err(CommandFailure::Input(format!(
             "found {found} paths; expected one log with --fit"
         )));
     };
     outputs::check(arguments.targets(), &arguments.read().collect::<Vec<_>>())?;
     let own = &arguments.own;
-    let options = Options {
+    let options = TraceOptions {
         format: own.format.clone(),
         devices: own.device.into_iter().collect(),
-        ..Options::default()
+        ..TraceOptions::default()
     };
-    let log = OwnLog::read(path, &options, own.requests).map_err(Failure::input)?;
+    let log = OwnLog::read(path, &options, own.requests).map_err(CommandFailure::input)?;
     let disk = fit_own_disk(log, arguments.drive.as_deref(), Seed(arguments.seed))
-        .map_err(Failure::input)?;
+        .map_err(CommandFailure::input)?;
     if let Some(path) = &own.write_drive {
         let comments = [format!(
             "{}, fitted to a log by `fullstroke validate --fit`.",
@@ -67,13 +70,13 @@ pub(super) fn execute(arguments: &super::Arguments, output: &Output) -> Result<(
         )];
         write_whole(
             path,
-            &drives::to_toml(&disk.drive_file(), &comments).map_err(Failure::input)?,
+            &drives::to_toml(&disk.drive_file(), &comments).map_err(CommandFailure::input)?,
         )?;
     }
     if let Some(path) = &arguments.plot {
         write_whole(
             path,
-            &distributions(&[panel(&disk)]).map_err(Failure::input)?,
+            &distributions(&[panel(&disk)]).map_err(CommandFailure::input)?,
         )?;
     }
     output.show(&disk, text(&disk, arguments.by_class))
@@ -89,10 +92,11 @@ pub(super) fn fit_log(
     log: &Path,
     drive: Option<&str>,
     target: Option<&Path>,
-    output: &Output,
-) -> Result<(), Failure> {
-    let log = OwnLog::read(log, &Options::default(), REQUESTS).map_err(Failure::input)?;
-    let disk = fit_own_disk(log, drive, SEED).map_err(Failure::input)?;
+    output: &CommandOutput,
+) -> Result<(), CommandFailure> {
+    let log =
+        OwnLog::read(log, &TraceOptions::default(), REQUESTS).map_err(CommandFailure::input)?;
+    let disk = fit_own_disk(log, drive, SEED).map_err(CommandFailure::input)?;
     if let Some(path) = target {
         let comments = [format!(
             "{}, fitted to a log by `fullstroke fit`.",
@@ -100,7 +104,7 @@ pub(super) fn fit_log(
         )];
         write_whole(
             path,
-            &drives::to_toml(&disk.drive_file(), &comments).map_err(Failure::input)?,
+            &drives::to_toml(&disk.drive_file(), &comments).map_err(CommandFailure::input)?,
         )?;
     }
     output.show(&disk, text(&disk, false))
@@ -133,8 +137,8 @@ fn text(disk: &OwnDisk, by_class: bool) -> String {
 fn log(disk: &OwnDisk) -> String {
     let log = &disk.log;
     let times = match log.times {
-        Times::Issue => "from issue to completion",
-        Times::Arrival => "from arrival to completion",
+        TimeOrigin::Issue => "from issue to completion",
+        TimeOrigin::Arrival => "from arrival to completion",
     };
     let mut text = format!(
         "{}: {} reads and writes ({}), {times}",
@@ -191,7 +195,7 @@ fn overview(disk: &OwnDisk) -> String {
         "half", "", "requests", "mean ms", "p50", "p90", "p99", "RMS ms", "RMS %", "noise ms",
     ];
     let mut table = table(header, &[0, 1]);
-    let mut add = |name: &str, part: &Part, noise: String| {
+    let mut add = |name: &str, part: &LogPart, noise: String| {
         let times =
             |mean: f64, quantiles: [f64; 3]| [mean, quantiles[0], quantiles[1], quantiles[2]];
         let mut first = vec![name.to_owned(), "measured".to_owned(), part.n.to_string()];

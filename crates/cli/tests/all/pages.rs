@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// A kind of page: its name, the command, the table columns to compare with `--json`, and required
 /// text of the figure.
-struct Kind {
+struct PageKind {
     name: &'static str,
     arguments: Vec<String>,
     /// Caption's beginning, heading, path of the list in `--json`, and path of the value in each
@@ -67,7 +67,7 @@ fn stack(folder: &Folder, name: &str, layout: &str, drives: u32, drive: &str) ->
     )
 }
 
-fn kinds(folder: &Folder) -> Vec<Kind> {
+fn kinds(folder: &Folder) -> Vec<PageKind> {
     let [drawing, silent] = ["seagate-ironwolf-8tb", "seagate-cheetah-9lp"];
     let five = stack(folder, "five", "raid5", 5, drawing);
     let long = format!("a name of {} letters", "very-".repeat(14));
@@ -107,7 +107,7 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
     .map(str::to_owned);
     let of_studies = |words: &[&str]| [owned(words), studies.to_vec()].concat();
     vec![
-        Kind {
+        PageKind {
             name: "run",
             arguments: owned(&["run", &five]),
             columns: &[
@@ -116,7 +116,7 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
             ],
             figure: &["response (ms)", "arrival (s)", "rotation"],
         },
-        Kind {
+        PageKind {
             name: "compare",
             arguments: owned(&["compare", &five, &ten]),
             columns: &[
@@ -125,7 +125,7 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
             ],
             figure: &["mean response time (ms)", "five", "queue"],
         },
-        Kind {
+        PageKind {
             name: "vary",
             arguments: [
                 owned(&["compare", &five, "--by", "response_ms.p99"]),
@@ -140,7 +140,7 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
             )],
             figure: &["99th percentile of response times (ms)", "chunk=64KiB"],
         },
-        Kind {
+        PageKind {
             name: "find",
             arguments: owned(&["compare", &five, &ten, "--find", "load"]),
             columns: &[(
@@ -151,7 +151,7 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
             )],
             figure: &["load (multiples of this one)", "five"],
         },
-        Kind {
+        PageKind {
             name: "advise",
             arguments: owned(&["advise", &wishes]),
             columns: &[
@@ -175,7 +175,7 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
                 "A small office",
             ],
         },
-        Kind {
+        PageKind {
             name: "tune",
             arguments: [
                 owned(&["tune", &five, "--batches", "4", "--first", "2"]),
@@ -185,7 +185,7 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
             columns: &[("Candidates by", "response_ms.mean", "candidates", "value")],
             figure: &["mean response time (ms)", "queue_depth=32 chunk=64KiB"],
         },
-        Kind {
+        PageKind {
             name: "study",
             arguments: of_studies(&["study", "run"]),
             columns: &[(
@@ -204,7 +204,7 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
     ]
 }
 
-fn words<'a>(kind: &'a Kind, more: &[&'a str]) -> Vec<&'a str> {
+fn words<'a>(kind: &'a PageKind, more: &[&'a str]) -> Vec<&'a str> {
     kind.arguments
         .iter()
         .map(String::as_str)
@@ -267,7 +267,7 @@ const TABLES: &str = r#"[...document.querySelectorAll("table")].map((table) => (
 }))"#;
 
 /// Returns the differences between the tables of the open page and `--json`.
-fn numbers_off(browser: &mut Browser, kind: &Kind, answer: &str) -> Vec<String> {
+fn numbers_off(browser: &mut Browser, kind: &PageKind, answer: &str) -> Vec<String> {
     let json: Value = serde_json::from_str(answer).unwrap();
     let tables = browser.evaluate(TABLES);
     let tables = tables.as_array().unwrap();

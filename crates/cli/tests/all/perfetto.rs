@@ -1,7 +1,7 @@
 //! Tests that a Perfetto trace of a window agrees with the run.
 
 use crate::common::{Folder, fullstroke, refused, success};
-use crate::read_back::{Read, Trace};
+use crate::read_back::{DecodedSlice, Trace};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ fn serves(track: &str) -> bool {
 }
 
 /// Returns the sums of overhead, seek, rotation and transfer over slices of an arm.
-fn parts<'a>(slices: impl Iterator<Item = &'a Read>) -> [u64; 4] {
+fn parts<'a>(slices: impl Iterator<Item = &'a DecodedSlice>) -> [u64; 4] {
     let mut sums = [0; 4];
     for slice in slices {
         let part = match slice.name.as_str() {
@@ -114,7 +114,7 @@ fn what_an_arm_does_for_a_request_adds_up_to_the_logs_parts() {
         ] {
             assert_eq!(slice.notes[name], row[name], "{name} of request {origin}");
         }
-        let of_request = |slice: &&Read| slice.number("request") == origin;
+        let of_request = |slice: &&DecodedSlice| slice.number("request") == origin;
         assert_eq!(
             parts(trace.on(serves).filter(of_request)),
             logged(row),
@@ -158,7 +158,7 @@ fn a_plan_of_parity_shows_all_its_drive_requests_within_the_window() {
     let mut writes = 0;
     for slice in trace.on(|name| name.starts_with("requests")) {
         let origin = slice.number("request");
-        let slots: Vec<&Read> = trace
+        let slots: Vec<&DecodedSlice> = trace
             .on(|name| name.starts_with("slot"))
             .filter(|slot| slot.number("request") == origin)
             .collect();
@@ -197,7 +197,7 @@ fn each_arm_of_a_drive_of_two_has_its_track() {
         assert!(trace.on(|name| name == arm).count() > 100, "{arm}");
     }
     for (origin, row) in &rows {
-        let of_request = |slice: &&Read| slice.number("request") == *origin;
+        let of_request = |slice: &&DecodedSlice| slice.number("request") == *origin;
         assert_eq!(
             parts(trace.on(serves).filter(of_request)),
             logged(row),
@@ -271,7 +271,7 @@ fn what_cannot_be_written_or_shown_is_said() {
 
 /// Returns the slices with their tracks, for processes whose name begins with `prefix`.
 fn by_track(trace: &Trace, prefix: &str) -> Vec<(String, String, u64, u64)> {
-    let named = |slice: &Read| {
+    let named = |slice: &DecodedSlice| {
         let (process, track) = &trace.tracks[&slice.track];
         let process = trace.processes[process].strip_prefix(prefix)?;
         Some((

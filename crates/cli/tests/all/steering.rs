@@ -11,14 +11,14 @@ use std::thread;
 use std::time::Duration;
 
 /// Server with a scripted answer. It stores the questions.
-struct Server {
+struct ScriptedServer {
     folder: tempfile::TempDir,
     questions: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Server {
+impl ScriptedServer {
     /// Starts a server at the path `name` that answers every question with `answer`.
-    fn at(name: &str, answer: Value) -> Server {
+    fn at(name: &str, answer: Value) -> ScriptedServer {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join(name)).unwrap();
         let questions = Arc::new(Mutex::new(Vec::new()));
@@ -28,7 +28,7 @@ impl Server {
                 talk(stream.unwrap(), &answer, &heard);
             }
         });
-        Server { folder, questions }
+        ScriptedServer { folder, questions }
     }
 
     fn path(&self, name: &str) -> String {
@@ -77,7 +77,7 @@ fn status() -> Value {
 
 #[test]
 fn status_is_shown_as_tables_and_as_json() {
-    let server = Server::at("control", status());
+    let server = ScriptedServer::at("control", status());
     let text = success(&["ctl", &server.path("control"), "status"]);
     for word in [
         "demo: raid5 of 2",
@@ -108,7 +108,7 @@ fn status_is_shown_as_tables_and_as_json() {
 
 #[test]
 fn orders_reach_the_server_as_they_are_said() {
-    let server = Server::at(
+    let server = ScriptedServer::at(
         "control",
         json!({ "answer": "done", "message": "so be it" }),
     );
@@ -155,7 +155,7 @@ fn orders_reach_the_server_as_they_are_said() {
 #[test]
 fn a_refusal_is_an_error_with_the_servers_words() {
     let message = "there is no drive `9`; there are: 0, 1";
-    let server = Server::at(
+    let server = ScriptedServer::at(
         "control",
         json!({ "answer": "refused", "message": message }),
     );
@@ -179,7 +179,7 @@ fn a_refusal_is_an_error_with_the_servers_words() {
 
 #[test]
 fn the_socket_of_clients_leads_to_the_control_socket_beside_it() {
-    let server = Server::at("array.sock.control", status());
+    let server = ScriptedServer::at("array.sock.control", status());
     let _clients = UnixListener::bind(server.path("array.sock")).unwrap();
     assert!(success(&["ctl", &server.path("array.sock"), "status"]).contains("raid5 of 2"));
 }
@@ -206,7 +206,7 @@ fn a_socket_that_nobody_serves_is_named() {
 
 #[test]
 fn top_needs_a_terminal_and_says_what_does_not() {
-    let server = Server::at("control", status());
+    let server = ScriptedServer::at("control", status());
     let error = refused(&["top", &server.path("control")]);
     assert!(
         error.contains("terminal") && error.contains("status --json"),
@@ -251,7 +251,7 @@ fn on_terminal(socket: &str) -> Option<(Option<i32>, String)> {
 
 #[test]
 fn top_draws_and_gives_the_terminal_back() {
-    let server = Server::at("control", status());
+    let server = ScriptedServer::at("control", status());
     let Some((status, drawn)) = on_terminal(&server.path("control")) else {
         return;
     };

@@ -4,7 +4,7 @@ use crate::common::{fullstroke, refused, success};
 use crate::metrics::samples_at;
 use crate::server::{PATIENCE, text};
 use fullstroke_nbd::CommandFlags;
-use fullstroke_nbd::client::{Client, Options};
+use fullstroke_nbd::client::{ClientOptions, ExportClient};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 /// Member files, and the socket of the array.
-pub struct Place {
+pub struct MemberFiles {
     pub folder: tempfile::TempDir,
     /// Disk with the members. `None` means the folder.
     disk: Option<SmallDisk>,
@@ -106,34 +106,34 @@ impl Drop for SmallDisk {
 }
 
 /// A served array.
-pub struct Served {
+pub struct ServedArray {
     pub child: Child,
     pub socket: PathBuf,
     /// Address of the metrics, if requested.
     pub metrics: Option<String>,
 }
 
-impl Place {
+impl MemberFiles {
     /// Creates a place with block devices as members.
-    pub fn over(devices: Vec<String>) -> Place {
-        Place {
+    pub fn over(devices: Vec<String>) -> MemberFiles {
+        MemberFiles {
             folder: tempfile::tempdir().unwrap(),
             disk: None,
             devices,
         }
     }
 
-    pub fn new(members: usize) -> Place {
-        let place = Place::over(Vec::new());
+    pub fn new(members: usize) -> MemberFiles {
+        let place = MemberFiles::over(Vec::new());
         place.make(members, 4);
         place
     }
 
     /// Creates a place with members of 16 MiB on a disk of 64 MiB.
-    fn on_small_disk(members: usize) -> Option<Place> {
+    fn on_small_disk(members: usize) -> Option<MemberFiles> {
         let folder = tempfile::tempdir().unwrap();
         let disk = Some(SmallDisk::new(folder.path())?);
-        let place = Place {
+        let place = MemberFiles {
             folder,
             disk,
             devices: Vec::new(),
@@ -185,7 +185,7 @@ impl Place {
 
     /// Assembles the array and waits until it is ready. Returns the server's error message on
     /// failure.
-    pub fn assemble(&self, indices: &[usize], options: &[&str]) -> Result<Served, String> {
+    pub fn assemble(&self, indices: &[usize], options: &[&str]) -> Result<ServedArray, String> {
         self.assemble_with(indices, options, &[])
     }
 
@@ -194,7 +194,7 @@ impl Place {
         indices: &[usize],
         options: &[&str],
         environment: &[(&str, &str)],
-    ) -> Result<Served, String> {
+    ) -> Result<ServedArray, String> {
         let socket = self.folder.path().join("vol.sock");
         let mut child = Command::new(env!("CARGO_BIN_EXE_fullstroke"))
             .args(["array", "assemble", "--socket", &text(&socket)])
@@ -220,7 +220,7 @@ impl Place {
         }
         // A thread reads the rest of the output, because a full pipe would block the server.
         std::thread::spawn(move || lines.map_while(Result::ok).count());
-        Ok(Served {
+        Ok(ServedArray {
             child,
             socket,
             metrics,
@@ -228,11 +228,11 @@ impl Place {
     }
 }
 
-impl Served {
-    pub fn client(&self) -> Client<UnixStream> {
-        Client::connect(
+impl ServedArray {
+    pub fn client(&self) -> ExportClient<UnixStream> {
+        ExportClient::connect(
             UnixStream::connect(&self.socket).unwrap(),
-            &Options::default(),
+            &ClientOptions::default(),
         )
         .unwrap()
     }
@@ -277,7 +277,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServedArray {
     fn drop(&mut self) {
         let _ = self.child.kill();
     }
@@ -295,7 +295,7 @@ pub fn pattern(length: usize, tag: u8) -> Vec<u8> {
 
 #[test]
 fn an_array_keeps_its_bytes_through_kills_failures_and_other_orders_of_its_members() {
-    let place = Place::new(5);
+    let place = MemberFiles::new(5);
     success(&strings(&place.create(
         &[0, 1, 2, 3, 4],
         &["--layout", "raid5", "--spares", "1"],
@@ -366,7 +366,7 @@ fn an_array_keeps_its_bytes_through_kills_failures_and_other_orders_of_its_membe
 
 #[test]
 fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
-    let place = Place::new(6);
+    let place = MemberFiles::new(6);
     let raid1 = |indices: &[usize]| place.create(indices, &["--layout", "raid1"])[..3].to_vec();
     let create = |indices: &[usize], rest: &[&str]| {
         let rest: Vec<String> = rest.iter().map(|&one| one.to_owned()).collect();
@@ -491,7 +491,7 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
     assert!(refused(&["array", "destroy", &place.member(4)]).contains("nothing was changed"));
 }
 
-impl Served {
+impl ServedArray {
     fn until_gear(&self, gear: &str) {
         let began = Instant::now();
         while self.status()["gear"] != gear {
@@ -518,7 +518,7 @@ impl Served {
 #[test]
 fn an_array_with_gears_is_shifted_killed_and_loses_members_in_each_gear_and_keeps_its_bytes() {
     for layout in ["paraid", "e-paraid"] {
-        let place = Place::new(4);
+        let place = MemberFiles::new(4);
         place.make(4, 32);
         let made = success(&strings(
             &place.create(&[0, 1, 2, 3], &["--layout", layout, "--sparse"]),
@@ -601,7 +601,7 @@ fn an_array_with_gears_is_shifted_killed_and_loses_members_in_each_gear_and_keep
 
 #[test]
 fn gears_that_cannot_be_are_refused_at_their_keys() {
-    let place = Place::new(4);
+    let place = MemberFiles::new(4);
     place.make(4, 32);
     let create = |rest: &[&str]| {
         let options = [&["--layout", "paraid", "--sparse"], rest].concat();
@@ -641,7 +641,7 @@ pub fn lines_of(hook: &Path, count: usize) -> Vec<String> {
 
 #[test]
 fn a_disk_that_is_dead_when_the_host_starts_is_done_without_if_that_is_allowed() {
-    let place = Place::new(4);
+    let place = MemberFiles::new(4);
     success(&strings(&place.create(&[0, 1, 2], &["--layout", "raid5"])));
     let examined = success(&["array", "examine", &place.member(0)]);
     assert!(
@@ -705,7 +705,7 @@ fn a_disk_that_is_dead_when_the_host_starts_is_done_without_if_that_is_allowed()
 
 #[test]
 fn what_was_taken_for_granted_and_what_is_not_used_is_said() {
-    let place = Place::new(6);
+    let place = MemberFiles::new(6);
     File::options()
         .write(true)
         .open(place.member(1))
@@ -803,7 +803,7 @@ fn a_member_that_is_cut_short_is_done_without() {
     for (layout, members) in CUT_SHORT {
         for slot in 0..members {
             let says = format!("{layout}, member {slot}");
-            let place = Place::new(members);
+            let place = MemberFiles::new(members);
             let all: Vec<usize> = (0..members).collect();
             success(&strings(&place.create(&all, &["--layout", layout])));
             let served = place.assemble(&all, &[]).unwrap();
@@ -843,9 +843,9 @@ fn a_member_that_is_cut_short_is_done_without() {
 }
 
 /// Marsaglia's xorshift64 (2003), with the triple 13, 7, 17.
-struct Random(u64);
+struct XorShift(u64);
 
-impl Random {
+impl XorShift {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -868,8 +868,8 @@ struct Soaked {
 /// Reads, writes and flushes until the server is killed. Sectors of the last write may be old or
 /// new.
 fn load_until_killed(
-    client: &mut Client<UnixStream>,
-    random: &mut Random,
+    client: &mut ExportClient<UnixStream>,
+    random: &mut XorShift,
     expected: &mut [u8],
     soaked: &mut Soaked,
 ) -> Option<(usize, Vec<u8>)> {
@@ -922,11 +922,11 @@ fn load_until_killed(
 fn soak() {
     let seconds = std::env::var("FULLSTROKE_SOAK_SECONDS").map_or(60, |text| text.parse().unwrap());
     let seed = std::env::var("FULLSTROKE_SOAK_SEED").map_or(1, |text| text.parse().unwrap());
-    let (mut random, mut soaked) = (Random(seed), Soaked::default());
+    let (mut random, mut soaked) = (XorShift(seed), Soaked::default());
     for _ in 0..16 {
         random.below(2);
     }
-    let place = Place::new(4);
+    let place = MemberFiles::new(4);
     success(&strings(
         &place.create(&[0, 1, 2, 3], &["--layout", "raid5"]),
     ));
@@ -989,7 +989,7 @@ fn soak() {
 }
 
 /// Writes until the first error. Returns the number of answered bytes.
-fn fill(client: &mut Client<UnixStream>, bytes: &[u8]) -> usize {
+fn fill(client: &mut ExportClient<UnixStream>, bytes: &[u8]) -> usize {
     const STEP: usize = 64 << 10;
     for (step, part) in bytes.chunks(STEP).enumerate() {
         let written = client.write((step * STEP) as u64, part, CommandFlags::empty());
@@ -1003,7 +1003,7 @@ fn fill(client: &mut Client<UnixStream>, bytes: &[u8]) -> usize {
 #[test]
 fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_goes_on() {
     for is_killed in [false, true] {
-        let Some(place) = Place::on_small_disk(3) else {
+        let Some(place) = MemberFiles::on_small_disk(3) else {
             return;
         };
         let disk = place.disk.as_ref().unwrap();
@@ -1023,7 +1023,7 @@ fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_
             why.contains("member") && why.contains("No space left on device"),
             "{status}"
         );
-        let holds = |served: &Served, when: &str| {
+        let holds = |served: &ServedArray, when: &str| {
             let mut read = vec![0; answered];
             served.client().read(0, &mut read).unwrap();
             assert!(read == bytes[..answered], "{when}");
@@ -1084,7 +1084,7 @@ fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_
 
 #[test]
 fn an_arrays_numbers_say_what_its_clients_did_and_which_member_failed() {
-    let place = Place::new(3);
+    let place = MemberFiles::new(3);
     success(&strings(&place.create(&[0, 1, 2], &["--layout", "raid5"])));
     let served = place
         .assemble(&[0, 1, 2], &["--metrics", "127.0.0.1:0"])

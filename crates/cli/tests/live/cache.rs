@@ -2,7 +2,7 @@
 
 use crate::common::refused;
 use crate::pattern;
-use crate::server::{PATIENCE, Place, Server, text};
+use crate::server::{PATIENCE, Server, StackFolder, text};
 use crate::stacks::{JBOD, RAID5};
 use fullstroke_live::{ControlRequest, ControlResponse, ask};
 use fullstroke_nbd::CommandFlags;
@@ -21,8 +21,8 @@ fn written(server: &Server) -> u64 {
 }
 
 /// Creates a stack with an array that pulls dirty data when idle.
-fn pulling() -> Place {
-    let place = Place::new(RAID5, 8);
+fn pulling() -> StackFolder {
+    let place = StackFolder::new(RAID5, 8);
     let stack = fs::read_to_string(&place.stack).unwrap();
     let said = "[[opportunities]]\nkind = \"idle-flush-on\"\nwait = \"20ms\"\nflush = \"256KiB\"\n";
     fs::write(&place.stack, format!("{stack}{said}")).unwrap();
@@ -73,7 +73,7 @@ fn an_idle_array_pulls_what_nobody_flushed() {
 
 #[test]
 fn what_was_flushed_survives_a_kill_and_what_is_in_memory_is_seen_by_all() {
-    let place = Place::new(JBOD, 8);
+    let place = StackFolder::new(JBOD, 8);
     let server = place.serve(&["--no-delay"]);
     let cache = server.cached(&["--size", "1MiB"]);
     let (mut one, mut other) = (cache.client(), cache.client());
@@ -136,7 +136,7 @@ fn what_was_flushed_survives_a_kill_and_what_is_in_memory_is_seen_by_all() {
 
 #[test]
 fn a_cache_whose_server_goes_says_what_is_lost() {
-    let place = Place::new(JBOD, 8);
+    let place = StackFolder::new(JBOD, 8);
     let server = place.serve(&["--no-delay"]);
     let cache = server.cached(&["--size", "1MiB"]);
     let mut client = cache.client();
@@ -155,7 +155,7 @@ fn a_cache_whose_server_goes_says_what_is_lost() {
 
 #[test]
 fn what_cannot_be_cached_is_refused() {
-    let place = Place::new(JBOD, 8);
+    let place = StackFolder::new(JBOD, 8);
     let nowhere = place.name("nowhere");
     let said = refused(&["cache", &nowhere, "--socket", &place.name("cached")]);
     assert!(

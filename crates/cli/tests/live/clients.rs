@@ -3,15 +3,15 @@
 use crate::common::success;
 use crate::pattern;
 use crate::programs::{installed, output, run};
-use crate::server::{Place, Server};
-use crate::stacks::{self, DISK, NESTED, RAID5, RAID6, RAID10, Volume};
+use crate::server::{Server, StackFolder};
+use crate::stacks::{self, DISK, NESTED, RAID5, RAID6, RAID10, TestedVolume};
 use serde_json::Value;
 use std::fs;
 
 const MIB: usize = 1 << 20;
 
 /// Writes a file of `mib` MiB. The second half is a hole.
-fn put_image(place: &Place, mib: usize) -> String {
+fn put_image(place: &StackFolder, mib: usize) -> String {
     let path = place.path("image");
     let half = mib * MIB / 2;
     fs::write(&path, pattern::bytes(0, 1, half)).unwrap();
@@ -24,8 +24,8 @@ fn put_image(place: &Place, mib: usize) -> String {
     place.name("image")
 }
 
-fn served(volume: Volume, disk_mib: u64) -> Server {
-    Place::new(volume, disk_mib).serve(&["--no-delay"])
+fn served(volume: TestedVolume, disk_mib: u64) -> Server {
+    StackFolder::new(volume, disk_mib).serve(&["--no-delay"])
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn nbdinfo_lists_all_exports_and_the_first_is_the_default() {
     if !installed(&["nbdinfo"]) {
         return;
     }
-    let place = Place::new(RAID5, 32);
+    let place = StackFolder::new(RAID5, 32);
     let other = stacks::write(RAID10, 32, place.stack.parent().unwrap());
     let server = place.serve_stacks(&[&place.stack(), other.to_str().unwrap()], &["--no-delay"]);
     let told: Value =
@@ -100,7 +100,7 @@ fn a_read_only_export_is_read_and_not_written() {
     if !installed(&["nbdinfo", "nbdcopy"]) {
         return;
     }
-    let server = Place::new(RAID5, 32).serve(&["--no-delay", "--read-only"]);
+    let server = StackFolder::new(RAID5, 32).serve(&["--no-delay", "--read-only"]);
     output("nbdinfo", &["--is", "read-only", &server.uri()]);
     let image = put_image(server.place(), 1);
     assert!(
@@ -391,7 +391,7 @@ fn a_port_of_tcp_serves_as_a_socket_does() {
     if !installed(&["nbdinfo"]) {
         return;
     }
-    let server = Place::new(DISK, 32).serve(&["--no-delay", "--tcp", "127.0.0.1:0"]);
+    let server = StackFolder::new(DISK, 32).serve(&["--no-delay", "--tcp", "127.0.0.1:0"]);
     let uris = server.announcement["uris"].as_array().unwrap();
     let port = uris
         .iter()

@@ -1,10 +1,10 @@
 //! Tests with many clients, silent clients, and exhausted descriptors. The server still serves all
 //! others, answers `ctl`, and ends on request.
 
-use crate::server::{PATIENCE, Place, Server};
+use crate::server::{PATIENCE, Server, StackFolder};
 use crate::stacks::RAID5;
-use fullstroke_nbd::client::Client;
-use fullstroke_nbd::{Command, CommandFlags};
+use fullstroke_nbd::client::ExportClient;
+use fullstroke_nbd::{CommandFlags, RequestCommand};
 use rustix::process::{Resource, Rlimit, Signal, prlimit};
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
@@ -18,11 +18,17 @@ const IN_FLIGHT_MAX: u64 = 2048 + 16;
 const DEPTH: u64 = 1024;
 
 /// Sends reads without waiting for the answers.
-fn ask_for(client: &mut Client<UnixStream>, requests: u64, length: u32) {
+fn ask_for(client: &mut ExportClient<UnixStream>, requests: u64, length: u32) {
     for number in 0..requests {
         let offset = number * 37 % 60 * MIB;
         client
-            .submit(Command::Read, offset, length, CommandFlags::empty(), &[])
+            .submit(
+                RequestCommand::Read,
+                offset,
+                length,
+                CommandFlags::empty(),
+                &[],
+            )
             .unwrap();
     }
 }
@@ -41,7 +47,7 @@ fn response(server: &Server) -> Duration {
 
 #[test]
 fn what_clients_have_asked_for_that_are_gone_is_withdrawn() {
-    let server = Place::new(RAID5, 16).serve(&["--speed", "1"]);
+    let server = StackFolder::new(RAID5, 16).serve(&["--speed", "1"]);
     for _ in 0..24 {
         let mut client = server.client();
         ask_for(&mut client, DEPTH, 4096);
@@ -64,7 +70,7 @@ fn what_clients_have_asked_for_that_are_gone_is_withdrawn() {
 #[test]
 fn clients_in_line_are_served_in_turns() {
     // Slow drives, so that the crowd's requests last even if this process waits for a processor.
-    let server = Place::new(RAID5, 16).serve(&["--speed", "0.3"]);
+    let server = StackFolder::new(RAID5, 16).serve(&["--speed", "0.3"]);
     let mut crowd: Vec<_> = (0..8).map(|_| server.client()).collect();
     for client in &mut crowd {
         ask_for(client, DEPTH, 4096);
@@ -83,7 +89,7 @@ fn clients_in_line_are_served_in_turns() {
 
 #[test]
 fn a_server_whose_drives_are_slow_ends_soon_and_answers_what_it_had_begun() {
-    let server = Place::new(RAID5, 16).serve(&["--speed", "0.001"]);
+    let server = StackFolder::new(RAID5, 16).serve(&["--speed", "0.001"]);
     let mut client = server.client();
     ask_for(&mut client, 100, 4096);
     while in_flight(&server) < 100 {
@@ -106,7 +112,7 @@ fn a_server_whose_drives_are_slow_ends_soon_and_answers_what_it_had_begun() {
 
 #[test]
 fn however_many_never_read_their_answers_memory_is_bounded_and_others_are_served() {
-    let server = Place::new(RAID5, 16).serve(&["--no-delay"]);
+    let server = StackFolder::new(RAID5, 16).serve(&["--no-delay"]);
     response(&server);
     let before = server.peak_bytes();
     let mut hogs: Vec<_> = (0..48).map(|_| server.client()).collect();
@@ -127,7 +133,7 @@ fn however_many_never_read_their_answers_memory_is_bounded_and_others_are_served
 
 #[test]
 fn clients_that_say_nothing_shut_nobody_out() {
-    let server = Place::new(RAID5, 8).serve_with_descriptors(96, &["--no-delay"]);
+    let server = StackFolder::new(RAID5, 8).serve_with_descriptors(96, &["--no-delay"]);
     let mut silent: Vec<_> = (0..200).map(|_| server.connection()).collect();
     for _ in 0..3 {
         response(&server);
@@ -148,11 +154,11 @@ fn clients_that_say_nothing_shut_nobody_out() {
 
 #[test]
 fn clients_leave_descriptors_to_those_who_give_orders() {
-    let place = Place::new(RAID5, 8);
+    let place = StackFolder::new(RAID5, 8);
     let server = place.serve_with_descriptors(96, &["--no-delay", "--metrics", "127.0.0.1:0"]);
     let mut clients = Vec::new();
     // Connects until the server refuses.
-    while let Ok(client) = Client::connect(server.connection(), &Default::default()) {
+    while let Ok(client) = ExportClient::connect(server.connection(), &Default::default()) {
         clients.push(client);
         assert!(clients.len() < 96);
     }
@@ -172,7 +178,7 @@ fn clients_leave_descriptors_to_those_who_give_orders() {
 
 #[test]
 fn a_server_without_a_descriptor_to_spare_hears_again_when_there_is_one() {
-    let server = Place::new(RAID5, 8).serve(&["--no-delay"]);
+    let server = StackFolder::new(RAID5, 8).serve(&["--no-delay"]);
     response(&server);
     let none = Rlimit {
         current: Some(3),
@@ -194,14 +200,14 @@ fn a_server_without_a_descriptor_to_spare_hears_again_when_there_is_one() {
         },
     )
     .unwrap();
-    Client::connect(waiting, &Default::default()).unwrap();
+    ExportClient::connect(waiting, &Default::default()).unwrap();
     response(&server);
     server.stop_well();
 }
 
 #[test]
 fn a_rebuild_that_waits_for_nothing_leaves_clients_their_turn() {
-    let server = Place::new(RAID5, 64).serve(&["--no-delay"]);
+    let server = StackFolder::new(RAID5, 64).serve(&["--no-delay"]);
     let mut client = server.client();
     let data = vec![7; MIB as usize];
     (0..200).for_each(|number| {

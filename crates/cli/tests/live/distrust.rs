@@ -1,6 +1,6 @@
 //! Tests of untrustworthy members: restored, cut, replaced or foreign files.
 
-use crate::array::{Place, pattern, strings};
+use crate::array::{MemberFiles, pattern, strings};
 use crate::common::{refused, success};
 use crate::server::text;
 use fullstroke_nbd::CommandFlags;
@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt as _;
 const ALL: [usize; 3] = [0, 1, 2];
 
 /// Copies have no chunks.
-fn create(place: &Place, indices: &[usize], options: &[&str]) -> Vec<String> {
+fn create(place: &MemberFiles, indices: &[usize], options: &[&str]) -> Vec<String> {
     let mut create = place.create(indices, options);
     if options.contains(&"raid1") {
         create.drain(3..5);
@@ -19,14 +19,14 @@ fn create(place: &Place, indices: &[usize], options: &[&str]) -> Vec<String> {
 }
 
 /// Creates an array of three files and writes to it once.
-fn written(layout: &str, tag: u8) -> Place {
-    let place = Place::new(4);
+fn written(layout: &str, tag: u8) -> MemberFiles {
+    let place = MemberFiles::new(4);
     success(&strings(&create(&place, &ALL, &["--layout", layout])));
     write_all(&place, tag).stop();
     place
 }
 
-fn write_all(place: &Place, tag: u8) -> crate::array::Served {
+fn write_all(place: &MemberFiles, tag: u8) -> crate::array::ServedArray {
     let served = place.assemble(&ALL, &[]).unwrap();
     let mut client = served.client();
     let size = client.properties().size_bytes as usize;
@@ -36,7 +36,7 @@ fn write_all(place: &Place, tag: u8) -> crate::array::Served {
     served
 }
 
-fn holds(place: &Place, indices: &[usize], options: &[&str], tag: u8) {
+fn holds(place: &MemberFiles, indices: &[usize], options: &[&str], tag: u8) {
     let served = place.assemble(indices, options).unwrap();
     let mut client = served.client();
     let mut found = vec![0; client.properties().size_bytes as usize];
@@ -45,7 +45,7 @@ fn holds(place: &Place, indices: &[usize], options: &[&str], tag: u8) {
     served.stop();
 }
 
-fn refusal(place: &Place) -> String {
+fn refusal(place: &MemberFiles) -> String {
     place.assemble(&ALL, &[]).map(drop).unwrap_err()
 }
 
@@ -115,7 +115,7 @@ fn a_blank_disk_in_the_place_of_a_member_counts_as_missing() {
 
 #[test]
 fn create_takes_nothing_that_holds_data_and_changes_nothing_before_all_is_checked() {
-    let place = Place::new(2);
+    let place = MemberFiles::new(2);
     let header = b"QFI\xFB\0\0\0\x03";
     let file = File::options().write(true).open(place.member(0)).unwrap();
     for at in [0, 2 << 20] {
@@ -127,7 +127,7 @@ fn create_takes_nothing_that_holds_data_and_changes_nothing_before_all_is_checke
         file.write_all_at(&[0; 8], at).unwrap();
     }
     // A superblock has no room for so many members.
-    let many = Place::new(150);
+    let many = MemberFiles::new(150);
     let indices: Vec<usize> = (0..150).collect();
     for &index in &indices {
         let file = File::options().write(true).open(many.member(index));

@@ -3,10 +3,10 @@
 use crate::common::refused;
 use crate::pattern;
 use crate::programs::installed;
-use crate::server::Place;
+use crate::server::StackFolder;
 use crate::stacks::{self, JBOD, RAID0, RAID5, RAID6, XOR};
-use fullstroke_nbd::client::Client;
-use fullstroke_nbd::{Command, CommandFlags};
+use fullstroke_nbd::client::ExportClient;
+use fullstroke_nbd::{CommandFlags, RequestCommand};
 use rustix::process::Signal;
 use std::fs;
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[test]
 fn the_end_is_after_what_was_begun_and_leaves_a_clean_store() {
     for volume in [RAID5, RAID6, JBOD] {
-        let place = Place::new(volume, 16);
+        let place = StackFolder::new(volume, 16);
         let store = place.name("store");
         let server = place.serve(&["--speed", "4", "--store", &store]);
         let mut client = server.client();
@@ -28,7 +28,13 @@ fn the_end_is_after_what_was_begun_and_leaves_a_clean_store() {
         for &offset in &offsets {
             let data = pattern::bytes(offset, 1, 4096);
             client
-                .submit(Command::Write, offset, 4096, CommandFlags::empty(), &data)
+                .submit(
+                    RequestCommand::Write,
+                    offset,
+                    4096,
+                    CommandFlags::empty(),
+                    &data,
+                )
                 .unwrap();
         }
         client.receive().unwrap();
@@ -63,7 +69,7 @@ fn the_end_is_after_what_was_begun_and_leaves_a_clean_store() {
 
 #[test]
 fn a_client_that_never_reads_does_not_hold_the_end_up() {
-    let place = Place::new(RAID5, 8);
+    let place = StackFolder::new(RAID5, 8);
     let store = place.name("store");
     let server = place.serve(&["--no-delay", "--store", &store]);
     let mut client = server.client();
@@ -71,9 +77,9 @@ fn a_client_that_never_reads_does_not_hold_the_end_up() {
         .stream()
         .set_write_timeout(Some(Duration::from_millis(200)))
         .unwrap();
-    let read = |client: &mut Client<UnixStream>| {
+    let read = |client: &mut ExportClient<UnixStream>| {
         client
-            .submit(Command::Read, 0, 4 << 20, CommandFlags::empty(), &[])
+            .submit(RequestCommand::Read, 0, 4 << 20, CommandFlags::empty(), &[])
             .is_ok()
     };
     // Sends requests until the socket is full in both directions.
@@ -86,7 +92,7 @@ fn a_client_that_never_reads_does_not_hold_the_end_up() {
 #[test]
 fn a_server_without_clients_ends_at_once_and_removes_its_sockets() {
     for signal in [Signal::TERM, Signal::INT] {
-        let place = Place::new(RAID5, 8);
+        let place = StackFolder::new(RAID5, 8);
         let server = place.serve(&["--speed", "1"]);
         assert!(place.path("nbd").exists() && place.path("nbd.control").exists());
         server.signal(signal);
@@ -97,7 +103,7 @@ fn a_server_without_clients_ends_at_once_and_removes_its_sockets() {
 
 #[test]
 fn a_socket_that_a_killed_server_left_is_taken_over() {
-    let place = Place::new(RAID5, 8);
+    let place = StackFolder::new(RAID5, 8);
     place.serve(&["--no-delay"]).kill();
     assert!(place.path("nbd").exists());
     let server = place.serve(&["--no-delay"]);
@@ -107,7 +113,7 @@ fn a_socket_that_a_killed_server_left_is_taken_over() {
 
 #[test]
 fn a_socket_or_port_that_is_taken_is_named() {
-    let place = Place::new(RAID5, 8);
+    let place = StackFolder::new(RAID5, 8);
     let server = place.serve(&["--no-delay"]);
     let message = place.serve_refused(&[]);
     assert!(
@@ -138,7 +144,7 @@ fn a_socket_or_port_that_is_taken_is_named() {
 
 #[test]
 fn options_that_make_no_sense_are_refused() {
-    let place = Place::new(RAID5, 8);
+    let place = StackFolder::new(RAID5, 8);
     let stack = place.stack();
     let other = stacks::write(RAID6, 8, place.stack.parent().unwrap());
     let record = place.name("record.parquet");
@@ -224,7 +230,7 @@ fn options_that_make_no_sense_are_refused() {
 
 #[test]
 fn a_folder_of_another_stack_or_in_use_is_refused() {
-    let place = Place::new(RAID5, 8);
+    let place = StackFolder::new(RAID5, 8);
     let server = place.serve_stored();
     let store = place.name("store");
     let elsewhere = place.name("elsewhere");
@@ -259,7 +265,7 @@ fn a_folder_of_another_stack_or_in_use_is_refused() {
 }
 
 /// Returns the file of a member in the folder `store`.
-fn member(place: &Place, number: usize) -> std::path::PathBuf {
+fn member(place: &StackFolder, number: usize) -> std::path::PathBuf {
     let mut files: Vec<_> = fs::read_dir(place.path("store"))
         .unwrap()
         .map(|entry| entry.unwrap())
@@ -287,7 +293,7 @@ fn a_member_file_that_is_missing_or_short_is_named_and_survived_if_allowed() {
         },
     ];
     for damage in damages {
-        let place = Place::new(RAID5, 8);
+        let place = StackFolder::new(RAID5, 8);
         let store = place.name("store");
         let server = place.serve_stored();
         let data = pattern::bytes(0, 1, 8 << 20);
@@ -330,7 +336,7 @@ fn a_member_file_that_is_missing_or_short_is_named_and_survived_if_allowed() {
 #[test]
 fn more_missing_member_files_than_the_layout_survives_are_refused() {
     for (volume, missing) in [(RAID0, 1), (RAID5, 2), (RAID6, 3)] {
-        let place = Place::new(volume, 8);
+        let place = StackFolder::new(volume, 8);
         place.serve_stored().stop_well();
         let files: Vec<_> = (0..missing).map(|number| member(&place, number)).collect();
         files.iter().for_each(|file| fs::remove_file(file).unwrap());
@@ -354,7 +360,7 @@ fn a_socket_that_was_passed_on_is_served() {
     if !installed(&["bash", "nbdinfo"]) {
         return;
     }
-    let place = Place::new(RAID5, 8);
+    let place = StackFolder::new(RAID5, 8);
     let socket = place.path("passed");
     let listener = UnixListener::bind(&socket).unwrap();
     // The shell opens the socket as descriptor 3, which the server expects.
@@ -388,13 +394,13 @@ fn only_its_owner_may_connect_to_the_socket_unless_another_mode_is_said() {
         (&["--no-delay"][..], 0o600),
         (&["--no-delay", "--socket-mode", "660"], 0o660),
     ] {
-        let place = Place::new(RAID5, 8);
+        let place = StackFolder::new(RAID5, 8);
         let server = place.serve(options);
         let found = fs::metadata(server.socket()).unwrap().permissions().mode() & 0o777;
         assert_eq!(found, mode, "{found:o}");
         server.stop_well();
     }
-    let message = Place::new(RAID5, 8).serve_refused(&["--socket-mode", "888"]);
+    let message = StackFolder::new(RAID5, 8).serve_refused(&["--socket-mode", "888"]);
     assert!(
         message.contains("--socket-mode") && message.contains("660"),
         "{message}"
@@ -403,7 +409,7 @@ fn only_its_owner_may_connect_to_the_socket_unless_another_mode_is_said() {
 
 #[test]
 fn drives_of_what_is_served_read_only_do_not_fail() {
-    let server = Place::new(RAID5, 8).serve(&["--no-delay", "--read-only"]);
+    let server = StackFolder::new(RAID5, 8).serve(&["--no-delay", "--read-only"]);
     for order in [["fail", "1"], ["restore", "1"]] {
         let message = server.ctl_refused(&order);
         assert!(message.contains("--read-only"), "{message}");
@@ -414,7 +420,7 @@ fn drives_of_what_is_served_read_only_do_not_fail() {
 
 #[test]
 fn drives_of_an_array_that_is_modelled_whole_do_not_fail() {
-    let server = Place::new(XOR, 8).serve(&["--no-delay"]);
+    let server = StackFolder::new(XOR, 8).serve(&["--no-delay"]);
     for order in [["fail", "1"], ["restore", "1"]] {
         let message = server.ctl_refused(&order);
         assert!(
@@ -433,14 +439,14 @@ fn who_listens_to_the_world_is_warned_and_may_say_who_connects() {
         let port = uri.rsplit(':').next().unwrap().to_owned();
         std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap()
     };
-    let place = Place::new(RAID5, 8);
+    let place = StackFolder::new(RAID5, 8);
     let server = place.serve(&["--no-delay", "--tcp", "0.0.0.0:0"]);
     assert!(
         server.notes()[0].as_str().unwrap().contains("--allow"),
         "{:?}",
         server.notes()
     );
-    Client::connect(tcp(&server), &Default::default())
+    ExportClient::connect(tcp(&server), &Default::default())
         .unwrap()
         .read(0, &mut [0; 512])
         .unwrap();
@@ -455,7 +461,7 @@ fn who_listens_to_the_world_is_warned_and_may_say_who_connects() {
         let server = place.serve(&["--no-delay", "--tcp", "0.0.0.0:0", "--allow", networks]);
         assert!(server.notes().is_empty());
         assert_eq!(
-            Client::connect(tcp(&server), &Default::default()).is_ok(),
+            ExportClient::connect(tcp(&server), &Default::default()).is_ok(),
             enters,
             "{networks}"
         );

@@ -1,9 +1,9 @@
 //! Test of track extraction from a served disk under the real clock. The noise is that of the host.
 
 use crate::common::success;
-use crate::file_systems::Disk;
+use crate::file_systems::ExportedDisk;
 use crate::programs::installed;
-use crate::server::{Place, text};
+use crate::server::{StackFolder, text};
 use crate::stacks::DISK;
 use fullstroke_tracks::Boundaries;
 use std::fs;
@@ -20,7 +20,7 @@ fn tracks_of_a_served_disk_are_found_or_refused() {
     if !installed(&["nbdfuse", "fusermount3"]) {
         return;
     }
-    let place = Place::new(DISK, 4);
+    let place = StackFolder::new(DISK, 4);
     let (truth, found) = (place.path("truth"), place.path("found"));
     let drive = text(&place.path("disk.toml"));
     success(&[
@@ -32,7 +32,7 @@ fn tracks_of_a_served_disk_are_found_or_refused() {
         &text(&truth),
     ]);
     let server = place.serve(&[]);
-    let Some(disk) = Disk::shown(&server) else {
+    let Some(disk) = ExportedDisk::shown(&server) else {
         return;
     };
     let mut extract = Command::new(env!("CARGO_BIN_EXE_fullstroke"));

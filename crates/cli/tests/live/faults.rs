@@ -1,11 +1,11 @@
 //! Tests of arrays, replays and streams on faulty block devices: errors of the kernel (EIO,
 //! ENOSPC), vanishing devices, and power loss during transfers of io_uring.
 
-use crate::array::{Place, Served, lines_of, pattern, strings};
+use crate::array::{MemberFiles, ServedArray, lines_of, pattern, strings};
 use crate::common::{fullstroke, refused, success};
-use crate::faulty::{Faults, FaultyDisk, Power, Random};
+use crate::faulty::{Faults, FaultyDisk, PowerSupply, SplitMix};
 use crate::server::text;
-use fullstroke_nbd::client::Client;
+use fullstroke_nbd::client::ExportClient;
 use fullstroke_nbd::{CommandFlags, ErrorCode};
 use serde_json::Value;
 use std::fs;
@@ -19,18 +19,18 @@ const DISK_MIB: usize = 4;
 /// Creates faulty disks and an array on them.
 fn array_of(
     count: usize,
-    power: &Arc<Power>,
+    power: &Arc<PowerSupply>,
     options: &[&str],
-) -> Option<(Vec<FaultyDisk>, Place)> {
+) -> Option<(Vec<FaultyDisk>, MemberFiles)> {
     let disks = FaultyDisk::several(count, DISK_MIB, power)?;
-    let place = Place::over(disks.iter().map(FaultyDisk::device).collect());
+    let place = MemberFiles::over(disks.iter().map(FaultyDisk::device).collect());
     let all: Vec<usize> = (0..count).collect();
     success(&strings(&place.create(&all, options)));
     Some((disks, place))
 }
 
 /// Returns the first byte of the members' data area.
-fn data_at(place: &Place) -> usize {
+fn data_at(place: &MemberFiles) -> usize {
     let examined = success(&["array", "examine", "--json", &place.member(0)]);
     let examined: Value = serde_json::from_str(&examined).unwrap();
     examined[0]["superblock"]["roster"]["data_at"]
@@ -38,7 +38,7 @@ fn data_at(place: &Place) -> usize {
         .unwrap() as usize
 }
 
-fn holds(served: &Served, expected: &[u8], when: &str) {
+fn holds(served: &ServedArray, expected: &[u8], when: &str) {
     let mut read = vec![0; expected.len()];
     served.client().read(0, &mut read).unwrap();
     assert!(read == expected, "{when}");
@@ -53,7 +53,7 @@ const UNREADABLE_RUNS: u64 = 12;
 fn what_a_block_device_cannot_read_is_computed_and_written_again() {
     let (mut runs, mut sectors, mut mended, mut refusals) = (0, 0, 0, 0);
     for (layout, members) in LAYOUTS {
-        let power = Power::on();
+        let power = PowerSupply::on();
         let Some((disks, place)) = array_of(members, &power, &["--layout", layout]) else {
             return;
         };
@@ -66,7 +66,7 @@ fn what_a_block_device_cannot_read_is_computed_and_written_again() {
         let mut client = served.client();
         client.write(0, &bytes, CommandFlags::empty()).unwrap();
         client.flush().unwrap();
-        let (mut random, mut of_layout) = (Random(members as u64), 0);
+        let (mut random, mut of_layout) = (SplitMix(members as u64), 0);
         for run in 0..UNREADABLE_RUNS {
             let disk = &disks[random.below(members as u64) as usize];
             let (at, length) = (
@@ -131,7 +131,7 @@ fn a_block_device_that_refuses_or_goes_is_done_without_and_nothing_flushed_is_lo
     for (layout, members) in LAYOUTS {
         for (index, wrong) in WRONGS.into_iter().enumerate() {
             let says = format!("{layout}, {wrong:?}");
-            let power = Power::on();
+            let power = PowerSupply::on();
             let Some((mut disks, place)) = array_of(members, &power, &["--layout", layout]) else {
                 return;
             };
@@ -235,7 +235,7 @@ fn a_block_device_that_refuses_or_goes_is_done_without_and_nothing_flushed_is_lo
 
 #[test]
 fn without_redundancy_what_a_device_refuses_is_an_error_of_its_request_alone() {
-    let power = Power::on();
+    let power = PowerSupply::on();
     let Some((disks, place)) = array_of(2, &power, &["--layout", "raid0"]) else {
         return;
     };
@@ -290,7 +290,7 @@ fn without_redundancy_what_a_device_refuses_is_an_error_of_its_request_alone() {
 
 #[test]
 fn the_last_copy_that_a_device_refuses_to_write_halts_the_array_with_all_that_was_flushed() {
-    let power = Power::on();
+    let power = PowerSupply::on();
     let Some((disks, place)) = array_of(2, &power, &["--layout", "raid1"]) else {
         return;
     };
@@ -344,7 +344,7 @@ fn the_last_copy_that_a_device_refuses_to_write_halts_the_array_with_all_that_wa
 #[test]
 fn a_replay_names_the_request_that_a_device_refuses_and_counts_those_that_it_tolerates() {
     const REQUESTS: u64 = 200;
-    let power = Power::on();
+    let power = PowerSupply::on();
     let Some(disks) = FaultyDisk::several(1, DISK_MIB, &power) else {
         return;
     };
@@ -449,7 +449,7 @@ fn a_replay_names_the_request_that_a_device_refuses_and_counts_those_that_it_tol
 
 #[test]
 fn streams_end_with_the_read_that_a_device_refuses() {
-    let power = Power::on();
+    let power = PowerSupply::on();
     let Some(mut disks) = FaultyDisk::several(1, DISK_MIB, &power) else {
         return;
     };
@@ -534,14 +534,14 @@ struct Lives {
 
 /// Loads the array until power fails. Only this client writes the sectors of `known`.
 fn load(
-    mut client: Client<UnixStream>,
+    mut client: ExportClient<UnixStream>,
     seed: u64,
     writer: u64,
     known: &mut [(usize, Sector)],
     versions: &AtomicU64,
     lives: &Lives,
 ) {
-    let mut random = Random(seed * WRITERS + writer);
+    let mut random = SplitMix(seed * WRITERS + writer);
     loop {
         let from = random.below(known.len() as u64) as usize;
         let most = 1 + if random.below(4) == 0 {
@@ -606,7 +606,7 @@ fn load(
 }
 
 /// True if the server has an io_uring.
-fn has_a_ring(served: &Served) -> bool {
+fn has_a_ring(served: &ServedArray) -> bool {
     let descriptors = fs::read_dir(format!("/proc/{}/fd", served.child.id())).unwrap();
     let mut targets = descriptors.filter_map(|one| fs::read_link(one.ok()?.path()).ok());
     targets.any(|target| text(&target).contains("[io_uring]"))
@@ -630,7 +630,7 @@ fn owned(sectors: usize) -> Vec<Vec<(usize, Sector)>> {
 /// Runs an array through `count` power losses under several clients. In every third life a member
 /// is missing afterwards. Returns `None` if the host lacks the means.
 fn live(layout: &[&str], members: usize, count: u64, seed: u64, lies: bool) -> Option<Lives> {
-    let power = Power::on();
+    let power = PowerSupply::on();
     let (disks, place) = array_of(members, &power, layout)?;
     let all: Vec<usize> = (0..members).collect();
     let (mut lives, versions) = (Lives::default(), AtomicU64::new(0));
@@ -649,7 +649,7 @@ fn live(layout: &[&str], members: usize, count: u64, seed: u64, lies: bool) -> O
             ..Faults::default()
         })
     });
-    let mut random = Random(seed);
+    let mut random = SplitMix(seed);
     for life in 0..count {
         power.fails_after(40 + random.below(1500));
         std::thread::scope(|scope| {

@@ -11,7 +11,8 @@
 use crate::programs::{command, installed, run};
 use crate::server::{PATIENCE, text};
 use fullstroke_nbd::{
-    Command, CommandFlags, Connection, ErrorCode, Event, Export, Exports, Features, Request,
+    CommandFlags, Connection, ConnectionEvent, ErrorCode, Export, Exports, Features, NbdRequest,
+    RequestCommand,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,9 +28,9 @@ const SECTOR: usize = 512;
 
 /// splitmix64 (Steele, Lea, Flood, 2014).
 #[derive(Debug)]
-pub struct Random(pub u64);
+pub struct SplitMix(pub u64);
 
-impl Random {
+impl SplitMix {
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -41,11 +42,11 @@ impl Random {
 
 /// Power supply of several disks: the number of remaining writes and flushes.
 #[derive(Debug)]
-pub struct Power(AtomicI64);
+pub struct PowerSupply(AtomicI64);
 
-impl Power {
-    pub fn on() -> Arc<Power> {
-        Arc::new(Power(AtomicI64::new(i64::MAX)))
+impl PowerSupply {
+    pub fn on() -> Arc<PowerSupply> {
+        Arc::new(PowerSupply(AtomicI64::new(i64::MAX)))
     }
 
     /// Lets the power fail after `count` writes and flushes of all disks.
@@ -87,14 +88,14 @@ pub struct Refused {
 }
 
 struct Medium {
-    power: Arc<Power>,
-    state: Mutex<State>,
+    power: Arc<PowerSupply>,
+    state: Mutex<DiskContent>,
     /// Number of received requests.
     requests: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct DiskContent {
     durable: Vec<u8>,
     current: Vec<u8>,
     /// Versions of each sector since the last flush.
@@ -106,13 +107,13 @@ struct State {
 }
 
 impl Medium {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskContent> {
         self.state.lock().unwrap()
     }
 
     fn carry_out(
         &self,
-        request: &Request,
+        request: &NbdRequest,
         payload: &[u8],
         into: &mut Vec<u8>,
     ) -> Result<(), ErrorCode> {
@@ -120,7 +121,7 @@ impl Medium {
         let mut state = self.state();
         let (at, length) = (request.offset_bytes as usize, request.length_bytes as usize);
         match request.command {
-            Command::Read => {
+            RequestCommand::Read => {
                 if self.power.is_off()
                     || state
                         .bad
@@ -135,9 +136,9 @@ impl Medium {
                 into.extend_from_slice(&state.current[at..at + length]);
                 return Ok(());
             }
-            Command::Cache | Command::BlockStatus => return Ok(()),
-            Command::Flush => {}
-            Command::Write => {
+            RequestCommand::Cache | RequestCommand::BlockStatus => return Ok(()),
+            RequestCommand::Flush => {}
+            RequestCommand::Write => {
                 if let Some(error) = state.faults.writes {
                     state.refused.writes += 1;
                     return Err(error);
@@ -147,7 +148,7 @@ impl Medium {
                     state.write(at, payload);
                 }
             }
-            Command::Trim | Command::WriteZeroes => {
+            RequestCommand::Trim | RequestCommand::WriteZeroes => {
                 if let Some(error) = state.faults.writes {
                     state.refused.writes += 1;
                     return Err(error);
@@ -160,7 +161,7 @@ impl Medium {
         if !self.power.use_some() {
             return Err(ErrorCode::InputOutput);
         }
-        if request.command == Command::Flush
+        if request.command == RequestCommand::Flush
             || request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS)
         {
             if let Some(error) = state.faults.flushes {
@@ -185,20 +186,20 @@ impl Medium {
         let mut data = Vec::new();
         loop {
             while let Some(event) = connection.next_event().map_err(std::io::Error::other)? {
-                let Event::Request { request, payload } = event else {
+                let ConnectionEvent::Request { request, payload } = event else {
                     continue;
                 };
                 match self.carry_out(&request, &payload, &mut data) {
                     Err(error) => {
                         connection.reply_error(&request, error, "a fault that was planted")
                     }
-                    Ok(()) if request.command == Command::Read => {
+                    Ok(()) if request.command == RequestCommand::Read => {
                         connection.reply_read(&request, |into| {
                             into.copy_from_slice(&data);
                             Ok(())
                         })
                     }
-                    Ok(()) if request.command == Command::BlockStatus => {
+                    Ok(()) if request.command == RequestCommand::BlockStatus => {
                         connection.reply_status(&request, [])
                     }
                     Ok(()) => connection.reply_done(&request),
@@ -220,7 +221,7 @@ impl Medium {
     }
 }
 
-impl State {
+impl DiskContent {
     fn write(&mut self, at: usize, bytes: &[u8]) {
         for (number, sector) in (at / SECTOR..).zip(bytes.chunks_exact(SECTOR)) {
             self.cached
@@ -244,19 +245,19 @@ pub struct FaultyDisk {
 impl FaultyDisk {
     /// Creates `count` disks of `mib` MiB with a common power supply. Prints a note and returns
     /// `None` if the host lacks the means.
-    pub fn several(count: usize, mib: usize, power: &Arc<Power>) -> Option<Vec<FaultyDisk>> {
+    pub fn several(count: usize, mib: usize, power: &Arc<PowerSupply>) -> Option<Vec<FaultyDisk>> {
         if !installed(&["nbdfuse", "losetup", "fusermount3"]) {
             return None;
         }
         (0..count).map(|_| FaultyDisk::new(mib, power)).collect()
     }
 
-    fn new(mib: usize, power: &Arc<Power>) -> Option<FaultyDisk> {
+    fn new(mib: usize, power: &Arc<PowerSupply>) -> Option<FaultyDisk> {
         let bytes = vec![0; mib << 20];
-        let state = State {
+        let state = DiskContent {
             durable: bytes.clone(),
             current: bytes,
-            ..State::default()
+            ..DiskContent::default()
         };
         let medium = Arc::new(Medium {
             power: Arc::clone(power),
@@ -378,7 +379,7 @@ impl FaultyDisk {
 
     /// Loses the power. Of the unflushed sectors, `percent` per cent become durable. Returns the
     /// number of unflushed sectors.
-    pub fn loses_power(&self, random: &mut Random, percent: u64) -> usize {
+    pub fn loses_power(&self, random: &mut SplitMix, percent: u64) -> usize {
         let mut state = self.medium.state();
         let cached = std::mem::take(&mut state.cached);
         for (sector, versions) in &cached {
@@ -427,7 +428,7 @@ pub fn is_mounted(at: &Path) -> bool {
 
 #[test]
 fn a_disk_with_faults_has_them_and_loses_what_was_not_flushed() {
-    let power = Power::on();
+    let power = PowerSupply::on();
     let Some(disks) = FaultyDisk::several(1, 1, &power) else {
         return;
     };
@@ -454,14 +455,14 @@ fn a_disk_with_faults_has_them_and_loses_what_was_not_flushed() {
     let written = disk.holds(0, 8192);
     assert!(flushed[..4096] == written[..4096] && flushed[4096..] != written[4096..]);
     // One block of 4096 bytes was not flushed.
-    assert_eq!(disk.loses_power(&mut Random(1), 0), 8);
+    assert_eq!(disk.loses_power(&mut SplitMix(1), 0), 8);
     assert!(
         disk.holds(0, 8192) == flushed,
         "what was flushed is there, and nothing else"
     );
     assert!(put("seek=1", "oflag=direct"));
     let written = disk.holds(0, 8192);
-    disk.loses_power(&mut Random(1), 100);
+    disk.loses_power(&mut SplitMix(1), 100);
     assert!(disk.holds(0, 8192) == written, "it may all have landed");
     disk.spoil(4096, 512);
     assert!(dd(&[&from, "of=/dev/null", "count=1", "iflag=direct"]));

@@ -4,8 +4,8 @@
 use crate::faulty::is_mounted;
 use crate::pattern;
 use crate::programs::{command, installed, output, run};
-use crate::server::{PATIENCE, Place, Server, text};
-use crate::stacks::{RAID5, RAID6, Volume};
+use crate::server::{PATIENCE, Server, StackFolder, text};
+use crate::stacks::{RAID5, RAID6, TestedVolume};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -13,17 +13,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// An export as a file and as a loop device. Dropping the value removes both.
-pub struct Disk {
+pub struct ExportedDisk {
     fuse: Child,
     file: PathBuf,
     device: Option<String>,
     mounted: Option<PathBuf>,
 }
 
-impl Disk {
+impl ExportedDisk {
     /// Shows the export as a file only. Prints a note and returns `None` if the host lacks the
     /// means.
-    pub fn shown(server: &Server) -> Option<Disk> {
+    pub fn shown(server: &Server) -> Option<ExportedDisk> {
         let file = server.place().path("file");
         fs::write(&file, "").unwrap();
         let fuse = command("nbdfuse")
@@ -31,7 +31,7 @@ impl Disk {
             .arg(server.uri())
             .spawn()
             .unwrap();
-        let mut disk = Disk {
+        let mut disk = ExportedDisk {
             fuse,
             file,
             device: None,
@@ -55,8 +55,8 @@ impl Disk {
     }
 
     /// Shows the export as a disk. Prints a note and returns `None` if the host lacks the means.
-    pub fn of(server: &Server) -> Option<Disk> {
-        let mut disk = Disk::shown(server)?;
+    pub fn of(server: &Server) -> Option<ExportedDisk> {
+        let mut disk = ExportedDisk::shown(server)?;
         let set_up = run("losetup", &["--find", "--show", &text(&disk.file)]);
         if !set_up.status.success() {
             eprintln!(
@@ -98,7 +98,7 @@ impl Disk {
     }
 }
 
-impl Drop for Disk {
+impl Drop for ExportedDisk {
     fn drop(&mut self) {
         // A failed test may leave the file system mounted.
         if let Some(at) = &self.mounted {
@@ -152,7 +152,7 @@ fn compare(files: &[(String, Vec<u8>)], under: &Path) {
 
 /// Creates a file system, fills it, and compares the files after a new mount and after a restart of
 /// the server.
-fn holds_a_file_system(volume: Volume, disk_mib: u64, make: &[&str], check: &[&str]) {
+fn holds_a_file_system(volume: TestedVolume, disk_mib: u64, make: &[&str], check: &[&str]) {
     let programs = [
         "nbdfuse",
         "losetup",
@@ -167,11 +167,11 @@ fn holds_a_file_system(volume: Volume, disk_mib: u64, make: &[&str], check: &[&s
     if !rustix::process::geteuid().is_root() {
         return eprintln!("skipped: file systems are mounted by root");
     }
-    let place = Place::new(volume, disk_mib);
+    let place = StackFolder::new(volume, disk_mib);
     let at = place.path("mounted");
     let files = files();
     let server = place.serve_stored();
-    let Some(mut disk) = Disk::of(&server) else {
+    let Some(mut disk) = ExportedDisk::of(&server) else {
         return;
     };
     output(make[0], &[&make[1..], &[disk.device()]].concat());
@@ -188,7 +188,7 @@ fn holds_a_file_system(volume: Volume, disk_mib: u64, make: &[&str], check: &[&s
 
     let server = place.serve_stored();
     assert_eq!(server.notes(), &[] as &[serde_json::Value]);
-    let mut disk = Disk::of(&server).expect("as before");
+    let mut disk = ExportedDisk::of(&server).expect("as before");
     output(check[0], &[&check[1..], &[disk.device()]].concat());
     disk.mount(&at);
     let left: Vec<_> = files
@@ -233,12 +233,12 @@ fn ext4_above_a_cache_that_is_killed_has_what_was_synced() {
     if !rustix::process::geteuid().is_root() {
         return eprintln!("skipped: file systems are mounted by root");
     }
-    let place = Place::new(RAID5, 32);
+    let place = StackFolder::new(RAID5, 32);
     let at = place.path("mounted");
     let files = files();
     let server = place.serve_stored();
     let cache = server.cached(&["--size", "8MiB", "--deaf"]);
-    let Some(mut disk) = Disk::of(&cache) else {
+    let Some(mut disk) = ExportedDisk::of(&cache) else {
         return;
     };
     output("mkfs.ext4", &["-q", disk.device()]);
@@ -249,7 +249,7 @@ fn ext4_above_a_cache_that_is_killed_has_what_was_synced() {
     cache.kill();
     drop(disk);
 
-    let mut disk = Disk::of(&server).expect("as before");
+    let mut disk = ExportedDisk::of(&server).expect("as before");
     disk.mount(&at);
     compare(&files, &at);
     disk.unmount();

@@ -1,8 +1,8 @@
 //! Tests that no other program writes to files in use, by any name.
 
-use crate::array::{Place as Members, strings};
+use crate::array::{MemberFiles as Members, strings};
 use crate::common::{refused, success};
-use crate::server::{Place, text};
+use crate::server::{StackFolder, text};
 use crate::stacks::{DISK, RAID5};
 use fullstroke_nbd::CommandFlags;
 use std::fs;
@@ -32,18 +32,18 @@ fn replay_refused(trace: &str, on: &Path) -> String {
 }
 
 /// A loop device over a file. `over` prints a note and returns `None` if none can be created.
-pub struct Loop(pub PathBuf);
+pub struct LoopDevice(pub PathBuf);
 
-impl Loop {
-    pub fn over(file: &Path) -> Option<Loop> {
+impl LoopDevice {
+    pub fn over(file: &Path) -> Option<LoopDevice> {
         let made = Command::new("losetup")
             .args(["--find", "--show"])
             .arg(file)
             .output();
         match made {
-            Ok(made) if made.status.success() => {
-                Some(Loop(String::from_utf8(made.stdout).unwrap().trim().into()))
-            }
+            Ok(made) if made.status.success() => Some(LoopDevice(
+                String::from_utf8(made.stdout).unwrap().trim().into(),
+            )),
             _ => {
                 eprintln!("skipped: no loop device can be made here");
                 None
@@ -52,7 +52,7 @@ impl Loop {
     }
 }
 
-impl Drop for Loop {
+impl Drop for LoopDevice {
     fn drop(&mut self) {
         let _ = Command::new("losetup")
             .arg("--detach")
@@ -95,7 +95,7 @@ fn a_member_of_an_assembled_array_is_neither_replayed_on_nor_made_anew() {
     for name in [&member, &hard] {
         assert!(create(name).contains("in use by another process"));
     }
-    if let Some(device) = Loop::over(&member) {
+    if let Some(device) = LoopDevice::over(&member) {
         assert!(create(&device.0).contains("stands on"));
         assert!(replay_refused(&trace, &device.0).contains("stands on"));
         // The loop device is a second user beside the array.
@@ -108,7 +108,7 @@ fn a_member_of_an_assembled_array_is_neither_replayed_on_nor_made_anew() {
 
 #[test]
 fn a_store_that_is_served_is_written_by_its_server_alone() {
-    let place = Place::new(RAID5, 8);
+    let place = StackFolder::new(RAID5, 8);
     let server = place.serve_stored();
     let data = vec![7; 4096];
     server
@@ -168,7 +168,7 @@ fn a_store_that_is_served_is_written_by_its_server_alone() {
 
 #[test]
 fn a_file_of_a_store_that_a_loop_device_shows_is_not_served() {
-    let place = Place::new(DISK, 8);
+    let place = StackFolder::new(DISK, 8);
     place.serve_stored().stop_well();
     let store = place.path("store");
     let drive = fs::read_dir(&store)
@@ -178,7 +178,7 @@ fn a_file_of_a_store_that_a_loop_device_shows_is_not_served() {
         .unwrap();
     let hard = place.path("hard");
     fs::hard_link(&drive, &hard).unwrap();
-    let Some(device) = Loop::over(&hard) else {
+    let Some(device) = LoopDevice::over(&hard) else {
         return;
     };
     let before = fs::read(store.join("superblock")).ok();
@@ -205,7 +205,7 @@ fn a_trace_is_not_replayed_over_itself() {
 
 #[test]
 fn what_a_server_records_follows_no_link_and_replaces_nothing() {
-    let place = Place::new(DISK, 8);
+    let place = StackFolder::new(DISK, 8);
     let victim = place.path("victim");
     fs::write(&victim, "precious").unwrap();
     let record = place.path("record.parquet");
@@ -241,7 +241,7 @@ fn what_a_server_records_follows_no_link_and_replaces_nothing() {
 #[test]
 fn a_folder_that_others_may_write_to_becomes_the_servers_own() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new(DISK, 8);
+    let place = StackFolder::new(DISK, 8);
     let store = place.path("store");
     let mode = || fs::metadata(&store).unwrap().permissions().mode() & 0o777;
     fs::create_dir(&store).unwrap();
@@ -259,7 +259,7 @@ fn a_folder_that_others_may_write_to_becomes_the_servers_own() {
 
 #[test]
 fn a_server_says_which_priority_it_has_taken_and_takes_none_if_told() {
-    let place = Place::new(DISK, 8);
+    let place = StackFolder::new(DISK, 8);
     let server = place.serve(&["--keep-priority"]);
     assert_eq!(server.announcement["niceness"], serde_json::Value::Null);
     server.stop_well();
@@ -394,7 +394,7 @@ fn strangers_are_sent_away_by_the_numbers_of_an_array_too() {
 #[test]
 fn who_heeds_a_server_that_has_gone_says_so_and_ends() {
     use std::io::Write as _;
-    let place = Place::new(DISK, 8);
+    let place = StackFolder::new(DISK, 8);
     let server = place.serve(&["--no-delay"]);
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(&[1; 1 << 20]).unwrap();

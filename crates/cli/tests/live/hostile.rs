@@ -1,10 +1,10 @@
 //! Tests that clients with invalid requests harm only themselves.
 
 use crate::pattern;
-use crate::server::{PATIENCE, Place, Server};
+use crate::server::{PATIENCE, Server, StackFolder};
 use crate::stacks::RAID5;
-use fullstroke_nbd::client::{Client, ClientError, Options};
-use fullstroke_nbd::{Command, CommandFlags, ErrorCode};
+use fullstroke_nbd::client::{ClientError, ClientOptions, ExportClient};
+use fullstroke_nbd::{CommandFlags, ErrorCode, RequestCommand};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
@@ -19,7 +19,7 @@ const GO: u32 = 7;
 const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 
 fn served() -> Server {
-    Place::new(RAID5, 16).serve(&["--no-delay"])
+    StackFolder::new(RAID5, 16).serve(&["--no-delay"])
 }
 
 /// Asserts that the server still serves other clients.
@@ -69,7 +69,7 @@ const REQUEST: u32 = 0x2560_9513;
 
 /// Returns a negotiated connection with simple replies.
 fn opened(server: &Server) -> UnixStream {
-    let client = server.client_with(&Options::default());
+    let client = server.client_with(&ClientOptions::default());
     let mut client = client;
     client.stream().try_clone().unwrap()
 }
@@ -136,11 +136,11 @@ fn unknown_options_are_answered_with_an_error_and_the_handshake_goes_on() {
         stream.read_exact(&mut vec![0; length as usize]).unwrap();
     }
     // A missing export is an error. Then the default export opens on a new connection.
-    let refused = Client::connect(
+    let refused = ExportClient::connect(
         server.connection(),
-        &Options {
+        &ClientOptions {
             export: "no such".into(),
-            ..Options::default()
+            ..ClientOptions::default()
         },
     );
     assert!(
@@ -225,7 +225,7 @@ fn the_longest_request_is_told_and_longer_ones_are_invalid() {
     pattern::assert_same(&found, &longest, "the longest request");
     client
         .submit(
-            Command::Read,
+            RequestCommand::Read,
             0,
             (32 << 20) + 512,
             CommandFlags::empty(),
@@ -238,7 +238,7 @@ fn the_longest_request_is_told_and_longer_ones_are_invalid() {
     );
     let long = vec![1; 32 * MIB + 512];
     let sent = client.submit(
-        Command::Write,
+        RequestCommand::Write,
         0,
         long.len() as u32,
         CommandFlags::empty(),
@@ -347,10 +347,22 @@ fn a_client_that_is_killed_in_the_midst_of_it_harms_nobody() {
             let payload = pattern::bytes(number << 16, round, 1 << 16);
             let at = 16 * MIB as u64 + (number << 16);
             client
-                .submit(Command::Write, at, 1 << 16, CommandFlags::empty(), &payload)
+                .submit(
+                    RequestCommand::Write,
+                    at,
+                    1 << 16,
+                    CommandFlags::empty(),
+                    &payload,
+                )
                 .unwrap();
             client
-                .submit(Command::Read, at, 1 << 16, CommandFlags::empty(), &[])
+                .submit(
+                    RequestCommand::Read,
+                    at,
+                    1 << 16,
+                    CommandFlags::empty(),
+                    &[],
+                )
                 .unwrap();
         }
         // Unread answers make the socket close with a reset.

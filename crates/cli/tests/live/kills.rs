@@ -9,12 +9,12 @@
 //! `FULLSTROKE_KILLS=100` kills a hundred servers of each layout.
 
 use crate::pattern;
-use crate::server::{Place, Server, text};
+use crate::server::{Server, StackFolder, text};
 use crate::stacks::{
-    E_PARAID, JBOD, NESTED, PARAID, PARAID_RAID0, RAID0, RAID1, RAID5, RAID6, RAID10, Volume,
+    E_PARAID, JBOD, NESTED, PARAID, PARAID_RAID0, RAID0, RAID1, RAID5, RAID6, RAID10, TestedVolume,
 };
-use fullstroke_nbd::client::Client;
-use fullstroke_nbd::{Command, CommandFlags};
+use fullstroke_nbd::client::ExportClient;
+use fullstroke_nbd::{CommandFlags, RequestCommand};
 use fullstroke_units::Random;
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
@@ -36,8 +36,8 @@ struct Expected {
 
 /// An unanswered request.
 #[derive(Debug)]
-struct Pending {
-    command: Command,
+struct UnansweredRequest {
+    command: RequestCommand,
     first: usize,
     count: usize,
     version: u64,
@@ -51,7 +51,7 @@ impl Expected {
         }
     }
 
-    fn begun(&mut self, pending: &Pending) {
+    fn begun(&mut self, pending: &UnansweredRequest) {
         for versions in &mut self.versions[pending.first..][..pending.count] {
             if !versions.contains(&pending.version) {
                 versions.push(pending.version);
@@ -59,9 +59,9 @@ impl Expected {
         }
     }
 
-    fn answered(&mut self, pending: &Pending) {
+    fn answered(&mut self, pending: &UnansweredRequest) {
         // A trim may leave the data as they are.
-        if pending.command != Command::Trim {
+        if pending.command != RequestCommand::Trim {
             for versions in &mut self.versions[pending.first..][..pending.count] {
                 *versions = vec![pending.version];
             }
@@ -70,7 +70,7 @@ impl Expected {
 
     /// Compares all sectors with their possible contents. The found version is the only possible
     /// one from now on.
-    fn check(&mut self, client: &mut Client<UnixStream>, round: &str) {
+    fn check(&mut self, client: &mut ExportClient<UnixStream>, round: &str) {
         let mut found = vec![0; 1 << 20];
         for (chunk, sectors) in self.versions.chunks_mut(found.len() / SECTOR).enumerate() {
             let offset = (chunk * found.len()) as u64;
@@ -107,9 +107,9 @@ fn content(at: u64, version: u64) -> Vec<u8> {
 
 /// A client with random writes.
 struct Writer<'a> {
-    client: Client<UnixStream>,
+    client: ExportClient<UnixStream>,
     expected: &'a mut Expected,
-    pending: HashMap<u64, Pending>,
+    pending: HashMap<u64, UnansweredRequest>,
     random: &'a mut Random,
 }
 
@@ -124,11 +124,11 @@ impl Writer<'_> {
         let first = self.random.below((all - count) as u64) as usize;
         let (command, flags) = match self.random.below(20) {
             0..2 => return self.flush(),
-            2 => (Command::Trim, CommandFlags::empty()),
-            3 => (Command::WriteZeroes, CommandFlags::empty()),
-            4 => (Command::WriteZeroes, CommandFlags::NO_HOLE),
-            5..8 => (Command::Write, CommandFlags::FORCE_UNIT_ACCESS),
-            _ => (Command::Write, CommandFlags::empty()),
+            2 => (RequestCommand::Trim, CommandFlags::empty()),
+            3 => (RequestCommand::WriteZeroes, CommandFlags::empty()),
+            4 => (RequestCommand::WriteZeroes, CommandFlags::NO_HOLE),
+            5..8 => (RequestCommand::Write, CommandFlags::FORCE_UNIT_ACCESS),
+            _ => (RequestCommand::Write, CommandFlags::empty()),
         };
         if self
             .pending
@@ -138,12 +138,12 @@ impl Writer<'_> {
             return;
         }
         self.expected.latest += 1;
-        let version = if command == Command::Write {
+        let version = if command == RequestCommand::Write {
             self.expected.latest
         } else {
             0
         };
-        let pending = Pending {
+        let pending = UnansweredRequest {
             command,
             first,
             count,
@@ -151,7 +151,7 @@ impl Writer<'_> {
         };
         self.expected.begun(&pending);
         let (offset, length) = ((first * SECTOR) as u64, count * SECTOR);
-        let payload = if command == Command::Write {
+        let payload = if command == RequestCommand::Write {
             pattern::bytes(offset, version, length)
         } else {
             Vec::new()
@@ -166,13 +166,13 @@ impl Writer<'_> {
     fn flush(&mut self) {
         let cookie = self
             .client
-            .submit(Command::Flush, 0, 0, CommandFlags::empty(), &[])
+            .submit(RequestCommand::Flush, 0, 0, CommandFlags::empty(), &[])
             .unwrap();
         let version = 0;
         self.pending.insert(
             cookie,
-            Pending {
-                command: Command::Flush,
+            UnansweredRequest {
+                command: RequestCommand::Flush,
                 first: 0,
                 count: 0,
                 version,
@@ -229,7 +229,7 @@ fn write_and_kill(
 }
 
 /// Starts a server and kills it, perhaps before it serves.
-fn begin_and_kill(place: &Place, random: &mut Random) {
+fn begin_and_kill(place: &StackFolder, random: &mut Random) {
     let mut server = std::process::Command::new(env!("CARGO_BIN_EXE_fullstroke"))
         .args([
             "serve",
@@ -250,7 +250,7 @@ fn begin_and_kill(place: &Place, random: &mut Random) {
 }
 
 /// Fails drives in one round and rebuilds them in the next.
-fn change_members(server: &Server, volume: Volume, round: u64) {
+fn change_members(server: &Server, volume: TestedVolume, round: u64) {
     for drive in volume.expendable {
         match round % 3 {
             1 => drop(server.ctl(&["fail", drive])),
@@ -260,15 +260,15 @@ fn change_members(server: &Server, volume: Volume, round: u64) {
     }
 }
 
-fn survives_kills(volume: Volume) {
+fn survives_kills(volume: TestedVolume) {
     survives_kills_with(volume, &[IN_FLIGHT]);
 }
 
 /// Runs all rounds with these numbers of requests in flight. Returns the gears at the kills.
-fn survives_kills_with(volume: Volume, in_flight: &[usize]) -> Vec<String> {
+fn survives_kills_with(volume: TestedVolume, in_flight: &[usize]) -> Vec<String> {
     let mut gears = Vec::new();
     let rounds = std::env::var("FULLSTROKE_KILLS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
-    let place = Place::new(volume, DISK_MIB);
+    let place = StackFolder::new(volume, DISK_MIB);
     // Seeded by the name, so that a failure comes again.
     let mut random = pattern::random(volume.name);
     let mut expected: Option<Expected> = None;
@@ -310,7 +310,7 @@ fn survives_kills_with(volume: Volume, in_flight: &[usize]) -> Vec<String> {
 }
 
 /// Kills servers of arrays with gears during shifts and in the low gear.
-fn survives_kills_in_gears(volume: Volume) {
+fn survives_kills_in_gears(volume: TestedVolume) {
     // A single request at a time lets the array shift down; many make it shift up.
     let gears = survives_kills_with(volume, &[1, 1, IN_FLIGHT]);
     eprintln!("{}: killed in {gears:?}", volume.name);

@@ -1,7 +1,7 @@
 //! The live page in a real headless browser.
 
 use crate::common::browser::{Browser, LOOKS};
-use crate::server::Place;
+use crate::server::StackFolder;
 use crate::stacks::RAID5;
 use fullstroke_nbd::CommandFlags;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn the_live_page_is_sound_in_a_browser_and_moves() {
     let Some(mut browser) = Browser::open() else {
         return;
     };
-    let place = Place::new(RAID5, 8);
+    let place = StackFolder::new(RAID5, 8);
     let disk = std::fs::read_to_string(place.path("disk.toml")).unwrap();
     std::fs::write(place.path("disk.toml"), disk + POWER).unwrap();
     let server = place.serve(&["--metrics", "127.0.0.1:0"]);
@@ -98,7 +98,7 @@ fn the_live_page_shows_what_fails_what_is_rebuilt_and_what_is_no_more() {
     let Some(mut browser) = Browser::open() else {
         return;
     };
-    let server = Place::new(RAID5, 8).serve(&["--metrics", "127.0.0.1:0"]);
+    let server = StackFolder::new(RAID5, 8).serve(&["--metrics", "127.0.0.1:0"]);
     let address = server.announcement["metrics"].as_str().unwrap().to_owned();
     browser.show(address.strip_suffix("metrics").unwrap());
     // From now on the page receives only the test's events.

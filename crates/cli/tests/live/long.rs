@@ -1,10 +1,10 @@
 //! Tests of long and unaligned requests. They do not delay others, and their bytes are right.
 
 use crate::pattern;
-use crate::server::{PATIENCE, Place, Server};
+use crate::server::{PATIENCE, Server, StackFolder};
 use crate::stacks::{DISK, NESTED, RAID1, RAID5, RAID6};
-use fullstroke_nbd::client::{Client, Options};
-use fullstroke_nbd::{Allocation, Command, CommandFlags};
+use fullstroke_nbd::client::{ClientOptions, ExportClient};
+use fullstroke_nbd::{Allocation, CommandFlags, RequestCommand};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const MIB: usize = 1 << 20;
 const NONE: CommandFlags = CommandFlags::empty();
 
 /// Returns the response times of one client while another waits for the answer to its only request.
-fn meanwhile(server: &Server, other: &mut Client<UnixStream>) -> Vec<Duration> {
+fn meanwhile(server: &Server, other: &mut ExportClient<UnixStream>) -> Vec<Duration> {
     let mut client = server.client();
     other.stream().set_nonblocking(true).unwrap();
     let mut times = Vec::new();
@@ -40,11 +40,11 @@ impl Peek for UnixStream {
 
 #[test]
 fn zeroes_that_must_be_allocated_are_written_in_parts_between_the_requests_of_others() {
-    let server = Place::new(RAID5, 32).serve(&["--speed", "1"]);
+    let server = StackFolder::new(RAID5, 32).serve(&["--speed", "1"]);
     let mut zeroing = server.client();
     zeroing
         .submit(
-            Command::WriteZeroes,
+            RequestCommand::WriteZeroes,
             0,
             96 << 20,
             CommandFlags::NO_HOLE,
@@ -64,7 +64,7 @@ fn zeroes_that_must_be_allocated_are_written_in_parts_between_the_requests_of_ot
 #[test]
 fn long_zeroes_leave_zeroes_and_nothing_else() {
     for volume in [DISK, RAID1, RAID5, RAID6, NESTED] {
-        let server = Place::new(volume, 16).serve(&["--no-delay"]);
+        let server = StackFolder::new(volume, 16).serve(&["--no-delay"]);
         let mut client = server.client();
         let size = client.properties().size_bytes as usize;
         for (flags, offset, length) in [
@@ -94,7 +94,7 @@ fn long_zeroes_leave_zeroes_and_nothing_else() {
 
 #[test]
 fn a_write_that_overtakes_a_trim_keeps_its_bytes() {
-    let place = Place::new(RAID5, 64);
+    let place = StackFolder::new(RAID5, 64);
     let server = place.serve_stored();
     let mut client = server.client();
     let size = client.properties().size_bytes;
@@ -106,7 +106,7 @@ fn a_write_that_overtakes_a_trim_keeps_its_bytes() {
                 .unwrap();
         }
         client
-            .submit(Command::Trim, 0, size as u32, NONE, &[])
+            .submit(RequestCommand::Trim, 0, size as u32, NONE, &[])
             .unwrap();
         let mut others = server.client();
         let at = |number: u64| ((number * 13 + round) % (size >> 20)) << 20;
@@ -133,9 +133,9 @@ fn a_write_that_overtakes_a_trim_keeps_its_bytes() {
 #[test]
 fn bytes_need_not_fit_the_sectors() {
     for volume in [DISK, RAID5, RAID6] {
-        let server = Place::new(volume, 8).serve(&["--no-delay"]);
+        let server = StackFolder::new(volume, 8).serve(&["--no-delay"]);
         // This client does not negotiate block status.
-        let mut client = server.client_with(&Options::default());
+        let mut client = server.client_with(&ClientOptions::default());
         let size = 2 * MIB;
         let mut expected = vec![0; size];
         let mut random = pattern::random("unaligned");
@@ -185,7 +185,7 @@ fn bytes_need_not_fit_the_sectors() {
 
 #[test]
 fn clients_are_served_while_redundancy_is_compared_and_told_how_far_it_is() {
-    let place = Place::new(RAID5, 256);
+    let place = StackFolder::new(RAID5, 256);
     let server = place.serve(&["--no-delay"]);
     let mut client = server.client();
     let data = pattern::bytes(0, 1, 32 * MIB);

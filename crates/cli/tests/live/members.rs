@@ -1,9 +1,9 @@
 //! Tests of failed and rebuilt drives during service.
 
 use crate::pattern;
-use crate::server::{Place, Server};
-use crate::stacks::{DEGRADED, DISK, RAID0, RAID5, RAID6, REDUNDANT, Volume};
-use fullstroke_nbd::client::{Client, ClientError};
+use crate::server::{Server, StackFolder};
+use crate::stacks::{DEGRADED, DISK, RAID0, RAID5, RAID6, REDUNDANT, TestedVolume};
+use fullstroke_nbd::client::{ClientError, ExportClient};
 use fullstroke_nbd::{CommandFlags, ErrorCode};
 use fullstroke_units::Random;
 use std::os::unix::net::UnixStream;
@@ -11,7 +11,7 @@ use std::time::Instant;
 
 /// A client with a copy of the export's expected bytes.
 struct Mirror {
-    client: Client<UnixStream>,
+    client: ExportClient<UnixStream>,
     bytes: Vec<u8>,
     random: Random,
     version: u64,
@@ -84,9 +84,9 @@ fn count(states: &[String], state: &str) -> usize {
     states.iter().filter(|found| *found == state).count()
 }
 
-fn fails_and_is_rebuilt(volume: Volume) {
+fn fails_and_is_rebuilt(volume: TestedVolume) {
     // At this speed the test sees the rebuild and still ends soon.
-    let server = Place::new(volume, 4).serve(&["--speed", "200"]);
+    let server = StackFolder::new(volume, 4).serve(&["--speed", "200"]);
     let mut mirror = Mirror::new(&server);
     for (failed, drive) in (1..).zip(volume.expendable) {
         let message = server.ctl(&["fail", drive]);
@@ -124,7 +124,7 @@ fn every_layout_with_redundancy_serves_without_drives_and_while_they_are_rebuilt
 
 #[test]
 fn what_was_rebuilt_holds_when_the_next_drive_fails() {
-    let server = Place::new(RAID5, 4).serve(&["--no-delay"]);
+    let server = StackFolder::new(RAID5, 4).serve(&["--no-delay"]);
     let mut mirror = Mirror::new(&server);
     for drive in ["0", "1", "2", "3", "4"] {
         server.ctl(&["fail", drive]);
@@ -139,7 +139,7 @@ fn what_was_rebuilt_holds_when_the_next_drive_fails() {
 
 #[test]
 fn drives_whose_cables_fell_out_come_back_with_their_bytes() {
-    let server = Place::new(RAID5, 4).serve(&["--no-delay"]);
+    let server = StackFolder::new(RAID5, 4).serve(&["--no-delay"]);
     let mut mirror = Mirror::new(&server);
     server.ctl(&["fail", "0"]);
     server.ctl(&["fail", "3"]);
@@ -179,7 +179,7 @@ fn what_is_lost_is_an_error_and_never_wrong() {
         (RAID5, &["0", "3"]),
         (RAID6, &["0", "1", "5"]),
     ] {
-        let server = Place::new(volume, 4).serve(&["--no-delay"]);
+        let server = StackFolder::new(volume, 4).serve(&["--no-delay"]);
         let mut mirror = Mirror::new(&server);
         let refused = drives.iter().any(|drive| {
             let answer = crate::common::fullstroke(&[
@@ -216,7 +216,7 @@ fn what_is_lost_is_an_error_and_never_wrong() {
 
 #[test]
 fn orders_that_make_no_sense_change_nothing() {
-    let server = Place::new(RAID5, 4).serve(&["--no-delay"]);
+    let server = StackFolder::new(RAID5, 4).serve(&["--no-delay"]);
     let mut mirror = Mirror::new(&server);
     for (order, part) in [
         (&["fail", "5"][..], "there are: 0, 1, 2, 3, 4"),
@@ -235,7 +235,7 @@ fn orders_that_make_no_sense_change_nothing() {
     assert_eq!(count(&server.states(), "alive"), 4);
     mirror.read_all("after refusals");
     server.stop_well();
-    let alone = Place::new(DISK, 4).serve(&["--no-delay"]);
+    let alone = StackFolder::new(DISK, 4).serve(&["--no-delay"]);
     assert!(!alone.ctl_refused(&["fail", "0"]).is_empty());
     alone.stop_well();
 }
@@ -243,7 +243,7 @@ fn orders_that_make_no_sense_change_nothing() {
 #[test]
 fn a_rebuild_goes_on_where_the_last_server_stood() {
     for kill in [false, true] {
-        let place = Place::new(RAID5, 4);
+        let place = StackFolder::new(RAID5, 4);
         let store = place.name("store");
         let server = place.serve(&["--speed", "50", "--store", &store]);
         let mut mirror = Mirror::new(&server);
@@ -274,7 +274,7 @@ fn a_rebuild_goes_on_where_the_last_server_stood() {
 /// After a restart the layers still counted the drive as failed, so `fail` was refused.
 #[test]
 fn a_drive_that_was_rebuilt_is_alive_whatever_the_stack_file_says() {
-    let place = Place::new(DEGRADED, 4);
+    let place = StackFolder::new(DEGRADED, 4);
     let server = place.serve_stored();
     let mut mirror = Mirror::new(&server);
     assert_eq!(server.states()[1], "failed");
@@ -298,7 +298,7 @@ fn a_drive_that_was_rebuilt_is_alive_whatever_the_stack_file_says() {
 
 #[test]
 fn beyond_its_redundancy_a_volume_stays_failed_until_the_loss_is_accepted() {
-    let server = Place::new(RAID5, 4).serve(&["--no-delay"]);
+    let server = StackFolder::new(RAID5, 4).serve(&["--no-delay"]);
     let mut mirror = Mirror::new(&server);
     assert!(server.ctl(&["status"]).contains("\nwhole\n"));
     server.ctl(&["fail", "1"]);
@@ -361,7 +361,7 @@ fn beyond_its_redundancy_a_volume_stays_failed_until_the_loss_is_accepted() {
 
 #[test]
 fn the_speed_of_rebuilds_is_bounded_while_they_go_on_and_after_a_restart() {
-    let place = Place::new(RAID5, 4);
+    let place = StackFolder::new(RAID5, 4);
     let store = place.name("store");
     let server = place.serve(&["--speed", "10", "--store", &store]);
     let mut mirror = Mirror::new(&server);
@@ -385,14 +385,14 @@ fn the_speed_of_rebuilds_is_bounded_while_they_go_on_and_after_a_restart() {
     mirror.read_all("rebuilt");
     server.scrub();
     server.stop_well();
-    let alone = Place::new(DISK, 4).serve(&["--no-delay"]);
+    let alone = StackFolder::new(DISK, 4).serve(&["--no-delay"]);
     assert!(!alone.ctl_refused(&["speed", "--max", "1MiB"]).is_empty());
     alone.stop_well();
 }
 
 #[test]
 fn the_status_says_how_fast_a_rebuild_is_and_how_long_it_takes() {
-    let server = Place::new(RAID5, 4).serve(&["--speed", "5"]);
+    let server = StackFolder::new(RAID5, 4).serve(&["--speed", "5"]);
     server.ctl(&["fail", "2"]);
     server.ctl(&["restore", "2", "--rate", "400KiB"]);
     let begun = Instant::now();

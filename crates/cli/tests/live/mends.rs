@@ -3,8 +3,8 @@
 use crate::array::SmallDisk;
 use crate::common::fullstroke;
 use crate::pattern;
-use crate::server::{PATIENCE, Place, Server, text};
-use crate::stacks::{NESTED, RAID1, RAID5, RAID6, Volume};
+use crate::server::{PATIENCE, Server, StackFolder, text};
+use crate::stacks::{NESTED, RAID1, RAID5, RAID6, TestedVolume};
 use fullstroke_nbd::CommandFlags;
 use serde_json::Value;
 use std::fs::OpenOptions;
@@ -36,7 +36,7 @@ fn assert_holds(server: &Server, bytes: &[u8], when: &str) {
     }
 }
 
-fn flip(place: &Place, member: &str, at: u64) {
+fn flip(place: &StackFolder, member: &str, at: u64) {
     let path = place.path("store").join(format!("member-{member}.img"));
     let file = OpenOptions::new()
         .read(true)
@@ -59,8 +59,8 @@ fn scrub(server: &Server, options: &[&str]) -> (Option<i32>, String) {
 }
 
 /// The byte at `at` of `member` is flipped. Nothing `decides` unless the volume has P and Q.
-fn is_repaired(volume: Volume, member: &str, at: u64, decides: bool) {
-    let place = Place::new(volume, 4);
+fn is_repaired(volume: TestedVolume, member: &str, at: u64, decides: bool) {
+    let place = StackFolder::new(volume, 4);
     let server = place.serve_stored();
     let bytes = fill(&server);
     server.stop_well();
@@ -125,7 +125,7 @@ fn a_store_on_a_read_only_mount_is_served_read_only_also_after_a_kill() {
         (RAID5, Some("1")),
         (NESTED, None),
     ] {
-        let place = Place::new(volume, 4);
+        let place = StackFolder::new(volume, 4);
         let server = place.serve_stored();
         failed
             .iter()
@@ -164,7 +164,7 @@ fn a_store_on_a_read_only_mount_is_served_read_only_also_after_a_kill() {
 
 #[test]
 fn a_store_that_is_not_there_is_not_made_to_be_served_read_only() {
-    let place = Place::new(RAID5, 4);
+    let place = StackFolder::new(RAID5, 4);
     let message = place.serve_refused(&["--read-only", "--store", &place.name("store")]);
     assert!(
         message.contains("holds no store") && message.contains("writing"),
@@ -175,7 +175,7 @@ fn a_store_that_is_not_there_is_not_made_to_be_served_read_only() {
 
 #[test]
 fn what_is_served_read_only_is_not_repaired() {
-    let server = Place::new(RAID5, 4).serve(&["--no-delay", "--read-only"]);
+    let server = StackFolder::new(RAID5, 4).serve(&["--no-delay", "--read-only"]);
     assert!(
         server
             .ctl_refused(&["scrub", "--repair"])
@@ -187,7 +187,7 @@ fn what_is_served_read_only_is_not_repaired() {
 
 #[test]
 fn what_a_kill_has_left_is_compared_behind_and_the_status_says_how_far_it_is() {
-    let place = Place::new(RAID5, 96);
+    let place = StackFolder::new(RAID5, 96);
     let server = place.serve_stored();
     fill(&server);
     server.kill();
@@ -248,7 +248,7 @@ fn punch_older_copy(store: &Path) {
 
 #[test]
 fn a_store_on_a_full_disk_is_served_read_only_until_there_is_room() {
-    let place = Place::new(RAID5, 4);
+    let place = StackFolder::new(RAID5, 4);
     std::fs::create_dir(place.path("disk")).unwrap();
     let Some(disk) = SmallDisk::new(&place.path("disk")) else {
         return;

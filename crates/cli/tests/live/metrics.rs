@@ -1,9 +1,9 @@
 //! Tests that metrics agree with the clients' requests.
 
-use crate::server::{PATIENCE, Place, Server};
+use crate::server::{PATIENCE, Server, StackFolder};
 use crate::stacks::RAID5;
-use fullstroke_nbd::client::Client;
-use fullstroke_nbd::{Command, CommandFlags};
+use fullstroke_nbd::client::ExportClient;
+use fullstroke_nbd::{CommandFlags, RequestCommand};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -69,7 +69,7 @@ fn operation<'a>(of: &'a BTreeMap<String, f64>) -> impl Fn(&str, &str) -> f64 + 
     }
 }
 
-fn work(client: &mut Client<UnixStream>) {
+fn work(client: &mut ExportClient<UnixStream>) {
     for number in 0..30 {
         client
             .write(number << 16, &[1; 8192], CommandFlags::empty())
@@ -85,7 +85,7 @@ fn work(client: &mut Client<UnixStream>) {
 
 #[test]
 fn counts_are_those_of_what_clients_did() {
-    let server = Place::new(RAID5, 8).serve(&["--no-delay", "--metrics", "127.0.0.1:0"]);
+    let server = StackFolder::new(RAID5, 8).serve(&["--no-delay", "--metrics", "127.0.0.1:0"]);
     let mut client = server.client();
     work(&mut client);
     let found = samples(&server);
@@ -125,7 +125,7 @@ fn counts_are_those_of_what_clients_did() {
 
 #[test]
 fn failures_and_lost_data_are_counted() {
-    let server = Place::new(RAID5, 8).serve(&["--no-delay", "--metrics", "127.0.0.1:0"]);
+    let server = StackFolder::new(RAID5, 8).serve(&["--no-delay", "--metrics", "127.0.0.1:0"]);
     let mut client = server.client();
     let state = |drive: &str, state: &str| {
         let name = format!(
@@ -141,7 +141,7 @@ fn failures_and_lost_data_are_counted() {
     for number in 0..100 {
         client
             .submit(
-                Command::Read,
+                RequestCommand::Read,
                 number << 14,
                 4096,
                 CommandFlags::empty(),
@@ -168,7 +168,7 @@ fn failures_and_lost_data_are_counted() {
 
 #[test]
 fn clients_are_counted_while_they_are_there() {
-    let server = Place::new(RAID5, 8).serve(&["--speed", "3", "--metrics", "127.0.0.1:0"]);
+    let server = StackFolder::new(RAID5, 8).serve(&["--speed", "3", "--metrics", "127.0.0.1:0"]);
     let clients: Vec<_> = (0..7).map(|_| server.client()).collect();
     let found = samples(&server);
     assert_eq!(
@@ -186,7 +186,7 @@ fn clients_are_counted_while_they_are_there() {
 
 #[test]
 fn other_paths_and_methods_are_told_where_the_numbers_are() {
-    let server = Place::new(RAID5, 8).serve(&["--no-delay", "--metrics", "127.0.0.1:0"]);
+    let server = StackFolder::new(RAID5, 8).serve(&["--no-delay", "--metrics", "127.0.0.1:0"]);
     assert!(get(&server, "GET", "/other").0.starts_with("HTTP/1.1 404"));
     assert!(get(&server, "GET", "/").1.contains("live.js"));
     assert!(

@@ -2,9 +2,9 @@
 
 use crate::common::{fullstroke, success};
 use crate::pattern;
-use crate::server::{Place, Server, text};
-use crate::stacks::{self, NESTED, RAID5, RAID6, Volume};
-use fullstroke_nbd::{Command, CommandFlags};
+use crate::server::{Server, StackFolder, text};
+use crate::stacks::{self, NESTED, RAID5, RAID6, TestedVolume};
+use fullstroke_nbd::{CommandFlags, RequestCommand};
 use fullstroke_table::{ColumnType, ROWS_PER_GROUP, Schema, TableReader, TableWriter};
 use fullstroke_trace::native_schema;
 use serde_json::Value;
@@ -17,7 +17,7 @@ const SHORT_KIB: u64 = 1200;
 
 /// Row of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct RecordRow {
     pub arrival_ns: u64,
     pub operation: String,
     pub start: u64,
@@ -42,13 +42,13 @@ fn schema() -> Schema {
 }
 
 /// Reads all rows of a record.
-pub fn rows(path: &Path) -> Vec<Row> {
+pub fn rows(path: &Path) -> Vec<RecordRow> {
     let schema = schema();
     let at = |name: &str| schema.position(name).unwrap();
     let mut table = TableReader::open(path, &schema).unwrap();
     let mut rows = Vec::new();
     while let Some(batch) = table.next_batch(1000).unwrap() {
-        rows.extend((0..batch.rows()).map(|row| Row {
+        rows.extend((0..batch.rows()).map(|row| RecordRow {
             arrival_ns: batch.u64(0, row),
             operation: batch.text(1, row).to_owned(),
             start: batch.u64(2, row),
@@ -65,7 +65,7 @@ pub fn rows(path: &Path) -> Vec<Row> {
 }
 
 /// Copies a record with changed rows.
-fn rewrite(from: &Path, to: &Path, change: impl Fn(&mut Vec<Row>)) {
+fn rewrite(from: &Path, to: &Path, change: impl Fn(&mut Vec<RecordRow>)) {
     let schema = schema();
     let notes = TableReader::open(from, &schema).unwrap();
     let mut table = TableWriter::create(to, &schema).unwrap();
@@ -107,19 +107,19 @@ fn load(server: &Server, clients: u64, requests: u64) {
                     let (offset, length) =
                         (random.below(sectors - count) * 512, count as u32 * 512);
                     let (command, flags) = match random.below(12) {
-                        0 => (Command::Flush, CommandFlags::empty()),
-                        1 => (Command::Trim, CommandFlags::empty()),
-                        2 => (Command::WriteZeroes, CommandFlags::NO_HOLE),
-                        3 => (Command::Write, CommandFlags::FORCE_UNIT_ACCESS),
-                        4..7 => (Command::Write, CommandFlags::empty()),
-                        _ => (Command::Read, CommandFlags::empty()),
+                        0 => (RequestCommand::Flush, CommandFlags::empty()),
+                        1 => (RequestCommand::Trim, CommandFlags::empty()),
+                        2 => (RequestCommand::WriteZeroes, CommandFlags::NO_HOLE),
+                        3 => (RequestCommand::Write, CommandFlags::FORCE_UNIT_ACCESS),
+                        4..7 => (RequestCommand::Write, CommandFlags::empty()),
+                        _ => (RequestCommand::Read, CommandFlags::empty()),
                     };
-                    let (offset, length) = if command == Command::Flush {
+                    let (offset, length) = if command == RequestCommand::Flush {
                         (0, 0)
                     } else {
                         (offset, length)
                     };
-                    let payload = if command == Command::Write {
+                    let payload = if command == RequestCommand::Write {
                         vec![9; length as usize]
                     } else {
                         vec![]
@@ -137,8 +137,8 @@ fn load(server: &Server, clients: u64, requests: u64) {
 }
 
 /// Records a run.
-fn recorded(volume: Volume, pace: &[&str], clients: u64, orders: bool) -> Place {
-    let place = Place::new(volume, 8);
+fn recorded(volume: TestedVolume, pace: &[&str], clients: u64, orders: bool) -> StackFolder {
+    let place = StackFolder::new(volume, 8);
     let record = place.name("record.parquet");
     let server = place.serve(&[pace, &["--record", &record]].concat());
     let requests = 60;
@@ -157,7 +157,7 @@ fn recorded(volume: Volume, pace: &[&str], clients: u64, orders: bool) -> Place 
     place
 }
 
-fn replay(place: &Place, record: &str) -> (Option<i32>, String, String) {
+fn replay(place: &StackFolder, record: &str) -> (Option<i32>, String, String) {
     let output = fullstroke(&[
         "run",
         &place.stack(),
@@ -172,7 +172,7 @@ fn replay(place: &Place, record: &str) -> (Option<i32>, String, String) {
     )
 }
 
-fn is_decided_again(volume: Volume, pace: &[&str], clients: u64, orders: bool) {
+fn is_decided_again(volume: TestedVolume, pace: &[&str], clients: u64, orders: bool) {
     let place = recorded(volume, pace, clients, orders);
     let (status, said, error) = replay(&place, "record.parquet");
     let case = format!("{} {pace:?}, {clients} clients: {said}{error}", volume.name);
@@ -286,7 +286,7 @@ fn a_record_is_a_trace_for_every_format_that_can_be_written() {
 
 #[test]
 fn a_record_tells_who_asked_for_what_and_which_drives_worked() {
-    let place = Place::new(RAID5, 8);
+    let place = StackFolder::new(RAID5, 8);
     let record = place.path("record.parquet");
     let server = place.serve(&["--no-delay", "--record", record.to_str().unwrap()]);
     let (mut first, mut second) = (server.client(), server.client());
@@ -341,7 +341,13 @@ fn read_often(server: &Server, requests: u64) {
     for request in 0..requests {
         let offset = random.below(4096) * 512;
         client
-            .submit(Command::Read, offset, 512, CommandFlags::empty(), &[])
+            .submit(
+                RequestCommand::Read,
+                offset,
+                512,
+                CommandFlags::empty(),
+                &[],
+            )
             .unwrap();
         while client.in_flight()
             >= if request + 1 == requests {
@@ -358,7 +364,7 @@ fn read_often(server: &Server, requests: u64) {
 #[test]
 fn a_record_whose_disk_is_full_is_kept_as_far_as_it_was_written() {
     let group = ROWS_PER_GROUP as u64;
-    let place = Place::new(RAID5, 8);
+    let place = StackFolder::new(RAID5, 8);
     let (record, partial) = (
         place.path("record.parquet"),
         place.path("record.parquet.partial"),
@@ -406,7 +412,7 @@ fn a_record_whose_disk_is_full_is_kept_as_far_as_it_was_written() {
 
 #[test]
 fn a_record_of_which_nothing_could_be_written_is_told_and_leaves_nothing() {
-    let place = Place::new(RAID5, 8);
+    let place = StackFolder::new(RAID5, 8);
     let record = place.name("record.parquet");
     let server = place.serve_with_short_files(1, &["--no-delay", "--record", &record]);
     read_often(&server, 10_000);

@@ -2,11 +2,11 @@
 //! request, because lateness depends on the host.
 
 use crate::common::{fullstroke, refused};
-use crate::file_systems::Disk;
+use crate::file_systems::ExportedDisk;
 use crate::programs::{installed, output, run};
-use crate::server::{PATIENCE, Place, text};
+use crate::server::{PATIENCE, StackFolder, text};
 use crate::stacks::{DISK, RAID5};
-use fullstroke_trace::{Options, Record, TraceReader};
+use fullstroke_trace::{TraceOptions, TraceReader, TraceRecord};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
@@ -71,7 +71,7 @@ fn a_replay_says_what_was_issued_and_whether_it_was_faithful() {
             .len(),
         5
     );
-    let mut reader = TraceReader::open(Path::new(&log), &Options::default()).unwrap();
+    let mut reader = TraceReader::open(Path::new(&log), &TraceOptions::default()).unwrap();
     assert_eq!(std::iter::from_fn(|| reader.next().unwrap()).count(), 200);
     // A single waiting thread has no outstanding request at issue. The report counts the late
     // requests.
@@ -148,9 +148,9 @@ fn a_served_array_is_replayed_on_and_written_to_with_the_word_alone_and_unmounte
     if !installed(&["nbdfuse", "losetup", "fusermount3", "mount", "mkfs.ext4"]) {
         return;
     }
-    let place = Place::new(RAID5, 16);
+    let place = StackFolder::new(RAID5, 16);
     let server = place.serve(&["--no-delay"]);
-    let Some(mut disk) = Disk::of(&server) else {
+    let Some(mut disk) = ExportedDisk::of(&server) else {
         return;
     };
     let device = disk.device().to_owned();
@@ -191,9 +191,9 @@ fn a_device_whose_server_dies_ends_the_replay_with_the_request_that_failed() {
     if !installed(&["nbdfuse", "losetup", "fusermount3"]) {
         return;
     }
-    let place = Place::new(DISK, 16);
+    let place = StackFolder::new(DISK, 16);
     let server = place.serve(&["--no-delay"]);
-    let Some(disk) = Disk::of(&server) else {
+    let Some(disk) = ExportedDisk::of(&server) else {
         return;
     };
     let device = disk.device().to_owned();
@@ -227,10 +227,10 @@ fn a_device_whose_server_dies_ends_the_replay_with_the_request_that_failed() {
 }
 
 /// A loop device over a file. Dropping the value detaches the device.
-struct Loop(String);
+struct LoopDevice(String);
 
-impl Loop {
-    fn over(file: &str) -> Option<Loop> {
+impl LoopDevice {
+    fn over(file: &str) -> Option<LoopDevice> {
         let set_up = run("losetup", &["--find", "--show", file]);
         if !set_up.status.success() {
             eprintln!(
@@ -239,13 +239,13 @@ impl Loop {
             );
             return None;
         }
-        Some(Loop(
+        Some(LoopDevice(
             String::from_utf8(set_up.stdout).unwrap().trim().to_owned(),
         ))
     }
 }
 
-impl Drop for Loop {
+impl Drop for LoopDevice {
     fn drop(&mut self) {
         run("losetup", &["-d", &self.0]);
     }
@@ -270,7 +270,7 @@ fn what_is_replayed_on_a_device_is_what_its_recorder_sees() {
     }
     let Some(tracefs) = tracefs() else { return };
     let (folder, file) = file();
-    let Some(device) = Loop::over(&text(&file)) else {
+    let Some(device) = LoopDevice::over(&text(&file)) else {
         return;
     };
     let trace = trace(folder.path(), 200);
@@ -310,14 +310,14 @@ fn what_is_replayed_on_a_device_is_what_its_recorder_sees() {
     assert_eq!(recording["lost_events"], 0);
     assert!(!instance.exists(), "its instance stays");
     let read = |path: &str| {
-        let mut reader = TraceReader::open(Path::new(path), &Options::default()).unwrap();
+        let mut reader = TraceReader::open(Path::new(path), &TraceOptions::default()).unwrap();
         std::iter::from_fn(move || reader.next().unwrap()).collect::<Vec<_>>()
     };
     let (seen, done) = (read(&seen), read(&done));
     // The replay reads the first block several times before its start, so the recording has more
     // requests.
     let seen = &seen[seen.len() - done.len()..];
-    let extents = |records: &[Record]| {
+    let extents = |records: &[TraceRecord]| {
         records
             .iter()
             .map(|record| record.extent)

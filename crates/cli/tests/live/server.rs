@@ -1,8 +1,8 @@
 //! Start and end of the program.
 
 use crate::common::{refused, success};
-use crate::stacks::{self, Volume};
-use fullstroke_nbd::client::{Client, Options};
+use crate::stacks::{self, TestedVolume};
+use fullstroke_nbd::client::{ClientOptions, ExportClient};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -17,16 +17,16 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A stack in a temporary folder. Several servers may use it in turn.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct StackFolder {
     folder: Rc<tempfile::TempDir>,
     pub stack: PathBuf,
 }
 
-impl Place {
-    pub fn new(volume: Volume, disk_mib: u64) -> Place {
+impl StackFolder {
+    pub fn new(volume: TestedVolume, disk_mib: u64) -> StackFolder {
         let folder = Rc::new(tempfile::tempdir().unwrap());
         let stack = stacks::write(volume, disk_mib, folder.path());
-        Place { folder, stack }
+        StackFolder { folder, stack }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -124,7 +124,7 @@ impl Place {
 
 /// A running server. Dropping the value kills the server.
 pub struct Server {
-    place: Place,
+    place: StackFolder,
     /// Name of the socket's file in the place.
     name: &'static str,
     child: Child,
@@ -135,7 +135,7 @@ pub struct Server {
 
 /// End of a server.
 #[derive(Debug)]
-pub struct End {
+pub struct ServerEnd {
     pub status: ExitStatus,
     /// Summary that the server printed at its end.
     pub summary: Option<Value>,
@@ -144,7 +144,12 @@ pub struct End {
 }
 
 impl Server {
-    fn begin(place: Place, name: &'static str, mut program: Command, arguments: &[&str]) -> Server {
+    fn begin(
+        place: StackFolder,
+        name: &'static str,
+        mut program: Command,
+        arguments: &[&str],
+    ) -> Server {
         let complaints = File::create(complaints_of(&place, name)).unwrap();
         let mut child = program
             .args(arguments)
@@ -169,7 +174,7 @@ impl Server {
         }
     }
 
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &StackFolder {
         &self.place
     }
 
@@ -224,16 +229,16 @@ impl Server {
         stream
     }
 
-    pub fn client(&self) -> Client<UnixStream> {
-        self.client_with(&Options {
+    pub fn client(&self) -> ExportClient<UnixStream> {
+        self.client_with(&ClientOptions {
             structured: true,
             status: true,
-            ..Options::default()
+            ..ClientOptions::default()
         })
     }
 
-    pub fn client_with(&self, options: &Options) -> Client<UnixStream> {
-        Client::connect(self.connection(), options).unwrap()
+    pub fn client_with(&self, options: &ClientOptions) -> ExportClient<UnixStream> {
+        ExportClient::connect(self.connection(), options).unwrap()
     }
 
     /// Returns the answer to `ctl`.
@@ -285,7 +290,7 @@ impl Server {
     }
 
     /// Asks the server to end, and waits for the end.
-    pub fn stop(self) -> End {
+    pub fn stop(self) -> ServerEnd {
         self.signal(Signal::TERM);
         self.wait()
     }
@@ -303,7 +308,7 @@ impl Server {
     }
 
     /// Waits until the server ends by itself.
-    pub fn wait(mut self) -> End {
+    pub fn wait(mut self) -> ServerEnd {
         let begun = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -314,7 +319,7 @@ impl Server {
         };
         let summary = self.output.next().and_then(Result::ok);
         let complaints = fs::read_to_string(complaints_of(&self.place, self.name)).unwrap();
-        End {
+        ServerEnd {
             status,
             summary,
             complaints,
@@ -342,7 +347,7 @@ impl Drop for Server {
 }
 
 /// Returns the file with the standard error of a server.
-fn complaints_of(place: &Place, name: &str) -> PathBuf {
+fn complaints_of(place: &StackFolder, name: &str) -> PathBuf {
     place.path(&format!("{name}.complaints"))
 }
 

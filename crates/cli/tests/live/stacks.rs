@@ -9,7 +9,7 @@ const SURFACES: u64 = 2;
 
 /// A volume with its `[volume]` table and the drives that may fail.
 #[derive(Clone, Copy, Debug)]
-pub struct Volume {
+pub struct TestedVolume {
     /// Name of the stack file without its ending.
     pub name: &'static str,
     table: &'static str,
@@ -17,59 +17,59 @@ pub struct Volume {
     pub expendable: &'static [&'static str],
 }
 
-pub const DISK: Volume = Volume {
+pub const DISK: TestedVolume = TestedVolume {
     name: "alone",
     table: "drive = \"disk.toml\"",
     expendable: &[],
 };
-pub const JBOD: Volume = Volume {
+pub const JBOD: TestedVolume = TestedVolume {
     name: "jbod",
     table: "layout = \"jbod\"\ndrive = \"disk.toml\"\ndrives = 3",
     expendable: &[],
 };
-pub const RAID0: Volume = Volume {
+pub const RAID0: TestedVolume = TestedVolume {
     name: "raid0",
     table: "layout = \"raid0\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 3",
     expendable: &[],
 };
-pub const RAID1: Volume = Volume {
+pub const RAID1: TestedVolume = TestedVolume {
     name: "raid1",
     table: "layout = \"raid1\"\ndrive = \"disk.toml\"\ndrives = 2",
     expendable: &["1"],
 };
-pub const RAID10: Volume = Volume {
+pub const RAID10: TestedVolume = TestedVolume {
     name: "raid10",
     table: "layout = \"raid10\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4",
     expendable: &["2"],
 };
-pub const RAID4: Volume = Volume {
+pub const RAID4: TestedVolume = TestedVolume {
     name: "raid4",
     table: "layout = \"raid4\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4",
     expendable: &["3"],
 };
-pub const RAID5: Volume = Volume {
+pub const RAID5: TestedVolume = TestedVolume {
     name: "raid5",
     table: "layout = \"raid5\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 5",
     expendable: &["3"],
 };
 /// Disks that compute parity among themselves, in a single node.
-pub const XOR: Volume = Volume {
+pub const XOR: TestedVolume = TestedVolume {
     name: "xor",
     table: "layout = \"xor\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4",
     expendable: &[],
 };
 /// A drive has failed according to the stack file.
-pub const DEGRADED: Volume = Volume {
+pub const DEGRADED: TestedVolume = TestedVolume {
     name: "degraded",
     table: "layout = \"raid5\"\nchunk = \"16KiB\"\nfailed = [1]\ndrive = \"disk.toml\"\ndrives = 4",
     expendable: &[],
 };
-pub const RAID6: Volume = Volume {
+pub const RAID6: TestedVolume = TestedVolume {
     name: "raid6",
     table: "layout = \"raid6\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 6",
     expendable: &["0", "4"],
 };
-pub const NESTED: Volume = Volume {
+pub const NESTED: TestedVolume = TestedVolume {
     name: "raid50",
     table: "layout = \"raid0\"\nchunk = \"16KiB\"\n[[volume.members]]\nlayout = \"raid5\"\nchunk = \"16KiB\"\n\
             drive = \"disk.toml\"\ndrives = 3\ncount = 2",
@@ -77,30 +77,30 @@ pub const NESTED: Volume = Volume {
 };
 
 /// With a single request at a time the array shifts down; with many it shifts up.
-pub const PARAID: Volume = Volume {
+pub const PARAID: TestedVolume = TestedVolume {
     name: "paraid",
     table: "layout = \"paraid\"\nlevel = \"raid5\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 6\n\
             active = 4\nnative_percent = 35\nshift_down = 0.45\nshift_up = 0.75\nwindow_s = 0.1\nstay_s = 0.05",
     expendable: &["1"],
 };
-pub const E_PARAID: Volume = Volume {
+pub const E_PARAID: TestedVolume = TestedVolume {
     name: "e-paraid",
     table: "layout = \"e-paraid\"\nlevel = \"raid5\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 5\n\
             active = 4\nnative_percent = 35\ncluster = 4\nshift_down = 0.45\nshift_up = 0.75\nwindow_s = 0.1\nstay_s = 0.05",
     expendable: &["4"],
 };
 /// In the low gear the soft state has the only reachable copy of the standby drives' data.
-pub const PARAID_RAID0: Volume = Volume {
+pub const PARAID_RAID0: TestedVolume = TestedVolume {
     name: "paraid0",
     table: "layout = \"paraid\"\nlevel = \"raid0\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4\n\
             active = 2\nnative_percent = 35\nshift_down = 0.35\nshift_up = 0.75\nwindow_s = 0.1\nstay_s = 0.05",
     expendable: &[],
 };
 
-pub const REDUNDANT: [Volume; 6] = [RAID1, RAID10, RAID4, RAID5, RAID6, NESTED];
+pub const REDUNDANT: [TestedVolume; 6] = [RAID1, RAID10, RAID4, RAID5, RAID6, NESTED];
 
 /// Writes the stack with disks of `disk_mib` MiB into a folder. Returns the path of the stack file.
-pub fn write(volume: Volume, disk_mib: u64, folder: &Path) -> PathBuf {
+pub fn write(volume: TestedVolume, disk_mib: u64, folder: &Path) -> PathBuf {
     fs::write(folder.join("disk.toml"), disk(disk_mib)).unwrap();
     let path = folder.join(format!("{}.toml", volume.name));
     fs::write(&path, format!("seed = 7\n[volume]\n{}\n", volume.table)).unwrap();

@@ -1,17 +1,17 @@
 //! No answer comes early.
 
 use crate::pattern;
-use crate::record::{Row, rows};
-use crate::server::Place;
+use crate::record::{RecordRow, rows};
+use crate::server::StackFolder;
 use crate::stacks::DISK;
-use fullstroke_nbd::{Command, CommandFlags};
+use fullstroke_nbd::{CommandFlags, RequestCommand};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Runs `requests` random requests, `depth` at a time. Returns the client's response times in order
 /// of arrival, and the rows of the record.
-fn timed(requests: u64, depth: usize, speed: &str) -> (Vec<Duration>, Vec<Row>) {
-    let place = Place::new(DISK, 16);
+fn timed(requests: u64, depth: usize, speed: &str) -> (Vec<Duration>, Vec<RecordRow>) {
+    let place = StackFolder::new(DISK, 16);
     let record = place.path("record.parquet");
     let server = place.serve(&["--speed", speed, "--record", record.to_str().unwrap()]);
     let mut client = server.client();
@@ -20,9 +20,9 @@ fn timed(requests: u64, depth: usize, speed: &str) -> (Vec<Duration>, Vec<Row>) 
     for number in 0..requests {
         let offset = random.below(16 << 8) << 12;
         let (command, payload) = if random.chance(0.5) {
-            (Command::Read, vec![])
+            (RequestCommand::Read, vec![])
         } else {
-            (Command::Write, vec![7; 4096])
+            (RequestCommand::Write, vec![7; 4096])
         };
         let now = Instant::now();
         let cookie = client

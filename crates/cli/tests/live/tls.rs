@@ -2,7 +2,7 @@
 
 use crate::pattern;
 use crate::programs::{installed, output, run};
-use crate::server::{PATIENCE, Place, Server};
+use crate::server::{PATIENCE, Server, StackFolder};
 use crate::stacks::RAID5;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose};
 use std::fs;
@@ -44,8 +44,8 @@ fn put_certificate(authority: &Authority, folder: &Path, whose: &str) {
 
 /// Creates a place with the folders `server`, `client` (with its own certificate) and `anybody`
 /// (without one).
-fn certified() -> Place {
-    let place = Place::new(RAID5, 16);
+fn certified() -> StackFolder {
+    let place = StackFolder::new(RAID5, 16);
     let authority = authority();
     put_certificate(&authority, &place.path("server"), "server");
     put_certificate(&authority, &place.path("client"), "client");
@@ -54,7 +54,7 @@ fn certified() -> Place {
     place
 }
 
-fn served(place: &Place, options: &[&str]) -> Server {
+fn served(place: &StackFolder, options: &[&str]) -> Server {
     let folder = place.name("server");
     place.serve(
         &[
@@ -82,7 +82,7 @@ fn port(server: &Server) -> String {
 }
 
 /// Returns the URI for a client with the certificates of a folder.
-fn secret_uri(server: &Server, place: &Place, folder: &str) -> String {
+fn secret_uri(server: &Server, place: &StackFolder, folder: &str) -> String {
     format!(
         "nbds://localhost:{}/?tls-certificates={}",
         port(server),
@@ -91,7 +91,7 @@ fn secret_uri(server: &Server, place: &Place, folder: &str) -> String {
 }
 
 /// True if libnbd's clients are installed with TLS. Otherwise prints the missing part.
-fn libnbd_can_encrypt(server: &Server, place: &Place) -> bool {
+fn libnbd_can_encrypt(server: &Server, place: &StackFolder) -> bool {
     if !installed(&["nbdinfo", "nbdcopy"]) {
         return false;
     }

@@ -1,6 +1,6 @@
 //! Tests of `fullstroke top` on a terminal, and of the terminal's end.
 
-use crate::server::{PATIENCE, Place, Server};
+use crate::server::{PATIENCE, Server, StackFolder};
 use crate::stacks::RAID5;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -76,7 +76,7 @@ impl Drop for Watching {
 
 #[test]
 fn top_ends_when_its_terminal_is_closed() {
-    let server = Place::new(RAID5, 8).serve(&["--no-delay"]);
+    let server = StackFolder::new(RAID5, 8).serve(&["--no-delay"]);
     let mut watching = Watching::begin(&server);
     watching.terminal = None;
     assert!(watching.ends().code().is_some(), "not by a signal");
@@ -85,7 +85,7 @@ fn top_ends_when_its_terminal_is_closed() {
 
 #[test]
 fn top_obeys_sigterm_whatever_became_of_its_terminal() {
-    let server = Place::new(RAID5, 8).serve(&["--no-delay"]);
+    let server = StackFolder::new(RAID5, 8).serve(&["--no-delay"]);
     for closes in [false, true] {
         let mut watching = Watching::begin(&server);
         let id = Pid::from_raw(watching.child.id() as i32).unwrap();
@@ -101,7 +101,7 @@ fn top_obeys_sigterm_whatever_became_of_its_terminal() {
 
 #[test]
 fn q_ends_top() {
-    let server = Place::new(RAID5, 8).serve(&["--no-delay"]);
+    let server = StackFolder::new(RAID5, 8).serve(&["--no-delay"]);
     let mut watching = Watching::begin(&server);
     let mut terminal = watching.terminal.take().unwrap();
     terminal.write_all(b"\x1b[Bq").unwrap();

@@ -12,11 +12,11 @@ pub struct Branch {
     /// The node between this node and the branches below, such as a bus; `None` = direct edges.
     pub link: Option<Box<dyn Node>>,
     /// Kind of the node.
-    pub kind: Kind,
+    pub kind: NodeKind,
 }
 
 /// The kind of a node: decides about names, paths and counters.
-pub enum Kind {
+pub enum NodeKind {
     /// A drive with its address map. The branches below are the drive's arms.
     Drive(Arc<dyn TrackTable>),
     /// An arm of a drive, with the map of the addresses under this arm. The arm's counters belong
@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Branch {
-    fn new(node: Box<dyn Node>, below: Vec<Branch>, kind: Kind) -> Branch {
+    fn new(node: Box<dyn Node>, below: Vec<Branch>, kind: NodeKind) -> Branch {
         Branch {
             node,
             below,
@@ -44,7 +44,7 @@ impl Branch {
 
     /// Describes a drive whose addresses are laid out according to `tracks`.
     pub fn drive(node: Box<dyn Node>, tracks: Arc<dyn TrackTable>) -> Branch {
-        Branch::new(node, Vec::new(), Kind::Drive(tracks))
+        Branch::new(node, Vec::new(), NodeKind::Drive(tracks))
     }
     /// Describes a drive that passes requests on to its arms.
     pub fn drive_of_arms(
@@ -53,26 +53,26 @@ impl Branch {
         arms: Vec<Branch>,
     ) -> Branch {
         assert!(
-            arms.iter().all(|arm| matches!(arm.kind, Kind::Arm(_))),
+            arms.iter().all(|arm| matches!(arm.kind, NodeKind::Arm(_))),
             "only arms are below a drive"
         );
-        Branch::new(node, arms, Kind::Drive(tracks))
+        Branch::new(node, arms, NodeKind::Drive(tracks))
     }
     /// Describes an arm of a drive.
     pub fn arm(node: Box<dyn Node>, tracks: Arc<dyn TrackTable>) -> Branch {
-        Branch::new(node, Vec::new(), Kind::Arm(tracks))
+        Branch::new(node, Vec::new(), NodeKind::Arm(tracks))
     }
     /// Describes a volume. The first member is at lower port 0.
     pub fn volume(node: Box<dyn Node>, members: Vec<Branch>) -> Branch {
-        Branch::new(node, members, Kind::Volume)
+        Branch::new(node, members, NodeKind::Volume)
     }
     /// Describes an array that is one node. The node counts for its drives, in their order.
     pub fn array(node: Box<dyn Node>, drives: Vec<Arc<dyn TrackTable>>) -> Branch {
-        Branch::new(node, Vec::new(), Kind::Array(drives))
+        Branch::new(node, Vec::new(), NodeKind::Array(drives))
     }
     /// Describes a node that every request to `member` passes, such as a queue.
     pub fn over(node: Box<dyn Node>, member: Branch) -> Branch {
-        Branch::new(node, vec![member], Kind::Cover)
+        Branch::new(node, vec![member], NodeKind::Cover)
     }
     /// Puts `link` between the node and its members. A link has as many upper as lower ports, and
     /// member `n` is at port `n` on both sides. Links are invisible in gauges: a node above the
@@ -87,9 +87,9 @@ impl Branch {
     /// volume or an array, whose addresses are spread over several drives.
     pub fn tracks(&self) -> Option<Arc<dyn TrackTable>> {
         match &self.kind {
-            Kind::Drive(table) | Kind::Arm(table) => Some(Arc::clone(table)),
-            Kind::Volume | Kind::Array(_) => None,
-            Kind::Cover => self.below[0].tracks(),
+            NodeKind::Drive(table) | NodeKind::Arm(table) => Some(Arc::clone(table)),
+            NodeKind::Volume | NodeKind::Array(_) => None,
+            NodeKind::Cover => self.below[0].tracks(),
         }
     }
 }

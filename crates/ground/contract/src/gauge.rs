@@ -47,7 +47,7 @@ impl Default for Gauge {
 
 /// One track, for a layer above that aligns requests to tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Track {
+pub struct TrackExtent {
     /// First LBN of the track.
     pub first: Lbn,
     /// Number of LBNs on the track.
@@ -78,7 +78,7 @@ pub trait TrackTable: Send + Sync {
     ///
     /// # Panics
     /// If `lbn` is not below the capacity.
-    fn track_at(&self, lbn: Lbn) -> Track;
+    fn track_at(&self, lbn: Lbn) -> TrackExtent;
     /// Returns the cylinder of `lbn`. For an address beyond the end, returns the cylinder of the
     /// last address.
     fn cylinder_of(&self, lbn: Lbn) -> Cylinder;
@@ -112,27 +112,27 @@ pub trait Stripes: Send {
 
 /// The view of a layer on the layers directly below, by member index.
 #[derive(Clone, Copy)]
-pub struct Below<'a> {
+pub struct LayersBelow<'a> {
     gauges: &'a [Gauge],
     tables: &'a [Option<Arc<dyn TrackTable>>],
 }
 
-impl<'a> Below<'a> {
+impl<'a> LayersBelow<'a> {
     /// Creates a view on members with these gauges and track tables, in order.
     ///
     /// # Panics
     /// If the two slices differ in length.
-    pub fn new(gauges: &'a [Gauge], tables: &'a [Option<Arc<dyn TrackTable>>]) -> Below<'a> {
+    pub fn new(gauges: &'a [Gauge], tables: &'a [Option<Arc<dyn TrackTable>>]) -> LayersBelow<'a> {
         assert_eq!(
             gauges.len(),
             tables.len(),
             "every member has a gauge and a table"
         );
-        Below { gauges, tables }
+        LayersBelow { gauges, tables }
     }
 
     /// The view of a layer without layers below.
-    pub const NOTHING: Below<'static> = Below {
+    pub const NOTHING: LayersBelow<'static> = LayersBelow {
         gauges: &[],
         tables: &[],
     };

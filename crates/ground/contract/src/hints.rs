@@ -59,7 +59,7 @@ pub struct Hints {
     /// Force unit access: the write must be on the medium when it completes.
     pub force_unit_access: bool,
     /// True for a read from the medium that ignores buffers and compares the data with the last
-    /// write. If the data differ, the read ends as `Status::Differs`.
+    /// write. If the data differ, the read ends as `RequestStatus::Differs`.
     pub verify: bool,
     /// True if the extent is in the addresses of each member. Every member that answers reads the
     /// extent, through all levels: data, copies and parity alike, as a scrub does.

@@ -5,7 +5,7 @@
 //! windows cross layers:
 //!
 //! - [`Hints`] go down with a request,
-//! - [`Gauge`]s are read from the nodes directly below ([`Below`]),
+//! - [`Gauge`]s are read from the nodes directly below ([`LayersBelow`]),
 //! - [`Notice`]s go up without a request.
 //!
 //! A layer that ignores a window works unchanged.
@@ -34,23 +34,25 @@ mod statistics;
 mod trial;
 
 pub use alarms::Alarms;
-pub use branch::{Branch, Kind};
+pub use branch::{Branch, NodeKind};
 pub use breakdown::Breakdown;
 pub use counters::{Counters, SHIFTS_KEPT};
 pub use error::{ConfigError, Reason};
-pub use gauge::{Below, Gauge, Stripes, Track, TrackTable, ZoneRate};
+pub use gauge::{Gauge, LayersBelow, Stripes, TrackExtent, TrackTable, ZoneRate};
 pub use gear::Gear;
 pub use hints::{Hints, PriorityClass};
-pub use node::{Cx, Effect, Node, Out, Port, Wake};
-pub use operations::{HostReadings, Latency, OperationReadings, ProgramReadings, Times};
-pub use order::{MemberState, Order, RebuildSpeed, Refusal};
+pub use node::{Effect, Effects, Node, NodeContext, Port, Wake};
+pub use operations::{
+    EventTimes, HostReadings, LatencyDistribution, OperationReadings, ProgramReadings,
+};
+pub use order::{LayerOrder, MemberState, RebuildSpeed, Refusal};
 pub use power::{Draw, PowerState, PowerStatistics, Residency, Transition};
-pub use reading::{LayerReadings, READINGS, Reading, ReadingName};
-pub use request::{Completion, Extent, Object, Operation, Request, RequestId, Status};
+pub use reading::{CounterReading, LayerReadings, READINGS, ReadingName};
+pub use request::{Completion, Extent, Object, Operation, Request, RequestId, RequestStatus};
 pub use sector_set::SectorSet;
 pub use signal::{NodeId, Notice, Signal};
 pub use slots::Slots;
 pub use source::Source;
 pub use source_error::SourceError;
 pub use statistics::MemberStatistics;
-pub use trial::Trial;
+pub use trial::TrialPolicy;

@@ -1,8 +1,8 @@
 //! The interface of every node in a machine: a state machine with ports that never reads a clock.
 
 use crate::{
-    Below, Completion, Counters, Extent, Gauge, NodeId, Notice, Order, Refusal, Request, Signal,
-    SourceError,
+    Completion, Counters, Extent, Gauge, LayerOrder, LayersBelow, NodeId, Notice, Refusal, Request,
+    Signal, SourceError,
 };
 use fullstroke_units::Time;
 use std::any::Any;
@@ -90,27 +90,33 @@ impl From<Time> for Wake {
 pub trait Node: Any + Send {
     /// Handles a request that arrives at the upper port `from`. The completion goes back through
     /// the same port.
-    fn submit(&mut self, _now: Time, _from: Port, _request: Request, _cx: &mut Cx<'_>) {
+    fn submit(&mut self, _now: Time, _from: Port, _request: Request, _cx: &mut NodeContext<'_>) {
         unreachable!("a node below another node implements the handling of requests")
     }
 
     /// Handles the completion of a request that this node issued at the lower port `from`.
-    fn completed(&mut self, _now: Time, _from: Port, _completion: Completion, _cx: &mut Cx<'_>) {
+    fn completed(
+        &mut self,
+        _now: Time,
+        _from: Port,
+        _completion: Completion,
+        _cx: &mut NodeContext<'_>,
+    ) {
         unreachable!("a node that issues requests implements the handling of completions")
     }
 
     /// Wakes the node at the time that it asked for, or at any other time.
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>);
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>);
 
     /// Handles a notice from the node at lower port `from`. The default passes the notice on to the
     /// [owners](Node::owners) of its addresses, translated into their addresses. A notice about
     /// addresses without owner ends here. A notice without addresses goes up unchanged.
-    fn noticed(&mut self, _now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+    fn noticed(&mut self, _now: Time, from: Port, notice: Notice, cx: &mut NodeContext<'_>) {
         self.pass_on(from, notice, cx.out);
     }
 
     /// Passes a notice on upwards, as the default of [`noticed`](Node::noticed) does.
-    fn pass_on(&self, from: Port, notice: Notice, out: &mut Out) {
+    fn pass_on(&self, from: Port, notice: Notice, out: &mut Effects) {
         match notice.signal.extent() {
             None => out.notice(Port::FIRST, notice),
             Some(extent) => self.owners(from, extent, &mut |port, extent| {
@@ -138,7 +144,12 @@ pub trait Node: Any + Send {
     /// # Errors
     /// The node has no members or not this member, or cannot carry out the order now. The state is
     /// unchanged in these cases.
-    fn ordered(&mut self, _now: Time, _order: Order, _cx: &mut Cx<'_>) -> Result<(), Refusal> {
+    fn ordered(
+        &mut self,
+        _now: Time,
+        _order: LayerOrder,
+        _cx: &mut NodeContext<'_>,
+    ) -> Result<(), Refusal> {
         Err(Refusal("this layer does not manage members".into()))
     }
 
@@ -155,18 +166,18 @@ pub trait Node: Any + Send {
 }
 
 /// The context of one call of a node: the view on the nodes below, and the collector of effects.
-pub struct Cx<'a> {
+pub struct NodeContext<'a> {
     /// Gauges and address maps of the nodes at the lower ports, by port.
-    pub below: Below<'a>,
+    pub below: LayersBelow<'a>,
     /// Collector of the node's effects.
-    pub out: &'a mut Out,
+    pub out: &'a mut Effects,
 }
 
-impl<'a> Cx<'a> {
+impl<'a> NodeContext<'a> {
     /// Creates the context of a node without nodes below.
-    pub fn alone(out: &'a mut Out) -> Cx<'a> {
-        Cx {
-            below: Below::NOTHING,
+    pub fn alone(out: &'a mut Effects) -> NodeContext<'a> {
+        NodeContext {
+            below: LayersBelow::NOTHING,
             out,
         }
     }
@@ -201,23 +212,23 @@ pub enum Effect {
 /// Collects effects, each with its node, until they are carried out. The driver owns one queue for
 /// the whole graph and reuses it, because the hot path must not allocate.
 #[derive(Debug, Default)]
-pub struct Out {
+pub struct Effects {
     effects: VecDeque<(NodeId, Effect)>,
     node: NodeId,
     stopped: Option<SourceError>,
 }
 
-impl Out {
+impl Effects {
     /// Creates an empty collection.
-    pub fn new() -> Out {
-        Out {
+    pub fn new() -> Effects {
+        Effects {
             effects: VecDeque::with_capacity(64),
-            ..Out::default()
+            ..Effects::default()
         }
     }
     /// Sets the node of all following effects to `node`.
     #[inline]
-    pub fn of(&mut self, node: NodeId) -> &mut Out {
+    pub fn of(&mut self, node: NodeId) -> &mut Effects {
         self.node = node;
         self
     }
@@ -285,7 +296,7 @@ impl Out {
         self.effects.iter().map(|(_, effect)| effect)
     }
     /// Returns the first effect and its node, and leaves both in the queue. The driver copies only
-    /// what the effect carries, and then calls [`drop_first`](Out::drop_first).
+    /// what the effect carries, and then calls [`drop_first`](Effects::drop_first).
     #[inline]
     pub fn first(&self) -> Option<&(NodeId, Effect)> {
         self.effects.front()

@@ -5,16 +5,16 @@ use serde::Serialize;
 
 /// Number and latency of events of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Times {
+pub struct EventTimes {
     /// Number of events.
     pub count: u64,
     /// Latency of the events in milliseconds.
-    pub latency_ms: Latency,
+    pub latency_ms: LatencyDistribution,
 }
 
 /// Distribution of a latency, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Latency {
+pub struct LatencyDistribution {
     /// Arithmetic mean, exact.
     pub mean: f64,
     /// Median, rounded to three significant digits like the other percentiles.
@@ -48,7 +48,7 @@ pub struct OperationReadings {
     /// Name of the call, such as `fsync`.
     pub kind: &'static str,
     /// Number and latency of the calls, from the call to its return.
-    pub times: Times,
+    pub times: EventTimes,
     /// Number of failed calls.
     pub failed: u64,
     /// Bytes moved by reads and writes between program and host.
@@ -72,7 +72,7 @@ pub struct ProgramReadings {
     /// begins to count.
     pub elapsed: Duration,
     /// Transactions, by the program's names for them.
-    pub transactions: Vec<(&'static str, Times)>,
+    pub transactions: Vec<(&'static str, EventTimes)>,
     /// The program's own measures, by name; the unit is part of the name.
     pub figures: Vec<(&'static str, f64)>,
     /// Output text of the program.

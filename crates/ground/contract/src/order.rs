@@ -21,7 +21,7 @@ pub enum MemberState {
 /// An order to a layer about its members. A layer carries an order out at once or refuses it. Like
 /// every other event, orders are inputs of a run and part of its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum LayerOrder {
     /// Marks the member as failed: it gets no more requests.
     Fail {
         /// Index among the layer's members.
@@ -34,7 +34,7 @@ pub enum Order {
         /// Addresses below this are already filled, by an interrupted rebuild.
         done: Sectors,
         /// Upper limit of the rebuild in bytes per second of the member; `None` = the limit of
-        /// [`Speed`](Order::Speed).
+        /// [`Speed`](LayerOrder::Speed).
         rate: Option<Bytes>,
         /// True to give up data that cannot be recomputed. Otherwise a volume that has lost data
         /// refuses the order. The volume then stays failed until an operator accepts the loss.

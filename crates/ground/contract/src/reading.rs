@@ -159,7 +159,7 @@ pub struct ReadingName {
 
 /// One number that a layer has counted since the beginning of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
+pub struct CounterReading {
     /// A name from [`READINGS`].
     pub name: &'static str,
     /// Value in the unit of the name.
@@ -172,7 +172,7 @@ pub struct LayerReadings {
     /// Kind of the layer, such as `link fc-al`.
     pub layer: String,
     /// Readings in the order of display.
-    pub readings: Vec<Reading>,
+    pub readings: Vec<CounterReading>,
 }
 
 impl LayerReadings {
@@ -186,7 +186,7 @@ impl LayerReadings {
                 READINGS.iter().any(|known| known.name == name),
                 "`{name}` is not among the readings"
             );
-            Reading { name, value }
+            CounterReading { name, value }
         };
         LayerReadings {
             layer: layer.into(),

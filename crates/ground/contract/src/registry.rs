@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 /// One policy of a kind: its name and its factory. `F` is the type of the factory function.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<F> {
+pub struct PolicyEntry<F> {
     /// Name in a stack file.
     pub name: &'static str,
     /// One sentence for lists and reference pages.
@@ -25,7 +25,7 @@ pub struct Entry<F> {
 /// The keys of one policy, as written in the user's file.
 pub type Keys = Map<String, Value>;
 
-/// Returns the JSON schema of a config type, for [`Entry::schema`].
+/// Returns the JSON schema of a config type, for [`PolicyEntry::schema`].
 pub fn schema_of<C: JsonSchema>() -> Schema {
     schemars::SchemaGenerator::default().into_root_schema_for::<C>()
 }
@@ -33,10 +33,10 @@ pub fn schema_of<C: JsonSchema>() -> Schema {
 /// Returns the entry called `name`. Otherwise returns an error at `key` with the most similar name.
 pub fn find<'a, F>(
     kind: &str,
-    registry: &'a [Entry<F>],
+    registry: &'a [PolicyEntry<F>],
     key: &str,
     name: &str,
-) -> Result<&'a Entry<F>, ConfigError> {
+) -> Result<&'a PolicyEntry<F>, ConfigError> {
     registry
         .iter()
         .find(|entry| entry.name == name)

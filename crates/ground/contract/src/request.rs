@@ -90,7 +90,7 @@ pub struct Request {
 
 /// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Status {
+pub enum RequestStatus {
     /// Done as requested.
     #[default]
     Done,
@@ -112,7 +112,7 @@ pub struct Completion {
     /// Time of the end on the completing layer's own timeline. A late wake-up does not move it.
     pub finished: Time,
     /// Result.
-    pub status: Status,
+    pub status: RequestStatus,
     /// Parts of the time between `submitted` and `finished`.
     pub breakdown: Breakdown,
 }
@@ -132,7 +132,7 @@ impl Completion {
     /// Returns the completion of a request that took no time.
     #[inline]
     #[must_use]
-    pub fn at_once(id: RequestId, now: Time, status: Status) -> Completion {
+    pub fn at_once(id: RequestId, now: Time, status: RequestStatus) -> Completion {
         Completion {
             id,
             submitted: now,
@@ -187,7 +187,7 @@ impl Extent {
         }
     }
     /// Returns the first sector behind the extent, at most the last address. The sum saturates
-    /// because a layer must answer a request behind its end with [`Status::OutOfRange`]. The
+    /// because a layer must answer a request behind its end with [`RequestStatus::OutOfRange`]. The
     /// request may lie far behind the end, and the layer may ask for its end first.
     #[inline]
     pub fn end(&self) -> Lbn {

@@ -9,7 +9,7 @@ use crate::Node;
 /// ([`Request::origin`](crate::Request::origin)). The node's [`next_wake`](Node::next_wake) may lie
 /// in the past; the arrival then belongs to this past instant. A run ends when no workload wants to
 /// be woken and nothing is in flight. A workload that can no longer read its input calls
-/// [`Out::stop`](crate::Out::stop).
+/// [`Effects::stop`](crate::Effects::stop).
 pub trait Source: Node {
     /// Returns true if requests or their times depend on completions (default). Otherwise requests
     /// come at their own times, regardless of earlier requests.

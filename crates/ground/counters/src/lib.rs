@@ -15,14 +15,14 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, Debug)]
 pub struct Counter {
     /// Names in servers, for the total since the start; `None` = not in servers.
-    pub served: Option<Served>,
+    pub served: Option<CounterTotal>,
     /// Names in reports, for the whole run; `None` = not in reports.
     pub reported: Option<Reported>,
 }
 
 /// A total since the start.
 #[derive(Clone, Copy, Debug)]
-pub struct Served {
+pub struct CounterTotal {
     /// Key in the status, with the unit: `busy_s`.
     pub key: &'static str,
     /// Name of the Prometheus family, with the base unit, between `fullstroke_drive_` and `_total`:
@@ -55,7 +55,7 @@ pub struct Reported {
     /// Key in the report, with the unit: `seek_ms`.
     pub key: &'static str,
     /// Computes the number from the totals and the length of the run in seconds.
-    pub number: fn(&MemberStatistics, f64) -> Number,
+    pub number: fn(&MemberStatistics, f64) -> ReportNumber,
     /// Use as a metric for comparisons of runs; `None` = no metric.
     pub metric: Option<ComparedBy>,
 }
@@ -71,7 +71,7 @@ pub struct ComparedBy {
 
 /// A number in a report.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Number {
+pub enum ReportNumber {
     /// A count.
     Whole(u64),
     /// Any other number.
@@ -90,12 +90,12 @@ impl Total {
     }
 }
 
-impl Number {
+impl ReportNumber {
     /// Returns the value; a count is converted.
     pub const fn value(self) -> f64 {
         match self {
-            Number::Whole(count) => count as f64,
-            Number::Real(number) => number,
+            ReportNumber::Whole(count) => count as f64,
+            ReportNumber::Real(number) => number,
         }
     }
 }
@@ -123,7 +123,7 @@ impl Counter {
 
     /// Time in which the arm was busy.
     pub const BUSY: Counter = Counter {
-        served: Some(Served {
+        served: Some(CounterTotal {
             key: "busy_s",
             family: "busy_seconds",
             help: "The world's time in which the drive's arm was taken.",
@@ -132,7 +132,9 @@ impl Counter {
         }),
         reported: Some(Reported {
             key: "utilisation",
-            number: |drive, seconds| Number::Real(per_second(drive.busy.as_secs_f64(), seconds)),
+            number: |drive, seconds| {
+                ReportNumber::Real(per_second(drive.busy.as_secs_f64(), seconds))
+            },
             metric: less(
                 "share of the time in which the arm was taken, by requests, read-ahead or destaging",
             ),
@@ -141,7 +143,7 @@ impl Counter {
 
     /// I/Os served.
     pub const REQUESTS: Counter = Counter {
-        served: Some(Served {
+        served: Some(CounterTotal {
             key: "ios",
             family: "ios",
             help: "I/O that the drive has served.",
@@ -150,14 +152,14 @@ impl Counter {
         }),
         reported: Some(Reported {
             key: "requests",
-            number: |drive, _| Number::Whole(drive.requests()),
+            number: |drive, _| ReportNumber::Whole(drive.requests()),
             metric: None,
         }),
     };
 
     /// Reads served.
     pub const READS: Counter = Counter {
-        served: Some(Served {
+        served: Some(CounterTotal {
             key: "reads",
             family: "reads",
             help: "Reads that the drive has served.",
@@ -166,7 +168,7 @@ impl Counter {
         }),
         reported: Some(Reported {
             key: "reads",
-            number: |drive, _| Number::Whole(drive.reads),
+            number: |drive, _| ReportNumber::Whole(drive.reads),
             metric: None,
         }),
     };
@@ -176,14 +178,14 @@ impl Counter {
         served: None,
         reported: Some(Reported {
             key: "writes",
-            number: |drive, _| Number::Whole(drive.writes),
+            number: |drive, _| ReportNumber::Whole(drive.writes),
             metric: None,
         }),
     };
 
     /// Bytes read and written.
     pub const BYTES: Counter = Counter {
-        served: Some(Served {
+        served: Some(CounterTotal {
             key: "bytes",
             family: "bytes",
             help: "Bytes read and written.",
@@ -198,7 +200,7 @@ impl Counter {
             key: "mb_per_s",
             number: |drive, seconds| {
                 let sectors = (drive.sectors_read + drive.sectors_written).0;
-                Number::Real(per_second(
+                ReportNumber::Real(per_second(
                     sectors as f64 * SECTOR_BYTES as f64 / 1e6,
                     seconds,
                 ))
@@ -209,7 +211,7 @@ impl Counter {
 
     /// Requests answered by the buffer: reads of held data, and writes that the buffer accepted.
     pub const BUFFER_HITS: Counter = Counter {
-        served: Some(Served {
+        served: Some(CounterTotal {
             key: "buffer_hits",
             family: "buffer_hits",
             help: "Requests answered from the drive's buffer.",
@@ -219,7 +221,7 @@ impl Counter {
         reported: Some(Reported {
             key: "buffer_hit_share",
             number: |drive, _| {
-                Number::Real(drive.buffer_hits as f64 / drive.requests().max(1) as f64)
+                ReportNumber::Real(drive.buffer_hits as f64 / drive.requests().max(1) as f64)
             },
             metric: more("requests that the drive's buffer answered, of all, 0 to 1"),
         }),
@@ -227,7 +229,7 @@ impl Counter {
 
     /// Energy of the drive.
     pub const ENERGY: Counter = Counter {
-        served: Some(Served {
+        served: Some(CounterTotal {
             key: "energy_j",
             family: "energy_joules",
             help: "Energy that the drive has taken in the world's time.",
@@ -236,7 +238,7 @@ impl Counter {
         }),
         reported: Some(Reported {
             key: "energy_j",
-            number: |drive, _| Number::Real(drive.energy_j()),
+            number: |drive, _| ReportNumber::Real(drive.energy_j()),
             metric: less("energy that the drive took, over the whole run"),
         }),
     };
@@ -244,7 +246,9 @@ impl Counter {
     /// Mean power of the drive.
     pub const POWER: Counter = reported(Reported {
         key: "mean_w",
-        number: |drive, _| Number::Real(drive.power.map_or(f64::NAN, |power| power.mean_power().0)),
+        number: |drive, _| {
+            ReportNumber::Real(drive.power.map_or(f64::NAN, |power| power.mean_power().0))
+        },
         metric: less("mean power of the drive, in watts"),
     });
 
@@ -252,7 +256,7 @@ impl Counter {
     pub const QUEUE_LENGTH: Counter = reported(Reported {
         key: "queue_depth",
         number: |drive, seconds| {
-            Number::Real(per_second(drive.queue_length_ns as f64 / 1e9, seconds))
+            ReportNumber::Real(per_second(drive.queue_length_ns as f64 / 1e9, seconds))
         },
         metric: less("I/Os in the drive, waiting or in service, on average over time"),
     });
@@ -307,7 +311,7 @@ impl Counter {
     });
 
     /// Returns the counters in servers.
-    pub fn all_served() -> impl Iterator<Item = Served> {
+    pub fn all_served() -> impl Iterator<Item = CounterTotal> {
         Counter::ALL
             .into_iter()
             .filter_map(|counter| counter.served)
@@ -321,11 +325,11 @@ impl Counter {
     }
 }
 
-impl Serialize for Number {
+impl Serialize for ReportNumber {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Number::Whole(count) => serializer.serialize_u64(*count),
-            Number::Real(number) => serializer.serialize_f64(*number),
+            ReportNumber::Whole(count) => serializer.serialize_u64(*count),
+            ReportNumber::Real(number) => serializer.serialize_f64(*number),
         }
     }
 }
@@ -363,9 +367,9 @@ const fn more(meaning: &'static str) -> Option<ComparedBy> {
 }
 
 /// Returns a sum over the requests of a drive, divided by their number. Zero without requests.
-fn mean(drive: &MemberStatistics, sum: f64) -> Number {
+fn mean(drive: &MemberStatistics, sum: f64) -> ReportNumber {
     let requests = drive.requests();
-    Number::Real(if requests == 0 {
+    ReportNumber::Real(if requests == 0 {
         0.0
     } else {
         sum / requests as f64
@@ -373,7 +377,7 @@ fn mean(drive: &MemberStatistics, sum: f64) -> Number {
 }
 
 /// Like [`mean`], for a time, in milliseconds.
-fn mean_ms(drive: &MemberStatistics, sum: Duration) -> Number {
+fn mean_ms(drive: &MemberStatistics, sum: Duration) -> ReportNumber {
     mean(drive, sum.as_millis_f64())
 }
 
@@ -405,7 +409,7 @@ mod tests {
 
     #[test]
     fn totals_are_named_after_their_units() {
-        for Served {
+        for CounterTotal {
             key, family, total, ..
         } in Counter::all_served()
         {

@@ -5,7 +5,7 @@ use fullstroke_units::Time;
 
 /// The engine's record of a request in flight.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Flight {
+pub(crate) struct PendingRequest {
     /// Id from the source. The engine replaces the id below the source and restores it in the
     /// completion.
     pub(crate) id: RequestId,
@@ -19,15 +19,15 @@ pub(crate) struct Flight {
 
 /// All requests in flight, by slot. The slot number is the request's id below the engine.
 #[derive(Debug, Default)]
-pub(crate) struct Flights(Slots<Flight>);
+pub(crate) struct Flights(Slots<PendingRequest>);
 
 impl Flights {
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub(crate) fn take_off(&mut self, now: Time, request: &Request) -> RequestId {
-        let flight = Flight {
+    pub(crate) fn begin_flight(&mut self, now: Time, request: &Request) -> RequestId {
+        let flight = PendingRequest {
             id: request.id,
             origin: request.origin,
             operation: request.operation,
@@ -39,7 +39,7 @@ impl Flights {
         RequestId(u64::from(self.0.keep(flight)))
     }
 
-    pub(crate) fn land(&mut self, id: RequestId) -> Flight {
+    pub(crate) fn end_flight(&mut self, id: RequestId) -> PendingRequest {
         // Only the machine hands out ids below the workloads, and ids are slots. A larger id comes
         // from a node that has invented one.
         let slot = u32::try_from(id.0);

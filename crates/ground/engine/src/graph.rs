@@ -1,8 +1,8 @@
 //! The nodes of a machine and the edges between them.
 
 use fullstroke_contract::{
-    Below, Branch, Counters, Cx, Gauge, Kind, MemberStatistics, Node, NodeId, Out, Port, Refusal,
-    TrackTable, Wake,
+    Branch, Counters, Effects, Gauge, LayersBelow, MemberStatistics, Node, NodeContext, NodeId,
+    NodeKind, Port, Refusal, TrackTable, Wake,
 };
 use fullstroke_units::Time;
 use std::any::Any;
@@ -16,7 +16,7 @@ pub type MemberName = String;
 /// gauges as one slice.
 pub struct Graph {
     nodes: Vec<Box<dyn Node>>,
-    places: Vec<Place>,
+    places: Vec<NodePlace>,
     edges: Vec<Edge>,
     /// By edge: the readings of the node at the lower end, as visible from the nodes above.
     gauges: Vec<Gauge>,
@@ -42,9 +42,9 @@ struct DriveEntry {
 
 /// The place of a node in the graph.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct NodePlace {
     /// The edge at upper port 0, for access without a search.
-    up: Up,
+    up: UpperPort,
     /// Edge at lower port 0; the edges of the other lower ports follow.
     first_below: u32,
     below: u32,
@@ -77,14 +77,14 @@ struct Place {
 
 /// An upper port: the edge above, and the node at the edge's upper end.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Up {
+pub(crate) struct UpperPort {
     edge: u32,
     pub(crate) node: NodeId,
     pub(crate) port: Port,
     /// True if the node at the upper end is a workload, or if the edge leads to the outside.
     pub(crate) root: bool,
     /// Seat of the node at the lower end.
-    pub(crate) seat: Seat,
+    pub(crate) seat: LowerEnd,
 }
 
 /// An edge: requests go down and completions go up.
@@ -98,12 +98,12 @@ pub(crate) struct Edge {
     /// True if the upper node is a workload or the outside.
     pub(crate) by_root: bool,
     /// Seat of the lower node, for observers.
-    pub(crate) seat: Seat,
+    pub(crate) seat: LowerEnd,
 }
 
 /// Identity of an edge's lower end for observers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Seat {
+pub(crate) enum LowerEnd {
     /// Neither a drive nor an arm.
     #[default]
     Layer,
@@ -114,7 +114,7 @@ pub(crate) enum Seat {
 }
 
 /// A numbered branch that is not yet in the graph.
-enum Planned {
+enum PlannedBranch {
     Branch {
         branch: Branch,
         path: Vec<usize>,
@@ -122,7 +122,7 @@ enum Planned {
     },
     Link {
         node: Box<dyn Node>,
-        members: Vec<Planned>,
+        members: Vec<PlannedBranch>,
         path: Vec<usize>,
     },
 }
@@ -162,7 +162,7 @@ impl Graph {
         let several_hosts = hosts.len() > 1;
         let ways = graph.add_hosts(hosts, &top);
         let last_way = ways.last().copied();
-        let top = Planned::Branch {
+        let top = PlannedBranch::Branch {
             branch: top,
             path: Vec::new(),
             name: MemberName::new(),
@@ -233,10 +233,10 @@ impl Graph {
                 let root = way.is_none();
                 let node = self.add(
                     node,
-                    Place {
+                    NodePlace {
                         root,
                         cover: !root,
-                        ..Place::default()
+                        ..NodePlace::default()
                     },
                     Vec::new(),
                 );
@@ -253,7 +253,7 @@ impl Graph {
             .collect()
     }
 
-    fn add(&mut self, node: Box<dyn Node>, place: Place, path: Vec<usize>) -> NodeId {
+    fn add(&mut self, node: Box<dyn Node>, place: NodePlace, path: Vec<usize>) -> NodeId {
         self.nodes.push(node);
         self.places.push(place);
         self.paths.push(path);
@@ -283,9 +283,13 @@ impl Graph {
     }
 
     /// Puts a node below `edges`. Returns the nodes below with the edges to them.
-    fn place(&mut self, planned: Planned, edges: &[usize]) -> Vec<(Planned, Vec<usize>)> {
+    fn place(
+        &mut self,
+        planned: PlannedBranch,
+        edges: &[usize],
+    ) -> Vec<(PlannedBranch, Vec<usize>)> {
         let (node, members) = match planned {
-            Planned::Link {
+            PlannedBranch::Link {
                 node,
                 members,
                 path,
@@ -301,24 +305,26 @@ impl Graph {
                 (
                     self.add(
                         node,
-                        Place {
+                        NodePlace {
                             link: true,
-                            ..Place::default()
+                            ..NodePlace::default()
                         },
                         path,
                     ),
                     members,
                 )
             }
-            Planned::Branch { branch, path, name } => self.place_branch(branch, path, name, edges),
+            PlannedBranch::Branch { branch, path, name } => {
+                self.place_branch(branch, path, name, edges)
+            }
         };
         for (port, &edge) in edges.iter().enumerate() {
             (self.edges[edge].lower, self.edges[edge].lower_end) = (node, Port::of(port));
             self.edges[edge].seat = self.seat(node, self.edges[edge].upper_end);
         }
-        let joined = matches!(&members[..], [Planned::Link { .. }]);
+        let joined = matches!(&members[..], [PlannedBranch::Link { .. }]);
         let ports = match &members[..] {
-            [Planned::Link { members, .. }] => members.len(),
+            [PlannedBranch::Link { members, .. }] => members.len(),
             members => members.len(),
         };
         let below = self.edges_below(node, ports);
@@ -336,12 +342,12 @@ impl Graph {
     }
 
     /// Returns the seat of `node`, below port `port` of another node.
-    fn seat(&self, node: NodeId, port: Port) -> Seat {
-        let Place { drive, arm_of, .. } = self.places[node.0 as usize];
+    fn seat(&self, node: NodeId, port: Port) -> LowerEnd {
+        let NodePlace { drive, arm_of, .. } = self.places[node.0 as usize];
         match (drive, arm_of) {
-            (Some(drive), _) => Seat::Drive(drive),
-            (None, Some(drive)) => Seat::Arm { drive, arm: port.0 },
-            (None, None) => Seat::Layer,
+            (Some(drive), _) => LowerEnd::Drive(drive),
+            (None, Some(drive)) => LowerEnd::Arm { drive, arm: port.0 },
+            (None, None) => LowerEnd::Layer,
         }
     }
 
@@ -351,15 +357,15 @@ impl Graph {
         path: Vec<usize>,
         name: MemberName,
         edges: &[usize],
-    ) -> (NodeId, Vec<Planned>) {
+    ) -> (NodeId, Vec<PlannedBranch>) {
         for &edge in edges {
             self.tables[edge] = branch.tracks();
         }
-        let mut place = Place::default();
+        let mut place = NodePlace::default();
         let node = NodeId(self.nodes.len() as u32);
         let first = self.drives.len() as u32;
         match &branch.kind {
-            Kind::Drive(tracks) => {
+            NodeKind::Drive(tracks) => {
                 // The arms count for the drive. The drive shows the first arm as its own.
                 let has_arms = !branch.below.is_empty();
                 (place.drive, place.cover) = (Some(first), has_arms);
@@ -375,7 +381,7 @@ impl Graph {
                     tracks: Arc::clone(tracks),
                 });
             }
-            Kind::Array(drives) => {
+            NodeKind::Array(drives) => {
                 place.volume = true;
                 place.counts_for = (first, drives.len() as u32);
                 for (member, tracks) in drives.iter().enumerate() {
@@ -388,19 +394,19 @@ impl Graph {
                 }
             }
             // The arms of a drive are placed after the drive, so the number of the drive is known.
-            Kind::Arm(_) => {
+            NodeKind::Arm(_) => {
                 let above = self.places.get(self.edges[edges[0]].upper.0 as usize);
                 let drive = above.and_then(|above| above.drive);
                 place.arm_of = drive;
                 place.counts_for = drive.map_or((0, 0), |drive| (drive, 1));
             }
-            Kind::Volume => place.volume = true,
-            Kind::Cover => place.cover = true,
+            NodeKind::Volume => place.volume = true,
+            NodeKind::Cover => place.cover = true,
         }
         let below = plan_below(branch.below, place.volume, &path, &name);
         let below = match branch.link {
             None => below,
-            Some(node) => vec![Planned::Link {
+            Some(node) => vec![PlannedBranch::Link {
                 node,
                 members: below,
                 path: path.clone(),
@@ -430,7 +436,7 @@ impl Graph {
             let shown = above.iter().any(shows);
             let up = above
                 .first()
-                .map_or_else(Up::default, |&edge| self.up_from(edge));
+                .map_or_else(UpperPort::default, |&edge| self.up_from(edge));
             let place = &mut self.places[node.0 as usize];
             place.up = up;
             (place.first_above, place.above) = (self.above.len() as u32, above.len() as u32);
@@ -441,7 +447,7 @@ impl Graph {
         }
     }
 
-    fn up_from(&self, edge: u32) -> Up {
+    fn up_from(&self, edge: u32) -> UpperPort {
         let Edge {
             upper,
             upper_end,
@@ -449,7 +455,7 @@ impl Graph {
             seat,
             ..
         } = self.edges[edge as usize];
-        Up {
+        UpperPort {
             edge,
             node: upper,
             port: upper_end,
@@ -600,7 +606,7 @@ impl Graph {
 
     /// Returns the edge and the node at upper port `port` of `node`; `None` above a workload.
     #[inline]
-    pub(crate) fn upper(&self, node: NodeId, port: Port) -> Option<Up> {
+    pub(crate) fn upper(&self, node: NodeId, port: Port) -> Option<UpperPort> {
         let place = &self.places[node.0 as usize];
         if place.root {
             return None;
@@ -626,11 +632,11 @@ impl Graph {
     pub(crate) fn call(
         &mut self,
         node: NodeId,
-        out: &mut Out,
-        event: impl FnOnce(&mut dyn Node, &mut Cx<'_>),
+        out: &mut Effects,
+        event: impl FnOnce(&mut dyn Node, &mut NodeContext<'_>),
     ) -> Wake {
         let node_index = node.0 as usize;
-        let Place {
+        let NodePlace {
             column,
             first_below,
             ..
@@ -641,11 +647,11 @@ impl Graph {
         let place = &self.places[node_index];
         let edges = place.first_below as usize..(place.first_below + place.below) as usize;
         let below = match place.below {
-            0 => Below::NOTHING,
-            _ => Below::new(&self.gauges[edges.clone()], &self.tables[edges]),
+            0 => LayersBelow::NOTHING,
+            _ => LayersBelow::new(&self.gauges[edges.clone()], &self.tables[edges]),
         };
         let called = &mut *self.nodes[node_index];
-        event(called, &mut Cx { below, out });
+        event(called, &mut NodeContext { below, out });
         let next_wake = called.next_wake();
         if place.plain {
             self.gauges[place.up.edge as usize] = called.gauge();
@@ -657,7 +663,7 @@ impl Graph {
 
     /// Publishes a node's gauge to the nodes above.
     fn show(&mut self, node: NodeId) {
-        let Place {
+        let NodePlace {
             cover,
             above,
             first_below,
@@ -742,18 +748,23 @@ impl Graph {
     }
 }
 
-impl Planned {
+impl PlannedBranch {
     fn tracks(&self) -> Option<Arc<dyn TrackTable>> {
         match self {
-            Planned::Branch { branch, .. } => branch.tracks(),
-            Planned::Link { .. } => None,
+            PlannedBranch::Branch { branch, .. } => branch.tracks(),
+            PlannedBranch::Link { .. } => None,
         }
     }
 }
 
 /// Returns the branches below a layer, each with its name. Below a volume each branch has its own
 /// path.
-fn plan_below(below: Vec<Branch>, volume: bool, path: &[usize], name: &MemberName) -> Vec<Planned> {
+fn plan_below(
+    below: Vec<Branch>,
+    volume: bool,
+    path: &[usize],
+    name: &MemberName,
+) -> Vec<PlannedBranch> {
     let count = below.len();
     let plan = |(member, branch)| {
         let path = if volume {
@@ -767,7 +778,7 @@ fn plan_below(below: Vec<Branch>, volume: bool, path: &[usize], name: &MemberNam
         } else {
             member_name(name, member)
         };
-        Planned::Branch { branch, path, name }
+        PlannedBranch::Branch { branch, path, name }
     };
     below.into_iter().enumerate().map(plan).collect()
 }

@@ -12,7 +12,7 @@ mod rebuilds;
 
 pub use graph::{Graph, MemberName};
 pub use machine::Machine;
-pub use rebuilds::{Mark, Rebuild, Rebuilds};
+pub use rebuilds::{Rebuild, RebuildMark, Rebuilds};
 
 pub use fullstroke_contract::Branch;
 use fullstroke_contract::{
@@ -78,11 +78,11 @@ impl Observer for () {}
 
 /// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Number of requests that arrived.
     pub requests: u64,
-    /// Number of requests that ended as [`Status::Done`](fullstroke_contract::Status::Done) or
-    /// [`Status::Differs`](fullstroke_contract::Status::Differs).
+    /// Number of requests that ended as [`Status::Done`](fullstroke_contract::RequestStatus::Done) or
+    /// [`Status::Differs`](fullstroke_contract::RequestStatus::Differs).
     pub completed: u64,
     /// Number of requests to data that were lost with failed members.
     pub lost: u64,
@@ -143,7 +143,7 @@ impl Engine {
     ///
     /// # Panics
     /// If a node loses a request: only chores are left, and yet a request has not completed.
-    pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<Outcome, SourceError> {
+    pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<RunOutcome, SourceError> {
         let mut counted = None;
         let machine = &mut self.machine;
         loop {
@@ -176,7 +176,7 @@ impl Engine {
         let lost = machine.in_flight();
         assert_eq!(lost, 0, "a node has lost {lost} requests");
         let ended = machine.ended();
-        Ok(Outcome {
+        Ok(RunOutcome {
             requests: machine.submitted(),
             completed: ended.completed,
             lost: ended.lost,

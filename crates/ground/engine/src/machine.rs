@@ -1,11 +1,11 @@
 //! The part common to virtual and real time: nodes, alarms, and effects on the way between nodes.
 
 use crate::flight::Flights;
-use crate::graph::{Edge, Graph, Seat};
+use crate::graph::{Edge, Graph, LowerEnd};
 use crate::{Finished, Observer};
 use fullstroke_contract::{
-    Alarms, Completion, Counters, Cx, Effect, Node, NodeId, Notice, Order, Out, Port, Refusal,
-    Request, SourceError, Status, Wake,
+    Alarms, Completion, Counters, Effect, Effects, LayerOrder, Node, NodeContext, NodeId, Notice,
+    Port, Refusal, Request, RequestStatus, SourceError, Wake,
 };
 use fullstroke_units::Time;
 
@@ -36,9 +36,9 @@ pub struct Machine {
     arrivals: usize,
     flights: Flights,
     /// Effects that wait to be carried out.
-    out: Out,
+    out: Effects,
     submitted: u64,
-    ended: Ended,
+    ended: CompletedCounts,
     now: Time,
 }
 
@@ -47,7 +47,7 @@ pub struct Machine {
 /// The machine counts results itself. An observer that counts for another observer would have to
 /// pass every event on. It would lose the events of any method added later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct CompletedCounts {
     /// Number of requests that were done.
     pub(crate) completed: u64,
     /// Number of requests to lost data.
@@ -58,13 +58,13 @@ pub(crate) struct Ended {
     pub(crate) last: Time,
 }
 
-impl Ended {
+impl CompletedCounts {
     #[inline]
     fn count(&mut self, completion: &Completion) {
         match completion.status {
-            Status::Done | Status::Differs => self.completed += 1,
-            Status::Lost => self.lost += 1,
-            Status::OutOfRange => self.out_of_range += 1,
+            RequestStatus::Done | RequestStatus::Differs => self.completed += 1,
+            RequestStatus::Lost => self.lost += 1,
+            RequestStatus::OutOfRange => self.out_of_range += 1,
         }
         self.last = self.last.max(completion.finished);
     }
@@ -91,9 +91,9 @@ impl Machine {
             arrivals: 0,
             graph,
             flights: Flights::default(),
-            out: Out::new(),
+            out: Effects::new(),
             submitted: 0,
-            ended: Ended::default(),
+            ended: CompletedCounts::default(),
             now: Time::ZERO,
         };
         for node in machine.graph.nodes() {
@@ -137,7 +137,7 @@ impl Machine {
     }
 
     /// Returns the results of all requests so far.
-    pub(crate) fn ended(&self) -> Ended {
+    pub(crate) fn ended(&self) -> CompletedCounts {
         self.ended
     }
 
@@ -170,7 +170,7 @@ impl Machine {
         // go back.
         self.now = self.now.max(now);
         self.out.of(Graph::OUTSIDE).issue(0, request);
-        self.settle(observer);
+        self.carry_out_effects(observer);
     }
 
     /// Gives an order to the volume at `path`: the member indices from the root, empty for the
@@ -182,7 +182,7 @@ impl Machine {
         &mut self,
         now: Time,
         path: &[usize],
-        order: Order,
+        order: LayerOrder,
         observer: &mut O,
     ) -> Result<(), Refusal> {
         self.now = self.now.max(now);
@@ -190,7 +190,7 @@ impl Machine {
         let now = self.now;
         let mut answer = Ok(());
         self.call(node, |volume, cx| answer = volume.ordered(now, order, cx));
-        self.settle(observer);
+        self.carry_out_effects(observer);
         answer
     }
 
@@ -201,9 +201,11 @@ impl Machine {
         // volume without a rebuild may refuse.
         let now = self.now;
         for node in self.graph.nodes() {
-            self.call(node, |node, cx| drop(node.ordered(now, Order::Rest, cx)));
+            self.call(node, |node, cx| {
+                drop(node.ordered(now, LayerOrder::Rest, cx))
+            });
         }
-        self.settle(observer);
+        self.carry_out_effects(observer);
     }
 
     /// Carries out all events up to and including `until`, each at its own instant.
@@ -228,11 +230,11 @@ impl Machine {
         let now = self.now;
         debug_assert!(self.out.is_empty(), "effects of an earlier event wait");
         self.call(NodeId(node as u32), |node, cx| node.wake(now, cx));
-        self.settle(observer);
+        self.carry_out_effects(observer);
     }
 
     /// Carries effects from node to node until none are left.
-    fn settle<O: Observer>(&mut self, observer: &mut O) {
+    fn carry_out_effects<O: Observer>(&mut self, observer: &mut O) {
         let now = self.now;
         while let Some(&(node, ref effect)) = self.out.first() {
             match *effect {
@@ -250,18 +252,18 @@ impl Machine {
                     // A request gets its number at the first edge. The observers below then see the
                     // number of the workload's request.
                     if by_root {
-                        self.take_off(&mut request);
+                        self.begin_flight(&mut request);
                     }
                     match seat {
-                        Seat::Layer => {}
-                        Seat::Drive(drive) => {
+                        LowerEnd::Layer => {}
+                        LowerEnd::Drive(drive) => {
                             observer.drive_io(now, drive as usize, &request);
                             // The gauge is read before the call below, so the new request is not
                             // counted.
                             let ahead = self.graph.gauge_below(node, port).queue_length;
                             observer.drive_ahead(now, drive as usize, &request, ahead);
                         }
-                        Seat::Arm { drive, arm } => {
+                        LowerEnd::Arm { drive, arm } => {
                             observer.arm_io(now, drive as usize, arm.into(), &request);
                         }
                     }
@@ -278,14 +280,14 @@ impl Machine {
                         unreachable!("a workload is asked for nothing")
                     };
                     match up.seat {
-                        Seat::Layer => {}
-                        Seat::Drive(drive) => observer.drive_done(drive as usize, &completion),
-                        Seat::Arm { drive, arm } => {
+                        LowerEnd::Layer => {}
+                        LowerEnd::Drive(drive) => observer.drive_done(drive as usize, &completion),
+                        LowerEnd::Arm { drive, arm } => {
                             observer.arm_done(drive as usize, arm.into(), &completion)
                         }
                     }
                     if up.root {
-                        self.land(up.node, up.port, completion, observer);
+                        self.end_flight(up.node, up.port, completion, observer);
                     } else {
                         // The upper node continues at the end of the request. With `now`, a late
                         // wake-up would shift its timeline.
@@ -329,16 +331,16 @@ impl Machine {
     }
 
     /// Ends a request at the workload that issued it, or outside.
-    fn land<O: Observer>(
+    fn end_flight<O: Observer>(
         &mut self,
         root: NodeId,
         from: Port,
         mut completion: Completion,
         observer: &mut O,
     ) {
-        let flight = self.flights.land(completion.id);
+        let flight = self.flights.end_flight(completion.id);
         assert!(
-            completion.submitted == flight.arrived || completion.status != Status::Done,
+            completion.submitted == flight.arrived || completion.status != RequestStatus::Done,
             "request {} arrived at {:?}, and its answer counts from {:?}",
             flight.origin,
             flight.arrived,
@@ -372,17 +374,17 @@ impl Machine {
 
     /// Calls a node, then publishes its gauge and sets its alarm.
     #[inline]
-    fn call(&mut self, node: NodeId, event: impl FnOnce(&mut dyn Node, &mut Cx<'_>)) {
+    fn call(&mut self, node: NodeId, event: impl FnOnce(&mut dyn Node, &mut NodeContext<'_>)) {
         let next_wake = self.graph.call(node, self.out.of(node), event);
         self.set_alarm(node, next_wake);
     }
 
     /// Gives a workload's request a number and a place among the requests in flight.
     #[inline]
-    fn take_off(&mut self, request: &mut Request) {
+    fn begin_flight(&mut self, request: &mut Request) {
         request.origin = self.submitted;
         self.submitted += 1;
-        request.id = self.flights.take_off(self.now, request);
+        request.id = self.flights.begin_flight(self.now, request);
     }
 
     #[inline]

@@ -18,20 +18,20 @@ pub struct Rebuild {
     /// Path of the member: the member indices from the top.
     pub path: Vec<usize>,
     /// Start of the rebuild: time and filled part.
-    pub began: Mark,
+    pub began: RebuildMark,
     /// Latest known state.
-    pub latest: Mark,
+    pub latest: RebuildMark,
     /// End of the addresses to fill.
     pub used: Sectors,
     /// True if all addresses are filled.
     pub whole: bool,
     /// State at the start of the current span and at the start of the span before.
-    spans: [Mark; 2],
+    spans: [RebuildMark; 2],
 }
 
 /// The state of a rebuild at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct RebuildMark {
     /// Time.
     pub at: Time,
     /// Addresses of the member below this were filled.
@@ -42,7 +42,7 @@ impl Rebuilds {
     /// Records the start of a rebuild: the member at `path` is to be filled from `done` up to
     /// `used`.
     pub fn begin(&mut self, now: Time, path: &[usize], done: Sectors, used: Sectors) {
-        let mark = Mark { at: now, done };
+        let mark = RebuildMark { at: now, done };
         // A member has one record. A second rebuild of the same member replaces the first.
         self.forget(path);
         let (path, spans) = (path.to_vec(), [mark; 2]);
@@ -62,7 +62,7 @@ impl Rebuilds {
     }
 
     /// Evaluates a notice from the volume at `path`.
-    pub fn hear(&mut self, path: &[usize], notice: &Notice) {
+    pub fn note_notice(&mut self, path: &[usize], notice: &Notice) {
         let Signal::Rebuilt {
             member,
             done,
@@ -87,7 +87,7 @@ impl Rebuilds {
                 done <= used,
                 "the volume says that {done} of {used} are filled"
             );
-            rebuild.advance(Mark { at: now, done });
+            rebuild.advance(RebuildMark { at: now, done });
             (rebuild.used, rebuild.whole) = (used, whole);
         }
     }
@@ -99,7 +99,7 @@ impl Rebuilds {
 }
 
 impl Rebuild {
-    fn advance(&mut self, latest: Mark) {
+    fn advance(&mut self, latest: RebuildMark) {
         assert!(
             self.latest.at <= latest.at && self.latest.done <= latest.done,
             "a rebuild goes back: from {:?} to {latest:?}",
@@ -137,7 +137,7 @@ impl Rebuild {
     }
 }
 
-fn between(from: Mark, to: Mark) -> Option<Bytes> {
+fn between(from: RebuildMark, to: RebuildMark) -> Option<Bytes> {
     let nanoseconds = u128::from(to.at.since(from.at).as_nanos());
     let bytes = u128::from(to.done.0.saturating_sub(from.done.0)) * u128::from(SECTOR_BYTES);
     let speed = (bytes * 1_000_000_000).checked_div(nanoseconds)?;
@@ -173,7 +173,7 @@ mod tests {
             } else {
                 1000 + (second - 10) * 1000
             };
-            rebuilds.hear(&[1], &rebuilt(seconds(10 + second), done, 100_000));
+            rebuilds.note_notice(&[1], &rebuilt(seconds(10 + second), done, 100_000));
         }
         let [rebuild] = rebuilds.all() else {
             panic!("{rebuilds:?}")
@@ -188,14 +188,14 @@ mod tests {
     #[test]
     fn a_rebuild_that_begins_again_is_another() {
         let mut rebuilds = Rebuilds::default();
-        rebuilds.hear(&[], &rebuilt(seconds(1), 50, 100));
-        rebuilds.hear(&[], &rebuilt(seconds(2), 100, 100));
+        rebuilds.note_notice(&[], &rebuilt(seconds(1), 50, 100));
+        rebuilds.note_notice(&[], &rebuilt(seconds(2), 100, 100));
         assert!(rebuilds.all()[0].whole);
-        rebuilds.hear(&[], &rebuilt(seconds(5), 10, 100));
+        rebuilds.note_notice(&[], &rebuilt(seconds(5), 10, 100));
         assert_eq!(rebuilds.all().len(), 1);
         assert_eq!(
             rebuilds.all()[0].latest,
-            Mark {
+            RebuildMark {
                 at: seconds(5),
                 done: Sectors(10)
             }

@@ -1,17 +1,17 @@
 //! A drive with several arms in a graph: the arms work at the same time, and the drive counts the
 //! work of both.
 
-use fullstroke_contract::{Extent, MemberStatistics, Request, RequestId, Status};
-use fullstroke_drive::{DriveConfig, Model};
+use fullstroke_contract::{Extent, MemberStatistics, Request, RequestId, RequestStatus};
+use fullstroke_drive::{DriveConfig, DriveModel};
 use fullstroke_engine::{Finished, Graph, Machine, Observer};
 use fullstroke_units::{Duration, Time};
 
 /// A drive with two arms and without buffers.
-fn two_arms() -> Model {
+fn two_arms() -> DriveModel {
     let file = include_str!("../../../../drives/seagate-exos-2x18-18tb.toml");
     let config: DriveConfig = toml::from_str(file).unwrap();
     assert_eq!(config.actuators, 2);
-    Model::new(DriveConfig {
+    DriveModel::new(DriveConfig {
         buffer: None,
         ..config
     })
@@ -19,13 +19,13 @@ fn two_arms() -> Model {
 }
 
 /// First address of the second arm.
-fn share(model: &Model) -> u64 {
+fn share(model: &DriveModel) -> u64 {
     model.config().capacity_sectors.0 / 2
 }
 
 #[derive(Default)]
 struct Books {
-    finished: Vec<(Duration, Status)>,
+    finished: Vec<(Duration, RequestStatus)>,
     drives: Vec<usize>,
 }
 
@@ -45,7 +45,7 @@ impl Observer for Books {
 }
 
 /// Submits all requests at time 0. Returns the results and the counters of the drive.
-fn run(model: &Model, requests: &[(u64, u64)]) -> (Books, MemberStatistics) {
+fn run(model: &DriveModel, requests: &[(u64, u64)]) -> (Books, MemberStatistics) {
     let mut machine = Machine::new(Graph::new(model.branch().unwrap()));
     let mut books = Books::default();
     for (id, &(start, sectors)) in requests.iter().enumerate() {
@@ -102,7 +102,7 @@ fn what_lies_beyond_is_refused() {
     for (start, sectors) in [(end - 1, 2), (u64::MAX, 1), (end, 1), (0, 0)] {
         assert_eq!(
             run(&model, &[(start, sectors)]).0.finished[0].1,
-            Status::OutOfRange
+            RequestStatus::OutOfRange
         );
     }
 }

@@ -2,9 +2,9 @@
 //! visible gauges, and the end of a run.
 
 use fullstroke_contract::{
-    Breakdown, Completion, Counters, Cx, Extent, Gauge, Node, Notice, Object, Operation, Order,
-    Port, Refusal, Request, RequestId, Signal, Source, SourceError, Status, Track, TrackTable,
-    Wake,
+    Breakdown, Completion, Counters, Extent, Gauge, LayerOrder, Node, NodeContext, Notice, Object,
+    Operation, Port, Refusal, Request, RequestId, RequestStatus, Signal, Source, SourceError,
+    TrackExtent, TrackTable, Wake,
 };
 use fullstroke_engine::{Branch, Engine, Finished, Graph, Machine, Observer};
 use fullstroke_units::{Cylinder, Duration, Lbn, Sectors, Time};
@@ -30,13 +30,13 @@ fn written(diary: &Diary) -> Vec<(String, u64)> {
 struct Joint;
 
 impl Node for Joint {
-    fn submit(&mut self, _: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, _: Time, from: Port, request: Request, cx: &mut NodeContext<'_>) {
         cx.out.issue(from.index(), request);
     }
-    fn completed(&mut self, _: Time, from: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, _: Time, from: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         cx.out.complete_to(from, completion);
     }
-    fn wake(&mut self, _: Time, _: &mut Cx<'_>) {}
+    fn wake(&mut self, _: Time, _: &mut NodeContext<'_>) {}
     fn owners(&self, from: Port, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
         owner(from, extent);
     }
@@ -47,13 +47,13 @@ impl Node for Joint {
 
 /// A volume that sends a request to the member `address % members`. Address `a` of a member is
 /// address `a + 5000` of the volume. Addresses of a member from 900 on have no owner.
-struct Spread {
+struct SpreadVolume {
     members: u64,
     diary: Diary,
 }
 
-impl Node for Spread {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+impl Node for SpreadVolume {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         let member = (request.extent.start.0 % self.members) as usize;
         let Gauge {
             queue_length, head, ..
@@ -66,10 +66,10 @@ impl Node for Spread {
         assert!(cx.below.tracks(member).is_some());
         cx.out.issue(member, request);
     }
-    fn completed(&mut self, _: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, _: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         cx.out.complete(completion);
     }
-    fn wake(&mut self, _: Time, _: &mut Cx<'_>) {}
+    fn wake(&mut self, _: Time, _: &mut NodeContext<'_>) {}
     fn owners(&self, _: Port, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
         if extent.end().0 <= 900 {
             owner(
@@ -81,9 +81,14 @@ impl Node for Spread {
             );
         }
     }
-    fn ordered(&mut self, now: Time, order: Order, cx: &mut Cx<'_>) -> Result<(), Refusal> {
+    fn ordered(
+        &mut self,
+        now: Time,
+        order: LayerOrder,
+        cx: &mut NodeContext<'_>,
+    ) -> Result<(), Refusal> {
         match order {
-            Order::Fail { member } => {
+            LayerOrder::Fail { member } => {
                 note(&self.diary, format!("member {member} has failed"), now);
                 cx.out.signal(Signal::Failed);
                 Ok(())
@@ -99,7 +104,7 @@ impl Node for Spread {
 /// A disk that serves requests one by one, at one microsecond per sector. Sends the notice `says`
 /// after each request.
 #[derive(Default)]
-struct Disk {
+struct SimpleDisk {
     waiting: VecDeque<(Time, Request)>,
     busy_until: Time,
     says: Option<Signal>,
@@ -107,8 +112,8 @@ struct Disk {
     diary: Diary,
 }
 
-impl Node for Disk {
-    fn submit(&mut self, now: Time, _: Port, request: Request, _: &mut Cx<'_>) {
+impl Node for SimpleDisk {
+    fn submit(&mut self, now: Time, _: Port, request: Request, _: &mut NodeContext<'_>) {
         note(
             &self.diary,
             format!("disk: {} at {}", request.origin, request.extent.start.0),
@@ -127,7 +132,7 @@ impl Node for Disk {
             },
         ));
     }
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         while let Some(&(finished, request)) = self.waiting.front()
             && finished <= now
         {
@@ -173,13 +178,13 @@ struct Flusher {
 }
 
 impl Node for Flusher {
-    fn submit(&mut self, _: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, _: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         cx.out.issue(0, request);
     }
-    fn completed(&mut self, _: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, _: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         cx.out.complete(completion);
     }
-    fn wake(&mut self, now: Time, _: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, _: &mut NodeContext<'_>) {
         if now >= self.next {
             note(&self.rounds, "round", self.next);
             self.next += Duration::from_millis(5_000);
@@ -198,7 +203,7 @@ struct Script {
 }
 
 impl Node for Script {
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         while let Some(&(at, request)) = self.requests.front()
             && at <= now.as_nanos()
         {
@@ -212,14 +217,14 @@ impl Node for Script {
             }
         }
     }
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, _: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, _: &mut NodeContext<'_>) {
         note(
             &self.diary,
             format!("request {} is done", completion.id.0),
             now,
         );
     }
-    fn noticed(&mut self, now: Time, _: Port, notice: Notice, _: &mut Cx<'_>) {
+    fn noticed(&mut self, now: Time, _: Port, notice: Notice, _: &mut NodeContext<'_>) {
         note(&self.diary, format!("{:?}", notice.signal), now);
     }
     fn next_wake(&self) -> Wake {
@@ -240,8 +245,8 @@ impl TrackTable for Flat {
     fn capacity(&self) -> Sectors {
         Sectors(1000)
     }
-    fn track_at(&self, _: Lbn) -> Track {
-        Track {
+    fn track_at(&self, _: Lbn) -> TrackExtent {
+        TrackExtent {
             first: Lbn(0),
             sectors: Sectors(1000),
             cylinder: Cylinder(0),
@@ -253,7 +258,7 @@ impl TrackTable for Flat {
     }
 }
 
-fn disk(disk: Disk) -> Branch {
+fn disk(disk: SimpleDisk) -> Branch {
     Branch::drive(Box::new(disk), Arc::new(Flat))
 }
 
@@ -305,7 +310,7 @@ fn requests_are_numbered_as_they_are_issued_and_come_back_under_their_own_names(
         &diary,
     );
     let mut books = Books::default();
-    let top = Branch::over(Box::new(Forward), disk(Disk::default()));
+    let top = Branch::over(Box::new(Forward), disk(SimpleDisk::default()));
     let outcome = Engine::new(top, source).run(&mut books).unwrap();
     assert_eq!(
         (outcome.requests, outcome.completed, outcome.end.as_nanos()),
@@ -339,7 +344,7 @@ fn a_node_that_wakes_for_ever_does_not_keep_a_run_alive() {
         rounds: Arc::clone(&rounds),
     };
     let outcome = Engine::new(
-        Branch::over(Box::new(flusher), disk(Disk::default())),
+        Branch::over(Box::new(flusher), disk(SimpleDisk::default())),
         source,
     )
     .run(&mut ())
@@ -359,9 +364,9 @@ fn a_node_that_wakes_for_ever_does_not_keep_a_run_alive() {
 #[test]
 #[should_panic(expected = "a node has lost 1 requests")]
 fn a_request_that_is_lost_is_found_out() {
-    let loses = Disk {
+    let loses = SimpleDisk {
         loses: true,
-        ..Disk::default()
+        ..SimpleDisk::default()
     };
     let _ = Engine::new(
         disk(loses),
@@ -377,7 +382,7 @@ fn a_workload_that_cannot_go_on_ends_the_run_with_its_error() {
         &Diary::default(),
     );
     source.fails_after = Some(2);
-    let error = Engine::new(disk(Disk::default()), source)
+    let error = Engine::new(disk(SimpleDisk::default()), source)
         .run(&mut ())
         .unwrap_err();
     assert_eq!(error.to_string(), "line 7 is torn");
@@ -390,7 +395,7 @@ fn a_run_past_the_end_of_simulated_time_is_an_error_and_not_a_wrap() {
             &[(0, request(0, 0, 8)), (at, request(1, 0, 8))],
             &Diary::default(),
         );
-        Engine::new(disk(Disk::default()), source).run(&mut ())
+        Engine::new(disk(SimpleDisk::default()), source).run(&mut ())
     };
     let last = Time::HORIZON.as_nanos();
     assert_eq!(run(last - 1_000_000).unwrap().completed, 2);
@@ -420,7 +425,7 @@ fn an_observer_ends_the_run_where_it_is() {
         &Diary::default(),
     );
     let mut enough = Enough::default();
-    let error = Engine::new(disk(Disk::default()), source)
+    let error = Engine::new(disk(SimpleDisk::default()), source)
         .run(&mut enough)
         .unwrap_err();
     assert_eq!(
@@ -432,13 +437,13 @@ fn an_observer_ends_the_run_where_it_is() {
 /// A volume of two disks behind a joint and below a cover.
 fn array(diary: &Diary, says: [Option<Signal>; 2]) -> Branch {
     let members = says.map(|says| {
-        disk(Disk {
+        disk(SimpleDisk {
             says,
             diary: Arc::clone(diary),
-            ..Disk::default()
+            ..SimpleDisk::default()
         })
     });
-    let volume = Spread {
+    let volume = SpreadVolume {
         members: 2,
         diary: Arc::clone(diary),
     };
@@ -549,7 +554,7 @@ fn orders_reach_the_volume_at_their_path_and_no_other() {
         .order(
             Time::from_nanos(7),
             &[],
-            Order::Fail { member: 1 },
+            LayerOrder::Fail { member: 1 },
             &mut books,
         )
         .unwrap();
@@ -557,12 +562,12 @@ fn orders_reach_the_volume_at_their_path_and_no_other() {
     assert_eq!(books.noticed.len(), 1);
     assert_eq!(books.noticed[0].1.at.as_nanos(), 7);
     let refused = machine
-        .order(Time::from_nanos(8), &[], Order::Rest, &mut books)
+        .order(Time::from_nanos(8), &[], LayerOrder::Rest, &mut books)
         .unwrap_err();
     assert_eq!(refused.to_string(), "only failures");
     assert!(
         machine
-            .order(Time::from_nanos(8), &[0], Order::Rest, &mut books)
+            .order(Time::from_nanos(8), &[0], LayerOrder::Rest, &mut books)
             .is_err(),
         "a disk is no volume"
     );
@@ -606,9 +611,9 @@ fn at_one_instant_those_above_are_woken_first() {
     // disk, so the second request is issued first.
     let diary = Diary::default();
     let source = script(&[(0, request(0, 0, 8)), (8_000, request(1, 0, 8))], &diary);
-    let top = disk(Disk {
+    let top = disk(SimpleDisk {
         diary: Arc::clone(&diary),
-        ..Disk::default()
+        ..SimpleDisk::default()
     });
     Engine::new(top, source).run(&mut ()).unwrap();
     let order: Vec<String> = written(&diary).into_iter().map(|(what, _)| what).collect();
@@ -627,8 +632,8 @@ fn at_one_instant_those_above_are_woken_first() {
 fn what_is_refused_is_told_as_it_ended() {
     struct Refuses;
     impl Node for Refuses {
-        fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
-            let (id, status) = (request.id, Status::OutOfRange);
+        fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
+            let (id, status) = (request.id, RequestStatus::OutOfRange);
             cx.out.complete(Completion {
                 id,
                 submitted: now,
@@ -637,7 +642,7 @@ fn what_is_refused_is_told_as_it_ended() {
                 ..Completion::default()
             });
         }
-        fn wake(&mut self, _: Time, _: &mut Cx<'_>) {}
+        fn wake(&mut self, _: Time, _: &mut NodeContext<'_>) {}
         fn next_wake(&self) -> Wake {
             Wake::NEVER
         }
@@ -656,14 +661,14 @@ fn what_is_refused_is_told_as_it_ended() {
 }
 
 /// A disk shared by two hosts. Each host has 500 sectors, divided into files of 100.
-struct Shared {
+struct SharedDisk {
     diary: Diary,
     /// By id below: the host's port, and the id from the host.
     owners: Vec<(Port, RequestId)>,
 }
 
-impl Node for Shared {
-    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
+impl Node for SharedDisk {
+    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut NodeContext<'_>) {
         let base = 500 * from.index() as u64 + 100 * u64::from(request.object.0);
         let extent = Extent::new(base + request.extent.start.0, request.extent.sectors.0);
         note(
@@ -683,11 +688,11 @@ impl Node for Shared {
             },
         );
     }
-    fn completed(&mut self, _: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, _: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         let (host, id) = self.owners[completion.id.0 as usize];
         cx.out.complete_to(host, Completion { id, ..completion });
     }
-    fn wake(&mut self, _: Time, _: &mut Cx<'_>) {}
+    fn wake(&mut self, _: Time, _: &mut NodeContext<'_>) {}
     fn owners(&self, _: Port, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
         let host = extent.start.0 / 500;
         owner(
@@ -715,11 +720,11 @@ fn several_hosts_share_what_is_below_them() {
         vec![script(&[(1, of_file(2, request(9, 10, 2)))], &second)],
     ];
     let says = Some(Signal::Push(Extent::new(710, 2)));
-    let below = disk(Disk {
+    let below = disk(SimpleDisk {
         says,
-        ..Disk::default()
+        ..SimpleDisk::default()
     });
-    let node = Shared {
+    let node = SharedDisk {
         diary: Arc::clone(&shared),
         owners: Vec::new(),
     };

@@ -3,8 +3,8 @@
 
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{
-    Breakdown, Completion, Cx, Extent, Gauge, Node, Notice, Operation, Order, Port, Request,
-    RequestId, Signal, Status, Track, TrackTable, Wake,
+    Breakdown, Completion, Extent, Gauge, LayerOrder, Node, NodeContext, Notice, Operation, Port,
+    Request, RequestId, RequestStatus, Signal, TrackExtent, TrackTable, Wake,
 };
 use fullstroke_engine::{Branch, Finished, Graph, Machine, Observer};
 use fullstroke_units::{Cylinder, Duration, Lbn, Random, Sectors, Seed, Time};
@@ -24,7 +24,7 @@ struct Slow {
 }
 
 impl Node for Slow {
-    fn submit(&mut self, now: Time, _: Port, request: Request, _: &mut Cx<'_>) {
+    fn submit(&mut self, now: Time, _: Port, request: Request, _: &mut NodeContext<'_>) {
         let finished = now + Duration::from_nanos(1 + self.random.below(1000));
         let completion = Completion {
             id: request.id,
@@ -38,10 +38,10 @@ impl Node for Slow {
         };
         self.due.push((finished, completion));
     }
-    fn completed(&mut self, _: Time, _: Port, _: Completion, _: &mut Cx<'_>) {
+    fn completed(&mut self, _: Time, _: Port, _: Completion, _: &mut NodeContext<'_>) {
         unreachable!("a drive has no members")
     }
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         let out = &mut *cx.out;
         self.due.sort_by_key(|&(due, _)| due);
         while self.due.first().is_some_and(|&(due, _)| due <= now) {
@@ -68,8 +68,8 @@ impl TrackTable for Flat {
     fn capacity(&self) -> Sectors {
         Sectors(DRIVE_SECTORS)
     }
-    fn track_at(&self, _: Lbn) -> Track {
-        Track {
+    fn track_at(&self, _: Lbn) -> TrackExtent {
+        TrackExtent {
             first: Lbn(0),
             sectors: Sectors(DRIVE_SECTORS),
             cylinder: Cylinder(0),
@@ -209,7 +209,7 @@ struct Books {
 impl Observer for Books {
     fn finished(&mut self, finished: &Finished) {
         self.ended += 1;
-        if finished.completion.status != Status::Done {
+        if finished.completion.status != RequestStatus::Done {
             self.bad.push(*finished);
         }
     }
@@ -227,7 +227,7 @@ impl Observer for Books {
     }
 }
 
-struct Run {
+struct FailureRun {
     spec: Spec,
     machine: Machine,
     books: Books,
@@ -238,9 +238,9 @@ struct Run {
     now: Time,
 }
 
-impl Run {
-    fn new(spec: &Spec, seed: u64) -> Run {
-        Run {
+impl FailureRun {
+    fn new(spec: &Spec, seed: u64) -> FailureRun {
+        FailureRun {
             machine: Machine::new(Graph::new(spec.node(Seed(seed), &mut 0))),
             spec: spec.clone(),
             books: Books::default(),
@@ -303,7 +303,7 @@ impl Run {
         self.impaired = impaired;
         self.failed.insert(path.clone());
         let (&member, volume) = path.split_last().unwrap();
-        let order = Order::Fail { member };
+        let order = LayerOrder::Fail { member };
         self.machine
             .order(self.now, volume, order, &mut self.books)
             .unwrap();
@@ -320,7 +320,7 @@ impl Run {
         let path = path.clone();
         self.failed.remove(&path);
         let (&member, volume) = path.split_last().unwrap();
-        let order = Order::Restore {
+        let order = LayerOrder::Restore {
             member,
             done: Sectors::ZERO,
             rate: None,
@@ -352,17 +352,17 @@ impl Run {
 }
 
 #[derive(Clone, Debug)]
-enum Event {
+enum FailureEvent {
     Pass(u64),
     Fail(u64),
     Restore(u64),
 }
 
-fn events() -> impl Strategy<Value = Vec<Event>> {
+fn events() -> impl Strategy<Value = Vec<FailureEvent>> {
     let event = prop_oneof![
-        3 => (0u64..4000).prop_map(Event::Pass),
-        4 => any::<u64>().prop_map(Event::Fail),
-        1 => any::<u64>().prop_map(Event::Restore),
+        3 => (0u64..4000).prop_map(FailureEvent::Pass),
+        4 => any::<u64>().prop_map(FailureEvent::Fail),
+        1 => any::<u64>().prop_map(FailureEvent::Restore),
     ];
     prop::collection::vec(event, 1..40)
 }
@@ -379,7 +379,7 @@ fn a_member_volume_that_fails_under_load_is_no_error_while_the_volume_above_surv
     ];
     for spec in &stacks {
         for seed in 0..20 {
-            let mut run = Run::new(spec, seed);
+            let mut run = FailureRun::new(spec, seed);
             run.pass(3000);
             run.fail(0);
             run.pass(seed * 100);
@@ -401,12 +401,12 @@ proptest! {
     fn no_request_fails_while_the_redundancy_of_each_level_suffices(
         spec in specs(), events in events(), seed: u64,
     ) {
-        let mut run = Run::new(&spec, seed);
+        let mut run = FailureRun::new(&spec, seed);
         for event in events {
             match event {
-                Event::Pass(nanoseconds) => run.pass(nanoseconds),
-                Event::Fail(choice) => run.fail(choice),
-                Event::Restore(choice) => run.restore(choice),
+                FailureEvent::Pass(nanoseconds) => run.pass(nanoseconds),
+                FailureEvent::Fail(choice) => run.fail(choice),
+                FailureEvent::Restore(choice) => run.restore(choice),
             }
         }
         run.pass(1000);

@@ -1,16 +1,16 @@
 //! A run counts each request by its result.
 
 use fullstroke_contract::{
-    Completion, Cx, Extent, Node, Port, Request, RequestId, Source, Status, Wake,
+    Completion, Extent, Node, NodeContext, Port, Request, RequestId, RequestStatus, Source, Wake,
 };
 use fullstroke_engine::{Branch, Engine, Finished, Observer};
 use fullstroke_units::Time;
 
 /// A node that answers at once, each request with the next status of a list.
-struct Answers(Vec<Status>);
+struct ScriptedNode(Vec<RequestStatus>);
 
-impl Node for Answers {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+impl Node for ScriptedNode {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         cx.out.complete(Completion {
             id: request.id,
             submitted: now,
@@ -19,8 +19,8 @@ impl Node for Answers {
             ..Completion::default()
         });
     }
-    fn completed(&mut self, _: Time, _: Port, _: Completion, _: &mut Cx<'_>) {}
-    fn wake(&mut self, _: Time, _: &mut Cx<'_>) {}
+    fn completed(&mut self, _: Time, _: Port, _: Completion, _: &mut NodeContext<'_>) {}
+    fn wake(&mut self, _: Time, _: &mut NodeContext<'_>) {}
     fn next_wake(&self) -> Wake {
         Wake::NEVER
     }
@@ -30,7 +30,7 @@ impl Node for Answers {
 struct Requests(u64);
 
 impl Node for Requests {
-    fn wake(&mut self, _: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, _: Time, cx: &mut NodeContext<'_>) {
         while self.0 > 0 {
             self.0 -= 1;
             cx.out.issue(
@@ -43,7 +43,7 @@ impl Node for Requests {
             );
         }
     }
-    fn completed(&mut self, _: Time, _: Port, _: Completion, _: &mut Cx<'_>) {}
+    fn completed(&mut self, _: Time, _: Port, _: Completion, _: &mut NodeContext<'_>) {}
     fn next_wake(&self) -> Wake {
         if self.0 > 0 {
             Time::ZERO.into()
@@ -63,9 +63,9 @@ impl Observer for Nobody {
 
 #[test]
 fn each_request_is_counted_once_by_what_became_of_it() {
-    use Status::{Done, Lost, OutOfRange};
+    use RequestStatus::{Done, Lost, OutOfRange};
     let statuses = vec![Done, Lost, Done, OutOfRange, Lost, Done, Lost, Done];
-    let root = Branch::volume(Box::new(Answers(statuses)), Vec::new());
+    let root = Branch::volume(Box::new(ScriptedNode(statuses)), Vec::new());
     let outcome = Engine::new(root, Box::new(Requests(8)))
         .run(&mut Nobody)
         .unwrap();

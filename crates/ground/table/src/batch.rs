@@ -2,14 +2,14 @@
 
 /// A batch of rows of a table.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct RowBatch {
     pub(crate) rows: usize,
-    pub(crate) columns: Vec<Values>,
+    pub(crate) columns: Vec<ColumnValues>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Values {
-    pub(crate) data: Data,
+pub(crate) struct ColumnValues {
+    pub(crate) data: ColumnData,
     /// By row: true if the cell has a value. An empty list means that all cells have values.
     pub(crate) filled: Vec<bool>,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Values {
     not(feature = "parquet"),
     expect(dead_code, reason = "only the Parquet reader makes values")
 )]
-pub(crate) enum Data {
+pub(crate) enum ColumnData {
     U64(Vec<u64>),
     I64(Vec<i64>),
     F64(Vec<f64>),
@@ -42,7 +42,7 @@ pub(crate) struct Texts {
     pub(crate) broken: Vec<u32>,
 }
 
-impl Batch {
+impl RowBatch {
     /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
@@ -54,7 +54,7 @@ impl Batch {
     /// If the column has another type.
     pub fn u64s(&self, column: usize) -> &[u64] {
         match &self.columns[column].data {
-            Data::U64(values) => values,
+            ColumnData::U64(values) => values,
             _ => wrong_type(column, "u64"),
         }
     }
@@ -66,7 +66,7 @@ impl Batch {
     /// If the column has another type.
     pub fn texts(&self, column: usize) -> (&[u32], &[String]) {
         match &self.columns[column].data {
-            Data::Text(texts) => (&texts.codes, &texts.list),
+            ColumnData::Text(texts) => (&texts.codes, &texts.list),
             _ => wrong_type(column, "text"),
         }
     }
@@ -90,7 +90,7 @@ impl Batch {
     #[inline]
     pub fn u64(&self, column: usize, row: usize) -> u64 {
         match &self.columns[column].data {
-            Data::U64(values) => values[row],
+            ColumnData::U64(values) => values[row],
             _ => wrong_type(column, "u64"),
         }
     }
@@ -112,7 +112,7 @@ impl Batch {
     #[inline]
     pub fn i64(&self, column: usize, row: usize) -> i64 {
         match &self.columns[column].data {
-            Data::I64(values) => values[row],
+            ColumnData::I64(values) => values[row],
             _ => wrong_type(column, "i64"),
         }
     }
@@ -124,7 +124,7 @@ impl Batch {
     #[inline]
     pub fn f64(&self, column: usize, row: usize) -> f64 {
         match &self.columns[column].data {
-            Data::F64(values) => values[row],
+            ColumnData::F64(values) => values[row],
             _ => wrong_type(column, "f64"),
         }
     }
@@ -136,8 +136,8 @@ impl Batch {
     #[inline]
     pub fn text(&self, column: usize, row: usize) -> &str {
         match &self.columns[column].data {
-            Data::Text(_) if self.is_null(column, row) => "",
-            Data::Text(texts) => &texts.list[texts.codes[row] as usize],
+            ColumnData::Text(_) if self.is_null(column, row) => "",
+            ColumnData::Text(texts) => &texts.list[texts.codes[row] as usize],
             _ => wrong_type(column, "text"),
         }
     }
@@ -149,7 +149,7 @@ impl Batch {
     #[inline]
     pub fn bool(&self, column: usize, row: usize) -> bool {
         match &self.columns[column].data {
-            Data::Bool(values) => values[row],
+            ColumnData::Bool(values) => values[row],
             _ => wrong_type(column, "bool"),
         }
     }

@@ -72,13 +72,13 @@ impl Cells {
 
 /// The rows of one column that are not yet written.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingCells {
     pub(crate) cells: Cells,
     /// For an optional column, by row: 1 = filled, 0 = empty (Parquet's definition level).
     pub(crate) levels: Option<Vec<i16>>,
 }
 
-impl Pending {
+impl PendingCells {
     pub(crate) fn rows(&self) -> usize {
         debug_assert!(
             self.levels

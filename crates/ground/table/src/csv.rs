@@ -1,7 +1,7 @@
 //! Rows as comma-separated values (RFC 4180): a header line, then one line per row. An empty cell
 //! has no characters. Text is quoted if necessary.
 
-use crate::cells::{Cells, Pending};
+use crate::cells::{Cells, PendingCells};
 use crate::{AtomicFile, Schema};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -38,7 +38,7 @@ impl CsvWriter {
         }
     }
 
-    pub(crate) fn write(&mut self, columns: &[Pending], rows: usize) -> io::Result<()> {
+    pub(crate) fn write(&mut self, columns: &[PendingCells], rows: usize) -> io::Result<()> {
         // An optional column stores values only for filled cells, so each column needs its own
         // position.
         let mut next = vec![0; columns.len()];

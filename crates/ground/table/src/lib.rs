@@ -53,8 +53,8 @@ mod texts;
 mod writer;
 
 pub use atomic::{AtomicFile, remove_partial_files};
-pub use batch::Batch;
+pub use batch::RowBatch;
 pub use error::TableError;
 pub use reader::TableReader;
-pub use schema::{Column, ColumnType, Schema};
+pub use schema::{ColumnType, Schema, TableColumn};
 pub use writer::{ROWS_PER_GROUP, TableWriter};

@@ -1,6 +1,6 @@
 //! The reader of a build without Parquet: refuses every file by name.
 
-use crate::{Batch, Schema, TableError};
+use crate::{RowBatch, Schema, TableError};
 use bytes::Bytes;
 use std::fs::File;
 use std::path::Path;
@@ -52,12 +52,12 @@ impl TableReader {
     ///
     /// # Errors
     /// None: no reader of this type exists.
-    pub fn next_batch(&mut self, _: usize) -> Result<Option<&Batch>, TableError> {
+    pub fn next_batch(&mut self, _: usize) -> Result<Option<&RowBatch>, TableError> {
         match *self {}
     }
 
     /// Returns the rows of the latest batch.
-    pub fn batch(&self) -> &Batch {
+    pub fn batch(&self) -> &RowBatch {
         match *self {}
     }
 }

@@ -1,7 +1,7 @@
 //! Reads tables in batches.
 
-use crate::batch::{Batch, Data, Texts, Values};
-use crate::texts::{self, Added};
+use crate::batch::{ColumnData, ColumnValues, RowBatch, Texts};
+use crate::texts::{self, AddedTexts};
 use crate::{ColumnType, Schema, TableError};
 use bytes::Bytes;
 use parquet::basic::{IntType, LogicalType, Type as PhysicalType};
@@ -25,18 +25,18 @@ pub struct TableReader {
     path: PathBuf,
     file: Box<dyn FileReader>,
     notes: BTreeMap<String, String>,
-    wanted: Vec<Wanted>,
+    wanted: Vec<WantedColumn>,
     group: usize,
     /// Readers of the current row group, one for each wanted column.
-    open: Vec<Column>,
+    open: Vec<WantedReader>,
     scratch: Scratch,
     rows_left_in_group: u64,
     rows_read: u64,
-    batch: Batch,
+    batch: RowBatch,
 }
 
 #[derive(Clone, Debug)]
-struct Wanted {
+struct WantedColumn {
     name: String,
     kind: ColumnType,
     optional: bool,
@@ -111,7 +111,7 @@ impl TableReader {
             scratch: Scratch::default(),
             rows_left_in_group: 0,
             rows_read: 0,
-            batch: Batch::default(),
+            batch: RowBatch::default(),
         })
     }
 
@@ -130,7 +130,7 @@ impl TableReader {
     ///
     /// # Errors
     /// If the file is damaged, a required value is empty, or a value is out of range.
-    pub fn next_batch(&mut self, rows: usize) -> Result<Option<&Batch>, TableError> {
+    pub fn next_batch(&mut self, rows: usize) -> Result<Option<&RowBatch>, TableError> {
         while self.rows_left_in_group == 0 {
             if !self.open_group()? {
                 self.batch.rows = 0;
@@ -146,8 +146,8 @@ impl TableReader {
             let bad = guarded(
                 || match read_values(wanted, column, count, scratch, values) {
                     Ok(()) => Ok(None),
-                    Err(Fault::Cell(row, found)) => Ok(Some((row, found))),
-                    Err(Fault::Library(error)) => Err(error),
+                    Err(ColumnFault::Cell(row, found)) => Ok(Some((row, found))),
+                    Err(ColumnFault::Library(error)) => Err(error),
                 },
             );
             let bad = bad.map_err(|error| TableError::reading(&self.path, error))?;
@@ -168,7 +168,7 @@ impl TableReader {
     }
 
     /// Returns the rows of the latest [`next_batch`](TableReader::next_batch).
-    pub fn batch(&self) -> &Batch {
+    pub fn batch(&self) -> &RowBatch {
         &self.batch
     }
 
@@ -185,7 +185,7 @@ impl TableReader {
             })?;
             let columns: ParquetResult<Vec<_>> = wanted
                 .iter()
-                .map(|wanted| Column::open(&*reader, wanted))
+                .map(|wanted| WantedReader::open(&*reader, wanted))
                 .collect();
             Ok((rows, columns?))
         });
@@ -238,7 +238,11 @@ fn guarded<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
     })
 }
 
-fn choose(path: &Path, file: &dyn FileReader, schema: &Schema) -> Result<Vec<Wanted>, TableError> {
+fn choose(
+    path: &Path,
+    file: &dyn FileReader,
+    schema: &Schema,
+) -> Result<Vec<WantedColumn>, TableError> {
     let leaves = file.metadata().file_metadata().schema_descr().columns();
     let mut wanted = Vec::new();
     // Found by name, because a file of another program may have the columns in any order.
@@ -259,7 +263,7 @@ fn choose(path: &Path, file: &dyn FileReader, schema: &Schema) -> Result<Vec<Wan
             }
         };
         let (name, kind, optional) = (column.name.clone(), column.kind, column.optional);
-        wanted.push(Wanted {
+        wanted.push(WantedColumn {
             name,
             kind,
             optional,
@@ -308,25 +312,25 @@ fn check_type(path: &Path, leaf: &ColumnDescPtr, kind: ColumnType) -> Result<boo
 }
 
 /// Reader of one wanted column in the current row group.
-enum Column {
+enum WantedReader {
     /// The file lacks the column.
     Absent,
     Values(ColumnReader),
     /// A column of text, read as numbers of texts.
-    Numbers(ColumnReader, Added),
+    Numbers(ColumnReader, AddedTexts),
 }
 
-impl Column {
-    fn open(group: &dyn RowGroupReader, wanted: &Wanted) -> ParquetResult<Column> {
+impl WantedReader {
+    fn open(group: &dyn RowGroupReader, wanted: &WantedColumn) -> ParquetResult<WantedReader> {
         let Some(leaf) = wanted.leaf else {
-            return Ok(Column::Absent);
+            return Ok(WantedReader::Absent);
         };
         if wanted.kind == ColumnType::Text
             && let Some((reader, added)) = texts::open(group, leaf)?
         {
-            return Ok(Column::Numbers(reader, added));
+            return Ok(WantedReader::Numbers(reader, added));
         }
-        group.get_column_reader(leaf).map(Column::Values)
+        group.get_column_reader(leaf).map(WantedReader::Values)
     }
 }
 
@@ -344,28 +348,28 @@ struct Scratch {
 }
 
 /// Error of a column's values.
-enum Fault {
+enum ColumnFault {
     Library(ParquetError),
     /// A cell with a value outside the wanted type: row in the batch, value found.
     Cell(usize, String),
 }
 
-impl From<ParquetError> for Fault {
-    fn from(error: ParquetError) -> Fault {
-        Fault::Library(error)
+impl From<ParquetError> for ColumnFault {
+    fn from(error: ParquetError) -> ColumnFault {
+        ColumnFault::Library(error)
     }
 }
 
 /// Returns a column of a batch without rows.
-fn empty(wanted: &Wanted) -> Values {
+fn empty(wanted: &WantedColumn) -> ColumnValues {
     let data = match wanted.kind {
-        ColumnType::U64 | ColumnType::U32 => Data::U64(Vec::new()),
-        ColumnType::I64 => Data::I64(Vec::new()),
-        ColumnType::F64 => Data::F64(Vec::new()),
-        ColumnType::Text => Data::Text(Texts::default()),
-        ColumnType::Bool => Data::Bool(Vec::new()),
+        ColumnType::U64 | ColumnType::U32 => ColumnData::U64(Vec::new()),
+        ColumnType::I64 => ColumnData::I64(Vec::new()),
+        ColumnType::F64 => ColumnData::F64(Vec::new()),
+        ColumnType::Text => ColumnData::Text(Texts::default()),
+        ColumnType::Bool => ColumnData::Bool(Vec::new()),
     };
-    Values {
+    ColumnValues {
         data,
         filled: Vec::new(),
     }
@@ -373,26 +377,26 @@ fn empty(wanted: &Wanted) -> Values {
 
 /// Replaces the cells of `values` by the next `rows` cells of the column.
 fn read_values(
-    wanted: &Wanted,
-    column: &mut Column,
+    wanted: &WantedColumn,
+    column: &mut WantedReader,
     rows: usize,
     scratch: &mut Scratch,
-    values: &mut Values,
-) -> Result<(), Fault> {
-    let Values { data, filled } = values;
+    values: &mut ColumnValues,
+) -> Result<(), ColumnFault> {
+    let ColumnValues { data, filled } = values;
     filled.clear();
     let (reader, added) = match column {
-        Column::Absent => {
+        WantedReader::Absent => {
             leave_empty(rows, data);
             filled.resize(rows, false);
             return Ok(());
         }
-        Column::Values(reader) => (reader, None),
-        Column::Numbers(reader, added) => (reader, Some(added)),
+        WantedReader::Values(reader) => (reader, None),
+        WantedReader::Numbers(reader, added) => (reader, Some(added)),
     };
     let levels = &mut scratch.levels;
     match (reader, data) {
-        (ColumnReader::Int32ColumnReader(reader), Data::Text(texts)) => {
+        (ColumnReader::Int32ColumnReader(reader), ColumnData::Text(texts)) => {
             let found = &mut scratch.ints;
             records(reader, rows, levels, found, filled)?;
             required(wanted, filled)?;
@@ -420,31 +424,31 @@ fn read_values(
                 })
             }
         }
-        (ColumnReader::DoubleColumnReader(reader), Data::F64(cells)) => {
+        (ColumnReader::DoubleColumnReader(reader), ColumnData::F64(cells)) => {
             let found = &mut scratch.doubles;
             records(reader, rows, levels, found, filled)?;
             spread(found, filled, cells, |value| value);
             required(wanted, filled)
         }
-        (ColumnReader::FloatColumnReader(reader), Data::F64(cells)) => {
+        (ColumnReader::FloatColumnReader(reader), ColumnData::F64(cells)) => {
             let found = &mut scratch.floats;
             records(reader, rows, levels, found, filled)?;
             spread(found, filled, cells, f64::from);
             required(wanted, filled)
         }
-        (ColumnReader::BoolColumnReader(reader), Data::Bool(cells)) => {
+        (ColumnReader::BoolColumnReader(reader), ColumnData::Bool(cells)) => {
             let found = &mut scratch.bools;
             records(reader, rows, levels, found, filled)?;
             spread(found, filled, cells, |value| value);
             required(wanted, filled)
         }
-        (ColumnReader::ByteArrayColumnReader(reader), Data::Text(texts)) => {
+        (ColumnReader::ByteArrayColumnReader(reader), ColumnData::Text(texts)) => {
             let found = &mut scratch.texts;
             records(reader, rows, levels, found, filled)?;
             required(wanted, filled)?;
             copy_texts(found, texts, filled)
         }
-        _ => Err(Fault::Library(ParquetError::General(format!(
+        _ => Err(ColumnFault::Library(ParquetError::General(format!(
             "column `{}` changes its type",
             wanted.name
         )))),
@@ -452,13 +456,13 @@ fn read_values(
 }
 
 /// Makes `rows` empty cells.
-fn leave_empty(rows: usize, data: &mut Data) {
+fn leave_empty(rows: usize, data: &mut ColumnData) {
     match data {
-        Data::U64(cells) => reset(cells, rows),
-        Data::I64(cells) => reset(cells, rows),
-        Data::F64(cells) => reset(cells, rows),
-        Data::Bool(cells) => reset(cells, rows),
-        Data::Text(texts) => reset(&mut texts.codes, rows),
+        ColumnData::U64(cells) => reset(cells, rows),
+        ColumnData::I64(cells) => reset(cells, rows),
+        ColumnData::F64(cells) => reset(cells, rows),
+        ColumnData::Bool(cells) => reset(cells, rows),
+        ColumnData::Text(texts) => reset(&mut texts.codes, rows),
     }
 }
 
@@ -468,9 +472,9 @@ fn reset<T: Default + Clone>(cells: &mut Vec<T>, rows: usize) {
 }
 
 /// Refuses empty cells in a required column.
-fn required(wanted: &Wanted, filled: &[bool]) -> Result<(), Fault> {
+fn required(wanted: &WantedColumn, filled: &[bool]) -> Result<(), ColumnFault> {
     match filled.iter().position(|filled| !filled) {
-        Some(row) if !wanted.optional => Err(Fault::Cell(row, "empty".to_owned())),
+        Some(row) if !wanted.optional => Err(ColumnFault::Cell(row, "empty".to_owned())),
         _ => Ok(()),
     }
 }
@@ -527,12 +531,12 @@ fn spread<T: Copy, U: Default>(
 /// Puts whole numbers into their rows, and checks their range. `bits` extends a number to 64 bits,
 /// by its sign if the file marks the numbers as signed.
 fn whole<T: Copy>(
-    wanted: &Wanted,
+    wanted: &WantedColumn,
     values: &[T],
     filled: &[bool],
-    data: &mut Data,
+    data: &mut ColumnData,
     bits: impl Fn(T) -> u64,
-) -> Result<(), Fault> {
+) -> Result<(), ColumnFault> {
     // Without its sign, a negative number is above the largest positive number.
     let limit = match (wanted.kind, wanted.unsigned) {
         (ColumnType::U32, _) => u64::from(u32::MAX),
@@ -540,15 +544,15 @@ fn whole<T: Copy>(
         _ => u64::MAX,
     };
     match data {
-        Data::U64(cells) => {
+        ColumnData::U64(cells) => {
             spread(values, filled, cells, bits);
             within(wanted, cells.iter().copied(), limit)
         }
-        Data::I64(cells) => {
+        ColumnData::I64(cells) => {
             spread(values, filled, cells, |value| bits(value).cast_signed());
             within(wanted, cells.iter().map(|cell| cell.cast_unsigned()), limit)
         }
-        _ => Err(Fault::Library(ParquetError::General(format!(
+        _ => Err(ColumnFault::Library(ParquetError::General(format!(
             "column `{}` changes its type",
             wanted.name
         )))),
@@ -557,10 +561,10 @@ fn whole<T: Copy>(
 
 /// Refuses cells above `limit`.
 fn within(
-    wanted: &Wanted,
+    wanted: &WantedColumn,
     mut cells: impl Iterator<Item = u64> + Clone,
     limit: u64,
-) -> Result<(), Fault> {
+) -> Result<(), ColumnFault> {
     if limit == u64::MAX {
         return Ok(());
     }
@@ -578,7 +582,7 @@ fn within(
             } else {
                 bits.cast_signed().to_string()
             };
-            Err(Fault::Cell(row, found))
+            Err(ColumnFault::Cell(row, found))
         }
     }
 }
@@ -596,14 +600,14 @@ fn add_texts(added: &[Bytes], texts: &mut Texts) {
 }
 
 /// Refuses cells with a text that is not UTF-8, and cells with a text beyond the list.
-fn check_texts(texts: &Texts, filled: &[bool]) -> Result<(), Fault> {
+fn check_texts(texts: &Texts, filled: &[bool]) -> Result<(), ColumnFault> {
     let count = texts.list.len();
     let mut beyond = false;
     for (row, &code) in texts.codes.iter().enumerate() {
         beyond |= code as usize >= count && filled.get(row) != Some(&false);
     }
     if beyond {
-        return Err(Fault::Library(ParquetError::General(
+        return Err(ColumnFault::Library(ParquetError::General(
             "a column of text has a number beyond its texts".to_owned(),
         )));
     }
@@ -616,13 +620,13 @@ fn check_texts(texts: &Texts, filled: &[bool]) -> Result<(), Fault> {
         filled.get(*row) != Some(&false) && texts.broken.binary_search(code).is_ok()
     });
     bad.map_or(Ok(()), |(row, _)| {
-        Err(Fault::Cell(row, "no UTF-8".to_owned()))
+        Err(ColumnFault::Cell(row, "no UTF-8".to_owned()))
     })
 }
 
 /// Copies texts that only the library can decode. Texts that follow each other are often equal; an
 /// equal text is not copied again.
-fn copy_texts(found: &[ByteArray], texts: &mut Texts, filled: &[bool]) -> Result<(), Fault> {
+fn copy_texts(found: &[ByteArray], texts: &mut Texts, filled: &[bool]) -> Result<(), ColumnFault> {
     texts.list.clear();
     texts.broken.clear();
     let mut codes = Vec::with_capacity(found.len());

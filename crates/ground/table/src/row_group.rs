@@ -1,6 +1,6 @@
 //! Writes rows as Parquet.
 
-use crate::cells::{Cells, Pending};
+use crate::cells::{Cells, PendingCells};
 use crate::{AtomicFile, ColumnType, Schema};
 use parquet::basic::{
     Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel,
@@ -50,7 +50,7 @@ impl ParquetWriter {
             .push(KeyValue::new(key.to_owned(), value.to_owned()));
     }
 
-    pub(crate) fn write(&mut self, columns: &[Pending]) -> Result<()> {
+    pub(crate) fn write(&mut self, columns: &[PendingCells]) -> Result<()> {
         assert!(
             columns.windows(2).all(|two| two[0].rows() == two[1].rows()),
             "the columns of a row group have one length"
@@ -68,7 +68,7 @@ impl ParquetWriter {
         self.file.flush()?;
         self.file.inner_mut().flush()?;
         self.groups += 1;
-        self.rows += columns.first().map_or(0, Pending::rows) as u64;
+        self.rows += columns.first().map_or(0, PendingCells::rows) as u64;
         self.end = self.file.bytes_written() as u64;
         assert_eq!(
             self.file.flushed_row_groups().len(),
@@ -166,7 +166,7 @@ fn representation(kind: ColumnType) -> (PhysicalType, Option<LogicalType>) {
     }
 }
 
-fn write_column(writer: &mut SerializedColumnWriter<'_>, column: &Pending) -> Result<()> {
+fn write_column(writer: &mut SerializedColumnWriter<'_>, column: &PendingCells) -> Result<()> {
     let levels = column.levels.as_deref();
     match &column.cells {
         Cells::U64(values) => {

@@ -21,7 +21,7 @@ pub enum ColumnType {
 
 /// One column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct TableColumn {
     /// Name with the unit at the end: `response_ms`.
     pub name: String,
     /// Type of the values.
@@ -33,7 +33,7 @@ pub struct Column {
 /// The columns of a table in order, and notes about the whole file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Schema {
-    columns: Vec<Column>,
+    columns: Vec<TableColumn>,
     metadata: Vec<(String, String)>,
 }
 
@@ -45,7 +45,7 @@ impl Schema {
 
     /// Adds a required column: every row has a value.
     pub fn column(self, name: &str, kind: ColumnType) -> Schema {
-        self.push(Column {
+        self.push(TableColumn {
             name: name.to_owned(),
             kind,
             optional: false,
@@ -55,14 +55,14 @@ impl Schema {
     /// Adds an optional column: a row may leave it empty. A reader accepts a file without the
     /// column.
     pub fn optional(self, name: &str, kind: ColumnType) -> Schema {
-        self.push(Column {
+        self.push(TableColumn {
             name: name.to_owned(),
             kind,
             optional: true,
         })
     }
 
-    fn push(mut self, column: Column) -> Schema {
+    fn push(mut self, column: TableColumn) -> Schema {
         self.columns.push(column);
         self
     }
@@ -74,7 +74,7 @@ impl Schema {
     }
 
     /// Returns the columns, in order.
-    pub fn columns(&self) -> &[Column] {
+    pub fn columns(&self) -> &[TableColumn] {
         &self.columns
     }
 

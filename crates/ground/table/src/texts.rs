@@ -23,9 +23,9 @@ const COMPARED: usize = 16;
 
 /// Texts that the pages have added since the last look, as bytes of the file.
 #[derive(Clone, Default)]
-pub(crate) struct Added(Arc<Mutex<Vec<Bytes>>>);
+pub(crate) struct AddedTexts(Arc<Mutex<Vec<Bytes>>>);
 
-impl Added {
+impl AddedTexts {
     fn lock(&self) -> MutexGuard<'_, Vec<Bytes>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -41,7 +41,7 @@ impl Added {
 pub(crate) fn open(
     group: &dyn RowGroupReader,
     leaf: usize,
-) -> ParquetResult<Option<(ColumnReader, Added)>> {
+) -> ParquetResult<Option<(ColumnReader, AddedTexts)>> {
     let chunk = group.metadata().column(leaf);
     // `RLE` and `BIT_PACKED` are encodings of levels here.
     let known = chunk.encodings().all(|encoding| {
@@ -73,7 +73,7 @@ pub(crate) fn open(
         0,
         column.path().clone(),
     );
-    let added = Added::default();
+    let added = AddedTexts::default();
     let pages = TextPages {
         pages: group.get_column_page_reader(leaf)?,
         added: added.clone(),
@@ -93,7 +93,7 @@ const BIT_PACKED: Encoding = Encoding::BIT_PACKED;
 /// Pages of a column of text, rewritten to pages of numbers.
 struct TextPages {
     pages: Box<dyn PageReader>,
-    added: Added,
+    added: AddedTexts,
     /// Number of texts added so far.
     count: i32,
     /// Latest texts outside a dictionary, with their numbers.

@@ -1,6 +1,6 @@
 //! Writes a table, row by row.
 
-use crate::cells::{Cells, Interner, Pending};
+use crate::cells::{Cells, Interner, PendingCells};
 use crate::csv::CsvWriter;
 #[cfg(feature = "parquet")]
 use crate::row_group::ParquetWriter;
@@ -20,7 +20,7 @@ pub const ROWS_PER_GROUP: usize = 65_536;
 /// column of a row, or a missing value is a mistake in the program and panics.
 pub struct TableWriter {
     path: PathBuf,
-    columns: Vec<Pending>,
+    columns: Vec<PendingCells>,
     interner: Interner,
     sink: Sink,
     rows_pending: usize,
@@ -66,7 +66,7 @@ impl TableWriter {
                 .map_err(|error| TableError::writing(path, error))?;
             Sink::Parquet(Box::new(writer))
         };
-        let pending = |column: &crate::Column| Pending {
+        let pending = |column: &crate::TableColumn| PendingCells {
             cells: Cells::new(column.kind),
             levels: column.optional.then(Vec::new),
         };

@@ -21,9 +21,9 @@ fn schema() -> Schema {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Row(u64, i64, u32, String, bool, Option<f64>, Option<u64>);
+struct TableRow(u64, i64, u32, String, bool, Option<f64>, Option<u64>);
 
-fn write(path: &Path, rows: &[Row]) -> Result<u64, TableError> {
+fn write(path: &Path, rows: &[TableRow]) -> Result<u64, TableError> {
     let mut table = TableWriter::create(path, &schema())?;
     for row in rows {
         table.u64(0, row.0);
@@ -38,13 +38,13 @@ fn write(path: &Path, rows: &[Row]) -> Result<u64, TableError> {
     table.finish()
 }
 
-fn read(path: &Path, batch_rows: usize) -> Result<Vec<Row>, TableError> {
+fn read(path: &Path, batch_rows: usize) -> Result<Vec<TableRow>, TableError> {
     let mut reader = TableReader::open(path, &schema())?;
     assert_eq!(reader.metadata("schema"), Some("test 1"));
     let mut rows = Vec::new();
     while let Some(batch) = reader.next_batch(batch_rows)? {
         for row in 0..batch.rows() {
-            rows.push(Row(
+            rows.push(TableRow(
                 batch.u64(0, row),
                 batch.i64(1, row),
                 batch.u32(2, row),
@@ -58,7 +58,7 @@ fn read(path: &Path, batch_rows: usize) -> Result<Vec<Row>, TableError> {
     Ok(rows)
 }
 
-fn row() -> impl Strategy<Value = Row> {
+fn row() -> impl Strategy<Value = TableRow> {
     (
         any::<u64>(),
         any::<i64>(),
@@ -68,12 +68,12 @@ fn row() -> impl Strategy<Value = Row> {
         proptest::option::of(-1e9f64..1e9),
         proptest::option::of(any::<u64>()),
     )
-        .prop_map(|(a, b, c, d, e, f, g)| Row(a, b, c, d, e, f, g))
+        .prop_map(|(a, b, c, d, e, f, g)| TableRow(a, b, c, d, e, f, g))
 }
 
-fn plain(arrival: u64) -> Row {
+fn plain(arrival: u64) -> TableRow {
     let response = arrival.is_multiple_of(3).then_some(arrival as f64 / 7.0);
-    Row(arrival, -5, 1, "read".to_owned(), true, response, None)
+    TableRow(arrival, -5, 1, "read".to_owned(), true, response, None)
 }
 
 proptest! {
@@ -112,7 +112,7 @@ proptest! {
 fn several_row_groups_are_read_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.parquet");
-    let rows: Vec<Row> = (0..ROWS_PER_GROUP as u64 * 2 + 17).map(plain).collect();
+    let rows: Vec<TableRow> = (0..ROWS_PER_GROUP as u64 * 2 + 17).map(plain).collect();
     write(&path, &rows).unwrap();
     assert!(read(&path, 10_000).unwrap() == rows);
 }
@@ -121,7 +121,7 @@ fn several_row_groups_are_read_in_order() {
 fn csv_quotes_what_it_must_and_leaves_empty_cells_empty() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.csv");
-    let row = Row(1, -2, 3, "a,\"b\"".to_owned(), false, Some(0.1), None);
+    let row = TableRow(1, -2, 3, "a,\"b\"".to_owned(), false, Some(0.1), None);
     write(&path, &[row]).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     let header = "arrival_ns,shift,device,operation,hit,response_ms,completed_ns";
@@ -134,7 +134,7 @@ fn csv_quotes_what_it_must_and_leaves_empty_cells_empty() {
 #[test]
 fn compressed_csv_holds_the_same_text() {
     let folder = tempfile::tempdir().unwrap();
-    let rows: Vec<Row> = (0..1000).map(plain).collect();
+    let rows: Vec<TableRow> = (0..1000).map(plain).collect();
     write(&folder.path().join("log.csv"), &rows).unwrap();
     write(&folder.path().join("log.csv.gz"), &rows).unwrap();
     let mut text = String::new();
@@ -162,7 +162,7 @@ fn a_table_that_is_not_finished_leaves_nothing_behind() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_an_error_that_names_the_file() {
-    let rows: Vec<Row> = (0..200_000).map(plain).collect();
+    let rows: Vec<TableRow> = (0..200_000).map(plain).collect();
     let error = write(Path::new("/dev/full"), &rows)
         .unwrap_err()
         .to_string();

@@ -6,7 +6,7 @@ use fullstroke_units::{Lbn, Sectors};
 
 /// Consecutive tracks of equal length within a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Run {
+pub(crate) struct TrackRun {
     /// First sector, counted within the pattern.
     pub(crate) start: u32,
     /// Number of tracks of the pattern before the run.
@@ -24,7 +24,7 @@ pub(crate) struct Equal {
 
 /// A pattern of runs, repeated once or more.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment {
+pub(crate) struct RunPattern {
     /// Number of tracks of the table before the segment.
     pub(crate) first_track: u32,
     /// Number of sectors of the pattern.
@@ -38,7 +38,7 @@ pub(crate) struct Segment {
     pub(crate) runs: u32,
 }
 
-impl Segment {
+impl RunPattern {
     /// Returns true if the segment is a stretch, which lists each track by itself.
     pub(crate) fn is_stretch(&self) -> bool {
         self.runs == 0
@@ -68,8 +68,8 @@ pub struct Boundaries {
     pub(crate) tracks: u32,
     /// First address of each segment.
     pub(crate) starts: Vec<u64>,
-    pub(crate) segments: Vec<Segment>,
-    pub(crate) runs: Vec<Run>,
+    pub(crate) segments: Vec<RunPattern>,
+    pub(crate) runs: Vec<TrackRun>,
     /// First sectors of the tracks of stretches, counted within each stretch.
     pub(crate) stretches: Vec<u32>,
     pub(crate) source: String,
@@ -77,7 +77,7 @@ pub struct Boundaries {
 
 /// The track of an address.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct TrackPlace {
     /// First address of the track.
     first: u64,
     sectors: u32,
@@ -108,8 +108,8 @@ impl Boundaries {
     /// Returns the memory of the table in bytes.
     pub fn bytes(&self) -> usize {
         self.starts.len() * size_of::<u64>()
-            + self.segments.len() * size_of::<Segment>()
-            + self.runs.len() * size_of::<Run>()
+            + self.segments.len() * size_of::<RunPattern>()
+            + self.runs.len() * size_of::<TrackRun>()
             + self.stretches.len() * size_of::<u32>()
     }
 
@@ -184,7 +184,7 @@ impl Boundaries {
             + u64::from(run.start)
             + u64::from(within - run.track) * u64::from(run.sectors);
         Some(
-            Place {
+            TrackPlace {
                 first,
                 sectors: run.sectors,
                 number,
@@ -195,7 +195,7 @@ impl Boundaries {
 
     /// Returns the length of the longest track; 0 without tracks.
     pub fn longest(&self) -> Sectors {
-        let of_segment = |segment: &Segment| -> u32 {
+        let of_segment = |segment: &RunPattern| -> u32 {
             let run = |within: u32| self.run_of_stretch(segment, within as usize).sectors;
             match segment.is_stretch() {
                 true => (0..segment.tracks).map(run).max().unwrap_or_default(),
@@ -217,8 +217,8 @@ impl Boundaries {
     }
 
     /// Iterates over the tracks, starting with the track of `lbn`.
-    pub fn tracks_from(&self, lbn: Lbn) -> Tracks<'_> {
-        Tracks {
+    pub fn tracks_from(&self, lbn: Lbn) -> TrackIter<'_> {
+        TrackIter {
             table: self,
             // An address beyond the end starts at the capacity, where `track_at` ends the
             // iteration.
@@ -251,7 +251,7 @@ impl Boundaries {
     }
 
     /// Returns run number `run` of a segment.
-    pub(crate) fn equal_tracks(&self, segment: &Segment, run: usize) -> Equal {
+    pub(crate) fn equal_tracks(&self, segment: &RunPattern, run: usize) -> Equal {
         if segment.is_stretch() {
             return Equal {
                 sectors: u64::from(self.run_of_stretch(segment, run).sectors),
@@ -269,36 +269,36 @@ impl Boundaries {
     }
 
     /// Returns the number of tracks in run number `run` of a segment.
-    fn tracks_of_run(&self, segment: &Segment, run: usize) -> u64 {
+    fn tracks_of_run(&self, segment: &RunPattern, run: usize) -> u64 {
         let runs = self.runs_of(segment);
         let end = runs.get(run + 1).map_or(segment.tracks, |next| next.track);
         u64::from(end - runs[run].track)
     }
 
-    pub(crate) fn runs_of(&self, segment: &Segment) -> &[Run] {
+    pub(crate) fn runs_of(&self, segment: &RunPattern) -> &[TrackRun] {
         &self.runs[segment.list as usize..][..segment.runs as usize]
     }
 
     /// Returns track number `track` of a stretch, as a run.
-    pub(crate) fn run_of_stretch(&self, segment: &Segment, track: usize) -> Run {
+    pub(crate) fn run_of_stretch(&self, segment: &RunPattern, track: usize) -> TrackRun {
         let starts = self.stretch_of(segment);
         let start = starts[track];
         // The last track ends with the stretch, because a stretch lists only the starts.
         let end = starts.get(track + 1).copied().unwrap_or(segment.sectors);
         debug_assert!(start < end, "track {track} of a stretch has no sector");
-        Run {
+        TrackRun {
             start,
             track: track as u32,
             sectors: end - start,
         }
     }
 
-    fn stretch_of(&self, segment: &Segment) -> &[u32] {
+    fn stretch_of(&self, segment: &RunPattern) -> &[u32] {
         &self.stretches[segment.list as usize..][..segment.tracks as usize]
     }
 
     #[inline]
-    fn place(&self, lbn: u64) -> Option<Place> {
+    fn place(&self, lbn: u64) -> Option<TrackPlace> {
         if lbn >= self.capacity {
             return None;
         }
@@ -328,7 +328,7 @@ impl Boundaries {
         let back = u64::from(within - run.start - track * run.sectors);
         // No overflow: the builder refuses more than `TRACKS_MAX` tracks, which fit 32 bits.
         let number = segment.first_track + repeat as u32 * segment.tracks + run.track + track;
-        Some(Place {
+        Some(TrackPlace {
             first: lbn - back,
             sectors: run.sectors,
             number,
@@ -369,7 +369,7 @@ fn last_from<T>(list: &[T], start: impl Fn(&T) -> u32, sector: u32, total: u32) 
     low + list[low + 1..high].partition_point(|each| start(each) <= sector)
 }
 
-impl Place {
+impl TrackPlace {
     fn extent(self) -> Extent {
         Extent {
             start: Lbn(self.first),
@@ -380,12 +380,12 @@ impl Place {
 
 /// An iterator over tracks in the order of addresses.
 #[derive(Clone, Debug)]
-pub struct Tracks<'a> {
+pub struct TrackIter<'a> {
     table: &'a Boundaries,
     next: u64,
 }
 
-impl Iterator for Tracks<'_> {
+impl Iterator for TrackIter<'_> {
     type Item = Extent;
 
     fn next(&mut self) -> Option<Extent> {

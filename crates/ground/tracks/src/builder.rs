@@ -1,7 +1,7 @@
 //! Builds a table: consecutive tracks of equal length become runs, and repeated runs become
 //! patterns.
 
-use crate::boundaries::{Boundaries, Run, Segment};
+use crate::boundaries::{Boundaries, RunPattern, TrackRun};
 use crate::error::{TRACK_SECTORS_MAX, TRACKS_MAX, TrackError};
 use fullstroke_contract::TrackTable;
 use fullstroke_units::{Lbn, Sectors};
@@ -42,8 +42,8 @@ impl EqualTracks {
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     starts: Vec<u64>,
-    segments: Vec<Segment>,
-    runs: Vec<Run>,
+    segments: Vec<RunPattern>,
+    runs: Vec<TrackRun>,
     stretches: Vec<u32>,
     /// Maps each pattern to the index of its first run in `runs`.
     known: BTreeMap<Vec<EqualTracks>, u32>,
@@ -321,7 +321,7 @@ impl Builder {
         let may_come_again = pending.len() <= PATTERN_RUNS_MAX;
         // 4 bytes for each track against 12 for each run. A short sequence stays a list of runs,
         // because later segments can share the list.
-        if !may_come_again && tracks * size_of::<u32>() < pending.len() * size_of::<Run>() {
+        if !may_come_again && tracks * size_of::<u32>() < pending.len() * size_of::<TrackRun>() {
             self.add_stretch(&pending, tracks as u32);
         } else if !pending.is_empty() {
             self.add_segment(&pending, 1);
@@ -345,7 +345,7 @@ impl Builder {
             "a stretch of {sectors} sectors does not fit its entry"
         );
         self.cover(
-            Segment {
+            RunPattern {
                 first_track: self.covered.1 as u32,
                 sectors: sectors as u32,
                 tracks,
@@ -369,7 +369,7 @@ impl Builder {
         );
         let runs = pattern.len() as u32;
         self.cover(
-            Segment {
+            RunPattern {
                 first_track: self.covered.1 as u32,
                 sectors: sectors as u32,
                 tracks,
@@ -380,7 +380,7 @@ impl Builder {
         );
     }
 
-    fn cover(&mut self, segment: Segment, times: u64) {
+    fn cover(&mut self, segment: RunPattern, times: u64) {
         assert!(
             segment.sectors >= segment.tracks && segment.tracks > 0 && times > 0,
             "a segment has tracks, and each has a sector: {segment:?}, {times} times"
@@ -395,7 +395,7 @@ impl Builder {
         let first = self.runs.len() as u32;
         let (mut start, mut track) = (0, 0);
         for run in pattern {
-            self.runs.push(Run {
+            self.runs.push(TrackRun {
                 start,
                 track,
                 sectors: run.sectors,

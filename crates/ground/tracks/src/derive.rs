@@ -9,7 +9,7 @@ use fullstroke_units::{Lbn, Sectors};
 
 /// The first `sectors` addresses of a device.
 #[derive(Clone, Copy, Debug)]
-pub struct Part<'a> {
+pub struct LeadingSectors<'a> {
     /// Tracks of the device.
     pub table: &'a Boundaries,
     /// Number of sectors in use.
@@ -19,7 +19,7 @@ pub struct Part<'a> {
 /// Rows of chunks. Row `n` consists of the addresses `n * unit .. (n + 1) * unit` of all members,
 /// and has `row` addresses of the volume.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows {
+pub struct ChunkRows {
     /// Length of a chunk.
     pub unit: Sectors,
     /// Sectors of data in a row.
@@ -45,7 +45,7 @@ impl Boundaries {
     /// # Errors
     /// As for [`part`](Boundaries::part).
     pub fn behind_each_other(
-        parts: &[Part<'_>],
+        parts: &[LeadingSectors<'_>],
         source: impl Into<String>,
     ) -> Result<Boundaries, TrackError> {
         let mut builder = Builder::default();
@@ -73,7 +73,7 @@ impl Boundaries {
     /// If there are no members, or if a table is shorter than the rows.
     pub fn of_rows(
         members: &[&Boundaries],
-        rows: Rows,
+        rows: ChunkRows,
         source: impl Into<String>,
     ) -> Result<Boundaries, TrackError> {
         let mut builder = Builder::default();
@@ -156,11 +156,11 @@ mod tests {
     fn behind_each_other_the_rest_of_a_member_is_left_out() {
         let (one, other) = (table(&[10, 7]), table(&[4, 4]));
         let parts = [
-            Part {
+            LeadingSectors {
                 table: &one,
                 sectors: Sectors(12),
             },
-            Part {
+            LeadingSectors {
                 table: &other,
                 sectors: Sectors(8),
             },
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_read_of_rows_is_a_track_of_each_member() {
         let member = table(&[20; 6]);
-        let rows = |unit, count| Rows {
+        let rows = |unit, count| ChunkRows {
             unit: Sectors(unit),
             row: Sectors(4 * unit),
             count,
@@ -226,7 +226,7 @@ mod tests {
             let shortest = members.iter().map(|table| table.capacity().0).min().unwrap();
             let count = shortest / unit;
             prop_assume!(count > 0);
-            let rows = Rows { unit: Sectors(unit), row: Sectors(3 * unit), count };
+            let rows = ChunkRows { unit: Sectors(unit), row: Sectors(3 * unit), count };
             let members: Vec<&Boundaries> = members.iter().collect();
             let reads = Boundaries::of_rows(&members, rows, "").unwrap();
             prop_assert_eq!(reads.capacity().0, count * 3 * unit);

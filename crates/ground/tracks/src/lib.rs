@@ -25,7 +25,7 @@ mod error;
 mod text;
 mod walk;
 
-pub use boundaries::{Boundaries, Tracks};
+pub use boundaries::{Boundaries, TrackIter};
 pub use builder::Builder;
-pub use derive::{Part, Rows};
+pub use derive::{ChunkRows, LeadingSectors};
 pub use error::{MisfitError, TRACK_SECTORS_MAX, TRACKS_MAX, TextError, TrackError, UnknownTracks};

@@ -31,7 +31,7 @@ impl Boundaries {
     /// # Errors
     /// Returns the line, the text found and the text expected.
     pub fn parse(text: &str) -> Result<Boundaries, TextError> {
-        Reader::new(text).read()
+        LineReader::new(text).read()
     }
 
     /// Returns the table as text in the file format.
@@ -83,7 +83,7 @@ impl Boundaries {
 }
 
 /// Reads the lines of a file.
-struct Reader<'a> {
+struct LineReader<'a> {
     lines: std::iter::Enumerate<std::str::Lines<'a>>,
     /// Number of the current line, counted from 1.
     line: usize,
@@ -91,9 +91,9 @@ struct Reader<'a> {
     builder: Builder,
 }
 
-impl<'a> Reader<'a> {
-    fn new(text: &'a str) -> Reader<'a> {
-        Reader {
+impl<'a> LineReader<'a> {
+    fn new(text: &'a str) -> LineReader<'a> {
+        LineReader {
             lines: text.lines().enumerate(),
             line: 0,
             capacity: 0,

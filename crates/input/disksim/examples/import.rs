@@ -1,8 +1,8 @@
 //! Prints the disks of a parameter file, and the losses of the import: `cargo run --release
 //! --example import -- FILE`.
 
-use fullstroke_disksim::{Options, import};
-use fullstroke_drive::{Geometry, Model};
+use fullstroke_disksim::{ImportOptions, import};
+use fullstroke_drive::{DriveModel, Geometry};
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .nth(1)
         .ok_or("expected the path of a parameter file")?
         .into();
-    for disk in import(&path, &Options::default())? {
+    for disk in import(&path, &ImportOptions::default())? {
         println!(
             "{}: {} zones, {}",
             disk.name,
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let geometry = Geometry::new(&disk.config)?;
         println!("  {} cylinders", geometry.cylinders());
-        if let Err(error) = Model::new(disk.config) {
+        if let Err(error) = DriveModel::new(disk.config) {
             println!("  not a drive yet: {error}");
         }
     }

@@ -53,16 +53,16 @@ pub enum ErrorKind {
 
 /// A property that could not be imported exactly.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Loss {
+pub struct ImportLoss {
     /// Key in the parameter file.
     pub key: String,
     /// Value in the file, and its substitute.
     pub what: String,
 }
 
-impl Loss {
-    pub(crate) fn new(key: impl Into<String>, what: impl Into<String>) -> Loss {
-        Loss {
+impl ImportLoss {
+    pub(crate) fn new(key: impl Into<String>, what: impl Into<String>) -> ImportLoss {
+        ImportLoss {
             key: key.into(),
             what: what.into(),
         }

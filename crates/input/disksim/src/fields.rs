@@ -1,7 +1,7 @@
 //! Reads the keys of a block and checks their types.
 
-use crate::error::{ErrorKind, ImportError, Loss};
-use crate::grammar::{Block, Content, Document, Parameter, Place, Value};
+use crate::error::{ErrorKind, ImportError, ImportLoss};
+use crate::grammar::{Content, Document, FilePlace, Parameter, PlacedValue, TypeBlock};
 use std::sync::Arc;
 
 /// Largest number of unknown keys that are listed.
@@ -9,24 +9,28 @@ const MAX_UNKNOWN: usize = 100;
 
 /// A block whose keys are read.
 #[derive(Clone, Copy)]
-pub(crate) struct Fields<'a> {
+pub(crate) struct BlockFields<'a> {
     pub(crate) document: &'a Document,
-    pub(crate) block: &'a Block,
+    pub(crate) block: &'a TypeBlock,
     /// Path of the block, with a dot at the end unless the path is empty.
     prefix: &'a str,
 }
 
 /// A value with its document and its path.
 #[derive(Clone)]
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundValue<'a> {
     pub(crate) document: &'a Document,
-    pub(crate) value: &'a Value,
+    pub(crate) value: &'a PlacedValue,
     pub(crate) key: String,
 }
 
-impl<'a> Fields<'a> {
-    pub(crate) fn new(document: &'a Document, block: &'a Block, prefix: &'a str) -> Fields<'a> {
-        Fields {
+impl<'a> BlockFields<'a> {
+    pub(crate) fn new(
+        document: &'a Document,
+        block: &'a TypeBlock,
+        prefix: &'a str,
+    ) -> BlockFields<'a> {
+        BlockFields {
             document,
             block,
             prefix,
@@ -38,20 +42,20 @@ impl<'a> Fields<'a> {
         format!("{}{key}", self.prefix)
     }
 
-    pub(crate) fn optional(&self, key: &str) -> Option<Found<'a>> {
+    pub(crate) fn optional(&self, key: &str) -> Option<FoundValue<'a>> {
         let parameter = self
             .block
             .parameters
             .iter()
             .find(|parameter| parameter.key == key)?;
-        Some(Found {
+        Some(FoundValue {
             document: self.document,
             value: &parameter.value,
             key: self.path(key),
         })
     }
 
-    pub(crate) fn required(&self, key: &str) -> Result<Found<'a>, ImportError> {
+    pub(crate) fn required(&self, key: &str) -> Result<FoundValue<'a>, ImportError> {
         self.optional(key).ok_or_else(|| {
             let name = self.block.name.as_deref().unwrap_or("without a name");
             let found = format!("no such key in the block `{}` {name}", self.block.kind);
@@ -71,7 +75,7 @@ impl<'a> Fields<'a> {
         &self,
         known: &[&str],
         strict: bool,
-        losses: &mut Vec<Loss>,
+        losses: &mut Vec<ImportLoss>,
     ) -> Result<(), ImportError> {
         let unknown = |parameter: &&Parameter| !known.contains(&parameter.key.as_str());
         for parameter in self
@@ -93,7 +97,7 @@ impl<'a> Fields<'a> {
             let guess = nearest.map_or(String::new(), |known| {
                 format!("; perhaps `{known}` is meant")
             });
-            losses.push(Loss::new(
+            losses.push(ImportLoss::new(
                 self.path(&key),
                 format!(
                     "line {}: not a key of `{}`, ignored{guess}",
@@ -107,7 +111,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn error(
         &self,
         kind: ErrorKind,
-        at: Place,
+        at: FilePlace,
         key: &str,
         found: impl Into<String>,
         expected: impl Into<String>,
@@ -127,7 +131,7 @@ fn nearest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, known)| known)
 }
 
-impl<'a> Found<'a> {
+impl<'a> FoundValue<'a> {
     pub(crate) fn error(
         &self,
         kind: ErrorKind,
@@ -143,8 +147,8 @@ impl<'a> Found<'a> {
     }
 
     /// Returns an element of a list.
-    pub(crate) fn element(&self, index: usize, value: &'a Value) -> Found<'a> {
-        Found {
+    pub(crate) fn element(&self, index: usize, value: &'a PlacedValue) -> FoundValue<'a> {
+        FoundValue {
             document: self.document,
             value,
             key: format!("{}[{index}]", self.key),
@@ -212,7 +216,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    pub(crate) fn list(&self) -> Result<&'a [Value], ImportError> {
+    pub(crate) fn list(&self) -> Result<&'a [PlacedValue], ImportError> {
         match &self.value.content {
             Content::List(items) => Ok(items),
             _ => Err(self.wrong_type("a list in brackets")),
@@ -222,7 +226,7 @@ impl<'a> Found<'a> {
     /// Returns each element of a list.
     pub(crate) fn elements(
         &self,
-    ) -> Result<impl Iterator<Item = Found<'a>> + use<'a>, ImportError> {
+    ) -> Result<impl Iterator<Item = FoundValue<'a>> + use<'a>, ImportError> {
         let list = self.clone();
         Ok(self
             .list()?
@@ -232,7 +236,7 @@ impl<'a> Found<'a> {
     }
 
     /// Returns a block, given in place or by its name.
-    pub(crate) fn block(&self) -> Result<&'a Block, ImportError> {
+    pub(crate) fn block(&self) -> Result<&'a TypeBlock, ImportError> {
         match &self.value.content {
             Content::Block(block) => Ok(block),
             Content::Word(name) => {

@@ -17,10 +17,10 @@
 //! The meanings are from the diskmodel manual and from the address maps of DiskSim 4.0
 //! (`layout_g1`). If the two differ, a loss reports it.
 
-use crate::error::{ErrorKind, ImportError, Loss};
-use crate::fields::{Fields, Found};
-use crate::layout::{Built, Disk, Layout, misfit};
-use fullstroke_drive::{Direction, RunConfig, SlipConfig, TrackOrder, ZoneConfig};
+use crate::error::{ErrorKind, ImportError, ImportLoss};
+use crate::fields::{BlockFields, FoundValue};
+use crate::layout::{BuiltZone, ImportedLayout, LayoutDisk, misfit};
+use fullstroke_drive::{RunConfig, SeekDirection, SlipConfig, TrackOrder, ZoneConfig};
 
 /// Largest number of cylinders or ranges whose spares are covered one by one.
 const MAX_COVERED: u64 = 4_000_000;
@@ -50,7 +50,7 @@ const ZONE_KEYS: &[&str] = &[
 
 /// The settings of all zones.
 struct Scheme {
-    disk: Disk,
+    disk: LayoutDisk,
     mapping: i64,
     sparing: i64,
     range_cylinders: u64,
@@ -59,7 +59,7 @@ struct Scheme {
 }
 
 /// The numbers of one zone.
-struct Zone {
+struct ZoneNumbers {
     track: u64,
     cylinder: u64,
     cylinders: u64,
@@ -72,11 +72,11 @@ struct Zone {
 
 /// Reads a `dm_layout_g1` block.
 pub(crate) fn read(
-    fields: &Fields<'_>,
-    disk: Disk,
+    fields: &BlockFields<'_>,
+    disk: LayoutDisk,
     strict: bool,
-    losses: &mut Vec<Loss>,
-) -> Result<Layout, ImportError> {
+    losses: &mut Vec<ImportLoss>,
+) -> Result<ImportedLayout, ImportError> {
     fields.only(LAYOUT_KEYS, strict, losses)?;
     let scheme = Scheme {
         disk,
@@ -89,14 +89,14 @@ pub(crate) fn read(
         strict,
     };
     let zones = fields.required("Zones")?;
-    let mut layout = Layout {
+    let mut layout = ImportedLayout {
         order: scheme.order(),
         zones: Vec::new(),
     };
     let mut free_cylinder = 0;
     for found in zones.elements()? {
         let prefix = format!("{}.", found.key);
-        let zone = Fields::new(fields.document, found.block()?, &prefix);
+        let zone = BlockFields::new(fields.document, found.block()?, &prefix);
         let built = scheme.zone(&zone, free_cylinder, losses)?;
         free_cylinder = built.config.last_cylinder + 1;
         layout.zones.push(built);
@@ -107,7 +107,7 @@ pub(crate) fn read(
     Ok(layout)
 }
 
-fn in_revolutions(fields: &Fields<'_>, inherited: bool) -> Result<bool, ImportError> {
+fn in_revolutions(fields: &BlockFields<'_>, inherited: bool) -> Result<bool, ImportError> {
     let Some(units) = fields.optional("Skew units") else {
         return Ok(inherited);
     };
@@ -133,10 +133,10 @@ impl Scheme {
 
     fn zone(
         &self,
-        fields: &Fields<'_>,
+        fields: &BlockFields<'_>,
         free_cylinder: u32,
-        losses: &mut Vec<Loss>,
-    ) -> Result<Built, ImportError> {
+        losses: &mut Vec<ImportLoss>,
+    ) -> Result<BuiltZone, ImportError> {
         fields.only(ZONE_KEYS, self.strict, losses)?;
         let first = fields.required("First cylinder number")?;
         let last = fields.required("Last cylinder number")?;
@@ -162,7 +162,7 @@ impl Scheme {
         self.skews(fields, &mut config, track, losses)?;
         let cylinders = u64::from(last_cylinder - first_cylinder) + 1;
         let cylinder = u64::from(track) * u64::from(self.disk.surfaces);
-        let zone = Zone {
+        let zone = ZoneNumbers {
             track: u64::from(track),
             cylinder,
             cylinders,
@@ -179,7 +179,7 @@ impl Scheme {
         if self.mapping == 2 && first_cylinder % 2 == 1 {
             config.runs = odd_runs(self.disk.surfaces);
         }
-        Ok(Built {
+        Ok(BuiltZone {
             config,
             lbns,
             at: fields.block.at,
@@ -188,19 +188,19 @@ impl Scheme {
 
     fn skews(
         &self,
-        fields: &Fields<'_>,
+        fields: &BlockFields<'_>,
         config: &mut ZoneConfig,
         track: u32,
-        losses: &mut Vec<Loss>,
+        losses: &mut Vec<ImportLoss>,
     ) -> Result<(), ImportError> {
         let revolutions = in_revolutions(fields, self.revolutions)?;
-        let mut sectors = |found: Option<Found<'_>>| {
+        let mut sectors = |found: Option<FoundValue<'_>>| {
             let Some(found) = found else { return Ok(0.0) };
             let number = found.number()?;
             let length = f64::from(track);
             let sectors = if revolutions { number * length } else { number };
             if !revolutions && number.fract() != 0.0 {
-                losses.push(Loss::new(
+                losses.push(ImportLoss::new(
                     &found.key,
                     format!("{number} kept; DiskSim 4.0 drops the fraction"),
                 ));
@@ -218,19 +218,23 @@ impl Scheme {
         Ok(())
     }
 
-    fn slips(&self, list: &Found<'_>, losses: &mut Vec<Loss>) -> Result<Vec<u64>, ImportError> {
+    fn slips(
+        &self,
+        list: &FoundValue<'_>,
+        losses: &mut Vec<ImportLoss>,
+    ) -> Result<Vec<u64>, ImportError> {
         let mut slips = list
             .elements()?
             .map(|slip| slip.amount())
             .collect::<Result<Vec<u64>, _>>()?;
         let given = slips.len();
         if !slips.is_sorted() {
-            losses.push(Loss::new(&list.key, "not ascending; sorted"));
+            losses.push(ImportLoss::new(&list.key, "not ascending; sorted"));
             slips.sort_unstable();
         }
         slips.dedup();
         if slips.len() < given {
-            losses.push(Loss::new(
+            losses.push(ImportLoss::new(
                 &list.key,
                 format!("{} slips given twice; kept once", given - slips.len()),
             ));
@@ -241,10 +245,10 @@ impl Scheme {
     /// Copies the slips of the file, each with one sector.
     fn slip(
         &self,
-        fields: &Fields<'_>,
-        zone: &Zone,
+        fields: &BlockFields<'_>,
+        zone: &ZoneNumbers,
         config: &mut ZoneConfig,
-        losses: &mut Vec<Loss>,
+        losses: &mut Vec<ImportLoss>,
     ) -> Result<(), ImportError> {
         let units = if self.sparing == 1 {
             zone.total / zone.track
@@ -263,7 +267,7 @@ impl Scheme {
             .collect();
         if !zone.slips.is_empty() && (2..=6).contains(&self.sparing) {
             let what = "DiskSim 4.0 turns everything behind a slip by a sector; here tracks stay where they are";
-            losses.push(Loss::new(fields.path("slips"), what));
+            losses.push(ImportLoss::new(fields.path("slips"), what));
         }
         Ok(())
     }
@@ -271,10 +275,10 @@ impl Scheme {
     /// Sets spares and slips, by scheme.
     fn spare(
         &self,
-        fields: &Fields<'_>,
-        zone: &Zone,
+        fields: &BlockFields<'_>,
+        zone: &ZoneNumbers,
         config: &mut ZoneConfig,
-        losses: &mut Vec<Loss>,
+        losses: &mut Vec<ImportLoss>,
     ) -> Result<(), ImportError> {
         self.slip(fields, zone, config, losses)?;
         let slipped = zone.slips.len() as u64;
@@ -303,7 +307,7 @@ impl Scheme {
             4 => self.cover(fields, zone, config, Cover::behind(1, false))?,
             5 => {
                 let what = "spares lie in front of each cylinder; DiskSim 4.0 puts addresses there nevertheless";
-                losses.push(Loss::new("Sparing scheme used", what));
+                losses.push(ImportLoss::new("Sparing scheme used", what));
                 self.cover(fields, zone, config, Cover::in_front(1, true))?;
             }
             6 => self.cover(fields, zone, config, Cover::in_front(1, false))?,
@@ -314,7 +318,7 @@ impl Scheme {
                         "{} unused: scheme 7 has its spares at the end of the disk",
                         zone.spares
                     );
-                    losses.push(Loss::new(fields.path("Number of spares"), what));
+                    losses.push(ImportLoss::new(fields.path("Number of spares"), what));
                 }
             }
             9 => config.spares = zone.spares,
@@ -323,11 +327,11 @@ impl Scheme {
         Ok(())
     }
 
-    fn count(&self, fields: &Fields<'_>, zone: &Zone) -> Result<u32, ImportError> {
+    fn count(&self, fields: &BlockFields<'_>, zone: &ZoneNumbers) -> Result<u32, ImportError> {
         u32::try_from(zone.spares).map_err(|_| self.too_many(fields, zone))
     }
 
-    fn too_many(&self, fields: &Fields<'_>, zone: &Zone) -> ImportError {
+    fn too_many(&self, fields: &BlockFields<'_>, zone: &ZoneNumbers) -> ImportError {
         let found = format!("{} spares in scheme {}", zone.spares, self.sparing);
         let expected = format!(
             "fewer than the {} sectors of the zone leave room for",
@@ -345,8 +349,8 @@ impl Scheme {
     /// Covers the spares of each range with slips, so that no address falls on a spare.
     fn cover(
         &self,
-        fields: &Fields<'_>,
-        zone: &Zone,
+        fields: &BlockFields<'_>,
+        zone: &ZoneNumbers,
         config: &mut ZoneConfig,
         cover: Cover,
     ) -> Result<(), ImportError> {
@@ -407,8 +411,8 @@ impl Scheme {
     /// Returns the number of addresses of a zone.
     fn lbns(
         &self,
-        fields: &Fields<'_>,
-        zone: &Zone,
+        fields: &BlockFields<'_>,
+        zone: &ZoneNumbers,
         config: &ZoneConfig,
     ) -> Result<u64, ImportError> {
         let in_tracks = u64::from(config.spares_per_track) * (zone.total / zone.track);
@@ -424,13 +428,13 @@ impl Scheme {
     /// Remaps defective sectors, as far as their replacements are free.
     fn remap(
         &self,
-        fields: &Fields<'_>,
-        zone: &Zone,
+        fields: &BlockFields<'_>,
+        zone: &ZoneNumbers,
         config: &mut ZoneConfig,
         lbns: u64,
-        losses: &mut Vec<Loss>,
+        losses: &mut Vec<ImportLoss>,
     ) {
-        let carried = Carried::new(config, zone, lbns);
+        let carried = AddressedSectors::new(config, zone, lbns);
         let width = if self.sparing == 1 { zone.track } else { 1 };
         let mut lost = 0;
         let mut used = std::collections::BTreeSet::new();
@@ -439,7 +443,7 @@ impl Scheme {
                 "{} defects dropped: more than {MAX_REMAPPED} sectors",
                 zone.defects.len()
             );
-            losses.push(Loss::new(fields.path("defects"), what));
+            losses.push(ImportLoss::new(fields.path("defects"), what));
             return;
         }
         for &(defect, spare) in zone
@@ -469,7 +473,7 @@ impl Scheme {
             let what = format!(
                 "{lost} sectors not remapped: no address there, or another one on the replacement"
             );
-            losses.push(Loss::new(fields.path("defects"), what));
+            losses.push(ImportLoss::new(fields.path("defects"), what));
         }
     }
 }
@@ -544,7 +548,7 @@ fn one_or_run(start: u64, sectors: u64) -> SlipConfig {
 }
 
 /// The sectors of a zone that carry an address.
-struct Carried {
+struct AddressedSectors {
     /// Start, length, and number of slipped sectors before the run.
     runs: Vec<(u64, u64, u64)>,
     /// Sectors and addresses of a range.
@@ -553,8 +557,8 @@ struct Carried {
     end: u64,
 }
 
-impl Carried {
-    fn new(config: &ZoneConfig, zone: &Zone, lbns: u64) -> Carried {
+impl AddressedSectors {
+    fn new(config: &ZoneConfig, zone: &ZoneNumbers, lbns: u64) -> AddressedSectors {
         let mut before = 0;
         let runs = config.slips.iter().map(|slip| {
             let (start, sectors) = slip.run();
@@ -570,7 +574,7 @@ impl Carried {
                 (sectors, sectors.saturating_sub(u64::from(spares)))
             }
         };
-        Carried {
+        AddressedSectors {
             runs,
             range,
             first: zone.dead,
@@ -604,7 +608,7 @@ fn odd_runs(surfaces: u32) -> Vec<RunConfig> {
         surface,
         first_cylinder,
         tracks: 1,
-        direction: Direction::Inward,
+        direction: SeekDirection::Inward,
         sectors_per_track: None,
         offset_revolutions: None,
         step_revolutions: None,
@@ -616,7 +620,7 @@ fn odd_runs(surfaces: u32) -> Vec<RunConfig> {
         .collect()
 }
 
-fn defects(list: &Found<'_>) -> Result<Vec<(u64, u64)>, ImportError> {
+fn defects(list: &FoundValue<'_>) -> Result<Vec<(u64, u64)>, ImportError> {
     let numbers = list
         .elements()?
         .map(|number| number.amount())

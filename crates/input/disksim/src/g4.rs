@@ -18,18 +18,18 @@ mod pieces;
 mod tree;
 mod zones;
 
-use crate::error::{ImportError, Loss};
-use crate::fields::Fields;
-use crate::layout::{Disk, Layout};
+use crate::error::{ImportError, ImportLoss};
+use crate::fields::BlockFields;
+use crate::layout::{ImportedLayout, LayoutDisk};
 
 /// Reads a `dm_layout_g4` block.
 pub(crate) fn read(
-    fields: &Fields<'_>,
-    disk: Disk,
+    fields: &BlockFields<'_>,
+    disk: LayoutDisk,
     strict: bool,
-    losses: &mut Vec<Loss>,
-) -> Result<Layout, ImportError> {
+    losses: &mut Vec<ImportLoss>,
+) -> Result<ImportedLayout, ImportError> {
     fields.only(&["TP", "IDX", "Slips", "Remaps"], strict, losses)?;
-    let tree = tree::Tree::read(fields, disk)?;
+    let tree = tree::LayoutTree::read(fields, disk)?;
     zones::layout(fields, &tree, disk, losses)
 }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// A place in one of the files of a [`Document`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct FilePlace {
     /// Index into [`Document::files`].
     pub file: u32,
     /// Line, counted from 1.
@@ -40,16 +40,16 @@ pub struct Document {
     /// Items at the top level, in order.
     pub items: Vec<Item>,
     /// All blocks with names, including nested blocks.
-    pub named: BTreeMap<String, Arc<Block>>,
+    pub named: BTreeMap<String, Arc<TypeBlock>>,
     /// Notes on text without effect, such as a second definition.
-    pub notes: Vec<(Place, String)>,
+    pub notes: Vec<(FilePlace, String)>,
 }
 
 /// An item at the top level.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// Definition of a block.
-    Block(Arc<Block>),
+    Block(Arc<TypeBlock>),
     /// Components made from a block.
     Instantiate {
         /// Names of the components.
@@ -57,7 +57,7 @@ pub enum Item {
         /// Name of the block.
         of: String,
         /// Place of the item.
-        at: Place,
+        at: FilePlace,
     },
     /// Connections of components.
     Topology(Topology),
@@ -65,7 +65,7 @@ pub enum Item {
 
 /// Keys and values under a type.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct TypeBlock {
     /// Type of the block. If keys are inherited: type of the ancestor.
     pub kind: String,
     /// Name of the block; `None` for a block without a name.
@@ -73,7 +73,7 @@ pub struct Block {
     /// Keys in order; inherited keys are last.
     pub parameters: Vec<Parameter>,
     /// Start of the block.
-    pub at: Place,
+    pub at: FilePlace,
 }
 
 /// One key of a block.
@@ -82,18 +82,18 @@ pub struct Parameter {
     /// Name of the key.
     pub key: String,
     /// Value of the key.
-    pub value: Arc<Value>,
+    pub value: Arc<PlacedValue>,
     /// Place of the key.
-    pub at: Place,
+    pub at: FilePlace,
 }
 
 /// A value and its place.
 #[derive(Clone, Debug)]
-pub struct Value {
+pub struct PlacedValue {
     /// Content of the value.
     pub content: Content,
     /// Start of the value.
-    pub at: Place,
+    pub at: FilePlace,
 }
 
 /// The kinds of values.
@@ -106,9 +106,9 @@ pub enum Content {
     /// A word: a name, a path, a choice.
     Word(String),
     /// Values in brackets; ranges are expanded.
-    List(Vec<Value>),
+    List(Vec<PlacedValue>),
     /// A block.
-    Block(Arc<Block>),
+    Block(Arc<TypeBlock>),
     /// A component with the components below.
     Topology(Topology),
 }
@@ -121,12 +121,12 @@ pub struct Topology {
     /// Name of the component.
     pub name: String,
     /// Components connected below.
-    pub below: Vec<Value>,
+    pub below: Vec<PlacedValue>,
 }
 
 impl Document {
     /// Returns the file of a place.
-    pub fn file(&self, place: Place) -> &Path {
+    pub fn file(&self, place: FilePlace) -> &Path {
         self.files
             .get(place.file as usize)
             .map_or(Path::new(""), PathBuf::as_path)
@@ -136,7 +136,7 @@ impl Document {
     pub(crate) fn error(
         &self,
         kind: ErrorKind,
-        at: Place,
+        at: FilePlace,
         key: impl Into<String>,
         found: impl Into<String>,
         expected: impl Into<String>,
@@ -152,7 +152,7 @@ impl Document {
     }
 }
 
-impl Value {
+impl PlacedValue {
     /// Returns the value in a few words, for messages.
     pub(crate) fn describe(&self) -> String {
         match &self.content {

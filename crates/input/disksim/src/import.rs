@@ -1,16 +1,16 @@
 //! Imports the drives of a parameter file.
 
-use crate::electronics::{Bus, Electronics};
-use crate::error::{ErrorKind, ImportError, Loss};
-use crate::fields::Fields;
+use crate::electronics::{BusTimes, Electronics};
+use crate::error::{ErrorKind, ImportError, ImportLoss};
+use crate::fields::BlockFields;
 use crate::files::{FileSystem, ReadFiles};
-use crate::grammar::{self, Block, Content, Document, Item, Topology};
-use crate::layout::{Disk, Layout};
+use crate::grammar::{self, Content, Document, Item, Topology, TypeBlock};
+use crate::layout::{ImportedLayout, LayoutDisk};
 use crate::reading::Reading;
 use crate::rules;
 use crate::{g1, g4, seek};
 use fullstroke_drive::{
-    Direction, DriveConfig, ElectronicsConfig, Geometry, Published, QueueConfig, ZeroLatency,
+    DriveConfig, ElectronicsConfig, Geometry, Published, QueueConfig, SeekDirection, ZeroLatency,
 };
 use fullstroke_units::Sectors;
 use serde::Serialize;
@@ -49,7 +49,7 @@ pub struct Imported {
     /// file describes mechanics only.
     pub electronics: Electronics,
     /// Properties that could not be imported exactly.
-    pub losses: Vec<Loss>,
+    pub losses: Vec<ImportLoss>,
 }
 
 /// Reads the disks of a `.parv`, `.diskspecs` or `.model` file: the disks that the file
@@ -58,13 +58,13 @@ pub struct Imported {
 ///
 /// # Errors
 /// Names the file, line and key, the text found and the text expected.
-pub fn import(path: &Path, options: &Options) -> Result<Vec<Imported>, ImportError> {
+pub fn import(path: &Path, options: &ImportOptions) -> Result<Vec<Imported>, ImportError> {
     import_from(&FileSystem, path, options)
 }
 
 /// The options of an import.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Options {
+pub struct ImportOptions {
     /// Name of the block or component of the only disk to import; `None` = all.
     pub name: Option<String>,
     /// True to treat unknown keys as errors.
@@ -80,7 +80,7 @@ pub struct Options {
 pub fn import_from(
     files: &dyn ReadFiles,
     path: &Path,
-    options: &Options,
+    options: &ImportOptions,
 ) -> Result<Vec<Imported>, ImportError> {
     let document = grammar::parse(files, path)?;
     let wanted = wanted(&document, path, options.name.as_deref())?;
@@ -105,7 +105,7 @@ pub fn document(files: &dyn ReadFiles, path: &Path) -> Result<Document, ImportEr
 }
 
 /// Blocks of disks, each with the name of a component made from the block.
-type Wanted = Vec<(Arc<Block>, Option<String>)>;
+type Wanted = Vec<(Arc<TypeBlock>, Option<String>)>;
 
 fn wanted(document: &Document, path: &Path, name: Option<&str>) -> Result<Wanted, ImportError> {
     let mut instances: BTreeMap<&str, &[String]> = BTreeMap::new();
@@ -141,7 +141,7 @@ fn wanted(document: &Document, path: &Path, name: Option<&str>) -> Result<Wanted
         .filter_map(|(block, _)| block.name.clone())
         .collect();
     if let Some(name) = name {
-        let is_called = |block: &Block| {
+        let is_called = |block: &TypeBlock| {
             let own = block.name.as_deref().unwrap_or_default();
             own == name
                 || instances
@@ -174,22 +174,22 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    fn disk(&self, block: &Block, instance: Option<&str>) -> Result<Imported, ImportError> {
-        let mut losses: Vec<Loss> = self
+    fn disk(&self, block: &TypeBlock, instance: Option<&str>) -> Result<Imported, ImportError> {
+        let mut losses: Vec<ImportLoss> = self
             .document
             .notes
             .iter()
             .map(|(at, note)| {
-                Loss::new(
+                ImportLoss::new(
                     "",
                     format!("{}:{}: {note}", file_name(self.document.file(*at)), at.line),
                 )
             })
             .collect();
-        let fields = Fields::new(self.document, block, "");
+        let fields = BlockFields::new(self.document, block, "");
         let name = block.name.clone().unwrap_or_default();
         let (electronics, mut config) = if block.kind == "dm_disk" {
-            losses.push(Loss::new(
+            losses.push(ImportLoss::new(
                 "",
                 "the file describes mechanics only: no buffer, no overheads",
             ));
@@ -202,7 +202,7 @@ impl Import<'_> {
             electronics.bus = self.bus(instance, &mut losses)?;
             let model = fields.required("Model")?;
             let prefix = format!("{}.", model.key);
-            let model = Fields::new(self.document, model.block()?, &prefix);
+            let model = BlockFields::new(self.document, model.block()?, &prefix);
             let mut config = self.model(&model, &name, &mut losses)?;
             queue(&electronics, &mut config, &mut losses);
             rules::apply(&electronics, &mut config, &self.reading);
@@ -221,15 +221,15 @@ impl Import<'_> {
 
     fn model(
         &self,
-        fields: &Fields<'_>,
+        fields: &BlockFields<'_>,
         name: &str,
-        losses: &mut Vec<Loss>,
+        losses: &mut Vec<ImportLoss>,
     ) -> Result<DriveConfig, ImportError> {
         fields.only(MODEL_KEYS, self.strict, losses)?;
         let announced = fields
             .required("Number of cylinders")?
             .within(1, MAX_CYLINDERS)? as u32;
-        let disk = Disk {
+        let disk = LayoutDisk {
             surfaces: fields
                 .required("Number of data surfaces")?
                 .within(1, MAX_SURFACES)? as u32,
@@ -239,7 +239,7 @@ impl Import<'_> {
         let found = fields.required("Layout Model")?;
         let prefix = format!("{}.", found.key);
         let block = found.block()?;
-        let layout_fields = Fields::new(self.document, block, &prefix);
+        let layout_fields = BlockFields::new(self.document, block, &prefix);
         let mut layout = match block.kind.as_str() {
             "dm_layout_g1" => g1::read(&layout_fields, disk, self.strict, losses)?,
             "dm_layout_g4" => g4::read(&layout_fields, disk, self.strict, losses)?,
@@ -261,14 +261,14 @@ impl Import<'_> {
                 ));
             }
         };
-        let disk = Disk {
+        let disk = LayoutDisk {
             cylinders: layout.cylinders(announced, losses),
             ..disk
         };
         layout.cut(disk.blocks, losses);
         let mechanics = fields.required("Mechanical Model")?;
         let prefix = format!("{}.", mechanics.key);
-        let mechanics_fields = Fields::new(self.document, mechanics.block()?, &prefix);
+        let mechanics_fields = BlockFields::new(self.document, mechanics.block()?, &prefix);
         let config = self.mechanics(&mechanics_fields, disk, &layout, name, losses)?;
         self.check(&config, &layout, fields)?;
         Ok(config)
@@ -276,11 +276,11 @@ impl Import<'_> {
 
     fn mechanics(
         &self,
-        fields: &Fields<'_>,
-        disk: Disk,
-        layout: &Layout,
+        fields: &BlockFields<'_>,
+        disk: LayoutDisk,
+        layout: &ImportedLayout,
         name: &str,
-        losses: &mut Vec<Loss>,
+        losses: &mut Vec<ImportLoss>,
     ) -> Result<DriveConfig, ImportError> {
         if fields.block.kind != "dm_mech_g1" {
             let found = format!("mechanics of type `{}`", fields.block.kind);
@@ -310,7 +310,7 @@ impl Import<'_> {
             actuators: 1,
             order: layout.order,
             band_tracks: 32,
-            band_start: Direction::Inward,
+            band_start: SeekDirection::Inward,
             zones: layout
                 .zones
                 .iter()
@@ -341,7 +341,11 @@ impl Import<'_> {
     }
 
     /// Returns the source file of each number.
-    fn sources(&self, fields: &Fields<'_>, layout: &Layout) -> BTreeMap<String, String> {
+    fn sources(
+        &self,
+        fields: &BlockFields<'_>,
+        layout: &ImportedLayout,
+    ) -> BTreeMap<String, String> {
         let source = |at| {
             format!(
                 "DiskSim parameter file {}",
@@ -374,8 +378,8 @@ impl Import<'_> {
     fn check(
         &self,
         config: &DriveConfig,
-        layout: &Layout,
-        fields: &Fields<'_>,
+        layout: &ImportedLayout,
+        fields: &BlockFields<'_>,
     ) -> Result<(), ImportError> {
         let Err(error) = Geometry::new(config) else {
             return Ok(());
@@ -402,8 +406,8 @@ impl Import<'_> {
     fn bus(
         &self,
         instance: Option<&str>,
-        losses: &mut Vec<Loss>,
-    ) -> Result<Option<Bus>, ImportError> {
+        losses: &mut Vec<ImportLoss>,
+    ) -> Result<Option<BusTimes>, ImportError> {
         let place = instance.and_then(|instance| {
             self.document.items.iter().find_map(|item| match item {
                 Item::Topology(topology) => above(topology, instance, Above::default()),
@@ -424,7 +428,7 @@ impl Import<'_> {
         let Some((bus, place)) = place.and_then(|place| Some((place.bus?, place))) else {
             let what = "the file puts the disk on no bus: a sector takes `Bulk sector transfer time` alone; the .parv \
                         file of a disk describes its bus";
-            losses.push(Loss::new("", what));
+            losses.push(ImportLoss::new("", what));
             return Ok(None);
         };
         // The topology may name a component without an `instantiate`; the bus is then unknown.
@@ -432,9 +436,12 @@ impl Import<'_> {
             return Ok(None);
         };
         let prefix = format!("{}.", block_of_bus.name.as_deref().unwrap_or_default());
-        let mut found = Bus::read(&Fields::new(self.document, block_of_bus, &prefix), losses)?;
+        let mut found = BusTimes::read(
+            &BlockFields::new(self.document, block_of_bus, &prefix),
+            losses,
+        )?;
         if let Some(controller) = place.controller.and_then(block) {
-            let fields = Fields::new(self.document, controller, "");
+            let fields = BlockFields::new(self.document, controller, "");
             if let Some(time) = fields.optional("Bulk sector transfer time") {
                 found.controller_sector_ms = time.number()?.max(0.0);
             }
@@ -446,7 +453,7 @@ impl Import<'_> {
                  with kind = \"scsi\"; then the drive's bus_read_ms_per_sector and bus_write_ms_per_sector are 0",
                 found.disks
             );
-            losses.push(Loss::new(bus.name.clone(), what));
+            losses.push(ImportLoss::new(bus.name.clone(), what));
         }
         Ok(Some(found))
     }
@@ -479,7 +486,10 @@ fn above<'t>(topology: &'t Topology, instance: &str, mut so_far: Above<'t>) -> O
 }
 
 /// Returns the revolutions per minute. A speed error is dropped with a loss.
-fn rotation_speed(fields: &Fields<'_>, losses: &mut Vec<Loss>) -> Result<f64, ImportError> {
+fn rotation_speed(
+    fields: &BlockFields<'_>,
+    losses: &mut Vec<ImportLoss>,
+) -> Result<f64, ImportError> {
     let speed = fields.required("Rotation speed (in rpms)")?;
     let rpm = speed.number()?;
     if !(rpm > 0.0 && rpm <= 1e6) {
@@ -491,7 +501,7 @@ fn rotation_speed(fields: &Fields<'_>, losses: &mut Vec<Loss>) -> Result<f64, Im
     }
     let error = fields.required("Percent error in rpms")?;
     if error.number()? != 0.0 {
-        losses.push(Loss::new(
+        losses.push(ImportLoss::new(
             &error.key,
             format!("{} % dropped: the speed is constant", error.number()?),
         ));
@@ -509,13 +519,13 @@ fn disks_below(bus: &Topology) -> u32 {
     disks.sum()
 }
 
-fn access_time(fields: &Fields<'_>, losses: &mut Vec<Loss>) -> Result<(), ImportError> {
+fn access_time(fields: &BlockFields<'_>, losses: &mut Vec<ImportLoss>) -> Result<(), ImportError> {
     let kind = fields.required("Access time type")?;
     match kind.word()? {
         "trackSwitchPlusRotation" => Ok(()),
         simpler @ ("constant" | "averageRotation") => {
             let what = format!("{simpler}: seek and rotation are modelled in full instead");
-            losses.push(Loss::new(kind.key, what));
+            losses.push(ImportLoss::new(kind.key, what));
             Ok(())
         }
         other => Err(kind.error(
@@ -527,7 +537,7 @@ fn access_time(fields: &Fields<'_>, losses: &mut Vec<Loss>) -> Result<(), Import
 }
 
 /// Sets depth and discipline of the queue inside the drive.
-fn queue(electronics: &Electronics, config: &mut DriveConfig, losses: &mut Vec<Loss>) {
+fn queue(electronics: &Electronics, config: &mut DriveConfig, losses: &mut Vec<ImportLoss>) {
     let disk = &electronics.disk;
     config.queue.depth = u32::try_from(disk.queue_length).unwrap_or(1).max(1);
     if config.queue.depth == 1 {
@@ -544,7 +554,7 @@ fn queue(electronics: &Electronics, config: &mut DriveConfig, losses: &mut Vec<L
     };
     config.queue.discipline = discipline.into();
     if !exact {
-        losses.push(Loss::new(
+        losses.push(ImportLoss::new(
             "Scheduler.Scheduling policy",
             format!("{policy} becomes satf"),
         ));

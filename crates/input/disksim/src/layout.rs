@@ -1,12 +1,12 @@
 //! The common parts of DiskSim's layouts.
 
-use crate::error::{ErrorKind, ImportError, Loss};
-use crate::grammar::{Document, Place};
+use crate::error::{ErrorKind, ImportError, ImportLoss};
+use crate::grammar::{Document, FilePlace};
 use fullstroke_drive::{TrackOrder, ZoneConfig};
 
 /// The disk of a layout.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Disk {
+pub(crate) struct LayoutDisk {
     pub(crate) surfaces: u32,
     /// Number of cylinders that a layout may use: one more than the file announces. Extracted files
     /// count sometimes from 0 and sometimes from 1, and DiskSim 4.0 does not compare a layout with
@@ -18,20 +18,20 @@ pub(crate) struct Disk {
 
 /// The places of addresses.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Layout {
+pub(crate) struct ImportedLayout {
     pub(crate) order: TrackOrder,
-    pub(crate) zones: Vec<Built>,
+    pub(crate) zones: Vec<BuiltZone>,
 }
 
 /// A zone with its number of addresses and its place in the file.
 #[derive(Clone, Debug)]
-pub(crate) struct Built {
+pub(crate) struct BuiltZone {
     pub(crate) config: ZoneConfig,
     pub(crate) lbns: u64,
-    pub(crate) at: Place,
+    pub(crate) at: FilePlace,
 }
 
-impl Layout {
+impl ImportedLayout {
     pub(crate) fn lbns(&self) -> u64 {
         self.zones
             .iter()
@@ -41,7 +41,7 @@ impl Layout {
 
     /// Returns the number of cylinders of a disk that announces `announced`. The result is larger
     /// if the layout uses the cylinder behind the last.
-    pub(crate) fn cylinders(&self, announced: u32, losses: &mut Vec<Loss>) -> u32 {
+    pub(crate) fn cylinders(&self, announced: u32, losses: &mut Vec<ImportLoss>) -> u32 {
         let used = self
             .zones
             .last()
@@ -49,19 +49,19 @@ impl Layout {
         if used > announced {
             let what =
                 format!("{announced} announced, but the layout uses {used}; the disk has {used}");
-            losses.push(Loss::new("Number of cylinders", what));
+            losses.push(ImportLoss::new("Number of cylinders", what));
         }
         used.max(announced)
     }
 
     /// Cuts the layout to the announced number of blocks, and drops zones without addresses.
-    pub(crate) fn cut(&mut self, blocks: u64, losses: &mut Vec<Loss>) {
+    pub(crate) fn cut(&mut self, blocks: u64, losses: &mut Vec<ImportLoss>) {
         self.zones.retain(|zone| zone.lbns > 0);
         let held = self.lbns();
         if held < blocks {
             let what =
                 format!("{blocks} announced, but the layout holds {held}; the disk has {held}");
-            losses.push(Loss::new("Block count", what));
+            losses.push(ImportLoss::new("Block count", what));
         }
         let Some(mut surplus) = held
             .checked_sub(blocks)
@@ -72,7 +72,7 @@ impl Layout {
         let what = format!(
             "the layout holds {held}, {surplus} more than {blocks}; the last ones become spares"
         );
-        losses.push(Loss::new("Block count", what));
+        losses.push(ImportLoss::new("Block count", what));
         while let Some(last) = self.zones.last_mut() {
             if surplus < last.lbns {
                 // The surplus becomes spares, so the sectors keep their places without addresses.
@@ -94,7 +94,7 @@ impl Layout {
 /// Creates an error of kind [`ErrorKind::Layout`].
 pub(crate) fn misfit(
     document: &Document,
-    at: Place,
+    at: FilePlace,
     key: &str,
     found: impl Into<String>,
     expected: impl Into<String>,

@@ -2,8 +2,8 @@
 //! files of this project, and list the properties that could not be converted.
 //!
 //! ```no_run
-//! use fullstroke_disksim::{Options, import};
-//! for disk in import("cheetah9LP.diskspecs".as_ref(), &Options::default())? {
+//! use fullstroke_disksim::{ImportOptions, import};
+//! for disk in import("cheetah9LP.diskspecs".as_ref(), &ImportOptions::default())? {
 //!     println!("{}: {} sectors", disk.name, disk.config.capacity_sectors.0);
 //!     for loss in &disk.losses {
 //!         println!("  {}: {}", loss.key, loss.what);
@@ -41,10 +41,12 @@ mod reading;
 mod rules;
 mod seek;
 
-pub use electronics::{BUS_USES, Bus, DiskKeys, Electronics, KeyUse, Scheduler, Use};
-pub use error::{ErrorKind, ImportError, Loss};
+pub use electronics::{BUS_USES, BusTimes, DiskKeys, Electronics, KeyTreatment, KeyUse, Scheduler};
+pub use error::{ErrorKind, ImportError, ImportLoss};
 pub use files::{FileSystem, ReadFiles};
-pub use grammar::{Block, Content, Document, Item, Parameter, Place, Topology, Value};
-pub use import::{Imported, Options, document, import, import_from};
+pub use grammar::{
+    Content, Document, FilePlace, Item, Parameter, PlacedValue, Topology, TypeBlock,
+};
+pub use import::{ImportOptions, Imported, document, import, import_from};
 pub use reading::{Reading, ReadingError, Rule};
 pub use seek::seek_file;

@@ -1,7 +1,7 @@
 //! Seek curves: files of measured points, and formulas.
 
-use crate::error::{ErrorKind, ImportError, Loss};
-use crate::fields::{Fields, Found};
+use crate::error::{ErrorKind, ImportError, ImportLoss};
+use crate::fields::{BlockFields, FoundValue};
 use crate::files::ReadFiles;
 use fullstroke_drive::SeekConfig;
 use std::path::Path;
@@ -30,9 +30,9 @@ pub(crate) const KEYS: &[&str] = &[
 /// Returns the seek curve of a mechanical model, for a disk with `cylinders` cylinders.
 pub(crate) fn curve(
     files: &dyn ReadFiles,
-    fields: &Fields<'_>,
+    fields: &BlockFields<'_>,
     cylinders: u32,
-    losses: &mut Vec<Loss>,
+    losses: &mut Vec<ImportLoss>,
 ) -> Result<SeekConfig, ImportError> {
     let kind = fields.required("Seek type")?;
     let milliseconds = |key: &str| fields.required(key)?.milliseconds();
@@ -86,13 +86,20 @@ fn points(points: Vec<(u32, f64)>) -> SeekConfig {
 }
 
 /// Returns a time above 0, because a seek takes time here. DiskSim allows 0.
-fn positive(fields: &Fields<'_>, key: &str, losses: &mut Vec<Loss>) -> Result<f64, ImportError> {
+fn positive(
+    fields: &BlockFields<'_>,
+    key: &str,
+    losses: &mut Vec<ImportLoss>,
+) -> Result<f64, ImportError> {
     let found = fields.required(key)?;
     let ms = found.milliseconds()?;
     if ms > 0.0 {
         return Ok(ms);
     }
-    losses.push(Loss::new(found.key, "a seek of 0 ms becomes one of 1 ns"));
+    losses.push(ImportLoss::new(
+        found.key,
+        "a seek of 0 ms becomes one of 1 ns",
+    ));
     Ok(1e-6)
 }
 
@@ -117,8 +124,8 @@ struct Formula {
 }
 
 impl Formula {
-    fn read(list: &Found<'_>) -> Result<Formula, ImportError> {
-        let values: Vec<Found<'_>> = list.elements()?.collect();
+    fn read(list: &FoundValue<'_>) -> Result<Formula, ImportError> {
+        let values: Vec<FoundValue<'_>> = list.elements()?.collect();
         let [v1, v2, v3, v4, v5, v6] = values.as_slice() else {
             let found = format!("{} values", values.len());
             return Err(list.error(ErrorKind::WrongValue, found, "six"));
@@ -195,7 +202,7 @@ impl Formula {
     }
 }
 
-fn first_ten(list: &Found<'_>) -> Result<Vec<f64>, ImportError> {
+fn first_ten(list: &FoundValue<'_>) -> Result<Vec<f64>, ImportError> {
     let times = list
         .elements()?
         .map(|time| time.milliseconds())
@@ -213,9 +220,9 @@ fn first_ten(list: &Found<'_>) -> Result<Vec<f64>, ImportError> {
 /// Reads the points of a seek file. Its path is relative to the file that names it.
 fn extracted(
     files: &dyn ReadFiles,
-    fields: &Fields<'_>,
+    fields: &BlockFields<'_>,
     cylinders: u32,
-    losses: &mut Vec<Loss>,
+    losses: &mut Vec<ImportLoss>,
 ) -> Result<SeekConfig, ImportError> {
     let found = fields.required("Full seek curve")?;
     let beside = fields
@@ -238,7 +245,7 @@ fn extracted(
 }
 
 /// Extends the curve beyond the last point along the last line, as DiskSim does.
-fn extend(table: &mut Vec<(u32, f64)>, cylinders: u32, key: &str, losses: &mut Vec<Loss>) {
+fn extend(table: &mut Vec<(u32, f64)>, cylinders: u32, key: &str, losses: &mut Vec<ImportLoss>) {
     let longest = cylinders.max(2) - 1;
     let [.., (d0, ms0), (d1, ms1)] = table[..] else {
         return;
@@ -253,7 +260,7 @@ fn extend(table: &mut Vec<(u32, f64)>, cylinders: u32, key: &str, losses: &mut V
         let what = format!(
             "ends at {d1} cylinders; extended along its last line to {longest}, {ms:.3} ms"
         );
-        losses.push(Loss::new(key, what));
+        losses.push(ImportLoss::new(key, what));
     }
 }
 

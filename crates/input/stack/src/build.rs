@@ -7,18 +7,18 @@ use crate::link::LinkSpec;
 use crate::rebuild::{Members, RebuildKeys, RebuiltMember};
 use crate::shared::{Ground, over};
 use crate::stripes::Striped;
-use crate::tracks::{Tracks, Wanted};
-use crate::upper::{Ground as ProgramsGround, Terms, stripe_of};
-use crate::workloads::{Numbers, Place, lasts};
-use fullstroke_contract::registry::{self, Entry, Keys};
+use crate::tracks::{DriveTracks, TrackUse};
+use crate::upper::{Ground as ProgramsGround, HostTerms, stripe_of};
+use crate::workloads::{TablePlace, WorkloadNumbers, lasts};
+use fullstroke_contract::registry::{self, Keys, PolicyEntry};
 use fullstroke_contract::{ConfigError, Node, Source, Stripes, TrackTable};
 use fullstroke_controller::Controller;
-use fullstroke_drive::Model;
+use fullstroke_drive::DriveModel;
 use fullstroke_drive::spin_down::least_idle;
 use fullstroke_engine::{Branch, Engine, Graph};
 use fullstroke_files::FileSystem;
-use fullstroke_host::{HostConfig, Underneath};
-use fullstroke_opportunity::Site;
+use fullstroke_host::{DeviceBelow, HostConfig};
+use fullstroke_opportunity::OpportunitySite;
 use fullstroke_opportunity::UnknownArm;
 use fullstroke_smart::SmartArray;
 use fullstroke_tracks::{Boundaries, UnknownTracks};
@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// A stack that is ready to run once.
-pub struct Run {
+pub struct PreparedRun {
     /// The nodes of each host: the source of requests, and the layers that the requests pass.
     pub hosts: Vec<HostNodes>,
     /// The layers below all hosts, at time 0.
@@ -61,9 +61,9 @@ pub struct VolumeSummary {
 /// Description of a drive, or of a volume of members.
 #[derive(Clone)]
 pub(crate) enum VolumeSpec {
-    Drive(Model, Tracks),
+    Drive(DriveModel, DriveTracks),
     Volume {
-        layout: &'static Entry<BuildLayout>,
+        layout: &'static PolicyEntry<BuildLayout>,
         keys: Keys,
         members: Vec<VolumeSpec>,
         /// Members to rebuild, and the speed limits.
@@ -146,17 +146,17 @@ const RUNNING: [&str; 9] = [
     "stripe_cache",
 ];
 
-impl Run {
+impl PreparedRun {
     /// Builds the run of a stack. File systems are aged only for a real run (`aged`), not for a
     /// check.
-    pub(crate) fn new(stack: &Stack, aged: bool) -> Result<Run, StackError> {
+    pub(crate) fn new(stack: &Stack, aged: bool) -> Result<PreparedRun, StackError> {
         // The summary comes first: its errors concern the volume alone, with the line of the wrong
         // key.
         let summary = stack.summary()?;
         let fail = |error: ConfigError| stack.document.error(error);
         let layers = stack.layers(aged)?;
         let capacity = stack.volume.capacity().map_err(fail)?;
-        let terms = Terms {
+        let terms = HostTerms {
             counted_from: Time::ZERO + stack.measurement().warm_up,
             aged,
         };
@@ -175,7 +175,7 @@ impl Run {
                 }]
             }
         };
-        Ok(Run {
+        Ok(PreparedRun {
             hosts,
             layers,
             summary,
@@ -205,7 +205,7 @@ enum Above {
 }
 
 /// A stack that is ready to be served to clients.
-pub struct Service {
+pub struct PreparedService {
     /// The layers, at time 0.
     pub graph: Graph,
     /// Nesting of the volume, for the store of its bytes.
@@ -215,7 +215,7 @@ pub struct Service {
 }
 
 /// The files of a stack whose host runs programs.
-pub struct Files {
+pub struct ProgramFiles {
     /// The file system at the start of the programs: aged, and with the programs' files.
     pub system: Box<dyn FileSystem>,
     /// Tracks of the device below.
@@ -229,7 +229,7 @@ impl Stack {
     ///
     /// # Errors
     /// If there are several hosts, a host without files, or a device without tracks.
-    pub fn files(&self) -> Result<Files, StackError> {
+    pub fn files(&self) -> Result<ProgramFiles, StackError> {
         let refuse = |key: &str, message: &str| self.document.error(ConfigError::new(key, message));
         if self.hosts.is_some() {
             return Err(refuse(
@@ -238,9 +238,9 @@ impl Stack {
             ));
         }
         let tracks = self
-            .tracks(Wanted::Tracks)
+            .tracks(TrackUse::Tracks)
             .map_err(|error| refuse("volume", &error.to_string()))?;
-        let terms = Terms {
+        let terms = HostTerms {
             counted_from: Time::ZERO,
             aged: true,
         };
@@ -255,7 +255,7 @@ impl Stack {
             .volume
             .capacity()
             .map_err(|error| self.document.error(error))?;
-        Ok(Files {
+        Ok(ProgramFiles {
             system: programs.into_file_system(),
             tracks,
             capacity,
@@ -280,7 +280,7 @@ impl Stack {
     ///
     /// # Errors
     /// Errors of the layout, with the line of the key.
-    pub fn serve(&self) -> Result<Service, StackError> {
+    pub fn serve(&self) -> Result<PreparedService, StackError> {
         if self.hosts.is_some() {
             let message =
                 "several hosts run their own workloads; a served stack has clients instead";
@@ -313,7 +313,7 @@ impl Stack {
             .volume
             .shape()
             .map_err(|error| self.document.error(error))?;
-        Ok(Service {
+        Ok(PreparedService {
             graph: Graph::new(layers),
             shape,
             summary,
@@ -346,7 +346,7 @@ impl Stack {
     }
 
     /// Returns the models of the drives, in the order of the tree.
-    pub fn drives(&self) -> Vec<&Model> {
+    pub fn drives(&self) -> Vec<&DriveModel> {
         self.volume.drives()
     }
 
@@ -421,10 +421,10 @@ impl Stack {
             let array = self
                 .opportunities
                 .over(array, || self.watched(above, drive))?;
-            let tracks = |layer: &HostConfig| below_layer(layer, || self.tracks(Wanted::Tracks));
-            let underneath = |layer: &HostConfig| -> Result<Underneath, ConfigError> {
+            let tracks = |layer: &HostConfig| below_layer(layer, || self.tracks(TrackUse::Tracks));
+            let underneath = |layer: &HostConfig| -> Result<DeviceBelow, ConfigError> {
                 let below = self.volume.underneath(tracks(layer)?)?;
-                Ok(Underneath {
+                Ok(DeviceBelow {
                     drive: below.drive && self.controller.is_none(),
                     ..below
                 })
@@ -435,7 +435,7 @@ impl Stack {
                 let stripe = self.stripe()?;
                 let capacity = self.volume.capacity()?;
                 let seed = self.seed().of("shared files");
-                let site = fullstroke_files::Site {
+                let site = fullstroke_files::FileSystemSite {
                     capacity,
                     seed,
                     stripe,
@@ -476,7 +476,7 @@ impl Stack {
     }
 
     /// Builds the programs of the only host, above its files.
-    fn programs(&self, terms: Terms) -> Result<Option<Vfs>, StackError> {
+    fn programs(&self, terms: HostTerms) -> Result<Option<Vfs>, StackError> {
         let fail = |error: ConfigError| self.document.error(error);
         let ground = ProgramsGround {
             capacity: self.volume.capacity().map_err(fail)?,
@@ -486,7 +486,7 @@ impl Stack {
             start: Duration::ZERO,
             terms,
         };
-        let place = Place {
+        let place = TablePlace {
             document: &self.document,
             path: "",
         };
@@ -495,7 +495,7 @@ impl Stack {
             &self.workloads,
             host,
             &ground,
-            &mut Numbers::default(),
+            &mut WorkloadNumbers::default(),
             &place,
         )
     }
@@ -544,7 +544,7 @@ impl Stack {
         &self,
         above: Above,
         drive: Result<Arc<dyn TrackTable>, UnknownArm>,
-    ) -> Result<Site, ConfigError> {
+    ) -> Result<OpportunitySite, ConfigError> {
         let sizes = self
             .layers_of_hosts()
             .into_iter()
@@ -555,8 +555,8 @@ impl Stack {
             // The memory of clients is unknown.
             Above::Clients => Bytes(u64::MAX),
         };
-        Ok(Site {
-            tracks: self.tracks(Wanted::Tracks),
+        Ok(OpportunitySite {
+            tracks: self.tracks(TrackUse::Tracks),
             page_cache,
             hosts: self.hosts.as_ref().map_or(1, Hosts::count),
             stop: self.volume.least_idle()?,
@@ -686,7 +686,7 @@ impl VolumeSpec {
                 })
             }
             VolumeSpec::Volume { .. } if self.is_xor() => {
-                let tracks = self.drives().into_iter().map(Model::tracks).collect();
+                let tracks = self.drives().into_iter().map(DriveModel::tracks).collect();
                 Ok(Branch::array(Box::new(self.xor(host, link)?), tracks))
             }
             VolumeSpec::Volume {
@@ -952,7 +952,7 @@ impl VolumeSpec {
     }
 
     /// Returns the drive if the volume is in fact a single drive.
-    pub(crate) fn as_drive(&self) -> Option<&Model> {
+    pub(crate) fn as_drive(&self) -> Option<&DriveModel> {
         match self {
             VolumeSpec::Drive(model, _) => Some(model),
             VolumeSpec::Volume { members, .. } if self.is_only_its_member() => {
@@ -964,7 +964,7 @@ impl VolumeSpec {
 
     /// Returns the knowledge of a host's layer about the volume below. `tracks` are the tracks at
     /// whose boundaries the layer ends requests.
-    fn underneath(&self, tracks: Option<Arc<Boundaries>>) -> Result<Underneath, ConfigError> {
+    fn underneath(&self, tracks: Option<Arc<Boundaries>>) -> Result<DeviceBelow, ConfigError> {
         let drive = self.is_drive();
         let stripes = if drive {
             None
@@ -972,7 +972,7 @@ impl VolumeSpec {
             Striped::of(self.layout()?)
         };
         let stripes = stripes.map(|striped| Box::new(striped) as Box<dyn Stripes>);
-        Ok(Underneath {
+        Ok(DeviceBelow {
             capacity: self.capacity()?,
             drive,
             stripes,
@@ -1072,7 +1072,7 @@ impl VolumeSpec {
     }
 
     /// Returns the models of all drives, in order.
-    pub(crate) fn drives(&self) -> Vec<&Model> {
+    pub(crate) fn drives(&self) -> Vec<&DriveModel> {
         match self {
             VolumeSpec::Drive(model, _) => vec![model],
             VolumeSpec::Volume { members, .. } => {

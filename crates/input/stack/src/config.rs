@@ -1,6 +1,6 @@
 //! The stack file: one file with workload, host, volume and drives.
 
-use crate::build::{Run, VolumeSpec};
+use crate::build::{PreparedRun, VolumeSpec};
 use crate::document::Document;
 use crate::homes;
 use crate::hosts::Hosts;
@@ -9,7 +9,7 @@ use crate::opportunities::Opportunities;
 use crate::upper::UpperConfig;
 use crate::volume::{Inherited, Spindles, read_volume};
 use crate::workload::{Workload, no_workload, parts_of};
-use crate::workloads::{Place, Workloads};
+use crate::workloads::{TablePlace, Workloads};
 use crate::{Overrides, StackError, schema};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known, read};
@@ -89,7 +89,7 @@ impl Stack {
             }
             // A trace is opened only at the run.
             Workloads::One(one) if one.trace_file().is_some() => {}
-            _ => _ = Run::new(&stack, false)?,
+            _ => _ = PreparedRun::new(&stack, false)?,
         }
         Ok(stack)
     }
@@ -118,7 +118,7 @@ impl Stack {
         let hosts = Hosts::read(&document, &folder)?;
         let workloads = Workloads::read(
             document.values(),
-            &Place {
+            &TablePlace {
                 document: &document,
                 path: "",
             },
@@ -316,8 +316,8 @@ impl Stack {
     ///
     /// # Errors
     /// If a trace cannot be opened.
-    pub fn build(&self) -> Result<Run, StackError> {
-        Run::new(self, true)
+    pub fn build(&self) -> Result<PreparedRun, StackError> {
+        PreparedRun::new(self, true)
     }
 
     fn compute_digest(&self) -> String {

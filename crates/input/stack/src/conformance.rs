@@ -4,7 +4,7 @@
 
 use crate::layouts::LAYOUTS;
 use crate::{Overrides, Stack, workload};
-use fullstroke_contract::registry::{Entry, known_keys, schema_of};
+use fullstroke_contract::registry::{PolicyEntry, known_keys, schema_of};
 use fullstroke_contract::{Extent, Operation, Request};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_engine::{Finished, Observer};
@@ -63,8 +63,8 @@ const WITHOUT: &[(&str, &str)] = &[
 
 /// Returns the kind, name and keys of each policy.
 fn policies() -> Vec<(String, Schema)> {
-    fn of<F>(kind: &str, registry: &[Entry<F>]) -> Vec<(String, Schema)> {
-        let named = |entry: &Entry<F>| (format!("{kind} {}", entry.name), (entry.schema)());
+    fn of<F>(kind: &str, registry: &[PolicyEntry<F>]) -> Vec<(String, Schema)> {
+        let named = |entry: &PolicyEntry<F>| (format!("{kind} {}", entry.name), (entry.schema)());
         registry.iter().map(named).collect()
     }
     // Programs are workloads, too, but have their own conformance tests.
@@ -202,7 +202,7 @@ impl Tunable {
     }
 
     /// Runs the stack `text`, which has one of the two values, and returns all results.
-    fn answers(&self, value: &str, text: &str) -> Answers {
+    fn answers(&self, value: &str, text: &str) -> RunResults {
         let whose = format!("{} `{}` = {value}", self.policy, self.key);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("stack.toml");
@@ -210,7 +210,7 @@ impl Tunable {
         std::fs::write(folder.path().join("two-devices.trace"), two_devices()).unwrap();
         let stack = Stack::load(&path, &Overrides::default())
             .unwrap_or_else(|error| panic!("{whose}: {error}\n{text}"));
-        let mut answers = Answers::default();
+        let mut answers = RunResults::default();
         let outcome = stack.build().unwrap().engine().run(&mut answers);
         let outcome = outcome.unwrap_or_else(|error| panic!("{whose}: {error}\n{text}"));
         assert!(outcome.completed > 0, "{whose}: nothing was answered");
@@ -230,13 +230,13 @@ fn two_devices() -> String {
 /// The results of a run: extent and times of each request, time and extent of each drive request,
 /// and all counters.
 #[derive(Debug, Default, PartialEq)]
-struct Answers {
+struct RunResults {
     finished: Vec<(u64, Extent, Time, Time)>,
     ios: Vec<(Time, usize, Operation, Extent)>,
     counted: String,
 }
 
-impl Observer for Answers {
+impl Observer for RunResults {
     fn finished(&mut self, finished: &Finished) {
         let (arrived, ended) = (finished.arrived, finished.completion.finished);
         self.finished
@@ -292,7 +292,7 @@ fn every_key_has_an_effect() {
 
 fn without_effect(tunables: &[Tunable]) -> Vec<String> {
     // Absent keys leave the load unchanged. Such a stack runs only once.
-    let mut known: HashMap<String, Answers> = HashMap::new();
+    let mut known: HashMap<String, RunResults> = HashMap::new();
     let same = tunables.iter().filter(|tunable| {
         let stacks = tunable.values.each_ref().map(|value| {
             let stack = tunable.stack(value);

@@ -22,7 +22,7 @@ pub struct Document {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum KeyPlace {
     Line(usize),
     CommandLine,
 }
@@ -107,16 +107,16 @@ impl Document {
                     path: path.to_owned(),
                 });
             }
-            steps.push(Step::Key(name));
+            steps.push(PathStep::Key(name));
             for index in rest.split_terminator(']').filter(|index| !index.is_empty()) {
                 let index = index.strip_prefix('[').and_then(|index| index.parse().ok());
                 let index = index.ok_or_else(|| PathError::Index {
                     part: part.to_owned(),
                 })?;
-                steps.push(Step::Item(index));
+                steps.push(PathStep::Item(index));
             }
         }
-        let Some((Step::Key(first), rest)) = steps.split_first() else {
+        let Some((PathStep::Key(first), rest)) = steps.split_first() else {
             return Err(PathError::Name {
                 path: path.to_owned(),
             });
@@ -134,7 +134,7 @@ impl Document {
     }
 
     /// Maps each key to the place that set the key.
-    fn places(&self) -> BTreeMap<String, Place> {
+    fn places(&self) -> BTreeMap<String, KeyPlace> {
         let mut places = BTreeMap::new();
         // A text from which the values were read parses again.
         if let Ok(table) = DeTable::parse(&self.text) {
@@ -144,7 +144,7 @@ impl Document {
             places.retain(|key, _| key != path && !key.starts_with(&format!("{path}.")));
         }
         let assigned = self.assigned.iter();
-        places.extend(assigned.map(|path| (path.clone(), Place::CommandLine)));
+        places.extend(assigned.map(|path| (path.clone(), KeyPlace::CommandLine)));
         places
     }
 
@@ -162,11 +162,11 @@ impl Document {
             }
         };
         let file = match place {
-            Some(Place::CommandLine) => format!("--set {key}"),
+            Some(KeyPlace::CommandLine) => format!("--set {key}"),
             _ => self.file.clone(),
         };
         let line = match place {
-            Some(Place::Line(line)) => Some(line),
+            Some(KeyPlace::Line(line)) => Some(line),
             _ => None,
         };
         StackError {
@@ -194,7 +194,7 @@ pub(crate) enum PathError {
 }
 
 #[derive(Clone, Copy)]
-enum Step<'a> {
+enum PathStep<'a> {
     Key(&'a str),
     Item(usize),
 }
@@ -202,30 +202,30 @@ enum Step<'a> {
 /// Returns the value at the end of `steps`, starting from `value`.
 fn place_at<'a>(
     value: &'a mut Value,
-    steps: &[Step<'_>],
+    steps: &[PathStep<'_>],
     path: &str,
 ) -> Result<&'a mut Value, PathError> {
     let Some((step, rest)) = steps.split_first() else {
         return Ok(value);
     };
     let next = match (step, value) {
-        (Step::Key(key), Value::Object(table)) => table
+        (PathStep::Key(key), Value::Object(table)) => table
             .entry(*key)
             .or_insert_with(|| Value::Object(Map::new())),
-        (Step::Item(index), Value::Array(items)) => {
+        (PathStep::Item(index), Value::Array(items)) => {
             let items_there = items.len();
             items.get_mut(*index).ok_or_else(|| PathError::NoItem {
                 path: path.to_owned(),
                 items: items_there,
             })?
         }
-        (Step::Key(key), _) => {
+        (PathStep::Key(key), _) => {
             return Err(PathError::NoTable {
                 path: path.to_owned(),
                 key: (*key).to_owned(),
             });
         }
-        (Step::Item(index), _) => {
+        (PathStep::Item(index), _) => {
             return Err(PathError::NoArray {
                 path: path.to_owned(),
                 index: *index,
@@ -239,7 +239,7 @@ fn record_places(
     text: &str,
     prefix: &str,
     table: &DeTable<'_>,
-    places: &mut BTreeMap<String, Place>,
+    places: &mut BTreeMap<String, KeyPlace>,
 ) {
     for (key, value) in table.iter() {
         let path = if prefix.is_empty() {
@@ -247,7 +247,10 @@ fn record_places(
         } else {
             format!("{prefix}.{}", key.get_ref())
         };
-        places.insert(path.clone(), Place::Line(line_of(text, key.span().start)));
+        places.insert(
+            path.clone(),
+            KeyPlace::Line(line_of(text, key.span().start)),
+        );
         record_value(text, &path, value, places);
     }
 }
@@ -256,7 +259,7 @@ fn record_value(
     text: &str,
     path: &str,
     value: &Spanned<DeValue<'_>>,
-    places: &mut BTreeMap<String, Place>,
+    places: &mut BTreeMap<String, KeyPlace>,
 ) {
     match value.get_ref() {
         DeValue::Table(table) => record_places(text, path, table, places),
@@ -264,7 +267,10 @@ fn record_value(
             for (index, item) in items.iter().enumerate() {
                 if let DeValue::Table(table) = item.get_ref() {
                     let path = format!("{path}[{index}]");
-                    places.insert(path.clone(), Place::Line(line_of(text, item.span().start)));
+                    places.insert(
+                        path.clone(),
+                        KeyPlace::Line(line_of(text, item.span().start)),
+                    );
                     record_places(text, &path, table, places);
                 }
             }

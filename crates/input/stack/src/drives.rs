@@ -7,8 +7,8 @@ use crate::drive_names::DriveNameError;
 use crate::{StackError, drive_names};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::read;
-use fullstroke_disksim::{Imported, Options};
-use fullstroke_drive::{DriveConfig, Model, checks};
+use fullstroke_disksim::{ImportOptions, Imported};
+use fullstroke_drive::{DriveConfig, DriveModel, checks};
 use include_dir::{Dir, include_dir};
 use serde::Serialize as _;
 use serde_json::{Map, Value};
@@ -23,7 +23,7 @@ const KEPT_MODELS: usize = 32;
 
 /// The latest models with their descriptions. A model is immutable and shared, so a second drive
 /// with the same description needs no second seek table.
-static MODELS: Mutex<VecDeque<(String, Model)>> = Mutex::new(VecDeque::new());
+static MODELS: Mutex<VecDeque<(String, DriveModel)>> = Mutex::new(VecDeque::new());
 
 /// The files `drives/*.toml` of this project, embedded in the binary.
 static LIBRARY: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../drives");
@@ -50,7 +50,7 @@ pub fn names() -> Vec<&'static str> {
 /// # Errors
 /// Names the file, line and key of the error, the most similar name for an unknown drive, or the
 /// first failed check of the description (see [`fullstroke_drive::checks`]).
-pub fn load(name: &str) -> Result<Model, StackError> {
+pub fn load(name: &str) -> Result<DriveModel, StackError> {
     load_with(name, Path::new(""), &Map::new())
 }
 
@@ -58,7 +58,7 @@ pub fn load(name: &str) -> Result<Model, StackError> {
 ///
 /// # Errors
 /// As for [`load`], if the file cannot be read or the drive cannot be built.
-pub fn load_unchecked(name: &str) -> Result<Model, StackError> {
+pub fn load_unchecked(name: &str) -> Result<DriveModel, StackError> {
     if let Some(imported) = import(name, Path::new("")) {
         return built(name, imported?.config);
     }
@@ -80,9 +80,9 @@ pub fn import(name: &str, folder: &Path) -> Option<Result<Imported, StackError>>
     if !["parv", "diskspecs", "model"].contains(&extension) {
         return None;
     }
-    let options = Options {
+    let options = ImportOptions {
         name: block,
-        ..Options::default()
+        ..ImportOptions::default()
     };
     let disks = fullstroke_disksim::import(&folder.join(file), &options);
     Some(
@@ -134,7 +134,7 @@ pub fn to_toml(config: &DriveConfig, comments: &[String]) -> Result<String, Stac
     Ok(format!("{comments}\n{body}"))
 }
 
-fn built(file: &str, config: DriveConfig) -> Result<Model, StackError> {
+fn built(file: &str, config: DriveConfig) -> Result<DriveModel, StackError> {
     let fail = |error: ConfigError| StackError {
         line: None,
         file: file.to_owned(),
@@ -145,17 +145,17 @@ fn built(file: &str, config: DriveConfig) -> Result<Model, StackError> {
 }
 
 /// Returns the model of a description, from the kept models or newly built.
-fn shared(config: DriveConfig) -> Result<Model, ConfigError> {
+fn shared(config: DriveConfig) -> Result<DriveModel, ConfigError> {
     // The key is the whole description, because two files may have the same name.
     let Ok(key) = serde_json::to_string(&config) else {
-        return Model::new(config);
+        return DriveModel::new(config);
     };
     let models = || MODELS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, model)) = models().iter().find(|(known, _)| *known == key) {
         return Ok(model.clone());
     }
     // The lock is released here, so that other threads can build other models.
-    let model = Model::new(config)?;
+    let model = DriveModel::new(config)?;
     let mut models = models();
     if models.len() == KEPT_MODELS {
         models.pop_front();
@@ -169,7 +169,7 @@ pub(crate) fn load_with(
     name: &str,
     folder: &Path,
     settings: &Map<String, Value>,
-) -> Result<Model, StackError> {
+) -> Result<DriveModel, StackError> {
     if let Some(imported) = import(name, folder) {
         let mut values = match serde_json::to_value(imported?.config) {
             Ok(Value::Object(values)) => values,
@@ -244,7 +244,7 @@ fn title(known: &str) -> String {
     title.unwrap_or_default().trim_matches('"').to_owned()
 }
 
-fn model(document: &Document, values: &Map<String, Value>) -> Result<Model, StackError> {
+fn model(document: &Document, values: &Map<String, Value>) -> Result<DriveModel, StackError> {
     let config: DriveConfig = read(values).map_err(|error| document.error(error))?;
     shared(config).map_err(|error| document.error(error))
 }
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn drives_of_a_terabyte_and_more_say_what_they_draw_and_what_of_it_is_assumed() {
-        let drives: Vec<Model> = names()
+        let drives: Vec<DriveModel> = names()
             .into_iter()
             .map(|name| load(name).unwrap())
             .collect();

@@ -1,6 +1,6 @@
 //! The numbers of a data sheet, computed from a drive's model.
 
-use fullstroke_drive::Model;
+use fullstroke_drive::DriveModel;
 use serde::{Deserialize, Serialize};
 
 /// The facts of all drives of the library. The models of all drives take 100 ms to build, because
@@ -41,7 +41,7 @@ pub struct Facts {
 
 impl Facts {
     /// Computes the facts of `model`.
-    pub fn new(name: &str, model: &Model) -> Facts {
+    pub fn new(name: &str, model: &DriveModel) -> Facts {
         let config = model.config();
         let geometry = model.mechanics().geometry();
         let seeks = model.mechanics().seek_table();

@@ -5,7 +5,7 @@ use crate::config::MeasurementConfig;
 use crate::layouts::LAYOUTS;
 use crate::{schema, workload};
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, check_known, known_keys, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, check_known, known_keys, schema_of};
 use fullstroke_controller::ControllerConfig;
 use fullstroke_host::{HostKeys, elevator};
 use serde_json::Value;
@@ -59,7 +59,7 @@ fn homes(values: &Keys, key: &str) -> Vec<String> {
 }
 
 /// True if the policy that `table` names under `chooser` has the key.
-fn of_policy<F>(registry: &[Entry<F>], table: &Keys, chooser: &str, key: &str) -> bool {
+fn of_policy<F>(registry: &[PolicyEntry<F>], table: &Keys, chooser: &str, key: &str) -> bool {
     let name = table.get(chooser).and_then(Value::as_str);
     registry
         .iter()

@@ -4,16 +4,16 @@ use crate::StackError;
 use crate::build::below_layer;
 use crate::config::Stack;
 use crate::document::Document;
-use crate::shared::{Ground as FilesGround, Shared, Shares};
-use crate::tracks::Wanted;
-use crate::upper::{Ground, Terms, UpperConfig};
+use crate::shared::{Ground as FilesGround, HostShares, SharedTable};
+use crate::tracks::TrackUse;
+use crate::upper::{Ground, HostTerms, UpperConfig};
 use crate::workload::{kind_of, no_workload};
-use crate::workloads::{Numbers, Place, Workloads, check_beside_others, check_name};
+use crate::workloads::{TablePlace, WorkloadNumbers, Workloads, check_beside_others, check_name};
 use fullstroke_contract::registry::{Keys, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Extent, Node, Port, Source};
 use fullstroke_engine::Branch;
-use fullstroke_host::{HostConfig, Underneath};
-use fullstroke_stage::{Addresses, Part, Region, Regions};
+use fullstroke_host::{DeviceBelow, HostConfig};
+use fullstroke_stage::{HostAddresses, HostRegion, HostRegions, RegionRequest};
 use fullstroke_tracks::{Boundaries, UnknownTracks};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed};
 use schemars::JsonSchema;
@@ -54,7 +54,7 @@ fn one() -> u32 {
 /// The hosts of a stack with several hosts.
 pub(crate) struct Hosts {
     hosts: Vec<Host>,
-    shared: Shared,
+    shared: SharedTable,
 }
 
 struct Host {
@@ -102,7 +102,7 @@ impl Hosts {
         }
         let shared = document
             .section("shared")
-            .and_then(|table| Shared::read(&table));
+            .and_then(|table| SharedTable::read(&table));
         let shared = shared.map_err(|error| document.error(error.below("shared")))?;
         let mut hosts: Vec<Host> = Vec::new();
         for (index, item) in items.iter().enumerate() {
@@ -110,7 +110,7 @@ impl Hosts {
             let host = read_host(
                 item,
                 &hosts,
-                &Place {
+                &TablePlace {
                     document,
                     path: &path,
                 },
@@ -166,7 +166,7 @@ impl Hosts {
             .enumerate()
             .filter_map(|(index, host)| Some((index, host.keys.at?)));
         for (index, at) in places {
-            let message = if self.shared.addresses() == Addresses::Whole {
+            let message = if self.shared.addresses() == HostAddresses::Whole {
                 "has no effect if each host has all addresses; remove the key".to_owned()
             } else if self.shared.has_files() {
                 "the host's disk is a file, placed by the file system of [shared.files]; remove the key".into()
@@ -218,13 +218,13 @@ impl Hosts {
         self.hosts.iter().map(|host| host.keys.weight).collect()
     }
 
-    fn regions(&self, capacity: Sectors) -> Result<Regions, ConfigError> {
+    fn regions(&self, capacity: Sectors) -> Result<HostRegions, ConfigError> {
         let sectors = |size: Bytes| Sectors(size.0 / SECTOR_BYTES);
-        let wanted = |host: &Host| Part {
+        let wanted = |host: &Host| RegionRequest {
             at: host.keys.at.map(sectors),
             size: host.keys.size.map(sectors),
         };
-        let wanted: Vec<Part> = self.hosts.iter().map(wanted).collect();
+        let wanted: Vec<RegionRequest> = self.hosts.iter().map(wanted).collect();
         // With files, the sum of the sizes counts. The file system checks whether the files fit.
         let of_files = || {
             wanted
@@ -239,8 +239,8 @@ impl Hosts {
             capacity
         };
         match self.shared.addresses() {
-            Addresses::Whole => Ok(Regions::whole(self.hosts.len(), capacity)),
-            Addresses::Parts => Regions::parts(&wanted, capacity)
+            HostAddresses::Whole => Ok(HostRegions::whole(self.hosts.len(), capacity)),
+            HostAddresses::Parts => HostRegions::parts(&wanted, capacity)
                 .map_err(|(host, error)| error.below(&format!("hosts[{host}]"))),
         }
     }
@@ -252,12 +252,12 @@ impl Hosts {
     pub(crate) fn shared_over(
         &self,
         array: Branch,
-        underneath: Underneath,
+        underneath: DeviceBelow,
         ground: FilesGround,
     ) -> Result<Branch, ConfigError> {
         let regions = self.regions(underneath.capacity)?;
         let names = self.hosts.iter().map(|host| &*host.keys.name).collect();
-        let shares = Shares {
+        let shares = HostShares {
             regions,
             names,
             weights: self.weights(),
@@ -275,22 +275,22 @@ impl Hosts {
         &self,
         capacity: Sectors,
         seed: Seed,
-        terms: Terms,
+        terms: HostTerms,
         stack: &Stack,
     ) -> Result<Vec<HostNodes>, StackError> {
         let document = &stack.document;
         let regions = self
             .regions(capacity)
             .map_err(|error| document.error(error))?;
-        let mut numbers = Numbers::default();
+        let mut numbers = WorkloadNumbers::default();
         let hosts = self.hosts.iter().enumerate();
         let nodes = hosts.map(|(index, host)| {
             let path = format!("hosts[{index}]");
-            let place = Place {
+            let place = TablePlace {
                 document,
                 path: &path,
             };
-            let Region { start, sectors } = regions.of(Port::of(index));
+            let HostRegion { start, sectors } = regions.of(Port::of(index));
             let region = Extent { start, sectors };
             let tracks = |wanted| match self.shared.has_files() {
                 // A file may lie anywhere on the device, so its addresses have no known tracks.
@@ -358,16 +358,16 @@ impl Host {
     fn nodes(
         &self,
         ground: &Ground<'_>,
-        numbers: &mut Numbers,
-        place: &Place<'_>,
+        numbers: &mut WorkloadNumbers,
+        place: &TablePlace<'_>,
     ) -> Result<HostNodes, StackError> {
         let capacity = ground.capacity;
         let programs =
             self.upper
                 .programs(&self.workloads, (&self.layer, ""), ground, numbers, place)?;
-        let layer = below_layer(&self.layer, || (ground.tracks)(Wanted::Tracks));
+        let layer = below_layer(&self.layer, || (ground.tracks)(TrackUse::Tracks));
         let layer = layer.and_then(|tracks| {
-            self.layer.build(Underneath {
+            self.layer.build(DeviceBelow {
                 capacity,
                 drive: false,
                 stripes: None,
@@ -410,7 +410,7 @@ impl Host {
 fn read_host(
     item: &Value,
     before: &[Host],
-    place: &Place<'_>,
+    place: &TablePlace<'_>,
     folder: &Path,
 ) -> Result<Host, StackError> {
     let Value::Object(table) = item else {

@@ -48,14 +48,14 @@ mod volume;
 mod workload;
 mod workloads;
 
-pub use build::{Files, Run, Service, VolumeSummary};
+pub use build::{PreparedRun, PreparedService, ProgramFiles, VolumeSummary};
 pub use config::{MeasurementConfig, Stack};
 pub use document::{Document, assigned};
 pub use error::StackError;
 pub use files::files;
 pub use hosts::HostNodes;
 pub use mdadm::MdArray;
-pub use overrides::{Overrides, Stops};
+pub use overrides::{Overrides, SpinDownChoice};
 pub use rebuild::RebuiltMember;
 pub use reference::{ReferencePage, reference};
 pub use schema::drive as drive_schema;

@@ -1,6 +1,6 @@
 //! The link of a stack, between a volume and its drives.
 
-use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys};
+use fullstroke_contract::registry::{Keys, PolicyEntry, check_known, find, known_keys};
 use fullstroke_contract::{ConfigError, Node};
 use fullstroke_link::{BuildLink, Link, LinkNode, REGISTRY};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Description of a link.
 #[derive(Clone)]
 pub(crate) struct LinkSpec {
-    entry: &'static Entry<BuildLink>,
+    entry: &'static PolicyEntry<BuildLink>,
     keys: Keys,
 }
 

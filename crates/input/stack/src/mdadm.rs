@@ -217,7 +217,7 @@ fn chunk_of(file: &str, line: usize, value: &str) -> Result<Bytes, StackError> {
 /// were examined are one array.
 fn described(file: &str, text: &str) -> Result<Vec<MdArray>, StackError> {
     let mut arrays: Vec<(String, MdArray)> = Vec::new();
-    let mut block = Block::default();
+    let mut block = MdadmBlock::default();
     for (index, line) in text.lines().enumerate() {
         let at = index + 1;
         let trimmed = line.trim();
@@ -236,7 +236,7 @@ fn described(file: &str, text: &str) -> Result<Vec<MdArray>, StackError> {
 
 /// One block of `mdadm`'s output: an array, or a member.
 #[derive(Default)]
-struct Block {
+struct MdadmBlock {
     device: String,
     array: MdArray,
     uuid: String,
@@ -249,7 +249,7 @@ struct Block {
     examined: bool,
 }
 
-impl Block {
+impl MdadmBlock {
     fn key(&mut self, file: &str, at: usize, key: &str, value: &str) -> Result<(), StackError> {
         let array = &mut self.array;
         match key {

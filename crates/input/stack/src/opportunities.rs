@@ -4,7 +4,9 @@ use crate::document::Document;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 use fullstroke_engine::Branch;
-use fullstroke_opportunity::{Opportunity, Site, Trial, Watch, Word, build, kind_of};
+use fullstroke_opportunity::{
+    Opportunity, OpportunityLayer, OpportunitySite, SignalKind, Trial, build, kind_of,
+};
 use serde_json::Value;
 
 /// Returns the path of table number `index`.
@@ -71,7 +73,7 @@ impl Opportunities {
     }
 
     /// Returns the kind of signal of each table.
-    fn words(&self) -> Result<Vec<Word>, ConfigError> {
+    fn words(&self) -> Result<Vec<SignalKind>, ConfigError> {
         let word = |table: &Keys| kind_of(table).map(|(entry, _)| entry.build.word);
         let each = self.tables.iter().enumerate();
         each.map(|(index, table)| word(table).map_err(|error| error.below(&at(index))))
@@ -85,10 +87,10 @@ impl Opportunities {
     pub(crate) fn check_heard(&self, memory: bool, pushed: bool) -> Result<(), ConfigError> {
         for (index, word) in self.words()?.into_iter().enumerate() {
             let message = match word {
-                Word::Pull if !memory => {
+                SignalKind::Pull if !memory => {
                     "no host has [host.memory], so there are no dirty data to ask for; add [host.memory], or remove this opportunity"
                 }
-                Word::Push if !pushed => {
+                SignalKind::Push if !pushed => {
                     "no host has [host.pushed], so no host keeps offered data; add [host.pushed], or remove this opportunity"
                 }
                 _ => continue,
@@ -107,7 +109,7 @@ impl Opportunities {
         match self
             .words()?
             .into_iter()
-            .position(|word| word == Word::Nothing)
+            .position(|word| word == SignalKind::Nothing)
         {
             None => Ok(()),
             Some(index) => {
@@ -121,7 +123,7 @@ impl Opportunities {
         self.tables.is_empty() && self.trials.is_empty()
     }
 
-    fn build(&self, site: &Site) -> Result<Vec<Box<dyn Opportunity>>, ConfigError> {
+    fn build(&self, site: &OpportunitySite) -> Result<Vec<Box<dyn Opportunity>>, ConfigError> {
         let each = |(index, table)| {
             build(table, site).map_err(|error: ConfigError| error.below(&at(index)))
         };
@@ -141,13 +143,13 @@ impl Opportunities {
     pub(crate) fn over(
         &self,
         array: Branch,
-        site: impl FnOnce() -> Result<Site, ConfigError>,
+        site: impl FnOnce() -> Result<OpportunitySite, ConfigError>,
     ) -> Result<Branch, ConfigError> {
         if self.is_empty() {
             return Ok(array);
         }
         Ok(Branch::over(
-            Box::new(Watch::new(self.build(&site()?)?)),
+            Box::new(OpportunityLayer::new(self.build(&site()?)?)),
             array,
         ))
     }

@@ -28,7 +28,7 @@ pub struct Overrides {
     /// Number of requests after which the workload ends.
     pub requests: Option<u64>,
     /// Policy that stops platters, in place of the file's policy.
-    pub stops: Option<Stops>,
+    pub stops: Option<SpinDownChoice>,
     /// True if arrays without the key `like` are like `ideal`. Studies set this, because their
     /// documents describe arrays of that kind.
     pub ideal_arrays: bool,
@@ -42,7 +42,7 @@ pub struct Overrides {
 
 /// The policy that stops the platters of a stack's drives.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Stops {
+pub enum SpinDownChoice {
     /// No stops: drives have no timer, arrays with gears stay in the high gear, and hosts are not
     /// asked for dirty data before a stop.
     Nobody,
@@ -195,22 +195,24 @@ fn background(document: &Document) -> Vec<Value> {
 }
 
 /// Writes the policy of stops into the volume, and removes all other policies of stops.
-fn replace_stops(document: &mut Document, stops: &Stops) -> Result<(), StackError> {
+fn replace_stops(document: &mut Document, stops: &SpinDownChoice) -> Result<(), StackError> {
     let Some(Value::Object(volume)) = document.values().get("volume") else {
         return Ok(());
     };
     let mut volume = volume.clone();
-    take_stops(&mut volume, *stops == Stops::Nobody);
+    take_stops(&mut volume, *stops == SpinDownChoice::Nobody);
     put(document, "volume", Value::Object(volume))?;
     let timer = match stops {
         // Null also overrides a timer in the drive file.
-        Stops::Nobody => Value::Null,
-        Stops::Timer(keys) => Value::Object(keys.clone()),
+        SpinDownChoice::Nobody => Value::Null,
+        SpinDownChoice::Timer(keys) => Value::Object(keys.clone()),
     };
     put(document, "volume.drive_settings.spin_down", timer)?;
     let before_stops = |item: &Value| item.get("kind") == Some(&json!("pull-before-stop"));
     match document.values().get("opportunities") {
-        Some(Value::Array(items)) if *stops == Stops::Nobody && items.iter().any(before_stops) => {
+        Some(Value::Array(items))
+            if *stops == SpinDownChoice::Nobody && items.iter().any(before_stops) =>
+        {
             let others: Vec<Value> = items
                 .iter()
                 .filter(|item| !before_stops(item))
@@ -369,7 +371,7 @@ mod tests {
             ("policy".to_owned(), json!("fixed")),
             ("after".to_owned(), json!("60s")),
         ]);
-        let stops = Some(Stops::Timer(timer));
+        let stops = Some(SpinDownChoice::Timer(timer));
         let found = changed(
             STOPS,
             &Overrides {
@@ -390,7 +392,7 @@ mod tests {
         let found = changed(
             STOPS,
             &Overrides {
-                stops: Some(Stops::Nobody),
+                stops: Some(SpinDownChoice::Nobody),
                 ..Overrides::default()
             },
         );

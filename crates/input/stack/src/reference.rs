@@ -5,10 +5,10 @@ use crate::drives;
 use crate::hosts::HostsKeys;
 use crate::layouts::LAYOUTS;
 use crate::schema;
-use crate::workload::{self, Kind};
+use crate::workload::{self, WorkloadKind};
 use crate::workloads::WorkloadKeys;
 use fullstroke_contract::READINGS;
-use fullstroke_contract::registry::{Entry, schema_of};
+use fullstroke_contract::registry::{PolicyEntry, schema_of};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_drive::DriveConfig;
 use fullstroke_host::{HostKeys, PushedKeys, elevator};
@@ -331,7 +331,7 @@ fn section(page: &mut String, title: &str, text: &str) {
 }
 
 /// Writes a kind of workload: keys, an example, and nested tables.
-fn one_workload(page: &mut String, kind: &Entry<Kind>) {
+fn one_workload(page: &mut String, kind: &PolicyEntry<WorkloadKind>) {
     section(
         page,
         &format!("[workload] with kind = \"{}\"", kind.name),
@@ -368,11 +368,11 @@ fn sentence(summary: &str) -> String {
 }
 
 /// Writes one entry for each policy of a registry.
-fn policies<F>(page: &mut String, title: &str, registry: &[Entry<F>]) {
+fn policies<F>(page: &mut String, title: &str, registry: &[PolicyEntry<F>]) {
     policies_with(page, title, "", registry);
 }
 
-fn policies_with<F>(page: &mut String, title: &str, text: &str, registry: &[Entry<F>]) {
+fn policies_with<F>(page: &mut String, title: &str, text: &str, registry: &[PolicyEntry<F>]) {
     section(page, title, text);
     for entry in registry {
         let _ = write!(page, "### {}\n\n{}.\n\n", entry.name, entry.summary);

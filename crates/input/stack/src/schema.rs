@@ -4,9 +4,9 @@ use crate::config::MeasurementConfig;
 use crate::drives;
 use crate::hosts::HostsKeys;
 use crate::layouts::LAYOUTS;
-use crate::workload::{self, Kind};
+use crate::workload::{self, WorkloadKind};
 use crate::workloads::WorkloadKeys;
-use fullstroke_contract::registry::{Entry, schema_of};
+use fullstroke_contract::registry::{PolicyEntry, schema_of};
 use fullstroke_controller::ControllerConfig;
 use fullstroke_drive::DriveConfig;
 use fullstroke_host::{HostKeys, elevator};
@@ -82,7 +82,7 @@ pub(crate) fn stack() -> Value {
 }
 
 /// Returns the schema of a workload of this kind.
-fn one_workload(kind: &Entry<Kind>, definitions: &mut Map<String, Value>) -> Value {
+fn one_workload(kind: &PolicyEntry<WorkloadKind>, definitions: &mut Map<String, Value>) -> Value {
     let mut schema = hoisted((kind.schema)().into(), definitions);
     schema["properties"]["kind"] = json!({ "const": kind.name });
     schema
@@ -200,7 +200,7 @@ fn properties_of(schema: Schema, definitions: &mut Map<String, Value>) -> Map<St
 }
 
 fn file_systems<'a, F: 'a>(
-    entries: impl Iterator<Item = &'a Entry<F>>,
+    entries: impl Iterator<Item = &'a PolicyEntry<F>>,
     common: &Map<String, Value>,
     definitions: &mut Map<String, Value>,
 ) -> Value {
@@ -209,7 +209,11 @@ fn file_systems<'a, F: 'a>(
 }
 
 /// Returns the schema of a choice among the policies of a registry.
-fn choice<F>(registry: &[Entry<F>], name_key: &str, definitions: &mut Map<String, Value>) -> Value {
+fn choice<F>(
+    registry: &[PolicyEntry<F>],
+    name_key: &str,
+    definitions: &mut Map<String, Value>,
+) -> Value {
     let each: Vec<Value> = registry
         .iter()
         .map(|entry| policy(entry, name_key, Map::new(), definitions))
@@ -219,7 +223,7 @@ fn choice<F>(registry: &[Entry<F>], name_key: &str, definitions: &mut Map<String
 
 /// Returns the schema of one policy: name, own keys, and `common` keys.
 fn policy<F>(
-    entry: &Entry<F>,
+    entry: &PolicyEntry<F>,
     name_key: &str,
     common: Map<String, Value>,
     definitions: &mut Map<String, Value>,

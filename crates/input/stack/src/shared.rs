@@ -5,14 +5,14 @@
 use fullstroke_contract::registry::{Keys, check_known, known_keys, schema_of};
 use fullstroke_contract::{ConfigError, Node, Port};
 use fullstroke_engine::Branch;
-use fullstroke_files::Site;
-use fullstroke_host::{HostConfig, HostKeys, Underneath};
-use fullstroke_stage::{Addresses, Region, Regions, Stage, StageConfig};
-use fullstroke_vfs::{Backing, Disk, DiskKeys, FileBacked, FilesConfig};
+use fullstroke_files::FileSystemSite;
+use fullstroke_host::{DeviceBelow, HostConfig, HostKeys};
+use fullstroke_stage::{HostAddresses, HostRegion, HostRegions, Stage, StageConfig};
+use fullstroke_vfs::{Backing, DiskKeys, FileBacked, FilesConfig, GuestDisk};
 use serde_json::Value;
 
 /// The table `[shared]`.
-pub(crate) struct Shared {
+pub(crate) struct SharedTable {
     stage: StageConfig,
     /// Keys of the rule of fairness.
     rule: Keys,
@@ -22,26 +22,26 @@ pub(crate) struct Shared {
 }
 
 /// The hosts' shares of the common layers.
-pub(crate) struct Shares<'a> {
+pub(crate) struct HostShares<'a> {
     /// Addresses of each host.
-    pub regions: Regions,
+    pub regions: HostRegions,
     pub names: Vec<&'a str>,
     pub weights: Vec<u32>,
 }
 
 /// The place of the files that are disks.
 pub(crate) struct Ground {
-    pub site: Site,
+    pub site: FileSystemSite,
     /// True to age the file system, which only a real run needs.
     pub aged: bool,
 }
 
-impl Shared {
+impl SharedTable {
     /// Reads the table.
     ///
     /// # Errors
     /// If a key is unknown to the stage, its rule and a block layer, or if a value is wrong.
-    pub(crate) fn read(table: &Keys) -> Result<Shared, ConfigError> {
+    pub(crate) fn read(table: &Keys) -> Result<SharedTable, ConfigError> {
         let (stage, rule, mut below) = StageConfig::read(table)?;
         if below.contains_key("elevator")
             && let Some(depth) = stage.queue_depth
@@ -65,11 +65,11 @@ impl Shared {
             let message = "the file system of [shared.files] keeps its metadata in memory; set its size, such as size = \"64MiB\"";
             return Err(ConfigError::new("memory", message));
         }
-        if files.is_some() && stage.addresses != Addresses::Parts {
+        if files.is_some() && stage.addresses != HostAddresses::Parts {
             let message = "each host has a disk image of its own; remove this key";
             return Err(ConfigError::new("addresses", message));
         }
-        Ok(Shared {
+        Ok(SharedTable {
             stage,
             rule,
             below,
@@ -106,7 +106,7 @@ impl Shared {
     }
 
     /// Returns the rule for the addresses of hosts.
-    pub(crate) fn addresses(&self) -> Addresses {
+    pub(crate) fn addresses(&self) -> HostAddresses {
         self.stage.addresses
     }
 
@@ -117,8 +117,8 @@ impl Shared {
     pub(crate) fn over(
         &self,
         array: Branch,
-        underneath: Underneath,
-        shares: Shares<'_>,
+        underneath: DeviceBelow,
+        shares: HostShares<'_>,
         ground: Ground,
     ) -> Result<Branch, ConfigError> {
         let capacity = underneath.capacity;
@@ -128,7 +128,7 @@ impl Shared {
             Some(files) => Branch::over(Box::new(self.disks(files, &shares, ground)?), block),
             None => over(self.below.memory(capacity)?, block),
         };
-        let Shares {
+        let HostShares {
             regions, weights, ..
         } = shares;
         let rule = self.stage.rule(&self.rule, &weights)?;
@@ -152,7 +152,7 @@ impl Shared {
     fn disks(
         &self,
         (keys, files): &(DiskKeys, FilesConfig),
-        Shares { regions, names, .. }: &Shares<'_>,
+        HostShares { regions, names, .. }: &HostShares<'_>,
         Ground { site, aged }: Ground,
     ) -> Result<FileBacked, ConfigError> {
         let cache = self
@@ -160,8 +160,8 @@ impl Shared {
             .cache()?
             .ok_or_else(|| ConfigError::new("memory", "found none"))?;
         let disk = |(index, name): (usize, &&str)| {
-            let Region { start, sectors } = regions.of(Port::of(index));
-            Disk {
+            let HostRegion { start, sectors } = regions.of(Port::of(index));
+            GuestDisk {
                 name: (*name).to_owned(),
                 start,
                 sectors,

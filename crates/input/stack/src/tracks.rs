@@ -6,8 +6,8 @@ use crate::build::VolumeSpec;
 use crate::config::Stack;
 use crate::document::Document;
 use fullstroke_contract::ConfigError;
-use fullstroke_drive::Model;
-use fullstroke_tracks::{Boundaries, MisfitError, Part, Rows, UnknownTracks};
+use fullstroke_drive::DriveModel;
+use fullstroke_tracks::{Boundaries, ChunkRows, LeadingSectors, MisfitError, UnknownTracks};
 use fullstroke_units::{Lbn, Sectors};
 use fullstroke_volume::{Geometry, Layout, Stripe};
 use serde::Deserialize;
@@ -29,7 +29,7 @@ enum TracksKey {
 
 /// A track table from a stack file, for the drives below the key.
 #[derive(Clone)]
-pub(crate) struct Given {
+pub(crate) struct GivenTracks {
     table: Arc<Boundaries>,
     file: PathBuf,
     /// True to use the table even if it differs from the drive's tracks.
@@ -38,7 +38,7 @@ pub(crate) struct Given {
     key: String,
 }
 
-impl Given {
+impl GivenTracks {
     /// Reads the file that the key names, relative to the stack file's folder.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Given {
         key: String,
         document: &Document,
         folder: &Path,
-    ) -> Result<Given, StackError> {
+    ) -> Result<GivenTracks, StackError> {
         let fail = |message: String| document.error(ConfigError::new(key.clone(), message));
         let expected = format!(
             "found {value}; expected \"FILE.tracks\", or {{ file = \"FILE.tracks\", trust = true }}"
@@ -64,7 +64,7 @@ impl Given {
             .map_err(|error| fail(format!("`{}`: {error}", path.display())))?;
         let table = Boundaries::parse(&text)
             .map_err(|error| fail(format!("`{}`: {error}", path.display())))?;
-        Ok(Given {
+        Ok(GivenTracks {
             table: Arc::new(table),
             file,
             trust,
@@ -77,7 +77,11 @@ impl Given {
     /// # Errors
     /// Returns an error at the key with the first address at which the drive has a different track.
     /// For a trusted table, only a different capacity is an error.
-    pub(crate) fn of(&self, model: &Model, document: &Document) -> Result<Tracks, StackError> {
+    pub(crate) fn of(
+        &self,
+        model: &DriveModel,
+        document: &Document,
+    ) -> Result<DriveTracks, StackError> {
         let fail = |message: String| {
             let message = format!("`{}`: {message}", self.file.display());
             document.error(ConfigError::new(self.key.clone(), message))
@@ -90,7 +94,7 @@ impl Given {
                 .map_err(|error| fail(advised(error)))?;
         }
         let known = OnceLock::from(Arc::clone(&self.table));
-        Ok(Tracks {
+        Ok(DriveTracks {
             known: Arc::new(known),
             given: true,
             trusted: self.trust,
@@ -104,21 +108,21 @@ fn advised(error: MisfitError) -> String {
     )
 }
 
-fn own(model: &Model) -> Result<Arc<Boundaries>, UnknownTracks> {
+fn own(model: &DriveModel) -> Result<Arc<Boundaries>, UnknownTracks> {
     let table = Boundaries::of(&*model.tracks(), "the drive");
     table.map(Arc::new).map_err(UnknownTracks::OfDrive)
 }
 
 /// The track table of a drive. The table is built at the first use, and once for all equal drives.
 #[derive(Clone, Default)]
-pub(crate) struct Tracks {
+pub(crate) struct DriveTracks {
     known: Arc<OnceLock<Arc<Boundaries>>>,
     given: bool,
     trusted: bool,
 }
 
-impl Tracks {
-    fn table(&self, model: &Model) -> Result<Arc<Boundaries>, UnknownTracks> {
+impl DriveTracks {
+    fn table(&self, model: &DriveModel) -> Result<Arc<Boundaries>, UnknownTracks> {
         if let Some(known) = self.known.get() {
             return Ok(Arc::clone(known));
         }
@@ -138,7 +142,7 @@ impl Tracks {
 
 /// The use of the tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum TrackUse {
     /// To lay out files and to split requests: a request must not cross a track boundary.
     Tracks,
     /// To end read-ahead windows: above an array, a window is a track of each member.
@@ -150,13 +154,13 @@ impl Stack {
     ///
     /// # Errors
     /// The reason why there are no tracks, or why they are unknown.
-    pub(crate) fn tracks(&self, wanted: Wanted) -> Result<Arc<Boundaries>, UnknownTracks> {
+    pub(crate) fn tracks(&self, wanted: TrackUse) -> Result<Arc<Boundaries>, UnknownTracks> {
         if self.controller.is_some() && !self.volume.tables_are_given() {
             return Err(UnknownTracks::BehindController);
         }
         match wanted {
-            Wanted::Tracks => self.volume.tracks(),
-            Wanted::Windows => self.volume.windows(),
+            TrackUse::Tracks => self.volume.tracks(),
+            TrackUse::Windows => self.volume.windows(),
         }
     }
 }
@@ -211,7 +215,7 @@ impl VolumeSpec {
         else {
             return self.tracks();
         };
-        let rows = Rows {
+        let rows = ChunkRows {
             unit,
             row,
             count: layout.capacity().0 / row.0,
@@ -260,7 +264,7 @@ fn contiguous(
             sectors > Sectors::ZERO,
             "member {member} has the address {at} and no sectors"
         );
-        parts.push(Part {
+        parts.push(LeadingSectors {
             table: &tables[member],
             sectors,
         });
@@ -289,7 +293,7 @@ fn check_copies(table: &Boundaries, copies: &[Arc<Boundaries>]) -> Result<(), Un
 
 /// Returns true if the chunks of a row have the same address on all members, as in RAID-0, 4, 5, 6
 /// and 10. The first 64 rows and the last row are checked.
-fn rows_lie_abreast(layout: &dyn Layout, rows: Rows) -> bool {
+fn rows_lie_abreast(layout: &dyn Layout, rows: ChunkRows) -> bool {
     let abreast = |row: u64| {
         let chunks = (row * rows.row.0..(row + 1) * rows.row.0).step_by(rows.unit.0 as usize);
         chunks

@@ -1,10 +1,10 @@
 //! The upper half of a host: programs on files, through memory.
 
 use crate::StackError;
-use crate::tracks::Wanted;
-use crate::workloads::{Numbers, Place, Workloads};
+use crate::tracks::TrackUse;
+use crate::workloads::{TablePlace, WorkloadNumbers, Workloads};
 use fullstroke_contract::ConfigError;
-use fullstroke_files::{REGISTRY, Site};
+use fullstroke_files::{FileSystemSite, REGISTRY};
 use fullstroke_host::HostConfig;
 use fullstroke_tracks::{Boundaries, UnknownTracks};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
@@ -24,16 +24,16 @@ pub(crate) struct Ground<'a> {
     /// Stripes of the device; `None` if the host cannot know them.
     pub stripe: Option<fullstroke_files::Stripe>,
     /// Returns the tracks of the device, or the reason why there are none.
-    pub tracks: &'a dyn Fn(Wanted) -> Result<Arc<Boundaries>, UnknownTracks>,
+    pub tracks: &'a dyn Fn(TrackUse) -> Result<Arc<Boundaries>, UnknownTracks>,
     pub seed: Seed,
     /// Earliest start time of the programs.
     pub start: Duration,
-    pub terms: Terms,
+    pub terms: HostTerms,
 }
 
 /// The terms for all hosts of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct HostTerms {
     /// Time from which ended calls are counted.
     pub counted_from: Time,
     /// True to age the file systems, which only a real run needs.
@@ -68,8 +68,8 @@ impl UpperConfig {
         workloads: &Workloads,
         host: (&HostConfig, &str),
         ground: &Ground<'_>,
-        numbers: &mut Numbers,
-        place: &Place<'_>,
+        numbers: &mut WorkloadNumbers,
+        place: &TablePlace<'_>,
     ) -> Result<Option<Vfs>, StackError> {
         let (host, at) = host;
         let mut build = || {
@@ -89,13 +89,13 @@ impl UpperConfig {
             let cache = host.cache().map_err(|error| error.below(at))?;
             let cache = cache.ok_or_else(|| no_memory(&name).below(at))?;
             let seed = ground.seed.of("files");
-            let site = Site {
+            let site = FileSystemSite {
                 capacity: ground.capacity,
                 seed,
                 stripe: ground.stripe,
                 tracks: None,
             };
-            let Terms { counted_from, aged } = ground.terms;
+            let HostTerms { counted_from, aged } = ground.terms;
             let (site, windows) = aligned(files, site, ground.tracks)
                 .map_err(|error| error.below("files").below(at))?;
             let equipment = Equipment {
@@ -128,9 +128,9 @@ impl UpperConfig {
 /// windows end.
 fn aligned(
     files: &FilesConfig,
-    site: Site,
-    tracks: &dyn Fn(Wanted) -> Result<Arc<Boundaries>, UnknownTracks>,
-) -> Result<(Site, Option<Arc<Boundaries>>), ConfigError> {
+    site: FileSystemSite,
+    tracks: &dyn Fn(TrackUse) -> Result<Arc<Boundaries>, UnknownTracks>,
+) -> Result<(FileSystemSite, Option<Arc<Boundaries>>), ConfigError> {
     let find = |key: &'static str, wanted, advice| {
         tracks(wanted)
             .map(Some)
@@ -139,7 +139,7 @@ fn aligned(
     let of_files = match files.aligns() {
         true => find(
             "align",
-            Wanted::Tracks,
+            TrackUse::Tracks,
             "set align_read_ahead = true alone, or remove this key",
         )?,
         false => None,
@@ -147,10 +147,10 @@ fn aligned(
     let windows = match (files.aligns_read_ahead(), &of_files) {
         (false, _) => None,
         (true, Some(tracks)) => Some(Arc::clone(tracks)),
-        (true, None) => find("align_read_ahead", Wanted::Windows, "remove this key")?,
+        (true, None) => find("align_read_ahead", TrackUse::Windows, "remove this key")?,
     };
     Ok((
-        Site {
+        FileSystemSite {
             tracks: of_files,
             ..site
         },

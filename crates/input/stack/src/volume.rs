@@ -5,11 +5,11 @@ use crate::document::Document;
 use crate::layouts::LAYOUTS;
 use crate::like;
 use crate::rebuild::{self, RebuildKeys};
-use crate::tracks::{Given, Tracks};
+use crate::tracks::{DriveTracks, GivenTracks};
 use crate::{StackError, drives};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known};
-use fullstroke_drive::Model;
+use fullstroke_drive::DriveModel;
 use fullstroke_volume::{Coordination, Like, MemberZone, find_layout};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(crate) struct Inherited {
     drive: Option<String>,
     settings: Map<String, Value>,
     write_cache: Option<bool>,
-    tracks: Option<Given>,
+    tracks: Option<GivenTracks>,
 }
 
 impl Inherited {
@@ -39,7 +39,7 @@ impl Inherited {
 
     /// Returns these keys, overridden by the keys of a volume itself. The keys are taken out of
     /// `own`.
-    fn below(&self, own: &mut Keys, site: Site<'_>) -> Result<Inherited, StackError> {
+    fn below(&self, own: &mut Keys, site: VolumeSite<'_>) -> Result<Inherited, StackError> {
         let mut inherited = self.clone();
         let refused = |key, found: Value, expected| {
             site.fail(key, format!("found {found}; expected {expected}"))
@@ -61,13 +61,13 @@ impl Inherited {
         }
         if let Some(value) = own.remove("tracks") {
             let key = format!("{}.tracks", site.path);
-            inherited.tracks = Some(Given::read(value, key, site.document, site.folder)?);
+            inherited.tracks = Some(GivenTracks::read(value, key, site.document, site.folder)?);
         }
         Ok(inherited)
     }
 
     /// Returns one drive as a member, with its tracks.
-    fn drive(&self, site: Site<'_>) -> Result<VolumeSpec, StackError> {
+    fn drive(&self, site: VolumeSite<'_>) -> Result<VolumeSpec, StackError> {
         let Some(name) = &self.drive else {
             let message = "the volume has no drives; give drive = \"...\", or [[volume.members]]";
             return Err(site.fail("drive", message));
@@ -77,13 +77,13 @@ impl Inherited {
             .map_err(|error| named_here(error, &site.fail("drive", "")))?;
         let tracks = match &self.tracks {
             Some(given) => given.of(&model, site.document)?,
-            None => Tracks::default(),
+            None => DriveTracks::default(),
         };
         Ok(VolumeSpec::Drive(model, tracks))
     }
 
     /// Loads the drive of this name with the settings of its volume.
-    fn load(&self, name: &str, folder: &Path) -> Result<Model, StackError> {
+    fn load(&self, name: &str, folder: &Path) -> Result<DriveModel, StackError> {
         let described = drives::load_with(name, folder, &self.settings)?;
         let has_cache = described
             .config()
@@ -151,14 +151,14 @@ const VOLUME_KEYS: &[&str] = &[
 
 /// The place of a volume in its file.
 #[derive(Clone, Copy)]
-struct Site<'a> {
+struct VolumeSite<'a> {
     document: &'a Document,
     folder: &'a Path,
     /// Dotted path of the volume's table.
     path: &'a str,
 }
 
-impl Site<'_> {
+impl VolumeSite<'_> {
     /// Returns an error at a key of the volume, with file and line.
     fn error(&self, error: ConfigError) -> StackError {
         self.document.error(error.below(self.path))
@@ -177,7 +177,7 @@ pub(crate) fn read_volume(
     path: &str,
     inherited: &Inherited,
 ) -> Result<VolumeSpec, StackError> {
-    let site = Site {
+    let site = VolumeSite {
         document,
         folder,
         path,
@@ -238,7 +238,7 @@ fn take_layout(own: &mut Keys) -> Result<String, ConfigError> {
 fn read_below(
     own: &mut Keys,
     keys: &Keys,
-    site: Site<'_>,
+    site: VolumeSite<'_>,
     inherited: &Inherited,
 ) -> Result<Vec<VolumeSpec>, StackError> {
     let drives = count(own.remove("drives"), "drives", 1).map_err(|error| site.error(error))?;
@@ -269,7 +269,7 @@ const MEMBER_ZONES: &str = "member_zones";
 /// Returns the zones of all members in the form of the key [`MEMBER_ZONES`]; `None` if a member is
 /// not a drive.
 fn member_zones(members: &[VolumeSpec]) -> Option<Value> {
-    let of_drive = |model: &Model| -> Vec<MemberZone> {
+    let of_drive = |model: &DriveModel| -> Vec<MemberZone> {
         let zones = model.tracks().zone_rates().into_iter();
         zones
             .map(|zone| MemberZone {

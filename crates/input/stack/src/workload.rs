@@ -23,7 +23,7 @@ pub(crate) use trace::parts_of;
 
 use crate::StackError;
 use crate::document::Document;
-use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys};
+use fullstroke_contract::registry::{Keys, PolicyEntry, check_known, find, known_keys};
 use fullstroke_contract::{ConfigError, Source};
 use fullstroke_programs::Program;
 use fullstroke_units::{Duration, Sectors, Seed};
@@ -91,11 +91,11 @@ pub(crate) type ReadWorkload = fn(&Keys, &Path) -> Result<Box<dyn Workload>, Wor
 
 /// The reader of a workload.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Read {
+pub(crate) enum WorkloadReader {
     /// The workload's own function.
     Itself(ReadWorkload),
     /// The reader of programs.
-    Program(&'static Entry<fullstroke_programs::Kind>),
+    Program(&'static PolicyEntry<fullstroke_programs::ProgramKind>),
 }
 
 /// The key of a table inside a workload's keys, and the schema of the table.
@@ -103,9 +103,9 @@ pub(crate) type Table = (&'static str, fn() -> Schema);
 
 /// The properties of a kind of workload.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct WorkloadKind {
     /// Reader of the workload.
-    pub(crate) read: Read,
+    pub(crate) read: WorkloadReader,
     /// Tables, or lists of tables, inside the keys.
     pub(crate) tables: &'static [Table],
     /// True for a workload with results of its own, which cannot run beside others.
@@ -114,15 +114,15 @@ pub(crate) struct Kind {
     pub(crate) example: &'static str,
 }
 
-impl Kind {
+impl WorkloadKind {
     /// True for a program that works on files.
     pub(crate) fn is_program(&self) -> bool {
-        matches!(self.read, Read::Program(_))
+        matches!(self.read, WorkloadReader::Program(_))
     }
 }
 
 /// All kinds of workload; programs are last.
-pub(crate) static REGISTRY: LazyLock<Vec<Entry<Kind>>> = LazyLock::new(|| {
+pub(crate) static REGISTRY: LazyLock<Vec<PolicyEntry<WorkloadKind>>> = LazyLock::new(|| {
     let own = [
         trace::ENTRY,
         synthetic::ENTRY,
@@ -166,7 +166,7 @@ impl From<StackError> for WorkloadError {
 }
 
 /// Returns the kind that the key `kind` names.
-pub(crate) fn kind_of(keys: &Keys) -> Result<&'static Entry<Kind>, ConfigError> {
+pub(crate) fn kind_of(keys: &Keys) -> Result<&'static PolicyEntry<WorkloadKind>, ConfigError> {
     match keys.get("kind") {
         Some(Value::String(name)) => find("workload", &REGISTRY, "kind", name),
         _ => Err(no_workload()),
@@ -175,7 +175,7 @@ pub(crate) fn kind_of(keys: &Keys) -> Result<&'static Entry<Kind>, ConfigError> 
 
 /// Reads a workload of this kind.
 pub(crate) fn read_workload(
-    kind: &Entry<Kind>,
+    kind: &PolicyEntry<WorkloadKind>,
     keys: &Keys,
     folder: &Path,
 ) -> Result<Box<dyn Workload>, WorkloadError> {
@@ -187,8 +187,8 @@ pub(crate) fn read_workload(
         .iter()
         .try_for_each(|&(key, schema)| check_table(&own, key, schema))?;
     match kind.build.read {
-        Read::Itself(read) => read(&own, folder),
-        Read::Program(entry) => program::read(entry, &own, folder),
+        WorkloadReader::Itself(read) => read(&own, folder),
+        WorkloadReader::Program(entry) => program::read(entry, &own, folder),
     }
 }
 
@@ -213,7 +213,7 @@ fn check_table(keys: &Keys, key: &str, schema: fn() -> Schema) -> Result<(), Con
 }
 
 /// Returns the names of these kinds, for messages.
-pub(crate) fn names<'a>(kinds: impl Iterator<Item = &'a Entry<Kind>>) -> String {
+pub(crate) fn names<'a>(kinds: impl Iterator<Item = &'a PolicyEntry<WorkloadKind>>) -> String {
     kinds.map(|kind| kind.name).collect::<Vec<_>>().join(", ")
 }
 

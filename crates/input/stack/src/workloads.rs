@@ -3,13 +3,14 @@
 use crate::StackError;
 use crate::document::Document;
 use crate::workload::{
-    Kind, REGISTRY, StartedAs, Workload, WorkloadError, kind_of, names, no_workload, read_workload,
+    REGISTRY, StartedAs, Workload, WorkloadError, WorkloadKind, kind_of, names, no_workload,
+    read_workload,
 };
-use fullstroke_contract::registry::{Entry, Keys, known_keys, read, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Source};
 use fullstroke_units::{Duration, Sectors, Seed};
 use fullstroke_vfs::Started;
-use fullstroke_workload::{Part, SideBySide};
+use fullstroke_workload::{MemberWorkload, SideBySide};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -49,7 +50,7 @@ pub(crate) struct NamedWorkload {
 const PROCESSES_MAX: u32 = 1 << 22;
 
 /// A table of the document, for errors.
-pub(crate) struct Place<'a> {
+pub(crate) struct TablePlace<'a> {
     pub(crate) document: &'a Document,
     /// Path of the table, such as `hosts[1]`; empty at the top.
     pub(crate) path: &'a str,
@@ -89,7 +90,7 @@ pub(crate) fn lasts(document: &Document) -> Option<Duration> {
     each?.into_iter().max()
 }
 
-impl Place<'_> {
+impl TablePlace<'_> {
     fn of(&self, key: &str) -> String {
         if self.path.is_empty() {
             key.to_owned()
@@ -105,12 +106,12 @@ impl Place<'_> {
 
 /// Numbers given so far to workloads and to named processes.
 #[derive(Default)]
-pub(crate) struct Numbers {
+pub(crate) struct WorkloadNumbers {
     workloads: u16,
     processes: u32,
 }
 
-impl Numbers {
+impl WorkloadNumbers {
     /// Returns the number before the first process of a further workload with `named` named
     /// processes. Named processes are numbered consecutively, as in the results. Processes of a
     /// trace get numbers above all named processes.
@@ -146,7 +147,7 @@ impl Workloads {
     /// Returns errors at the wrong key, also for a key that names a bad file.
     pub(crate) fn read(
         table: &Keys,
-        place: &Place<'_>,
+        place: &TablePlace<'_>,
         folder: &Path,
     ) -> Result<Workloads, StackError> {
         let refuse = |message: String| Err(place.error(ConfigError::new("workloads", message)));
@@ -179,7 +180,7 @@ impl Workloads {
         seed: Seed,
         document: &Document,
     ) -> Result<Box<dyn Source>, StackError> {
-        let place = Place { document, path: "" };
+        let place = TablePlace { document, path: "" };
         match self {
             Workloads::Several(_) => {
                 let start = Duration::ZERO;
@@ -187,7 +188,7 @@ impl Workloads {
                     capacity,
                     seed,
                     start,
-                    &mut Numbers::default(),
+                    &mut WorkloadNumbers::default(),
                     &place,
                 )?))
             }
@@ -208,8 +209,8 @@ impl Workloads {
         capacity: Sectors,
         seed: Seed,
         start: Duration,
-        numbers: &mut Numbers,
-        place: &Place<'_>,
+        numbers: &mut WorkloadNumbers,
+        place: &TablePlace<'_>,
     ) -> Result<SideBySide, StackError> {
         let first = numbers.workloads;
         let parts = match self {
@@ -219,7 +220,7 @@ impl Workloads {
                 let source =
                     source.map_err(|error| error.at(&place.of("workload"), place.document))?;
                 let first_process = numbers.take(one.process_names().len() as u32);
-                vec![Part {
+                vec![MemberWorkload {
                     source,
                     start,
                     background: false,
@@ -245,7 +246,7 @@ impl Workloads {
         seed: Seed,
         start: Duration,
         files: bool,
-        numbers: &mut Numbers,
+        numbers: &mut WorkloadNumbers,
     ) -> Result<Option<Vec<Started>>, ConfigError> {
         let mut started = |name: Option<&WorkloadKeys>, one: StartedAs| Started {
             name: name.map_or(one.kind, |keys| &keys.name).to_owned(),
@@ -369,7 +370,7 @@ fn read_one(keys: &Keys, folder: &Path) -> Result<Workloads, WorkloadError> {
 
 fn read_several(
     items: &[Value],
-    place: &Place<'_>,
+    place: &TablePlace<'_>,
     folder: &Path,
 ) -> Result<Workloads, StackError> {
     let mut several: Vec<NamedWorkload> = Vec::new();
@@ -430,7 +431,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-pub(crate) fn check_beside_others(kind: &Entry<Kind>) -> Result<(), ConfigError> {
+pub(crate) fn check_beside_others(kind: &PolicyEntry<WorkloadKind>) -> Result<(), ConfigError> {
     if !kind.build.alone {
         return Ok(());
     }
@@ -450,15 +451,15 @@ fn parts(
     capacity: Sectors,
     seed: Seed,
     start: Duration,
-    numbers: &mut Numbers,
-) -> Result<Vec<Part>, (usize, WorkloadError)> {
+    numbers: &mut WorkloadNumbers,
+) -> Result<Vec<MemberWorkload>, (usize, WorkloadError)> {
     let mut part = |(index, NamedWorkload { keys, workload }): (usize, &NamedWorkload)| {
         let seed = seed.of(&format!("workload {}", keys.name));
         let source = workload
             .source(capacity, seed)
             .map_err(|error| (index, error))?;
         let first_process = numbers.take(workload.process_names().len() as u32);
-        Ok(Part {
+        Ok(MemberWorkload {
             source,
             start: start + keys.start,
             background: keys.background,

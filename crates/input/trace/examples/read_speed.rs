@@ -1,7 +1,7 @@
 //! Measures the speed of reading and summarising a trace: `cargo run --release --example read_speed
 //! -- FILE [REPEATS]`.
 
-use fullstroke_trace::{Options, Summary, TraceReader};
+use fullstroke_trace::{TraceOptions, TraceReader, TraceSummary};
 use std::path::Path;
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map_or(Ok(1), |number| number.parse())?;
     for _ in 0..repeats {
         let begin = Instant::now();
-        let mut reader = TraceReader::open(Path::new(&file), &Options::default())?;
+        let mut reader = TraceReader::open(Path::new(&file), &TraceOptions::default())?;
         let (mut records, mut sectors) = (0u64, 0u64);
         while let Some(record) = reader.next()? {
             records += 1;
@@ -20,9 +20,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let read = begin.elapsed().as_secs_f64();
         let begin = Instant::now();
-        let summary = Summary::of(&mut TraceReader::open(
+        let summary = TraceSummary::of(&mut TraceReader::open(
             Path::new(&file),
-            &Options::default(),
+            &TraceOptions::default(),
         )?)?;
         let summed = begin.elapsed().as_secs_f64();
         let rate = |seconds: f64| records as f64 / seconds / 1e6;

@@ -1,7 +1,7 @@
 //! Conversion of a trace to another format.
 
 use crate::outputs::{OUTPUTS, find_output, packing_stripped};
-use crate::{Output, TraceError, TraceReader};
+use crate::{TraceError, TraceOutput, TraceReader};
 use serde::Serialize;
 use std::path::Path;
 
@@ -27,13 +27,13 @@ pub struct Conversion {
 ///
 /// # Errors
 /// Fails if there is no such format.
-pub fn output_for(path: &Path, name: Option<&str>) -> Result<&'static Output, TraceError> {
+pub fn output_for(path: &Path, name: Option<&str>) -> Result<&'static TraceOutput, TraceError> {
     if let Some(name) = name {
         return find_output(name);
     }
     let file = path.to_string_lossy().to_ascii_lowercase();
     let plain = packing_stripped(&file);
-    let fits = |output: &&&Output| output.endings.iter().any(|ending| plain.ends_with(ending));
+    let fits = |output: &&&TraceOutput| output.endings.iter().any(|ending| plain.ends_with(ending));
     OUTPUTS.iter().find(fits).copied().ok_or_else(|| {
         let known: Vec<String> = OUTPUTS
             .iter()
@@ -57,7 +57,7 @@ pub fn output_for(path: &Path, name: Option<&str>) -> Result<&'static Output, Tr
 /// request to write.
 pub fn convert(
     reader: &mut TraceReader,
-    output: &Output,
+    output: &TraceOutput,
     path: &Path,
 ) -> Result<Conversion, TraceError> {
     let mut writer = (output.create)(path)?;

@@ -1,7 +1,7 @@
 //! Errors of traces, with their places.
 
 use crate::Unselected;
-use crate::fault::{Fault, Place};
+use crate::fault::{TraceFault, TracePlace};
 use fullstroke_table::TableError;
 use std::io;
 use thiserror::Error;
@@ -87,7 +87,7 @@ pub enum TraceError {
         /// The file.
         file: String,
         /// Place of the row.
-        place: Place,
+        place: TracePlace,
         /// Text found.
         found: String,
         /// Text expected.
@@ -99,7 +99,7 @@ pub enum TraceError {
         /// The file.
         file: String,
         /// Place of the damage.
-        place: Place,
+        place: TracePlace,
         /// Text found.
         found: String,
         /// Text expected.
@@ -121,7 +121,7 @@ pub enum TraceError {
         /// The file.
         file: String,
         /// Place of the request.
-        place: Place,
+        place: TracePlace,
         /// read, write or discard.
         operation: &'static str,
         /// First sector.
@@ -157,24 +157,24 @@ pub enum TraceError {
 
 impl TraceError {
     /// Makes an error from a `fault` in `file`.
-    pub(crate) fn from_fault(file: &str, fault: Fault) -> TraceError {
+    pub(crate) fn from_fault(file: &str, fault: TraceFault) -> TraceError {
         let file = file.to_owned();
         match fault {
-            Fault::Read(source) => TraceError::from_io(file, source),
-            Fault::Row(problem) => TraceError::Damaged {
+            TraceFault::Read(source) => TraceError::from_io(file, source),
+            TraceFault::Row(problem) => TraceError::Damaged {
                 file,
                 place: problem.place,
                 found: problem.found,
                 expected: problem.expected,
             },
-            Fault::Broken(problem) => TraceError::Broken {
+            TraceFault::Broken(problem) => TraceError::Broken {
                 file,
                 place: problem.place,
                 found: problem.found,
                 expected: problem.expected,
             },
-            Fault::Table(error) => TraceError::Table(error),
-            Fault::In(other, fault) => TraceError::from_fault(&other, *fault),
+            TraceFault::Table(error) => TraceError::Table(error),
+            TraceFault::In(other, fault) => TraceError::from_fault(&other, *fault),
         }
     }
 

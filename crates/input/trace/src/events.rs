@@ -34,9 +34,9 @@
 mod pool;
 pub(crate) mod processors;
 
-use crate::row::Row;
+use crate::row::TraceRow;
 use fullstroke_contract::Operation;
-use pool::{Passer, Pool, Waiting};
+use pool::{OvertakingRequest, PendingRow, PendingRows};
 
 /// Number of events examined before the arrival event is chosen.
 pub(crate) const DECISION_EVENTS: usize = 4096;
@@ -79,7 +79,7 @@ pub(crate) enum Action {
 
 /// One event.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Event {
+pub(crate) struct KernelEvent {
     pub(crate) action: Action,
     pub(crate) time: u64,
     pub(crate) device: u32,
@@ -92,7 +92,7 @@ pub(crate) struct Event {
 
 /// Event awaited by a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum AwaitedEvent {
     Issue,
     Complete,
 }
@@ -110,9 +110,9 @@ fn bucket(number: u64) -> usize {
 #[derive(Debug)]
 pub(crate) struct Matcher {
     /// Events before the choice of the arrival event.
-    early: Vec<Event>,
+    early: Vec<KernelEvent>,
     arrival: Option<Action>,
-    pool: Pool,
+    pool: PendingRows,
     /// Number of requests issued so far.
     issues: u64,
     /// True if events are known to be missing, because the file of a processor is missing.
@@ -133,7 +133,7 @@ impl Default for Matcher {
         Matcher {
             early: Vec::new(),
             arrival: None,
-            pool: Pool::default(),
+            pool: PendingRows::default(),
             issues: 0,
             known_lossy: false,
             strays: [0; 2],
@@ -147,10 +147,10 @@ impl Default for Matcher {
 
 impl Matcher {
     /// Takes an event. Appends the requests ready for release to `rows`.
-    pub(crate) fn push(&mut self, event: Event, rows: &mut Vec<Row>) {
+    pub(crate) fn push(&mut self, event: KernelEvent, rows: &mut Vec<TraceRow>) {
         // Flushes have no sectors, so the address of the event is ignored.
         let start = if event.sectors == 0 { 0 } else { event.start };
-        let event = Event { start, ..event };
+        let event = KernelEvent { start, ..event };
         if self.arrival.is_some() {
             return self.event(&event, rows);
         }
@@ -161,7 +161,7 @@ impl Matcher {
     }
 
     /// Releases the last requests, complete or not.
-    pub(crate) fn finish(&mut self, rows: &mut Vec<Row>) {
+    pub(crate) fn finish(&mut self, rows: &mut Vec<TraceRow>) {
         self.decide(rows);
         while self.pool.len() > 0 {
             self.release(rows);
@@ -198,7 +198,7 @@ impl Matcher {
         notes
     }
 
-    fn decide(&mut self, rows: &mut Vec<Row>) {
+    fn decide(&mut self, rows: &mut Vec<TraceRow>) {
         let seen = |action| self.early.iter().any(|event| event.action == action);
         let first_of = [Action::Queue, Action::Insert]
             .into_iter()
@@ -214,7 +214,7 @@ impl Matcher {
         }
     }
 
-    fn event(&mut self, event: &Event, rows: &mut Vec<Row>) {
+    fn event(&mut self, event: &KernelEvent, rows: &mut Vec<TraceRow>) {
         if Some(event.action) == self.arrival && !self.again(event) {
             self.arrive(event);
         }
@@ -229,19 +229,19 @@ impl Matcher {
         }
     }
 
-    fn arrive(&mut self, event: &Event) {
-        self.pool.add(Row {
+    fn arrive(&mut self, event: &KernelEvent) {
+        self.pool.add(TraceRow {
             device: event.device,
             process: event.process,
             place: event.place,
-            ..Row::new(event.time, event.operation, event.start, event.sectors)
+            ..TraceRow::new(event.time, event.operation, event.start, event.sectors)
         });
     }
 
     /// Returns true if `event` is the second try of a requeued request: its next insert, or its
     /// next issue. A requeued request is not queued again (`blk_mq_requeue_request`, Linux 6.6), so
     /// a Q is always a new request.
-    fn again(&mut self, event: &Event) -> bool {
+    fn again(&mut self, event: &KernelEvent) -> bool {
         if event.action == Action::Queue {
             return false;
         }
@@ -255,7 +255,7 @@ impl Matcher {
         true
     }
 
-    fn issue(&mut self, event: &Event) {
+    fn issue(&mut self, event: &KernelEvent) {
         self.issues += 1;
         // A requeued request goes to the head of the queue, so it has precedence.
         let requeued = self
@@ -267,14 +267,14 @@ impl Matcher {
             Some(number) => vec![(number, event.sectors)],
             None => self
                 .pool
-                .covered(event, |waiting| waiting.lacks(Stage::Issue)),
+                .covered(event, |waiting| waiting.lacks(AwaitedEvent::Issue)),
         };
         for &(number, sectors) in &covered {
             if let Some(waiting) = self.pool.get_mut(number) {
                 waiting.requeued = false;
                 waiting.issue_number = self.issues;
             }
-            self.reach(Stage::Issue, number, sectors, event);
+            self.reach(AwaitedEvent::Issue, number, sectors, event);
             self.vouch(number);
         }
         if covered.is_empty() {
@@ -285,12 +285,13 @@ impl Matcher {
 
     /// Handles the issue of a request whose arrival is lost. If another request for the same
     /// sectors is in flight, the next completion may belong to either.
-    fn reissued(&mut self, event: &Event) {
-        let in_flight =
-            |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
+    fn reissued(&mut self, event: &KernelEvent) {
+        let in_flight = |waiting: &PendingRow| {
+            waiting.at(AwaitedEvent::Issue).begun && waiting.lacks(AwaitedEvent::Complete)
+        };
         for (number, _) in self.pool.covered(event, in_flight) {
             if let Some(waiting) = self.pool.get_mut(number) {
-                waiting.at_mut(Stage::Complete).doubts += 1;
+                waiting.at_mut(AwaitedEvent::Complete).doubts += 1;
             }
         }
     }
@@ -303,35 +304,37 @@ impl Matcher {
             .get_mut(number)
             .and_then(|waiting| waiting.vouches_for.take());
         if let Some(other) = vouched.and_then(|other| self.pool.get_mut(other)) {
-            let doubts = &mut other.at_mut(Stage::Complete).doubts;
+            let doubts = &mut other.at_mut(AwaitedEvent::Complete).doubts;
             assert!(*doubts > 0, "a doubt is taken back that nobody had");
             *doubts -= 1;
         }
     }
 
-    fn requeue(&mut self, event: &Event) {
-        let in_flight =
-            |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
+    fn requeue(&mut self, event: &KernelEvent) {
+        let in_flight = |waiting: &PendingRow| {
+            waiting.at(AwaitedEvent::Issue).begun && waiting.lacks(AwaitedEvent::Complete)
+        };
         for (number, _) in self.pool.covered(event, in_flight) {
             let Some(waiting) = self.pool.get_mut(number) else {
                 continue;
             };
             waiting.requeued = true;
             let sectors = waiting.row.sectors;
-            let issue = waiting.at_mut(Stage::Issue);
+            let issue = waiting.at_mut(AwaitedEvent::Issue);
             (issue.left, issue.begun) = (sectors, false);
         }
     }
 
-    fn complete(&mut self, event: &Event) {
-        let in_flight =
-            |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
+    fn complete(&mut self, event: &KernelEvent) {
+        let in_flight = |waiting: &PendingRow| {
+            waiting.at(AwaitedEvent::Issue).begun && waiting.lacks(AwaitedEvent::Complete)
+        };
         let mut covered = self.pool.covered(event, in_flight);
         if covered.is_empty() {
             // The issue is lost, or there is none: stacked devices have only Q and C.
             covered = self
                 .pool
-                .covered(event, |waiting| waiting.lacks(Stage::Complete));
+                .covered(event, |waiting| waiting.lacks(AwaitedEvent::Complete));
         }
         self.strays[1] += u64::from(covered.is_empty());
         for (number, sectors) in covered {
@@ -339,12 +342,12 @@ impl Matcher {
                 self.strays[1] += 1;
                 continue;
             }
-            self.reach(Stage::Complete, number, sectors, event);
+            self.reach(AwaitedEvent::Complete, number, sectors, event);
         }
     }
 
     /// Records that `event` took `sectors` of request `number` through `stage`.
-    fn reach(&mut self, stage: Stage, number: u64, sectors: u64, event: &Event) {
+    fn reach(&mut self, stage: AwaitedEvent, number: u64, sectors: u64, event: &KernelEvent) {
         let Some(waiting) = self.pool.get_mut(number) else {
             return;
         };
@@ -355,12 +358,12 @@ impl Matcher {
         let first = !std::mem::replace(&mut progress.begun, true);
         let last = progress.left == 0;
         // A split request is issued with its first part and complete with its last.
-        if (stage == Stage::Issue && !first) || (stage == Stage::Complete && !last) {
+        if (stage == AwaitedEvent::Issue && !first) || (stage == AwaitedEvent::Complete && !last) {
             return;
         }
         *waiting.time_mut(stage) = Some(event.time);
         self.deal_anew(stage, number, whole);
-        if stage == Stage::Complete {
+        if stage == AwaitedEvent::Complete {
             self.doubt_if_overdue(number, event);
             self.settle(number);
         }
@@ -369,7 +372,7 @@ impl Matcher {
 
     /// Assigns events again after request `number`, which had been passed, got its own event. Each
     /// request that passed it takes the next request's event, so that the oldest has the first.
-    fn deal_anew(&mut self, stage: Stage, number: u64, whole: bool) {
+    fn deal_anew(&mut self, stage: AwaitedEvent, number: u64, whole: bool) {
         let Some(waiting) = self.pool.get_mut(number) else {
             return;
         };
@@ -393,7 +396,7 @@ impl Matcher {
     }
 
     /// Exchanges the times at which two requests reached `stage`.
-    fn swap(&mut self, stage: Stage, one: u64, other: u64) {
+    fn swap(&mut self, stage: AwaitedEvent, one: u64, other: u64) {
         let time = self
             .pool
             .get_mut(one)
@@ -409,7 +412,7 @@ impl Matcher {
 
     /// Marks the older requests that `number` passed at `stage`, and gives up those that cannot
     /// still be waiting.
-    fn pass(&mut self, stage: Stage, number: u64) {
+    fn pass(&mut self, stage: AwaitedEvent, number: u64) {
         let Some(passer) = self.pool.get(number) else {
             return;
         };
@@ -426,7 +429,7 @@ impl Matcher {
                 continue;
             }
             let doubted = passers.len() < DOUBTED_MAX;
-            passers.push(Passer { number, doubted });
+            passers.push(OvertakingRequest { number, doubted });
             doubts += u32::from(doubted);
         }
         if let Some(waiting) = self.pool.get_mut(number) {
@@ -436,13 +439,14 @@ impl Matcher {
 
     /// Returns the older requests for exactly the same sectors as `number` that could have had its
     /// event.
-    fn older_alike(&self, number: u64, stage: Stage) -> Vec<u64> {
+    fn older_alike(&self, number: u64, stage: AwaitedEvent) -> Vec<u64> {
         let Some(passer) = self.pool.get(number) else {
             return Vec::new();
         };
-        let issued = |waiting: &Waiting| waiting.at(Stage::Issue).begun;
-        let due = |waiting: &Waiting| {
-            waiting.lacks(stage) && (stage == Stage::Issue || issued(waiting) == issued(passer))
+        let issued = |waiting: &PendingRow| waiting.at(AwaitedEvent::Issue).begun;
+        let due = |waiting: &PendingRow| {
+            waiting.lacks(stage)
+                && (stage == AwaitedEvent::Issue || issued(waiting) == issued(passer))
         };
         let event = event_for(&passer.row);
         let older = self
@@ -454,22 +458,22 @@ impl Matcher {
 
     /// Returns true if `older` can no longer have waited for `stage` when the request of `row`
     /// arrived or was issued.
-    fn is_dead(&self, older: u64, stage: Stage, issue_number: u64, row: &Row) -> bool {
+    fn is_dead(&self, older: u64, stage: AwaitedEvent, issue_number: u64, row: &TraceRow) -> bool {
         let Some(waiting) = self.pool.get(older) else {
             return false;
         };
         let since = match stage {
-            Stage::Issue => waiting.row.arrival,
-            Stage::Complete => waiting.row.issued.unwrap_or(waiting.row.arrival),
+            AwaitedEvent::Issue => waiting.row.arrival,
+            AwaitedEvent::Complete => waiting.row.issued.unwrap_or(waiting.row.arrival),
         };
         let overtaken = issue_number.saturating_sub(waiting.issue_number);
-        let by_others = stage == Stage::Complete && overtaken > OVERTAKEN_MAX;
+        let by_others = stage == AwaitedEvent::Complete && overtaken > OVERTAKEN_MAX;
         by_others || row.arrival.saturating_sub(since) > COMMAND_NS_MAX
     }
 
     /// Marks a completion as doubtful if no command takes so long. Also marks it if a younger
     /// request for the same sectors waits whose issue event may be lost.
-    fn doubt_if_overdue(&mut self, number: u64, event: &Event) {
+    fn doubt_if_overdue(&mut self, number: u64, event: &KernelEvent) {
         let Some(waiting) = self.pool.get(number) else {
             return;
         };
@@ -487,7 +491,7 @@ impl Matcher {
             .pool
             .alike(&event)
             .find(|(other, waiting)| {
-                *other > number && waiting.lacks(Stage::Issue) && row.issued.is_some()
+                *other > number && waiting.lacks(AwaitedEvent::Issue) && row.issued.is_some()
             })
             .map(|(other, _)| other);
         let younger = younger.and_then(|younger| self.pool.get_mut(younger));
@@ -497,7 +501,7 @@ impl Matcher {
             .is_some();
         if let Some(waiting) = self.pool.get_mut(number) {
             waiting.overtaken = overtaken;
-            waiting.at_mut(Stage::Complete).doubts += u32::from(overdue) + u32::from(unsure);
+            waiting.at_mut(AwaitedEvent::Complete).doubts += u32::from(overdue) + u32::from(unsure);
         }
     }
 
@@ -508,10 +512,10 @@ impl Matcher {
             return;
         };
         waiting.done = true;
-        let passers = std::mem::take(&mut waiting.at_mut(Stage::Issue).passers);
+        let passers = std::mem::take(&mut waiting.at_mut(AwaitedEvent::Issue).passers);
         for passer in passers.into_iter().filter(|passer| passer.doubted) {
             if let Some(waiting) = self.pool.get_mut(passer.number) {
-                waiting.at_mut(Stage::Issue).doubts -= 1;
+                waiting.at_mut(AwaitedEvent::Issue).doubts -= 1;
             }
         }
     }
@@ -550,7 +554,7 @@ impl Matcher {
         let Some(waiting) = self.pool.get(number) else {
             return false;
         };
-        let passed = !waiting.at(Stage::Complete).passers.is_empty();
+        let passed = !waiting.at(AwaitedEvent::Complete).passers.is_empty();
         let left_behind =
             passed && self.is_unlikely(self.issues.saturating_sub(waiting.issue_number));
         if left_behind {
@@ -568,7 +572,7 @@ impl Matcher {
     }
 
     /// Releases the oldest request.
-    fn release(&mut self, rows: &mut Vec<Row>) {
+    fn release(&mut self, rows: &mut Vec<TraceRow>) {
         let Some(waiting) = self.pool.pop() else {
             return;
         };
@@ -578,7 +582,7 @@ impl Matcher {
             .issued
             .zip(row.completed)
             .is_some_and(|(issued, completed)| issued > completed);
-        if waiting.at(Stage::Issue).doubts > 0 || is_late {
+        if waiting.at(AwaitedEvent::Issue).doubts > 0 || is_late {
             row.issued = None;
         }
         if (waiting.is_doubtful() || self.is_unlikely(waiting.overtaken))
@@ -593,13 +597,13 @@ impl Matcher {
 }
 
 /// Returns true if no later event can change the request.
-fn is_settled(waiting: &Waiting) -> bool {
+fn is_settled(waiting: &PendingRow) -> bool {
     waiting.closed || (waiting.done && !waiting.is_doubtful())
 }
 
 /// Makes an event for the sectors of `row`, for look-ups.
-fn event_for(row: &Row) -> Event {
-    Event {
+fn event_for(row: &TraceRow) -> KernelEvent {
+    KernelEvent {
         action: Action::Complete,
         time: row.arrival,
         device: row.device,

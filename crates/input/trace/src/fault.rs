@@ -7,7 +7,7 @@ use std::io;
 
 /// A place in a trace, in the unit of its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TracePlace {
     /// A line and, if known, a column; both count from 1.
     Line {
         /// Line number, from 1.
@@ -21,13 +21,13 @@ pub enum Place {
     Row(u64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TracePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Place::Line { line, column: 0 } => write!(f, "line {line}"),
-            Place::Line { line, column } => write!(f, "line {line}, column {column}"),
-            Place::Byte(offset) => write!(f, "byte {offset}"),
-            Place::Row(row) => write!(f, "row {row}"),
+            TracePlace::Line { line, column: 0 } => write!(f, "line {line}"),
+            TracePlace::Line { line, column } => write!(f, "line {line}, column {column}"),
+            TracePlace::Byte(offset) => write!(f, "byte {offset}"),
+            TracePlace::Row(row) => write!(f, "row {row}"),
         }
     }
 }
@@ -36,7 +36,7 @@ impl fmt::Display for Place {
 #[derive(Debug)]
 pub struct Problem {
     /// Place of the problem.
-    pub place: Place,
+    pub place: TracePlace,
     /// Text found.
     pub found: String,
     /// Text expected.
@@ -45,7 +45,7 @@ pub struct Problem {
 
 /// Reason why the reading of rows stopped.
 #[derive(Debug)]
-pub enum Fault {
+pub enum TraceFault {
     /// Error of the system or the decompressor.
     Read(io::Error),
     /// One row is damaged. The parser can continue behind it.
@@ -55,30 +55,30 @@ pub enum Fault {
     /// Error in a table of the native format.
     Table(TableError),
     /// A fault in another file of the same trace.
-    In(String, Box<Fault>),
+    In(String, Box<TraceFault>),
 }
 
-impl Fault {
+impl TraceFault {
     /// Returns true if only one row is damaged, here or in another file of the trace, so that
     /// reading can continue.
     pub(crate) fn is_one_row(&self) -> bool {
         match self {
-            Fault::Row(_) => true,
-            Fault::In(_, fault) => fault.is_one_row(),
+            TraceFault::Row(_) => true,
+            TraceFault::In(_, fault) => fault.is_one_row(),
             // Packed data ends early: the reader continues and finds the end of the trace.
-            Fault::Read(error) => error.kind() == io::ErrorKind::UnexpectedEof,
-            Fault::Broken(_) | Fault::Table(_) => false,
+            TraceFault::Read(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+            TraceFault::Broken(_) | TraceFault::Table(_) => false,
         }
     }
 
     /// Makes a fault for a damaged row of a text format.
     #[cold]
-    pub fn in_line(line: u64, mismatch: Mismatch) -> Fault {
-        let place = Place::Line {
+    pub fn in_line(line: u64, mismatch: Mismatch) -> TraceFault {
+        let place = TracePlace::Line {
             line,
             column: mismatch.column + 1,
         };
-        Fault::Row(Box::new(Problem {
+        TraceFault::Row(Box::new(Problem {
             place,
             found: mismatch.found,
             expected: mismatch.expected,
@@ -87,8 +87,12 @@ impl Fault {
 
     /// Makes a fault for a place behind which the file cannot be read.
     #[cold]
-    pub fn broken(place: Place, found: impl Into<String>, expected: impl Into<String>) -> Fault {
-        Fault::Broken(Box::new(Problem {
+    pub fn broken(
+        place: TracePlace,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> TraceFault {
+        TraceFault::Broken(Box::new(Problem {
             place,
             found: found.into(),
             expected: expected.into(),
@@ -97,8 +101,12 @@ impl Fault {
 
     /// Makes a fault for a damaged row of a binary format.
     #[cold]
-    pub fn row(place: Place, found: impl Into<String>, expected: impl Into<String>) -> Fault {
-        Fault::Row(Box::new(Problem {
+    pub fn row(
+        place: TracePlace,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> TraceFault {
+        TraceFault::Row(Box::new(Problem {
             place,
             found: found.into(),
             expected: expected.into(),
@@ -106,8 +114,8 @@ impl Fault {
     }
 }
 
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Fault {
-        Fault::Read(error)
+impl From<io::Error> for TraceFault {
+    fn from(error: io::Error) -> TraceFault {
+        TraceFault::Read(error)
     }
 }

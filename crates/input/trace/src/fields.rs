@@ -17,7 +17,7 @@ pub type Parsed<T> = Result<T, Box<Mismatch>>;
 
 /// A position in a line.
 #[derive(Clone, Debug)]
-pub struct Fields<'l> {
+pub struct LineFields<'l> {
     line: &'l [u8],
     at: usize,
 }
@@ -25,11 +25,11 @@ pub struct Fields<'l> {
 /// Largest number of digits certain to fit into 64 bits.
 const DIGITS_SAFE: usize = 19;
 
-impl<'l> Fields<'l> {
+impl<'l> LineFields<'l> {
     /// Starts at the beginning of `line`.
     #[inline]
-    pub fn new(line: &'l [u8]) -> Fields<'l> {
-        Fields { line, at: 0 }
+    pub fn new(line: &'l [u8]) -> LineFields<'l> {
+        LineFields { line, at: 0 }
     }
 
     /// Returns the unread rest of the line.
@@ -209,7 +209,7 @@ impl<'l> Fields<'l> {
     }
 
     #[cold]
-    fn exponential(&mut self, begin: &Fields<'l>, places: u32, expected: &str) -> Parsed<u64> {
+    fn exponential(&mut self, begin: &LineFields<'l>, places: u32, expected: &str) -> Parsed<u64> {
         let text = begin.rest();
         let end = text
             .iter()
@@ -383,7 +383,7 @@ mod tests {
             ("0.56", 0, 0),
         ] {
             assert_eq!(
-                Fields::new(text.as_bytes()).decimal(places, "seconds"),
+                LineFields::new(text.as_bytes()).decimal(places, "seconds"),
                 Ok(value),
                 "{text}"
             );
@@ -410,7 +410,10 @@ mod tests {
     #[test]
     fn numbers_that_do_not_fit_are_errors_at_their_column() {
         let largest = u64::MAX.to_string();
-        assert_eq!(Fields::new(largest.as_bytes()).integer("x"), Ok(u64::MAX));
+        assert_eq!(
+            LineFields::new(largest.as_bytes()).integer("x"),
+            Ok(u64::MAX)
+        );
         for text in [
             "18446744073709551616",
             "99999999999999999999999",
@@ -418,14 +421,18 @@ mod tests {
             "x",
             "",
         ] {
-            let error = Fields::new(text.as_bytes())
+            let error = LineFields::new(text.as_bytes())
                 .integer("an offset")
                 .unwrap_err();
             assert_eq!(error.column, 0, "{text}");
         }
-        let negative = Fields::new(b"-1").integer("an offset").unwrap_err();
+        let negative = LineFields::new(b"-1").integer("an offset").unwrap_err();
         assert!(negative.expected.contains("negative"), "{negative:?}");
-        assert!(Fields::new(b"18446744074.0").decimal(9, "seconds").is_err());
-        assert!(Fields::new(b"1e300").decimal(9, "seconds").is_err());
+        assert!(
+            LineFields::new(b"18446744074.0")
+                .decimal(9, "seconds")
+                .is_err()
+        );
+        assert!(LineFields::new(b"1e300").decimal(9, "seconds").is_err());
     }
 }

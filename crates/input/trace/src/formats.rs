@@ -1,11 +1,11 @@
 //! Trace formats. Each format is one file; the list below is their registry.
 
-use crate::fault::Fault;
+use crate::fault::TraceFault;
 use crate::fields::excerpt;
 use crate::fio_report::FioReport;
 use crate::input::{Input, beginning};
 use crate::row::{LineParser, Parser};
-use crate::{Place, TraceError};
+use crate::{TraceError, TracePlace};
 use std::fmt;
 
 /// Declares the module of each format, and adds its `FORMAT` to the registry.
@@ -55,16 +55,16 @@ pub struct Format {
     /// Columns and their units.
     pub columns: &'static str,
     /// Unit in which places in the file are counted.
-    pub counted: Counted,
+    pub counted: PlaceUnit,
     /// Returns the confidence that a trace with this beginning is in this format.
-    pub(crate) detect: fn(&Head<'_>) -> Confidence,
+    pub(crate) detect: fn(&TraceHead<'_>) -> Confidence,
     /// Makes a parser for a trace, from its first byte on.
-    pub(crate) open: fn(&mut Input<'_>) -> Result<Box<dyn Parser>, Fault>,
+    pub(crate) open: fn(&mut Input<'_>) -> Result<Box<dyn Parser>, TraceFault>,
 }
 
 /// Unit in which places in a format are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum PlaceUnit {
     /// Lines of text.
     Lines,
     /// Bytes.
@@ -88,7 +88,7 @@ pub enum Confidence {
 
 /// Beginning of a trace, from which its format is recognised.
 #[derive(Clone, Copy, Debug)]
-pub struct Head<'h> {
+pub struct TraceHead<'h> {
     /// Name of the file, without folders.
     pub name: &'h str,
     /// First bytes, at most 64 KiB.
@@ -100,7 +100,7 @@ const HEAD_BYTES: usize = 64 * 1024;
 /// Number of lines used to recognise a format.
 const HEAD_LINES: usize = 32;
 
-impl<'h> Head<'h> {
+impl<'h> TraceHead<'h> {
     /// Yields the first non-empty lines. The last line may be cut off.
     pub fn lines(&self) -> impl Iterator<Item = &'h [u8]> {
         self.bytes
@@ -134,14 +134,14 @@ impl<'h> Head<'h> {
 
 impl Format {
     /// Makes a place in this format.
-    pub(crate) fn place(&self, at: u64) -> Place {
+    pub(crate) fn place(&self, at: u64) -> TracePlace {
         match self.counted {
-            Counted::Lines => Place::Line {
+            PlaceUnit::Lines => TracePlace::Line {
                 line: at,
                 column: 0,
             },
-            Counted::Bytes => Place::Byte(at),
-            Counted::Rows => Place::Row(at),
+            PlaceUnit::Bytes => TracePlace::Byte(at),
+            PlaceUnit::Rows => TracePlace::Row(at),
         }
     }
 }
@@ -187,7 +187,7 @@ pub(crate) fn recognise(name: &str, input: &mut Input<'_>) -> Result<&'static Fo
         .next()
         .unwrap_or(name)
         .to_ascii_lowercase();
-    let head = Head {
+    let head = TraceHead {
         name: &short,
         bytes,
     };
@@ -237,6 +237,10 @@ pub(crate) fn recognise(name: &str, input: &mut Input<'_>) -> Result<&'static Fo
 }
 
 /// Makes a fault for a header that does not match the format.
-pub(crate) fn bad_header(line: &[u8], expected: &str) -> Fault {
-    Fault::broken(Place::Line { line: 1, column: 0 }, excerpt(line), expected)
+pub(crate) fn bad_header(line: &[u8], expected: &str) -> TraceFault {
+    TraceFault::broken(
+        TracePlace::Line { line: 1, column: 0 },
+        excerpt(line),
+        expected,
+    )
 }

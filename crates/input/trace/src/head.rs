@@ -1,6 +1,6 @@
 //! First requests of a trace.
 
-use crate::{Record, TraceError, TraceReader};
+use crate::{TraceError, TraceReader, TraceRecord};
 use comfy_table::{CellAlignment, Table, presets};
 use fullstroke_units::Duration;
 
@@ -9,7 +9,7 @@ use fullstroke_units::Duration;
 ///
 /// # Errors
 /// Fails if the trace cannot be read or parsed.
-pub fn head(reader: &mut TraceReader, count: usize) -> Result<Vec<Record>, TraceError> {
+pub fn head(reader: &mut TraceReader, count: usize) -> Result<Vec<TraceRecord>, TraceError> {
     let mut records = Vec::new();
     reader.next_batch(&mut records, count)?;
     Ok(records)
@@ -17,7 +17,7 @@ pub fn head(reader: &mut TraceReader, count: usize) -> Result<Vec<Record>, Trace
 
 /// Returns `records` as a table of text. Response (arrival to completion) and service (issue to
 /// completion) are empty if they are unknown.
-pub fn render_head(records: &[Record]) -> String {
+pub fn render_head(records: &[TraceRecord]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header([

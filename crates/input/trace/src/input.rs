@@ -1,6 +1,6 @@
 //! Bytes of a trace, read through one buffer of fixed size.
 
-use crate::fault::{Fault, Place};
+use crate::fault::{TraceFault, TracePlace};
 use crate::fields::excerpt;
 use std::fmt;
 use std::io::{self, Read};
@@ -164,7 +164,7 @@ impl<'a> Input<'a> {
     /// Returns the next line without its end (`\n` or `\r\n`); `None` at the end. A last line
     /// without a line end counts.
     #[inline]
-    pub fn line(&mut self) -> Result<Option<&[u8]>, Fault> {
+    pub fn line(&mut self) -> Result<Option<&[u8]>, TraceFault> {
         let length = match memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
             Some(length) => length,
             None => match self.long_line()? {
@@ -214,7 +214,7 @@ impl<'a> Input<'a> {
     }
 
     /// Returns the length of a line whose end is not in the buffer yet.
-    fn long_line(&mut self) -> Result<Option<usize>, Fault> {
+    fn long_line(&mut self) -> Result<Option<usize>, TraceFault> {
         let mut searched = self.end - self.start;
         while searched <= LINE_BYTES_MAX {
             if !self.fill()? {
@@ -227,12 +227,12 @@ impl<'a> Input<'a> {
             searched = self.end - self.start;
         }
         if searched > LINE_BYTES_MAX {
-            let place = Place::Line {
+            let place = TracePlace::Line {
                 line: self.lines + 1,
                 column: 0,
             };
             let found = format!("a line of more than {LINE_BYTES_MAX} bytes");
-            return Err(Fault::broken(place, found, "rows of text, one a line"));
+            return Err(TraceFault::broken(place, found, "rows of text, one a line"));
         }
         if self.cut {
             self.drop_rest();
@@ -245,17 +245,17 @@ impl<'a> Input<'a> {
     /// result is a damaged row whose message says that `what` was cut off. The trace ends behind
     /// this row.
     #[inline]
-    pub fn bytes(&mut self, count: usize, what: &str) -> Result<Option<&[u8]>, Fault> {
+    pub fn bytes(&mut self, count: usize, what: &str) -> Result<Option<&[u8]>, TraceFault> {
         while self.end - self.start < count {
             if !self.fill()? {
                 let left = self.end - self.start;
-                let place = Place::Byte(self.offset);
+                let place = TracePlace::Byte(self.offset);
                 self.drop_rest();
                 if left == 0 || self.cut {
                     return Ok(None);
                 }
                 let found = format!("the end of the file after {left} of {count} bytes");
-                return Err(Fault::row(place, found, format!("a whole {what}")));
+                return Err(TraceFault::row(place, found, format!("a whole {what}")));
             }
         }
         let begin = self.start;
@@ -265,13 +265,13 @@ impl<'a> Input<'a> {
     }
 
     /// Skips `count` existing bytes; fewer bytes are an error.
-    pub fn skip(&mut self, count: usize, what: &str) -> Result<(), Fault> {
+    pub fn skip(&mut self, count: usize, what: &str) -> Result<(), TraceFault> {
         let mut left = count;
         while left > 0 {
             let step = left.min(self.buffer.len());
             if self.bytes(step, what)?.is_none() {
-                let place = Place::Byte(self.offset);
-                return Err(Fault::row(
+                let place = TracePlace::Byte(self.offset);
+                return Err(TraceFault::row(
                     place,
                     "the end of the file",
                     format!("a whole {what}"),

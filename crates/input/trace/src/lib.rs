@@ -1,9 +1,9 @@
 //! Block traces in all known formats, read as a stream.
 //!
 //! [`TraceReader::open`] recognises the format of a trace by its contents, also inside gzip, zstd
-//! or xz. The reader returns requests as [`Record`]s in order of arrival, and its memory does not
-//! grow with the trace. [`Options`] select devices, operations and a window of time, and define the
-//! treatment of addresses beyond a volume. [`Summary`] describes a trace, [`convert`] writes it in
+//! or xz. The reader returns requests as [`TraceRecord`]s in order of arrival, and its memory does not
+//! grow with the trace. [`TraceOptions`] select devices, operations and a window of time, and define the
+//! treatment of addresses beyond a volume. [`TraceSummary`] describes a trace, [`convert`] writes it in
 //! another format, and [`render_head`] shows its first requests.
 //!
 //! A format is one file in `formats/` and one line in the list in `formats.rs`.
@@ -32,17 +32,19 @@ mod unselected;
 
 pub use convert::{Conversion, convert, output_for};
 pub use error::TraceError;
-pub use fault::Place;
+pub use fault::TracePlace;
 pub use fio_report::{FioDirection, FioJob, FioReport};
 pub use formats::disksim_validate::{CacheOutcome, ValidateReader, ValidateRow};
 pub use formats::native::{column as native_column, schema as native_schema};
-pub use formats::{Confidence, Counted, FORMATS, Format, Head, find_format};
+pub use formats::{Confidence, FORMATS, Format, PlaceUnit, TraceHead, find_format};
 pub use head::{head, render_head};
-pub use options::{Beyond, Options, SORT_WINDOW_ROWS};
-pub use outputs::{OUTPUTS, Output, TraceWriter};
+pub use options::{BeyondPolicy, SORT_WINDOW_ROWS, TraceOptions};
+pub use outputs::{OUTPUTS, TraceOutput, TraceWriter};
 pub use processor_files::files_of;
 pub use reader::TraceReader;
-pub use record::Record;
+pub use record::TraceRecord;
 pub use shared::SharedReader;
-pub use summary::{Addresses, Completions, Distribution, OperationSummary, Summary};
+pub use summary::{
+    AddressSummary, Completions, OperationSummary, SummaryDistribution, TraceSummary,
+};
 pub use unselected::Unselected;

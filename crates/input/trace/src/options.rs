@@ -10,7 +10,7 @@ pub const SORT_WINDOW_ROWS: usize = 4096;
 
 /// Treatment of a request beyond the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Beyond {
+pub enum BeyondPolicy {
     /// The request is an error.
     #[default]
     Reject,
@@ -21,14 +21,14 @@ pub enum Beyond {
     /// the trace are divided into regions of 1 MiB. A region of the trace maps to the region of the
     /// volume at the same proportion. The offset within the region does not change, so that
     /// sequential runs stay sequential. A request across the end of the volume is moved back. The
-    /// reader finds the span by reading the whole trace once before, unless [`Options::span`] gives
+    /// reader finds the span by reading the whole trace once before, unless [`TraceOptions::span`] gives
     /// it.
     Scale,
 }
 
 /// Options of a [`TraceReader`](crate::TraceReader). The default returns the whole trace unchanged.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct TraceOptions {
     /// Name of the format; `None` recognises the format.
     pub format: Option<String>,
     /// Devices to select; empty selects all.
@@ -46,8 +46,8 @@ pub struct Options {
     /// Capacity of the volume for the requests; `None` allows any address.
     pub capacity: Option<Sectors>,
     /// Treatment of requests beyond the volume.
-    pub beyond: Beyond,
-    /// End of the trace's address space, for [`Beyond::Scale`].
+    pub beyond: BeyondPolicy,
+    /// End of the trace's address space, for [`BeyondPolicy::Scale`].
     pub span: Option<Sectors>,
     /// Number of damaged rows to skip and count before a damaged row is an error.
     pub skip_bad: u64,
@@ -57,9 +57,9 @@ pub struct Options {
     pub sort_window: usize,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for TraceOptions {
+    fn default() -> TraceOptions {
+        TraceOptions {
             format: None,
             devices: Vec::new(),
             operations: Vec::new(),
@@ -67,7 +67,7 @@ impl Default for Options {
             to: None,
             time_scale: 1.0,
             capacity: None,
-            beyond: Beyond::Reject,
+            beyond: BeyondPolicy::Reject,
             span: None,
             skip_bad: 0,
             needs_addresses: true,
@@ -76,12 +76,12 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl TraceOptions {
     /// Returns the default options with the format `name`.
-    pub fn for_format(name: &str) -> Options {
-        Options {
+    pub fn for_format(name: &str) -> TraceOptions {
+        TraceOptions {
             format: Some(name.to_owned()),
-            ..Options::default()
+            ..TraceOptions::default()
         }
     }
 

@@ -1,6 +1,6 @@
 //! Output formats. Each format is one file; the list below is their registry.
 
-use crate::{Record, TraceError};
+use crate::{TraceError, TraceRecord};
 use fullstroke_contract::registry::nearest;
 use std::fmt;
 use std::path::Path;
@@ -12,7 +12,7 @@ mod native;
 mod text;
 
 /// All output formats, as documented in `docs/traces.md`.
-pub const OUTPUTS: &[&Output] = &[
+pub const OUTPUTS: &[&TraceOutput] = &[
     &native::OUTPUT,
     &fio::OUTPUT,
     &disksim::OUTPUT,
@@ -20,7 +20,7 @@ pub const OUTPUTS: &[&Output] = &[
 ];
 
 /// An output format.
-pub struct Output {
+pub struct TraceOutput {
     /// Name, the same as for reading.
     pub name: &'static str,
     /// One-sentence description for lists and reference pages.
@@ -36,7 +36,7 @@ pub struct Output {
 /// Writer of one file. Drop before [`finish`](RecordWriter::finish) leaves no file behind.
 pub(crate) trait RecordWriter: Send {
     /// Writes `record`. Returns `false` if the format cannot express it.
-    fn write(&mut self, record: &Record) -> Result<bool, TraceError>;
+    fn write(&mut self, record: &TraceRecord) -> Result<bool, TraceError>;
     /// Moves the complete file to its place.
     fn finish(self: Box<Self>) -> Result<(), TraceError>;
 }
@@ -52,7 +52,7 @@ impl TraceWriter {
     ///
     /// # Errors
     /// Fails if the file cannot be created.
-    pub fn create(output: &Output, path: &Path) -> Result<TraceWriter, TraceError> {
+    pub fn create(output: &TraceOutput, path: &Path) -> Result<TraceWriter, TraceError> {
         Ok(TraceWriter {
             writer: (output.create)(path)?,
         })
@@ -62,7 +62,7 @@ impl TraceWriter {
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn write(&mut self, record: &Record) -> Result<bool, TraceError> {
+    pub fn write(&mut self, record: &TraceRecord) -> Result<bool, TraceError> {
         self.writer.write(record)
     }
 
@@ -75,7 +75,7 @@ impl TraceWriter {
     }
 }
 
-impl fmt::Debug for Output {
+impl fmt::Debug for TraceOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Output").field("name", &self.name).finish()
     }
@@ -85,7 +85,7 @@ impl fmt::Debug for Output {
 ///
 /// # Errors
 /// Fails if the name is unknown. The error names the nearest format.
-pub(crate) fn find_output(name: &str) -> Result<&'static Output, TraceError> {
+pub(crate) fn find_output(name: &str) -> Result<&'static TraceOutput, TraceError> {
     OUTPUTS
         .iter()
         .copied()

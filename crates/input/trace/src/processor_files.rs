@@ -45,7 +45,7 @@ fn stems(folder: &Path) -> io::Result<BTreeMap<String, BTreeMap<u32, PathBuf>>> 
 
 /// Returns all files of the same trace as the file at `path`, by processor. The map is empty if the
 /// name has no processor number.
-pub(crate) fn beside(path: &Path) -> io::Result<BTreeMap<u32, PathBuf>> {
+pub(crate) fn files_of_same_trace(path: &Path) -> io::Result<BTreeMap<u32, PathBuf>> {
     let Some((stem, own)) = path
         .file_name()
         .and_then(|name| name.to_str())
@@ -75,7 +75,7 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf, TraceError> {
         return in_folder(path);
     }
     let files = if path.exists() {
-        beside(path).map_err(failed)?
+        files_of_same_trace(path).map_err(failed)?
     } else {
         based_on(path)
     };
@@ -162,7 +162,7 @@ fn is_empty(path: &Path) -> bool {
 /// Fails if `path` is a folder without exactly one blktrace.
 pub fn files_of(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let first = locate(path)?;
-    let files = beside(&first).unwrap_or_default();
+    let files = files_of_same_trace(&first).unwrap_or_default();
     Ok(if files.is_empty() {
         vec![first]
     } else {

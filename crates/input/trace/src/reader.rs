@@ -2,16 +2,16 @@
 
 mod ahead;
 
-use crate::fault::{Fault, Problem};
+use crate::fault::{Problem, TraceFault};
 use crate::formats::{Format, find_format, recognise};
 use crate::input::{BUFFER_BYTES, Input};
-use crate::options::{Beyond, Options};
-use crate::record::Record;
-use crate::row::{Row, check};
+use crate::options::{BeyondPolicy, TraceOptions};
+use crate::record::TraceRecord;
+use crate::row::{TraceRow, check};
 use crate::sort::SortWindow;
 use crate::unselected::Unselected;
-use crate::{Place, TraceError, processor_files, source};
-use ahead::Rows;
+use crate::{TraceError, TracePlace, processor_files, source};
+use ahead::RowSource;
 use fullstroke_contract::Extent;
 use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 use std::fmt;
@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// Number of rows requested from a parser at a time.
 const ROWS_AT_ONCE: usize = 512;
-/// Unit in which [`Beyond::Scale`] moves addresses: 1 MiB.
+/// Unit in which [`BeyondPolicy::Scale`] moves addresses: 1 MiB.
 const REGION_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
 
 /// Shortest reported gap between requests: 7 days. No system worth tracing is idle for so long, so
@@ -36,13 +36,13 @@ const JUMP_NS: u64 = 7 * 86_400 * 1_000_000_000;
 ///   no more records.
 ///
 /// Memory does not grow with the trace. There is one buffer of bytes, one batch of rows, and up to
-/// [`Options::sort_window`] rows held back for sorting.
+/// [`TraceOptions::sort_window`] rows held back for sorting.
 pub struct TraceReader {
     file: String,
     format: &'static Format,
-    source: Rows,
+    source: RowSource,
     lacks_addresses: Option<&'static str>,
-    options: Options,
+    options: TraceOptions,
     window: SortWindow,
     /// Arrival of the trace's first request, on the format's clock.
     beginning: Option<u64>,
@@ -63,7 +63,7 @@ pub struct TraceReader {
 
 /// Outcome of a released row.
 enum Taken {
-    Record(Record),
+    Record(TraceRecord),
     /// The options do not select the row.
     LeftOut,
     /// The time window has ended.
@@ -74,12 +74,12 @@ impl TraceReader {
     /// Opens the trace at `path`, packed or not. A blktrace may also be named by its folder, or
     /// without the processor's number.
     ///
-    /// With [`Beyond::Scale`], a capacity and no [`Options::span`], the whole trace is read once
+    /// With [`BeyondPolicy::Scale`], a capacity and no [`TraceOptions::span`], the whole trace is read once
     /// here to find its span.
     ///
     /// # Errors
     /// Fails if the file cannot be read or recognised, or if the options are contradictory.
-    pub fn open(path: &Path, options: &Options) -> Result<TraceReader, TraceError> {
+    pub fn open(path: &Path, options: &TraceOptions) -> Result<TraceReader, TraceError> {
         options.check()?;
         let path = &processor_files::locate(path)?;
         let mut options = options.clone();
@@ -94,12 +94,12 @@ impl TraceReader {
     /// the format.
     ///
     /// # Errors
-    /// As for [`open`](TraceReader::open). [`Beyond::Scale`] needs [`Options::span`] here, because
+    /// As for [`open`](TraceReader::open). [`BeyondPolicy::Scale`] needs [`TraceOptions::span`] here, because
     /// the bytes can be read only once.
     pub fn open_read(
         name: &str,
         bytes: Box<dyn Read + Send>,
-        options: &Options,
+        options: &TraceOptions,
     ) -> Result<TraceReader, TraceError> {
         options.check()?;
         if needs_span(options) {
@@ -116,7 +116,7 @@ impl TraceReader {
     fn over(
         file: String,
         mut input: Input<'static>,
-        options: Options,
+        options: TraceOptions,
     ) -> Result<TraceReader, TraceError> {
         let format = match &options.format {
             Some(name) => find_format(name)?,
@@ -137,7 +137,7 @@ impl TraceReader {
         Ok(TraceReader {
             file,
             format,
-            source: Rows::new(input, parser),
+            source: RowSource::new(input, parser),
             lacks_addresses,
             window: SortWindow::new(options.sort_window),
             options,
@@ -163,7 +163,7 @@ impl TraceReader {
         self.format
     }
 
-    /// Returns the number of damaged rows skipped so far; see [`Options::skip_bad`].
+    /// Returns the number of damaged rows skipped so far; see [`TraceOptions::skip_bad`].
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -216,7 +216,7 @@ impl TraceReader {
         clippy::should_implement_trait,
         reason = "an error ends the trace, so it stands outside the option"
     )]
-    pub fn next(&mut self) -> Result<Option<Record>, TraceError> {
+    pub fn next(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         if self.closed {
             return Ok(None);
         }
@@ -232,7 +232,7 @@ impl TraceReader {
     /// As for [`next`](TraceReader::next); the records before the error have been appended.
     pub fn next_batch(
         &mut self,
-        records: &mut Vec<Record>,
+        records: &mut Vec<TraceRecord>,
         limit: usize,
     ) -> Result<usize, TraceError> {
         let begin = records.len();
@@ -255,7 +255,11 @@ impl TraceReader {
 
     /// Appends the records of rows that the window releases at once, until `records` has the length
     /// `end`. Returns `false` if there is no such row.
-    fn next_ready(&mut self, records: &mut Vec<Record>, end: usize) -> Result<bool, TraceError> {
+    fn next_ready(
+        &mut self,
+        records: &mut Vec<TraceRecord>,
+        end: usize,
+    ) -> Result<bool, TraceError> {
         let wanted = end - records.len();
         self.window.admit_sound(wanted);
         // The window stands apart while its rows are read and the other fields change.
@@ -276,7 +280,7 @@ impl TraceReader {
     }
 
     /// Appends the records of all `rows`, for options that select and change nothing.
-    fn append_all(&mut self, rows: &[Row], records: &mut Vec<Record>) {
+    fn append_all(&mut self, rows: &[TraceRow], records: &mut Vec<TraceRecord>) {
         let Some(first) = rows.first() else {
             return;
         };
@@ -296,7 +300,7 @@ impl TraceReader {
                 // A completion before the arrival is damage; its response counts as 0.
                 Time::from_nanos(since.saturating_add(time.saturating_sub(row.arrival)))
             };
-            records.push(Record {
+            records.push(TraceRecord {
                 arrival: Time::from_nanos(since),
                 operation: row.operation,
                 extent: if row.operation.is_of_all() {
@@ -317,8 +321,8 @@ impl TraceReader {
     /// the time window.
     fn append_selected(
         &mut self,
-        rows: &[Row],
-        records: &mut Vec<Record>,
+        rows: &[TraceRow],
+        records: &mut Vec<TraceRecord>,
     ) -> Result<(), TraceError> {
         for row in rows {
             match self.select(row) {
@@ -338,7 +342,7 @@ impl TraceReader {
     }
 
     #[inline]
-    fn advance(&mut self) -> Result<Option<Record>, TraceError> {
+    fn advance(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         while let Some(row) = self.next_row()? {
             match self.select(&row)? {
                 Taken::Record(record) => return Ok(Some(record)),
@@ -351,7 +355,7 @@ impl TraceReader {
 
     /// Returns the record of a released row.
     #[inline]
-    fn select(&mut self, row: &Row) -> Result<Taken, TraceError> {
+    fn select(&mut self, row: &TraceRow) -> Result<Taken, TraceError> {
         let beginning = *self.beginning.get_or_insert(row.arrival);
         let since = row.arrival - beginning;
         if row.arrival.saturating_sub(self.latest) > JUMP_NS && since > 0 {
@@ -376,7 +380,7 @@ impl TraceReader {
     /// Ends the records. A selection without any request is an error, because the caller probably
     /// mistyped a device.
     #[cold]
-    fn end(&mut self) -> Result<Option<Record>, TraceError> {
+    fn end(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         match self.unselected.take() {
             None => Ok(None),
             Some(found) => Err(TraceError::NothingSelected {
@@ -389,7 +393,7 @@ impl TraceReader {
 
     /// Returns the next row in order of arrival.
     #[inline]
-    fn next_row(&mut self) -> Result<Option<Row>, TraceError> {
+    fn next_row(&mut self) -> Result<Option<TraceRow>, TraceError> {
         loop {
             if let Some(row) = self.window.pop_excess() {
                 return Ok(Some(row));
@@ -406,19 +410,19 @@ impl TraceReader {
 
     /// Adds a parsed row to the sort window.
     #[inline]
-    fn admit(&mut self, row: Row) -> Result<(), TraceError> {
+    fn admit(&mut self, row: TraceRow) -> Result<(), TraceError> {
         if let Err(problem) = check(&row) {
             let place = self.format.place(row.place);
-            return self.skip(Fault::Row(Box::new(Problem { place, ..*problem })));
+            return self.skip(TraceFault::Row(Box::new(Problem { place, ..*problem })));
         }
         match self.window.push(row) {
             Ok(()) => Ok(()),
-            Err(row) => self.skip(Fault::Row(Box::new(self.too_late(&row)))),
+            Err(row) => self.skip(TraceFault::Row(Box::new(self.too_late(&row)))),
         }
     }
 
     #[cold]
-    fn too_late(&self, row: &Row) -> Problem {
+    fn too_late(&self, row: &TraceRow) -> Problem {
         let beginning = self.beginning.unwrap_or(row.arrival);
         let found = if row.arrival < beginning {
             format!(
@@ -466,7 +470,7 @@ impl TraceReader {
 
     /// Skips a damaged row, if the limit allows.
     #[cold]
-    fn skip(&mut self, fault: Fault) -> Result<(), TraceError> {
+    fn skip(&mut self, fault: TraceFault) -> Result<(), TraceError> {
         let error = TraceError::from_fault(&self.file, fault);
         let tolerated = self.options.skip_bad;
         if self.skipped < tolerated {
@@ -484,7 +488,7 @@ impl TraceReader {
 
     /// Returns true if the options select a row that arrives `since` nanoseconds after the first.
     #[inline]
-    fn selects(&self, row: &Row, since: u64) -> bool {
+    fn selects(&self, row: &TraceRow, since: u64) -> bool {
         let options = &self.options;
         since >= options.from.as_nanos()
             && (options.devices.is_empty() || options.devices.contains(&row.device))
@@ -492,7 +496,7 @@ impl TraceReader {
     }
 
     #[inline]
-    fn record(&self, row: &Row, since: u64) -> Result<Record, TraceError> {
+    fn record(&self, row: &TraceRow, since: u64) -> Result<TraceRecord, TraceError> {
         let arrival = since - self.options.from.as_nanos();
         let arrival = scaled(arrival, self.options.time_scale);
         let later =
@@ -502,7 +506,7 @@ impl TraceReader {
             (_, None) => Extent::new(row.start, row.sectors),
             (_, Some(capacity)) => self.fitted(row, capacity)?,
         };
-        Ok(Record {
+        Ok(TraceRecord {
             arrival: Time::from_nanos(arrival),
             operation: row.operation,
             extent,
@@ -514,7 +518,7 @@ impl TraceReader {
     }
 
     /// Returns the row's extent, moved into a volume of `capacity`.
-    fn fitted(&self, row: &Row, capacity: Sectors) -> Result<Extent, TraceError> {
+    fn fitted(&self, row: &TraceRow, capacity: Sectors) -> Result<Extent, TraceError> {
         let extent = Extent::new(row.start, row.sectors);
         fit(&self.options, extent, capacity).ok_or_else(|| TraceError::BeyondVolume {
             file: self.file.clone(),
@@ -532,7 +536,7 @@ impl TraceReader {
         [self.skipped, self.refills, self.jumps.count]
     }
 
-    fn place(&self, row: &Row) -> Place {
+    fn place(&self, row: &TraceRow) -> TracePlace {
         self.format.place(row.place)
     }
 }
@@ -548,13 +552,13 @@ impl fmt::Debug for TraceReader {
 
 /// Returns an extent of the trace, moved into a volume of `capacity`; `None` if the extent does not
 /// fit.
-pub(crate) fn fit(options: &Options, extent: Extent, capacity: Sectors) -> Option<Extent> {
+pub(crate) fn fit(options: &TraceOptions, extent: Extent, capacity: Sectors) -> Option<Extent> {
     let (start, sectors) = (extent.start.0, extent.sectors.0);
     let (capacity, span) = (capacity.0, options.span.map(|span| span.0));
     let moved = match options.beyond {
-        Beyond::Reject => start,
-        Beyond::Wrap => moved_back(start % capacity, sectors, capacity),
-        Beyond::Scale => match span {
+        BeyondPolicy::Reject => start,
+        BeyondPolicy::Wrap => moved_back(start % capacity, sectors, capacity),
+        BeyondPolicy::Scale => match span {
             Some(span) if span > capacity && start + sectors <= span => {
                 moved_back(scaled_start(start, span, capacity), sectors, capacity)
             }
@@ -571,12 +575,12 @@ struct Jumps {
     count: u64,
     longest_ns: u64,
     /// Place of the request behind the longest gap.
-    place: Option<Place>,
+    place: Option<TracePlace>,
 }
 
 impl Jumps {
     #[cold]
-    fn add(&mut self, place: Place, gap_ns: u64) {
+    fn add(&mut self, place: TracePlace, gap_ns: u64) {
         self.count += 1;
         if gap_ns > self.longest_ns {
             self.longest_ns = gap_ns;
@@ -606,19 +610,19 @@ impl Jumps {
     }
 }
 
-pub(crate) fn needs_span(options: &Options) -> bool {
-    options.beyond == Beyond::Scale && options.capacity.is_some() && options.span.is_none()
+pub(crate) fn needs_span(options: &TraceOptions) -> bool {
+    options.beyond == BeyondPolicy::Scale && options.capacity.is_some() && options.span.is_none()
 }
 
 /// Returns the end of the address space used by the selected devices. The other selections are
 /// ignored, so that a sector maps to the same place whatever part of the trace is read.
-pub(crate) fn span_of(path: &Path, options: &Options) -> Result<Sectors, TraceError> {
-    let whole = Options {
+pub(crate) fn span_of(path: &Path, options: &TraceOptions) -> Result<Sectors, TraceError> {
+    let whole = TraceOptions {
         format: options.format.clone(),
         devices: options.devices.clone(),
         skip_bad: options.skip_bad,
         sort_window: options.sort_window,
-        ..Options::default()
+        ..TraceOptions::default()
     };
     let mut reader = TraceReader::open(path, &whole)?;
     let mut span = Sectors::ZERO;
@@ -646,7 +650,7 @@ fn moved_back(start: u64, sectors: u64, capacity: u64) -> u64 {
     start.min(capacity.checked_sub(sectors).unwrap_or(start))
 }
 
-/// Returns the address to which [`Beyond::Scale`] moves `start`, in a trace that spans `span`
+/// Returns the address to which [`BeyondPolicy::Scale`] moves `start`, in a trace that spans `span`
 /// sectors.
 fn scaled_start(start: u64, span: u64, capacity: u64) -> u64 {
     assert!(

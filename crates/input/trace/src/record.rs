@@ -6,7 +6,7 @@ use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 /// One request of a trace. Times count from the trace's first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct TraceRecord {
     /// Arrival time at the traced layer.
     pub arrival: Time,
     /// Operation.
@@ -24,7 +24,7 @@ pub struct Record {
     pub completed: Option<Time>,
 }
 
-impl Record {
+impl TraceRecord {
     /// Returns the time from arrival to completion, if the completion is known.
     pub fn response(&self) -> Option<Duration> {
         self.completed
@@ -37,7 +37,7 @@ impl Record {
     }
 }
 
-impl Serialize for Record {
+impl Serialize for TraceRecord {
     /// Serialises to the columns of the native format.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Record", 8)?;

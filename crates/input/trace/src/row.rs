@@ -1,14 +1,14 @@
 //! Output of a format's parser: requests with the trace's own times.
 
-use crate::fault::{Fault, Place, Problem};
-use crate::fields::{Fields, Parsed};
+use crate::fault::{Problem, TraceFault, TracePlace};
+use crate::fields::{LineFields, Parsed};
 use crate::input::Input;
 use fullstroke_contract::Operation;
 use fullstroke_units::SECTOR_BYTES;
 
 /// One request as it stands in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct TraceRow {
     /// Arrival in nanoseconds, on the format's own clock.
     pub arrival: u64,
     /// Operation.
@@ -32,11 +32,11 @@ pub struct Row {
     pub place: u64,
 }
 
-impl Row {
+impl TraceRow {
     /// Makes a request without further data.
     #[inline]
-    pub fn new(arrival: u64, operation: Operation, start: u64, sectors: u64) -> Row {
-        Row {
+    pub fn new(arrival: u64, operation: Operation, start: u64, sectors: u64) -> TraceRow {
+        TraceRow {
             arrival,
             operation,
             start,
@@ -54,14 +54,14 @@ impl Row {
 /// Parser of the rows of one format.
 pub trait Parser: Send {
     /// Appends about `limit` rows at most to `rows`, which may hold rows already. Returns `false` at
-    /// the end. After a [`Fault::Row`] the parser stands behind the damaged row, and the rows before
+    /// the end. After a [`TraceFault::Row`] the parser stands behind the damaged row, and the rows before
     /// the damaged row have been appended.
     fn read(
         &mut self,
         input: &mut Input<'_>,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<TraceRow>,
         limit: usize,
-    ) -> Result<bool, Fault>;
+    ) -> Result<bool, TraceFault>;
 
     /// Returns problems of the trace so far, invisible in the rows, one sentence each.
     fn notes(&self) -> Vec<String> {
@@ -78,7 +78,7 @@ pub trait Parser: Send {
 pub trait LineParser: Send {
     /// Returns the request on `line`, or `None` if the line holds no request (a comment, a header).
     /// The caller fills in the line number.
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>>;
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>>;
 
     /// Parses a line of the usual form at the beginning of `text`, which holds the line's end and
     /// further lines. Appends the request, with the line number `place`, to `rows`. Returns the
@@ -86,21 +86,21 @@ pub trait LineParser: Send {
     /// [`row`](Self::row) parses such a line. Where this function finds a request, `row` returns the
     /// same request.
     #[inline]
-    fn usual(&mut self, _text: &[u8], _place: u64, _rows: &mut Vec<Row>) -> Option<usize> {
+    fn usual(&mut self, _text: &[u8], _place: u64, _rows: &mut Vec<TraceRow>) -> Option<usize> {
         None
     }
 }
 
 /// Makes a [`Parser`] from a [`LineParser`]. Empty lines are skipped.
-pub struct Lines<P>(pub P);
+pub struct LineRows<P>(pub P);
 
-impl<P: LineParser> Parser for Lines<P> {
+impl<P: LineParser> Parser for LineRows<P> {
     fn read(
         &mut self,
         input: &mut Input<'_>,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<TraceRow>,
         limit: usize,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, TraceFault> {
         let mut left = limit;
         while left > 0 {
             left -= input.lines_at_once(left, |text, number| self.0.usual(text, number, rows));
@@ -113,13 +113,13 @@ impl<P: LineParser> Parser for Lines<P> {
                 return Ok(false);
             };
             match self.0.row(line) {
-                Ok(Some(row)) => rows.push(Row {
+                Ok(Some(row)) => rows.push(TraceRow {
                     place: number,
                     ..row
                 }),
                 Ok(None) => {}
                 Err(_) if line.trim_ascii().is_empty() => {}
-                Err(mismatch) => return Err(Fault::in_line(number, *mismatch)),
+                Err(mismatch) => return Err(TraceFault::in_line(number, *mismatch)),
             }
         }
         Ok(true)
@@ -137,7 +137,7 @@ pub fn sectors_of_bytes(offset: u64, length: u64) -> Option<(u64, u64)> {
 
 /// As [`sectors_of_bytes`], with an error at the fields just read.
 #[inline]
-pub(crate) fn byte_range(fields: &Fields<'_>, offset: u64, length: u64) -> Parsed<(u64, u64)> {
+pub(crate) fn byte_range(fields: &LineFields<'_>, offset: u64, length: u64) -> Parsed<(u64, u64)> {
     sectors_of_bytes(offset, length)
         .ok_or_else(|| fields.mismatch("a range of bytes that ends below 2^64"))
 }
@@ -147,7 +147,7 @@ const SECTORS_MAX: u64 = u64::MAX / SECTOR_BYTES;
 
 /// Returns true if a parsed row has no damage; see [`check`].
 #[inline]
-pub(crate) fn is_sound(row: &Row) -> bool {
+pub(crate) fn is_sound(row: &TraceRow) -> bool {
     let empty = row.sectors == 0 && !row.operation.is_of_all();
     // Neither number is above the limit, so the sum does not wrap.
     let within = row.start <= SECTORS_MAX
@@ -158,7 +158,7 @@ pub(crate) fn is_sound(row: &Row) -> bool {
 
 /// Checks a parsed row. The problem has the found and the expected text.
 #[inline]
-pub(crate) fn check(row: &Row) -> Result<(), Box<Problem>> {
+pub(crate) fn check(row: &TraceRow) -> Result<(), Box<Problem>> {
     if is_sound(row) {
         return Ok(());
     }
@@ -166,7 +166,7 @@ pub(crate) fn check(row: &Row) -> Result<(), Box<Problem>> {
 }
 
 #[cold]
-fn damage(row: &Row) -> Box<Problem> {
+fn damage(row: &TraceRow) -> Box<Problem> {
     let (found, expected) = if row.sectors == 0 && !row.operation.is_of_all() {
         ("a request of length 0".to_owned(), "a length above 0")
     } else {
@@ -177,7 +177,7 @@ fn damage(row: &Row) -> Box<Problem> {
     };
     // The caller sets the place, because only the caller knows the unit of the format.
     Box::new(Problem {
-        place: Place::Row(row.place),
+        place: TracePlace::Row(row.place),
         found,
         expected: expected.to_owned(),
     })

@@ -6,9 +6,9 @@
 //! and by the options that select records. The volume is no part of these options, because the
 //! addresses are moved into the volume when a reader takes a record.
 
-use crate::options::{Beyond, Options};
+use crate::options::{BeyondPolicy, TraceOptions};
 use crate::reader::{fit, needs_span, span_of};
-use crate::{Record, TraceError, TraceReader, files_of};
+use crate::{TraceError, TraceReader, TraceRecord, files_of};
 use fullstroke_units::Sectors;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -27,15 +27,15 @@ const AGE_MIN: Duration = Duration::from_secs(2);
 
 /// Identity of the records of a trace.
 #[derive(Clone, Debug, PartialEq)]
-struct Key {
+struct SharedKey {
     files: Vec<(PathBuf, u64, SystemTime)>,
     /// Options without the volume.
-    options: Options,
+    options: TraceOptions,
 }
 
-impl Key {
+impl SharedKey {
     /// Returns the key; `None` if a file is no plain file, or has changed just now.
-    fn of(path: &Path, options: &Options) -> Option<Key> {
+    fn of(path: &Path, options: &TraceOptions) -> Option<SharedKey> {
         let named = files_of(path).ok()?;
         let now = SystemTime::now();
         let mut files = Vec::new();
@@ -48,26 +48,26 @@ impl Key {
             }
             files.push((file, metadata.len(), changed));
         }
-        let options = Options {
+        let options = TraceOptions {
             capacity: None,
-            beyond: Beyond::Reject,
+            beyond: BeyondPolicy::Reject,
             span: None,
             ..options.clone()
         };
-        Some(Key { files, options })
+        Some(SharedKey { files, options })
     }
 }
 
 /// State of a reader behind a record.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Status {
+struct ReaderStatus {
     skipped: u64,
     notes: Arc<Vec<String>>,
 }
 
-impl Status {
-    fn of(reader: &TraceReader) -> Status {
-        Status {
+impl ReaderStatus {
+    fn of(reader: &TraceReader) -> ReaderStatus {
+        ReaderStatus {
             skipped: reader.skipped(),
             notes: Arc::new(reader.notes()),
         }
@@ -77,37 +77,37 @@ impl Status {
 /// Records that follow each other.
 #[derive(Debug, Default)]
 struct Chunk {
-    records: Vec<Record>,
+    records: Vec<TraceRecord>,
     /// Each new status with the index of the first record behind which it holds.
-    statuses: Vec<(usize, Status)>,
+    statuses: Vec<(usize, ReaderStatus)>,
     /// State at the end of the trace, if the trace ends behind this chunk.
-    end: Option<Status>,
+    end: Option<ReaderStatus>,
 }
 
 /// A trace that is decoded as far as a reader has come.
 #[derive(Debug)]
 struct Decoded {
     file: String,
-    beginning: Status,
-    progress: Mutex<Progress>,
+    beginning: ReaderStatus,
+    progress: Mutex<DecodeProgress>,
 }
 
 #[derive(Debug)]
-struct Progress {
+struct DecodeProgress {
     chunks: Vec<Arc<Chunk>>,
     /// Reader of the rest; `None` at the end of the trace, or of the part that can be shared.
     rest: Option<TraceReader>,
-    latest: Status,
+    latest: ReaderStatus,
 }
 
 impl Decoded {
-    fn open(path: &Path, options: &Options) -> Result<Decoded, TraceError> {
+    fn open(path: &Path, options: &TraceOptions) -> Result<Decoded, TraceError> {
         let reader = TraceReader::open(path, options)?;
-        let beginning = Status::of(&reader);
+        let beginning = ReaderStatus::of(&reader);
         Ok(Decoded {
             file: reader.file().to_owned(),
             beginning: beginning.clone(),
-            progress: Mutex::new(Progress {
+            progress: Mutex::new(DecodeProgress {
                 chunks: Vec::new(),
                 rest: Some(reader),
                 latest: beginning,
@@ -115,7 +115,7 @@ impl Decoded {
         })
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, DecodeProgress> {
         // A panic during `decode` leaves `rest` empty, so the trace counts as cut and is read from
         // its file.
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
@@ -148,7 +148,7 @@ impl Decoded {
     }
 }
 
-impl Progress {
+impl DecodeProgress {
     /// Decodes the next chunk. Returns `None` behind an error or too many records; a reader of its
     /// own then finds the same error.
     fn decode(&mut self) -> Option<Chunk> {
@@ -167,14 +167,14 @@ impl Progress {
             // Notes are text. The stamp tells when the text may have changed.
             if stamp != Some(reader.stamp()) {
                 stamp = Some(reader.stamp());
-                let status = Status::of(&reader);
+                let status = ReaderStatus::of(&reader);
                 if status != self.latest && record.is_some() {
                     chunk.statuses.push((chunk.records.len(), status.clone()));
                     self.latest = status;
                 }
             }
             let Some(record) = record else {
-                chunk.end = Some(Status::of(&reader));
+                chunk.end = Some(ReaderStatus::of(&reader));
                 return Some(chunk);
             };
             chunk.records.push(record);
@@ -186,9 +186,9 @@ impl Progress {
 
 /// A trace that was opened before.
 struct Known {
-    key: Key,
+    key: SharedKey,
     decoded: Option<Arc<Decoded>>,
-    /// End of the address space, for [`Beyond::Scale`].
+    /// End of the address space, for [`BeyondPolicy::Scale`].
     span: Option<Sectors>,
 }
 
@@ -201,7 +201,7 @@ fn known() -> MutexGuard<'static, Vec<Known>> {
 
 /// Returns the decoded trace; `None` for the first reader of a trace, and for a trace that cannot
 /// be shared.
-fn decoded(key: &Key, path: &Path) -> Result<Option<Arc<Decoded>>, TraceError> {
+fn decoded(key: &SharedKey, path: &Path) -> Result<Option<Arc<Decoded>>, TraceError> {
     // The lock order: the list before the progress of a trace.
     let mut known = known();
     let Some(place) = known.iter().position(|known| known.key == *key) else {
@@ -244,7 +244,7 @@ fn make_room(known: &mut [Known]) {
 /// Reader of a trace, as [`TraceReader`], for callers that read one trace several times.
 pub struct SharedReader {
     path: PathBuf,
-    options: Options,
+    options: TraceOptions,
     from: From,
     /// Number of records taken.
     taken: u64,
@@ -252,26 +252,26 @@ pub struct SharedReader {
 
 enum From {
     File(Box<TraceReader>),
-    Memory(Memory),
+    Memory(DecodedPlace),
 }
 
 /// Place in a decoded trace.
-struct Memory {
+struct DecodedPlace {
     decoded: Arc<Decoded>,
     chunk: Arc<Chunk>,
     /// Number of chunks so far.
     chunks: usize,
     /// Number of records taken from the chunk.
     at: usize,
-    status: Status,
+    status: ReaderStatus,
 }
 
-impl Memory {
+impl DecodedPlace {
     /// Returns the next record; `None` at the end of the trace.
     ///
     /// # Errors
     /// If the rest of the trace cannot be shared.
-    fn next(&mut self) -> Result<Option<Record>, NotShared> {
+    fn next(&mut self) -> Result<Option<TraceRecord>, NotShared> {
         loop {
             if let Some(&record) = self.chunk.records.get(self.at) {
                 let statuses = &self.chunk.statuses;
@@ -300,10 +300,10 @@ impl SharedReader {
     ///
     /// # Errors
     /// As for [`TraceReader::open`].
-    pub fn open(path: &Path, options: &Options) -> Result<SharedReader, TraceError> {
+    pub fn open(path: &Path, options: &TraceOptions) -> Result<SharedReader, TraceError> {
         options.check()?;
         let mut options = options.clone();
-        let key = Key::of(path, &options);
+        let key = SharedKey::of(path, &options);
         let shared = match &key {
             Some(key) => decoded(key, path)?,
             None => None,
@@ -312,7 +312,7 @@ impl SharedReader {
             options.span = Some(shared_span(key.as_ref(), path, &options)?);
         }
         let from = match shared {
-            Some(decoded) => From::Memory(Memory {
+            Some(decoded) => From::Memory(DecodedPlace {
                 status: decoded.beginning.clone(),
                 decoded,
                 chunk: Arc::default(),
@@ -361,7 +361,7 @@ impl SharedReader {
         clippy::should_implement_trait,
         reason = "an error ends the trace, so it stands outside the option"
     )]
-    pub fn next(&mut self) -> Result<Option<Record>, TraceError> {
+    pub fn next(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         let outcome = match &mut self.from {
             From::File(reader) => return reader.next(),
             From::Memory(memory) => memory.next(),
@@ -380,7 +380,7 @@ impl SharedReader {
 
     /// Continues with a reader of the file.
     #[cold]
-    fn next_of_file(&mut self) -> Result<Option<Record>, TraceError> {
+    fn next_of_file(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         let mut reader = Box::new(TraceReader::open(&self.path, &self.options)?);
         // Skips the records that were taken from memory.
         for _ in 0..self.taken {
@@ -393,16 +393,20 @@ impl SharedReader {
 }
 
 /// Returns `record` with its extent in the volume; `None` if the extent does not fit.
-fn placed(record: Record, options: &Options) -> Option<Record> {
+fn placed(record: TraceRecord, options: &TraceOptions) -> Option<TraceRecord> {
     let Some(capacity) = options.capacity.filter(|_| !record.operation.is_of_all()) else {
         return Some(record);
     };
     let extent = fit(options, record.extent, capacity)?;
-    Some(Record { extent, ..record })
+    Some(TraceRecord { extent, ..record })
 }
 
 /// Returns the end of the trace's address space. Reads the trace once for each process.
-fn shared_span(key: Option<&Key>, path: &Path, options: &Options) -> Result<Sectors, TraceError> {
+fn shared_span(
+    key: Option<&SharedKey>,
+    path: &Path,
+    options: &TraceOptions,
+) -> Result<Sectors, TraceError> {
     let find = |known: &Known| Some(&known.key) == key;
     if let Some(span) = known()
         .iter()
@@ -452,9 +456,9 @@ mod tests {
         file.set_modified(past).unwrap();
     }
 
-    type Seen = (Result<Option<Record>, String>, u64, Vec<String>);
+    type Seen = (Result<Option<TraceRecord>, String>, u64, Vec<String>);
 
-    fn own(file: &Path, options: &Options) -> Vec<Seen> {
+    fn own(file: &Path, options: &TraceOptions) -> Vec<Seen> {
         let mut reader = TraceReader::open(file, options).unwrap();
         let mut seen = Vec::new();
         loop {
@@ -467,7 +471,7 @@ mod tests {
         }
     }
 
-    fn shared(file: &Path, options: &Options) -> (Vec<Seen>, bool) {
+    fn shared(file: &Path, options: &TraceOptions) -> (Vec<Seen>, bool) {
         let mut reader = SharedReader::open(file, options).unwrap();
         let from_memory = matches!(reader.from, From::Memory(_));
         let mut seen = Vec::new();
@@ -486,21 +490,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("trace.disksim");
         trace(&file, 10_000);
-        let named = |skip_bad, capacity, beyond| Options {
+        let named = |skip_bad, capacity, beyond| TraceOptions {
             format: Some("disksim".to_owned()),
             skip_bad,
             capacity,
             beyond,
-            ..Options::default()
+            ..TraceOptions::default()
         };
         let small = Some(Sectors(60_000));
         for (options, whole) in [
-            (named(10, None, Beyond::Reject), true),
-            (named(10, small, Beyond::Wrap), true),
-            (named(10, small, Beyond::Scale), true),
+            (named(10, None, BeyondPolicy::Reject), true),
+            (named(10, small, BeyondPolicy::Wrap), true),
+            (named(10, small, BeyondPolicy::Scale), true),
             // A request beyond the volume, and more damage than is tolerated.
-            (named(10, small, Beyond::Reject), true),
-            (named(3, None, Beyond::Reject), false),
+            (named(10, small, BeyondPolicy::Reject), true),
+            (named(3, None, BeyondPolicy::Reject), false),
         ] {
             let expected = own(&file, &options);
             let memory: Vec<bool> = (0..4)
@@ -519,7 +523,7 @@ mod tests {
     fn a_changed_file_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("trace.disksim");
-        let options = Options::for_format("disksim");
+        let options = TraceOptions::for_format("disksim");
         for rows in [100, 200] {
             trace(&file, rows);
             for _ in 0..3 {

@@ -1,6 +1,6 @@
 //! Sorting of rows by arrival, in bounded memory.
 
-use crate::row::{Row, is_sound};
+use crate::row::{TraceRow, is_sound};
 
 /// Smallest number of released rows that are removed together.
 const REMOVED_MIN: usize = 1024;
@@ -14,7 +14,7 @@ const REMOVED_MIN: usize = 1024;
 pub(crate) struct SortWindow {
     /// Released rows up to `head`, held rows up to `admitted`, free places up to `raw`, and parsed
     /// rows.
-    rows: Vec<Row>,
+    rows: Vec<TraceRow>,
     head: usize,
     admitted: usize,
     raw: usize,
@@ -31,7 +31,7 @@ impl SortWindow {
     }
 
     /// Returns the list to which a parser appends rows. No parsed row may be left.
-    pub(crate) fn space(&mut self) -> &mut Vec<Row> {
+    pub(crate) fn space(&mut self) -> &mut Vec<TraceRow> {
         assert!(self.raw == self.rows.len(), "parsed rows are left");
         self.rows.truncate(self.admitted);
         // A move of the held rows follows the release of at least twice as many rows.
@@ -46,7 +46,7 @@ impl SortWindow {
 
     /// Returns the next parsed row. The caller pushes the row, or drops a damaged row.
     #[inline]
-    pub(crate) fn next_parsed(&mut self) -> Option<Row> {
+    pub(crate) fn next_parsed(&mut self) -> Option<TraceRow> {
         let row = *self.rows.get(self.raw)?;
         self.raw += 1;
         Some(row)
@@ -55,7 +55,7 @@ impl SortWindow {
     /// Adds a `row` that [`next_parsed`](Self::next_parsed) returned. Returns the row as an error if
     /// a row with a later arrival has already been released.
     #[inline]
-    pub(crate) fn push(&mut self, row: Row) -> Result<(), Row> {
+    pub(crate) fn push(&mut self, row: TraceRow) -> Result<(), TraceRow> {
         assert!(self.admitted < self.raw, "a row was not parsed");
         if row.arrival < self.released {
             return Err(row);
@@ -130,7 +130,7 @@ impl SortWindow {
 
     /// Returns the earliest row, if more rows are held than the size of the window.
     #[inline]
-    pub(crate) fn pop_excess(&mut self) -> Option<Row> {
+    pub(crate) fn pop_excess(&mut self) -> Option<TraceRow> {
         if self.admitted - self.head > self.capacity {
             self.pop()
         } else {
@@ -140,7 +140,7 @@ impl SortWindow {
 
     /// Returns the earliest row.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Row> {
+    pub(crate) fn pop(&mut self) -> Option<TraceRow> {
         let row = *self.rows[self.head..self.admitted].first()?;
         self.release(1);
         Some(row)
@@ -149,7 +149,7 @@ impl SortWindow {
     /// Returns the rows that can be released, the earliest first. At the `end` of the trace these
     /// are all rows.
     #[inline]
-    pub(crate) fn ready(&self, end: bool) -> &[Row] {
+    pub(crate) fn ready(&self, end: bool) -> &[TraceRow] {
         let kept = if end && self.is_parsed_empty() {
             0
         } else {
@@ -183,14 +183,14 @@ mod tests {
     use fullstroke_contract::Operation;
     use proptest::prelude::*;
 
-    fn row(arrival: u64, place: u64) -> Row {
-        Row {
+    fn row(arrival: u64, place: u64) -> TraceRow {
+        TraceRow {
             place,
-            ..Row::new(arrival, Operation::Read, 0, 8)
+            ..TraceRow::new(arrival, Operation::Read, 0, 8)
         }
     }
 
-    fn add(window: &mut SortWindow, row: Row) -> Result<(), Row> {
+    fn add(window: &mut SortWindow, row: TraceRow) -> Result<(), TraceRow> {
         window.space().push(row);
         let row = window.next_parsed().unwrap();
         window.push(row)

@@ -20,7 +20,7 @@ const BYTES_PER_GIB: f64 = (1u64 << 30) as f64;
 /// Distribution of a quantity, in the unit at the end of its field's name. Percentiles have three
 /// correct digits; the other values are exact.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Distribution {
+pub struct SummaryDistribution {
     /// Number of values.
     pub count: u64,
     /// Mean.
@@ -51,9 +51,9 @@ pub struct OperationSummary {
     /// Data read, written or discarded.
     pub total_gib: f64,
     /// Sizes; `None` for flushes.
-    pub size_kib: Option<Distribution>,
+    pub size_kib: Option<SummaryDistribution>,
     /// Times from arrival to completion, if known.
-    pub response_ms: Option<Distribution>,
+    pub response_ms: Option<SummaryDistribution>,
 }
 
 /// Number of requests with and without a known completion. Responses, service times and queue
@@ -70,7 +70,7 @@ pub struct Completions {
 
 /// Addresses of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Addresses {
+pub struct AddressSummary {
     /// Lowest first sector of all requests except flushes.
     pub first_sector: u64,
     /// Highest sector of all requests, plus 1. This is the smallest volume that holds the trace.
@@ -95,7 +95,7 @@ pub struct Addresses {
 
 /// Summary of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
+pub struct TraceSummary {
     /// File of the trace.
     pub file: String,
     /// Format of the trace.
@@ -119,27 +119,27 @@ pub struct Summary {
     /// Number of requests of each device. Devices beyond the first 1,024 are left out.
     pub devices: BTreeMap<u32, u64>,
     /// Sizes of all requests except flushes.
-    pub size_kib: Option<Distribution>,
+    pub size_kib: Option<SummaryDistribution>,
     /// Addresses of the requests; `None` if the trace has none.
     #[serde(flatten)]
-    pub addresses: Option<Addresses>,
+    pub addresses: Option<AddressSummary>,
     /// Times from one arrival to the next.
-    pub interarrival_ms: Option<Distribution>,
+    pub interarrival_ms: Option<SummaryDistribution>,
     /// Times from arrival to completion, if known.
-    pub response_ms: Option<Distribution>,
+    pub response_ms: Option<SummaryDistribution>,
     /// Times from issue to completion, if known.
-    pub service_ms: Option<Distribution>,
+    pub service_ms: Option<SummaryDistribution>,
     /// Number of incomplete requests at each arrival, including the arriving one. Only requests
     /// with a known completion count.
-    pub queue_depth: Option<Distribution>,
+    pub queue_depth: Option<SummaryDistribution>,
 }
 
-impl Summary {
+impl TraceSummary {
     /// Reads `reader` to its end and summarises it, in bounded memory.
     ///
     /// # Errors
     /// Fails if the trace cannot be read or parsed.
-    pub fn of(reader: &mut TraceReader) -> Result<Summary, TraceError> {
+    pub fn of(reader: &mut TraceReader) -> Result<TraceSummary, TraceError> {
         let mut collector = Collector::default();
         let mut records = Vec::with_capacity(BATCH);
         // A second thread pays off, because parsing takes as long as the summary.
@@ -169,7 +169,7 @@ fn gib(sectors: Sectors) -> f64 {
     sectors.0 as f64 * SECTOR_BYTES as f64 / BYTES_PER_GIB
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for TraceSummary {
     /// Prints the summary as text. Programs use serde instead.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -190,7 +190,7 @@ impl fmt::Display for Summary {
     }
 }
 
-impl Addresses {
+impl AddressSummary {
     fn facts(&self) -> [(&'static str, String); 3] {
         let (first, end) = (self.first_sector, self.end_sector);
         let exact = match self.footprint_exact {
@@ -220,7 +220,7 @@ impl Addresses {
     }
 }
 
-impl Summary {
+impl TraceSummary {
     fn facts(&self) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
@@ -239,7 +239,7 @@ impl Summary {
             );
             table.add_row([operation.operation.to_owned(), text]);
         }
-        for (name, text) in self.addresses.iter().flat_map(Addresses::facts) {
+        for (name, text) in self.addresses.iter().flat_map(AddressSummary::facts) {
             table.add_row([name.to_owned(), text]);
         }
         let Completions {
@@ -261,7 +261,7 @@ impl Summary {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_header(["", "mean", "stddev", "min", "p50", "p90", "p99", "max"]);
-        let mut add = |name: String, distribution: &Option<Distribution>| {
+        let mut add = |name: String, distribution: &Option<SummaryDistribution>| {
             let Some(d) = distribution else { return };
             let figures = [d.mean, d.stddev, d.min, d.p50, d.p90, d.p99, d.max];
             table

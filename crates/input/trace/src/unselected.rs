@@ -1,7 +1,7 @@
 //! Statistics of the requests left out by a selection, for the error message of a selection without
 //! requests.
 
-use crate::row::Row;
+use crate::row::TraceRow;
 use fullstroke_contract::Operation;
 use fullstroke_units::Duration;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub struct Unselected {
 
 impl Unselected {
     /// Records that `row` was left out. It arrived `since` nanoseconds after the first request.
-    pub(crate) fn note(&mut self, row: &Row, since: u64) {
+    pub(crate) fn note(&mut self, row: &TraceRow, since: u64) {
         self.requests += 1;
         self.last = Duration::from_nanos(since);
         self.operations.insert(row.operation);

@@ -6,7 +6,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// A block. While a block is dirty or being written, the block belongs to the write buffer.
 /// Otherwise the block belongs to the read cache.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
+pub(crate) struct CacheBlock {
     /// First sector divided by the size of a block.
     pub(crate) number: u64,
     /// Sectors with data in memory.
@@ -30,12 +30,12 @@ pub(crate) struct Block {
 
 /// Neighbouring sectors of a block, from `from` to `to` (exclusive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct BlockSectors {
     pub(crate) from: u32,
     pub(crate) to: u32,
 }
 
-impl Span {
+impl BlockSectors {
     /// Returns the sectors as bits.
     pub(crate) fn bits(self) -> u64 {
         debug_assert!(
@@ -49,9 +49,9 @@ impl Span {
     }
 }
 
-impl Block {
-    pub(crate) fn new(number: u64) -> Block {
-        Block {
+impl CacheBlock {
+    pub(crate) fn new(number: u64) -> CacheBlock {
+        CacheBlock {
             number,
             valid: 0,
             dirty: 0,
@@ -79,9 +79,9 @@ impl Block {
 
     /// Returns the sectors for one write I/O: all dirty sectors if the gaps between them are valid,
     /// otherwise the first run of dirty sectors.
-    pub(crate) fn writable(&self) -> Span {
+    pub(crate) fn writable(&self) -> BlockSectors {
         let from = self.dirty.trailing_zeros();
-        let all = Span {
+        let all = BlockSectors {
             from,
             to: 64 - self.dirty.leading_zeros(),
         };
@@ -90,7 +90,7 @@ impl Block {
         if all.bits() & !self.valid == 0 {
             return all;
         }
-        Span {
+        BlockSectors {
             from,
             to: from + (self.dirty >> from).trailing_ones(),
         }
@@ -103,22 +103,22 @@ mod tests {
 
     #[test]
     fn gaps_are_bridged_where_their_data_are_here() {
-        let block = |dirty, valid| Block {
+        let block = |dirty, valid| CacheBlock {
             dirty,
             valid,
-            ..Block::new(0)
+            ..CacheBlock::new(0)
         };
         assert_eq!(
             block(0b0110_0100, 0b0111_1100).writable(),
-            Span { from: 2, to: 7 }
+            BlockSectors { from: 2, to: 7 }
         );
         assert_eq!(
             block(0b0110_0110, 0b0110_0110).writable(),
-            Span { from: 1, to: 3 }
+            BlockSectors { from: 1, to: 3 }
         );
         assert_eq!(
             block(u64::MAX, u64::MAX).writable(),
-            Span { from: 0, to: 64 }
+            BlockSectors { from: 0, to: 64 }
         );
     }
 }

@@ -1,32 +1,32 @@
 //! A command of the host, with the breakdown of its time.
 
 use crate::block::NONE;
-use fullstroke_contract::{Breakdown, Completion, Request, Status};
+use fullstroke_contract::{Breakdown, Completion, Request, RequestStatus};
 use fullstroke_units::{Duration, Time};
 
 /// A command in the controller.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Command {
+pub(crate) struct ControllerCommand {
     pub(crate) request: Request,
     pub(crate) submitted: Time,
     /// Breakdown of the time until `since`.
     pub(crate) parts: Breakdown,
     pub(crate) since: Time,
-    pub(crate) status: Status,
+    pub(crate) status: RequestStatus,
     /// Number of sectors of a write already in memory.
     pub(crate) taken: u64,
     /// Next command in the wait list of the same fetch.
     pub(crate) next_waiter: u32,
 }
 
-impl Command {
-    pub(crate) fn new(now: Time, request: Request) -> Command {
-        Command {
+impl ControllerCommand {
+    pub(crate) fn new(now: Time, request: Request) -> ControllerCommand {
+        ControllerCommand {
             request,
             submitted: now,
             parts: Breakdown::default(),
             since: now,
-            status: Status::Done,
+            status: RequestStatus::Done,
             taken: 0,
             next_waiter: NONE,
         }

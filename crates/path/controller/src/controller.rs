@@ -1,16 +1,16 @@
 //! The layer.
 
-use crate::command::Command;
+use crate::command::ControllerCommand;
 use crate::config::{Constants, ControllerConfig};
-use crate::counts::Counts;
+use crate::counts::ControllerCounts;
 use crate::discipline::ControllerDiscipline;
-use crate::io::{Io, Purpose};
-use crate::memory::Memory;
+use crate::io::{ControllerIo, IoPurpose};
+use crate::memory::ControllerMemory;
 use crate::resource::Resource;
 use crate::streams::Streams;
 use fullstroke_contract::{
-    Below, Completion, ConfigError, Counters, Cx, Gauge, Node, Operation, Out, Port, Request,
-    RequestId, Slots, Wake,
+    Completion, ConfigError, Counters, Effects, Gauge, LayersBelow, Node, NodeContext, Operation,
+    Port, Request, RequestId, Slots, Wake,
 };
 use fullstroke_units::{Duration, Lbn, SECTOR_BYTES, Sectors, Time};
 use std::cmp::Reverse;
@@ -26,23 +26,23 @@ pub struct Controller {
     pub(crate) config: ControllerConfig,
     pub(crate) capacity: Sectors,
     pub(crate) constants: Constants,
-    pub(crate) memory: Memory,
+    pub(crate) memory: ControllerMemory,
     pub(crate) streams: Streams,
     processor: Resource,
     link: Resource,
-    pub(crate) commands: Slots<Command>,
+    pub(crate) commands: Slots<ControllerCommand>,
     /// Commands beyond the queue depth, in order of arrival.
     outside: VecDeque<u32>,
     held: u32,
     /// Due internal steps. The second element is a running number, and keeps steps at the same
     /// instant in order.
-    due: BinaryHeap<Reverse<(Time, u64, u32, Step)>>,
+    due: BinaryHeap<Reverse<(Time, u64, u32, CommandStep)>>,
     steps: u64,
     /// Writes whose data wait for room in memory, in order.
     pub(crate) writers: VecDeque<u32>,
     /// Flushes, each with the last epoch to wait for.
     pub(crate) drains: VecDeque<(u32, u64)>,
-    ios: Slots<Io>,
+    ios: Slots<ControllerIo>,
     waiting: Box<dyn ControllerDiscipline>,
     issued: u32,
     position: Lbn,
@@ -52,14 +52,14 @@ pub struct Controller {
     /// Start of the host's idle time. `None` while a command is inside.
     pub(crate) host_idle_since: Option<Time>,
     idle_since: Option<Time>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: ControllerCounts,
     now: Time,
     below: Gauge,
 }
 
 /// An internal step of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum CommandStep {
     /// The processor has decoded the command.
     Understood,
     /// The data of a write have arrived over the link.
@@ -84,7 +84,7 @@ impl Controller {
             config: config.clone(),
             capacity,
             constants: resolved.constants,
-            memory: Memory::new(
+            memory: ControllerMemory::new(
                 resolved.block_sectors,
                 resolved.read_blocks,
                 resolved.write_blocks,
@@ -112,7 +112,7 @@ impl Controller {
             pressed: false,
             host_idle_since: Some(Time::ZERO),
             idle_since: Some(Time::ZERO),
-            counts: Counts::default(),
+            counts: ControllerCounts::default(),
             now: Time::ZERO,
             below: Gauge::default(),
         })
@@ -132,10 +132,10 @@ impl Controller {
         let command = &mut self.commands[slot];
         command.waited(used.begins);
         command.worked(self.config.command_overhead);
-        self.at(used.ends, slot, Step::Understood);
+        self.at(used.ends, slot, CommandStep::Understood);
     }
 
-    fn at(&mut self, time: Time, slot: u32, step: Step) {
+    fn at(&mut self, time: Time, slot: u32, step: CommandStep) {
         debug_assert!(
             time >= self.now,
             "{step:?} of slot {slot} is due at {time:?}, before {:?}",
@@ -149,10 +149,10 @@ impl Controller {
 
     /// Sends the data of a read from memory to the host.
     pub(crate) fn deliver(&mut self, slot: u32, now: Time) {
-        self.carry(slot, now, Step::Delivered);
+        self.carry(slot, now, CommandStep::Delivered);
     }
 
-    fn carry(&mut self, slot: u32, now: Time, step: Step) {
+    fn carry(&mut self, slot: u32, now: Time, step: CommandStep) {
         let span = self.span_on_link(self.commands[slot].request.extent.sectors);
         let used = self.link.take(now, span);
         let command = &mut self.commands[slot];
@@ -168,28 +168,30 @@ impl Controller {
         self.config.link_mb_per_s.map_or(Duration::ZERO, seconds)
     }
 
-    fn step(&mut self, slot: u32, step: Step, now: Time, out: &mut Out) {
+    fn step(&mut self, slot: u32, step: CommandStep, now: Time, out: &mut Effects) {
         let request = self.commands[slot].request;
         let addressed =
             request.extent.sectors > Sectors::ZERO && request.extent.within(self.capacity);
         match (step, request.operation) {
-            (Step::Delivered, _) => self.finish(slot, now, out),
-            (Step::Arrived, _) => self.write(slot),
-            (Step::Understood, Operation::Flush) => self.flush(slot, now, out),
-            (Step::Understood, Operation::Standby) => self.drain(slot),
-            (Step::Understood, Operation::Start) => self.pass(slot),
-            (Step::Understood, Operation::Answer) => self.through(slot),
+            (CommandStep::Delivered, _) => self.finish(slot, now, out),
+            (CommandStep::Arrived, _) => self.write(slot),
+            (CommandStep::Understood, Operation::Flush) => self.flush(slot, now, out),
+            (CommandStep::Understood, Operation::Standby) => self.drain(slot),
+            (CommandStep::Understood, Operation::Start) => self.pass(slot),
+            (CommandStep::Understood, Operation::Answer) => self.through(slot),
             // The array decides about empty and invalid extents, so the status is the same with and
             // without a controller.
-            (Step::Understood, _) if !addressed => self.through(slot),
-            (Step::Understood, Operation::Read) => self.read(slot, now),
-            (Step::Understood, Operation::Write) => self.carry(slot, now, Step::Arrived),
-            (Step::Understood, Operation::Discard) => self.discard(slot),
+            (CommandStep::Understood, _) if !addressed => self.through(slot),
+            (CommandStep::Understood, Operation::Read) => self.read(slot, now),
+            (CommandStep::Understood, Operation::Write) => {
+                self.carry(slot, now, CommandStep::Arrived)
+            }
+            (CommandStep::Understood, Operation::Discard) => self.discard(slot),
         }
     }
 
     /// Completes a command at `now`, and accepts the next waiting command.
-    pub(crate) fn finish(&mut self, slot: u32, now: Time, out: &mut Out) {
+    pub(crate) fn finish(&mut self, slot: u32, now: Time, out: &mut Effects) {
         let mut command = self.commands.take(slot);
         // The rest of the time up to `now` counts as a wait. After a write into memory no other
         // step has counted this time.
@@ -210,15 +212,15 @@ impl Controller {
     /// Passes a command to the array unchanged.
     pub(crate) fn through(&mut self, slot: u32) {
         let request = self.commands[slot].request;
-        self.ask(Io::of_command(
-            Purpose::Through { command: slot },
+        self.ask(ControllerIo::of_command(
+            IoPurpose::Through { command: slot },
             request,
             request.extent,
         ));
     }
 
     /// Queues an I/O for the array, and returns the slot of the I/O.
-    pub(crate) fn ask(&mut self, io: Io) -> u32 {
+    pub(crate) fn ask(&mut self, io: ControllerIo) -> u32 {
         let slot = self.ios.keep(io);
         // `wait_for` and `begin_fetch` need the slot, so the I/O gets its slot before the
         // discipline has chosen.
@@ -238,7 +240,7 @@ impl Controller {
     }
 
     /// Issues waiting I/Os up to the depth of the array.
-    fn dispatch(&mut self, out: &mut Out) {
+    fn dispatch(&mut self, out: &mut Effects) {
         while self.issued < self.constants.array_depth
             && let Some(slot) = self.waiting.take(self.position)
         {
@@ -257,7 +259,7 @@ impl Controller {
 
     /// Carries out the consequences of an event: data find room, flushes end, destaging begins,
     /// I/Os are issued.
-    fn settle(&mut self, now: Time, out: &mut Out) {
+    fn carry_out_consequences(&mut self, now: Time, out: &mut Effects) {
         // Absorbed writes may add drains and dirty blocks. Drains and destaging queue I/Os, and
         // `dispatch` issues these I/Os at the same instant.
         self.absorb(now, out);
@@ -273,7 +275,7 @@ impl Controller {
     }
 
     /// Carries out all steps due until `now`, each at the right instant.
-    fn catch_up(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
+    fn catch_up(&mut self, now: Time, below: LayersBelow<'_>, out: &mut Effects) {
         self.below = below.gauge(0);
         loop {
             let due = self.next_wake().at();
@@ -292,12 +294,12 @@ impl Controller {
                 self.due.pop();
                 self.step(slot, step, time, out);
             }
-            self.settle(due, out);
+            self.carry_out_consequences(due, out);
         }
         self.now = self.now.max(now);
     }
 
-    fn array_answered(&mut self, slot: u32, completion: &Completion, out: &mut Out) {
+    fn array_answered(&mut self, slot: u32, completion: &Completion, out: &mut Effects) {
         let io = self.ios.take(slot);
         assert!(
             self.issued > 0,
@@ -305,39 +307,39 @@ impl Controller {
         );
         self.issued -= 1;
         match io.purpose {
-            Purpose::Fetch { command } => self.fetched(slot, &io, Some(command), completion, out),
-            Purpose::Ahead => self.fetched(slot, &io, None, completion, out),
-            Purpose::Through { command } => self.went_through(command, &io, completion, out),
-            Purpose::Destage => self.destaged(&io, completion),
+            IoPurpose::Fetch { command } => self.fetched(slot, &io, Some(command), completion, out),
+            IoPurpose::Ahead => self.fetched(slot, &io, None, completion, out),
+            IoPurpose::Through { command } => self.went_through(command, &io, completion, out),
+            IoPurpose::Destage => self.destaged(&io, completion),
         }
     }
 }
 
 impl Node for Controller {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, below, out);
-        let slot = self.commands.keep(Command::new(now, request));
+        let slot = self.commands.keep(ControllerCommand::new(now, request));
         if self.held < self.config.queue_depth {
             self.accept(slot, now);
         } else {
             self.outside.push_back(slot);
         }
-        self.settle(now, out);
+        self.carry_out_consequences(now, out);
         // A step without duration, for example without a limit of the link, is due at this instant.
         // The event carries the step out, and saves a wake-up.
         self.catch_up(now, below, out);
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, below, out);
         self.array_answered(completion.id.0 as u32, &completion, out);
-        self.settle(now, out);
+        self.carry_out_consequences(now, out);
         self.catch_up(now, below, out);
     }
 
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, below, out);
     }

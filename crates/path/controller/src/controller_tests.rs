@@ -1,13 +1,13 @@
 use super::*;
-use fullstroke_contract::{Breakdown, Cx, Effect, Extent, Hints, Port, Status};
+use fullstroke_contract::{Breakdown, Effect, Extent, Hints, NodeContext, Port, RequestStatus};
 use serde_json::{Value, json};
 
 const CAPACITY: Sectors = Sectors(1 << 20);
 
 /// A controller above an array that answers on demand.
-struct Bench {
+struct ControllerBench {
     controller: Controller,
-    out: Out,
+    out: Effects,
     asked: Vec<(Time, Request)>,
     completed: Vec<Completion>,
     next: u64,
@@ -17,12 +17,12 @@ fn at(microseconds: u64) -> Time {
     Time::ZERO + Duration::from_micros(microseconds)
 }
 
-impl Bench {
-    fn new(keys: Value) -> Bench {
+impl ControllerBench {
+    fn new(keys: Value) -> ControllerBench {
         let config: ControllerConfig = serde_json::from_value(keys).unwrap();
-        Bench {
+        ControllerBench {
             controller: Controller::new(&config, CAPACITY, None).unwrap(),
-            out: Out::new(),
+            out: Effects::new(),
             asked: Vec::new(),
             completed: Vec::new(),
             next: 0,
@@ -78,7 +78,7 @@ impl Bench {
             at(microseconds),
             Port::FIRST,
             request,
-            &mut Cx::alone(&mut self.out),
+            &mut NodeContext::alone(&mut self.out),
         );
         self.collect(at(microseconds));
         id
@@ -87,17 +87,18 @@ impl Bench {
     fn until(&mut self, microseconds: u64) {
         while self.controller.next_wake().at() <= at(microseconds) {
             let now = self.controller.next_wake().at();
-            self.controller.wake(now, &mut Cx::alone(&mut self.out));
+            self.controller
+                .wake(now, &mut NodeContext::alone(&mut self.out));
             self.collect(now);
         }
     }
 
     /// The array answers the oldest I/O.
     fn answer(&mut self, microseconds: u64) -> Extent {
-        self.answer_with(microseconds, Status::Done)
+        self.answer_with(microseconds, RequestStatus::Done)
     }
 
-    fn answer_with(&mut self, microseconds: u64, status: Status) -> Extent {
+    fn answer_with(&mut self, microseconds: u64, status: RequestStatus) -> Extent {
         self.until(microseconds);
         let (submitted, request) = self.asked.remove(0);
         let finished = at(microseconds);
@@ -116,7 +117,7 @@ impl Bench {
             finished,
             Port::FIRST,
             completion,
-            &mut Cx::alone(&mut self.out),
+            &mut NodeContext::alone(&mut self.out),
         );
         self.collect(finished);
         request.extent
@@ -146,7 +147,8 @@ use Operation::{Discard, Flush, Read, Standby, Start, Write};
 #[test]
 fn a_write_completes_when_it_is_in_memory_and_is_destaged_when_the_host_is_idle() {
     // 8 sectors at 4.096 MB/s take one millisecond.
-    let mut bench = Bench::new(json!({ "command_overhead": "100us", "link_mb_per_s": 4.096 }));
+    let mut bench =
+        ControllerBench::new(json!({ "command_overhead": "100us", "link_mb_per_s": 4.096 }));
     let write = bench.submit(0, Write, 0, 8);
     bench.until(2_000);
     let done = bench.finished(write).unwrap();
@@ -168,7 +170,7 @@ fn a_write_completes_when_it_is_in_memory_and_is_destaged_when_the_host_is_idle(
 
 #[test]
 fn a_read_of_what_memory_holds_does_not_ask_the_array() {
-    let mut bench = Bench::new(json!({}));
+    let mut bench = ControllerBench::new(json!({}));
     let miss = bench.submit(0, Read, 64, 32);
     assert_eq!(bench.answer(5_000), Extent::new(64, 32));
     let hit = bench.submit(6_000, Read, 64, 16);
@@ -197,7 +199,7 @@ fn a_read_of_what_memory_holds_does_not_ask_the_array() {
 
 #[test]
 fn a_read_asks_only_for_what_is_missing() {
-    let mut bench = Bench::new(json!({}));
+    let mut bench = ControllerBench::new(json!({}));
     bench.submit(0, Write, 0, 40);
     bench.submit(0, Write, 72, 8);
     bench.submit(1, Read, 32, 48);
@@ -206,7 +208,7 @@ fn a_read_asks_only_for_what_is_missing() {
 
 #[test]
 fn reads_of_the_same_data_share_one_fetch() {
-    let mut bench = Bench::new(json!({}));
+    let mut bench = ControllerBench::new(json!({}));
     let reads = [
         bench.submit(0, Read, 0, 32),
         bench.submit(10, Read, 0, 32),
@@ -225,7 +227,7 @@ fn reads_of_the_same_data_share_one_fetch() {
 
 #[test]
 fn without_a_battery_writes_go_through_and_flushes_go_on() {
-    let mut bench = Bench::new(json!({ "battery": false }));
+    let mut bench = ControllerBench::new(json!({ "battery": false }));
     let write = bench.submit(0, Write, 0, 8);
     assert_eq!(
         (bench.asked(), bench.finished(write)),
@@ -244,7 +246,7 @@ fn without_a_battery_writes_go_through_and_flushes_go_on() {
 
 #[test]
 fn a_write_that_goes_through_drops_what_memory_holds_of_it() {
-    let mut bench = Bench::new(json!({ "battery": false }));
+    let mut bench = ControllerBench::new(json!({ "battery": false }));
     bench.submit(0, Read, 0, 32);
     bench.answer(1_000);
     bench.submit(2_000, Write, 8, 8);
@@ -256,7 +258,7 @@ fn a_write_that_goes_through_drops_what_memory_holds_of_it() {
 #[test]
 fn what_was_fetched_beside_a_write_that_goes_through_is_not_kept() {
     for fetch_ends_first in [true, false] {
-        let mut bench = Bench::new(json!({ "battery": false }));
+        let mut bench = ControllerBench::new(json!({ "battery": false }));
         bench.submit(0, Write, 8, 8);
         bench.submit(10, Read, 8, 8);
         assert_eq!(bench.asked(), [(Write, 8, 8), (Read, 8, 8)]);
@@ -272,7 +274,7 @@ fn what_was_fetched_beside_a_write_that_goes_through_is_not_kept() {
 
 #[test]
 fn a_flush_is_immediate_with_a_battery() {
-    let mut bench = Bench::new(json!({}));
+    let mut bench = ControllerBench::new(json!({}));
     bench.submit(0, Write, 0, 8);
     let flush = bench.submit(5, Flush, 0, 0);
     assert_eq!(bench.finished(flush).unwrap().finished, at(5));
@@ -281,8 +283,9 @@ fn a_flush_is_immediate_with_a_battery() {
 
 #[test]
 fn without_a_battery_a_flush_drains_what_completed_before_it() {
-    let mut bench =
-        Bench::new(json!({ "battery": false, "write_back": true, "destage": { "depth": 1 } }));
+    let mut bench = ControllerBench::new(
+        json!({ "battery": false, "write_back": true, "destage": { "depth": 1 } }),
+    );
     bench.submit(0, Write, 0, 8);
     bench.submit(0, Write, 4096, 8);
     let flush = bench.submit(1, Flush, 0, 0);
@@ -302,7 +305,7 @@ fn without_a_battery_a_flush_drains_what_completed_before_it() {
 #[test]
 fn platters_are_stopped_when_nothing_is_left_for_them() {
     for battery in [true, false] {
-        let mut bench = Bench::new(json!({ "battery": battery, "write_back": true }));
+        let mut bench = ControllerBench::new(json!({ "battery": battery, "write_back": true }));
         bench.submit(0, Write, 0, 8);
         let stop = bench.submit(1, Standby, 0, 0);
         assert_eq!(bench.asked(), [(Write, 0, 8)]);
@@ -326,7 +329,7 @@ fn a_write_with_force_unit_access_is_on_the_medium_when_it_completes() {
         force_unit_access: true,
         ..Hints::default()
     };
-    let mut bench = Bench::new(json!({ "battery": false, "write_back": true }));
+    let mut bench = ControllerBench::new(json!({ "battery": false, "write_back": true }));
     let write = bench.submit_with(0, Write, 0, 8, hints);
     assert_eq!(bench.answer(1_000), Extent::new(0, 8));
     assert_eq!(
@@ -335,14 +338,14 @@ fn a_write_with_force_unit_access_is_on_the_medium_when_it_completes() {
     );
     bench.answer(2_000);
     assert!(bench.finished(write).is_some());
-    let mut bench = Bench::new(json!({}));
+    let mut bench = ControllerBench::new(json!({}));
     let write = bench.submit_with(0, Write, 0, 8, hints);
     assert!(bench.finished(write).is_some());
 }
 
 #[test]
 fn neighbouring_writes_are_destaged_as_full_stripes() {
-    let mut bench = Bench::new(json!({ "destage": { "unit": "64KiB" } }));
+    let mut bench = ControllerBench::new(json!({ "destage": { "unit": "64KiB" } }));
     for start in [160, 96, 128, 32, 64] {
         bench.submit(0, Write, start, 32);
     }
@@ -357,7 +360,7 @@ fn neighbouring_writes_are_destaged_as_full_stripes() {
 fn a_destage_does_not_reach_into_the_next_unit() {
     // Units of 64 KiB are 128 sectors. The first three units are dirty.
     for oldest in [0, 64, 96, 128, 224] {
-        let mut bench = Bench::new(json!({ "destage": { "unit": "64KiB", "depth": 1 } }));
+        let mut bench = ControllerBench::new(json!({ "destage": { "unit": "64KiB", "depth": 1 } }));
         bench.submit(0, Write, oldest, 32);
         for start in (0..384).step_by(32).filter(|&start| start != oldest) {
             bench.submit(0, Write, start, 32);
@@ -372,7 +375,7 @@ fn above_the_high_watermark_destaging_begins_and_ends_at_the_low_one() {
     let keys = json!({
         "memory": "320KiB", "destage": { "high_watermark": 0.8, "low_watermark": 0.5, "depth": 2 },
     });
-    let mut bench = Bench::new(keys);
+    let mut bench = ControllerBench::new(keys);
     // The write buffer has ten blocks of 32 sectors. One command stays inside, so the host is never
     // idle.
     bench.submit(0, Read, 100_000, 8);
@@ -393,7 +396,7 @@ fn above_the_high_watermark_destaging_begins_and_ends_at_the_low_one() {
 
 #[test]
 fn a_write_waits_while_the_buffer_is_full() {
-    let mut bench = Bench::new(json!({ "memory": "32KiB" }));
+    let mut bench = ControllerBench::new(json!({ "memory": "32KiB" }));
     let first = bench.submit(0, Write, 0, 32);
     let second = bench.submit(1, Write, 1_000, 64);
     assert!(bench.finished(first).is_some() && bench.finished(second).is_none());
@@ -410,7 +413,7 @@ fn a_write_waits_while_the_buffer_is_full() {
 
 #[test]
 fn a_sequential_reader_is_read_ahead_of() {
-    let mut bench = Bench::new(json!({ "read_ahead": "64KiB" }));
+    let mut bench = ControllerBench::new(json!({ "read_ahead": "64KiB" }));
     bench.submit(0, Read, 0, 32);
     bench.answer(1_000);
     bench.submit(1_000, Read, 32, 32);
@@ -427,7 +430,7 @@ fn a_sequential_reader_is_read_ahead_of() {
 
 #[test]
 fn commands_beyond_the_depth_wait_in_front() {
-    let mut bench = Bench::new(json!({ "queue_depth": 1 }));
+    let mut bench = ControllerBench::new(json!({ "queue_depth": 1 }));
     let first = bench.submit(0, Read, 0, 8);
     let second = bench.submit(0, Read, 1_000, 8);
     assert_eq!(bench.asked().len(), 1);
@@ -443,7 +446,7 @@ fn commands_beyond_the_depth_wait_in_front() {
 #[test]
 fn the_discipline_orders_what_waits_for_the_array() {
     let order = |discipline: &str| -> Vec<u64> {
-        let mut bench = Bench::new(json!({ "array_depth": 1, "discipline": discipline }));
+        let mut bench = ControllerBench::new(json!({ "array_depth": 1, "discipline": discipline }));
         for start in [500, 900, 100, 600] {
             bench.submit(0, Read, start * 32, 32);
         }
@@ -458,7 +461,7 @@ fn the_discipline_orders_what_waits_for_the_array() {
 
 #[test]
 fn the_link_carries_one_command_after_another() {
-    let mut bench = Bench::new(json!({ "link_mb_per_s": 4.096 }));
+    let mut bench = ControllerBench::new(json!({ "link_mb_per_s": 4.096 }));
     let writes = [bench.submit(0, Write, 0, 8), bench.submit(0, Write, 64, 8)];
     bench.until(10_000);
     let finished = writes.map(|write| bench.finished(write).unwrap());
@@ -468,7 +471,7 @@ fn the_link_carries_one_command_after_another() {
 
 #[test]
 fn what_lies_outside_or_is_discarded_is_the_arrays_affair() {
-    let mut bench = Bench::new(json!({}));
+    let mut bench = ControllerBench::new(json!({}));
     bench.submit(0, Read, CAPACITY.0 - 4, 8);
     assert_eq!(bench.asked(), [(Read, CAPACITY.0 - 4, 8)]);
     bench.answer(1);
@@ -483,7 +486,8 @@ fn what_lies_outside_or_is_discarded_is_the_arrays_affair() {
 
 #[test]
 fn late_wake_ups_do_not_move_the_timeline() {
-    let mut bench = Bench::new(json!({ "command_overhead": "100us", "link_mb_per_s": 4.096 }));
+    let mut bench =
+        ControllerBench::new(json!({ "command_overhead": "100us", "link_mb_per_s": 4.096 }));
     let request = Request {
         operation: Write,
         extent: Extent::new(0, 8),
@@ -493,27 +497,27 @@ fn late_wake_ups_do_not_move_the_timeline() {
         Time::ZERO,
         Port::FIRST,
         request,
-        &mut Cx::alone(&mut bench.out),
+        &mut NodeContext::alone(&mut bench.out),
     );
     bench
         .controller
-        .wake(at(9_000), &mut Cx::alone(&mut bench.out));
+        .wake(at(9_000), &mut NodeContext::alone(&mut bench.out));
     bench.collect(at(9_000));
     assert_eq!(bench.completed[0].finished, at(1_100));
 }
 
 #[test]
 fn what_the_array_has_lost_is_not_kept_and_those_that_wait_ask_again() {
-    let mut bench = Bench::new(json!({}));
+    let mut bench = ControllerBench::new(json!({}));
     let [first, second] = [0, 1].map(|instant| bench.submit(instant, Read, 0, 32));
-    bench.answer_with(1_000, Status::Lost);
-    assert_eq!(bench.finished(first).unwrap().status, Status::Lost);
+    bench.answer_with(1_000, RequestStatus::Lost);
+    assert_eq!(bench.finished(first).unwrap().status, RequestStatus::Lost);
     assert_eq!(bench.asked(), [(Read, 0, 32)]);
     bench.answer(2_000);
-    assert_eq!(bench.finished(second).unwrap().status, Status::Done);
+    assert_eq!(bench.finished(second).unwrap().status, RequestStatus::Done);
     bench.submit(3_000, Write, 0, 32);
     bench.until(60_000);
-    bench.answer_with(61_000, Status::Lost);
+    bench.answer_with(61_000, RequestStatus::Lost);
     bench.submit(62_000, Read, 0, 32);
     assert_eq!(bench.asked(), [(Read, 0, 32)]);
 }

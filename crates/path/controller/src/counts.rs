@@ -5,7 +5,7 @@ use fullstroke_units::Sectors;
 
 /// Totals since the beginning of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct ControllerCounts {
     /// Number of reads of valid addresses.
     pub(crate) reads: u64,
     /// Number of reads answered from memory at once.
@@ -19,7 +19,7 @@ pub(crate) struct Counts {
     pub(crate) destaged: Sectors,
 }
 
-impl Counts {
+impl ControllerCounts {
     pub(crate) fn readings(&self) -> LayerReadings {
         let readings = [
             ("controller_reads", self.reads as f64),

@@ -1,8 +1,8 @@
 //! Destaging: when dirty data go to the array.
 
 use crate::controller::Controller;
-use crate::io::{Io, Purpose};
-use fullstroke_contract::{Completion, Operation, Status};
+use crate::io::{ControllerIo, IoPurpose};
+use fullstroke_contract::{Completion, Operation, RequestStatus};
 use fullstroke_units::Time;
 
 impl Controller {
@@ -15,7 +15,11 @@ impl Controller {
             self.destaging += 1;
             self.counts.destages += 1;
             self.counts.destaged += extent.sectors;
-            self.ask(Io::own(Purpose::Destage, Operation::Write, extent));
+            self.ask(ControllerIo::own(
+                IoPurpose::Destage,
+                Operation::Write,
+                extent,
+            ));
         }
     }
 
@@ -49,7 +53,7 @@ impl Controller {
     }
 
     /// Ends a destage after the array's answer.
-    pub(crate) fn destaged(&mut self, io: &Io, completion: &Completion) {
+    pub(crate) fn destaged(&mut self, io: &ControllerIo, completion: &Completion) {
         assert!(
             self.destaging > 0,
             "a destage of {:?} ends, and none is on its way",
@@ -59,6 +63,6 @@ impl Controller {
         // After a failed write, memory and array differ. `written` then drops these data, so that
         // no read sees data that the array does not have.
         self.memory
-            .written(io.request.extent, completion.status == Status::Done);
+            .written(io.request.extent, completion.status == RequestStatus::Done);
     }
 }

@@ -7,7 +7,7 @@ mod sorted;
 mod sstf;
 
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, schema_of};
 use fullstroke_units::Lbn;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -37,16 +37,17 @@ pub type BuildControllerDiscipline =
 
 /// Every discipline.
 #[rustfmt::skip]
-pub const REGISTRY: &[Entry<BuildControllerDiscipline>] = &[
-    Entry { name: "fcfs", summary: fcfs::SUMMARY, schema: schema_of::<NoKeys>, build: fcfs::build },
-    Entry { name: "sstf", summary: sstf::SUMMARY, schema: schema_of::<NoKeys>, build: sstf::build },
-    Entry { name: "c-look", summary: clook::SUMMARY, schema: schema_of::<NoKeys>, build: clook::build },
+pub const REGISTRY: &[PolicyEntry<BuildControllerDiscipline>] = &[
+    PolicyEntry { name: "fcfs", summary: fcfs::SUMMARY, schema: schema_of::<NoDisciplineKeys>, build: fcfs::build },
+    PolicyEntry { name: "sstf", summary: sstf::SUMMARY, schema: schema_of::<NoDisciplineKeys>, build: sstf::build },
+    PolicyEntry { name: "c-look", summary: clook::SUMMARY, schema: schema_of::<NoDisciplineKeys>, build: clook::build },
 ];
 
 /// Keys of a discipline without keys.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NoKeys {}
+#[schemars(rename = "NoKeys")]
+struct NoDisciplineKeys {}
 
 #[cfg(test)]
 mod tests {

@@ -5,8 +5,8 @@ use fullstroke_contract::{Extent, Hints, Operation, Request, RequestId};
 
 /// An I/O, waiting or in flight.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Io {
-    pub(crate) purpose: Purpose,
+pub(crate) struct ControllerIo {
+    pub(crate) purpose: IoPurpose,
     /// Request of the I/O; the id is set at the issue.
     pub(crate) request: Request,
     /// First command in the wait list for the fetched data.
@@ -15,7 +15,7 @@ pub(crate) struct Io {
 
 /// Purpose of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum IoPurpose {
     /// Fetch the data of a command into memory.
     Fetch {
         /// Slot of the command.
@@ -32,10 +32,10 @@ pub(crate) enum Purpose {
     Destage,
 }
 
-impl Io {
+impl ControllerIo {
     /// Creates an I/O for a command. The command may cover more than `extent`.
-    pub(crate) fn of_command(purpose: Purpose, request: Request, extent: Extent) -> Io {
-        Io {
+    pub(crate) fn of_command(purpose: IoPurpose, request: Request, extent: Extent) -> ControllerIo {
+        ControllerIo {
             purpose,
             request: Request {
                 id: RequestId::default(),
@@ -47,7 +47,7 @@ impl Io {
     }
 
     /// Creates an I/O of the controller's own.
-    pub(crate) fn own(purpose: Purpose, operation: Operation, extent: Extent) -> Io {
+    pub(crate) fn own(purpose: IoPurpose, operation: Operation, extent: Extent) -> ControllerIo {
         // Nobody waits for the controller's own I/O. Layers below may prefer synchronous requests.
         let hints = Hints {
             synchronous: false,
@@ -60,7 +60,7 @@ impl Io {
             hints,
             ..Request::default()
         };
-        Io {
+        ControllerIo {
             purpose,
             request,
             waiters: NONE,

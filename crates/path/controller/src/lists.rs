@@ -1,17 +1,17 @@
 //! Lists through blocks, in order of use.
 
-use crate::block::{Block, NONE};
+use crate::block::{CacheBlock, NONE};
 
 /// A list, with the links in the blocks. A block is in at most one list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct List {
+pub(crate) struct BlockList {
     first: u32,
     last: u32,
     length: usize,
 }
 
-impl List {
-    pub(crate) const EMPTY: List = List {
+impl BlockList {
+    pub(crate) const EMPTY: BlockList = BlockList {
         first: NONE,
         last: NONE,
         length: 0,
@@ -26,7 +26,7 @@ impl List {
         self.length
     }
 
-    pub(crate) fn push(&mut self, blocks: &mut [Block], index: u32) {
+    pub(crate) fn push(&mut self, blocks: &mut [CacheBlock], index: u32) {
         blocks[index as usize].previous = self.last;
         blocks[index as usize].next = NONE;
         match self.last {
@@ -38,8 +38,8 @@ impl List {
     }
 
     /// Removes a block from the list.
-    pub(crate) fn remove(&mut self, blocks: &mut [Block], index: u32) {
-        let Block { previous, next, .. } = blocks[index as usize];
+    pub(crate) fn remove(&mut self, blocks: &mut [CacheBlock], index: u32) {
+        let CacheBlock { previous, next, .. } = blocks[index as usize];
         match previous {
             NONE => self.first = next,
             previous => blocks[previous as usize].next = next,

@@ -3,35 +3,39 @@
 //! Every block is found in constant time. Once all blocks have been in use, no further memory is
 //! allocated.
 
-use crate::block::{Block, NONE, Span};
+use crate::block::{BlockSectors, CacheBlock, NONE};
 use crate::epochs::Epochs;
-use crate::lists::List;
+use crate::lists::BlockList;
 use fullstroke_contract::Extent;
 
 /// Read cache and write buffer.
-pub(crate) struct Memory {
+pub(crate) struct ControllerMemory {
     block_sectors: u64,
     pub(crate) read_blocks: usize,
     pub(crate) write_blocks: usize,
     pub(crate) read_used: usize,
     pub(crate) write_used: usize,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<CacheBlock>,
     pub(crate) free: Vec<u32>,
     /// First block of each hash chain. The length is a power of two.
     pub(crate) table: Vec<u32>,
     /// Replaceable blocks of the read cache, the least recently used first.
-    pub(crate) clean: List,
+    pub(crate) clean: BlockList,
     /// Writable blocks, the block that became dirty first in front.
-    dirty: List,
+    dirty: BlockList,
     epochs: Epochs,
 }
 
-impl Memory {
-    pub(crate) fn new(block_sectors: u64, read_blocks: usize, write_blocks: usize) -> Memory {
+impl ControllerMemory {
+    pub(crate) fn new(
+        block_sectors: u64,
+        read_blocks: usize,
+        write_blocks: usize,
+    ) -> ControllerMemory {
         // At least two chains, because a table of one chain would shift the hash by 64 bits (an
         // overflow).
         let chains = (read_blocks + write_blocks).next_power_of_two().max(2);
-        Memory {
+        ControllerMemory {
             block_sectors,
             read_blocks,
             write_blocks,
@@ -40,8 +44,8 @@ impl Memory {
             blocks: Vec::new(),
             free: Vec::new(),
             table: vec![NONE; chains],
-            clean: List::EMPTY,
-            dirty: List::EMPTY,
+            clean: BlockList::EMPTY,
+            dirty: BlockList::EMPTY,
             epochs: Epochs::default(),
         }
     }
@@ -78,7 +82,7 @@ impl Memory {
     }
 
     /// Returns the blocks of an extent, each with the covered sectors.
-    fn pieces(&self, extent: Extent) -> impl Iterator<Item = (u64, Span)> + use<> {
+    fn pieces(&self, extent: Extent) -> impl Iterator<Item = (u64, BlockSectors)> + use<> {
         let size = self.block_sectors;
         let (start, end) = (extent.start.0, extent.end().0);
         let numbers = if start < end {
@@ -92,7 +96,7 @@ impl Memory {
             let to = end.min(first + size) - first;
             (
                 number,
-                Span {
+                BlockSectors {
                     from: from as u32,
                     to: to as u32,
                 },
@@ -200,7 +204,7 @@ impl Memory {
         written
     }
 
-    fn write_block(&mut self, number: u64, span: Span) -> bool {
+    fn write_block(&mut self, number: u64, span: BlockSectors) -> bool {
         let Some(index) = self.place_for_write(number) else {
             return false;
         };
@@ -253,13 +257,13 @@ impl Memory {
         ))
     }
 
-    fn writable_at(&self, number: u64, fits: impl Fn(Span) -> bool) -> Option<u32> {
+    fn writable_at(&self, number: u64, fits: impl Fn(BlockSectors) -> bool) -> Option<u32> {
         let index = self.find(number)?;
         let block = &self.blocks[index as usize];
         (block.can_be_written() && fits(block.writable())).then_some(index)
     }
 
-    fn take_block(&mut self, index: u32) -> Span {
+    fn take_block(&mut self, index: u32) -> BlockSectors {
         self.dirty.remove(&mut self.blocks, index);
         let block = &mut self.blocks[index as usize];
         let span = block.writable();
@@ -278,7 +282,7 @@ impl Memory {
         span
     }
 
-    /// Records that the array has written the data of [`take_dirty`](Memory::take_dirty), or has
+    /// Records that the array has written the data of [`take_dirty`](ControllerMemory::take_dirty), or has
     /// lost them if `done` is false.
     pub(crate) fn written(&mut self, extent: Extent, done: bool) {
         for (number, _) in self.pieces(extent) {

@@ -1,21 +1,21 @@
 use super::*;
 
 /// Blocks of 8 sectors.
-fn memory(read_blocks: usize, write_blocks: usize) -> Memory {
-    Memory::new(8, read_blocks, write_blocks)
+fn memory(read_blocks: usize, write_blocks: usize) -> ControllerMemory {
+    ControllerMemory::new(8, read_blocks, write_blocks)
 }
 
-fn fetch(memory: &mut Memory, block: u64) {
+fn fetch(memory: &mut ControllerMemory, block: u64) {
     let extent = Extent::new(block * 8, 8);
     memory.begin_fetch(extent, 1);
     memory.end_fetch(extent, 1, true);
 }
 
-fn holds(memory: &Memory, block: u64) -> bool {
+fn holds(memory: &ControllerMemory, block: u64) -> bool {
     memory.missing(Extent::new(block * 8, 8)).is_none()
 }
 
-fn write(memory: &mut Memory, start: u64, sectors: u64) -> u64 {
+fn write(memory: &mut ControllerMemory, start: u64, sectors: u64) -> u64 {
     memory.write(Extent::new(start, sectors), 0)
 }
 

@@ -1,9 +1,9 @@
 //! Allocation, release and search of blocks in memory.
 
-use crate::block::{Block, NONE};
-use crate::memory::Memory;
+use crate::block::{CacheBlock, NONE};
+use crate::memory::ControllerMemory;
 
-impl Memory {
+impl ControllerMemory {
     /// Moves a block without dirty data from the write buffer to the read cache, if the read cache
     /// has room. Otherwise releases the block.
     pub(crate) fn turn_clean(&mut self, index: u32) {
@@ -97,9 +97,9 @@ impl Memory {
 
     fn add(&mut self, number: u64) -> u32 {
         let chain = self.chain_of(number);
-        let block = Block {
+        let block = CacheBlock {
             chain: self.table[chain],
-            ..Block::new(number)
+            ..CacheBlock::new(number)
         };
         let index = match self.free.pop() {
             Some(index) => {
@@ -117,7 +117,7 @@ impl Memory {
 
     /// Removes a block from the table. The block must be in no list.
     fn release(&mut self, index: u32) {
-        let Block {
+        let CacheBlock {
             number,
             chain: rest,
             ..

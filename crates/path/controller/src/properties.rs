@@ -2,7 +2,7 @@
 //! version. The model knows the version of each sector in memory and on the medium.
 
 use super::*;
-use fullstroke_contract::{Breakdown, Cx, Effect, Extent, Port, Status};
+use fullstroke_contract::{Breakdown, Effect, Extent, NodeContext, Port, RequestStatus};
 use fullstroke_units::{Random, Seed};
 use proptest::prelude::*;
 use serde_json::json;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const CAPACITY: u64 = 256;
 
 #[derive(Clone, Copy, Debug)]
-struct Ask {
+struct SpacedRequest {
     gap_ns: u64,
     operation: Operation,
     start: u64,
@@ -34,9 +34,9 @@ struct OnItsWay {
     versions: Vec<usize>,
 }
 
-struct Model {
+struct ControllerModel {
     controller: Controller,
-    out: Out,
+    out: Effects,
     random: Random,
     requests: Vec<Request>,
     writes: BTreeMap<usize, Written>,
@@ -51,7 +51,7 @@ fn contains(extent: Extent, sector: u64) -> bool {
     extent.start.0 <= sector && sector < extent.end().0
 }
 
-impl Model {
+impl ControllerModel {
     /// Returns the version of a sector that memory took last. Completed writes count, and so does
     /// the write being taken.
     fn taken(&self, sector: u64) -> usize {
@@ -81,7 +81,7 @@ impl Model {
                         done.breakdown.response(),
                         done.finished.since(done.submitted)
                     );
-                    assert_eq!(done.status, Status::Done);
+                    assert_eq!(done.status, RequestStatus::Done);
                     self.completed += 1;
                     if let Some(write) = self.writes.get_mut(&(done.id.0 as usize)) {
                         assert_eq!(write.completed.replace(done.finished), None);
@@ -150,11 +150,15 @@ impl Model {
             id: request.id,
             submitted,
             finished: due,
-            status: Status::Done,
+            status: RequestStatus::Done,
             breakdown,
         };
-        self.controller
-            .completed(due, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
+        self.controller.completed(
+            due,
+            Port::FIRST,
+            completion,
+            &mut NodeContext::alone(&mut self.out),
+        );
         let brought = (request.operation == Operation::Read).then_some((request.extent, versions));
         self.after(due, brought);
     }
@@ -221,7 +225,7 @@ impl Model {
         }
     }
 
-    fn submit(&mut self, now: Time, ask: Ask) {
+    fn submit(&mut self, now: Time, ask: SpacedRequest) {
         let version = self.requests.len() + 1;
         let extent = match ask.operation {
             Operation::Flush => Extent::default(),
@@ -245,12 +249,16 @@ impl Model {
                 },
             );
         }
-        self.controller
-            .submit(now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        self.controller.submit(
+            now,
+            Port::FIRST,
+            request,
+            &mut NodeContext::alone(&mut self.out),
+        );
         self.after(now, None);
     }
 
-    fn run(&mut self, asks: &[Ask]) {
+    fn run(&mut self, asks: &[SpacedRequest]) {
         let (mut arrival, mut next) = (Time::ZERO, 0);
         loop {
             let asked = if next < asks.len() {
@@ -277,7 +285,8 @@ impl Model {
                     .unwrap();
                 self.end(index);
             } else if woken == now {
-                self.controller.wake(now, &mut Cx::alone(&mut self.out));
+                self.controller
+                    .wake(now, &mut NodeContext::alone(&mut self.out));
                 self.after(now, None);
             } else {
                 self.submit(now, asks[next]);
@@ -290,11 +299,11 @@ impl Model {
     }
 }
 
-fn asks(discards: bool) -> impl Strategy<Value = Vec<Ask>> {
+fn asks(discards: bool) -> impl Strategy<Value = Vec<SpacedRequest>> {
     let last = if discards { 21 } else { 20 };
     let one =
         (0u64..3_000, 0..last, 0..CAPACITY, 1u64..48).prop_map(|(gap_ns, kind, start, sectors)| {
-            Ask {
+            SpacedRequest {
                 gap_ns,
                 operation: match kind {
                     0..9 => Operation::Read,
@@ -335,10 +344,10 @@ prop_compose! {
     }
 }
 
-fn model(config: &ControllerConfig, seed: u64, strict: bool) -> Option<Model> {
-    Some(Model {
+fn model(config: &ControllerConfig, seed: u64, strict: bool) -> Option<ControllerModel> {
+    Some(ControllerModel {
         controller: Controller::new(config, Sectors(CAPACITY), None).ok()?,
-        out: Out::new(),
+        out: Effects::new(),
         random: Seed(seed).stream("array"),
         requests: Vec::new(),
         writes: BTreeMap::new(),

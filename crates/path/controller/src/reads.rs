@@ -2,8 +2,8 @@
 
 use crate::block::NONE;
 use crate::controller::Controller;
-use crate::io::{Io, Purpose};
-use fullstroke_contract::{Completion, Extent, Operation, Out, Status};
+use crate::io::{ControllerIo, IoPurpose};
+use fullstroke_contract::{Completion, Effects, Extent, Operation, RequestStatus};
 use fullstroke_units::Time;
 
 impl Controller {
@@ -33,8 +33,8 @@ impl Controller {
             // then fetches the whole by itself.
             Some(io) if covers(self.extent_of(io), missing) => self.wait_for(io, slot),
             _ => {
-                let io = self.ask(Io::of_command(
-                    Purpose::Fetch { command: slot },
+                let io = self.ask(ControllerIo::of_command(
+                    IoPurpose::Fetch { command: slot },
                     request,
                     missing,
                 ));
@@ -51,7 +51,11 @@ impl Controller {
             && self.memory.fetch_of(missing.start.0) == 0
         {
             self.counts.read_aheads += 1;
-            let io = self.ask(Io::own(Purpose::Ahead, Operation::Read, missing));
+            let io = self.ask(ControllerIo::own(
+                IoPurpose::Ahead,
+                Operation::Read,
+                missing,
+            ));
             self.memory.begin_fetch(missing, io + 1);
         }
     }
@@ -61,13 +65,13 @@ impl Controller {
     pub(crate) fn fetched(
         &mut self,
         slot: u32,
-        io: &Io,
+        io: &ControllerIo,
         command: Option<u32>,
         completion: &Completion,
-        out: &mut Out,
+        out: &mut Effects,
     ) {
         let now = completion.finished;
-        let done = completion.status == Status::Done;
+        let done = completion.status == RequestStatus::Done;
         // The data enter memory before the waiters look.
         self.memory.end_fetch(io.request.extent, slot + 1, done);
         if let Some(command) = command {

@@ -10,7 +10,7 @@ pub(crate) struct Resource {
 
 /// Begin and end of a use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Use {
+pub(crate) struct ResourceUse {
     pub(crate) begins: Time,
     pub(crate) ends: Time,
 }
@@ -19,12 +19,12 @@ impl Resource {
     pub(crate) const FREE: Resource = Resource { free: Time::ZERO };
 
     /// Returns the next use after a request at `now`. Requests must come in order of time.
-    pub(crate) fn take(&mut self, now: Time, span: Duration) -> Use {
+    pub(crate) fn take(&mut self, now: Time, span: Duration) -> ResourceUse {
         let begins = self.free.max(now);
         // A queue of users of a very slow link, such as one byte a year, may end after every run.
         // The addition is therefore capped.
         self.free = begins.capped_add(span);
-        Use {
+        ResourceUse {
             begins,
             ends: self.free,
         }

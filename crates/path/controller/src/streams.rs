@@ -5,7 +5,7 @@ use fullstroke_units::Sectors;
 
 /// A possibly sequential reader.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stream {
+struct SequentialReader {
     /// Start address of the next sequential read.
     next: u64,
     /// Number of consecutive reads so far.
@@ -19,7 +19,7 @@ struct Stream {
 /// The readers seen last. A search visits all readers, because there are only a few dozen.
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
-    streams: Vec<Stream>,
+    streams: Vec<SequentialReader>,
     sequential_after: u32,
     read_ahead: u64,
     capacity: u64,
@@ -35,7 +35,7 @@ impl Streams {
         capacity: Sectors,
     ) -> Streams {
         Streams {
-            streams: vec![Stream::default(); count as usize],
+            streams: vec![SequentialReader::default(); count as usize],
             sequential_after,
             read_ahead: read_ahead.0,
             capacity: capacity.0,
@@ -60,7 +60,7 @@ impl Streams {
             // Of unused entries (tick 0) the first is taken; otherwise the reader that has been
             // silent for longest.
             let stream = self.streams.iter_mut().min_by_key(|stream| stream.used)?;
-            *stream = Stream {
+            *stream = SequentialReader {
                 next: end,
                 reads: 1,
                 ahead: end,

@@ -1,8 +1,8 @@
 //! Writes, flushes and discards.
 
 use crate::controller::Controller;
-use crate::io::{Io, Purpose};
-use fullstroke_contract::{Completion, Extent, Operation, Out, Request};
+use crate::io::{ControllerIo, IoPurpose};
+use fullstroke_contract::{Completion, Effects, Extent, Operation, Request};
 use fullstroke_units::Time;
 
 impl Controller {
@@ -18,7 +18,7 @@ impl Controller {
 
     /// Takes waiting writes into memory, in order, while there is room. A write larger than the
     /// room is taken piece by piece.
-    pub(crate) fn absorb(&mut self, now: Time, out: &mut Out) {
+    pub(crate) fn absorb(&mut self, now: Time, out: &mut Effects) {
         while let Some(&slot) = self.writers.front() {
             let Request { extent, hints, .. } = self.commands[slot].request;
             let taken = self.memory.write(extent, self.commands[slot].taken);
@@ -42,7 +42,7 @@ impl Controller {
 
     /// Serves a flush. With a battery, memory is durable, and the flush completes at once. Without
     /// a battery, the flush waits for dirty data and goes on to the array.
-    pub(crate) fn flush(&mut self, slot: u32, now: Time, out: &mut Out) {
+    pub(crate) fn flush(&mut self, slot: u32, now: Time, out: &mut Effects) {
         match (self.constants.write_back, self.config.battery) {
             (true, true) => self.finish(slot, now, out),
             (true, false) => self.drain(slot),
@@ -81,8 +81,8 @@ impl Controller {
             operation,
             ..command
         };
-        self.ask(Io::of_command(
-            Purpose::Through { command: slot },
+        self.ask(ControllerIo::of_command(
+            IoPurpose::Through { command: slot },
             request,
             Extent::default(),
         ));
@@ -100,9 +100,9 @@ impl Controller {
     pub(crate) fn went_through(
         &mut self,
         slot: u32,
-        io: &Io,
+        io: &ControllerIo,
         completion: &Completion,
-        out: &mut Out,
+        out: &mut Effects,
     ) {
         if io.request.operation == Operation::Write && io.request.extent.within(self.capacity) {
             self.memory.forget(io.request.extent);

@@ -7,15 +7,17 @@
     reason = "it measures the machine's time"
 )]
 
-use fullstroke_contract::{Cx, Extent, Node, Operation, Out, Port, Request, RequestId};
-use fullstroke_drive::{DriveConfig, Model};
+use fullstroke_contract::{
+    Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId,
+};
+use fullstroke_drive::{DriveConfig, DriveModel};
 use fullstroke_units::Time;
 use std::time::Instant;
 
 const FILE: &str = include_str!("../../../../drives/seagate-exos-x24-24tb.toml");
 const REQUESTS: u64 = 300_000;
 
-fn model(segments: u32, change: &[(&str, toml::Value)]) -> Model {
+fn model(segments: u32, change: &[(&str, toml::Value)]) -> DriveModel {
     let mut table: toml::Table = toml::from_str(FILE).expect("the library's drives are sound");
     let buffer = table
         .get_mut("buffer")
@@ -27,13 +29,13 @@ fn model(segments: u32, change: &[(&str, toml::Value)]) -> Model {
         buffer.insert((*key).into(), value.clone());
     }
     let config: DriveConfig = table.try_into().expect("the library's drives are sound");
-    Model::new(config).expect("the library's drives are sound")
+    DriveModel::new(config).expect("the library's drives are sound")
 }
 
 /// Returns nanoseconds per request. Requests come one after the other, with addresses from `next`.
-fn measure(model: &Model, operation: Operation, mut next: impl FnMut() -> u64) -> f64 {
+fn measure(model: &DriveModel, operation: Operation, mut next: impl FnMut() -> u64) -> f64 {
     let mut drive = model.drive().expect("the library's drives are sound");
-    let (mut out, mut now, mut began) = (Out::new(), Time::ZERO, Instant::now());
+    let (mut out, mut now, mut began) = (Effects::new(), Time::ZERO, Instant::now());
     for id in 0..REQUESTS {
         if id == REQUESTS / 3 {
             began = Instant::now();
@@ -45,10 +47,10 @@ fn measure(model: &Model, operation: Operation, mut next: impl FnMut() -> u64) -
             extent,
             ..Request::default()
         };
-        drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
+        drive.submit(now, Port::FIRST, request, &mut NodeContext::alone(&mut out));
         while out.drain().count() == 0 {
             now = drive.next_wake().at();
-            drive.wake(now, &mut Cx::alone(&mut out));
+            drive.wake(now, &mut NodeContext::alone(&mut out));
         }
     }
     began.elapsed().as_nanos() as f64 / (REQUESTS - REQUESTS / 3) as f64

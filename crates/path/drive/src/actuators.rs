@@ -3,8 +3,8 @@
 
 use crate::geometry::Geometry;
 use fullstroke_contract::{
-    Completion, Cx, Extent, Gauge, Node, Port, Request, RequestId, Slots, Status, Track,
-    TrackTable, Wake, ZoneRate,
+    Completion, Extent, Gauge, Node, NodeContext, Port, Request, RequestId, RequestStatus, Slots,
+    TrackExtent, TrackTable, Wake, ZoneRate,
 };
 use fullstroke_units::{Cylinder, Lbn, Sectors, Time};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct MultiActuator {
     arms: usize,
     /// Number of addresses of each arm.
     share: Sectors,
-    slots: Slots<Slot>,
+    slots: Slots<SplitRequest>,
     /// Number of request parts in flight at the arms.
     parts: u32,
     idle_since: Time,
@@ -27,7 +27,7 @@ pub struct MultiActuator {
 
 /// A request, possibly split over several arms.
 #[derive(Clone, Copy)]
-struct Slot {
+struct SplitRequest {
     id: RequestId,
     parts_left: u32,
     /// Completion of the part with the latest end so far.
@@ -67,8 +67,8 @@ impl MultiActuator {
 }
 
 impl Node for MultiActuator {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
-        let none = Completion::at_once(request.id, now, Status::Done);
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
+        let none = Completion::at_once(request.id, now, RequestStatus::Done);
         let empty = request.extent.sectors == Sectors::ZERO && request.operation.transfers();
         if empty
             || !request
@@ -76,14 +76,14 @@ impl Node for MultiActuator {
                 .within(Sectors(self.share.0 * self.arms as u64))
         {
             return cx.out.complete(Completion {
-                status: Status::OutOfRange,
+                status: RequestStatus::OutOfRange,
                 ..none
             });
         }
         let (first, last) = self.concerned(&request);
         let parts_left = (last - first + 1) as u32;
         self.parts += parts_left;
-        let slot = self.slots.keep(Slot {
+        let slot = self.slots.keep(SplitRequest {
             id: request.id,
             parts_left,
             last: none,
@@ -107,7 +107,7 @@ impl Node for MultiActuator {
         }
     }
 
-    fn completed(&mut self, now: Time, _: Port, part: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, part: Completion, cx: &mut NodeContext<'_>) {
         assert!(
             self.parts > 0,
             "an arm answers at {now:?}, and none has a part of a request"
@@ -123,12 +123,12 @@ impl Node for MultiActuator {
         }
         slot.last.status = status;
         if slot.parts_left == 0 {
-            let Slot { id, last, .. } = self.slots.take(part.id.0 as u32);
+            let SplitRequest { id, last, .. } = self.slots.take(part.id.0 as u32);
             cx.out.complete(Completion { id, ..last });
         }
     }
 
-    fn wake(&mut self, _: Time, _: &mut Cx<'_>) {}
+    fn wake(&mut self, _: Time, _: &mut NodeContext<'_>) {}
 
     fn next_wake(&self) -> Wake {
         Wake::NEVER
@@ -146,19 +146,19 @@ impl Node for MultiActuator {
 }
 
 /// The track table of a drive with several arms of equal geometry.
-pub(crate) struct Shares {
+pub(crate) struct ArmTracks {
     pub(crate) geometry: Arc<Geometry>,
     pub(crate) actuators: u32,
 }
 
-impl TrackTable for Shares {
+impl TrackTable for ArmTracks {
     fn capacity(&self) -> Sectors {
         Sectors(self.geometry.capacity().0 * u64::from(self.actuators))
     }
-    fn track_at(&self, lbn: Lbn) -> Track {
+    fn track_at(&self, lbn: Lbn) -> TrackExtent {
         let share = self.geometry.capacity().0;
         let track = self.geometry.track_at(Lbn(lbn.0 % share));
-        Track {
+        TrackExtent {
             first: Lbn(lbn.0 - lbn.0 % share + track.first.0),
             ..track
         }
@@ -186,12 +186,12 @@ mod tests {
     use super::*;
     use crate::config::DriveConfig;
     use crate::config::tests::small_drive;
-    use crate::drive::Model;
+    use crate::drive::DriveModel;
 
-    fn two_arms() -> Model {
+    fn two_arms() -> DriveModel {
         let small = small_drive();
         let capacity_sectors = Sectors(small.capacity_sectors.0 * 2);
-        Model::new(DriveConfig {
+        DriveModel::new(DriveConfig {
             actuators: 2,
             capacity_sectors,
             ..small

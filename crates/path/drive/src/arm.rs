@@ -5,9 +5,9 @@
 //! the busy time is exact for all kinds of work.
 
 use crate::geometry::Position;
-use crate::mechanics::{Access, Feed, Head, Mechanics, Piece};
+use crate::mechanics::{AccessTimes, BusArrival, HeadPosition, Mechanics, SectorPassage};
 use crate::physical::SectorSizes;
-use crate::power::{Meter, Power, Standing, Unloading};
+use crate::power::{ArmPower, Meter, StoppedPlatters, Unloading};
 use fullstroke_contract::{Extent, PowerState, PowerStatistics};
 use fullstroke_units::{Angle, Cylinder, Duration, Time};
 use std::collections::VecDeque;
@@ -15,14 +15,14 @@ use std::sync::Arc;
 
 /// An arm with the work done so far.
 #[derive(Clone, Debug)]
-pub(crate) struct Arm {
+pub(crate) struct DriveArm {
     mechanics: Arc<Mechanics>,
     /// Sizes of the sectors, for writes that cover a part of a physical sector.
     sizes: SectorSizes,
-    head: Head,
+    head: HeadPosition,
     /// End of the arm's current work on the medium.
     free: Time,
-    work: Work,
+    work: ArmTotals,
     /// Time up to which `work.busy` counts.
     counted: Time,
     /// Busy intervals, in order, from begin to end, that reach into the future. Work is counted
@@ -55,7 +55,7 @@ struct Rest {
 
 /// Work of an arm since time 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Work {
+pub(crate) struct ArmTotals {
     /// Busy time: command overheads before the arm moves, seek, rotation and transfer.
     pub(crate) busy: Duration,
     /// Time of movement, head switches and settling.
@@ -66,15 +66,15 @@ pub(crate) struct Work {
     pub(crate) transfer: Duration,
 }
 
-impl Arm {
+impl DriveArm {
     /// Creates an arm at rest at time 0, with the heads at cylinder 0, surface 0.
     pub(crate) fn new(
         mechanics: &Arc<Mechanics>,
         sizes: SectorSizes,
         phase: Angle,
-        power: &Power,
-    ) -> Arm {
-        Arm {
+        power: &ArmPower,
+    ) -> DriveArm {
+        DriveArm {
             sizes,
             rest: None,
             spin_up: power.spin_up,
@@ -84,12 +84,12 @@ impl Arm {
             turned: None,
             wanted: Time::ZERO,
             mechanics: Arc::clone(mechanics),
-            head: Head {
+            head: HeadPosition {
                 phase,
-                ..Head::default()
+                ..HeadPosition::default()
             },
             free: Time::ZERO,
-            work: Work::default(),
+            work: ArmTotals::default(),
             counted: Time::ZERO,
             planned: VecDeque::with_capacity(4),
         }
@@ -108,7 +108,7 @@ impl Arm {
 
     /// Returns the position of the heads.
     #[inline]
-    pub(crate) fn head(&self) -> Head {
+    pub(crate) fn head(&self) -> HeadPosition {
         self.head
     }
 
@@ -127,7 +127,7 @@ impl Arm {
         }
     }
 
-    /// Does the same as [`free_from`](Arm::free_from) for a request that needs the arm now.
+    /// Does the same as [`free_from`](DriveArm::free_from) for a request that needs the arm now.
     /// Standing platters start, and unloaded heads come back.
     #[inline]
     pub(crate) fn needed(&mut self, now: Time) -> Time {
@@ -160,7 +160,7 @@ impl Arm {
     }
 
     /// True if the platters do not turn.
-    pub(crate) fn rests(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.rest.is_some()
     }
 
@@ -226,7 +226,7 @@ impl Arm {
         self.turned.take_if(|at| *at <= now)
     }
 
-    /// True if [`take_turned`](Arm::take_turned) has a start to return, now or later.
+    /// True if [`take_turned`](DriveArm::take_turned) has a start to return, now or later.
     #[inline]
     pub(crate) fn has_turned(&self) -> bool {
         self.turned.is_some()
@@ -238,7 +238,7 @@ impl Arm {
     }
 
     /// Returns the work done, including all planned work.
-    pub(crate) fn work(&self) -> Work {
+    pub(crate) fn work(&self) -> ArmTotals {
         self.work
     }
 
@@ -326,7 +326,7 @@ impl Arm {
     ) -> Option<PowerStatistics> {
         let stand = self.rest.map(|Rest { ready, .. }| {
             let ready = ready.unwrap_or(Time::NEVER);
-            Standing {
+            StoppedPlatters {
                 starts: started(ready, self.spin_up),
                 ready,
             }
@@ -355,7 +355,7 @@ impl Arm {
         extent: Extent,
         position: &Position,
         write: bool,
-    ) -> Access {
+    ) -> AccessTimes {
         self.access_fed(now, extent, position, write, None, |_| {})
     }
 
@@ -367,9 +367,9 @@ impl Arm {
         extent: Extent,
         position: &Position,
         write: bool,
-        feed: Option<Feed>,
-        passed: impl FnMut(Piece),
-    ) -> Access {
+        feed: Option<BusArrival>,
+        passed: impl FnMut(SectorPassage),
+    ) -> AccessTimes {
         self.turn(now);
         let access =
             self.mechanics
@@ -396,7 +396,7 @@ impl Arm {
         self.head.cylinder = cylinder;
         self.work.seek += time;
         if let Some(meter) = &mut self.meter {
-            meter.detour(time);
+            meter.add_movement(time);
         }
         time
     }

@@ -1,7 +1,7 @@
 //! The buffer of a drive: segments of read and written data, read-ahead, and write-back.
 //!
 //! Between requests the drive reads ahead and destages. This work is computed late, when a result
-//! matters: [`Buffer::catch_up`] lets the work run up to an instant. VALIDATION.md states the rules
+//! matters: [`DriveBuffer::catch_up`] lets the work run up to an instant. VALIDATION.md states the rules
 //! and the effect of each rule.
 
 mod fifo;
@@ -10,13 +10,13 @@ mod order;
 mod pool;
 mod segments;
 
-use self::fifo::{Dirty, Fifo};
-use self::pool::Pool;
-use self::segments::{Fill, Kind, Segment, Segments};
-use crate::arm::Arm;
+use self::fifo::{DirtyData, DirtyFifo};
+use self::pool::DirtySegments;
+use self::segments::{BufferSegment, FillState, SegmentContent, Segments};
+use crate::arm::DriveArm;
 use crate::config::{BufferConfig, ReadAhead};
 use crate::geometry::Position;
-use crate::mechanics::{Access, Feed, Head, Mechanics};
+use crate::mechanics::{AccessTimes, BusArrival, HeadPosition, Mechanics};
 use crate::queue;
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{ConfigError, Extent, PowerState, TrackTable as _};
@@ -49,7 +49,7 @@ pub(crate) enum Lookup {
 }
 
 /// The buffer.
-pub(crate) struct Buffer {
+pub(crate) struct DriveBuffer {
     config: BufferConfig,
     segment_sectors: u64,
     /// Largest number of segments with written data, and the number of sectors in these segments.
@@ -74,9 +74,9 @@ pub(crate) struct Buffer {
     /// [`Time::NEVER`] if the same call at the same time may find more work.
     caught_up: (Time, bool),
     /// Dirty data in order of age. Empty if `pool` holds the dirty data.
-    dirty: Fifo,
+    dirty: DirtyFifo,
     /// Dirty data in the order of a discipline. `None` unless `destage_discipline` is set.
-    pool: Option<Pool>,
+    pool: Option<DirtySegments>,
     /// Extent that went to the medium last, and the time when the extent is on the medium. Until
     /// that time the segment of the extent is taken.
     destaged: (Extent, Time),
@@ -89,12 +89,12 @@ pub(crate) struct Buffer {
     hits: u64,
 }
 
-impl Buffer {
+impl DriveBuffer {
     /// Builds the buffer.
     ///
     /// # Errors
     /// Names the invalid key.
-    pub(crate) fn new(config: &BufferConfig) -> Result<Buffer, ConfigError> {
+    pub(crate) fn new(config: &BufferConfig) -> Result<DriveBuffer, ConfigError> {
         if !(1..=SEGMENTS_MAX).contains(&config.segments) {
             let message = format!(
                 "found {}; expected 1 to {SEGMENTS_MAX}, or no [buffer]",
@@ -134,7 +134,7 @@ impl Buffer {
         let write_segments = config.write_segments.max(1);
         let write_sectors =
             (sectors * u64::from(write_segments) / u64::from(config.segments)).max(1);
-        Ok(Buffer {
+        Ok(DriveBuffer {
             segment_sectors,
             write_segments: write_segments as usize,
             write_sectors,
@@ -147,7 +147,7 @@ impl Buffer {
             next_place: None,
             quiet_until: Time::ZERO,
             caught_up: (Time::NEVER, false),
-            dirty: Fifo::new(write_segments as usize),
+            dirty: DirtyFifo::new(write_segments as usize),
             pool: pool(config)?,
             config: config.clone(),
             destaged: (Extent::default(), Time::ZERO),
@@ -162,8 +162,8 @@ impl Buffer {
     /// to `sectors` sectors only. The rules were found on requests of 3 KB in the mean. In a stream
     /// of 64 KiB, each request or each track would lose a revolution: a Cheetah 9LP would stream at
     /// 6 MB/s where its medium gives 15, an Atlas 10K at 9 where its medium gives 24.
-    pub(crate) fn measured_up_to(self, sectors: Option<u32>) -> Buffer {
-        Buffer {
+    pub(crate) fn measured_up_to(self, sectors: Option<u32>) -> DriveBuffer {
+        DriveBuffer {
             measured: sectors.map_or(u64::MAX, u64::from),
             ..self
         }
@@ -203,7 +203,9 @@ impl Buffer {
 
     /// Number of dirty extents.
     fn dirty_len(&self) -> usize {
-        self.pool.as_ref().map_or(self.dirty.len(), Pool::len)
+        self.pool
+            .as_ref()
+            .map_or(self.dirty.len(), DirtySegments::len)
     }
 
     /// Earliest time of an arm movement for dirty data. `None` if nothing is dirty.
@@ -235,7 +237,7 @@ impl Buffer {
     /// Runs read-ahead and destaging until `now`, while no request needs the arm. If requests are
     /// `waiting`, only dirty data above the watermark go before the requests.
     #[inline]
-    pub(crate) fn catch_up(&mut self, now: Time, waiting: bool, arm: &mut Arm) {
+    pub(crate) fn catch_up(&mut self, now: Time, waiting: bool, arm: &mut DriveArm) {
         // Work without waiting requests leaves nothing to do for work with waiting requests.
         if self.caught_up == (now, waiting) || self.caught_up == (now, false) {
             return;
@@ -247,7 +249,7 @@ impl Buffer {
         self.caught_up = (if is_quiet { now } else { Time::NEVER }, waiting);
     }
 
-    fn work_until(&mut self, now: Time, waiting: bool, arm: &mut Arm) {
+    fn work_until(&mut self, now: Time, waiting: bool, arm: &mut DriveArm) {
         while let Some(since) = self.dirty_since() {
             let due = self.destages_from(since);
             if due < now {
@@ -269,7 +271,7 @@ impl Buffer {
         self.read_ahead(now, arm);
     }
 
-    /// Records that the next [`catch_up`](Buffer::catch_up) may find work at any instant.
+    /// Records that the next [`catch_up`](DriveBuffer::catch_up) may find work at any instant.
     #[inline]
     fn changes(&mut self) {
         self.caught_up.0 = Time::NEVER;
@@ -291,14 +293,14 @@ impl Buffer {
         }
     }
 
-    /// Returns a cheap lower bound of [`next_event`](Buffer::next_event).
-    pub(crate) fn rests_until(&self, arm: &Arm) -> Time {
+    /// Returns a cheap lower bound of [`next_event`](DriveBuffer::next_event).
+    pub(crate) fn rests_until(&self, arm: &DriveArm) -> Time {
         let destages = self
             .dirty_since()
             .map_or(Time::NEVER, |since| self.destages_from(since));
         let filling = self.filling.map(|index| self.segments.get(index));
         let ahead = filling.and_then(|segment| match segment.fill {
-            Fill::Ahead { since, limit } => Some(
+            FillState::Ahead { since, limit } => Some(
                 since
                     + arm
                         .mechanics()
@@ -311,7 +313,7 @@ impl Buffer {
 
     /// Returns the time of the next buffer event with a lasting effect, while no request needs the
     /// arm: read-ahead ends, or dirty data begin to go to the medium.
-    pub(crate) fn next_event(&self, arm: &Arm) -> Time {
+    pub(crate) fn next_event(&self, arm: &DriveArm) -> Time {
         // Work that is due at an instant begins after the instant.
         let destage = |since| arm.free_from(self.destages_from(since)) + Duration::from_nanos(1);
         let destages = self.dirty_since().map_or(Time::NEVER, destage);
@@ -319,16 +321,16 @@ impl Buffer {
     }
 
     /// Writes the next dirty extent to the medium, from `now` on.
-    pub(crate) fn destage_one(&mut self, now: Time, arm: &mut Arm) -> Access {
+    pub(crate) fn destage_one(&mut self, now: Time, arm: &mut DriveArm) -> AccessTimes {
         self.changes();
         let begin = arm.free_from(now);
-        let Some(Dirty {
+        let Some(DirtyData {
             extent,
             since,
             arrived,
         }) = self.next_dirty(begin, arm)
         else {
-            return Access::default();
+            return AccessTimes::default();
         };
         let begin = if self.pool.is_some() {
             begin.max(since)
@@ -338,12 +340,12 @@ impl Buffer {
         // The arm leaves for the write, so read-ahead ends here.
         self.stop_fill(begin);
         let position = arm.mechanics().geometry().locate(extent.start);
-        let feed = Feed {
+        let feed = BusArrival {
             first: arrived,
             each: Duration::ZERO,
             marked: 0,
         };
-        let mut work = Access::default();
+        let mut work = AccessTimes::default();
         let begin = arm.read_edges(begin, extent, &mut work);
         let mut access = arm.access_fed(begin, extent, &position, true, Some(feed), |_| {});
         let end = begin + access.duration();
@@ -360,14 +362,17 @@ impl Buffer {
         let pool = &mut self.pool;
         self.segments
             .update_overlapping(start, end, |index, segment| {
-                if segment.kind == Kind::Dirty && start <= segment.start && segment.end <= end {
+                if segment.kind == SegmentContent::Dirty
+                    && start <= segment.start
+                    && segment.end <= end
+                {
                     if let Some(pool) = pool {
                         pool.remove(index, segment);
                     }
                     if stays {
-                        segment.kind = Kind::Written
+                        segment.kind = SegmentContent::Written
                     } else {
-                        *segment = Segment::default()
+                        *segment = BufferSegment::default()
                     }
                 }
             });
@@ -375,7 +380,7 @@ impl Buffer {
     }
 
     /// Takes out the next dirty extent for an arm free at `begin`.
-    fn next_dirty(&mut self, begin: Time, arm: &Arm) -> Option<Dirty> {
+    fn next_dirty(&mut self, begin: Time, arm: &DriveArm) -> Option<DirtyData> {
         let Some(pool) = &mut self.pool else {
             return self.dirty.pop();
         };
@@ -383,12 +388,12 @@ impl Buffer {
         let segment = self.segments.get(waiting.slot as usize);
         pool.taken(segment);
         assert!(
-            segment.kind == Kind::Dirty && segment.start < segment.end,
+            segment.kind == SegmentContent::Dirty && segment.start < segment.end,
             "segment {} is to be written, and is not dirty: {segment:?}",
             waiting.slot
         );
         let extent = Extent::new(segment.start, segment.end - segment.start);
-        Some(Dirty {
+        Some(DirtyData {
             extent,
             since: waiting.arrived,
             arrived: segment.ready,
@@ -410,8 +415,8 @@ impl Buffer {
         &mut self,
         now: Time,
         asked: Time,
-        arm: &mut Arm,
-        work: &mut Access,
+        arm: &mut DriveArm,
+        work: &mut AccessTimes,
     ) -> Time {
         while self.is_dirty_since(asked) {
             let access = self.destage_one(now, arm);
@@ -427,17 +432,17 @@ impl Buffer {
         now: Time,
         extent: Extent,
         waiting: bool,
-        arm: &mut Arm,
+        arm: &mut DriveArm,
     ) {
         self.catch_up(now, waiting, arm);
         self.changes();
         let (start, end) = (extent.start.0, extent.end().0);
         let mut dirty = false;
         self.segments.update_overlapping(start, end, |_, segment| {
-            dirty |= segment.kind == Kind::Dirty
+            dirty |= segment.kind == SegmentContent::Dirty
         });
         if dirty {
-            self.flush(now, now, arm, &mut Access::default());
+            self.flush(now, now, arm, &mut AccessTimes::default());
         }
         self.stop_fill(now);
         self.segments
@@ -445,11 +450,11 @@ impl Buffer {
     }
 
     /// Looks up the buffered part of a read at `now`.
-    pub(crate) fn look_up(&self, now: Time, extent: Extent, arm: &Arm) -> Lookup {
+    pub(crate) fn look_up(&self, now: Time, extent: Extent, arm: &DriveArm) -> Lookup {
         let (start, end) = (extent.start.0, extent.end().0);
-        let is_there = |segment: &Segment| match segment.fill {
+        let is_there = |segment: &BufferSegment| match segment.fill {
             _ if now < segment.ready => false,
-            Fill::Track { landed, left } => passed_since(landed, extent, arm) <= now.min(left),
+            FillState::Track { landed, left } => passed_since(landed, extent, arm) <= now.min(left),
             _ => true,
         };
         if let Some(index) = self.segments.holding(start, end, is_there) {
@@ -458,7 +463,7 @@ impl Buffer {
         let misses = self.config.read_ahead_misses_at_end && self.is_measured(extent);
         let at_end = u64::from(!misses);
         if let Some(segment) = self.filling.map(|index| self.segments.get(index))
-            && let Fill::Ahead { since, .. } = segment.fill
+            && let FillState::Ahead { since, .. } = segment.fill
             && (segment.start..segment.end + at_end).contains(&start)
         {
             let there = Sectors(segment.end - start);
@@ -470,8 +475,10 @@ impl Buffer {
         }
         // The segment is not being filled. The sectors of the segment go over the bus, and the arm
         // must move for the rest. A track buffer is read anew.
-        let stands = |segment: &Segment| {
-            segment.kind == Kind::Read && segment.fill == Fill::Idle && segment.ready <= now
+        let stands = |segment: &BufferSegment| {
+            segment.kind == SegmentContent::Read
+                && segment.fill == FillState::Idle
+                && segment.ready <= now
         };
         let Some(index) = self.segments.holding(start, start + 1, stands) else {
             return Lookup::Miss;
@@ -487,7 +494,7 @@ impl Buffer {
     /// Begin and end of the data in the segment under read-ahead.
     pub(crate) fn being_read(&self) -> Option<(u64, u64)> {
         let segment = self.segments.get(self.filling?);
-        matches!(segment.fill, Fill::Ahead { .. }).then_some((segment.start, segment.end))
+        matches!(segment.fill, FillState::Ahead { .. }).then_some((segment.start, segment.end))
     }
 
     /// Returns the last address that heads reading up to `end` can reach by reading on. Within
@@ -501,10 +508,10 @@ impl Buffer {
 
     /// Lets the heads read on to `start` over the sectors in between. A member of a RAID-5 under a
     /// sequential read needs this, because the reads skip the parity.
-    pub(crate) fn read_up_to(&mut self, start: u64, arm: &mut Arm) {
+    pub(crate) fn read_up_to(&mut self, start: u64, arm: &mut DriveArm) {
         let Some(index) = self.filling else { return };
-        let Segment { end, fill, .. } = *self.segments.get(index);
-        let Fill::Ahead { since, limit } = fill else {
+        let BufferSegment { end, fill, .. } = *self.segments.get(index);
+        let FillState::Ahead { since, limit } = fill else {
             return;
         };
         if start <= end {
@@ -525,7 +532,7 @@ impl Buffer {
         let since = since + access.duration();
         self.segments.set_fill(
             index,
-            Fill::Ahead {
+            FillState::Ahead {
                 since,
                 limit: limit.max(start),
             },
@@ -541,16 +548,16 @@ impl Buffer {
     /// True if a read at `lbn` continues an earlier read.
     pub(crate) fn goes_on(&self, lbn: Lbn) -> bool {
         self.segments
-            .touching(lbn.0, |segment| segment.kind == Kind::Read)
+            .touching(lbn.0, |segment| segment.kind == SegmentContent::Read)
             .is_some()
     }
 
     /// Time when the arm may leave the current stream.
-    pub(crate) fn stream_until(&self, arm: &Arm) -> Time {
+    pub(crate) fn stream_until(&self, arm: &DriveArm) -> Time {
         let Some(segment) = self.filling.map(|index| self.segments.get(index)) else {
             return Time::ZERO;
         };
-        let Fill::Ahead { since, limit } = segment.fill else {
+        let FillState::Ahead { since, limit } = segment.fill else {
             return Time::ZERO;
         };
         let sectors = Sectors(u64::from(self.config.stream_sectors).min(limit - segment.end));
@@ -567,20 +574,27 @@ impl Buffer {
 
     /// Records a hit on a segment. Read-ahead may go on from `now` if the arm is `idle` and not
     /// writing at that time.
-    pub(crate) fn hit(&mut self, index: usize, now: Time, extent: Extent, arm: &Arm, idle: bool) {
+    pub(crate) fn hit(
+        &mut self,
+        index: usize,
+        now: Time,
+        extent: Extent,
+        arm: &DriveArm,
+        idle: bool,
+    ) {
         self.changes();
         self.hits += 1;
         self.tick += 1;
         let (
             tick,
-            Segment {
+            BufferSegment {
                 kind,
                 fill,
                 end: reached,
                 ..
             },
         ) = (self.tick, *self.segments.get(index));
-        let reads_on = kind == Kind::Read && !matches!(fill, Fill::Track { .. });
+        let reads_on = kind == SegmentContent::Read && !matches!(fill, FillState::Track { .. });
         // Read-ahead may overwrite data before the end of the hit.
         let gives_up = reads_on && self.config.read_ahead_over_delivered;
         self.segments.update(index, |segment| {
@@ -598,18 +612,18 @@ impl Buffer {
         let start = self.segments.get(index).start;
         let limit = self.limit(extent, start, arm.mechanics());
         match fill {
-            Fill::Ahead { since, limit: old } => {
+            FillState::Ahead { since, limit: old } => {
                 self.segments.set_fill(
                     index,
-                    Fill::Ahead {
+                    FillState::Ahead {
                         since,
                         limit: limit.max(old),
                     },
                 );
             }
-            Fill::Idle if idle && goes_on && limit > reached && arm.free_from(now) == now => {
+            FillState::Idle if idle && goes_on && limit > reached && arm.free_from(now) == now => {
                 self.stop_fill(now);
-                self.start_fill(index, Fill::Ahead { since: now, limit });
+                self.start_fill(index, FillState::Ahead { since: now, limit });
             }
             _ => {}
         }
@@ -617,7 +631,7 @@ impl Buffer {
 
     /// Records the end of a read with sectors from the running read-ahead. The arm is at the end of
     /// the read since `now`.
-    pub(crate) fn filled(&mut self, now: Time, extent: Extent, arm: &mut Arm) {
+    pub(crate) fn filled(&mut self, now: Time, extent: Extent, arm: &mut DriveArm) {
         self.changes();
         arm.keep_until(now);
         self.tick += 1;
@@ -649,14 +663,14 @@ impl Buffer {
         left: Time,
         now: Time,
         extent: Extent,
-        arm: &mut Arm,
+        arm: &mut DriveArm,
     ) {
         self.changes();
         self.stop_fill(left);
         self.filling = Some(index);
         assert_eq!(
             self.segments.get(index).kind,
-            Kind::Read,
+            SegmentContent::Read,
             "a read goes on in a segment of another kind"
         );
         self.filled(now, extent, arm);
@@ -671,7 +685,7 @@ impl Buffer {
         now: Time,
         extent: Extent,
         position: &Position,
-        arm: &mut Arm,
+        arm: &mut DriveArm,
     ) {
         self.changes();
         arm.keep_until(now);
@@ -682,7 +696,7 @@ impl Buffer {
             left <= landed && landed <= now,
             "the arm leaves at {left:?}, lands at {landed:?} and ends at {now:?}"
         );
-        let mut segment = Segment::new(extent, Kind::Read, now, self.tick);
+        let mut segment = BufferSegment::new(extent, SegmentContent::Read, now, self.tick);
         let end = segment.end;
         if self.config.read_ahead == ReadAhead::WholeTrack && self.is_measured(extent) {
             let track = mechanics.geometry().track_at(Lbn(end - 1));
@@ -697,7 +711,7 @@ impl Buffer {
             };
             self.start_fill(
                 index,
-                Fill::Track {
+                FillState::Track {
                     landed,
                     left: Time::NEVER,
                 },
@@ -741,7 +755,12 @@ impl Buffer {
 
     /// Returns when the buffer can take a write, from `now` on. A full buffer first writes the
     /// oldest data to the medium. `None` if no segment becomes free.
-    pub(crate) fn make_room(&mut self, now: Time, extent: Extent, arm: &mut Arm) -> Option<Time> {
+    pub(crate) fn make_room(
+        &mut self,
+        now: Time,
+        extent: Extent,
+        arm: &mut DriveArm,
+    ) -> Option<Time> {
         if self.has_room(now, extent) {
             return Some(now);
         }
@@ -794,11 +813,16 @@ impl Buffer {
     }
 
     fn add_dirty(&mut self, since: Time, arrived: Time, extent: Extent, mechanics: &Mechanics) {
-        let index = self.insert(Segment::new(extent, Kind::Dirty, arrived, self.tick));
+        let index = self.insert(BufferSegment::new(
+            extent,
+            SegmentContent::Dirty,
+            arrived,
+            self.tick,
+        ));
         match (&mut self.pool, index) {
             (Some(pool), Some(index)) => pool.insert(index, extent, since, mechanics),
             (Some(_), None) => unreachable!("a write is taken where there is a segment for it"),
-            (None, _) => self.dirty.push(Dirty {
+            (None, _) => self.dirty.push(DirtyData {
                 extent,
                 since,
                 arrived,
@@ -810,8 +834,8 @@ impl Buffer {
     fn dirty_to_join(&self, extent: Extent) -> Option<usize> {
         let (start, end) = (extent.start.0, extent.end().0);
         let most = self.segment_sectors.saturating_sub(extent.sectors.0);
-        let fits = |segment: &Segment| {
-            segment.kind == Kind::Dirty
+        let fits = |segment: &BufferSegment| {
+            segment.kind == SegmentContent::Dirty
                 && (end <= segment.end
                     || segment.end == start && segment.end - segment.start <= most)
         };
@@ -853,7 +877,8 @@ impl Buffer {
         }
         let end = extent.start.0;
         self.dirty.grow_newest(extent.sectors.0, arrived);
-        let ends_there = |segment: &Segment| segment.kind == Kind::Dirty && segment.end == end;
+        let ends_there =
+            |segment: &BufferSegment| segment.kind == SegmentContent::Dirty && segment.end == end;
         if let Some(index) = self.segments.holding(end - 1, end, ends_there) {
             let tick = self.tick;
             self.segments.update(index, |segment| {
@@ -867,13 +892,24 @@ impl Buffer {
 
     /// Records a write to the medium. The arm left its place at `left`, and the data were on the
     /// medium at `now`.
-    pub(crate) fn wrote_through(&mut self, left: Time, now: Time, extent: Extent, arm: &mut Arm) {
+    pub(crate) fn wrote_through(
+        &mut self,
+        left: Time,
+        now: Time,
+        extent: Extent,
+        arm: &mut DriveArm,
+    ) {
         self.changes();
         arm.keep_until(now);
         self.tick += 1;
         self.stop_fill(left);
         self.overwrite(left, extent);
-        self.insert(Segment::new(extent, Kind::Written, now, self.tick));
+        self.insert(BufferSegment::new(
+            extent,
+            SegmentContent::Written,
+            now,
+            self.tick,
+        ));
     }
 
     /// Marks the buffer's copy of `extent` as stale from `now` on. Completely overwritten dirty
@@ -893,13 +929,13 @@ impl Buffer {
         let pool = &mut self.pool;
         self.segments
             .update_overlapping(start, end, |index, segment| match segment.kind {
-                Kind::Read => segment.cut(start, end),
-                Kind::Written if pool.is_some() => segment.cut(start, end),
-                Kind::Dirty if start <= segment.start && segment.end <= end => {
+                SegmentContent::Read => segment.cut(start, end),
+                SegmentContent::Written if pool.is_some() => segment.cut(start, end),
+                SegmentContent::Dirty if start <= segment.start && segment.end <= end => {
                     if let Some(pool) = pool {
                         pool.remove(index, segment);
                     }
-                    *segment = Segment::default();
+                    *segment = BufferSegment::default();
                 }
                 _ => {}
             });
@@ -909,18 +945,18 @@ impl Buffer {
     /// Inserts a segment. Overlapping clean segments give way first. Then the least recently used
     /// segment of the same kind gives way if the kind has its full share, otherwise the least
     /// recently used of all segments. `None` if all segments are dirty or too little room is left.
-    fn insert(&mut self, segment: Segment) -> Option<usize> {
+    fn insert(&mut self, segment: BufferSegment) -> Option<usize> {
         self.segments
             .update_overlapping(segment.start, segment.end, |_, other| {
-                if other.kind != Kind::Dirty {
-                    *other = Segment::default();
+                if other.kind != SegmentContent::Dirty {
+                    *other = BufferSegment::default();
                 }
             });
         let index = self
             .segments
             .to_replace(segment.is_written(), self.write_segments)?;
         assert!(
-            self.segments.get(index).kind != Kind::Dirty,
+            self.segments.get(index).kind != SegmentContent::Dirty,
             "segment {index} is dirty and would be replaced"
         );
         self.segments.put(index, segment);
@@ -1000,14 +1036,14 @@ impl Buffer {
     }
 
     /// Runs read-ahead until `now`. A sector counts when the whole sector has passed.
-    fn read_ahead(&mut self, now: Time, arm: &mut Arm) {
+    fn read_ahead(&mut self, now: Time, arm: &mut DriveArm) {
         let Some(index) = self.filling else { return };
         // Only energy depends on parts of a sector.
         if now < self.quiet_until && !arm.has_idle_states() {
             return;
         }
-        let Segment { mut end, fill, .. } = *self.segments.get(index);
-        let Fill::Ahead { mut since, limit } = fill else {
+        let BufferSegment { mut end, fill, .. } = *self.segments.get(index);
+        let FillState::Ahead { mut since, limit } = fill else {
             return;
         };
         let before = (end, since);
@@ -1075,11 +1111,11 @@ impl Buffer {
     }
 
     /// Time when read-ahead reaches the limit.
-    fn read_ahead_ends(&self, arm: &Arm) -> Time {
+    fn read_ahead_ends(&self, arm: &DriveArm) -> Time {
         let Some(segment) = self.filling.map(|index| self.segments.get(index)) else {
             return Time::NEVER;
         };
-        let Fill::Ahead { since, limit } = segment.fill else {
+        let FillState::Ahead { since, limit } = segment.fill else {
             return Time::NEVER;
         };
         let (mut end, mut since, mut head, mechanics) =
@@ -1104,13 +1140,13 @@ impl Buffer {
     pub(crate) fn reads_ahead(
         &self,
         now: Time,
-        arm: &Arm,
+        arm: &DriveArm,
         mut does: impl FnMut(PowerState, Time, Time),
     ) {
         let Some(segment) = self.filling.map(|index| self.segments.get(index)) else {
             return;
         };
-        let Fill::Ahead { since, limit } = segment.fill else {
+        let FillState::Ahead { since, limit } = segment.fill else {
             return;
         };
         let (mut end, mut at, mut head, mechanics) =
@@ -1128,9 +1164,9 @@ impl Buffer {
 
     /// Returns begin and end of read-ahead until `now` that the counters of the arm do not include
     /// yet. The interval covers landings and whole sectors.
-    pub(crate) fn has_read_ahead(&self, now: Time, arm: &Arm) -> Option<(Time, Time)> {
+    pub(crate) fn has_read_ahead(&self, now: Time, arm: &DriveArm) -> Option<(Time, Time)> {
         let segment = self.segments.get(self.filling?);
-        let Fill::Ahead { since, limit } = segment.fill else {
+        let FillState::Ahead { since, limit } = segment.fill else {
             return None;
         };
         let (mut end, mut at, mut head, mechanics) =
@@ -1158,27 +1194,27 @@ impl Buffer {
         self.start_fill(
             index,
             if goes_on {
-                Fill::Ahead { since, limit }
+                FillState::Ahead { since, limit }
             } else {
-                Fill::Idle
+                FillState::Idle
             },
         );
     }
 
-    fn start_fill(&mut self, index: usize, fill: Fill) {
+    fn start_fill(&mut self, index: usize, fill: FillState) {
         assert!(
             self.filling.is_none_or(|filling| filling == index),
             "segment {index} begins to fill while segment {:?} is filled",
             self.filling
         );
-        if let Fill::Ahead { limit, .. } = fill {
+        if let FillState::Ahead { limit, .. } = fill {
             assert!(
                 self.segments.get(index).end < limit,
                 "read-ahead to sector {limit} begins behind it"
             );
         }
         self.segments.set_fill(index, fill);
-        self.filling = (fill != Fill::Idle).then_some(index);
+        self.filling = (fill != FillState::Idle).then_some(index);
         self.filled_last = index;
     }
 
@@ -1189,8 +1225,8 @@ impl Buffer {
         };
         self.changes();
         let fill = match self.segments.get(index).fill {
-            Fill::Track { landed, .. } => Fill::Track { landed, left: now },
-            _ => Fill::Idle,
+            FillState::Track { landed, .. } => FillState::Track { landed, left: now },
+            _ => FillState::Idle,
         };
         self.segments.set_fill(index, fill);
     }
@@ -1211,7 +1247,13 @@ impl Passing {
     /// Plans the pass of up to `left` sectors from `lbn` on one track. The heads leave their place
     /// at `since`.
     #[inline]
-    fn of(lbn: Lbn, left: Sectors, since: Time, head: Head, mechanics: &Mechanics) -> Passing {
+    fn of(
+        lbn: Lbn,
+        left: Sectors,
+        since: Time,
+        head: HeadPosition,
+        mechanics: &Mechanics,
+    ) -> Passing {
         let position = mechanics.geometry().locate(lbn);
         Passing::at(position, left, since, head, mechanics)
     }
@@ -1222,7 +1264,7 @@ impl Passing {
         position: Position,
         left: Sectors,
         since: Time,
-        head: Head,
+        head: HeadPosition,
         mechanics: &Mechanics,
     ) -> Passing {
         let landed = since + mechanics.seek(head, position.cylinder, position.surface, false);
@@ -1280,7 +1322,7 @@ impl Passing {
 }
 
 /// Adds an access to the sum of several accesses.
-pub(crate) fn add(work: &mut Access, access: &Access) {
+pub(crate) fn add(work: &mut AccessTimes, access: &AccessTimes) {
     work.seek += access.seek;
     work.rotation += access.rotation;
     work.transfer += access.transfer;
@@ -1289,7 +1331,7 @@ pub(crate) fn add(work: &mut Access, access: &Access) {
 
 /// Returns the store of dirty data under a discipline. `None` if the drive file names no
 /// discipline.
-fn pool(config: &BufferConfig) -> Result<Option<Pool>, ConfigError> {
+fn pool(config: &BufferConfig) -> Result<Option<DirtySegments>, ConfigError> {
     let build = |name: &String| {
         let entry = find(
             "queue discipline",
@@ -1297,14 +1339,14 @@ fn pool(config: &BufferConfig) -> Result<Option<Pool>, ConfigError> {
             "destage_discipline",
             name,
         )?;
-        (entry.build)(&config.destage).map(Pool::new)
+        (entry.build)(&config.destage).map(DirtySegments::new)
     };
     config.destage_discipline.as_ref().map(build).transpose()
 }
 
 /// Returns when all sectors of `extent`, which lies on one track, have passed under heads that
 /// landed at `landed`.
-fn passed_since(landed: Time, extent: Extent, arm: &Arm) -> Time {
+fn passed_since(landed: Time, extent: Extent, arm: &DriveArm) -> Time {
     let mechanics = arm.mechanics();
     let position = mechanics.geometry().locate(extent.start);
     let span = mechanics.span(&position, extent.sectors.min(position.sectors_left));

@@ -7,10 +7,10 @@ use crate::config::tests::small_drive;
 use crate::config::{
     BufferConfig, DriveConfig, FlushCommand, IdleConfig, PowerConfig, QueueConfig,
 };
-use crate::drive::{Drive, Model};
+use crate::drive::{Drive, DriveModel};
 use fullstroke_contract::{
-    Completion, Counters, Cx, Effect, Extent, Gauge, Hints, Node as _, Operation, Out, Port,
-    PowerState, PowerStatistics, Request, RequestId, Signal, Status, Wake,
+    Completion, Counters, Effect, Effects, Extent, Gauge, Hints, Node as _, NodeContext, Operation,
+    Port, PowerState, PowerStatistics, Request, RequestId, RequestStatus, Signal, Wake,
 };
 use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
@@ -34,9 +34,9 @@ fn queue(depth: u32) -> QueueConfig {
 }
 
 /// A drive with a clock.
-struct Bench {
+struct BufferBench {
     drive: Drive,
-    out: Out,
+    out: Effects,
     now: Time,
     submitted: u64,
     /// Delay of each wake-up.
@@ -45,19 +45,19 @@ struct Bench {
     told: Vec<(Time, Signal)>,
 }
 
-impl Bench {
-    fn new(changes: Value) -> Bench {
-        Bench::of(DriveConfig {
+impl BufferBench {
+    fn new(changes: Value) -> BufferBench {
+        BufferBench::of(DriveConfig {
             buffer: Some(buffer(changes)),
             queue: queue(32),
             ..small_drive()
         })
     }
 
-    fn of(config: DriveConfig) -> Bench {
-        let drive = Model::new(config).unwrap().drive().unwrap();
-        let (out, done, told) = (Out::new(), Vec::new(), Vec::new());
-        Bench {
+    fn of(config: DriveConfig) -> BufferBench {
+        let drive = DriveModel::new(config).unwrap().drive().unwrap();
+        let (out, done, told) = (Effects::new(), Vec::new(), Vec::new());
+        BufferBench {
             drive,
             out,
             now: Time::ZERO,
@@ -86,7 +86,7 @@ impl Bench {
         while self.drive.next_wake().at() < until && self.drive.next_wake().at() + self.late < until
         {
             let at = self.drive.next_wake().at() + self.late;
-            self.drive.wake(at, &mut Cx::alone(&mut self.out));
+            self.drive.wake(at, &mut NodeContext::alone(&mut self.out));
             self.collect(at);
         }
     }
@@ -116,7 +116,7 @@ impl Bench {
             self.now,
             Port::FIRST,
             request,
-            &mut Cx::alone(&mut self.out),
+            &mut NodeContext::alone(&mut self.out),
         );
         self.collect(self.now);
         id
@@ -202,7 +202,7 @@ impl Bench {
 
 #[test]
 fn a_read_of_what_was_read_hits() {
-    let mut bench = Bench::new(json!({}));
+    let mut bench = BufferBench::new(json!({}));
     assert!(bench.read(100, 8) > 1.0);
     assert_eq!(bench.read(102, 4), 0.0);
     let took = bench.read(106, 4);
@@ -217,7 +217,7 @@ fn a_read_of_what_was_read_hits() {
 fn read_ahead_goes_as_far_as_it_is_told() {
     // Reads sectors 0..4 of a cylinder of 80, and returns the end of the hits afterwards.
     let reach = |changes: Value| {
-        let mut bench = Bench::new(changes);
+        let mut bench = BufferBench::new(changes);
         bench.read(0, 4);
         bench.pass(40.0);
         (4..200)
@@ -242,7 +242,7 @@ fn read_ahead_goes_as_far_as_it_is_told() {
     assert_eq!(reach(json!({ "read_ahead": "whole-track" })), 40);
 }
 
-impl Bench {
+impl BufferBench {
     /// True if a read of one sector is answered at once.
     fn drive_holds(&mut self, lbn: u64) -> bool {
         self.read(lbn, 1) == 0.0
@@ -251,7 +251,7 @@ impl Bench {
 
 #[test]
 fn a_read_that_meets_read_ahead_waits_for_the_rest_only() {
-    let mut bench = Bench::new(json!({ "read_ahead": "track" }));
+    let mut bench = BufferBench::new(json!({ "read_ahead": "track" }));
     bench.read(0, 4);
     // Three and a half sectors later.
     bench.pass(0.525);
@@ -265,12 +265,12 @@ fn a_read_that_meets_read_ahead_waits_for_the_rest_only() {
 
 #[test]
 fn a_read_that_begins_in_a_stopped_segment_takes_its_beginning_from_there() {
-    let mut bench = Bench::new(json!({}));
+    let mut bench = BufferBench::new(json!({}));
     bench.read(0, 8);
     bench.pass(40.0);
     // The buffer holds sectors 4..8 but not 8..12. The drive waits for the medium, and the request
     // ends as a request of 8..12 alone would.
-    let mut alone = Bench::new(json!({}));
+    let mut alone = BufferBench::new(json!({}));
     alone.read(0, 8);
     alone.pass(40.0);
     let (joined, rest) = (bench.read(4, 8), alone.read(8, 4));
@@ -284,7 +284,7 @@ fn a_read_that_begins_in_a_stopped_segment_takes_its_beginning_from_there() {
 
 #[test]
 fn a_stopped_segment_grows_by_what_is_read_behind_it() {
-    let mut bench = Bench::new(json!({ "read_ahead": "track" }));
+    let mut bench = BufferBench::new(json!({ "read_ahead": "track" }));
     bench.read(0, 4);
     bench.read(1000, 4);
     bench.read(2, 6);
@@ -297,7 +297,7 @@ fn a_read_at_the_end_of_read_ahead_may_miss() {
     // The head has read 4 sectors and half of the next when a read of the next comes. Either
     // read-ahead delivers the sector, or the head has missed its beginning.
     let took = |changes: Value| {
-        let mut bench = Bench::new(changes);
+        let mut bench = BufferBench::new(changes);
         bench.read(0, 4);
         bench.pass(0.075);
         bench.read(4, 1)
@@ -309,21 +309,21 @@ fn a_read_at_the_end_of_read_ahead_may_miss() {
 
 #[test]
 fn read_ahead_by_tracks_follows_a_stream_into_the_next_one() {
-    let mut bench = Bench::new(json!({ "read_ahead": "next-track" }));
+    let mut bench = BufferBench::new(json!({ "read_ahead": "next-track" }));
     bench.read(10, 4);
     bench.pass(40.0);
     assert!(
         bench.drive_holds(39) && !bench.drive_holds(40),
         "a read is followed to the end of its track"
     );
-    let mut bench = Bench::new(json!({ "read_ahead": "next-track" }));
+    let mut bench = BufferBench::new(json!({ "read_ahead": "next-track" }));
     bench.read(36, 8);
     bench.pass(40.0);
     assert!(
         bench.drive_holds(119) && !bench.drive_holds(120),
         "one that came over, to the end of the next"
     );
-    let mut short = Bench::new(json!({ "read_ahead": "next-track", "segment_sectors": 10 }));
+    let mut short = BufferBench::new(json!({ "read_ahead": "next-track", "segment_sectors": 10 }));
     short.read(0, 4);
     short.pass(40.0);
     assert!(
@@ -335,7 +335,7 @@ fn read_ahead_by_tracks_follows_a_stream_into_the_next_one() {
 #[test]
 fn read_ahead_can_wait_for_a_stream() {
     let stream = json!({ "read_ahead": "next-track", "read_ahead_waits_for_stream": true });
-    let mut bench = Bench::new(stream);
+    let mut bench = BufferBench::new(stream);
     bench.read(0, 4);
     bench.pass(40.0);
     assert!(bench.read(4, 4) > 0.0, "a read alone is none");
@@ -350,7 +350,7 @@ fn read_ahead_can_wait_for_a_stream() {
 fn looking_at_read_ahead_on_its_way_to_the_next_track_does_not_hurry_it() {
     // The heads arrive 0.05 ms after the first sector has passed, and wait for a revolution.
     let first_of_next_track = |looks: u32| {
-        let mut bench = Bench::new(json!({ "read_ahead": "segment" }));
+        let mut bench = BufferBench::new(json!({ "read_ahead": "segment" }));
         bench.read(20, 4);
         let since = bench.now;
         for _ in 0..looks {
@@ -367,7 +367,8 @@ fn looking_at_read_ahead_on_its_way_to_the_next_track_does_not_hurry_it() {
 fn a_write_to_the_medium_ends_read_ahead() {
     // This also holds if dirty data wait under a discipline and the write is elsewhere.
     for order in [json!(null), json!("fcfs")] {
-        let mut bench = Bench::new(json!({ "read_ahead": "track", "destage_discipline": order }));
+        let mut bench =
+            BufferBench::new(json!({ "read_ahead": "track", "destage_discipline": order }));
         bench.read(0, 4);
         bench.write(1300, 4);
         bench.pass(20.0);
@@ -380,7 +381,7 @@ fn a_write_to_the_medium_ends_read_ahead() {
 
 #[test]
 fn what_a_drive_does_by_itself_is_named_as_a_chore() {
-    let mut bench = Bench::new(json!({ "read_ahead": "track" }));
+    let mut bench = BufferBench::new(json!({ "read_ahead": "track" }));
     bench.read(0, 4);
     let end = bench.chore();
     // 36 sectors are left of the track.
@@ -395,7 +396,7 @@ fn what_a_drive_does_by_itself_is_named_as_a_chore() {
 
 #[test]
 fn dirty_data_go_to_the_medium_when_they_are_said_to() {
-    let mut bench = Bench::new(json!({ "write_back": true, "destage_delay": "30ms" }));
+    let mut bench = BufferBench::new(json!({ "write_back": true, "destage_delay": "30ms" }));
     bench.write(1300, 4);
     let before = bench.drive.statistics();
     assert_eq!((before.busy, before.seek), (Duration::ZERO, Duration::ZERO));
@@ -408,7 +409,7 @@ fn dirty_data_go_to_the_medium_when_they_are_said_to() {
 
 #[test]
 fn another_request_ends_read_ahead() {
-    let mut bench = Bench::new(json!({ "read_ahead": "track" }));
+    let mut bench = BufferBench::new(json!({ "read_ahead": "track" }));
     bench.read(0, 4);
     bench.read(1000, 4);
     bench.pass(20.0);
@@ -417,7 +418,7 @@ fn another_request_ends_read_ahead() {
 
 #[test]
 fn a_track_buffer_holds_what_has_passed_under_the_head() {
-    let mut bench = Bench::new(json!({ "read_ahead": "whole-track" }));
+    let mut bench = BufferBench::new(json!({ "read_ahead": "whole-track" }));
     bench.read(20, 4);
     bench.pass(10.0);
     assert!(
@@ -429,7 +430,7 @@ fn a_track_buffer_holds_what_has_passed_under_the_head() {
 
 #[test]
 fn a_track_buffer_holds_no_more_when_the_head_has_left() {
-    let mut bench = Bench::new(json!({ "read_ahead": "whole-track" }));
+    let mut bench = BufferBench::new(json!({ "read_ahead": "whole-track" }));
     bench.read(0, 4);
     bench.read(1000, 4);
     bench.pass(20.0);
@@ -439,7 +440,7 @@ fn a_track_buffer_holds_no_more_when_the_head_has_left() {
 
 #[test]
 fn the_least_recently_used_segment_gives_way() {
-    let mut bench = Bench::new(json!({ "segments": 2 }));
+    let mut bench = BufferBench::new(json!({ "segments": 2 }));
     bench.read(0, 4);
     bench.read(100, 4);
     bench.read(0, 4);
@@ -450,7 +451,7 @@ fn the_least_recently_used_segment_gives_way() {
 
 #[test]
 fn written_data_keep_to_their_share_of_the_segments() {
-    let mut bench = Bench::new(json!({ "write_segments": 1, "read_hits_on_written": true }));
+    let mut bench = BufferBench::new(json!({ "write_segments": 1, "read_hits_on_written": true }));
     for lbn in [0, 100, 200] {
         bench.read(lbn, 4);
     }
@@ -464,7 +465,7 @@ fn written_data_keep_to_their_share_of_the_segments() {
 #[test]
 fn a_ring_gives_up_what_was_delivered() {
     let ring = json!({ "read_ahead": "segment", "read_ahead_over_delivered": true });
-    let mut bench = Bench::new(ring);
+    let mut bench = BufferBench::new(ring);
     bench.read(0, 4);
     bench.pass(40.0);
     assert!(bench.drive_holds(30));
@@ -477,7 +478,7 @@ fn a_ring_gives_up_what_was_delivered() {
 #[test]
 fn a_ring_reads_on_as_it_is_emptied() {
     let ring = json!({ "read_ahead": "segment", "read_ahead_over_delivered": true, "segment_sectors": 20 });
-    let mut bench = Bench::new(ring);
+    let mut bench = BufferBench::new(ring);
     bench.read(0, 4);
     for lbn in (4..400).step_by(8) {
         bench.pass(20.0);
@@ -487,7 +488,7 @@ fn a_ring_reads_on_as_it_is_emptied() {
 
 #[test]
 fn a_write_makes_what_it_overwrites_stale() {
-    let mut bench = Bench::new(json!({}));
+    let mut bench = BufferBench::new(json!({}));
     bench.read(0, 20);
     bench.write(10, 2);
     assert!(bench.drive_holds(9));
@@ -495,7 +496,7 @@ fn a_write_makes_what_it_overwrites_stale() {
         !bench.drive_holds(12),
         "of what it cuts, the beginning stays"
     );
-    let mut bench = Bench::new(json!({ "writes_drop_reads": true }));
+    let mut bench = BufferBench::new(json!({ "writes_drop_reads": true }));
     bench.read(0, 20);
     bench.write(100, 2);
     assert!(!bench.drive_holds(9));
@@ -503,7 +504,7 @@ fn a_write_makes_what_it_overwrites_stale() {
 
 #[test]
 fn write_back_acknowledges_at_once_and_writes_when_idle() {
-    let mut bench = Bench::new(json!({ "write_back": true }));
+    let mut bench = BufferBench::new(json!({ "write_back": true }));
     assert_eq!(bench.write(1000, 4), 0.0);
     assert_eq!(bench.free(), 3);
     assert_eq!(bench.drive.gauge().head.0, 0);
@@ -515,9 +516,9 @@ fn write_back_acknowledges_at_once_and_writes_when_idle() {
 
 #[test]
 fn without_write_back_and_with_forced_access_writes_go_to_the_medium() {
-    let mut through = Bench::new(json!({}));
+    let mut through = BufferBench::new(json!({}));
     assert!(through.write(1000, 4) > 1.0);
-    let mut back = Bench::new(json!({ "write_back": true }));
+    let mut back = BufferBench::new(json!({ "write_back": true }));
     let forced = back.submit(Operation::Write, 1000, 4, true);
     assert!(back.took(forced) > 1.0);
     assert_eq!(back.free(), 4);
@@ -526,7 +527,8 @@ fn without_write_back_and_with_forced_access_writes_go_to_the_medium() {
 #[test]
 fn dirty_data_are_read_from_the_buffer_and_afterwards_where_configured() {
     for (stays, later) in [(true, true), (false, false)] {
-        let mut bench = Bench::new(json!({ "write_back": true, "read_hits_on_written": stays }));
+        let mut bench =
+            BufferBench::new(json!({ "write_back": true, "read_hits_on_written": stays }));
         bench.write(1000, 4);
         assert!(bench.drive_holds(1001));
         bench.pass(50.0);
@@ -536,7 +538,7 @@ fn dirty_data_are_read_from_the_buffer_and_afterwards_where_configured() {
 
 #[test]
 fn a_write_waits_where_all_write_segments_are_dirty() {
-    let mut bench = Bench::new(json!({ "write_back": true, "write_segments": 2 }));
+    let mut bench = BufferBench::new(json!({ "write_back": true, "write_segments": 2 }));
     let ids: Vec<u64> = [300, 900, 100]
         .into_iter()
         .map(|lbn| bench.submit_write(lbn, 4))
@@ -549,7 +551,7 @@ fn a_write_waits_where_all_write_segments_are_dirty() {
 #[test]
 fn sequential_writes_share_a_segment_where_configured() {
     for (combine, free) in [(true, 3), (false, 1)] {
-        let mut bench = Bench::new(
+        let mut bench = BufferBench::new(
             json!({ "write_back": true, "write_segments": 4, "combine_writes": combine }),
         );
         for start in [1000, 1004, 1008] {
@@ -564,7 +566,7 @@ fn above_the_watermark_dirty_data_go_before_reads() {
     let read_took = |watermark: f64| {
         let keys =
             json!({ "write_back": true, "write_segments": 2, "destage_watermark": watermark });
-        let mut bench = Bench::new(keys);
+        let mut bench = BufferBench::new(keys);
         bench.submit_write(1300, 4);
         let read = bench.submit_read(0, 4);
         bench.took(read)
@@ -577,7 +579,7 @@ fn waiting_reads_go_before_dirty_data() {
     // Between the reads the arm is free but not idle.
     let electronics = serde_json::from_value(json!({ "read_completion_ms": 1.0 })).unwrap();
     let buffer = Some(buffer(json!({ "write_back": true, "write_segments": 4 })));
-    let mut bench = Bench::of(DriveConfig {
+    let mut bench = BufferBench::of(DriveConfig {
         buffer,
         electronics,
         queue: queue(32),
@@ -596,7 +598,7 @@ fn waiting_reads_go_before_dirty_data() {
 
 #[test]
 fn a_segment_is_taken_until_its_data_are_on_the_medium() {
-    let mut bench = Bench::new(json!({ "write_back": true }));
+    let mut bench = BufferBench::new(json!({ "write_back": true }));
     bench.write(1300, 4);
     bench.pass(1.0);
     assert!(
@@ -611,7 +613,7 @@ fn a_segment_is_taken_until_its_data_are_on_the_medium() {
 fn dirty_data_wait_for_the_delay() {
     let head_after = |ms: f64| {
         let keys = json!({ "write_back": true, "destage_delay": "30ms" });
-        let mut bench = Bench::new(keys);
+        let mut bench = BufferBench::new(keys);
         bench.write(1300, 4);
         bench.pass(ms);
         bench.read(1300, 4);
@@ -623,7 +625,7 @@ fn dirty_data_wait_for_the_delay() {
 #[test]
 fn read_ahead_goes_on_while_dirty_data_wait_for_the_delay() {
     let keys = json!({ "write_back": true, "destage_delay": "1s", "read_ahead": "track" });
-    let mut bench = Bench::new(keys);
+    let mut bench = BufferBench::new(keys);
     bench.write(1300, 4);
     bench.read(0, 4);
     bench.pass(20.0);
@@ -631,8 +633,8 @@ fn read_ahead_goes_on_while_dirty_data_wait_for_the_delay() {
 }
 
 /// Returns a drive with this buffer that takes a flush as `flush` says.
-fn flushing(flush: FlushCommand, changes: Value) -> Bench {
-    Bench::of(DriveConfig {
+fn flushing(flush: FlushCommand, changes: Value) -> BufferBench {
+    BufferBench::of(DriveConfig {
         buffer: Some(buffer(changes)),
         queue: QueueConfig { flush, ..queue(32) },
         ..small_drive()
@@ -669,7 +671,7 @@ fn a_flush_waits_for_all_dirty_data_and_is_not_passed() {
 
 #[test]
 fn the_time_of_a_flush_is_that_of_the_arm() {
-    let mut bench = Bench::new(json!({ "write_back": true, "destage_delay": "1s" }));
+    let mut bench = BufferBench::new(json!({ "write_back": true, "destage_delay": "1s" }));
     bench.write(1300, 4);
     let flush = bench.submit(Operation::Flush, 0, 0, false);
     let Completion {
@@ -712,7 +714,7 @@ fn a_flush_counts_in_the_depth() {
         depth: 1,
         ..queue(1)
     };
-    let mut bench = Bench::of(DriveConfig {
+    let mut bench = BufferBench::of(DriveConfig {
         buffer: Some(buffer(keys)),
         queue,
         ..small_drive()
@@ -733,10 +735,10 @@ fn a_flush_costs_its_command_and_without_write_back_nothing() {
         command_overhead_ms: 0.25,
         ..small_drive()
     };
-    let mut bench = Bench::of(with(json!({ "write_back": true })));
+    let mut bench = BufferBench::of(with(json!({ "write_back": true })));
     let flush = bench.submit(Operation::Flush, 0, 0, false);
     assert_eq!(bench.took(flush), 0.25);
-    let mut bench = Bench::of(with(json!({})));
+    let mut bench = BufferBench::of(with(json!({})));
     let flush = bench.submit(Operation::Flush, 0, 0, false);
     assert_eq!(bench.took(flush), 0.0);
 }
@@ -744,7 +746,7 @@ fn a_flush_costs_its_command_and_without_write_back_nothing() {
 #[test]
 fn a_forced_write_is_on_the_medium_and_others_stay_in_the_buffer() {
     let mut bench =
-        Bench::new(json!({ "write_back": true, "write_segments": 4, "destage_delay": "1s" }));
+        BufferBench::new(json!({ "write_back": true, "write_segments": 4, "destage_delay": "1s" }));
     assert_eq!(bench.write(1300, 4), 0.0);
     let forced = bench.submit(Operation::Write, 700, 4, true);
     assert!(bench.took(forced) > 0.5);
@@ -757,23 +759,23 @@ fn discards_cost_a_command_each_and_no_arm() {
         command_overhead_ms: 0.25,
         ..small_drive()
     };
-    let mut bench = Bench::of(config);
+    let mut bench = BufferBench::of(config);
     let read = bench.submit_read(1300, 4);
     let discards = [0, 400].map(|start| bench.submit(Operation::Discard, start, 300, false));
     assert_eq!(discards.map(|discard| bench.took(discard)), [0.25, 0.5]);
     assert!(bench.took(read) > 1.0);
     let beyond = bench.submit(Operation::Discard, 1399, 2, false);
-    assert_eq!(bench.completion(beyond).status, Status::OutOfRange);
+    assert_eq!(bench.completion(beyond).status, RequestStatus::OutOfRange);
 }
 
 /// Returns a drive with a buffer that stops in 5 ms and starts in 20 ms.
-fn stoppable(changes: Value) -> Bench {
+fn stoppable(changes: Value) -> BufferBench {
     let power = Some(PowerConfig {
         spin_up_ms: 20.0,
         spin_down_ms: 5.0,
         ..PowerConfig::default()
     });
-    Bench::of(DriveConfig {
+    BufferBench::of(DriveConfig {
         power,
         buffer: Some(buffer(changes)),
         queue: queue(32),
@@ -781,7 +783,7 @@ fn stoppable(changes: Value) -> Bench {
     })
 }
 
-impl Bench {
+impl BufferBench {
     fn spent(&self) -> PowerStatistics {
         self.drive.power(self.now).unwrap()
     }
@@ -877,7 +879,7 @@ fn a_command_to_stop_waits_for_all_and_nothing_passes_it() {
 
 #[test]
 fn platters_turn_on_from_where_they_stood() {
-    let angle = |bench: &Bench, at: Time| {
+    let angle = |bench: &BufferBench, at: Time| {
         let spindle = bench.drive.arm().mechanics().spindle();
         (spindle.angle_at(at) + bench.drive.gauge().phase).as_revolutions()
     };
@@ -894,7 +896,7 @@ fn platters_turn_on_from_where_they_stood() {
 
 #[test]
 fn a_drive_without_power_states_turns_always() {
-    let mut bench = Bench::new(json!({}));
+    let mut bench = BufferBench::new(json!({}));
     let stop = bench.of_all(Operation::Standby);
     assert_eq!(bench.took(stop), 0.0);
     assert!(bench.read(0, 8) < 10.0);
@@ -904,7 +906,7 @@ fn a_drive_without_power_states_turns_always() {
 #[test]
 fn hits_pass_the_queue_where_configured() {
     for passes in [true, false] {
-        let mut bench = Bench::new(json!({ "hits_pass_queue": passes }));
+        let mut bench = BufferBench::new(json!({ "hits_pass_queue": passes }));
         bench.read(0, 8);
         let (far, near) = (bench.submit_read(1300, 4), bench.submit_read(0, 4));
         assert_eq!(bench.finished(near) < bench.finished(far), passes);
@@ -913,7 +915,7 @@ fn hits_pass_the_queue_where_configured() {
 
 #[test]
 fn what_is_being_read_for_another_request_is_no_hit_yet() {
-    let mut bench = Bench::new(json!({ "hits_pass_queue": true }));
+    let mut bench = BufferBench::new(json!({ "hits_pass_queue": true }));
     let (first, second) = (bench.submit_read(1300, 4), bench.submit_read(1300, 4));
     assert!(bench.took(first) > 1.0);
     assert!(bench.finished(second) >= bench.finished(first));
@@ -921,7 +923,7 @@ fn what_is_being_read_for_another_request_is_no_hit_yet() {
 
 #[test]
 fn data_overwritten_before_they_are_written_are_written_once() {
-    let mut bench = Bench::new(json!({ "write_back": true, "write_segments": 4 }));
+    let mut bench = BufferBench::new(json!({ "write_back": true, "write_segments": 4 }));
     for _ in 0..10 {
         bench.submit_write(1000, 4);
     }
@@ -944,13 +946,13 @@ fn a_bad_buffer_is_refused_by_key() {
             buffer: Some(buffer(changes)),
             ..small_drive()
         };
-        assert_eq!(Model::new(config).map(|_| ()).unwrap_err().key, key);
+        assert_eq!(DriveModel::new(config).map(|_| ()).unwrap_err().key, key);
     }
 }
 
 /// A request with the time since the previous request.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct SpacedRequest {
     gap_ns: u64,
     operation: Operation,
     start: u64,
@@ -958,7 +960,7 @@ struct Step {
     forced: bool,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<SpacedRequest>> {
     let operation = prop_oneof![
         12 => Just(Operation::Read), 12 => Just(Operation::Write), 2 => Just(Operation::Flush),
         1 => Just(Operation::Standby), 1 => Just(Operation::Start),
@@ -979,7 +981,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             } else {
                 (start, sectors)
             };
-            Step {
+            SpacedRequest {
                 gap_ns,
                 operation,
                 start,
@@ -1137,8 +1139,8 @@ fn priced(microwatts: [u64; 8], microjoules: (u64, u64)) -> PowerConfig {
 }
 
 /// Runs the steps. Each wake-up comes `late` ns after the due time.
-fn run(config: &DriveConfig, steps: &[Step], late: u64) -> Bench {
-    let mut bench = Bench::of(config.clone());
+fn run(config: &DriveConfig, steps: &[SpacedRequest], late: u64) -> BufferBench {
+    let mut bench = BufferBench::of(config.clone());
     bench.late = Duration::from_nanos(late);
     for step in steps {
         bench.now += Duration::from_nanos(step.gap_ns);
@@ -1157,7 +1159,7 @@ proptest! {
         ids.sort_unstable();
         prop_assert_eq!(ids, (0..steps.len() as u64).collect::<Vec<_>>());
         for done in &bench.done {
-            prop_assert_eq!(done.status, Status::Done);
+            prop_assert_eq!(done.status, RequestStatus::Done);
             prop_assert_eq!(done.finished.since(done.submitted), done.breakdown.response());
         }
         prop_assert!(bench.done.is_sorted_by_key(|done| done.finished));
@@ -1173,7 +1175,7 @@ proptest! {
 
     #[test]
     fn an_arm_is_not_taken_for_longer_than_has_passed(config in configs(), steps in steps()) {
-        let mut bench = Bench::of(config);
+        let mut bench = BufferBench::of(config);
         let mut before = Duration::ZERO;
         for step in &steps {
             bench.now += Duration::from_nanos(step.gap_ns);
@@ -1197,7 +1199,7 @@ proptest! {
         let power = config.power.map_or((20.0, 5.0), |power| (power.spin_up_ms, power.spin_down_ms));
         config.power = Some(metered(power, unloads));
         let buffered = config.buffer.take_if(|_| look.is_multiple_of(4)).is_none() && config.buffer.is_some();
-        let mut bench = Bench::of(config);
+        let mut bench = BufferBench::of(config);
         let mut before = PowerStatistics::default();
         for step in &steps {
             let rests = if step.start % 5 == 0 { 40 } else { 1 };
@@ -1297,8 +1299,8 @@ proptest! {
         (power.rotate_w, power.idle_b, power.idle_c) = (power.idle_a_w, None, None);
         config.power = Some(power);
         config.buffer = None;
-        let works = |step: &Step| matches!(step.operation, Operation::Read | Operation::Write);
-        let steps: Vec<Step> = steps.into_iter().filter(works).collect();
+        let works = |step: &SpacedRequest| matches!(step.operation, Operation::Read | Operation::Write);
+        let steps: Vec<SpacedRequest> = steps.into_iter().filter(works).collect();
         let mut bench = run(&config, &steps, 0);
         bench.now += Duration::from_secs(10);
         let [_, _, _, seek, write_seek, _, read, write] = microwatts;

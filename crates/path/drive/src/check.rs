@@ -2,7 +2,7 @@
 //! and have sources.
 
 use crate::config::DriveConfig;
-use crate::drive::Model;
+use crate::drive::DriveModel;
 use serde::Serialize;
 
 /// Relative difference allowed between model and data sheet, because data sheets round. A drive
@@ -25,7 +25,7 @@ pub struct Check {
 }
 
 /// Returns all checks of a loaded description.
-pub fn checks(model: &Model) -> Vec<Check> {
+pub fn checks(model: &DriveModel) -> Vec<Check> {
     let config = model.config();
     let geometry = model.mechanics().geometry();
     let held =
@@ -168,7 +168,7 @@ mod tests {
 
     /// Returns the key of the first failed check.
     fn failing(config: DriveConfig) -> Option<String> {
-        let failed = checks(&Model::new(config).unwrap())
+        let failed = checks(&DriveModel::new(config).unwrap())
             .into_iter()
             .find(|check| !check.passed);
         failed.map(|check| check.key)

@@ -55,7 +55,7 @@ pub struct DriveConfig {
     pub band_tracks: u32,
     /// Direction of the first track run in a band, for the banded orders.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub band_start: Direction,
+    pub band_start: SeekDirection,
     /// Zones, from the outer edge inward.
     pub zones: Vec<ZoneConfig>,
     /// Time of the arm's movement by distance.
@@ -198,7 +198,8 @@ pub enum TrackOrder {
 /// A direction of the arm's movement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Direction {
+#[schemars(rename = "Direction")]
+pub enum SeekDirection {
     /// Towards the spindle.
     #[default]
     Inward,
@@ -206,13 +207,13 @@ pub enum Direction {
     Outward,
 }
 
-impl Direction {
+impl SeekDirection {
     /// Returns the opposite direction.
     #[must_use]
-    pub fn other(self) -> Direction {
+    pub fn other(self) -> SeekDirection {
         match self {
-            Direction::Inward => Direction::Outward,
-            Direction::Outward => Direction::Inward,
+            SeekDirection::Inward => SeekDirection::Outward,
+            SeekDirection::Outward => SeekDirection::Inward,
         }
     }
 }
@@ -374,7 +375,7 @@ pub struct RunConfig {
     pub tracks: u32,
     /// Direction in which LBNs run; `inward` begins at the outermost track.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub direction: Direction,
+    pub direction: SeekDirection,
     /// Number of sectors on each track. Default: the zone's number.
     pub sectors_per_track: Option<u32>,
     /// Angle of the first track in revolutions from the beginning of the group. Default: from the
@@ -477,7 +478,7 @@ pub(crate) mod tests {
             actuators: 1,
             order: TrackOrder::Cylinder,
             band_tracks: 32,
-            band_start: Direction::Inward,
+            band_start: SeekDirection::Inward,
             zones: vec![zone(0, 9, 40), zone(10, 19, 30)],
             seek: SeekConfig::Points {
                 points: vec![(1, 0.8), (19, 2.6)],

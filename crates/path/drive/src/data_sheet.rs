@@ -9,7 +9,7 @@
 //! | step | result |
 //! |---|---|
 //! | [`DataSheet::checked`] | impossible numbers are refused |
-//! | [`Layout::fit`] | surfaces, cylinders and the tracks of each zone |
+//! | [`TrackLayout::fit`] | surfaces, cylinders and the tracks of each zone |
 //! | [`DataSheet::drive`] | the description, with sources and published numbers |
 
 mod layout;
@@ -17,15 +17,15 @@ mod sources;
 
 use crate::check::checks;
 use crate::config::{
-    BufferConfig, Direction, DriveConfig, ElectronicsConfig, Published, ReadAhead, SECTOR,
-    SECTOR_4K, SeekConfig, TrackOrder, ZeroLatency,
+    BufferConfig, DriveConfig, ElectronicsConfig, Published, ReadAhead, SECTOR, SECTOR_4K,
+    SeekConfig, SeekDirection, TrackOrder, ZeroLatency,
 };
-use crate::drive::Model;
-use crate::presets::Class;
+use crate::drive::DriveModel;
+use crate::presets::DriveClass;
 use crate::seek::SeekTable;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, Duration, Sectors};
-use layout::Layout;
+use layout::TrackLayout;
 
 /// Skew between neighbouring tracks, in revolutions: 1/16 on a Toshiba X300 (Wong), 0.05 to 0.2 on
 /// other drives of 2009 and later.
@@ -64,8 +64,8 @@ pub struct DataSheet {
     pub surfaces: Option<u32>,
     /// Size of the buffer. Default 64 MiB.
     pub buffer: Option<Bytes>,
-    /// Class of the drive. Default: by speed and capacity, see [`Class::of`].
-    pub class: Option<Class>,
+    /// Class of the drive. Default: by speed and capacity, see [`DriveClass::of`].
+    pub class: Option<DriveClass>,
 }
 
 /// Returns the number of sectors that a drive sold with `capacity` reports. Up to 8 TB, the rule of
@@ -92,7 +92,7 @@ impl DataSheet {
     /// the found value and the expected range.
     pub fn drive(&self) -> Result<DriveConfig, ConfigError> {
         self.checked()?;
-        let layout = Layout::fit(self)?;
+        let layout = TrackLayout::fit(self)?;
         let neighbour_ms = self.revolution_ms() * NEIGHBOUR_SKEW;
         let average_ms = self.average_seek();
         let zones = layout.zones(self.capacity)?;
@@ -106,7 +106,7 @@ impl DataSheet {
             actuators: 1,
             order: TrackOrder::BandedAlternating,
             band_tracks: layout.band_tracks,
-            band_start: Direction::Inward,
+            band_start: SeekDirection::Inward,
             zones,
             seek: self.seeks(track_to_track_ms, cylinders)?,
             head_switch_ms: rounded(neighbour_ms),
@@ -210,9 +210,9 @@ impl DataSheet {
     }
 
     /// Returns the class of the drive.
-    pub fn class(&self) -> Class {
+    pub fn class(&self) -> DriveClass {
         self.class
-            .unwrap_or_else(|| Class::of(self.rpm, self.capacity.bytes().0))
+            .unwrap_or_else(|| DriveClass::of(self.rpm, self.capacity.bytes().0))
     }
 
     /// Returns the seek curve. One track costs `neighbour_ms`.
@@ -261,7 +261,7 @@ impl DataSheet {
 }
 
 /// Returns a buffer of `size` with the rules assumed for current drives.
-fn buffer(size: Bytes, class: Class) -> BufferConfig {
+fn buffer(size: Bytes, class: DriveClass) -> BufferConfig {
     let sectors = (size.0 / 512) as u32;
     let mut buffer = BufferConfig {
         segments: 1024,
@@ -317,7 +317,7 @@ pub fn settled_curve(neighbour_ms: f64, floor_ms: f64, root_ms: f64, cylinders: 
 
 /// Returns the description if the description passes all checks for drives of the library.
 fn held(config: DriveConfig) -> Result<DriveConfig, ConfigError> {
-    let model = Model::new(config)?;
+    let model = DriveModel::new(config)?;
     match checks(&model).into_iter().find(|check| !check.passed) {
         None => Ok(model.config().clone()),
         Some(failed) => {

@@ -2,31 +2,32 @@
 //! time.
 
 mod background;
-mod beside;
 mod commands;
 mod rest;
+mod side_queue;
 mod together;
 
 use self::background::{Background, is_background};
-use self::beside::Beside;
-use self::together::Together;
-use crate::actuators::{MultiActuator, Shares};
-use crate::arm::{Arm, Work};
-use crate::buffer::{Buffer, Lookup, add};
+use self::side_queue::SideQueue;
+use self::together::UnansweredCommands;
+use crate::actuators::{ArmTracks, MultiActuator};
+use crate::arm::{ArmTotals, DriveArm};
+use crate::buffer::{DriveBuffer, Lookup, add};
 use crate::config::{DriveConfig, FlushCommand, milliseconds};
-use crate::electronics::{Before, Electronics};
+use crate::electronics::{Electronics, PreviousKind};
 use crate::faults::Faults;
 use crate::freeblock::Freeblock;
 use crate::geometry::Position;
-use crate::mechanics::{Access, Feed, Mechanics, Piece};
+use crate::mechanics::{AccessTimes, BusArrival, Mechanics, SectorPassage};
 use crate::physical::SectorSizes;
-use crate::power::{Meter, Power};
-use crate::queue::{ArmView, Choice, CommandQueue, Waiting};
+use crate::power::{ArmPower, Meter};
+use crate::queue::{ArmView, CommandQueue, NextRequest, WaitingRequest};
 use crate::spin_down::{self, SpinDown};
-use crate::statistics::Statistics;
+use crate::statistics::DriveCounters;
 use fullstroke_contract::{
-    Branch, Breakdown, Completion, ConfigError, Counters, Cx, Extent, Gauge, MemberStatistics,
-    Node, Operation, Out, Port, PowerStatistics, Request, Slots, Status, TrackTable, Wake,
+    Branch, Breakdown, Completion, ConfigError, Counters, Effects, Extent, Gauge, MemberStatistics,
+    Node, NodeContext, Operation, Port, PowerStatistics, Request, RequestStatus, Slots, TrackTable,
+    Wake,
 };
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::VecDeque;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 /// The shared part of all drives of one model. Build the model once, then build each drive of an
 /// array from the model.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct DriveModel {
     mechanics: Arc<Mechanics>,
     config: Arc<DriveConfig>,
     command_overhead: Duration,
@@ -44,7 +45,7 @@ pub struct Model {
     sizes: SectorSizes,
     /// Spin-up and spin-down times and the watts of each power state. `None` if the drive file has
     /// no `[power]`.
-    power: Option<Arc<Power>>,
+    power: Option<Arc<ArmPower>>,
     /// Angle by which the platters lead at time 0.
     phase: Angle,
     /// True if the drive has neither buffer nor bus times. A request then costs the overhead and
@@ -61,7 +62,7 @@ pub struct Model {
 /// The queue holds at most `depth` requests. Further requests wait outside the queue in order of
 /// arrival. The drive cannot choose a request outside the queue.
 pub struct Drive {
-    arm: Arm,
+    arm: DriveArm,
     command_overhead: Duration,
     /// Remaining command overhead when the drive prepared the command early.
     queued_overhead: Duration,
@@ -78,7 +79,7 @@ pub struct Drive {
     /// The drive chooses no command before this time.
     decides: Time,
     /// Commands that wait for the end of their batch. `None` if each command is answered alone.
-    together: Option<Together>,
+    together: Option<UnansweredCommands>,
     /// Time from full speed to standing platters. `None` if the platters never stop.
     spin_down: Option<Duration>,
     /// Time when the platters stop, until a notice of the stop goes out.
@@ -93,37 +94,37 @@ pub struct Drive {
     /// Commands for the whole drive, such as a flush, each with the time when the command came in.
     /// The arm serves these commands before the queue.
     of_all: VecDeque<(u32, Time)>,
-    slots: Slots<Slot>,
+    slots: Slots<RequestSlot>,
     next_lbn: Lbn,
     electronics: Electronics,
     plain: bool,
-    buffer: Option<Buffer>,
+    buffer: Option<DriveBuffer>,
     last: Last,
     /// State for answers beside the arm (`buffered_first`).
-    beside: Option<Beside>,
-    service: Option<Service>,
+    beside: Option<SideQueue>,
+    service: Option<RequestInService>,
     /// Buffer hits, answered while the arm serves another request, in order of completion.
-    passing: VecDeque<Service>,
+    passing: VecDeque<RequestInService>,
     /// Time when the bus is free of the requests in `passing`.
     bus_free: Time,
     idle_since: Time,
-    own: Own,
+    own: BufferAlarm,
     /// Faulty writes of the medium. `None` unless configured.
     faults: Option<Faults>,
     /// Background scan in the rotational latency of requests. `None` unless configured.
     freeblock: Option<Freeblock>,
-    statistics: Statistics,
+    statistics: DriveCounters,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct RequestSlot {
     request: Request,
     submitted: Time,
 }
 
 /// Time of the buffer's next event of its own, without a request.
 #[derive(Clone, Copy, Debug)]
-enum Own {
+enum BufferAlarm {
     /// The drive has requests, and the requests determine the next event.
     Nothing,
     /// The next event is not computed yet. The drive computes the event at `look`.
@@ -132,12 +133,12 @@ enum Own {
     At(Time),
 }
 
-impl Own {
+impl BufferAlarm {
     fn at(self) -> Time {
         match self {
-            Own::Nothing => Time::NEVER,
-            Own::Unknown { look } => look,
-            Own::At(at) => at,
+            BufferAlarm::Nothing => Time::NEVER,
+            BufferAlarm::Unknown { look } => look,
+            BufferAlarm::At(at) => at,
         }
     }
 }
@@ -145,24 +146,24 @@ impl Own {
 /// Kind and extent of the last request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
-    kind: Before,
+    kind: PreviousKind,
     extent: Extent,
 }
 
 /// A request in service.
 #[derive(Clone, Copy, Debug)]
-struct Service {
+struct RequestInService {
     slot: u32,
     finish: Time,
     breakdown: Breakdown,
 }
 
-impl Model {
+impl DriveModel {
     /// Checks a description and builds the tables.
     ///
     /// # Errors
     /// Names the invalid key.
-    pub fn new(config: DriveConfig) -> Result<Model, ConfigError> {
+    pub fn new(config: DriveConfig) -> Result<DriveModel, ConfigError> {
         let mechanics = Mechanics::new(&config)?;
         let sizes = SectorSizes::new(&config)?;
         config.queue.build().map_err(|error| error.below("queue"))?;
@@ -173,16 +174,16 @@ impl Model {
         config
             .buffer
             .as_ref()
-            .map(Buffer::new)
+            .map(DriveBuffer::new)
             .transpose()
             .map_err(|error| error.below("buffer"))?;
         spin_down::build(&config).map_err(|error| error.below("spin_down"))?;
         let power = config
             .power
             .as_ref()
-            .map(|power| Power::new(power, config.actuators))
+            .map(|power| ArmPower::new(power, config.actuators))
             .transpose();
-        let model = Model {
+        let model = DriveModel {
             power: power.map_err(|error| error.below("power"))?.map(Arc::new),
             phase: Angle::ZERO,
             plain: config.buffer.is_none() && config.electronics == Default::default(),
@@ -207,8 +208,8 @@ impl Model {
 
     /// Returns the same model, with platters that lead by `phase` at time 0.
     #[must_use]
-    pub fn turned(self, phase: Angle) -> Model {
-        Model { phase, ..self }
+    pub fn turned(self, phase: Angle) -> DriveModel {
+        DriveModel { phase, ..self }
     }
 
     /// Angle by which the platters lead at time 0.
@@ -235,7 +236,7 @@ impl Model {
     pub fn tracks(&self) -> Arc<dyn TrackTable> {
         match self.config.actuators {
             1 => Arc::clone(&self.mechanics) as Arc<dyn TrackTable>,
-            actuators => Arc::new(Shares {
+            actuators => Arc::new(ArmTracks {
                 geometry: Arc::clone(self.mechanics.geometry()),
                 actuators,
             }),
@@ -298,9 +299,14 @@ impl Model {
     ///
     /// # Errors
     /// Names the invalid key.
-    fn buffer(&self) -> Result<Option<Buffer>, ConfigError> {
+    fn buffer(&self) -> Result<Option<DriveBuffer>, ConfigError> {
         let measured = self.config.electronics.bus_measured_sectors;
-        let buffer = self.config.buffer.as_ref().map(Buffer::new).transpose()?;
+        let buffer = self
+            .config
+            .buffer
+            .as_ref()
+            .map(DriveBuffer::new)
+            .transpose()?;
         Ok(buffer.map(|buffer| buffer.measured_up_to(measured)))
     }
 
@@ -333,7 +339,7 @@ impl Model {
     /// Names the invalid key of the queue.
     pub fn drive(&self) -> Result<Drive, ConfigError> {
         Ok(Drive {
-            arm: Arm::new(
+            arm: DriveArm::new(
                 &self.mechanics,
                 self.sizes,
                 self.phase,
@@ -353,7 +359,7 @@ impl Model {
             flush_command: self.config.queue.flush,
             decide: milliseconds("queue.decide_ms", self.config.queue.decide_ms)?,
             decides: Time::ZERO,
-            together: Together::new(self.config.queue.answer_together),
+            together: UnansweredCommands::new(self.config.queue.answer_together),
             spin_down: self.power.as_ref().map(|power| power.spin_down),
             stopped: None,
             stopped_before: None,
@@ -371,15 +377,15 @@ impl Model {
                 .buffer
                 .as_ref()
                 .filter(|buffer| buffer.buffered_first)
-                .map(|_| Beside::new()),
+                .map(|_| SideQueue::new()),
             service: None,
             passing: VecDeque::new(),
             bus_free: Time::ZERO,
             idle_since: Time::ZERO,
-            own: Own::Nothing,
+            own: BufferAlarm::Nothing,
             faults: self.faults()?,
             freeblock: self.freeblock()?,
-            statistics: Statistics::default(),
+            statistics: DriveCounters::default(),
         })
     }
 }
@@ -390,32 +396,32 @@ impl Drive {
     fn work_alone(&mut self, now: Time) {
         let idle = self.slots.is_empty();
         let Some(buffer) = self.buffer.as_mut().filter(|_| idle) else {
-            return self.own = Own::Nothing;
+            return self.own = BufferAlarm::Nothing;
         };
         match self.own {
-            Own::Nothing => {
+            BufferAlarm::Nothing => {
                 let look = buffer
                     .rests_until(&self.arm)
                     .max(now + Duration::from_nanos(1));
                 self.own = if look == Time::NEVER {
-                    Own::At(look)
+                    BufferAlarm::At(look)
                 } else {
-                    Own::Unknown { look }
+                    BufferAlarm::Unknown { look }
                 };
             }
-            Own::At(at) if at <= now => {
+            BufferAlarm::At(at) if at <= now => {
                 buffer.catch_up(now, false, &mut self.arm);
-                self.own = Own::At(buffer.next_event(&self.arm));
+                self.own = BufferAlarm::At(buffer.next_event(&self.arm));
             }
-            Own::Unknown { look } if look <= now => {
-                self.own = Own::At(buffer.next_event(&self.arm))
+            BufferAlarm::Unknown { look } if look <= now => {
+                self.own = BufferAlarm::At(buffer.next_event(&self.arm))
             }
-            Own::At(_) | Own::Unknown { .. } => {}
+            BufferAlarm::At(_) | BufferAlarm::Unknown { .. } => {}
         }
     }
 
     /// Finishes and begins everything due up to `now`, each at the right instant.
-    fn catch_up(&mut self, now: Time, out: &mut Out) {
+    fn catch_up(&mut self, now: Time, out: &mut Effects) {
         loop {
             let served = self.service.map_or(Time::NEVER, |service| service.finish);
             let passed = self
@@ -459,11 +465,11 @@ impl Drive {
         }
     }
 
-    fn finish(&mut self, service: Service, out: &mut Out) {
+    fn finish(&mut self, service: RequestInService, out: &mut Effects) {
         // Notices of earlier instants leave before the completion, so that effects keep the order
         // of time.
-        self.tell(service.finish, out);
-        let Slot { request, submitted } = self.slots.take(service.slot);
+        self.send_notices(service.finish, out);
+        let RequestSlot { request, submitted } = self.slots.take(service.slot);
         assert!(
             service.finish >= submitted && service.finish >= self.idle_since,
             "request {} came at {submitted:?} and ended at {:?}, after one that ended at {:?}",
@@ -495,7 +501,7 @@ impl Drive {
             &service.breakdown,
         );
         let status = self.outcome(&request);
-        let Service {
+        let RequestInService {
             finish: finished,
             breakdown,
             ..
@@ -511,26 +517,26 @@ impl Drive {
 
     /// Returns the status of a finished request. On a medium with faults, a write may go wrong
     /// here.
-    fn outcome(&mut self, request: &Request) -> Status {
+    fn outcome(&mut self, request: &Request) -> RequestStatus {
         let Some(faults) = &mut self.faults else {
-            return Status::Done;
+            return RequestStatus::Done;
         };
         match request.operation {
             Operation::Write => faults.write(request.extent),
             Operation::Read if request.hints.verify && faults.differs(request.extent) => {
-                return Status::Differs;
+                return RequestStatus::Differs;
             }
             _ => {}
         }
-        Status::Done
+        RequestStatus::Done
     }
 
     /// Number of accepted commands, including commands in service.
     fn inside(&self) -> usize {
         let served = usize::from(self.service.is_some()) + self.passing.len();
-        let writers = self.beside.as_ref().map_or(0, Beside::writers);
+        let writers = self.beside.as_ref().map_or(0, SideQueue::writers);
         let background = self.background.as_ref().map_or(0, Background::len);
-        let answers = self.together.as_ref().map_or(0, Together::len);
+        let answers = self.together.as_ref().map_or(0, UnansweredCommands::len);
         let inside = self.queue.len() + background + self.of_all.len() + writers + served + answers;
         debug_assert!(
             inside + self.outside.len() <= self.slots.len(),
@@ -558,7 +564,7 @@ impl Drive {
         }
         self.let_background_in(now);
         if self.beside.is_some() {
-            self.attend(now);
+            self.advance_queue(now);
         } else if self.service.is_none() && !self.begin_of_all(now) {
             self.begin_next(now);
         }
@@ -576,7 +582,7 @@ impl Drive {
 
     /// Takes the link time of a transfer from or to the medium. The link carries the data while the
     /// medium moves, beside buffer hits; later hits wait for the time that the link was shared.
-    fn charge_link(&mut self, service: &Service) {
+    fn charge_link(&mut self, service: &RequestInService) {
         if !self.electronics.shared_link || self.beside.is_none() {
             return;
         }
@@ -619,11 +625,11 @@ impl Drive {
     }
 
     /// Describes a request that entered the queue at `now` to the discipline.
-    fn waiting(&self, slot: u32, now: Time) -> Waiting {
+    fn waiting(&self, slot: u32, now: Time) -> WaitingRequest {
         let request = &self.slots[slot].request;
         let position = self.arm.mechanics().geometry().locate(request.extent.start);
         let first_track = request.extent.sectors.min(position.sectors_left);
-        Waiting {
+        WaitingRequest {
             slot,
             lbn: request.extent.start,
             position,
@@ -646,7 +652,7 @@ impl Drive {
             }
         }
         let moves = self.next_moves(now);
-        let Some(Choice { waiting, via }) = self.choose(now, moves) else {
+        let Some(NextRequest { waiting, via }) = self.choose(now, moves) else {
             return;
         };
         let service = if self.plain {
@@ -666,9 +672,9 @@ impl Drive {
         );
         let extent = self.slots[waiting.slot].request.extent;
         let kind = if waiting.write {
-            Before::Write
+            PreviousKind::Write
         } else {
-            Before::Read
+            PreviousKind::Read
         };
         self.next_lbn = extent.end();
         self.last = Last { kind, extent };
@@ -676,8 +682,13 @@ impl Drive {
     }
 
     /// Serves a request on a drive without buffer and bus: overhead and access only.
-    fn serve_plainly(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
-        let Slot { request, submitted } = self.slots[waiting.slot];
+    fn serve_plainly(
+        &mut self,
+        waiting: &WaitingRequest,
+        via: Option<Cylinder>,
+        now: Time,
+    ) -> RequestInService {
+        let RequestSlot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
         let free = self.arm.needed(now);
         let moves = self.prepare(waiting, free, self.command_overhead);
@@ -690,7 +701,7 @@ impl Drive {
         // The scan reads before the access, because the access moves the heads away from the
         // position that the scan starts from.
         self.read_free_blocks(moves + detour, extent, &waiting.position, waiting.write);
-        let mut edges = Access::default();
+        let mut edges = AccessTimes::default();
         let begins = if waiting.write {
             self.arm.read_edges(moves + detour, extent, &mut edges)
         } else {
@@ -702,7 +713,7 @@ impl Drive {
         let finish = begins + access.duration();
         access.seek += detour;
         add(&mut access, &edges);
-        Service {
+        RequestInService {
             slot: waiting.slot,
             finish,
             breakdown: parts(submitted, free, finish, &access),
@@ -710,7 +721,12 @@ impl Drive {
     }
 
     /// Serves a request on a drive with buffer and bus.
-    fn serve(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
+    fn serve(
+        &mut self,
+        waiting: &WaitingRequest,
+        via: Option<Cylinder>,
+        now: Time,
+    ) -> RequestInService {
         let request = self.slots[waiting.slot].request;
         if waiting.write {
             return self
@@ -738,8 +754,8 @@ impl Drive {
     }
 
     /// Serves a read from a segment of the buffer.
-    fn read_hit(&mut self, slot: u32, segment: usize, now: Time) -> Service {
-        let Slot { request, submitted } = self.slots[slot];
+    fn read_hit(&mut self, slot: u32, segment: usize, now: Time) -> RequestInService {
+        let RequestSlot { request, submitted } = self.slots[slot];
         let electronics = &self.electronics;
         let answered = now + electronics.read_hit(self.last.kind);
         if let Some(buffer) = &mut self.buffer {
@@ -755,16 +771,16 @@ impl Drive {
         let data = electronics.data_preparation
             + electronics.read_each(request.extent.sectors) * request.extent.sectors.0;
         let finish = answered + data + electronics.read_completion;
-        Service {
+        RequestInService {
             slot,
             finish,
-            breakdown: parts(submitted, now, finish, &Access::default()),
+            breakdown: parts(submitted, now, finish, &AccessTimes::default()),
         }
     }
 
     /// Takes a write into the buffer. `None` if the buffer cannot take the write.
-    fn take_write(&mut self, slot: u32, now: Time) -> Option<Service> {
-        let Slot { request, submitted } = self.slots[slot];
+    fn take_write(&mut self, slot: u32, now: Time) -> Option<RequestInService> {
+        let RequestSlot { request, submitted } = self.slots[slot];
         let near = self.near(request.extent);
         let electronics = &self.electronics;
         let buffer = self.buffer.as_mut()?;
@@ -782,23 +798,28 @@ impl Drive {
         buffer.take_write(room, room + data, request.extent, self.arm.mechanics());
         let begun = now + room.since(ready);
         let finish = room + data + electronics.write_completion;
-        Some(Service {
+        Some(RequestInService {
             slot,
             finish,
-            breakdown: parts(submitted, begun, finish, &Access::default()),
+            breakdown: parts(submitted, begun, finish, &AccessTimes::default()),
         })
     }
 
     /// True if `extent` lies within one segment size of the last request.
     fn near(&self, extent: Extent) -> bool {
-        let size = Sectors(self.buffer.as_ref().map_or(0, Buffer::segment_sectors));
+        let size = Sectors(self.buffer.as_ref().map_or(0, DriveBuffer::segment_sectors));
         let last = self.last.extent;
         extent.start < last.end() + size && last.start < extent.end() + size
     }
 
     /// Serves a read from the medium.
-    fn read_medium(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
-        let Slot { request, submitted } = self.slots[waiting.slot];
+    fn read_medium(
+        &mut self,
+        waiting: &WaitingRequest,
+        via: Option<Cylinder>,
+        now: Time,
+    ) -> RequestInService {
+        let RequestSlot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
         let electronics = self.electronics;
         let free = self.arm.needed(now);
@@ -824,7 +845,7 @@ impl Drive {
             buffer.missed(moves, landing, medium_end, extent, position, &mut self.arm);
         }
         let finish = bus.end.max(medium_end) + electronics.read_completion;
-        Service {
+        RequestInService {
             slot: waiting.slot,
             finish,
             breakdown: parts(submitted, free, finish, &access),
@@ -835,7 +856,7 @@ impl Drive {
     /// leaves at `moves`.
     fn read_free_blocks(&mut self, moves: Time, extent: Extent, position: &Position, write: bool) {
         // The latency of standing platters is not known before the platters turn.
-        let Some(freeblock) = self.freeblock.as_mut().filter(|_| !self.arm.rests()) else {
+        let Some(freeblock) = self.freeblock.as_mut().filter(|_| !self.arm.is_stopped()) else {
             return;
         };
         let mechanics = self.arm.mechanics();
@@ -844,10 +865,10 @@ impl Drive {
     }
 
     /// Returns the bus for a read of `sectors` from the medium.
-    fn bus(&self, sectors: Sectors) -> Bus {
+    fn bus(&self, sectors: Sectors) -> ReadBus {
         let electronics = &self.electronics;
         let preparation = electronics.read_reselect + electronics.data_preparation;
-        Bus::new(
+        ReadBus::new(
             sectors.0,
             electronics.read_each(sectors),
             self.watermark(sectors),
@@ -857,7 +878,13 @@ impl Drive {
 
     /// Returns when the sectors of a write arrive over the bus. The arm may move at `ready`. `seek`
     /// is the overhead until the arm moves, and `data` is the overhead until the data are sent.
-    fn feed(&self, ready: Time, seek: Duration, data: Duration, extent: Extent) -> Feed {
+    fn bus_arrivals(
+        &self,
+        ready: Time,
+        seek: Duration,
+        data: Duration,
+        extent: Extent,
+    ) -> BusArrival {
         let electronics = &self.electronics;
         let each = if electronics.write_underruns {
             Duration::ZERO
@@ -865,7 +892,7 @@ impl Drive {
             electronics.write_each(extent.sectors)
         };
         let first = Time::from_nanos((ready + data).as_nanos() - seek.as_nanos());
-        Feed {
+        BusArrival {
             first,
             each,
             marked: self.marked(electronics.write_watermark, extent.sectors),
@@ -888,8 +915,15 @@ impl Drive {
 
     /// Serves a read whose beginning is in the buffer while the heads are reading towards the rest.
     /// The medium goes on without a pause.
-    fn read_on(&mut self, slot: u32, now: Time, there: Sectors, next: Lbn, since: Time) -> Service {
-        let Slot { request, submitted } = self.slots[slot];
+    fn read_on(
+        &mut self,
+        slot: u32,
+        now: Time,
+        there: Sectors,
+        next: Lbn,
+        since: Time,
+    ) -> RequestInService {
+        let RequestSlot { request, submitted } = self.slots[slot];
         let extent = request.extent;
         let electronics = self.electronics;
         let rest = Extent {
@@ -907,7 +941,7 @@ impl Drive {
         let access = self
             .arm
             .access_fed(since, rest, &position, false, None, |piece| {
-                bus.passed(Piece {
+                bus.passed(SectorPassage {
                     index: piece.index + there.0,
                     ..piece
                 })
@@ -919,11 +953,11 @@ impl Drive {
         let finish = bus.end.max(medium_end) + electronics.read_completion;
         // The access began before the request came. The remaining time of the access counts as
         // transfer.
-        let left = Access {
+        let left = AccessTimes {
             transfer: medium_end.saturating_since(answered),
-            ..Access::default()
+            ..AccessTimes::default()
         };
-        Service {
+        RequestInService {
             slot,
             finish,
             breakdown: parts(submitted, now, finish, &left),
@@ -934,13 +968,13 @@ impl Drive {
     /// the rest comes from the medium.
     fn read_rest(
         &mut self,
-        waiting: &Waiting,
+        waiting: &WaitingRequest,
         now: Time,
         segment: usize,
         there: Sectors,
         next: Lbn,
-    ) -> Service {
-        let Slot { request, submitted } = self.slots[waiting.slot];
+    ) -> RequestInService {
+        let RequestSlot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
         let electronics = self.electronics;
         let rest = Extent {
@@ -962,7 +996,7 @@ impl Drive {
         let access = self
             .arm
             .access_fed(moves, rest, &position, false, None, |piece| {
-                bus.passed(Piece {
+                bus.passed(SectorPassage {
                     index: piece.index + there.0,
                     ..piece
                 });
@@ -972,7 +1006,7 @@ impl Drive {
             buffer.resumed(segment, moves, medium_end, extent, &mut self.arm);
         }
         let finish = bus.end.max(medium_end) + electronics.read_completion;
-        Service {
+        RequestInService {
             slot: waiting.slot,
             finish,
             breakdown: parts(submitted, free, finish, &access),
@@ -981,7 +1015,7 @@ impl Drive {
 
     /// Returns the bus for a read of which the buffer has `there` sectors at `now`. The sectors go
     /// over the bus at once. With `partial_hits_wait` the sectors wait for the watermark.
-    fn partial(&self, sectors: Sectors, there: Sectors, now: Time) -> Bus {
+    fn partial(&self, sectors: Sectors, there: Sectors, now: Time) -> ReadBus {
         let electronics = &self.electronics;
         let marked = self.watermark(sectors);
         let waits = electronics.partial_hits_wait && there.0 < marked;
@@ -991,15 +1025,20 @@ impl Drive {
             (0, Duration::ZERO)
         };
         let each = electronics.read_each(sectors);
-        let mut bus = Bus::new(sectors.0, each, marked, preparation);
+        let mut bus = ReadBus::new(sectors.0, each, marked, preparation);
         let answered = now + electronics.read_hit(self.last.kind);
         bus.end = answered + electronics.data_preparation + each * sectors.0;
         bus
     }
 
     /// Serves a write to the medium.
-    fn write_through(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
-        let Slot { request, submitted } = self.slots[waiting.slot];
+    fn write_through(
+        &mut self,
+        waiting: &WaitingRequest,
+        via: Option<Cylinder>,
+        now: Time,
+    ) -> RequestInService {
+        let RequestSlot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
         let electronics = self.electronics;
         let free = self.arm.needed(now);
@@ -1007,13 +1046,13 @@ impl Drive {
         let detour = self.detour(via);
         let ready = self.prepare(waiting, free, seek_after);
         let moves = ready + detour;
-        let mut feed = self.feed(ready, seek_after, data_after, extent);
+        let mut feed = self.bus_arrivals(ready, seek_after, data_after, extent);
         if electronics.write_data_early {
             feed.first = feed.first.min(waiting.arrived + data_after);
         }
         self.arm.take(free, moves);
         self.read_free_blocks(moves, extent, &waiting.position, true);
-        let mut edges = Access::default();
+        let mut edges = AccessTimes::default();
         let begins = self.arm.read_edges(moves, extent, &mut edges);
         let mut access =
             self.arm
@@ -1025,7 +1064,7 @@ impl Drive {
             buffer.wrote_through(moves, medium_end, extent, &mut self.arm);
         }
         let finish = medium_end + electronics.write_reselect + electronics.write_completion;
-        Service {
+        RequestInService {
             slot: waiting.slot,
             finish,
             breakdown: parts(submitted, free, finish, &access),
@@ -1068,7 +1107,7 @@ impl Drive {
 
     /// Returns the discipline's choice at `now`, for an arm that can move at `moves`. A background
     /// request that does not delay the choice is returned first.
-    fn choose(&mut self, now: Time, moves: Time) -> Option<Choice> {
+    fn choose(&mut self, now: Time, moves: Time) -> Option<NextRequest> {
         let (head, mechanics) = (self.arm.head(), self.arm.mechanics());
         let choice = self.queue.take(ArmView {
             now: moves,
@@ -1076,11 +1115,11 @@ impl Drive {
             next_lbn: self.next_lbn,
             mechanics,
         })?;
-        let Some(ride) = self.ride(now, &choice) else {
+        let Some(ride) = self.request_on_the_way(now, &choice) else {
             return Some(choice);
         };
         self.queue.put_first(choice);
-        Some(Choice::direct(ride))
+        Some(NextRequest::direct(ride))
     }
 
     /// Returns the earliest time of a movement for the next request, as far as known before the
@@ -1094,7 +1133,7 @@ impl Drive {
     /// move. The arm is free at `free`. The drive prepares one command at a time while the previous
     /// command is on the medium. The arm waits for the rest of the preparation, as in DiskSim 4.0
     /// (`overhead_done` of the disk controller).
-    fn prepare(&mut self, waiting: &Waiting, free: Time, overhead: Duration) -> Time {
+    fn prepare(&mut self, waiting: &WaitingRequest, free: Time, overhead: Duration) -> Time {
         let (prepared, moves) = self.prepared(self.prepared, waiting.arrived, free, overhead);
         self.prepared = prepared;
         moves
@@ -1124,13 +1163,13 @@ impl Drive {
     }
 
     #[cfg(test)]
-    pub(crate) fn arm(&self) -> &Arm {
+    pub(crate) fn arm(&self) -> &DriveArm {
         &self.arm
     }
 
     #[cfg(test)]
     pub(crate) fn free_segments(&self) -> u32 {
-        self.buffer.as_ref().map_or(0, Buffer::free_segments)
+        self.buffer.as_ref().map_or(0, DriveBuffer::free_segments)
     }
 
     fn in_flight(&self) -> u32 {
@@ -1161,13 +1200,13 @@ impl Drive {
 
     /// Returns the counters so far. The work of the arm includes planned work, but excludes energy.
     pub fn statistics(&self) -> MemberStatistics {
-        let Work {
+        let ArmTotals {
             busy,
             seek,
             rotation,
             transfer,
         } = self.arm.work();
-        let buffer_hits = self.buffer.as_ref().map_or(0, Buffer::hits);
+        let buffer_hits = self.buffer.as_ref().map_or(0, DriveBuffer::hits);
         MemberStatistics {
             busy,
             seek,
@@ -1181,7 +1220,7 @@ impl Drive {
 
 /// Splits the response time of a request into parts. The request came at `submitted`, was taken up
 /// at `begun` and finished at `finish`. Time outside the access counts as overhead.
-fn parts(submitted: Time, begun: Time, finish: Time, access: &Access) -> Breakdown {
+fn parts(submitted: Time, begun: Time, finish: Time, access: &AccessTimes) -> Breakdown {
     let service = finish.since(begun);
     let transfer = access
         .transfer
@@ -1199,7 +1238,7 @@ fn parts(submitted: Time, begun: Time, finish: Time, access: &Access) -> Breakdo
 
 /// The bus during a read. Sectors go over the bus in the order of their LBNs, each after the sector
 /// has passed under the head.
-struct Bus {
+struct ReadBus {
     sectors: u64,
     each: Duration,
     marked: u64,
@@ -1207,9 +1246,9 @@ struct Bus {
     end: Time,
 }
 
-impl Bus {
-    fn new(sectors: u64, each: Duration, marked: u64, preparation: Duration) -> Bus {
-        Bus {
+impl ReadBus {
+    fn new(sectors: u64, each: Duration, marked: u64, preparation: Duration) -> ReadBus {
+        ReadBus {
             sectors,
             each,
             marked,
@@ -1221,8 +1260,8 @@ impl Bus {
     /// Records that sectors have passed under the head. The bus cannot end before the first and the
     /// last of these sectors and all later sectors are sent. From the watermark on, the bus cannot
     /// end before the whole request is sent.
-    fn passed(&mut self, piece: Piece) {
-        let Piece {
+    fn passed(&mut self, piece: SectorPassage) {
+        let SectorPassage {
             index,
             sectors,
             first_end,
@@ -1250,7 +1289,7 @@ impl Bus {
 
 impl Node for Drive {
     /// A request that costs the drive nothing completes at once.
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         let out = &mut *cx.out;
         // Requests that are due end first. Only an empty drive can stop the platters, so the stop
         // comes second.
@@ -1258,18 +1297,22 @@ impl Node for Drive {
         self.rest_when_due(now);
         self.arm.passed(now);
         if !self.is_command(&request) {
-            return out.complete(Completion::at_once(request.id, now, Status::Done));
+            return out.complete(Completion::at_once(request.id, now, RequestStatus::Done));
         }
         let capacity = self.arm.mechanics().geometry().capacity();
         let empty = request.extent.sectors.0 == 0 && request.operation.transfers();
         let refused = request.operation.transfers() && !self.arm.sizes().addresses(request.extent);
         if !request.extent.within(capacity) || empty || refused {
-            return out.complete(Completion::at_once(request.id, now, Status::OutOfRange));
+            return out.complete(Completion::at_once(
+                request.id,
+                now,
+                RequestStatus::OutOfRange,
+            ));
         }
-        self.own = Own::Nothing;
-        self.tell(now, out);
+        self.own = BufferAlarm::Nothing;
+        self.send_notices(now, out);
         self.statistics.arrived(now);
-        let slot = self.slots.keep(Slot {
+        let slot = self.slots.keep(RequestSlot {
             request,
             submitted: now,
         });
@@ -1296,12 +1339,12 @@ impl Node for Drive {
         }
     }
 
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         self.catch_up(now, cx.out);
         self.rest_when_due(now);
         self.work_alone(now);
         self.arm.passed(now);
-        self.tell(now, cx.out);
+        self.send_notices(now, cx.out);
     }
 
     fn next_wake(&self) -> Wake {
@@ -1374,18 +1417,18 @@ pub(crate) mod tests {
         requests: impl IntoIterator<Item = (Time, Request)>,
         late: u64,
     ) -> Vec<Completion> {
-        let (mut out, mut done, mut came) = (Out::new(), Vec::new(), 0);
+        let (mut out, mut done, mut came) = (Effects::new(), Vec::new(), 0);
         let late = Duration::from_nanos(late);
-        let mut collect = |out: &mut Out| {
+        let mut collect = |out: &mut Effects| {
             done.extend(out.drain().map(|effect| match effect {
                 Effect::Complete { completion, .. } => completion,
                 other => panic!("a drive only completes: {other:?}"),
             }));
         };
-        let mut wake = |drive: &mut Drive, out: &mut Out| {
+        let mut wake = |drive: &mut Drive, out: &mut Effects| {
             drive.wake(
                 drive.next_wake().at().saturating_add(late),
-                &mut Cx::alone(out),
+                &mut NodeContext::alone(out),
             );
             collect(out);
         };
@@ -1393,7 +1436,7 @@ pub(crate) mod tests {
             while drive.next_wake().at().saturating_add(late) < at {
                 wake(drive, &mut out);
             }
-            drive.submit(at, Port::FIRST, request, &mut Cx::alone(&mut out));
+            drive.submit(at, Port::FIRST, request, &mut NodeContext::alone(&mut out));
             came += 1;
         }
         while drive.next_wake().at() != Time::NEVER {
@@ -1408,7 +1451,7 @@ pub(crate) mod tests {
 
     /// Runs arrivals through a drive. Each wake-up comes `late` ns after the due time.
     fn run(config: DriveConfig, arrivals: &[Arrival], late: u64) -> Vec<Completion> {
-        let mut drive = Model::new(config).unwrap().drive().unwrap();
+        let mut drive = DriveModel::new(config).unwrap().drive().unwrap();
         let requests = (0..).zip(arrivals).map(|(id, &(at, lbn, sectors, write))| {
             let operation = if write {
                 Operation::Write
@@ -1463,7 +1506,7 @@ pub(crate) mod tests {
         );
         assert!(
             done.iter()
-                .all(|completion| completion.status == Status::OutOfRange)
+                .all(|completion| completion.status == RequestStatus::OutOfRange)
         );
     }
     /// Returns the end of each read in ms. Each read has four sectors, and neighbouring reads are

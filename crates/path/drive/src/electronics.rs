@@ -40,7 +40,7 @@ struct Overhead {
 
 /// Kind of the previous request; a read before the first request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Before {
+pub(crate) enum PreviousKind {
     #[default]
     Read,
     Write,
@@ -54,10 +54,10 @@ impl Overhead {
         })
     }
 
-    fn after(&self, before: Before) -> Duration {
+    fn after(&self, before: PreviousKind) -> Duration {
         match before {
-            Before::Read => self.after_read,
-            Before::Write => self.after_write,
+            PreviousKind::Read => self.after_read,
+            PreviousKind::Write => self.after_write,
         }
     }
 
@@ -155,13 +155,13 @@ impl Electronics {
     }
 
     /// Returns the overhead before a read from the buffer.
-    pub(crate) fn read_hit(&self, before: Before) -> Duration {
+    pub(crate) fn read_hit(&self, before: PreviousKind) -> Duration {
         self.read_hit.after(before)
     }
 
     /// Returns the overhead before a read from the medium. `in_place` is true if the heads stand on
     /// the track.
-    pub(crate) fn read_miss(&self, before: Before, in_place: bool) -> Duration {
+    pub(crate) fn read_miss(&self, before: PreviousKind, in_place: bool) -> Duration {
         if in_place {
             self.read_in_place.after(before)
         } else {
@@ -171,18 +171,18 @@ impl Electronics {
 
     /// Returns the overhead before a write into the buffer. `near` is true if the write lies near
     /// the last request.
-    pub(crate) fn write_hit(&self, before: Before, near: bool) -> Duration {
+    pub(crate) fn write_hit(&self, before: PreviousKind, near: bool) -> Duration {
         match (before, near) {
             _ if !self.near_write_hits => self.write_hit.after(before),
-            (Before::Write, true) => self.write_hit.after_write,
-            (Before::Read, true) => self.write_hit.mean(),
+            (PreviousKind::Write, true) => self.write_hit.after_write,
+            (PreviousKind::Read, true) => self.write_hit.mean(),
             (_, false) => self.write_hit.after_read,
         }
     }
 
     /// Returns the overheads before a write to the medium: until the arm moves, and until the data
     /// are sent.
-    pub(crate) fn write_miss(&self, before: Before) -> (Duration, Duration) {
+    pub(crate) fn write_miss(&self, before: PreviousKind) -> (Duration, Duration) {
         match (self.write_disconnect, before) {
             (Some((seek, data)), _) => (seek, data + self.data_preparation),
             (None, before) => {

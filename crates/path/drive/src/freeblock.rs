@@ -15,8 +15,8 @@
 
 use crate::config::{FreeblockConfig, milliseconds};
 use crate::geometry::{Geometry, Position};
-use crate::mechanics::{Head, Mechanics};
-use fullstroke_contract::{ConfigError, Extent, LayerReadings, SectorSet, Track, TrackTable};
+use crate::mechanics::{HeadPosition, Mechanics};
+use fullstroke_contract::{ConfigError, Extent, LayerReadings, SectorSet, TrackExtent, TrackTable};
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
 
 #[cfg(test)]
@@ -43,11 +43,11 @@ pub(crate) struct Freeblock {
 
 /// Begin and end of the arm's route to a request.
 #[derive(Clone, Copy, Debug)]
-struct Way<'a> {
+struct ArmRoute<'a> {
     mechanics: &'a Mechanics,
-    head: Head,
+    head: HeadPosition,
     leaves: Time,
-    target: Track,
+    target: TrackExtent,
     write: bool,
     /// Time when the first sector of the request is under the head.
     due: Time,
@@ -96,7 +96,7 @@ impl Freeblock {
     pub(crate) fn serve(
         &mut self,
         mechanics: &Mechanics,
-        head: Head,
+        head: HeadPosition,
         leaves: Time,
         position: &Position,
         span: Angle,
@@ -115,7 +115,7 @@ impl Freeblock {
         else {
             return;
         };
-        let way = Way {
+        let way = ArmRoute {
             mechanics,
             head,
             leaves,
@@ -133,7 +133,7 @@ impl Freeblock {
     }
 
     /// Leaves in `best` the extents of the route on which the arm reads most.
-    fn choose(&mut self, way: &Way<'_>) {
+    fn choose(&mut self, way: &ArmRoute<'_>) {
         self.best.clear();
         let geometry = way.mechanics.geometry();
         let here = geometry.track_on(way.head.cylinder, way.head.surface);
@@ -150,7 +150,7 @@ impl Freeblock {
 
     /// Returns the first track with unread sectors from the beginning of `cylinder` on. `None` if
     /// that track lies behind cylinder `last`.
-    fn unread_behind(&self, geometry: &Geometry, cylinder: u32, last: u32) -> Option<Track> {
+    fn unread_behind(&self, geometry: &Geometry, cylinder: u32, last: u32) -> Option<TrackExtent> {
         let first = (0..geometry.surfaces())
             .find_map(|surface| geometry.track_on(Cylinder(cylinder), surface))?;
         let lbn = self.covered.first_missing(first.first.0);
@@ -162,9 +162,9 @@ impl Freeblock {
 
     /// Tries the route over `stop`. If the route reads more than `most` sectors, the route becomes
     /// the best. Returns the number of sectors on the best route.
-    fn try_stop(&mut self, way: &Way<'_>, stop: Option<Track>, most: u64) -> u64 {
+    fn try_stop(&mut self, way: &ArmRoute<'_>, stop: Option<TrackExtent>, most: u64) -> u64 {
         self.trial.clear();
-        let Way {
+        let ArmRoute {
             mechanics,
             target,
             write,
@@ -174,7 +174,7 @@ impl Freeblock {
         let (mut head, mut clock) = (way.head, way.leaves);
         if let Some(track) = stop {
             let landing = clock + mechanics.seek(head, track.cylinder, track.surface, false);
-            head = Head {
+            head = HeadPosition {
                 cylinder: track.cylinder,
                 surface: track.surface,
                 wrote: false,
@@ -264,8 +264,8 @@ fn potential(geometry: &Geometry) -> f64 {
 fn passing(
     covered: &SectorSet,
     mechanics: &Mechanics,
-    head: Head,
-    track: Track,
+    head: HeadPosition,
+    track: TrackExtent,
     from: Time,
     until: Time,
     into: &mut Vec<Extent>,

@@ -14,9 +14,9 @@ mod tracks;
 mod zone;
 
 use crate::config::DriveConfig;
-use fullstroke_contract::{ConfigError, Track, TrackTable, ZoneRate};
+use fullstroke_contract::{ConfigError, TrackExtent, TrackTable, ZoneRate};
 use fullstroke_units::{Angle, Cylinder, Lbn, Sectors, Spindle};
-use zone::{Placed, Zone};
+use zone::{Zone, ZoneSector};
 
 /// Place of one sector, and the number of LBNs after the sector on the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -234,7 +234,7 @@ impl Geometry {
 
     /// Returns the track of `surface` at `cylinder`, as [`track_at`](TrackTable::track_at) does for
     /// the LBNs of the track. `None` if the track has no LBN.
-    pub fn track_on(&self, cylinder: Cylinder, surface: u32) -> Option<Track> {
+    pub fn track_on(&self, cylinder: Cylinder, surface: u32) -> Option<TrackExtent> {
         let index = self
             .zones
             .partition_point(|zone| zone.first_cylinder <= cylinder.0)
@@ -272,7 +272,7 @@ impl Geometry {
 
     /// Returns the natural place of `lbn`, which holds if the sector is not defective.
     #[inline]
-    fn natural(&self, lbn: Lbn) -> (usize, &Zone, Placed) {
+    fn natural(&self, lbn: Lbn) -> (usize, &Zone, ZoneSector) {
         let entry = self.index.get((lbn.0 >> self.shift) as usize);
         let mut index = entry.map_or(self.zones.len() - 1, |&zone| zone as usize);
         while self
@@ -289,7 +289,7 @@ impl Geometry {
     }
 
     #[inline]
-    fn position(&self, index: usize, placed: &Placed, at_most: u64) -> Position {
+    fn position(&self, index: usize, placed: &ZoneSector, at_most: u64) -> Position {
         let zone = &self.zones[index];
         let track = zone.tracks.holding(placed.sector);
         Position {
@@ -334,11 +334,11 @@ impl TrackTable for Geometry {
         self.capacity
     }
 
-    fn track_at(&self, lbn: Lbn) -> Track {
+    fn track_at(&self, lbn: Lbn) -> TrackExtent {
         let (_, zone, placed) = self.natural(lbn);
         let track = zone.tracks.holding(placed.sector);
         let before = zone.before_on_track(&placed, &track);
-        Track {
+        TrackExtent {
             first: Lbn(lbn.0 - before),
             sectors: Sectors(before + zone.left_on_track(&placed, &track)),
             cylinder: Cylinder(zone.first_cylinder + track.cylinder),
@@ -365,7 +365,7 @@ mod tests {
     use super::*;
     use crate::config::tests::{small_drive, zone};
     use crate::config::{
-        Direction, ExceptionConfig, RunConfig, SectorsPerTrack, SlipConfig, TrackOrder,
+        ExceptionConfig, RunConfig, SectorsPerTrack, SeekDirection, SlipConfig, TrackOrder,
     };
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -427,7 +427,7 @@ mod tests {
         zones: &[MadeUp],
         order: TrackOrder,
         band_tracks: u32,
-        band_start: Direction,
+        band_start: SeekDirection,
     ) -> Option<Geometry> {
         let mut config = small_drive();
         (
@@ -510,7 +510,7 @@ mod tests {
             TrackOrder::BandedAlternating,
             TrackOrder::BandedForward,
         ]);
-        let starts = prop::sample::select(vec![Direction::Inward, Direction::Outward]);
+        let starts = prop::sample::select(vec![SeekDirection::Inward, SeekDirection::Outward]);
         (
             prop::collection::vec(made_up(), 1..4),
             orders,
@@ -587,7 +587,7 @@ mod tests {
     fn ordered(order: TrackOrder, cylinders: u32) -> Vec<(u32, u32)> {
         let mut config = small_drive();
         config.zones = vec![zone(0, cylinders - 1, 10)];
-        (config.order, config.band_tracks, config.band_start) = (order, 3, Direction::Outward);
+        (config.order, config.band_tracks, config.band_start) = (order, 3, SeekDirection::Outward);
         config.capacity_sectors = Sectors(u64::from(cylinders) * 20);
         let geometry = Geometry::new(&config).unwrap();
         let tracks = (0..cylinders * 2).map(|track| geometry.track_at(Lbn(u64::from(track) * 10)));
@@ -718,7 +718,7 @@ mod tests {
             surface,
             first_cylinder,
             tracks: 1,
-            direction: Direction::Inward,
+            direction: SeekDirection::Inward,
             sectors_per_track: None,
             offset_revolutions: None,
             step_revolutions: None,

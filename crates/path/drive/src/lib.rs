@@ -48,15 +48,15 @@ mod statistics;
 pub use actuators::MultiActuator;
 pub use check::{Check, checks};
 pub use config::{
-    BufferConfig, Direction, DriveConfig, ElectronicsConfig, ExceptionConfig, FlushCommand,
-    FreeblockConfig, IdleConfig, OverheadConfig, PowerConfig, Published, QueueConfig, ReadAhead,
-    RunConfig, SectorsPerTrack, SeekConfig, SlipConfig, SpinDownConfig, TrackOrder,
+    BufferConfig, DriveConfig, ElectronicsConfig, ExceptionConfig, FlushCommand, FreeblockConfig,
+    IdleConfig, OverheadConfig, PowerConfig, Published, QueueConfig, ReadAhead, RunConfig,
+    SectorsPerTrack, SeekConfig, SeekDirection, SlipConfig, SpinDownConfig, TrackOrder,
     ValidatedConfig, WriteDisconnectConfig, ZeroLatency, ZoneConfig,
 };
 pub use data_sheet::{DataSheet, sectors_of, settled_curve};
-pub use drive::{Drive, Model};
+pub use drive::{Drive, DriveModel};
 pub use faults::{FaultAt, FaultKind, FaultsConfig};
 pub use geometry::{Geometry, Position, ZoneView};
-pub use mechanics::{Access, Feed, Head, Mechanics, Piece};
-pub use power::{Meter, Standing};
+pub use mechanics::{AccessTimes, BusArrival, HeadPosition, Mechanics, SectorPassage};
+pub use power::{Meter, StoppedPlatters};
 pub use seek::SeekTable;

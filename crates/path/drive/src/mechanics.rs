@@ -11,13 +11,13 @@
 use crate::config::{DriveConfig, ZeroLatency, milliseconds};
 use crate::geometry::{Geometry, Position};
 use crate::seek::SeekTable;
-use fullstroke_contract::{ConfigError, Extent, Gauge, Track, TrackTable, ZoneRate};
+use fullstroke_contract::{ConfigError, Extent, Gauge, TrackExtent, TrackTable, ZoneRate};
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Spindle, Time};
 use std::sync::Arc;
 
 /// Position of the heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Head {
+pub struct HeadPosition {
     /// The cylinder under the arm.
     pub cylinder: Cylinder,
     /// Surface of the active head.
@@ -29,12 +29,12 @@ pub struct Head {
     pub phase: Angle,
 }
 
-impl Head {
+impl HeadPosition {
     /// Returns the heads on the track of `position` after a read.
     #[inline]
     #[must_use]
-    pub fn reading(self, position: &Position) -> Head {
-        Head {
+    pub fn reading(self, position: &Position) -> HeadPosition {
+        HeadPosition {
             cylinder: position.cylinder,
             surface: position.surface,
             wrote: false,
@@ -52,7 +52,7 @@ impl Head {
 /// Arrival of a write's sectors over the bus. Sector `i` of the request is in the buffer at `first
 /// + (i + 1) * each`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Feed {
+pub struct BusArrival {
     /// Time when the bus transfer begins.
     pub first: Time,
     /// Bus time of a sector.
@@ -63,7 +63,7 @@ pub struct Feed {
 
 /// Passing times of neighbouring sectors of a request, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct SectorPassage {
     /// Number of the first sector within the request.
     pub index: u64,
     /// Number of sectors.
@@ -76,7 +76,7 @@ pub struct Piece {
 
 /// Cost of one access. The parts seek, rotation and transfer add up to the duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Access {
+pub struct AccessTimes {
     /// Time of arm movement, head switches and settling, on the way to the first track and between
     /// tracks.
     pub seek: Duration,
@@ -90,7 +90,7 @@ pub struct Access {
     pub landing: Time,
 }
 
-impl Access {
+impl AccessTimes {
     /// Returns the sum of seek, rotation and transfer.
     pub fn duration(&self) -> Duration {
         self.seek + self.rotation + self.transfer
@@ -161,7 +161,13 @@ impl Mechanics {
 
     /// Returns the time until the heads stand on the target track.
     #[inline]
-    pub fn seek(&self, head: Head, cylinder: Cylinder, surface: u32, write: bool) -> Duration {
+    pub fn seek(
+        &self,
+        head: HeadPosition,
+        cylinder: Cylinder,
+        surface: u32,
+        write: bool,
+    ) -> Duration {
         let mut time = self.seek.time(head.cylinder.distance(cylinder));
         if head.surface != surface {
             time = time.max(self.head_switch);
@@ -184,7 +190,7 @@ impl Mechanics {
     #[inline]
     pub fn rotation(
         &self,
-        head: Head,
+        head: HeadPosition,
         landing: Time,
         start: Angle,
         span: Angle,
@@ -210,7 +216,7 @@ impl Mechanics {
     #[inline]
     pub fn due(
         &self,
-        head: Head,
+        head: HeadPosition,
         landing: Time,
         start: Angle,
         span: Angle,
@@ -254,13 +260,13 @@ impl Mechanics {
     #[inline]
     pub fn access(
         &self,
-        head: &mut Head,
+        head: &mut HeadPosition,
         now: Time,
         lbn: Lbn,
         sectors: Sectors,
         position: &Position,
         write: bool,
-    ) -> Access {
+    ) -> AccessTimes {
         self.access_fed(
             head,
             now,
@@ -285,22 +291,22 @@ impl Mechanics {
     )]
     pub fn access_fed(
         &self,
-        head: &mut Head,
+        head: &mut HeadPosition,
         now: Time,
         extent: Extent,
         position: &Position,
         write: bool,
-        feed: Option<Feed>,
-        mut passed: impl FnMut(Piece),
-    ) -> Access {
+        feed: Option<BusArrival>,
+        mut passed: impl FnMut(SectorPassage),
+    ) -> AccessTimes {
         assert!(
             extent.sectors > Sectors::ZERO && extent.within(self.geometry.capacity()),
             "{extent:?} is empty, or lies behind the {} of the drive",
             self.geometry.capacity()
         );
-        let mut access = Access {
+        let mut access = AccessTimes {
             seek_cylinders: head.cylinder.distance(position.cylinder),
-            ..Access::default()
+            ..AccessTimes::default()
         };
         let mut clock = now;
         let (mut lbn, mut left, mut position) = (extent.start, extent.sectors, *position);
@@ -315,7 +321,7 @@ impl Mechanics {
             let seek = self.seek(*head, position.cylinder, position.surface, write);
             let landing = clock + seek;
             let ready = feed.map_or(landing, |feed| {
-                self.fed(landing, feed, index, here, &position)
+                self.earliest_write(landing, feed, index, here, &position)
             });
             let start = position.angle - head.phase;
             let (rotation, transfer) = self.pass(ready, start, span, write);
@@ -327,7 +333,7 @@ impl Mechanics {
             access.transfer += transfer;
             clock = ready + rotation + transfer;
             passed(self.piece(ready, clock, index, here, &position, start, span, write));
-            *head = Head {
+            *head = HeadPosition {
                 wrote: write,
                 ..head.reading(&position)
             };
@@ -345,10 +351,10 @@ impl Mechanics {
     /// Returns the earliest instant at which the heads may begin to write `sectors` of a track. The
     /// first of these sectors has number `index` in the request. From that instant on, each sector
     /// is in the buffer in time.
-    fn fed(
+    fn earliest_write(
         &self,
         landing: Time,
-        feed: Feed,
+        feed: BusArrival,
         index: u64,
         sectors: Sectors,
         position: &Position,
@@ -376,7 +382,7 @@ impl Mechanics {
         start: Angle,
         span: Angle,
         write: bool,
-    ) -> Piece {
+    ) -> SectorPassage {
         debug_assert!(
             landing <= end && sectors > Sectors::ZERO,
             "{sectors} pass from {landing:?} to {end:?}"
@@ -388,7 +394,7 @@ impl Mechanics {
         }
         let before_last = self.spindle.time_to_turn(position.sector_angle) * (late - 1);
         let first_end = Time::from_nanos(end.as_nanos().saturating_sub(before_last.as_nanos()));
-        Piece {
+        SectorPassage {
             index,
             sectors: late,
             first_end,
@@ -416,7 +422,7 @@ impl TrackTable for Mechanics {
         self.geometry.capacity()
     }
 
-    fn track_at(&self, lbn: Lbn) -> Track {
+    fn track_at(&self, lbn: Lbn) -> TrackExtent {
         self.geometry.track_at(lbn)
     }
 
@@ -430,7 +436,7 @@ impl TrackTable for Mechanics {
         let position = self
             .geometry
             .locate(Lbn(lbn.0.min(self.geometry.capacity().0 - 1)));
-        let head = Head {
+        let head = HeadPosition {
             cylinder: arm.head,
             surface: position.surface,
             wrote: false,
@@ -469,10 +475,10 @@ mod tests {
         .unwrap()
     }
 
-    fn access(mechanics: &Mechanics, now: u64, lbn: u64, sectors: u64) -> Access {
+    fn access(mechanics: &Mechanics, now: u64, lbn: u64, sectors: u64) -> AccessTimes {
         let position = mechanics.geometry.locate(Lbn(lbn));
         mechanics.access(
-            &mut Head::default(),
+            &mut HeadPosition::default(),
             Time::from_nanos(now),
             Lbn(lbn),
             Sectors(sectors),
@@ -509,7 +515,7 @@ mod tests {
     fn a_transfer_that_goes_on_where_the_last_one_ended_costs_no_revolution() {
         for zero_latency in [false, true] {
             let mechanics = mechanics(zero_latency);
-            let mut head = Head::default();
+            let mut head = HeadPosition::default();
             let mut now = Time::from_nanos(123);
             let revolution = mechanics.spindle.revolution();
             for lbn in 0..39 {
@@ -528,7 +534,7 @@ mod tests {
     #[test]
     fn a_write_settles_after_a_movement_only() {
         let mechanics = mechanics(false);
-        let at = Head::default();
+        let at = HeadPosition::default();
         let seek = |cylinder, surface, write| {
             mechanics
                 .seek(at, Cylinder(cylinder), surface, write)

@@ -3,9 +3,9 @@
 //! A write that covers a part of a physical sector cannot go to the medium as it is. The drive reads
 //! the sector, waits until the sector comes round, and writes the whole sector.
 
-use crate::arm::Arm;
+use crate::arm::DriveArm;
 use crate::config::{DriveConfig, SECTOR, SECTOR_4K};
-use crate::mechanics::Access;
+use crate::mechanics::AccessTimes;
 use fullstroke_contract::{ConfigError, Extent};
 use fullstroke_units::{Sectors, Time};
 
@@ -69,11 +69,11 @@ impl SectorSizes {
     }
 }
 
-impl Arm {
+impl DriveArm {
     /// Reads the physical sectors that a write of `extent` covers in part, from `now` on. Adds the
     /// work to `work`, and returns the time when the arm can begin the write. A write of whole
     /// physical sectors begins at `now`.
-    pub(crate) fn read_edges(&mut self, now: Time, extent: Extent, work: &mut Access) -> Time {
+    pub(crate) fn read_edges(&mut self, now: Time, extent: Extent, work: &mut AccessTimes) -> Time {
         let sizes = self.sizes();
         if !sizes.cuts(extent) {
             return now;
@@ -102,9 +102,9 @@ impl Arm {
 mod tests {
     use super::*;
     use crate::config::tests::small_drive;
-    use crate::drive::Model;
+    use crate::drive::DriveModel;
     use crate::drive::tests::{request, serve};
-    use fullstroke_contract::{Operation, Status};
+    use fullstroke_contract::{Operation, RequestStatus};
 
     const SIZES: SectorSizes = SectorSizes {
         physical: 8,
@@ -131,7 +131,7 @@ mod tests {
             physical_sector: SECTOR_4K,
             ..small_drive()
         };
-        let mut drive = Model::new(config).unwrap().drive().unwrap();
+        let mut drive = DriveModel::new(config).unwrap().drive().unwrap();
         let done = serve(
             &mut drive,
             [(Time::ZERO, request(0, start, sectors, operation))],
@@ -157,16 +157,16 @@ mod tests {
             logical_sector: SECTOR_4K,
             ..small_drive()
         };
-        let mut drive = Model::new(config).unwrap().drive().unwrap();
+        let mut drive = DriveModel::new(config).unwrap().drive().unwrap();
         let requests = [(8, 8), (8, 1), (9, 8)];
         let requests = (0..).zip(requests).map(|(id, (start, sectors))| {
             (Time::ZERO, request(id, start, sectors, Operation::Read))
         });
         let done = serve(&mut drive, requests.collect::<Vec<_>>(), 0);
         let status = |id: u64| done.iter().find(|end| end.id.0 == id).unwrap().status;
-        assert_eq!(status(0), Status::Done);
-        assert_eq!(status(1), Status::OutOfRange);
-        assert_eq!(status(2), Status::OutOfRange);
+        assert_eq!(status(0), RequestStatus::Done);
+        assert_eq!(status(1), RequestStatus::OutOfRange);
+        assert_eq!(status(2), RequestStatus::OutOfRange);
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
                 logical_sector,
                 ..small_drive()
             };
-            Model::new(config).unwrap_err().key
+            DriveModel::new(config).unwrap_err().key
         };
         assert_eq!(refused(1000, 512), "physical_sector");
         assert_eq!(refused(512, 4096), "logical_sector");

@@ -7,14 +7,14 @@
 //! transfer. A reading in the middle of such an access sees the three parts in this order.
 
 use crate::config::PowerConfig;
-use crate::mechanics::Access;
+use crate::mechanics::AccessTimes;
 use fullstroke_contract::{ConfigError, Draw, PowerState, PowerStatistics, Residency, Transition};
 use fullstroke_units::{Duration, Joules, Time, Watts};
 use std::collections::VecDeque;
 
 /// Power data of a drive that the arms need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Power {
+pub(crate) struct ArmPower {
     pub(crate) spin_up: Duration,
     pub(crate) spin_down: Duration,
     /// Idle states with unloaded heads. `None` if the drive never unloads the heads.
@@ -38,12 +38,12 @@ struct Idle {
     wake: Duration,
 }
 
-impl Power {
+impl ArmPower {
     /// Reads the keys of `[power]` for a drive with `arms` arms.
     ///
     /// # Errors
     /// Names the invalid key.
-    pub(crate) fn new(config: &PowerConfig, arms: u32) -> Result<Power, ConfigError> {
+    pub(crate) fn new(config: &PowerConfig, arms: u32) -> Result<ArmPower, ConfigError> {
         config.check()?;
         let idle = |state, idle: Option<crate::config::IdleConfig>| {
             idle.map(|idle| Idle {
@@ -56,7 +56,7 @@ impl Power {
             idle(PowerState::IdleB, config.idle_b),
             idle(PowerState::IdleC, config.idle_c),
         );
-        Ok(Power {
+        Ok(ArmPower {
             spin_up: Duration::from_millis_f64(config.spin_up_ms),
             spin_down: Duration::from_millis_f64(config.spin_down_ms),
             unloading: (b.is_some() || c.is_some()).then_some(Unloading { b, c }),
@@ -130,7 +130,7 @@ impl Unloading {
 
 /// A piece of work of an arm, in consecutive parts.
 #[derive(Clone, Copy, Debug)]
-struct Span {
+struct ArmWork {
     begin: Time,
     end: Time,
     parts: [(PowerState, Duration); 3],
@@ -144,7 +144,7 @@ pub struct Meter {
     /// Totals until `so_far.until`.
     so_far: Spent,
     /// Planned work after `so_far`, in order. The time between two spans is idle time.
-    planned: VecDeque<Span>,
+    planned: VecDeque<ArmWork>,
     /// Time of a movement that belongs to the next booked command.
     detour: Duration,
 }
@@ -152,7 +152,7 @@ pub struct Meter {
 /// Standing platters: when the platters start and when they turn again. Both are [`Time::NEVER`]
 /// while no request needs the platters.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing {
+pub struct StoppedPlatters {
     pub(crate) starts: Time,
     pub(crate) ready: Time,
 }
@@ -171,7 +171,7 @@ struct Spent {
 // comparison only.
 impl Meter {
     /// Creates a meter at time 0. `None` if `[power]` has no watts.
-    pub(crate) fn new(power: &Power) -> Option<Meter> {
+    pub(crate) fn new(power: &ArmPower) -> Option<Meter> {
         Some(Meter {
             draw: power.draw?,
             unloading: power.unloading,
@@ -182,7 +182,7 @@ impl Meter {
     }
 
     /// Adds a movement to the work that is booked next.
-    pub(crate) fn detour(&mut self, time: Duration) {
+    pub(crate) fn add_movement(&mut self, time: Duration) {
         self.detour += time;
     }
 
@@ -205,12 +205,12 @@ impl Meter {
 
     /// Books `access` from `begin` on.
     #[inline(never)]
-    pub fn accessed(&mut self, begin: Time, access: &Access, write: bool) {
+    pub fn accessed(&mut self, begin: Time, access: &AccessTimes, write: bool) {
         let (seeks, passes) = match write {
             true => (PowerState::WriteSeek, PowerState::Write),
             false => (PowerState::Seek, PowerState::Read),
         };
-        let Access {
+        let AccessTimes {
             seek,
             rotation,
             transfer,
@@ -262,7 +262,7 @@ impl Meter {
         // A transition is booked even without duration, because the number of transitions counts.
         let transition = matches!(parts[0].0, PowerState::SpinDown | PowerState::SpinUp);
         if end > free && end > begin || transition {
-            let span = Span {
+            let span = ArmWork {
                 begin: begin.max(free),
                 end: end.max(free),
                 parts,
@@ -296,12 +296,12 @@ impl Meter {
 
     /// Returns the time and energy until `now` of an arm whose platters may `stand`. `now` must not
     /// lie before the last call.
-    pub fn reading(&self, now: Time, stand: Option<Standing>) -> PowerStatistics {
+    pub fn reading(&self, now: Time, stand: Option<StoppedPlatters>) -> PowerStatistics {
         let mut spent = self.so_far;
         self.planned
             .iter()
             .for_each(|span| spent.through(span, self.unloading, now));
-        if let Some(Standing { starts, ready }) = stand {
+        if let Some(StoppedPlatters { starts, ready }) = stand {
             spent.state_until(PowerState::Standby, starts, now);
             spent.spin_ups += u64::from(starts <= now);
             spent.state_until(PowerState::SpinUp, ready, now);
@@ -325,7 +325,7 @@ impl Meter {
 
 impl Spent {
     /// Adds idle time up to a span, and then the span, as far as both lie before `now`.
-    fn through(&mut self, span: &Span, unloading: Option<Unloading>, now: Time) {
+    fn through(&mut self, span: &ArmWork, unloading: Option<Unloading>, now: Time) {
         let works = !matches!(
             span.parts[0].0,
             PowerState::SpinDown | PowerState::Standby | PowerState::SpinUp

@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 /// A class of drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum DriveClass {
     /// SATA drives of 3.5 inches for desktops and small file servers.
     Desktop,
     /// SATA drives of 2.5 inches.
@@ -39,16 +39,16 @@ struct Parameters {
 }
 
 /// Classes by name.
-const CLASSES: [(&str, Class); 4] = [
-    ("desktop", Class::Desktop),
-    ("laptop", Class::Laptop),
-    ("nearline", Class::Nearline),
-    ("sas", Class::Sas),
+const CLASSES: [(&str, DriveClass); 4] = [
+    ("desktop", DriveClass::Desktop),
+    ("laptop", DriveClass::Laptop),
+    ("nearline", DriveClass::Nearline),
+    ("sas", DriveClass::Sas),
 ];
 
-impl FromStr for Class {
+impl FromStr for DriveClass {
     type Err = String;
-    fn from_str(name: &str) -> Result<Class, String> {
+    fn from_str(name: &str) -> Result<DriveClass, String> {
         let found = CLASSES.iter().find(|(known, _)| *known == name);
         found
             .map(|&(_, class)| class)
@@ -56,21 +56,21 @@ impl FromStr for Class {
     }
 }
 
-impl fmt::Display for Class {
+impl fmt::Display for DriveClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = CLASSES.iter().find(|(_, class)| class == self);
         f.write_str(name.map_or("", |(name, _)| name))
     }
 }
 
-impl Class {
+impl DriveClass {
     /// Returns the class of a drive of which only speed and capacity are known: `sas` from 9,000
     /// revolutions a minute, `nearline` from 10 TB, otherwise `desktop`.
-    pub fn of(rpm: f64, bytes: u64) -> Class {
+    pub fn of(rpm: f64, bytes: u64) -> DriveClass {
         match rpm {
-            rpm if rpm >= 9_000.0 => Class::Sas,
-            _ if bytes >= 10_000_000_000_000 => Class::Nearline,
-            _ => Class::Desktop,
+            rpm if rpm >= 9_000.0 => DriveClass::Sas,
+            _ if bytes >= 10_000_000_000_000 => DriveClass::Nearline,
+            _ => DriveClass::Desktop,
         }
     }
 
@@ -79,7 +79,7 @@ impl Class {
         match self {
             // A 500 GB disk (margin 2.0 ms, 64 segments), a Barracuda ST2000DM006 (2.3, 128) and a
             // Samsung F1 (1.3, 64).
-            Class::Desktop => Parameters {
+            DriveClass::Desktop => Parameters {
                 discipline: "firmware",
                 look_ahead: 1,
                 margin_ms: 2.0,
@@ -89,7 +89,7 @@ impl Class {
                 source: "fitted on a Samsung F1, a 500 GB disk and a Barracuda ST2000DM006",
             },
             // A Travelstar 7K100.
-            Class::Laptop => Parameters {
+            DriveClass::Laptop => Parameters {
                 discipline: "firmware",
                 look_ahead: 2,
                 margin_ms: 5.0,
@@ -100,7 +100,7 @@ impl Class {
             },
             // Random reads at depth 16 come out as published for the Exos X16, X24 and M (168 to
             // 170 a second); the gain of desktop disks would leave 120.
-            Class::Nearline => Parameters {
+            DriveClass::Nearline => Parameters {
                 discipline: "firmware",
                 look_ahead: 1,
                 margin_ms: 0.5,
@@ -109,7 +109,7 @@ impl Class {
                 floor: None,
                 source: "assumed, so that random reads at depth 16 come out as published for the Exos X16, X24 and M",
             },
-            Class::Sas => Parameters {
+            DriveClass::Sas => Parameters {
                 discipline: "satf",
                 look_ahead: 0,
                 margin_ms: 0.0,
@@ -135,10 +135,10 @@ impl Class {
             keys.insert("margin_ms".into(), json!(parameters.margin_ms));
         }
         QueueConfig {
-            depth: if self == Class::Sas { 128 } else { 32 },
+            depth: if self == DriveClass::Sas { 128 } else { 32 },
             discipline: parameters.discipline.into(),
             age_limit: Some(parameters.age_limit),
-            flush: if self == Class::Sas {
+            flush: if self == DriveClass::Sas {
                 FlushCommand::Queued
             } else {
                 FlushCommand::Alone
@@ -158,7 +158,7 @@ impl Class {
                 .destage
                 .insert("margin_ms".into(), json!(parameters.margin_ms));
         }
-        buffer.write_back = self != Class::Sas;
+        buffer.write_back = self != DriveClass::Sas;
     }
 
     /// Returns the share of the average seek that a short seek beyond the neighbouring tracks
@@ -175,11 +175,16 @@ mod tests {
     #[test]
     fn each_class_has_a_name_and_a_queue_that_can_be_built() {
         for (name, class) in CLASSES {
-            assert_eq!(name.parse::<Class>(), Ok(class));
+            assert_eq!(name.parse::<DriveClass>(), Ok(class));
             assert_eq!(class.to_string(), name);
             class.queue().build().unwrap();
             assert!(class.queue().age_limit.is_some(), "{name} may starve");
         }
-        assert!("desk".parse::<Class>().unwrap_err().contains("nearline"));
+        assert!(
+            "desk"
+                .parse::<DriveClass>()
+                .unwrap_err()
+                .contains("nearline")
+        );
     }
 }

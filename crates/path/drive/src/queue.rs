@@ -29,16 +29,16 @@ pub use nearest::Nearest;
 
 use crate::config::QueueConfig;
 use crate::geometry::Position;
-use crate::mechanics::{Head, Mechanics};
+use crate::mechanics::{HeadPosition, Mechanics};
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, find, read, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, find, read, schema_of};
 use fullstroke_units::{Angle, Cylinder, Lbn, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A request waiting for the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingRequest {
     /// Slot of the request in the drive.
     pub slot: u32,
     /// First block.
@@ -59,7 +59,7 @@ pub struct ArmView<'a> {
     /// Time when the arm could begin to move.
     pub now: Time,
     /// Position of the heads.
-    pub head: Head,
+    pub head: HeadPosition,
     /// The block behind the last one transferred.
     pub next_lbn: Lbn,
     /// Mechanics for seek and rotation times.
@@ -68,17 +68,17 @@ pub struct ArmView<'a> {
 
 /// The request that the drive serves next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct NextRequest {
     /// The request.
-    pub waiting: Waiting,
+    pub waiting: WaitingRequest,
     /// Cylinder to visit on the way to the request.
     pub via: Option<Cylinder>,
 }
 
-impl Choice {
+impl NextRequest {
     /// Returns the choice of `waiting` by the shortest way.
-    pub fn direct(waiting: Waiting) -> Choice {
-        Choice { waiting, via: None }
+    pub fn direct(waiting: WaitingRequest) -> NextRequest {
+        NextRequest { waiting, via: None }
     }
 }
 
@@ -90,12 +90,12 @@ impl Choice {
 /// - **Getter**: [`len`](Discipline::len).
 pub trait Discipline: Send {
     /// Adds a request.
-    fn insert(&mut self, waiting: Waiting);
+    fn insert(&mut self, waiting: WaitingRequest);
     /// Removes and returns the next request; `None` if no request waits.
-    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice>;
+    fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest>;
     /// Removes the request in `slot`, because the drive serves the request out of turn. `None` if
     /// no such request waits.
-    fn remove(&mut self, slot: u32) -> Option<Waiting>;
+    fn remove(&mut self, slot: u32) -> Option<WaitingRequest>;
     /// Number of waiting requests.
     fn len(&self) -> usize;
     /// True if no request waits.
@@ -109,18 +109,18 @@ pub type BuildDiscipline = fn(&Keys) -> Result<Box<dyn Discipline>, ConfigError>
 
 /// Every discipline.
 #[rustfmt::skip]
-pub const REGISTRY: &[Entry<BuildDiscipline>] = &[
-    Entry { name: "fcfs", summary: fcfs::SUMMARY, schema: schema_of::<fcfs::Config>, build: fcfs::build },
-    Entry { name: "sstf", summary: sstf::SUMMARY, schema: schema_of::<sstf::Config>, build: sstf::build },
-    Entry { name: "scan", summary: scan::SUMMARY, schema: schema_of::<scan::Config>, build: scan::build },
-    Entry { name: "look", summary: look::SUMMARY, schema: schema_of::<look::Config>, build: look::build },
-    Entry { name: "c-look", summary: clook::SUMMARY, schema: schema_of::<clook::Config>, build: clook::build },
-    Entry { name: "v-r", summary: vr::SUMMARY, schema: schema_of::<vr::Config>, build: vr::build },
-    Entry { name: "satf", summary: satf::SUMMARY, schema: schema_of::<satf::Config>, build: satf::build },
-    Entry { name: "aged-satf", summary: aged_satf::SUMMARY, schema: schema_of::<aged_satf::Config>, build: aged_satf::build },
-    Entry { name: "batched-satf", summary: batched_satf::SUMMARY, schema: schema_of::<batched_satf::Config>, build: batched_satf::build },
-    Entry { name: "firmware", summary: firmware::SUMMARY, schema: schema_of::<firmware::Config>, build: firmware::build },
-    Entry { name: "weighted", summary: weighted::SUMMARY, schema: schema_of::<weighted::Config>, build: weighted::build },
+pub const REGISTRY: &[PolicyEntry<BuildDiscipline>] = &[
+    PolicyEntry { name: "fcfs", summary: fcfs::SUMMARY, schema: schema_of::<fcfs::Config>, build: fcfs::build },
+    PolicyEntry { name: "sstf", summary: sstf::SUMMARY, schema: schema_of::<sstf::Config>, build: sstf::build },
+    PolicyEntry { name: "scan", summary: scan::SUMMARY, schema: schema_of::<scan::Config>, build: scan::build },
+    PolicyEntry { name: "look", summary: look::SUMMARY, schema: schema_of::<look::Config>, build: look::build },
+    PolicyEntry { name: "c-look", summary: clook::SUMMARY, schema: schema_of::<clook::Config>, build: clook::build },
+    PolicyEntry { name: "v-r", summary: vr::SUMMARY, schema: schema_of::<vr::Config>, build: vr::build },
+    PolicyEntry { name: "satf", summary: satf::SUMMARY, schema: schema_of::<satf::Config>, build: satf::build },
+    PolicyEntry { name: "aged-satf", summary: aged_satf::SUMMARY, schema: schema_of::<aged_satf::Config>, build: aged_satf::build },
+    PolicyEntry { name: "batched-satf", summary: batched_satf::SUMMARY, schema: schema_of::<batched_satf::Config>, build: batched_satf::build },
+    PolicyEntry { name: "firmware", summary: firmware::SUMMARY, schema: schema_of::<firmware::Config>, build: firmware::build },
+    PolicyEntry { name: "weighted", summary: weighted::SUMMARY, schema: schema_of::<weighted::Config>, build: weighted::build },
 ];
 
 impl QueueConfig {
@@ -158,7 +158,7 @@ pub enum SortBy {
 }
 
 impl SortBy {
-    fn key(self, waiting: &Waiting) -> u64 {
+    fn key(self, waiting: &WaitingRequest) -> u64 {
         match self {
             SortBy::Cylinder => u64::from(waiting.position.cylinder.0),
             SortBy::Lbn => waiting.lbn.0,
@@ -205,10 +205,15 @@ mod tests {
     use fullstroke_units::Sectors;
     use proptest::prelude::*;
 
-    pub(super) fn waiting(mechanics: &Mechanics, slot: u32, lbn: u64, write: bool) -> Waiting {
+    pub(super) fn waiting(
+        mechanics: &Mechanics,
+        slot: u32,
+        lbn: u64,
+        write: bool,
+    ) -> WaitingRequest {
         let position = mechanics.geometry().locate(Lbn(lbn));
         let span = mechanics.span(&position, Sectors(1));
-        Waiting {
+        WaitingRequest {
             slot,
             lbn: Lbn(lbn),
             position,
@@ -220,7 +225,7 @@ mod tests {
 
     pub(super) fn arm(mechanics: &Mechanics, lbn: u64, now: u64) -> ArmView<'_> {
         let position = mechanics.geometry().locate(Lbn(lbn));
-        let head = Head::default().reading(&position);
+        let head = HeadPosition::default().reading(&position);
         ArmView {
             now: Time::from_nanos(now),
             head,
@@ -292,7 +297,7 @@ mod tests {
         );
     }
 
-    const EXAMPLE: Entry<BuildDiscipline> = Entry {
+    const EXAMPLE: PolicyEntry<BuildDiscipline> = PolicyEntry {
         name: "lcfs",
         summary: worked_example::SUMMARY,
         schema: schema_of::<worked_example::Config>,
@@ -337,11 +342,11 @@ mod tests {
         ) {
             let mechanics = Mechanics::new(&small_drive()).unwrap();
             let mut queue = satf::build(&Keys::new()).unwrap();
-            let all: Vec<Waiting> = requests.iter().enumerate()
+            let all: Vec<WaitingRequest> = requests.iter().enumerate()
                 .map(|(slot, &(lbn, write))| waiting(&mechanics, slot as u32, lbn, write)).collect();
             all.iter().for_each(|&waiting| queue.insert(waiting));
             let arm = arm(&mechanics, at, now);
-            let cost = |waiting: &Waiting| {
+            let cost = |waiting: &WaitingRequest| {
                 let position = &waiting.position;
                 let seek = mechanics.seek(arm.head, position.cylinder, position.surface, waiting.write);
                 seek + mechanics.rotation(arm.head, arm.now + seek, position.angle, waiting.span, waiting.write)
@@ -363,7 +368,7 @@ mod tests {
             let mechanics = Mechanics::new(&small_drive()).unwrap();
             let keys = serde_json::from_str(&format!(r#"{{"weight_ms_per_s": {weight}}}"#)).unwrap();
             let mut queue = aged_satf::build(&keys).unwrap();
-            let mut all: Vec<Waiting> = Vec::new();
+            let mut all: Vec<WaitingRequest> = Vec::new();
             let mut at = 0;
             for (turn, &lbn) in lbns.iter().enumerate() {
                 let now = turn as u64 * step;
@@ -376,7 +381,7 @@ mod tests {
                     continue;
                 }
                 let arm = arm(&mechanics, at, now);
-                let cost = |waiting: &Waiting| {
+                let cost = |waiting: &WaitingRequest| {
                     let position = &waiting.position;
                     let seek = mechanics.seek(arm.head, position.cylinder, position.surface, waiting.write);
                     let rotation = mechanics.rotation(arm.head, arm.now + seek, position.angle, waiting.span, waiting.write);

@@ -12,7 +12,7 @@ mod schedule;
 
 use crate::config::{DriveConfig, PowerConfig, SpinDownConfig};
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, find, read, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, find, read, schema_of};
 use fullstroke_units::{Duration, Time};
 
 /// Decides when an idle drive stops its platters.
@@ -43,26 +43,26 @@ pub struct Costs {
 pub type BuildSpinDown = fn(&Keys, &Costs) -> Result<Box<dyn SpinDown>, ConfigError>;
 
 /// Every policy.
-pub const REGISTRY: &[Entry<BuildSpinDown>] = &[
-    Entry {
+pub const REGISTRY: &[PolicyEntry<BuildSpinDown>] = &[
+    PolicyEntry {
         name: "fixed",
         summary: fixed::SUMMARY,
         schema: schema_of::<fixed::Config>,
         build: fixed::build,
     },
-    Entry {
+    PolicyEntry {
         name: "break-even",
         summary: break_even::SUMMARY,
         schema: schema_of::<break_even::Config>,
         build: break_even::build,
     },
-    Entry {
+    PolicyEntry {
         name: "adaptive",
         summary: adaptive::SUMMARY,
         schema: schema_of::<adaptive::Config>,
         build: adaptive::build,
     },
-    Entry {
+    PolicyEntry {
         name: "schedule",
         summary: schedule::SUMMARY,
         schema: schema_of::<schedule::Config>,

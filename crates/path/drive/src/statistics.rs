@@ -5,13 +5,13 @@ use fullstroke_units::{Duration, Sectors, Time};
 
 /// The running counters; [`MemberStatistics`] is the reading.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Statistics {
+pub(crate) struct DriveCounters {
     counts: MemberStatistics,
     in_flight: u64,
     changed: Time,
 }
 
-impl Statistics {
+impl DriveCounters {
     /// Counts an arrived request.
     #[inline]
     pub(crate) fn arrived(&mut self, now: Time) {

@@ -6,8 +6,8 @@
 
 use fullstroke_contract::registry::Keys;
 use fullstroke_files::fragmentation::{Fragmentation, laid_out};
-use fullstroke_files::script::{Player, Script};
-use fullstroke_files::{FileSystem, Site, age, make};
+use fullstroke_files::script::{Script, ScriptPlayer};
+use fullstroke_files::{FileSystem, FileSystemSite, age, make};
 use fullstroke_units::{Sectors, Seed, Time};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -16,7 +16,7 @@ const GIB: u64 = 1 << 21;
 
 fn new(kind: &str, keys: &Value, sectors: u64) -> Box<dyn FileSystem> {
     let keys: Keys = keys.as_object().cloned().unwrap_or_default();
-    let site = Site {
+    let site = FileSystemSite {
         capacity: Sectors(sectors),
         seed: Seed(1),
         stripe: None,
@@ -54,7 +54,7 @@ fn main() {
             system.regions().pages,
         );
         let mut system = new(kind, keys, GIB);
-        Player::new(&mut *system, Time::ZERO)
+        ScriptPlayer::new(&mut *system, Time::ZERO)
             .play_all(&growing)
             .expect("there is room");
         let grown = Fragmentation::of(

@@ -9,19 +9,19 @@
 //! Simplification: Geriatrix makes the ages of the remaining files follow a given distribution.
 //! Here every file is equally likely to be deleted, so the ages are exponentially distributed.
 
-use crate::{Caller, FileError, FileSystem, PAGE_BYTES, SyncPlan, Touches};
+use crate::{Caller, FileError, FileSystem, MetaAccesses, PAGE_BYTES, SyncPlan};
 use fullstroke_contract::{ConfigError, Object, registry};
 use fullstroke_units::{Bytes, Random, Seed};
 use serde::Serialize;
 
 /// Usage pattern for the ageing of a file system.
 #[derive(Clone, Copy, Debug)]
-pub struct Profile {
+pub struct UsageProfile {
     /// Name as written after `age =`.
     pub name: &'static str,
     /// One-sentence description, with the source.
     pub summary: &'static str,
-    sizes: Sizes,
+    sizes: FileLengths,
     /// Mean depth of a file's directory (Poisson distribution); 0 puts all files into the top-level
     /// directories.
     depth_mean: f64,
@@ -35,7 +35,7 @@ pub struct Profile {
 
 /// Lengths of files in bytes.
 #[derive(Clone, Copy, Debug)]
-enum Sizes {
+enum FileLengths {
     /// Mean and standard deviation of the natural logarithm.
     LogNormal {
         mu: f64,
@@ -48,12 +48,12 @@ enum Sizes {
 }
 
 /// All profiles.
-pub const PROFILES: &[Profile] = &[
-    Profile {
+pub const PROFILES: &[UsageProfile] = &[
+    UsageProfile {
         name: "desktop",
         summary: "lengths lognormal (9.48, 2.46), depths Poisson (6.49), as fitted to Windows desktops by \
                   Agrawal et al. (\"Generating realistic Impressions\", FAST 2009, table 2); 80 % full, written twice over",
-        sizes: Sizes::LogNormal {
+        sizes: FileLengths::LogNormal {
             mu: 9.48,
             sigma: 2.46,
         },
@@ -62,10 +62,10 @@ pub const PROFILES: &[Profile] = &[
         full: 0.80,
         turnover: 2.0,
     },
-    Profile {
+    UsageProfile {
         name: "mail",
         summary: "lengths uniform from 500 to 10,000 bytes in one level of 100 directories, as in Postmark (Katcher, TR3022, 1997); filled to 70 %, then writes of twice the capacity",
-        sizes: Sizes::Uniform {
+        sizes: FileLengths::Uniform {
             least: 500,
             most: 10_000,
         },
@@ -94,7 +94,7 @@ pub struct Aged {
 }
 
 /// Returns the profile called `name`, or an error at `age` that names the nearest profile.
-pub fn profile(name: &str) -> Result<&'static Profile, ConfigError> {
+pub fn profile(name: &str) -> Result<&'static UsageProfile, ConfigError> {
     PROFILES
         .iter()
         .find(|profile| profile.name == name)
@@ -112,8 +112,12 @@ pub fn profile(name: &str) -> Result<&'static Profile, ConfigError> {
 }
 
 /// Ages `system` inside its directory `aged`. The same seed gives the same layout.
-pub fn age(system: &mut dyn FileSystem, profile: &Profile, seed: Seed) -> Result<Aged, FileError> {
-    let mut touches = Touches::unread();
+pub fn age(
+    system: &mut dyn FileSystem,
+    profile: &UsageProfile,
+    seed: Seed,
+) -> Result<Aged, FileError> {
+    let mut touches = MetaAccesses::unread();
     let root = system.root();
     let top = system.make_directory(Caller::default(), root, "aged", &mut touches)?;
     let mut ager = Ager {
@@ -121,7 +125,7 @@ pub fn age(system: &mut dyn FileSystem, profile: &Profile, seed: Seed) -> Result
         profile,
         random: seed.stream("age"),
         touches,
-        tree: vec![Node {
+        tree: vec![AgedDirectory {
             directory: top,
             below: Vec::new(),
         }],
@@ -134,7 +138,7 @@ pub fn age(system: &mut dyn FileSystem, profile: &Profile, seed: Seed) -> Result
 
 /// A directory with its existing subdirectories. The index in `below` is the number in the
 /// subdirectory's name.
-struct Node {
+struct AgedDirectory {
     directory: Object,
     below: Vec<Option<usize>>,
 }
@@ -147,10 +151,10 @@ struct Living {
 
 struct Ager<'a> {
     system: &'a mut dyn FileSystem,
-    profile: &'a Profile,
+    profile: &'a UsageProfile,
     random: Random,
-    touches: Touches,
-    tree: Vec<Node>,
+    touches: MetaAccesses,
+    tree: Vec<AgedDirectory>,
     files: Vec<Living>,
     aged: Aged,
 }
@@ -188,8 +192,10 @@ impl Ager<'_> {
 
     fn length(&mut self) -> u64 {
         match self.profile.sizes {
-            Sizes::Uniform { least, most } => least + self.random.below(most - least + 1),
-            Sizes::LogNormal { mu, sigma } => (mu + sigma * self.random.normal()).exp() as u64,
+            FileLengths::Uniform { least, most } => least + self.random.below(most - least + 1),
+            FileLengths::LogNormal { mu, sigma } => {
+                (mu + sigma * self.random.normal()).exp() as u64
+            }
         }
     }
 
@@ -227,7 +233,7 @@ impl Ager<'_> {
                         &name,
                         &mut self.touches,
                     )?;
-                    self.tree.push(Node {
+                    self.tree.push(AgedDirectory {
                         directory: made,
                         below: Vec::new(),
                     });
@@ -280,7 +286,7 @@ impl Ager<'_> {
 mod tests {
     use super::*;
     use crate::fragmentation::{Fragmentation, laid_out};
-    use crate::{Site, make};
+    use crate::{FileSystemSite, make};
     use fullstroke_contract::registry::Keys;
     use fullstroke_units::Sectors;
 
@@ -291,7 +297,7 @@ mod tests {
         for (kind, keys) in [("ext2", inodes()), ("ext4", inodes()), ("xfs", Keys::new())] {
             for profile in PROFILES {
                 let run = |seed| {
-                    let site = Site {
+                    let site = FileSystemSite {
                         capacity: Sectors(1 << 17),
                         seed: Seed(1),
                         stripe: None,

@@ -7,8 +7,8 @@
 //! the file system learns the new place. A file without a suitable free place is tried again after
 //! the other files have moved. Metadata, directories and pre-allocated pages stay in place.
 
-use crate::fragmentation::{Fragment, Laid, laid_out};
-use crate::{FileError, FileSystem, Kind, PAGE_SECTORS, Place};
+use crate::fragmentation::{FileFragments, Fragment, laid_out};
+use crate::{FileError, FileSystem, ObjectKind, PAGE_SECTORS, PagePlace};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
 use serde::Serialize;
@@ -26,9 +26,9 @@ use space::Space;
 const PASSES_MAX: usize = 16;
 
 /// Input of the planner: places of the files, immovable pages and track boundaries.
-pub struct Layout<'a> {
+pub struct AlignerInput<'a> {
     /// The files, each listed once.
-    pub files: &'a [Laid],
+    pub files: &'a [FileFragments],
     /// Used pages that must not move.
     pub fixed: &'a [Range<u64>],
     /// Number of pages of the device.
@@ -53,7 +53,7 @@ pub struct Alignment {
 
 /// The move of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Move {
+pub struct FileMove {
     /// Index of the file.
     pub file: usize,
     /// Fragments before the move.
@@ -64,7 +64,7 @@ pub struct Move {
 
 /// Pages contiguous in the file, at the old place and at the new place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Piece {
+pub struct MovedPages {
     /// First page in the file.
     pub page: u64,
     /// First page on the device to read.
@@ -79,16 +79,16 @@ pub struct Piece {
 #[derive(Clone, Debug)]
 pub struct Moves {
     /// The moves, in the order of execution.
-    pub moves: Vec<Move>,
+    pub moves: Vec<FileMove>,
     /// The files after all moves, with the same indices.
-    pub after: Vec<Laid>,
+    pub after: Vec<FileFragments>,
     /// Alignment before the moves.
     pub was: Alignment,
     /// Alignment after the moves.
     pub is: Alignment,
 }
 
-impl Layout<'_> {
+impl AlignerInput<'_> {
     /// Plans the moves.
     pub fn plan(&self) -> Moves {
         let mut space = Space::new(self);
@@ -107,7 +107,7 @@ impl Layout<'_> {
                 Some(to) => {
                     space.swap(&after[file].fragments, &to);
                     let from = std::mem::replace(&mut after[file].fragments, to.clone());
-                    moves.push(Move { file, from, to });
+                    moves.push(FileMove { file, from, to });
                     false
                 }
             });
@@ -124,7 +124,7 @@ impl Layout<'_> {
     }
 
     /// Returns the alignment of `files` with the tracks.
-    pub fn alignment(&self, files: &[Laid]) -> Alignment {
+    pub fn alignment(&self, files: &[FileFragments]) -> Alignment {
         let mut sum = Alignment::default();
         for file in files.iter().filter(|file| !file.fragments.is_empty()) {
             sum.files += 1;
@@ -237,18 +237,18 @@ fn laid(fragments: &[Fragment], runs: &[Range<u64>]) -> Vec<Fragment> {
 }
 
 fn joined(pieces: Vec<Fragment>) -> Vec<Fragment> {
-    Laid::new(String::new(), pieces).fragments
+    FileFragments::new(String::new(), pieces).fragments
 }
 
-impl Move {
+impl FileMove {
     /// Returns the pieces to copy, in file order.
-    pub fn pieces(&self) -> Vec<Piece> {
+    pub fn pieces(&self) -> Vec<MovedPages> {
         let mut pieces = Vec::new();
         let (mut olds, mut news) = (self.from.iter().copied(), self.to.iter().copied());
         let (mut old, mut new) = (olds.next(), news.next());
         while let (Some(from), Some(to)) = (old, new) {
             let pages = from.pages.min(to.pages);
-            pieces.push(Piece {
+            pieces.push(MovedPages {
                 page: from.page,
                 from: from.block,
                 to: to.block,
@@ -284,19 +284,19 @@ fn behind(fragment: Fragment, pages: u64) -> Option<Fragment> {
 ///
 /// # Errors
 /// Fails for a file system without names, because it has no files to move.
-pub fn used(system: &dyn FileSystem) -> Result<(Vec<Laid>, Vec<Range<u64>>), FileError> {
+pub fn used(system: &dyn FileSystem) -> Result<(Vec<FileFragments>, Vec<Range<u64>>), FileError> {
     let files = laid_out(system)?;
     let mut fixed = system.metadata();
     for object in system.objects() {
-        if system.attributes(object)?.kind == Kind::Directory {
+        if system.attributes(object)?.kind == ObjectKind::Directory {
             let mut extents = Vec::new();
             system.extents(object, &mut extents)?;
             fixed.extend(extents.iter().filter_map(|mapped| match mapped.place {
-                Place::Device(lbn) => {
+                PagePlace::Device(lbn) => {
                     let first = lbn.0 / PAGE_SECTORS;
                     Some(first..first + mapped.pages)
                 }
-                Place::Delayed | Place::Hole => None,
+                PagePlace::Delayed | PagePlace::Hole => None,
             }));
         }
     }

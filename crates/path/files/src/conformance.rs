@@ -73,8 +73,8 @@ fn tracks(value: &Value, pages: u64) -> Option<Arc<Boundaries>> {
     Some(Arc::new(builder.finish("a test").unwrap()))
 }
 
-fn site(pages: u64, seed: u64) -> Site {
-    Site {
+fn site(pages: u64, seed: u64) -> FileSystemSite {
+    FileSystemSite {
         capacity: Sectors(pages * PAGE_SECTORS),
         seed: Seed(seed),
         stripe: None,
@@ -83,7 +83,7 @@ fn site(pages: u64, seed: u64) -> Site {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum FileStep {
     Create { directory: usize, name: u8 },
     MakeDirectory { directory: usize, name: u8 },
     Write { file: usize, page: u64, pages: u64 },
@@ -97,33 +97,33 @@ enum Step {
     Commit,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = FileStep> {
     let place = || (0usize..6, 0u8..12);
     prop_oneof![
-        4 => place().prop_map(|(directory, name)| Step::Create { directory, name }),
-        1 => place().prop_map(|(directory, name)| Step::MakeDirectory { directory, name }),
+        4 => place().prop_map(|(directory, name)| FileStep::Create { directory, name }),
+        1 => place().prop_map(|(directory, name)| FileStep::MakeDirectory { directory, name }),
         3 => (0usize..12, prop_oneof![0u64..40, 900u64..1400, 200_000u64..1_500_000], 1u64..60)
-            .prop_map(|(file, page, pages)| Step::Write { file, page, pages }),
-        5 => (0usize..12, 1u64..400).prop_map(|(file, pages)| Step::Append { file, pages }),
-        1 => (0usize..12, 0u64..300).prop_map(|(file, pages)| Step::Truncate { file, pages }),
-        2 => (0usize..12).prop_map(|file| Step::Close { file }),
-        3 => (0usize..12).prop_map(|file| Step::WriteBack { file }),
-        2 => place().prop_map(|(directory, name)| Step::Remove { directory, name }),
-        1 => (place(), place()).prop_map(|(from, to)| Step::Rename { from, to }),
-        1 => (0usize..12).prop_map(|file| Step::Fsync { file }),
-        1 => Just(Step::Commit),
+            .prop_map(|(file, page, pages)| FileStep::Write { file, page, pages }),
+        5 => (0usize..12, 1u64..400).prop_map(|(file, pages)| FileStep::Append { file, pages }),
+        1 => (0usize..12, 0u64..300).prop_map(|(file, pages)| FileStep::Truncate { file, pages }),
+        2 => (0usize..12).prop_map(|file| FileStep::Close { file }),
+        3 => (0usize..12).prop_map(|file| FileStep::WriteBack { file }),
+        2 => place().prop_map(|(directory, name)| FileStep::Remove { directory, name }),
+        1 => (place(), place()).prop_map(|(from, to)| FileStep::Rename { from, to }),
+        1 => (0usize..12).prop_map(|file| FileStep::Fsync { file }),
+        1 => Just(FileStep::Commit),
     ]
 }
 
 /// A file system under test, with the model of its expected content.
-struct Trial {
+struct FileSystemTrial {
     system: Box<dyn FileSystem>,
     /// Maps a directory and a name to the object.
     names: BTreeMap<(Object, String), Object>,
     /// Pages of each file that were written and not truncated.
     files: BTreeMap<Object, BTreeSet<u64>>,
     directories: BTreeSet<Object>,
-    touches: Touches,
+    touches: MetaAccesses,
     now: Time,
     tracks: Option<Arc<Boundaries>>,
     /// True if pages below the end of a file may have a place although no program wrote them. This
@@ -133,21 +133,21 @@ struct Trial {
     held: BTreeSet<u64>,
 }
 
-impl Trial {
-    fn new(name: &str, value: &Value, pages: u64, seed: u64) -> Trial {
+impl FileSystemTrial {
+    fn new(name: &str, value: &Value, pages: u64, seed: u64) -> FileSystemTrial {
         let tracks = tracks(value, pages);
-        let site = Site {
+        let site = FileSystemSite {
             tracks: tracks.clone(),
             ..site(pages, seed)
         };
         let system = make(name, &keys(value), &site).unwrap();
         let root = system.root();
-        let mut trial = Trial {
+        let mut trial = FileSystemTrial {
             system,
             names: BTreeMap::new(),
             files: BTreeMap::new(),
             directories: [root].into(),
-            touches: Touches::new(),
+            touches: MetaAccesses::new(),
             now: Time::ZERO,
             tracks,
             roomy: name == "xfs",
@@ -196,14 +196,16 @@ impl Trial {
         let mut extents = Vec::new();
         self.system.extents(object, &mut extents).unwrap();
         let on_device = extents.into_iter().filter_map(|mapped| match mapped.place {
-            Place::Device(lbn) => Some(lbn.0 / PAGE_SECTORS..lbn.0 / PAGE_SECTORS + mapped.pages),
+            PagePlace::Device(lbn) => {
+                Some(lbn.0 / PAGE_SECTORS..lbn.0 / PAGE_SECTORS + mapped.pages)
+            }
             _ => None,
         });
         on_device.collect()
     }
 
     /// Executes a step. Checks the answer against the model, and checks the touched pages.
-    fn take(&mut self, step: &Step) {
+    fn take(&mut self, step: &FileStep) {
         self.now += Duration::from_millis(300);
         let before = self.metadata();
         self.touches.clear();
@@ -216,36 +218,38 @@ impl Trial {
                 "{step:?} touched {page}, which is none"
             );
             match touch {
-                Touch::Dirty(page) | Touch::Fresh(page) => drop(self.held.insert(*page)),
-                Touch::Forget(page) => drop(self.held.remove(page)),
-                Touch::Read(_) => {}
+                MetaAccess::Dirty(page) | MetaAccess::Fresh(page) => drop(self.held.insert(*page)),
+                MetaAccess::Forget(page) => drop(self.held.remove(page)),
+                MetaAccess::Read(_) => {}
             }
         }
     }
 
-    fn act(&mut self, step: &Step) {
+    fn act(&mut self, step: &FileStep) {
         match *step {
-            Step::Create { directory, name } => self.make(directory, name, Kind::File),
-            Step::MakeDirectory { directory, name } => self.make(directory, name, Kind::Directory),
-            Step::Write { file, page, pages } => self.write(file, Some(page), pages),
-            Step::Append { file, pages } => self.write(file, None, pages),
-            Step::Truncate { file, pages } => self.truncate(file, pages),
-            Step::Close { file } => {
+            FileStep::Create { directory, name } => self.make(directory, name, ObjectKind::File),
+            FileStep::MakeDirectory { directory, name } => {
+                self.make(directory, name, ObjectKind::Directory)
+            }
+            FileStep::Write { file, page, pages } => self.write(file, Some(page), pages),
+            FileStep::Append { file, pages } => self.write(file, None, pages),
+            FileStep::Truncate { file, pages } => self.truncate(file, pages),
+            FileStep::Close { file } => {
                 if let Some(file) = self.file(file) {
                     self.system
                         .close(self.caller(), file, &mut self.touches)
                         .unwrap();
                 }
             }
-            Step::WriteBack { file } => {
+            FileStep::WriteBack { file } => {
                 if let Some(file) = self.file(file) {
                     self.write_back(file);
                 }
             }
-            Step::Remove { directory, name } => self.remove(directory, name),
-            Step::Rename { from, to } => self.rename(from, to),
-            Step::Fsync { file } => self.fsync(file),
-            Step::Commit => {
+            FileStep::Remove { directory, name } => self.remove(directory, name),
+            FileStep::Rename { from, to } => self.rename(from, to),
+            FileStep::Fsync { file } => self.fsync(file),
+            FileStep::Commit => {
                 let mut plan = SyncPlan::default();
                 self.system.commit(self.now, &mut plan);
                 self.release(&plan);
@@ -268,15 +272,15 @@ impl Trial {
         }
     }
 
-    fn make(&mut self, directory: usize, name: u8, kind: Kind) {
+    fn make(&mut self, directory: usize, name: u8, kind: ObjectKind) {
         let directory = self.directory(directory);
         let name = format!("name-{name}");
         let caller = self.caller();
         let made = match kind {
-            Kind::File => self
+            ObjectKind::File => self
                 .system
                 .create(caller, directory, &name, &mut self.touches),
-            Kind::Directory => {
+            ObjectKind::Directory => {
                 self.system
                     .make_directory(caller, directory, &name, &mut self.touches)
             }
@@ -287,8 +291,8 @@ impl Trial {
                 assert!(!known);
                 self.names.insert((directory, name), object);
                 match kind {
-                    Kind::File => drop(self.files.insert(object, BTreeSet::new())),
-                    Kind::Directory => drop(self.directories.insert(object)),
+                    ObjectKind::File => drop(self.files.insert(object, BTreeSet::new())),
+                    ObjectKind::Directory => drop(self.directories.insert(object)),
                 }
             }
             Err(FileError::Exists(_)) => assert!(known),
@@ -346,7 +350,11 @@ impl Trial {
             .system
             .write_back(caller, file, 0..end, &mut extents, &mut self.touches)
         {
-            Ok(()) => assert!(extents.iter().all(|mapped| mapped.place != Place::Delayed)),
+            Ok(()) => assert!(
+                extents
+                    .iter()
+                    .all(|mapped| mapped.place != PagePlace::Delayed)
+            ),
             Err(FileError::NoSpace { .. }) => {}
             Err(error) => panic!("{error}"),
         }
@@ -429,9 +437,9 @@ impl Trial {
     fn take_held(&mut self) {
         for touch in self.touches.list() {
             match touch {
-                Touch::Dirty(page) | Touch::Fresh(page) => drop(self.held.insert(*page)),
-                Touch::Forget(page) => drop(self.held.remove(page)),
-                Touch::Read(_) => {}
+                MetaAccess::Dirty(page) | MetaAccess::Fresh(page) => drop(self.held.insert(*page)),
+                MetaAccess::Forget(page) => drop(self.held.remove(page)),
+                MetaAccess::Read(_) => {}
             }
         }
     }
@@ -507,17 +515,17 @@ impl Trial {
             self.check_tracks(&extents);
             let waiting = extents
                 .iter()
-                .filter(|mapped| mapped.place == Place::Delayed);
+                .filter(|mapped| mapped.place == PagePlace::Delayed);
             delayed += waiting.map(|mapped| mapped.pages).sum::<u64>();
         }
         assert_eq!(delayed, usage.pages_delayed);
     }
 
     /// Checks that no page of a file has sectors of two tracks.
-    fn check_tracks(&self, extents: &[Mapped]) {
+    fn check_tracks(&self, extents: &[PageMapping]) {
         let Some(tracks) = &self.tracks else { return };
         for mapped in extents {
-            let Place::Device(start) = mapped.place else {
+            let PagePlace::Device(start) = mapped.place else {
                 continue;
             };
             for page in 0..mapped.pages {
@@ -580,7 +588,7 @@ proptest! {
     ) {
         for (name, value) in kinds_and_aligned() {
             for pages in sizes(&value) {
-                let mut trial = Trial::new(name, &value, pages, seed);
+                let mut trial = FileSystemTrial::new(name, &value, pages, seed);
                 for step in &steps {
                     trial.take(step);
                     trial.check();
@@ -593,7 +601,7 @@ proptest! {
     fn when_all_is_removed_all_is_free_again(steps in proptest::collection::vec(step(), 1..150)) {
         for (name, value) in kinds_and_aligned() {
             for pages in sizes(&value) {
-                let mut trial = Trial::new(name, &value, pages, 1);
+                let mut trial = FileSystemTrial::new(name, &value, pages, 1);
                 let root = trial.system.root();
                 trial.clear();
                 let empty = trial.system.usage();
@@ -616,7 +624,7 @@ proptest! {
     fn the_same_seed_gives_the_same_layout(steps in proptest::collection::vec(step(), 1..100), seed in 0u64..9) {
         for (name, value) in kinds() {
             let run = || {
-                let mut trial = Trial::new(name, &value, USUAL, seed);
+                let mut trial = FileSystemTrial::new(name, &value, USUAL, seed);
                 steps.iter().for_each(|step| trial.take(step));
                 trial.layout()
             };
@@ -628,16 +636,16 @@ proptest! {
 #[test]
 fn four_tebibytes_are_made_in_no_time_and_hold_a_file() {
     for (name, value) in kinds() {
-        let mut trial = Trial::new(name, &value, 1 << 30, 1);
-        trial.act(&Step::Create {
+        let mut trial = FileSystemTrial::new(name, &value, 1 << 30, 1);
+        trial.act(&FileStep::Create {
             directory: 0,
             name: 1,
         });
-        trial.act(&Step::Append {
+        trial.act(&FileStep::Append {
             file: 0,
             pages: 100_000,
         });
-        trial.act(&Step::WriteBack { file: 0 });
+        trial.act(&FileStep::WriteBack { file: 0 });
         let file = trial.file(0).unwrap();
         assert_eq!(
             trial.system.attributes(file).unwrap().pages,
@@ -661,18 +669,21 @@ fn a_device_that_is_too_small_is_refused() {
 #[test]
 fn a_file_that_its_format_cannot_address_is_refused() {
     for (name, value) in kinds() {
-        let mut trial = Trial::new(name, &value, USUAL, 1);
-        trial.take(&Step::Create {
+        let mut trial = FileSystemTrial::new(name, &value, USUAL, 1);
+        trial.take(&FileStep::Create {
             directory: 0,
             name: 1,
         });
         let file = trial.file(0).unwrap();
         for (offset, length) in [(u64::MAX, 1), (1 << 63, 1), (0, u64::MAX)] {
             let (offset, length) = (Bytes(offset), Bytes(length));
-            let written =
-                trial
-                    .system
-                    .write(Caller::default(), file, offset, length, &mut Touches::new());
+            let written = trial.system.write(
+                Caller::default(),
+                file,
+                offset,
+                length,
+                &mut MetaAccesses::new(),
+            );
             assert!(
                 matches!(written, Err(FileError::TooLarge { .. })),
                 "{name}: {written:?}"
@@ -685,9 +696,9 @@ fn a_file_that_its_format_cannot_address_is_refused() {
 #[test]
 fn what_is_not_there_is_named() {
     for (name, value) in kinds() {
-        let mut trial = Trial::new(name, &value, USUAL, 1);
+        let mut trial = FileSystemTrial::new(name, &value, USUAL, 1);
         let (caller, nowhere, root) = (Caller::default(), Object(999_999), trial.system.root());
-        let touches = &mut Touches::new();
+        let touches = &mut MetaAccesses::new();
         assert!(matches!(
             trial.system.look_up(caller, root, "x", touches),
             Err(FileError::NotFound(_))
@@ -720,13 +731,13 @@ fn what_is_not_there_is_named() {
 fn raw_lies_where_it_lies_and_has_no_names() {
     let mut raw = make("raw", &Keys::new(), &site(1000, 1)).unwrap();
     let mut out = Vec::new();
-    let (caller, touches) = (Caller::default(), &mut Touches::new());
+    let (caller, touches) = (Caller::default(), &mut MetaAccesses::new());
     raw.read_map(caller, Object::DEVICE, 10..20, &mut out, touches)
         .unwrap();
-    let place = Place::Device(fullstroke_units::Lbn(80));
+    let place = PagePlace::Device(fullstroke_units::Lbn(80));
     assert_eq!(
         out,
-        [Mapped {
+        [PageMapping {
             page: 10,
             pages: 10,
             place
@@ -754,7 +765,7 @@ fn raw_lies_where_it_lies_and_has_no_names() {
 fn where_nothing_can_be_kept_off_alignment_is_refused() {
     let value = json!({ "tracks": 1003 });
     for name in ["xfs", "raw"] {
-        let site = Site {
+        let site = FileSystemSite {
             tracks: tracks(&value, USUAL),
             ..site(USUAL, 1)
         };
@@ -764,7 +775,7 @@ fn where_nothing_can_be_kept_off_alignment_is_refused() {
 }
 
 /// Returns the tracks touched by the pages of a file, in order.
-fn tracks_of(trial: &Trial, file: usize) -> Vec<Extent> {
+fn tracks_of(trial: &FileSystemTrial, file: usize) -> Vec<Extent> {
     let mut extents = Vec::new();
     trial
         .system
@@ -772,7 +783,7 @@ fn tracks_of(trial: &Trial, file: usize) -> Vec<Extent> {
         .unwrap();
     let table = trial.tracks.as_ref().unwrap();
     let pages = extents.iter().flat_map(|mapped| {
-        let Place::Device(start) = mapped.place else {
+        let PagePlace::Device(start) = mapped.place else {
             panic!("{mapped:?}")
         };
         (0..mapped.pages).map(move |page| {
@@ -789,18 +800,18 @@ fn tracks_of(trial: &Trial, file: usize) -> Vec<Extent> {
 #[test]
 fn ext2_gives_whole_tracks_to_files_that_grow_side_by_side() {
     let aligned = json!({ "tracks": 1003 });
-    let mut trial = Trial::new("ext2", &aligned, USUAL, 1);
-    trial.act(&Step::Create {
+    let mut trial = FileSystemTrial::new("ext2", &aligned, USUAL, 1);
+    trial.act(&FileStep::Create {
         directory: 0,
         name: 1,
     });
-    trial.act(&Step::Create {
+    trial.act(&FileStep::Create {
         directory: 0,
         name: 2,
     });
     for _ in 0..300 {
-        trial.act(&Step::Append { file: 0, pages: 1 });
-        trial.act(&Step::Append { file: 1, pages: 1 });
+        trial.act(&FileStep::Append { file: 0, pages: 1 });
+        trial.act(&FileStep::Append { file: 1, pages: 1 });
     }
     trial.check();
     let (one, other) = (tracks_of(&trial, 0), tracks_of(&trial, 1));

@@ -42,7 +42,7 @@ pub(crate) enum PageTouch {
 
 /// Location of a name's entry.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct EntryLocation {
     object: Object,
     /// Page of the entry. Not used by htree, where the hash gives the page.
     page: u32,
@@ -53,7 +53,7 @@ struct Slot {
 pub(crate) struct Directory {
     style: Style,
     /// Entries, keyed by hash and name.
-    entries: BTreeMap<(u32, Box<str>), Slot>,
+    entries: BTreeMap<(u32, Box<str>), EntryLocation>,
     /// Used bytes of each data page.
     used: Vec<u32>,
     /// Maps the lowest hash of each leaf to the page of the leaf.
@@ -137,7 +137,8 @@ impl Directory {
             Style::Htree => self.htree_insert(name, touched),
             Style::Xfs { inline } => self.xfs_insert(name, inline, touched),
         };
-        self.entries.insert(key(name), Slot { object, page });
+        self.entries
+            .insert(key(name), EntryLocation { object, page });
     }
 
     /// Makes `name` refer to another object.
@@ -167,7 +168,7 @@ impl Directory {
     }
 
     /// Returns the data page of an entry; `None` if the entry is in the inode.
-    fn page_of(&self, name: &str, slot: Slot) -> Option<u64> {
+    fn page_of(&self, name: &str, slot: EntryLocation) -> Option<u64> {
         match self.style {
             Style::Linear => Some(u64::from(slot.page)),
             Style::Htree => Some(self.leaf_of(name)),

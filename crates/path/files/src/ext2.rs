@@ -18,20 +18,20 @@ mod preallocation;
 mod reservation;
 
 use crate::directory::Style;
-use crate::format::{Format, Inode, New, Wanted};
-use crate::groups::{GroupLayout, Groups, Make, Scheme, Search};
-use crate::map::Piece;
-use crate::mballoc::{Mballoc, Request};
-use crate::system::{FileSystem, Kind, Regions, Usage};
-use crate::tree::Tree;
-use crate::{Caller, FileError, Site, Touches};
+use crate::format::{DiskFormat, Inode, New, NewObject};
+use crate::groups::{GroupLayout, Groups, InodeSearch, Mke2fsOptions, Scheme};
+use crate::map::MappedPages;
+use crate::mballoc::{BlockRequest, Mballoc};
+use crate::system::{AllocatorRegions, FileSystem, ObjectKind, Usage};
+use crate::tree::FileTree;
+use crate::{Caller, FileError, FileSystemSite, MetaAccesses};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Random};
 use indirect::Indirect;
-use preallocation::Pool;
-use reservation::{Window, Windows};
+use preallocation::PreallocatedBlocks;
+use reservation::{ReservationWindow, ReservationWindows};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -84,10 +84,13 @@ impl Default for Config {
     }
 }
 
-pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, ConfigError> {
+pub(crate) fn build(
+    keys: &Keys,
+    site: &FileSystemSite,
+) -> Result<Box<dyn FileSystem>, ConfigError> {
     let config: Config = read(keys)?;
     check_make(config.bytes_per_inode, config.inode_size)?;
-    let make = Make {
+    let make = Mke2fsOptions {
         blocks: site.pages(),
         bytes_per_inode: config.bytes_per_inode.0,
         inode_bytes: config.inode_size.0,
@@ -102,12 +105,13 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
         groups,
         tracks: site.tracks.clone(),
         config,
-        windows: Windows::default(),
+        windows: ReservationWindows::default(),
         multiblock: Mballoc::default(),
         random: site.seed.stream("ext2"),
     };
-    let mut tree = Tree::new(format, Extra::new(0), None);
-    tree.furnish().map_err(|error| site.too_small(&error))?;
+    let mut tree = FileTree::new(format, Ext2Inode::new(0), None);
+    tree.create_initial_files()
+        .map_err(|error| site.too_small(&error))?;
     Ok(Box::new(tree))
 }
 
@@ -127,25 +131,25 @@ pub(crate) fn check_make(bytes_per_inode: Bytes, inode_size: Bytes) -> Result<()
 
 /// State of an inode, specific to ext2.
 #[derive(Debug)]
-pub(crate) struct Extra {
+pub(crate) struct Ext2Inode {
     /// The group of the inode (`i_block_group`).
     group: u32,
     indirect: Indirect,
     /// The block placed last: page in the file and block on the device (`i_next_alloc_block`,
     /// `last_alloc_logical_block`).
     last: Option<(u64, u64)>,
-    pool: Pool,
-    window: Window,
+    pool: PreallocatedBlocks,
+    window: ReservationWindow,
 }
 
-impl Extra {
-    fn new(group: u32) -> Extra {
-        Extra {
+impl Ext2Inode {
+    fn new(group: u32) -> Ext2Inode {
+        Ext2Inode {
             group,
             indirect: Indirect::default(),
             last: None,
-            pool: Pool::default(),
-            window: Window::default(),
+            pool: PreallocatedBlocks::default(),
+            window: ReservationWindow::default(),
         }
     }
 }
@@ -156,19 +160,19 @@ struct Ext2 {
     /// Track boundaries. Blocks set aside for a file end at the end of a track.
     tracks: Option<Arc<Boundaries>>,
     config: Config,
-    windows: Windows,
+    windows: ReservationWindows,
     multiblock: Mballoc,
     random: Random,
 }
 
-impl Tree<Ext2> {
+impl FileTree<Ext2> {
     /// Makes the root, `lost+found`, and the block of the hidden resize inode.
-    fn furnish(&mut self) -> Result<(), FileError> {
+    fn create_initial_files(&mut self) -> Result<(), FileError> {
         self.make_root()?;
         self.make_at_once("lost+found", 4)?;
         self.format_mut()
             .groups
-            .hide(0, 1)
+            .reserve_hidden(0, 1)
             .map(|_| ())
             .ok_or(FileError::NoSpace { needed: 1, free: 0 })
     }
@@ -176,7 +180,7 @@ impl Tree<Ext2> {
 
 impl Ext2 {
     /// Returns the preferred block for `page` (`ext2_find_goal`).
-    fn goal(&self, caller: Caller, inode: &Inode<Extra>, page: u64) -> u64 {
+    fn goal(&self, caller: Caller, inode: &Inode<Ext2Inode>, page: u64) -> u64 {
         if let Some((last, block)) = inode.extra.last
             && last + 1 == page
         {
@@ -197,14 +201,14 @@ impl Ext2 {
     fn allocate(
         &mut self,
         number: u32,
-        inode: &mut Inode<Extra>,
+        inode: &mut Inode<Ext2Inode>,
         (page, goal): (u64, u64),
         count: usize,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Vec<u64>, FileError> {
         let mut blocks = Vec::with_capacity(count);
         let mut goal = goal;
-        let file = inode.kind == Kind::File;
+        let file = inode.kind == ObjectKind::File;
         while blocks.len() < count {
             let left = (count - blocks.len()) as u64;
             let got = match self.config.allocation {
@@ -220,7 +224,7 @@ impl Ext2 {
                 }
                 Allocation::Reservation => {
                     let window = file.then_some(&mut inode.extra.window);
-                    let mut search = reservation::Search {
+                    let mut search = reservation::WindowSearch {
                         groups: &mut self.groups,
                         windows: &mut self.windows,
                     };
@@ -228,7 +232,7 @@ impl Ext2 {
                 }
                 Allocation::Multiblock => {
                     // An indirect block is metadata. The data page is the last of the blocks.
-                    let request = Request {
+                    let request = BlockRequest {
                         inode: number,
                         data: file && left == 1,
                         open: inode.open,
@@ -253,7 +257,7 @@ impl Ext2 {
                         .iter()
                         // A part of a branch is of no use: without its indirect block the page has
                         // no address.
-                        .for_each(|&block| self.groups.give(block..block + 1, touches));
+                        .for_each(|&block| self.groups.free_blocks(block..block + 1, touches));
                     return Err(error);
                 }
             }
@@ -266,9 +270,9 @@ impl Ext2 {
         &mut self,
         caller: Caller,
         number: u32,
-        inode: &mut Inode<Extra>,
+        inode: &mut Inode<Ext2Inode>,
         page: u64,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         let missing = inode.extra.indirect.missing(page);
         let goal = self.goal(caller, inode, page);
@@ -283,7 +287,7 @@ impl Ext2 {
         let Some(&block) = blocks.last() else {
             return Ok(());
         };
-        inode.map.insert(Piece {
+        inode.map.insert(MappedPages {
             page,
             block,
             pages: 1,
@@ -293,15 +297,15 @@ impl Ext2 {
     }
 
     /// Frees the blocks set aside for the file.
-    fn discard(&mut self, number: u32, inode: &mut Inode<Extra>, touches: &mut Touches) {
+    fn discard(&mut self, number: u32, inode: &mut Inode<Ext2Inode>, touches: &mut MetaAccesses) {
         self.multiblock.discard(&mut self.groups, number);
         inode.extra.pool.discard(&mut self.groups, touches);
         self.windows.remove(&mut inode.extra.window);
     }
 }
 
-impl Format for Ext2 {
-    type Extra = Extra;
+impl DiskFormat for Ext2 {
+    type Extra = Ext2Inode;
 
     fn root(&self) -> u32 {
         2
@@ -330,9 +334,9 @@ impl Format for Ext2 {
         self.groups.free_blocks + self.multiblock.aside()
     }
 
-    fn regions(&self) -> Regions {
+    fn regions(&self) -> AllocatorRegions {
         let count = u64::from(self.groups.count());
-        Regions {
+        AllocatorRegions {
             pages: crate::groups::BLOCKS_PER_GROUP,
             count,
             name: "block group",
@@ -343,11 +347,11 @@ impl Format for Ext2 {
         self.groups.metadata()
     }
 
-    fn mapping(&self, inode: &Inode<Extra>) -> Vec<u64> {
+    fn mapping(&self, inode: &Inode<Ext2Inode>) -> Vec<u64> {
         inode.extra.indirect.blocks().collect()
     }
 
-    fn change_free(&self, pages: Range<u64>, touches: &mut Touches) {
+    fn change_free(&self, pages: Range<u64>, touches: &mut MetaAccesses) {
         self.groups.mark_all(pages, touches);
     }
 
@@ -355,31 +359,31 @@ impl Format for Ext2 {
         self.multiblock.pooled()
     }
 
-    fn set_aside(&self, number: u32, inode: &Inode<Extra>) -> u64 {
+    fn set_aside(&self, number: u32, inode: &Inode<Ext2Inode>) -> u64 {
         inode.extra.pool.blocks() + self.multiblock.aside_for(number)
     }
 
     fn new_inode(
         &mut self,
         _caller: Caller,
-        wanted: &Wanted<'_, Extra>,
-        touches: &mut Touches,
-    ) -> Result<New<Extra>, FileError> {
+        wanted: &NewObject<'_, Ext2Inode>,
+        touches: &mut MetaAccesses,
+    ) -> Result<New<Ext2Inode>, FileError> {
         let near = wanted.parent_inode.extra.group;
-        let search = Search::new(wanted, near, self.root(), Scheme::Ext2);
+        let search = InodeSearch::new(wanted, near, self.root(), Scheme::Ext2);
         let number = self.groups.new_inode(&search, &mut self.random, touches)?;
         Ok((
             number,
-            Extra::new(self.groups.layout.group_of_inode(number)),
+            Ext2Inode::new(self.groups.layout.group_of_inode(number)),
         ))
     }
 
-    fn free_inode(&mut self, number: u32, inode: &Inode<Extra>, touches: &mut Touches) {
+    fn free_inode(&mut self, number: u32, inode: &Inode<Ext2Inode>, touches: &mut MetaAccesses) {
         self.groups
             .free_inode(number, inode.is_directory(), touches);
     }
 
-    fn inode_page(&self, number: u32, _inode: &Inode<Extra>) -> u64 {
+    fn inode_page(&self, number: u32, _inode: &Inode<Ext2Inode>) -> u64 {
         self.groups.layout.inode_block(number)
     }
 
@@ -387,22 +391,28 @@ impl Format for Ext2 {
         &mut self,
         caller: Caller,
         number: u32,
-        inode: &mut Inode<Extra>,
+        inode: &mut Inode<Ext2Inode>,
         mut pages: Range<u64>,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         pages.try_for_each(|page| self.place_page(caller, number, inode, page, touches))
     }
 
-    fn release(&mut self, number: u32, inode: &mut Inode<Extra>, page: u64, touches: &mut Touches) {
+    fn release(
+        &mut self,
+        number: u32,
+        inode: &mut Inode<Ext2Inode>,
+        page: u64,
+        touches: &mut MetaAccesses,
+    ) {
         self.discard(number, inode, touches);
         for piece in inode.map.cut(page) {
             self.groups
-                .give(piece.block..piece.block + piece.pages, touches);
+                .free_blocks(piece.block..piece.block + piece.pages, touches);
         }
         for block in inode.extra.indirect.cut(page) {
             touches.forget(block);
-            self.groups.give(block..block + 1, touches);
+            self.groups.free_blocks(block..block + 1, touches);
         }
         if let Some(leaf) = inode.extra.indirect.leaf_within(page) {
             touches.change(leaf);
@@ -410,7 +420,7 @@ impl Format for Ext2 {
         inode.extra.last = None;
     }
 
-    fn walk(&self, inode: &Inode<Extra>, pages: Range<u64>, touches: &mut Touches) {
+    fn walk(&self, inode: &Inode<Ext2Inode>, pages: Range<u64>, touches: &mut MetaAccesses) {
         inode
             .extra
             .indirect
@@ -418,11 +428,11 @@ impl Format for Ext2 {
             .for_each(|block| touches.read(block));
     }
 
-    fn close(&mut self, number: u32, inode: &mut Inode<Extra>, touches: &mut Touches) {
+    fn close(&mut self, number: u32, inode: &mut Inode<Ext2Inode>, touches: &mut MetaAccesses) {
         self.discard(number, inode, touches);
     }
 
-    fn cluster(&self, inode: &Inode<Extra>, page: u64) -> Range<u64> {
+    fn cluster(&self, inode: &Inode<Ext2Inode>, page: u64) -> Range<u64> {
         if self.config.mpage {
             crate::format::mpage(&inode.map, page)
         } else {

@@ -17,15 +17,15 @@
 
 use crate::directory::Style;
 use crate::ext2::check_make;
-use crate::extent_tree::{Fan, Nodes};
-use crate::format::{Format, Inode, New, Wanted, mpage};
-use crate::groups::{BLOCKS_PER_GROUP, GroupLayout, Groups, Make, Scheme, Search};
-use crate::journal::{Journal, Layout};
-use crate::map::Piece;
-use crate::mballoc::{Mballoc, Request};
-use crate::system::{FileSystem, Kind, Regions, Usage};
-use crate::tree::Tree;
-use crate::{Caller, FileError, Site, Touches};
+use crate::extent_tree::{NodeCapacities, Nodes};
+use crate::format::{DiskFormat, Inode, New, NewObject, mpage};
+use crate::groups::{BLOCKS_PER_GROUP, GroupLayout, Groups, InodeSearch, Mke2fsOptions, Scheme};
+use crate::journal::{Journal, JournalFormat};
+use crate::map::MappedPages;
+use crate::mballoc::{BlockRequest, Mballoc};
+use crate::system::{AllocatorRegions, FileSystem, ObjectKind, Usage};
+use crate::tree::FileTree;
+use crate::{Caller, FileError, FileSystemSite, MetaAccesses};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Bytes, Duration, Random};
@@ -43,7 +43,7 @@ const PAGES_MAX: u64 = u32::MAX as u64;
 
 /// The inode has 60 bytes and a block has 4096 bytes, less header and checksum; an extent takes 12
 /// bytes. The longest extent is `EXT_INIT_MAX_LEN`.
-const FAN: Fan = Fan {
+const FAN: NodeCapacities = NodeCapacities {
     inode: 4,
     block: 340,
     longest: 32_768,
@@ -68,7 +68,7 @@ pub struct Config {
     /// Default true.
     pub delalloc: bool,
     /// Order of data and metadata at a commit (mount option `data`). Default ordered.
-    pub data: Data,
+    pub data: DataMode,
     /// true if `mke2fs` has left out the bitmaps of unused groups, and the kernel makes these bitmaps
     /// and the blocks of new inodes without a read (`mke2fs -O uninit_bg` or `metadata_csum`).
     /// Default true; false in a host that is `like = "linux-2.6.23"` or "ideal".
@@ -78,7 +78,8 @@ pub struct Config {
 /// Mount option `data`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Data {
+#[schemars(rename = "Data")]
+pub enum DataMode {
     /// Data with a new place is written before the transaction that records the place.
     #[default]
     Ordered,
@@ -94,20 +95,23 @@ impl Default for Config {
             flex_groups: 16,
             commit: Duration::from_secs(5),
             delalloc: true,
-            data: Data::default(),
+            data: DataMode::default(),
             uninit_bg: true,
         }
     }
 }
 
-pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, ConfigError> {
+pub(crate) fn build(
+    keys: &Keys,
+    site: &FileSystemSite,
+) -> Result<Box<dyn FileSystem>, ConfigError> {
     let config: Config = read(keys)?;
     check_make(config.bytes_per_inode, config.inode_size)?;
     if !config.flex_groups.is_power_of_two() || config.flex_groups > 1024 {
         let message = format!("{} is not a power of two up to 1024", config.flex_groups);
         return Err(ConfigError::new("flex_groups", message));
     }
-    let make = Make {
+    let make = Mke2fsOptions {
         blocks: site.pages(),
         bytes_per_inode: config.bytes_per_inode.0,
         inode_bytes: config.inode_size.0,
@@ -127,22 +131,23 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
         multiblock: Mballoc::default(),
         random: site.seed.stream("ext4"),
     };
-    let mut tree = Tree::new(format, Extra::new(0), None);
-    tree.furnish().map_err(|error| site.too_small(&error))?;
+    let mut tree = FileTree::new(format, Ext4Inode::new(0), None);
+    tree.create_initial_files()
+        .map_err(|error| site.too_small(&error))?;
     Ok(Box::new(tree))
 }
 
 /// State of an inode, specific to ext4.
 #[derive(Debug)]
-pub(crate) struct Extra {
+pub(crate) struct Ext4Inode {
     /// The group of the inode (`i_block_group`).
     group: u32,
     nodes: Nodes,
 }
 
-impl Extra {
-    fn new(group: u32) -> Extra {
-        Extra {
+impl Ext4Inode {
+    fn new(group: u32) -> Ext4Inode {
+        Ext4Inode {
             group,
             nodes: Nodes::new(FAN),
         }
@@ -172,18 +177,18 @@ fn journal_blocks(blocks: u64) -> u64 {
     }
 }
 
-impl Tree<Ext4> {
+impl FileTree<Ext4> {
     /// Makes the root, `lost+found`, the block of the hidden resize inode, and the journal near the
     /// middle of the device (`get_midpoint_journal_block`).
-    fn furnish(&mut self) -> Result<(), FileError> {
+    fn create_initial_files(&mut self) -> Result<(), FileError> {
         self.make_root()?;
         self.make_at_once("lost+found", 4)?;
         let format = self.format_mut();
         let no_space = |needed| FileError::NoSpace { needed, free: 0 };
-        format.groups.hide(0, 1).ok_or(no_space(1))?;
+        format.groups.reserve_hidden(0, 1).ok_or(no_space(1))?;
         let wanted = journal_blocks(format.groups.layout.blocks);
         let area = format.journal_area(wanted).ok_or(no_space(wanted))?;
-        let journal = Journal::new(area, Layout::Pages, format.config.commit);
+        let journal = Journal::new(area, JournalFormat::Pages, format.config.commit);
         self.set_journal(journal);
         Ok(())
     }
@@ -208,7 +213,7 @@ impl Ext4 {
         let mut left = wanted;
         for step in 0..count {
             while left > 0
-                && let Some(run) = self.groups.hide((first + step) % count, left)
+                && let Some(run) = self.groups.reserve_hidden((first + step) % count, left)
             {
                 left -= run.end - run.start;
                 area.push(run);
@@ -218,7 +223,7 @@ impl Ext4 {
     }
 
     /// Returns the preferred block for data (`ext4_ext_find_goal`, `ext4_inode_to_goal_block`).
-    fn goal(&self, caller: Caller, inode: &Inode<Extra>, page: u64) -> u64 {
+    fn goal(&self, caller: Caller, inode: &Inode<Ext4Inode>, page: u64) -> u64 {
         // If the file has a nearby extent, the block at the same distance from this extent.
         if let Some((last, block)) = inode.map.before(page) {
             return block + (page - last);
@@ -235,7 +240,7 @@ impl Ext4 {
         if layout.flex >= 4 {
             // The first group of a flex group is left to directories and small metadata.
             group -= group % layout.flex;
-            if inode.kind == Kind::File {
+            if inode.kind == ObjectKind::File {
                 group = (group + 1).min(layout.groups - 1);
             }
         }
@@ -253,12 +258,12 @@ impl Ext4 {
     fn fit_nodes(
         &mut self,
         number: u32,
-        inode: &mut Inode<Extra>,
-        touches: &mut Touches,
+        inode: &mut Inode<Ext4Inode>,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         while let Some(missing) = inode.extra.nodes.missing(&inode.map) {
             let goal = inode.map.before(u64::MAX).map_or(0, |(_, block)| block);
-            let request = Request {
+            let request = BlockRequest {
                 inode: number,
                 data: false,
                 open: false,
@@ -278,14 +283,14 @@ impl Ext4 {
         }
         for block in inode.extra.nodes.surplus(&inode.map) {
             touches.forget(block);
-            self.groups.give(block..block + 1, touches);
+            self.groups.free_blocks(block..block + 1, touches);
         }
         Ok(())
     }
 }
 
-impl Format for Ext4 {
-    type Extra = Extra;
+impl DiskFormat for Ext4 {
+    type Extra = Ext4Inode;
 
     fn root(&self) -> u32 {
         2
@@ -314,8 +319,8 @@ impl Format for Ext4 {
         self.groups.free_blocks + self.multiblock.aside()
     }
 
-    fn regions(&self) -> Regions {
-        Regions {
+    fn regions(&self) -> AllocatorRegions {
+        AllocatorRegions {
             pages: BLOCKS_PER_GROUP,
             count: u64::from(self.groups.count()),
             name: "block group",
@@ -326,11 +331,11 @@ impl Format for Ext4 {
         self.groups.metadata()
     }
 
-    fn mapping(&self, inode: &Inode<Extra>) -> Vec<u64> {
+    fn mapping(&self, inode: &Inode<Ext4Inode>) -> Vec<u64> {
         inode.extra.nodes.blocks().collect()
     }
 
-    fn change_free(&self, pages: Range<u64>, touches: &mut Touches) {
+    fn change_free(&self, pages: Range<u64>, touches: &mut MetaAccesses) {
         self.groups.mark_all(pages, touches);
     }
 
@@ -338,32 +343,32 @@ impl Format for Ext4 {
         self.multiblock.pooled()
     }
 
-    fn set_aside(&self, number: u32, _inode: &Inode<Extra>) -> u64 {
+    fn set_aside(&self, number: u32, _inode: &Inode<Ext4Inode>) -> u64 {
         self.multiblock.aside_for(number)
     }
 
     fn new_inode(
         &mut self,
         _caller: Caller,
-        wanted: &Wanted<'_, Extra>,
-        touches: &mut Touches,
-    ) -> Result<New<Extra>, FileError> {
+        wanted: &NewObject<'_, Ext4Inode>,
+        touches: &mut MetaAccesses,
+    ) -> Result<New<Ext4Inode>, FileError> {
         let near = wanted.parent_inode.extra.group;
-        let search = Search::new(wanted, near, self.root(), Scheme::Ext4);
+        let search = InodeSearch::new(wanted, near, self.root(), Scheme::Ext4);
         let number = self.groups.new_inode(&search, &mut self.random, touches)?;
         self.groups.touch_new_inode(number, touches);
         Ok((
             number,
-            Extra::new(self.groups.layout.group_of_inode(number)),
+            Ext4Inode::new(self.groups.layout.group_of_inode(number)),
         ))
     }
 
-    fn free_inode(&mut self, number: u32, inode: &Inode<Extra>, touches: &mut Touches) {
+    fn free_inode(&mut self, number: u32, inode: &Inode<Ext4Inode>, touches: &mut MetaAccesses) {
         self.groups
             .free_inode(number, inode.is_directory(), touches);
     }
 
-    fn inode_page(&self, number: u32, _inode: &Inode<Extra>) -> u64 {
+    fn inode_page(&self, number: u32, _inode: &Inode<Ext4Inode>) -> u64 {
         self.groups.layout.inode_block(number)
     }
 
@@ -371,16 +376,16 @@ impl Format for Ext4 {
         &mut self,
         caller: Caller,
         number: u32,
-        inode: &mut Inode<Extra>,
+        inode: &mut Inode<Ext4Inode>,
         pages: Range<u64>,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         let mut at = pages.start;
         while at < pages.end {
             let right = inode.map.first_from(at);
-            let request = Request {
+            let request = BlockRequest {
                 inode: number,
-                data: inode.kind == Kind::File,
+                data: inode.kind == ObjectKind::File,
                 open: inode.open,
                 page: at,
                 pages: (pages.end - at).min(BATCH),
@@ -392,7 +397,7 @@ impl Format for Ext4 {
             let run = self
                 .multiblock
                 .allocate(&mut self.groups, &request, touches)?;
-            let piece = Piece {
+            let piece = MappedPages {
                 page: at,
                 block: run.start,
                 pages: run.end - run.start,
@@ -403,7 +408,7 @@ impl Format for Ext4 {
                 // No room for the tree: the last piece is freed, because the tree cannot record it.
                 for piece in inode.map.cut(piece.page) {
                     self.groups
-                        .give(piece.block..piece.block + piece.pages, touches);
+                        .free_blocks(piece.block..piece.block + piece.pages, touches);
                 }
                 self.fit_nodes(number, inode, touches)?;
                 return Err(error);
@@ -415,26 +420,32 @@ impl Format for Ext4 {
         Ok(())
     }
 
-    fn release(&mut self, number: u32, inode: &mut Inode<Extra>, page: u64, touches: &mut Touches) {
+    fn release(
+        &mut self,
+        number: u32,
+        inode: &mut Inode<Ext4Inode>,
+        page: u64,
+        touches: &mut MetaAccesses,
+    ) {
         self.multiblock.discard(&mut self.groups, number);
         for piece in inode.map.cut(page) {
             self.groups
-                .give(piece.block..piece.block + piece.pages, touches);
+                .free_blocks(piece.block..piece.block + piece.pages, touches);
         }
         for block in inode.extra.nodes.surplus(&inode.map) {
             touches.forget(block);
-            self.groups.give(block..block + 1, touches);
+            self.groups.free_blocks(block..block + 1, touches);
         }
         if let Some(leaf) = inode.extra.nodes.leaf(&inode.map, page) {
             touches.change(leaf);
         }
     }
 
-    fn walk(&self, inode: &Inode<Extra>, pages: Range<u64>, touches: &mut Touches) {
+    fn walk(&self, inode: &Inode<Ext4Inode>, pages: Range<u64>, touches: &mut MetaAccesses) {
         inode.extra.nodes.walk(&inode.map, pages, touches);
     }
 
-    fn close(&mut self, number: u32, inode: &mut Inode<Extra>, _touches: &mut Touches) {
+    fn close(&mut self, number: u32, inode: &mut Inode<Ext4Inode>, _touches: &mut MetaAccesses) {
         // The blocks stay set aside while data waits for a place (`ext4_release_file`).
         if inode.delayed.is_empty() {
             self.multiblock.discard(&mut self.groups, number);
@@ -446,7 +457,7 @@ impl Format for Ext4 {
     }
 
     /// Returns a run of up to 2048 pages that write-back maps together.
-    fn cluster(&self, inode: &Inode<Extra>, page: u64) -> Range<u64> {
+    fn cluster(&self, inode: &Inode<Ext4Inode>, page: u64) -> Range<u64> {
         match inode.delayed.run_at(page) {
             Some(run) => page..run.end.min(page + BATCH),
             None => mpage(&inode.map, page),
@@ -454,6 +465,6 @@ impl Format for Ext4 {
     }
 
     fn ordered(&self) -> bool {
-        self.config.data == Data::Ordered
+        self.config.data == DataMode::Ordered
     }
 }

@@ -4,13 +4,13 @@
 //! Leaves are filled one after the other, as `ext4_ext_insert_extent` does for a file that grows at
 //! its end. Splits in the middle of a leaf are not modelled.
 
-use crate::Touches;
+use crate::MetaAccesses;
 use crate::map::FileMap;
 use std::ops::Range;
 
 /// Capacities of a format's inode and blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fan {
+pub(crate) struct NodeCapacities {
     /// Largest number of extents, or of addresses of lower blocks, in the inode.
     pub(crate) inode: u64,
     /// Largest number of extents or addresses in a block.
@@ -22,7 +22,7 @@ pub(crate) struct Fan {
 /// The blocks of one file's tree.
 #[derive(Debug)]
 pub(crate) struct Nodes {
-    fan: Fan,
+    fan: NodeCapacities,
     leaves: Vec<u64>,
     /// Index blocks above the leaves. They exist only if the inode cannot address all leaves.
     index: Vec<u64>,
@@ -30,12 +30,12 @@ pub(crate) struct Nodes {
 
 /// Kind of the missing block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Missing {
+pub(crate) enum MissingBlock {
     Leaf,
     Index,
 }
 
-impl Fan {
+impl NodeCapacities {
     /// Returns the number of extents on the device. A piece longer than the longest extent counts
     /// as several.
     fn extents(self, map: &FileMap) -> u64 {
@@ -67,7 +67,7 @@ impl Fan {
 }
 
 impl Nodes {
-    pub(crate) fn new(fan: Fan) -> Nodes {
+    pub(crate) fn new(fan: NodeCapacities) -> Nodes {
         Nodes {
             fan,
             leaves: Vec::new(),
@@ -79,19 +79,19 @@ impl Nodes {
         self.leaves.iter().chain(&self.index).copied()
     }
 
-    pub(crate) fn missing(&self, map: &FileMap) -> Option<Missing> {
+    pub(crate) fn missing(&self, map: &FileMap) -> Option<MissingBlock> {
         let (leaves, index) = self.fan.needed(self.fan.extents(map));
         if self.leaves.len() < leaves {
-            Some(Missing::Leaf)
+            Some(MissingBlock::Leaf)
         } else {
-            (self.index.len() < index).then_some(Missing::Index)
+            (self.index.len() < index).then_some(MissingBlock::Index)
         }
     }
 
-    pub(crate) fn add(&mut self, missing: Missing, block: u64) {
+    pub(crate) fn add(&mut self, missing: MissingBlock, block: u64) {
         match missing {
-            Missing::Leaf => self.leaves.push(block),
-            Missing::Index => self.index.push(block),
+            MissingBlock::Leaf => self.leaves.push(block),
+            MissingBlock::Index => self.index.push(block),
         }
     }
 
@@ -110,7 +110,7 @@ impl Nodes {
     }
 
     /// Reads the index blocks and leaves on the paths to `pages`.
-    pub(crate) fn walk(&self, map: &FileMap, pages: Range<u64>, touches: &mut Touches) {
+    pub(crate) fn walk(&self, map: &FileMap, pages: Range<u64>, touches: &mut MetaAccesses) {
         if self.leaves.is_empty() || pages.is_empty() {
             return;
         }
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn the_tree_grows_by_leaves_of_340() {
         let needed = |extents| {
-            Fan {
+            NodeCapacities {
                 inode: 4,
                 block: 340,
                 longest: 32_768,

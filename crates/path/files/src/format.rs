@@ -3,20 +3,20 @@
 
 use crate::directory::{Directory, Style};
 use crate::map::FileMap;
-use crate::runs::Runs;
-use crate::system::{Caller, Kind, Regions, Usage};
-use crate::{FileError, Touches};
+use crate::runs::DisjointRuns;
+use crate::system::{AllocatorRegions, Caller, ObjectKind, Usage};
+use crate::{FileError, MetaAccesses};
 use std::ops::Range;
 
 /// A file or a directory, with the format's own state of the inode.
 #[derive(Debug)]
 pub(crate) struct Inode<X> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ObjectKind,
     /// Length in bytes.
     pub(crate) bytes: u64,
     pub(crate) map: FileMap,
     /// Pages that a program has written and that have no place yet.
-    pub(crate) delayed: Runs,
+    pub(crate) delayed: DisjointRuns,
     pub(crate) directory: Option<Box<Directory>>,
     pub(crate) parent: u32,
     /// True while a program may still write to the file.
@@ -30,7 +30,7 @@ impl<X> Inode<X> {
         self.bytes.div_ceil(crate::PAGE_BYTES)
     }
     pub(crate) fn is_directory(&self) -> bool {
-        self.kind == Kind::Directory
+        self.kind == ObjectKind::Directory
     }
 }
 
@@ -38,15 +38,15 @@ impl<X> Inode<X> {
 pub(crate) type New<X> = (u32, X);
 
 /// Description of a new object, for the choice of its inode.
-pub(crate) struct Wanted<'a, X> {
-    pub(crate) kind: Kind,
+pub(crate) struct NewObject<'a, X> {
+    pub(crate) kind: ObjectKind,
     pub(crate) parent: u32,
     pub(crate) parent_inode: &'a Inode<X>,
     pub(crate) name: &'a str,
 }
 
 /// One format. The terms are those of [`crate::FileSystem`].
-pub(crate) trait Format: Send {
+pub(crate) trait DiskFormat: Send {
     /// The format's own state of an inode.
     type Extra: Send + std::fmt::Debug;
 
@@ -58,13 +58,13 @@ pub(crate) trait Format: Send {
     /// Returns the number of free pages. The number includes pages promised to delayed data, and
     /// pages set aside if other files may take them.
     fn free_pages(&self) -> u64;
-    fn regions(&self) -> Regions;
+    fn regions(&self) -> AllocatorRegions;
     /// Returns the metadata that belong to no inode.
     fn metadata(&self) -> Vec<Range<u64>>;
     /// Returns the metadata that map the inode's pages to the device.
     fn mapping(&self, inode: &Inode<Self::Extra>) -> Vec<u64>;
     /// Reports that the free-space metadata of these pages are read and changed.
-    fn change_free(&self, pages: Range<u64>, touches: &mut Touches);
+    fn change_free(&self, pages: Range<u64>, touches: &mut MetaAccesses);
     /// Returns the number of pages set aside for no single inode.
     fn pooled(&self) -> u64 {
         0
@@ -75,11 +75,11 @@ pub(crate) trait Format: Send {
     fn new_inode(
         &mut self,
         caller: Caller,
-        wanted: &Wanted<'_, Self::Extra>,
-        touches: &mut Touches,
+        wanted: &NewObject<'_, Self::Extra>,
+        touches: &mut MetaAccesses,
     ) -> Result<New<Self::Extra>, FileError>;
     /// Frees the inode. The caller has freed the inode's pages already.
-    fn free_inode(&mut self, number: u32, inode: &Inode<Self::Extra>, touches: &mut Touches);
+    fn free_inode(&mut self, number: u32, inode: &Inode<Self::Extra>, touches: &mut MetaAccesses);
     /// Returns the page of the device that holds the inode.
     fn inode_page(&self, number: u32, inode: &Inode<Self::Extra>) -> u64;
 
@@ -96,7 +96,7 @@ pub(crate) trait Format: Send {
         number: u32,
         inode: &mut Inode<Self::Extra>,
         pages: Range<u64>,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError>;
     /// Frees the places of all pages from `page` on, and the pages set aside for the inode.
     fn release(
@@ -104,12 +104,12 @@ pub(crate) trait Format: Send {
         number: u32,
         inode: &mut Inode<Self::Extra>,
         page: u64,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     );
     /// Reads the metadata that map `pages`.
-    fn walk(&self, inode: &Inode<Self::Extra>, pages: Range<u64>, touches: &mut Touches);
+    fn walk(&self, inode: &Inode<Self::Extra>, pages: Range<u64>, touches: &mut MetaAccesses);
     /// Handles the last close by a program that could write.
-    fn close(&mut self, number: u32, inode: &mut Inode<Self::Extra>, touches: &mut Touches);
+    fn close(&mut self, number: u32, inode: &mut Inode<Self::Extra>, touches: &mut MetaAccesses);
 
     /// Returns true if the room behind the end of the file stays when the file is closed.
     fn keeps_room(&self, _inode: &Inode<Self::Extra>) -> bool {

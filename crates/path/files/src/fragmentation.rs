@@ -1,7 +1,7 @@
 //! Fragmentation of files. The layout may come from a file system of this crate, or from `filefrag`
 //! on a real file system.
 
-use crate::{FileError, FileSystem, Kind, PAGE_SECTORS, Place};
+use crate::{FileError, FileSystem, ObjectKind, PAGE_SECTORS, PagePlace};
 use serde::Serialize;
 
 /// Pages of a file that are contiguous on the device.
@@ -17,7 +17,7 @@ pub struct Fragment {
 
 /// Layout of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Laid {
+pub struct FileFragments {
     /// Path from the root.
     pub path: String,
     /// Fragments in file order. Fragments that are adjacent in the file and on the device are
@@ -25,9 +25,9 @@ pub struct Laid {
     pub fragments: Vec<Fragment>,
 }
 
-impl Laid {
+impl FileFragments {
     /// Makes the layout, and joins fragments that are adjacent in the file and on the device.
-    pub fn new(path: String, fragments: impl IntoIterator<Item = Fragment>) -> Laid {
+    pub fn new(path: String, fragments: impl IntoIterator<Item = Fragment>) -> FileFragments {
         let mut joined: Vec<Fragment> = Vec::new();
         for fragment in fragments {
             match joined.last_mut() {
@@ -40,7 +40,7 @@ impl Laid {
                 _ => joined.push(fragment),
             }
         }
-        Laid {
+        FileFragments {
             path,
             fragments: joined,
         }
@@ -54,7 +54,7 @@ impl Laid {
 
 /// Returns the layout of all files of a file system, by path. Directories and empty files are left
 /// out.
-pub fn laid_out(system: &dyn FileSystem) -> Result<Vec<Laid>, FileError> {
+pub fn laid_out(system: &dyn FileSystem) -> Result<Vec<FileFragments>, FileError> {
     let mut files = Vec::new();
     let mut waiting = vec![(system.root(), String::new())];
     while let Some((directory, path)) = waiting.pop() {
@@ -65,19 +65,19 @@ pub fn laid_out(system: &dyn FileSystem) -> Result<Vec<Laid>, FileError> {
                 format!("{path}/{name}")
             };
             match system.attributes(object)?.kind {
-                Kind::Directory => waiting.push((object, path)),
-                Kind::File => {
+                ObjectKind::Directory => waiting.push((object, path)),
+                ObjectKind::File => {
                     let mut extents = Vec::new();
                     system.extents(object, &mut extents)?;
                     let placed = extents.iter().filter_map(|mapped| match mapped.place {
-                        Place::Device(lbn) => Some(Fragment {
+                        PagePlace::Device(lbn) => Some(Fragment {
                             page: mapped.page,
                             block: lbn.0 / PAGE_SECTORS,
                             pages: mapped.pages,
                         }),
                         _ => None,
                     });
-                    files.push(Laid::new(path, placed));
+                    files.push(FileFragments::new(path, placed));
                 }
             }
         }
@@ -131,7 +131,7 @@ impl Fragmentation {
     }
 
     /// Computes the fragmentation of `files` on a device with regions of `region_pages` pages.
-    pub fn of(files: &[Laid], region_pages: u64) -> Fragmentation {
+    pub fn of(files: &[FileFragments], region_pages: u64) -> Fragmentation {
         let region_pages = region_pages.max(1);
         let mut regions = std::collections::BTreeMap::<u64, u64>::new();
         let mut visits = 0;
@@ -161,7 +161,7 @@ impl Fragmentation {
             }
             distribution[class].files += 1;
         }
-        let pages: u64 = files.iter().map(Laid::pages).sum();
+        let pages: u64 = files.iter().map(FileFragments::pages).sum();
         let fragments: u64 = files.iter().map(|file| file.fragments.len() as u64).sum();
         let count = files.len() as u64;
         let part = |of: u64, all: u64, none: f64| {
@@ -191,9 +191,9 @@ mod tests {
     #[test]
     fn fragments_are_counted_as_the_device_has_them() {
         let fragment = |page, block, pages| Fragment { page, block, pages };
-        let one = Laid::new("a".into(), [fragment(0, 10, 4), fragment(4, 14, 4)]);
+        let one = FileFragments::new("a".into(), [fragment(0, 10, 4), fragment(4, 14, 4)]);
         assert_eq!(one.fragments, [fragment(0, 10, 8)]);
-        let other = Laid::new(
+        let other = FileFragments::new(
             "b".into(),
             [
                 fragment(0, 98, 4),

@@ -9,17 +9,17 @@ mod inodes;
 mod layout;
 
 pub(crate) use free::{FreeBlocks, ORDER_MAX, buddy_at};
-pub(crate) use inodes::{Scheme, Search};
-pub(crate) use layout::{BLOCKS_PER_GROUP, GroupLayout, Make};
+pub(crate) use inodes::{InodeSearch, Scheme};
+pub(crate) use layout::{BLOCKS_PER_GROUP, GroupLayout, Mke2fsOptions};
 
-use crate::Touches;
-use crate::runs::Runs;
+use crate::MetaAccesses;
+use crate::runs::DisjointRuns;
 use std::cell::Cell;
 use std::ops::Range;
 
 /// Counters of a group descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct GroupCounts {
     pub(crate) blocks: u32,
     pub(crate) inodes: u32,
     pub(crate) directories: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Counts {
 #[derive(Clone, Debug)]
 struct Free {
     blocks: FreeBlocks,
-    inodes: Runs,
+    inodes: DisjointRuns,
     /// Upper bound of the free runs of blocks. The longest run may have become shorter since.
     longest: u64,
 }
@@ -40,7 +40,7 @@ struct Free {
 #[derive(Debug)]
 pub(crate) struct Groups {
     pub(crate) layout: GroupLayout,
-    counts: Vec<Counts>,
+    counts: Vec<GroupCounts>,
     /// Free space by group; `None` until something in the group was allocated.
     built: Vec<Option<Box<Free>>>,
     pub(crate) free_blocks: u64,
@@ -52,21 +52,21 @@ pub(crate) struct Groups {
     /// Blocks that `mkfs` gave to hidden inodes.
     hidden: Vec<Range<u64>>,
     /// Bitmaps that are on the device, if `mkfs` has left the others out.
-    made: Option<Made>,
+    made: Option<WrittenBitmaps>,
 }
 
 /// By group: true if the bitmap is on the device. The kernel makes the other bitmaps in memory,
 /// without a read (`EXT4_BG_BLOCK_UNINIT`, `EXT4_BG_INODE_UNINIT`).
 #[derive(Clone, Debug)]
-struct Made {
+struct WrittenBitmaps {
     blocks: Vec<Cell<bool>>,
     inodes: Vec<Cell<bool>>,
 }
 
 impl Groups {
     pub(crate) fn new(layout: GroupLayout, writes_super: bool) -> Groups {
-        let counts: Vec<Counts> = (0..layout.groups)
-            .map(|group| Counts {
+        let counts: Vec<GroupCounts> = (0..layout.groups)
+            .map(|group| GroupCounts {
                 blocks: layout.free_blocks(group) as u32,
                 inodes: layout.inodes_per_group,
                 directories: 0,
@@ -97,7 +97,7 @@ impl Groups {
     #[must_use]
     pub(crate) fn made_lazily(mut self) -> Groups {
         let flex = self.layout.flex.max(1);
-        self.made = Some(Made {
+        self.made = Some(WrittenBitmaps {
             blocks: (0..self.count())
                 .map(|group| Cell::new(group % flex == 0))
                 .collect(),
@@ -109,14 +109,14 @@ impl Groups {
     }
 
     /// Reports that a bitmap is read and changed. A bitmap that is not on the device is new.
-    fn change_bitmap(page: u64, made: Option<&Cell<bool>>, touches: &mut Touches) {
+    fn change_bitmap(page: u64, made: Option<&Cell<bool>>, touches: &mut MetaAccesses) {
         match made {
             Some(made) if !made.replace(true) => touches.fresh(page),
             _ => touches.change(page),
         }
     }
 
-    fn change_inode_bitmap(&self, group: u32, touches: &mut Touches) {
+    fn change_inode_bitmap(&self, group: u32, touches: &mut MetaAccesses) {
         let made = self.made.as_ref().map(|made| &made.inodes[group as usize]);
         Groups::change_bitmap(self.layout.inode_bitmap(group), made, touches);
     }
@@ -124,7 +124,7 @@ impl Groups {
     /// Reports the block of the inode table with the new inode `number`. If all other inodes of the
     /// block are free, the kernel fills the block with zeros and does not read it
     /// (`__ext4_get_inode_loc`).
-    pub(crate) fn touch_new_inode(&mut self, number: u32, touches: &mut Touches) {
+    pub(crate) fn touch_new_inode(&mut self, number: u32, touches: &mut MetaAccesses) {
         let per_block = 4096 / self.layout.inode_bytes;
         let within = u64::from((number - 1) % self.layout.inodes_per_group);
         let first = within - within % per_block;
@@ -138,7 +138,7 @@ impl Groups {
 
     /// Gives blocks to a hidden inode, such as the journal, as `mkfs` does. Takes up to `count`
     /// blocks of the group's first free run. Returns `None` if the group has no free block.
-    pub(crate) fn hide(&mut self, group: u32, count: u64) -> Option<Range<u64>> {
+    pub(crate) fn reserve_hidden(&mut self, group: u32, count: u64) -> Option<Range<u64>> {
         let first = self.layout.first_block(group);
         let run = self.build(group).blocks.runs().iter().next()?;
         let blocks = first + run.start..first + run.end.min(run.start + count);
@@ -167,7 +167,7 @@ impl Groups {
         self.layout.groups
     }
 
-    pub(crate) fn counts(&self, group: u32) -> Counts {
+    pub(crate) fn counts(&self, group: u32) -> GroupCounts {
         self.counts[group as usize]
     }
 
@@ -180,14 +180,14 @@ impl Groups {
         self.built[group as usize].get_or_insert_with(|| {
             Box::new(Free {
                 blocks: layout.free_runs(group).into(),
-                inodes: Runs::of(0..u64::from(layout.inodes_per_group)),
+                inodes: DisjointRuns::of(0..u64::from(layout.inodes_per_group)),
                 longest: layout.size(group),
             })
         })
     }
 
     /// Returns the free blocks of a group, numbered within the group. Reads the group's bitmap.
-    pub(crate) fn blocks(&mut self, group: u32, touches: &mut Touches) -> &FreeBlocks {
+    pub(crate) fn blocks(&mut self, group: u32, touches: &mut MetaAccesses) -> &FreeBlocks {
         let made = self.made.as_ref();
         if made.is_none_or(|made| made.blocks[group as usize].get()) {
             touches.read(self.layout.block_bitmap(group));
@@ -219,7 +219,7 @@ impl Groups {
     }
 
     /// Allocates free blocks, all in one group.
-    pub(crate) fn take(&mut self, blocks: Range<u64>, touches: &mut Touches) {
+    pub(crate) fn take(&mut self, blocks: Range<u64>, touches: &mut MetaAccesses) {
         self.reserve(blocks.clone());
         self.mark(blocks, touches);
     }
@@ -241,7 +241,7 @@ impl Groups {
 
     /// Records in `touches` that blocks of one group change on the device: reserved blocks become
     /// used, or used blocks become free.
-    pub(crate) fn mark(&self, blocks: Range<u64>, touches: &mut Touches) {
+    pub(crate) fn mark(&self, blocks: Range<u64>, touches: &mut MetaAccesses) {
         let group = self.layout.group_of(blocks.start);
         let made = self.made.as_ref().map(|made| &made.blocks[group as usize]);
         Groups::change_bitmap(self.layout.block_bitmap(group), made, touches);
@@ -249,13 +249,13 @@ impl Groups {
     }
 
     /// As `mark`, for blocks of several groups.
-    pub(crate) fn mark_all(&self, blocks: Range<u64>, touches: &mut Touches) {
+    pub(crate) fn mark_all(&self, blocks: Range<u64>, touches: &mut MetaAccesses) {
         self.by_group(blocks)
             .for_each(|part| self.mark(part, touches));
     }
 
     /// Frees blocks of any groups.
-    pub(crate) fn give(&mut self, blocks: Range<u64>, touches: &mut Touches) {
+    pub(crate) fn free_blocks(&mut self, blocks: Range<u64>, touches: &mut MetaAccesses) {
         let parts: Vec<Range<u64>> = self.by_group(blocks).collect();
         for part in parts {
             self.unreserve(part.clone());
@@ -290,7 +290,7 @@ impl Groups {
         self.free_blocks += length;
     }
 
-    fn changed_counts(&self, group: u32, touches: &mut Touches) {
+    fn changed_counts(&self, group: u32, touches: &mut MetaAccesses) {
         let descriptor = self.layout.descriptor(group);
         if self.made.is_some() {
             touches.change_resident(descriptor);

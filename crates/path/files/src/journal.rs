@@ -5,8 +5,8 @@
 //! old transactions are written in place. A caller that writes back pages within seconds of their
 //! release never meets that case.
 
+use crate::metadata_accesses::MetaAccess;
 use crate::system::{LogWrite, PAGE_SECTORS, SyncPlan};
-use crate::touches::Touch;
 use fullstroke_contract::Object;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// Format of a transaction in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum JournalFormat {
     /// jbd2: a descriptor for every `TAGS` pages, the pages themselves, and a commit record behind
     /// a barrier (`jbd2_journal_commit_transaction`).
     Pages,
@@ -44,7 +44,7 @@ const TAGS: u64 = 254;
 pub(crate) struct Journal {
     /// Pages of the device that hold the log, in the order of the log.
     area: Vec<Range<u64>>,
-    layout: Layout,
+    layout: JournalFormat,
     interval: Duration,
     /// Position of the next write, in sectors from the beginning of the log.
     head: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Journal {
 const BUFFERS: u64 = 8;
 
 impl Journal {
-    pub(crate) fn new(area: Vec<Range<u64>>, layout: Layout, interval: Duration) -> Journal {
+    pub(crate) fn new(area: Vec<Range<u64>>, layout: JournalFormat, interval: Duration) -> Journal {
         Journal {
             area,
             layout,
@@ -80,11 +80,11 @@ impl Journal {
     }
 
     /// Adds the pages touched by an operation and the changed inodes to the running transaction.
-    pub(crate) fn join(&mut self, now: Time, touches: &[Touch], inodes: &[(u32, u64)]) {
+    pub(crate) fn join(&mut self, now: Time, touches: &[MetaAccess], inodes: &[(u32, u64)]) {
         for touch in touches {
             match *touch {
-                Touch::Read(_) => {}
-                Touch::Dirty(page) | Touch::Fresh(page) => {
+                MetaAccess::Read(_) => {}
+                MetaAccess::Dirty(page) | MetaAccess::Fresh(page) => {
                     if self.running.is_empty() {
                         self.opened = now;
                     }
@@ -96,15 +96,15 @@ impl Journal {
                     self.running.insert(page);
                     self.changes += 1;
                 }
-                Touch::Forget(page) => {
+                MetaAccess::Forget(page) => {
                     self.running.remove(&page);
                 }
             }
         }
-        if matches!(self.layout, Layout::Changes { each: false, .. }) {
+        if matches!(self.layout, JournalFormat::Changes { each: false, .. }) {
             self.inodes.extend(inodes.iter().copied());
         }
-        if let Layout::Changes {
+        if let JournalFormat::Changes {
             record,
             bytes,
             each: true,
@@ -127,7 +127,7 @@ impl Journal {
 
     /// True if the log holds whole pages, which are pages of the device's page cache (jbd2).
     pub(crate) fn logs_pages(&self) -> bool {
-        self.layout == Layout::Pages
+        self.layout == JournalFormat::Pages
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -150,14 +150,14 @@ impl Journal {
         plan.data.extend(std::mem::take(&mut self.data));
         let held = self.running.len() as u64;
         match self.layout {
-            Layout::Pages => {
+            JournalFormat::Pages => {
                 let pages = held + held.div_ceil(TAGS);
                 self.write(pages * PAGE_SECTORS, false, plan);
                 // The commit record is a write of its own, behind a barrier. If it reached the
                 // medium before the pages, a crash would replay garbage.
                 self.write(PAGE_SECTORS, true, plan);
             }
-            Layout::Changes {
+            JournalFormat::Changes {
                 record,
                 bytes,
                 each,
@@ -245,14 +245,14 @@ mod tests {
     #[test]
     fn a_checkpoint_of_todays_xfs_has_one_barrier() {
         let barriers = |each| {
-            let layout = Layout::Changes {
+            let layout = JournalFormat::Changes {
                 record: 64,
                 bytes: 256,
                 each,
             };
             let mut journal =
                 Journal::new(vec![0..500, 500..1000], layout, Duration::from_secs(30));
-            let touches: Vec<Touch> = (0..1000).map(Touch::Dirty).collect();
+            let touches: Vec<MetaAccess> = (0..1000).map(MetaAccess::Dirty).collect();
             journal.join(Time::ZERO, &touches, &[]);
             let mut plan = SyncPlan::default();
             journal.commit(&mut plan);
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn xfs_logs_each_inode_of_a_page_once() {
         let sectors = |inodes: &[(u32, u64)]| {
-            let layout = Layout::Changes {
+            let layout = JournalFormat::Changes {
                 record: 64,
                 bytes: 256,
                 each: false,
@@ -282,7 +282,7 @@ mod tests {
             let area = vec![0..500, 500..1000];
             let mut journal = Journal::new(area, layout, Duration::from_secs(30));
             for _ in 0..3 {
-                journal.join(Time::ZERO, &[Touch::Dirty(7)], inodes);
+                journal.join(Time::ZERO, &[MetaAccess::Dirty(7)], inodes);
             }
             let mut plan = SyncPlan::default();
             journal.commit(&mut plan);
@@ -298,17 +298,25 @@ mod tests {
     fn a_commit_is_a_descriptor_the_pages_and_a_record_behind_a_barrier() {
         let mut journal = Journal::new(
             vec![100..103, 200..201],
-            Layout::Pages,
+            JournalFormat::Pages,
             Duration::from_secs(5),
         );
         let second = |seconds| Time::ZERO + Duration::from_secs(seconds);
         assert_eq!(journal.due(), Time::NEVER);
         journal.join(
             second(1),
-            &[Touch::Read(9), Touch::Dirty(7), Touch::Fresh(8)],
+            &[
+                MetaAccess::Read(9),
+                MetaAccess::Dirty(7),
+                MetaAccess::Fresh(8),
+            ],
             &[(1, 7)],
         );
-        journal.join(second(2), &[Touch::Dirty(7), Touch::Forget(8)], &[]);
+        journal.join(
+            second(2),
+            &[MetaAccess::Dirty(7), MetaAccess::Forget(8)],
+            &[],
+        );
         journal.order(Object(3));
         assert_eq!(journal.due(), second(6));
         let mut plan = SyncPlan::default();
@@ -322,7 +330,7 @@ mod tests {
         assert_eq!(plan.log, [write(800, 16, false), write(816, 8, true)]);
         assert_eq!((plan.data, plan.released), (vec![Object(3)], vec![7]));
         // The next transaction reaches the end of the log and continues at the beginning.
-        journal.join(second(9), &[Touch::Dirty(1)], &[]);
+        journal.join(second(9), &[MetaAccess::Dirty(1)], &[]);
         let mut plan = SyncPlan::default();
         journal.commit(&mut plan);
         assert_eq!(

@@ -3,11 +3,11 @@
 //! A file system answers with extents when it is asked for the places of a file's pages. It does no
 //! I/O and has no cache. Its only clock is the time that the caller passes, and its only randomness
 //! comes from the given seed. Metadata are pages of the device like other pages. Each operation
-//! reports the metadata pages that it read and changed ([`Touches`]). So a page cache can hold
+//! reports the metadata pages that it read and changed ([`MetaAccesses`]). So a page cache can hold
 //! them, write them back and drop them.
 //!
 //! A file system is one source file: a type, its keys, its tests, and one line in [`REGISTRY`]. A
-//! file system with names implements `Format` (`format.rs`), the placement of inodes and data.
+//! file system with names implements `DiskFormat` (`format.rs`), the placement of inodes and data.
 //! Names, lengths and delayed allocation are the same for all (`tree.rs`).
 //!
 //! | file | content |
@@ -43,13 +43,13 @@ mod groups;
 mod journal;
 mod map;
 mod mballoc;
+mod metadata_accesses;
 pub mod path;
 mod raw;
 mod runs;
 pub mod script;
 mod site;
 mod system;
-mod touches;
 mod tree;
 mod xfs;
 
@@ -57,40 +57,40 @@ mod xfs;
 mod conformance;
 
 pub use error::FileError;
-pub use site::{Site, Stripe};
+pub use metadata_accesses::{MetaAccess, MetaAccesses};
+pub use site::{FileSystemSite, Stripe};
 pub use system::{
-    Attributes, Caller, FileSystem, Kind, LogWrite, Mapped, PAGE_BYTES, PAGE_SECTORS, Place,
-    Regions, SyncPlan, Usage,
+    AllocatorRegions, Attributes, Caller, FileSystem, LogWrite, ObjectKind, PAGE_BYTES,
+    PAGE_SECTORS, PageMapping, PagePlace, SyncPlan, Usage,
 };
-pub use touches::{Touch, Touches};
 
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, find, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, find, schema_of};
 
 /// Constructor of a file system from its keys.
-pub type BuildFileSystem = fn(&Keys, &Site) -> Result<Box<dyn FileSystem>, ConfigError>;
+pub type BuildFileSystem = fn(&Keys, &FileSystemSite) -> Result<Box<dyn FileSystem>, ConfigError>;
 
 /// All file systems.
-pub const REGISTRY: &[Entry<BuildFileSystem>] = &[
-    Entry {
+pub const REGISTRY: &[PolicyEntry<BuildFileSystem>] = &[
+    PolicyEntry {
         name: "raw",
         summary: raw::SUMMARY,
         schema: schema_of::<raw::Config>,
         build: raw::build,
     },
-    Entry {
+    PolicyEntry {
         name: "ext2",
         summary: ext2::SUMMARY,
         schema: schema_of::<ext2::Config>,
         build: ext2::build,
     },
-    Entry {
+    PolicyEntry {
         name: "ext4",
         summary: ext4::SUMMARY,
         schema: schema_of::<ext4::Config>,
         build: ext4::build,
     },
-    Entry {
+    PolicyEntry {
         name: "xfs",
         summary: xfs::SUMMARY,
         schema: schema_of::<xfs::Config>,
@@ -100,6 +100,10 @@ pub const REGISTRY: &[Entry<BuildFileSystem>] = &[
 
 /// Makes a new file system of kind `name` on `site`. Returns an error at `kind` if the name is
 /// unknown, else at one of `keys`.
-pub fn make(name: &str, keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, ConfigError> {
+pub fn make(
+    name: &str,
+    keys: &Keys,
+    site: &FileSystemSite,
+) -> Result<Box<dyn FileSystem>, ConfigError> {
     (find("file system", REGISTRY, "kind", name)?.build)(keys, site)
 }

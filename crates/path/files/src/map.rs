@@ -4,13 +4,13 @@ use std::ops::Range;
 
 /// `pages` pages of the file from `page` on, at the device pages from `block` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct MappedPages {
     pub(crate) page: u64,
     pub(crate) block: u64,
     pub(crate) pages: u64,
 }
 
-impl Piece {
+impl MappedPages {
     pub(crate) fn end(&self) -> u64 {
         self.page + self.pages
     }
@@ -19,11 +19,11 @@ impl Piece {
 /// Pieces of one file, ascending. Adjacent pieces are joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileMap {
-    pieces: Vec<Piece>,
+    pieces: Vec<MappedPages>,
 }
 
 impl FileMap {
-    pub(crate) fn pieces(&self) -> &[Piece] {
+    pub(crate) fn pieces(&self) -> &[MappedPages] {
         &self.pieces
     }
 
@@ -33,7 +33,7 @@ impl FileMap {
     }
 
     pub(crate) fn end(&self) -> u64 {
-        self.pieces.last().map_or(0, Piece::end)
+        self.pieces.last().map_or(0, MappedPages::end)
     }
 
     /// Returns the index of the first piece that ends behind `page`.
@@ -81,7 +81,7 @@ impl FileMap {
     }
 
     /// Gives a place to pages that have none.
-    pub(crate) fn insert(&mut self, new: Piece) {
+    pub(crate) fn insert(&mut self, new: MappedPages) {
         let at = self.index_from(new.page);
         assert!(new.pages > 0, "no page is placed: {new:?}");
         debug_assert!(
@@ -90,7 +90,7 @@ impl FileMap {
                 .is_none_or(|next| next.page >= new.end()),
             "a page is placed twice"
         );
-        let follows = |one: &Piece, other: &Piece| {
+        let follows = |one: &MappedPages, other: &MappedPages| {
             one.end() == other.page && one.block + one.pages == other.block
         };
         let joins_next = self.pieces.get(at).is_some_and(|next| follows(&new, next));
@@ -103,7 +103,7 @@ impl FileMap {
             (true, false) => self.pieces[at - 1].pages += new.pages,
             (false, true) => {
                 let next = &mut self.pieces[at];
-                *next = Piece {
+                *next = MappedPages {
                     pages: new.pages + next.pages,
                     ..new
                 };
@@ -113,7 +113,7 @@ impl FileMap {
     }
 
     /// Removes and returns the places of all pages from `page` on.
-    pub(crate) fn cut(&mut self, page: u64) -> Vec<Piece> {
+    pub(crate) fn cut(&mut self, page: u64) -> Vec<MappedPages> {
         let at = self.index_from(page);
         let mut rest = self.pieces.split_off(at);
         debug_assert!(
@@ -125,7 +125,7 @@ impl FileMap {
             && first.page < page
         {
             let kept = page - first.page;
-            self.pieces.push(Piece {
+            self.pieces.push(MappedPages {
                 pages: kept,
                 ..*first
             });
@@ -133,7 +133,7 @@ impl FileMap {
                 kept < first.pages,
                 "{kept} pages are kept of {first:?}, which is cut at {page}"
             );
-            *first = Piece {
+            *first = MappedPages {
                 page,
                 block: first.block + kept,
                 pages: first.pages - kept,
@@ -150,26 +150,26 @@ mod tests {
     #[test]
     fn neighbours_become_one_piece_and_a_cut_parts_it() {
         let mut map = FileMap::default();
-        map.insert(Piece {
+        map.insert(MappedPages {
             page: 0,
             block: 100,
             pages: 4,
         });
-        map.insert(Piece {
+        map.insert(MappedPages {
             page: 8,
             block: 108,
             pages: 4,
         });
         assert_eq!(map.gaps(0..14), [4..8, 12..14]);
         assert_eq!(map.before(8), Some((3, 103)));
-        map.insert(Piece {
+        map.insert(MappedPages {
             page: 4,
             block: 104,
             pages: 4,
         });
         assert_eq!(
             map.pieces(),
-            [Piece {
+            [MappedPages {
                 page: 0,
                 block: 100,
                 pages: 12
@@ -177,7 +177,7 @@ mod tests {
         );
         assert_eq!(
             map.cut(5),
-            [Piece {
+            [MappedPages {
                 page: 5,
                 block: 105,
                 pages: 7

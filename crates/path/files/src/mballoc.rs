@@ -13,8 +13,8 @@
 mod search;
 
 use crate::groups::Groups;
-use crate::runs::Runs;
-use crate::{FileError, Touches};
+use crate::runs::DisjointRuns;
+use crate::{FileError, MetaAccesses};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ const GROUP_RUNS: usize = 8;
 
 /// Request for blocks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
+pub(crate) struct BlockRequest {
     pub(crate) inode: u32,
     /// True for data of a file; false for a page of a directory or a block of a mapping.
     pub(crate) data: bool,
@@ -52,7 +52,7 @@ struct Aside {
     page: u64,
     block: u64,
     /// Pages whose blocks are not used yet.
-    free: Runs,
+    free: DisjointRuns,
 }
 
 impl Aside {
@@ -110,8 +110,8 @@ impl Mballoc {
     pub(crate) fn allocate(
         &mut self,
         groups: &mut Groups,
-        request: &Request,
-        touches: &mut Touches,
+        request: &BlockRequest,
+        touches: &mut MetaAccesses,
     ) -> Result<Range<u64>, FileError> {
         let found = self.find(groups, request).or_else(|| {
             // No free run: all blocks set aside become free (`ext4_mb_discard_preallocations`), and
@@ -134,7 +134,7 @@ impl Mballoc {
         Ok(found)
     }
 
-    fn find(&mut self, groups: &mut Groups, request: &Request) -> Option<Range<u64>> {
+    fn find(&mut self, groups: &mut Groups, request: &BlockRequest) -> Option<Range<u64>> {
         if !request.data {
             return self.exactly(groups, request, request.goal);
         }
@@ -155,7 +155,7 @@ impl Mballoc {
     }
 
     /// Takes blocks set aside for exactly these pages (`ext4_mb_use_preallocated`).
-    fn own(&mut self, request: &Request) -> Option<Range<u64>> {
+    fn own(&mut self, request: &BlockRequest) -> Option<Range<u64>> {
         let list = self.files.get_mut(&request.inode)?;
         let aside = list
             .iter_mut()
@@ -179,7 +179,12 @@ impl Mballoc {
     }
 
     /// Searches a run of the requested length, and sets nothing aside.
-    fn exactly(&mut self, groups: &mut Groups, request: &Request, goal: u64) -> Option<Range<u64>> {
+    fn exactly(
+        &mut self,
+        groups: &mut Groups,
+        request: &BlockRequest,
+        goal: u64,
+    ) -> Option<Range<u64>> {
         let aim = Aim {
             page: request.page,
             pages: request.pages,
@@ -193,7 +198,7 @@ impl Mballoc {
     }
 
     /// Takes blocks from the locality group's run nearest to the goal, or from a new run.
-    fn local(&mut self, groups: &mut Groups, request: &Request) -> Option<Range<u64>> {
+    fn local(&mut self, groups: &mut Groups, request: &BlockRequest) -> Option<Range<u64>> {
         let fits = self
             .locality
             .iter_mut()
@@ -245,7 +250,7 @@ impl Mballoc {
     }
 
     /// Searches a longer run than requested, and sets the surplus aside for the file.
-    fn for_stream(&mut self, groups: &mut Groups, request: &Request) -> Option<Range<u64>> {
+    fn for_stream(&mut self, groups: &mut Groups, request: &BlockRequest) -> Option<Range<u64>> {
         let aim = self.normalize(groups, request);
         let found = search::regular(groups, &aim)?;
         self.stream = groups.layout.group_of(found.start);
@@ -265,7 +270,7 @@ impl Mballoc {
         let mut aside = Aside {
             page,
             block: found.start,
-            free: Runs::of(page..page + length),
+            free: DisjointRuns::of(page..page + length),
         };
         let used = request.page..asked_end.min(page + length);
         assert!(
@@ -283,7 +288,7 @@ impl Mballoc {
     }
 
     /// Computes the run to search for (`ext4_mb_normalize_request`).
-    fn normalize(&self, groups: &Groups, request: &Request) -> Aim {
+    fn normalize(&self, groups: &Groups, request: &BlockRequest) -> Aim {
         // 1024 KiB in blocks of 4 KiB.
         const KIB: u64 = 1024 / 4;
         let end = request.page + request.pages;

@@ -6,7 +6,7 @@
 
 /// Access to one page of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Touch {
+pub enum MetaAccess {
     /// The page must be in memory before the operation can continue.
     Read(u64),
     /// The page was changed. It was read before, by this operation or because it always stays in
@@ -18,11 +18,13 @@ pub enum Touch {
     Forget(u64),
 }
 
-impl Touch {
+impl MetaAccess {
     /// Returns the page of the device.
     pub fn page(self) -> u64 {
-        let (Touch::Read(page) | Touch::Dirty(page) | Touch::Fresh(page) | Touch::Forget(page)) =
-            self;
+        let (MetaAccess::Read(page)
+        | MetaAccess::Dirty(page)
+        | MetaAccess::Fresh(page)
+        | MetaAccess::Forget(page)) = self;
         page
     }
 }
@@ -34,8 +36,8 @@ const LATELY: usize = 12;
 
 /// The touches of one operation. The caller owns and reuses the list; operations only append.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Touches {
-    list: Vec<Touch>,
+pub struct MetaAccesses {
+    list: Vec<MetaAccess>,
     /// Changed inodes with their pages, for journals that log inodes one by one.
     inodes: Vec<(u32, u64)>,
     /// True if no caller reads the touches. Only a journal learns of them then.
@@ -49,17 +51,17 @@ pub(crate) struct Mark {
     inodes: usize,
 }
 
-impl Touches {
+impl MetaAccesses {
     /// Makes an empty list.
-    pub fn new() -> Touches {
-        Touches::default()
+    pub fn new() -> MetaAccesses {
+        MetaAccesses::default()
     }
     /// Makes a list that records nothing, because no caller reads it (as when a file system is
     /// aged).
-    pub(crate) fn unread() -> Touches {
-        Touches {
+    pub(crate) fn unread() -> MetaAccesses {
+        MetaAccesses {
             unread: true,
-            ..Touches::default()
+            ..MetaAccesses::default()
         }
     }
     pub(crate) fn are_unread(&self) -> bool {
@@ -70,7 +72,7 @@ impl Touches {
         std::mem::replace(&mut self.unread, unread)
     }
     /// Returns the touches in order.
-    pub fn list(&self) -> &[Touch] {
+    pub fn list(&self) -> &[MetaAccess] {
         &self.list
     }
     /// Empties the list for the next operation.
@@ -79,9 +81,9 @@ impl Touches {
         self.inodes.clear();
     }
     pub(crate) fn read(&mut self, page: u64) {
-        self.push(Touch::Read(page));
+        self.push(MetaAccess::Read(page));
     }
-    fn push(&mut self, touch: Touch) {
+    fn push(&mut self, touch: MetaAccess) {
         if !self.unread {
             self.list.push(touch);
         }
@@ -95,9 +97,10 @@ impl Touches {
         let lately = self.list.iter().rev().take(LATELY);
         let known = lately
             .copied()
-            .find(|touch| touch.page() == page && !matches!(touch, Touch::Read(_)));
-        if !matches!(known, Some(Touch::Dirty(_) | Touch::Fresh(_))) {
-            self.list.extend([Touch::Read(page), Touch::Dirty(page)]);
+            .find(|touch| touch.page() == page && !matches!(touch, MetaAccess::Read(_)));
+        if !matches!(known, Some(MetaAccess::Dirty(_) | MetaAccess::Fresh(_))) {
+            self.list
+                .extend([MetaAccess::Read(page), MetaAccess::Dirty(page)]);
         }
     }
     /// Records that the inode `number` on `page` is read and changed.
@@ -111,19 +114,19 @@ impl Touches {
     /// read.
     pub(crate) fn change_resident(&mut self, page: u64) {
         let mut lately = self.list.iter().rev().take(LATELY);
-        if !lately.any(|&touch| matches!(touch, Touch::Dirty(other) if other == page)) {
-            self.push(Touch::Dirty(page));
+        if !lately.any(|&touch| matches!(touch, MetaAccess::Dirty(other) if other == page)) {
+            self.push(MetaAccess::Dirty(page));
         }
     }
 
     pub(crate) fn fresh(&mut self, page: u64) {
-        self.push(Touch::Fresh(page));
+        self.push(MetaAccess::Fresh(page));
     }
     pub(crate) fn forget(&mut self, page: u64) {
-        self.push(Touch::Forget(page));
+        self.push(MetaAccess::Forget(page));
     }
     /// Returns the touches and the changed inodes from `mark` on, for the journal.
-    pub(crate) fn since(&self, mark: Mark) -> (&[Touch], &[(u32, u64)]) {
+    pub(crate) fn since(&self, mark: Mark) -> (&[MetaAccess], &[(u32, u64)]) {
         (
             self.list.get(mark.touches..).unwrap_or_default(),
             self.inodes.get(mark.inodes..).unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! Paths: names from the root on, with or without a leading `/`.
 
-use crate::{Caller, FileError, FileSystem, Touches};
+use crate::{Caller, FileError, FileSystem, MetaAccesses};
 use fullstroke_contract::Object;
 
 /// Returns the object at `path`.
@@ -11,7 +11,7 @@ pub fn find(
     system: &mut dyn FileSystem,
     caller: Caller,
     path: &str,
-    touches: &mut Touches,
+    touches: &mut MetaAccesses,
 ) -> Result<Object, FileError> {
     let mut at = system.root();
     for name in path.split('/').filter(|name| !name.is_empty()) {

@@ -2,10 +2,10 @@
 //! device.
 
 use crate::system::{
-    Attributes, Caller, FileSystem, Kind, Mapped, PAGE_BYTES, PAGE_SECTORS, Place, Regions,
-    SyncPlan, Usage,
+    AllocatorRegions, Attributes, Caller, FileSystem, ObjectKind, PAGE_BYTES, PAGE_SECTORS,
+    PageMapping, PagePlace, SyncPlan, Usage,
 };
-use crate::{FileError, Site, Touches};
+use crate::{FileError, FileSystemSite, MetaAccesses};
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, Object};
 use fullstroke_units::{Bytes, Lbn};
@@ -21,7 +21,10 @@ pub(crate) const SUMMARY: &str = "the device as the only file: no names, no meta
 #[serde(deny_unknown_fields)]
 pub struct Config {}
 
-pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, ConfigError> {
+pub(crate) fn build(
+    keys: &Keys,
+    site: &FileSystemSite,
+) -> Result<Box<dyn FileSystem>, ConfigError> {
     let Config {} = read(keys)?;
     site.refuse_tracks("raw")?;
     if site.pages() == 0 {
@@ -57,13 +60,13 @@ impl Raw {
         }
     }
 
-    fn map(&self, pages: Range<u64>, out: &mut Vec<Mapped>) {
+    fn map(&self, pages: Range<u64>, out: &mut Vec<PageMapping>) {
         let on_device = pages.start..pages.end.min(self.pages);
         if !on_device.is_empty() {
-            out.push(Mapped {
+            out.push(PageMapping {
                 page: on_device.start,
                 pages: on_device.end - on_device.start,
-                place: Place::Device(Lbn(on_device.start * PAGE_SECTORS)),
+                place: PagePlace::Device(Lbn(on_device.start * PAGE_SECTORS)),
             });
         }
     }
@@ -79,8 +82,8 @@ impl FileSystem for Raw {
             ..Usage::default()
         }
     }
-    fn regions(&self) -> Regions {
-        Regions {
+    fn regions(&self) -> AllocatorRegions {
+        AllocatorRegions {
             pages: self.pages,
             count: 1,
             name: "device",
@@ -90,7 +93,7 @@ impl FileSystem for Raw {
         self.check(object)?;
         let bytes = Bytes(self.pages * PAGE_BYTES);
         Ok(Attributes {
-            kind: Kind::File,
+            kind: ObjectKind::File,
             bytes,
             pages: self.pages,
             depth: 0,
@@ -102,15 +105,15 @@ impl FileSystem for Raw {
     fn objects(&self) -> Vec<Object> {
         vec![Object::DEVICE]
     }
-    fn extents(&self, object: Object, out: &mut Vec<Mapped>) -> Result<(), FileError> {
+    fn extents(&self, object: Object, out: &mut Vec<PageMapping>) -> Result<(), FileError> {
         self.check(object)?;
         self.map(0..self.pages, out);
         Ok(())
     }
-    fn piece_at(&self, object: Object, page: u64) -> Option<Mapped> {
+    fn piece_at(&self, object: Object, page: u64) -> Option<PageMapping> {
         self.check(object).ok()?;
-        let place = Place::Device(Lbn(page * PAGE_SECTORS));
-        (page < self.pages).then(|| Mapped {
+        let place = PagePlace::Device(Lbn(page * PAGE_SECTORS));
+        (page < self.pages).then(|| PageMapping {
             page,
             pages: self.pages - page,
             place,
@@ -119,7 +122,7 @@ impl FileSystem for Raw {
     fn metadata(&self) -> Vec<Range<u64>> {
         Vec::new()
     }
-    fn change_places(&self, _: Object, _: &[Range<u64>], _: &mut Touches) {}
+    fn change_places(&self, _: Object, _: &[Range<u64>], _: &mut MetaAccesses) {}
     fn set_aside(&self) -> u64 {
         0
     }
@@ -128,7 +131,7 @@ impl FileSystem for Raw {
         _: Caller,
         _: Object,
         _: &str,
-        _: &mut Touches,
+        _: &mut MetaAccesses,
     ) -> Result<Object, FileError> {
         Err(FileError::OneFile("looking a name up"))
     }
@@ -137,7 +140,7 @@ impl FileSystem for Raw {
         _: Caller,
         _: Object,
         _: &str,
-        _: &mut Touches,
+        _: &mut MetaAccesses,
     ) -> Result<Object, FileError> {
         Err(FileError::OneFile("creating a file"))
     }
@@ -146,7 +149,7 @@ impl FileSystem for Raw {
         _: Caller,
         _: Object,
         _: &str,
-        _: &mut Touches,
+        _: &mut MetaAccesses,
     ) -> Result<Object, FileError> {
         Err(FileError::OneFile("making a directory"))
     }
@@ -155,7 +158,7 @@ impl FileSystem for Raw {
         _: Caller,
         _: Object,
         _: &str,
-        _: &mut Touches,
+        _: &mut MetaAccesses,
     ) -> Result<Object, FileError> {
         Err(FileError::OneFile("removing a file"))
     }
@@ -164,7 +167,7 @@ impl FileSystem for Raw {
         _: Caller,
         _: (Object, &str),
         _: (Object, &str),
-        _: &mut Touches,
+        _: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         Err(FileError::OneFile("renaming a file"))
     }
@@ -174,7 +177,7 @@ impl FileSystem for Raw {
         file: Object,
         offset: Bytes,
         length: Bytes,
-        _touches: &mut Touches,
+        _touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         self.check(file)?;
         self.check_end(offset.0.saturating_add(length.0).div_ceil(PAGE_BYTES))
@@ -184,7 +187,7 @@ impl FileSystem for Raw {
         _: Caller,
         _: Object,
         _: Bytes,
-        _: &mut Touches,
+        _: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         Err(FileError::OneFile("cutting a file"))
     }
@@ -192,7 +195,7 @@ impl FileSystem for Raw {
         &mut self,
         _caller: Caller,
         file: Object,
-        _touches: &mut Touches,
+        _touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         self.check(file)
     }
@@ -201,8 +204,8 @@ impl FileSystem for Raw {
         _caller: Caller,
         file: Object,
         pages: Range<u64>,
-        out: &mut Vec<Mapped>,
-        _touches: &mut Touches,
+        out: &mut Vec<PageMapping>,
+        _touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         self.check(file)?;
         self.map(pages, out);
@@ -217,8 +220,8 @@ impl FileSystem for Raw {
         _caller: Caller,
         file: Object,
         pages: Range<u64>,
-        out: &mut Vec<Mapped>,
-        _touches: &mut Touches,
+        out: &mut Vec<PageMapping>,
+        _touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         self.check(file)?;
         self.map(pages, out);
@@ -229,7 +232,7 @@ impl FileSystem for Raw {
         _caller: Caller,
         file: Object,
         plan: &mut SyncPlan,
-        _touches: &mut Touches,
+        _touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         self.check(file)?;
         plan.data.push(file);

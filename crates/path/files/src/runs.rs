@@ -6,15 +6,15 @@ use std::ops::Range;
 
 /// Disjoint runs in ascending order. Adjacent runs are joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Runs {
+pub(crate) struct DisjointRuns {
     /// Start → end (exclusive).
     runs: BTreeMap<u64, u64>,
     total: u64,
 }
 
-impl Runs {
-    pub(crate) fn of(range: Range<u64>) -> Runs {
-        let mut runs = Runs::default();
+impl DisjointRuns {
+    pub(crate) fn of(range: Range<u64>) -> DisjointRuns {
+        let mut runs = DisjointRuns::default();
         runs.insert(range);
         runs
     }
@@ -159,7 +159,7 @@ mod tests {
         /// Compares with a plain set of numbers.
         #[test]
         fn runs_are_a_set(steps in proptest::collection::vec((any::<bool>(), 0u64..200, 0u64..40), 0..80)) {
-            let mut runs = Runs::default();
+            let mut runs = DisjointRuns::default();
             let mut plain = BTreeSet::new();
             for (insert, start, length) in steps {
                 if insert {

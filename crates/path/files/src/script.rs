@@ -23,7 +23,7 @@
 
 mod player;
 
-pub use player::{Failed, Player, Tally};
+pub use player::{FailedOperation, ScriptPlayer, ScriptTally};
 
 use fullstroke_contract::{Reason, reason};
 use fullstroke_units::{Duration, parse_bytes, parse_duration};
@@ -36,7 +36,7 @@ const DEPTH_MAX: usize = 8;
 
 /// One operation. Paths begin at the root, with or without `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ScriptStep {
     /// Makes a directory.
     MakeDirectory(String),
     /// Makes a file, writes the given number of bytes, and closes the file.
@@ -68,7 +68,7 @@ pub enum Step {
 /// A parsed script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
-    steps: Vec<(u32, Step)>,
+    steps: Vec<(u32, ScriptStep)>,
 }
 
 /// Syntax error in a script.
@@ -111,7 +111,7 @@ impl Script {
     }
 
     /// Returns the operations with expanded loops. Each operation has the number of its line.
-    pub fn steps(&self) -> &[(u32, Step)] {
+    pub fn steps(&self) -> &[(u32, ScriptStep)] {
         &self.steps
     }
 
@@ -190,29 +190,31 @@ fn matching_end(lines: &[Line<'_>]) -> Option<usize> {
     })
 }
 
-fn operation(words: &[&str], counters: &[u64]) -> Result<Step, Reason> {
+fn operation(words: &[&str], counters: &[u64]) -> Result<ScriptStep, Reason> {
     let path = |text: &str| match counters.last() {
         Some(n) => text.replace("{n}", &n.to_string()),
         None => text.to_owned(),
     };
     let bytes = |text: &str| parse_bytes(text).map_err(|error| Reason::new(error.to_string()));
     Ok(match *words {
-        ["mkdir", at] => Step::MakeDirectory(path(at)),
-        ["create", at] => Step::Create(path(at), 0),
-        ["create", at, length] => Step::Create(path(at), bytes(length)?),
-        ["append", at, length] => Step::Append(path(at), bytes(length)?),
-        ["write", at, offset, length] => Step::Write(path(at), bytes(offset)?, bytes(length)?),
-        ["read", at] => Step::Read(path(at), 0, u64::MAX),
-        ["read", at, offset, length] => Step::Read(path(at), bytes(offset)?, bytes(length)?),
-        ["truncate", at, length] => Step::Truncate(path(at), bytes(length)?),
-        ["open", at] => Step::Open(path(at)),
-        ["close", at] => Step::Close(path(at)),
-        ["delete", at] => Step::Delete(path(at)),
-        ["rename", from, to] => Step::Rename(path(from), path(to)),
-        ["fsync", at] => Step::Fsync(path(at)),
-        ["sync"] => Step::Sync,
+        ["mkdir", at] => ScriptStep::MakeDirectory(path(at)),
+        ["create", at] => ScriptStep::Create(path(at), 0),
+        ["create", at, length] => ScriptStep::Create(path(at), bytes(length)?),
+        ["append", at, length] => ScriptStep::Append(path(at), bytes(length)?),
+        ["write", at, offset, length] => {
+            ScriptStep::Write(path(at), bytes(offset)?, bytes(length)?)
+        }
+        ["read", at] => ScriptStep::Read(path(at), 0, u64::MAX),
+        ["read", at, offset, length] => ScriptStep::Read(path(at), bytes(offset)?, bytes(length)?),
+        ["truncate", at, length] => ScriptStep::Truncate(path(at), bytes(length)?),
+        ["open", at] => ScriptStep::Open(path(at)),
+        ["close", at] => ScriptStep::Close(path(at)),
+        ["delete", at] => ScriptStep::Delete(path(at)),
+        ["rename", from, to] => ScriptStep::Rename(path(from), path(to)),
+        ["fsync", at] => ScriptStep::Fsync(path(at)),
+        ["sync"] => ScriptStep::Sync,
         ["sleep", time] => {
-            Step::Sleep(parse_duration(time).map_err(|error| Reason::new(error.to_string()))?)
+            ScriptStep::Sleep(parse_duration(time).map_err(|error| Reason::new(error.to_string()))?)
         }
         _ => return Err(unknown(words)),
     })

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Device and seed for a new file system.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct FileSystemSite {
     /// Capacity of the device.
     pub capacity: Sectors,
     /// Seed for the random choices of the kernel.
@@ -29,7 +29,7 @@ pub struct Stripe {
     pub width: u32,
 }
 
-impl Site {
+impl FileSystemSite {
     /// Returns the number of whole 4 KiB pages of the device. A smaller rest is not used.
     pub(crate) fn pages(&self) -> u64 {
         self.capacity.0 / PAGE_SECTORS

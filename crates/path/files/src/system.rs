@@ -1,6 +1,6 @@
 //! Interface of every file system.
 
-use crate::{FileError, Touches};
+use crate::{FileError, MetaAccesses};
 use fullstroke_contract::Object;
 use fullstroke_units::{Bytes, Lbn, Sectors, Time};
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub struct Caller {
 /// A file or a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ObjectKind {
     /// A file, which holds bytes.
     File,
     /// A directory, which holds names.
@@ -35,7 +35,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
     /// File or directory.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// Length.
     pub bytes: Bytes,
     /// Number of 4 KiB pages on the device, without the pages of the mapping.
@@ -46,18 +46,18 @@ pub struct Attributes {
 
 /// Pages of an object that are contiguous, and their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mapped {
+pub struct PageMapping {
     /// First page in the object.
     pub page: u64,
     /// Number of pages.
     pub pages: u64,
     /// Place of the pages.
-    pub place: Place,
+    pub place: PagePlace,
 }
 
 /// Place of an object's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PagePlace {
     /// On the device, from this sector on.
     Device(Lbn),
     /// Only in memory: written by a program, but without a place yet.
@@ -84,7 +84,7 @@ pub struct Usage {
 
 /// Regions of an allocator on the device: block groups, allocation groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Regions {
+pub struct AllocatorRegions {
     /// Number of 4 KiB pages in each region but the last.
     pub pages: u64,
     /// Number of regions.
@@ -161,7 +161,7 @@ pub trait FileSystem: Send {
     /// Returns the usage, as `statfs` does.
     fn usage(&self) -> Usage;
     /// Returns the regions of the allocator on the device.
-    fn regions(&self) -> Regions;
+    fn regions(&self) -> AllocatorRegions;
     /// Returns the attributes of an object.
     fn attributes(&self, object: Object) -> Result<Attributes, FileError>;
     /// Returns the entries of a directory, by name.
@@ -170,16 +170,16 @@ pub trait FileSystem: Send {
     fn objects(&self) -> Vec<Object>;
     /// Appends the places of all pages of an object, ascending. Delayed pages are included, holes
     /// are left out.
-    fn extents(&self, object: Object, out: &mut Vec<Mapped>) -> Result<(), FileError>;
+    fn extents(&self, object: Object, out: &mut Vec<PageMapping>) -> Result<(), FileError>;
     /// Returns the pages of an object from `page` on that are contiguous on the device, and their
     /// place. Returns `None` if `page` has no place.
-    fn piece_at(&self, object: Object, page: u64) -> Option<Mapped>;
+    fn piece_at(&self, object: Object, page: u64) -> Option<PageMapping>;
     /// Returns the metadata pages of the device, in any order: fixed metadata, and the mappings of
     /// files. Pages of directories belong to the extents of the directory.
     fn metadata(&self) -> Vec<Range<u64>>;
     /// Reports the metadata that change, besides the mapping, when data of an object move from or
     /// to these pages of the device: the inode, and the free-space metadata.
-    fn change_places(&self, object: Object, pages: &[Range<u64>], touches: &mut Touches);
+    fn change_places(&self, object: Object, pages: &[Range<u64>], touches: &mut MetaAccesses);
     /// Returns the number of pages of the device set aside for a file and not used yet.
     fn set_aside(&self) -> u64;
 
@@ -189,7 +189,7 @@ pub trait FileSystem: Send {
         caller: Caller,
         directory: Object,
         name: &str,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Object, FileError>;
     /// Makes an empty file.
     fn create(
@@ -197,7 +197,7 @@ pub trait FileSystem: Send {
         caller: Caller,
         directory: Object,
         name: &str,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Object, FileError>;
     /// Makes an empty directory.
     fn make_directory(
@@ -205,7 +205,7 @@ pub trait FileSystem: Send {
         caller: Caller,
         directory: Object,
         name: &str,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Object, FileError>;
     /// Removes a file or an empty directory. Returns the number of the removed object.
     fn remove(
@@ -213,7 +213,7 @@ pub trait FileSystem: Send {
         caller: Caller,
         directory: Object,
         name: &str,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Object, FileError>;
     /// Moves `from` (directory and name) to `to`. If `to` is an existing file or empty directory,
     /// it is replaced.
@@ -222,7 +222,7 @@ pub trait FileSystem: Send {
         caller: Caller,
         from: (Object, &str),
         to: (Object, &str),
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError>;
 
     /// Handles a write of `length` bytes at `offset` into the cache. The pages get a place, or a
@@ -233,7 +233,7 @@ pub trait FileSystem: Send {
         file: Object,
         offset: Bytes,
         length: Bytes,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError>;
     /// Sets the length of the file.
     fn truncate(
@@ -241,7 +241,7 @@ pub trait FileSystem: Send {
         caller: Caller,
         file: Object,
         bytes: Bytes,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError>;
     /// Handles the close by the last program that had the file open for writing. The blocks set
     /// aside for the file become free, if the kernel frees them at this point.
@@ -249,7 +249,7 @@ pub trait FileSystem: Send {
         &mut self,
         caller: Caller,
         file: Object,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError>;
 
     /// Appends the places of `pages` for a read, including holes and delayed pages. Reads the
@@ -259,8 +259,8 @@ pub trait FileSystem: Send {
         caller: Caller,
         file: Object,
         pages: Range<u64>,
-        out: &mut Vec<Mapped>,
-        touches: &mut Touches,
+        out: &mut Vec<PageMapping>,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError>;
     /// Returns the pages around `page` that the file system writes in one request with `page` if
     /// they are dirty too. Returns only `page` if the file system merges nothing.
@@ -273,8 +273,8 @@ pub trait FileSystem: Send {
         caller: Caller,
         file: Object,
         pages: Range<u64>,
-        out: &mut Vec<Mapped>,
-        touches: &mut Touches,
+        out: &mut Vec<PageMapping>,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError>;
 
     /// Returns true if metadata is held back until a commit.
@@ -299,7 +299,7 @@ pub trait FileSystem: Send {
         caller: Caller,
         file: Object,
         plan: &mut SyncPlan,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError>;
     /// Returns the time when the running transaction should be committed; [`Time::NEVER`] if there
     /// is none, or if the file system has no journal.

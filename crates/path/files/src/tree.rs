@@ -1,6 +1,6 @@
 //! Names, lengths and delayed allocation: the parts that all formats with names share.
 //!
-//! A [`Tree`] implements [`FileSystem`] with a [`Format`]. The tree knows the inode of each name,
+//! A [`FileTree`] implements [`FileSystem`] with a [`DiskFormat`]. The tree knows the inode of each name,
 //! and which pages of a file are written, delayed or holes. The format knows the places of inodes
 //! and data, and the metadata that record these places.
 
@@ -8,14 +8,15 @@ mod data;
 mod names;
 
 use crate::directory::{Directory, PageTouch};
-use crate::format::{Format, Inode};
+use crate::format::{DiskFormat, Inode};
 use crate::journal::Journal;
 use crate::map::FileMap;
-use crate::runs::Runs;
+use crate::runs::DisjointRuns;
 use crate::system::{
-    Attributes, Caller, FileSystem, Kind, Mapped, PAGE_SECTORS, Place, Regions, SyncPlan, Usage,
+    AllocatorRegions, Attributes, Caller, FileSystem, ObjectKind, PAGE_SECTORS, PageMapping,
+    PagePlace, SyncPlan, Usage,
 };
-use crate::{FileError, Touches};
+use crate::{FileError, MetaAccesses};
 use fullstroke_contract::Object;
 use fullstroke_units::{Bytes, Lbn, Time};
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ use std::ops::Range;
 
 /// A file system with names.
 #[derive(Debug)]
-pub(crate) struct Tree<F: Format> {
+pub(crate) struct FileTree<F: DiskFormat> {
     format: F,
     inodes: BTreeMap<u32, Inode<F::Extra>>,
     /// Number of delayed pages of all files.
@@ -33,18 +34,18 @@ pub(crate) struct Tree<F: Format> {
     touched: Vec<PageTouch>,
 }
 
-impl<F: Format> Tree<F> {
+impl<F: DiskFormat> FileTree<F> {
     /// Makes the file system. `root` is the format's state of the root inode.
-    pub(crate) fn new(format: F, root: F::Extra, journal: Option<Journal>) -> Tree<F> {
+    pub(crate) fn new(format: F, root: F::Extra, journal: Option<Journal>) -> FileTree<F> {
         let number = format.root();
-        let mut tree = Tree {
+        let mut tree = FileTree {
             format,
             inodes: BTreeMap::new(),
             promised: 0,
             journal,
             touched: Vec::new(),
         };
-        tree.adopt(number, Kind::Directory, number, root);
+        tree.adopt(number, ObjectKind::Directory, number, root);
         tree
     }
 
@@ -58,17 +59,17 @@ impl<F: Format> Tree<F> {
     }
 
     /// Registers an inode allocated by the format.
-    fn adopt(&mut self, number: u32, kind: Kind, parent: u32, extra: F::Extra) {
+    fn adopt(&mut self, number: u32, kind: ObjectKind, parent: u32, extra: F::Extra) {
         let directory =
-            (kind == Kind::Directory).then(|| Box::new(Directory::new(self.format.style())));
+            (kind == ObjectKind::Directory).then(|| Box::new(Directory::new(self.format.style())));
         let inode = Inode {
             kind,
             bytes: 0,
             map: FileMap::default(),
-            delayed: Runs::default(),
+            delayed: DisjointRuns::default(),
             directory,
             parent,
-            open: kind == Kind::File,
+            open: kind == ObjectKind::File,
             extra,
         };
         let other = self.inodes.insert(number, inode);
@@ -94,19 +95,19 @@ impl<F: Format> Tree<F> {
     fn file(&mut self, object: Object) -> Result<(&mut F, &mut Inode<F::Extra>), FileError> {
         let (format, inode) = self.parts(object)?;
         match inode.kind {
-            Kind::File => Ok((format, inode)),
-            Kind::Directory => Err(FileError::IsADirectory(object.0.to_string())),
+            ObjectKind::File => Ok((format, inode)),
+            ObjectKind::Directory => Err(FileError::IsADirectory(object.0.to_string())),
         }
     }
 
     /// Reports that the page of the object's inode is read and changed.
-    fn change_inode(&self, object: Object, touches: &mut Touches) {
+    fn change_inode(&self, object: Object, touches: &mut MetaAccesses) {
         if let Some(inode) = self.inodes.get(&object.0) {
             touches.change_inode(object.0, self.format.inode_page(object.0, inode));
         }
     }
 
-    fn read_inode(&self, object: Object, touches: &mut Touches) {
+    fn read_inode(&self, object: Object, touches: &mut MetaAccesses) {
         if let Some(inode) = self.inodes.get(&object.0) {
             touches.read(self.format.inode_page(object.0, inode));
         }
@@ -116,8 +117,8 @@ impl<F: Format> Tree<F> {
     fn logged<T>(
         &mut self,
         caller: Caller,
-        touches: &mut Touches,
-        change: impl FnOnce(&mut Self, &mut Touches) -> T,
+        touches: &mut MetaAccesses,
+        change: impl FnOnce(&mut Self, &mut MetaAccesses) -> T,
     ) -> T {
         let mark = touches.mark();
         if self.journal.is_none() {
@@ -147,7 +148,7 @@ fn missing(object: Object) -> FileError {
     FileError::NotFound(format!("object {}", object.0))
 }
 
-impl<F: Format> FileSystem for Tree<F> {
+impl<F: DiskFormat> FileSystem for FileTree<F> {
     fn root(&self) -> Object {
         Object(self.format.root())
     }
@@ -159,7 +160,7 @@ impl<F: Format> FileSystem for Tree<F> {
         }
     }
 
-    fn regions(&self) -> Regions {
+    fn regions(&self) -> AllocatorRegions {
         self.format.regions()
     }
 
@@ -195,7 +196,7 @@ impl<F: Format> FileSystem for Tree<F> {
         self.inodes.keys().map(|&number| Object(number)).collect()
     }
 
-    fn extents(&self, object: Object, out: &mut Vec<Mapped>) -> Result<(), FileError> {
+    fn extents(&self, object: Object, out: &mut Vec<PageMapping>) -> Result<(), FileError> {
         let inode = self.inode(object)?;
         let end = inode
             .map
@@ -205,7 +206,7 @@ impl<F: Format> FileSystem for Tree<F> {
         map_range(inode, 0..end, out);
         let mut kept = from;
         for at in from..out.len() {
-            if out[at].place != Place::Hole {
+            if out[at].place != PagePlace::Hole {
                 out[kept] = out[at];
                 kept += 1;
             }
@@ -214,15 +215,15 @@ impl<F: Format> FileSystem for Tree<F> {
         Ok(())
     }
 
-    fn piece_at(&self, object: Object, page: u64) -> Option<Mapped> {
+    fn piece_at(&self, object: Object, page: u64) -> Option<PageMapping> {
         let map = &self.inode(object).ok()?.map;
         let piece = map
             .pieces()
             .get(map.index_from(page))
             .filter(|piece| piece.page <= page)?;
         let within = page - piece.page;
-        let place = Place::Device(Lbn((piece.block + within) * PAGE_SECTORS));
-        Some(Mapped {
+        let place = PagePlace::Device(Lbn((piece.block + within) * PAGE_SECTORS));
+        Some(PageMapping {
             page,
             pages: piece.pages - within,
             place,
@@ -239,7 +240,7 @@ impl<F: Format> FileSystem for Tree<F> {
         ranges
     }
 
-    fn change_places(&self, object: Object, pages: &[Range<u64>], touches: &mut Touches) {
+    fn change_places(&self, object: Object, pages: &[Range<u64>], touches: &mut MetaAccesses) {
         self.change_inode(object, touches);
         pages
             .iter()
@@ -260,7 +261,7 @@ impl<F: Format> FileSystem for Tree<F> {
         _caller: Caller,
         directory: Object,
         name: &str,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Object, FileError> {
         let found = self
             .find(directory, name, touches)?
@@ -274,9 +275,9 @@ impl<F: Format> FileSystem for Tree<F> {
         caller: Caller,
         directory: Object,
         name: &str,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Object, FileError> {
-        self.make(caller, Kind::File, directory, name, touches)
+        self.make(caller, ObjectKind::File, directory, name, touches)
     }
 
     fn make_directory(
@@ -284,9 +285,9 @@ impl<F: Format> FileSystem for Tree<F> {
         caller: Caller,
         directory: Object,
         name: &str,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Object, FileError> {
-        self.make(caller, Kind::Directory, directory, name, touches)
+        self.make(caller, ObjectKind::Directory, directory, name, touches)
     }
 
     fn remove(
@@ -294,7 +295,7 @@ impl<F: Format> FileSystem for Tree<F> {
         caller: Caller,
         directory: Object,
         name: &str,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Object, FileError> {
         self.logged(caller, touches, |tree, touches| {
             tree.unlink(directory, name, touches)
@@ -306,7 +307,7 @@ impl<F: Format> FileSystem for Tree<F> {
         caller: Caller,
         from: (Object, &str),
         to: (Object, &str),
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         self.logged(caller, touches, |tree, touches| {
             tree.move_name(caller, from, to, touches)
@@ -319,7 +320,7 @@ impl<F: Format> FileSystem for Tree<F> {
         file: Object,
         offset: Bytes,
         length: Bytes,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         self.logged(caller, touches, |tree, touches| {
             tree.write_bytes(caller, file, offset.0, length.0, touches)
@@ -331,7 +332,7 @@ impl<F: Format> FileSystem for Tree<F> {
         caller: Caller,
         file: Object,
         bytes: Bytes,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         self.logged(caller, touches, |tree, touches| {
             tree.set_length(file, bytes.0, touches)
@@ -342,7 +343,7 @@ impl<F: Format> FileSystem for Tree<F> {
         &mut self,
         caller: Caller,
         file: Object,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         self.logged(caller, touches, |tree, touches| {
             let (format, inode) = tree.file(file)?;
@@ -371,8 +372,8 @@ impl<F: Format> FileSystem for Tree<F> {
         _caller: Caller,
         file: Object,
         pages: Range<u64>,
-        out: &mut Vec<Mapped>,
-        touches: &mut Touches,
+        out: &mut Vec<PageMapping>,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         let inode = self.inode(file)?;
         if pages.is_empty() {
@@ -392,8 +393,8 @@ impl<F: Format> FileSystem for Tree<F> {
         caller: Caller,
         file: Object,
         pages: Range<u64>,
-        out: &mut Vec<Mapped>,
-        touches: &mut Touches,
+        out: &mut Vec<PageMapping>,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         self.logged(caller, touches, |tree, touches| {
             tree.settle(caller, file, pages.clone(), touches)
@@ -419,7 +420,7 @@ impl<F: Format> FileSystem for Tree<F> {
         _caller: Caller,
         file: Object,
         plan: &mut SyncPlan,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         let inode = self.inodes.get(&file.0).ok_or_else(|| missing(file))?;
         plan.data.push(file);
@@ -450,7 +451,7 @@ impl<F: Format> FileSystem for Tree<F> {
 }
 
 /// Appends the places of `range`: on the device, delayed, or hole.
-fn map_range<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
+fn map_range<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<PageMapping>) {
     let mut at = range.start;
     for piece in &inode.map.pieces()[inode.map.index_from(range.start)..] {
         if piece.page >= range.end {
@@ -464,10 +465,10 @@ fn map_range<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
             "pages {start} to {end} of {piece:?}"
         );
         let block = piece.block + (start - piece.page);
-        out.push(Mapped {
+        out.push(PageMapping {
             page: start,
             pages: end - start,
-            place: Place::Device(Lbn(block * PAGE_SECTORS)),
+            place: PagePlace::Device(Lbn(block * PAGE_SECTORS)),
         });
         at = end;
     }
@@ -475,10 +476,10 @@ fn map_range<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
 }
 
 /// Appends pages without a place: delayed pages and holes.
-fn unplaced<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
+fn unplaced<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<PageMapping>) {
     let mut push = |range: Range<u64>, place| {
         if !range.is_empty() {
-            out.push(Mapped {
+            out.push(PageMapping {
                 page: range.start,
                 pages: range.end - range.start,
                 place,
@@ -490,9 +491,9 @@ fn unplaced<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
         if run.start >= range.end {
             break;
         }
-        push(at..run.start, Place::Hole);
+        push(at..run.start, PagePlace::Hole);
         at = run.end.min(range.end);
-        push(run.start..at, Place::Delayed);
+        push(run.start..at, PagePlace::Delayed);
     }
-    push(at..range.end, Place::Hole);
+    push(at..range.end, PagePlace::Hole);
 }

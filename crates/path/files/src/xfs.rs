@@ -21,13 +21,13 @@ mod inodes;
 mod space;
 
 use crate::directory::Style;
-use crate::extent_tree::{Fan, Nodes};
-use crate::format::{Format, Inode, New, Wanted};
-use crate::journal::{Journal, Layout};
-use crate::map::Piece;
-use crate::system::{FileSystem, Kind, Regions, Usage};
-use crate::tree::Tree;
-use crate::{Caller, FileError, Site, Touches};
+use crate::extent_tree::{NodeCapacities, Nodes};
+use crate::format::{DiskFormat, Inode, New, NewObject};
+use crate::journal::{Journal, JournalFormat};
+use crate::map::MappedPages;
+use crate::system::{AllocatorRegions, FileSystem, ObjectKind, Usage};
+use crate::tree::FileTree;
+use crate::{Caller, FileError, FileSystemSite, MetaAccesses};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Bytes, Duration};
@@ -134,7 +134,10 @@ pub(crate) struct Align {
     width: u64,
 }
 
-pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, ConfigError> {
+pub(crate) fn build(
+    keys: &Keys,
+    site: &FileSystemSite,
+) -> Result<Box<dyn FileSystem>, ConfigError> {
     let config: Config = read(keys)?;
     site.refuse_tracks("xfs")?;
     let align = config.align(site)?;
@@ -162,7 +165,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     let room = pages / u64::from(count) - config.kernel.fixed_blocks();
     let usual = (config.kernel.log_bytes(pages * 4096) / 4096).min(room);
     let log = config.log_size.map_or(usual, |size| size.0.div_ceil(4096));
-    let area = space.hide(count / 2, log).ok_or(no_space(log))?;
+    let area = space.reserve_hidden(count / 2, log).ok_or(no_space(log))?;
     let mut format = Xfs {
         space,
         inodes: Inodes::new(config.kernel.inode_bytes()),
@@ -170,7 +173,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
         align,
     };
     let root = format.inodes.first(&mut format.space).ok_or(no_space(8))?;
-    let layout = Layout::Changes {
+    let layout = JournalFormat::Changes {
         // 32 KiB, the default of `logbsize`.
         record: 64,
         bytes: 256,
@@ -179,11 +182,11 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     // 30 s is the default of `fs.xfs.xfssyncd_centisecs`.
     let journal = Journal::new(vec![area], layout, Duration::from_secs(30));
     let extra = format.extra(root);
-    Ok(Box::new(Tree::new(format, extra, Some(journal))))
+    Ok(Box::new(FileTree::new(format, extra, Some(journal))))
 }
 
 impl Config {
-    fn align(&self, site: &Site) -> Result<Align, ConfigError> {
+    fn align(&self, site: &FileSystemSite) -> Result<Align, ConfigError> {
         let unit = self.su.map_or(
             site.stripe.map_or(0, |stripe| stripe.unit.bytes().0),
             |su| su.0,
@@ -241,7 +244,7 @@ impl Config {
 
 /// State of an inode, specific to XFS.
 #[derive(Debug)]
-pub(crate) struct Extra {
+pub(crate) struct XfsInode {
     /// Page that holds the inode.
     page: u64,
     nodes: Nodes,
@@ -258,14 +261,14 @@ struct Xfs {
 }
 
 impl Xfs {
-    fn extra(&self, number: u32) -> Extra {
+    fn extra(&self, number: u32) -> XfsInode {
         // An extent takes 16 bytes. A block has a header of 24 bytes (72 today).
-        let fan = Fan {
+        let fan = NodeCapacities {
             inode: self.config.kernel.literal_bytes() / 16,
             block: 251,
             longest: EXTENT_MAX,
         };
-        Extra {
+        XfsInode {
             page: self.inodes.page(number),
             nodes: Nodes::new(fan),
             trimmed: false,
@@ -273,9 +276,9 @@ impl Xfs {
     }
 
     /// Returns the preferred place of `pages`.
-    fn wish(&self, inode: &Inode<Extra>, pages: &Range<u64>) -> Wish {
+    fn wish(&self, inode: &Inode<XfsInode>, pages: &Range<u64>) -> Wish {
         let length = (pages.end - pages.start).min(EXTENT_MAX);
-        let data = inode.kind == Kind::File;
+        let data = inode.kind == ObjectKind::File;
         // The target continues the pages before (`xfs_bmap_adjacent`). A hole in between is kept
         // free on the device only if the hole is short compared with the written length
         // (`XFS_ALLOC_GAP_UNITS`).
@@ -304,8 +307,8 @@ impl Xfs {
 
     fn fit_nodes(
         &mut self,
-        inode: &mut Inode<Extra>,
-        touches: &mut Touches,
+        inode: &mut Inode<XfsInode>,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         while let Some(missing) = inode.extra.nodes.missing(&inode.map) {
             let target = inode
@@ -327,16 +330,16 @@ impl Xfs {
         Ok(())
     }
 
-    fn drop_surplus(&mut self, inode: &mut Inode<Extra>, touches: &mut Touches) {
+    fn drop_surplus(&mut self, inode: &mut Inode<XfsInode>, touches: &mut MetaAccesses) {
         for block in inode.extra.nodes.surplus(&inode.map) {
             touches.forget(block);
-            self.space.give(block..block + 1, touches);
+            self.space.free_pages(block..block + 1, touches);
         }
     }
 
     /// Returns the number of contiguous pages in front of `page`, delayed or placed. The room ahead
     /// grows with this number (`xfs_iomap_prealloc_size`).
-    fn before(&self, inode: &Inode<Extra>, page: u64) -> u64 {
+    fn before(&self, inode: &Inode<XfsInode>, page: u64) -> u64 {
         let Some(last) = page.checked_sub(1) else {
             return 0;
         };
@@ -350,8 +353,8 @@ impl Xfs {
     }
 }
 
-impl Format for Xfs {
-    type Extra = Extra;
+impl DiskFormat for Xfs {
+    type Extra = XfsInode;
 
     fn root(&self) -> u32 {
         1
@@ -383,8 +386,8 @@ impl Format for Xfs {
         self.space.free()
     }
 
-    fn regions(&self) -> Regions {
-        Regions {
+    fn regions(&self) -> AllocatorRegions {
+        AllocatorRegions {
             pages: self.space.group_pages(),
             count: u64::from(self.space.count()),
             name: "allocation group",
@@ -397,40 +400,40 @@ impl Format for Xfs {
         metadata
     }
 
-    fn mapping(&self, inode: &Inode<Extra>) -> Vec<u64> {
+    fn mapping(&self, inode: &Inode<XfsInode>) -> Vec<u64> {
         inode.extra.nodes.blocks().collect()
     }
 
     /// Returns 0, because placed pages behind a file's end belong to its extents.
-    fn set_aside(&self, _number: u32, _inode: &Inode<Extra>) -> u64 {
+    fn set_aside(&self, _number: u32, _inode: &Inode<XfsInode>) -> u64 {
         0
     }
 
     fn new_inode(
         &mut self,
         _caller: Caller,
-        wanted: &Wanted<'_, Extra>,
-        touches: &mut Touches,
-    ) -> Result<New<Extra>, FileError> {
+        wanted: &NewObject<'_, XfsInode>,
+        touches: &mut MetaAccesses,
+    ) -> Result<New<XfsInode>, FileError> {
         let near = wanted.parent_inode.extra.page;
         let number = self.inodes.take(
             &mut self.space,
             near,
-            wanted.kind == Kind::Directory,
+            wanted.kind == ObjectKind::Directory,
             touches,
         )?;
         Ok((number, self.extra(number)))
     }
 
-    fn free_inode(&mut self, number: u32, _inode: &Inode<Extra>, touches: &mut Touches) {
-        self.inodes.give(&mut self.space, number, touches);
+    fn free_inode(&mut self, number: u32, _inode: &Inode<XfsInode>, touches: &mut MetaAccesses) {
+        self.inodes.free_inode(&mut self.space, number, touches);
     }
 
-    fn change_free(&self, pages: Range<u64>, touches: &mut Touches) {
+    fn change_free(&self, pages: Range<u64>, touches: &mut MetaAccesses) {
         self.space.change_free(pages, touches);
     }
 
-    fn inode_page(&self, _number: u32, inode: &Inode<Extra>) -> u64 {
+    fn inode_page(&self, _number: u32, inode: &Inode<XfsInode>) -> u64 {
         inode.extra.page
     }
 
@@ -447,15 +450,15 @@ impl Format for Xfs {
         &mut self,
         _caller: Caller,
         _number: u32,
-        inode: &mut Inode<Extra>,
+        inode: &mut Inode<XfsInode>,
         pages: Range<u64>,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         let mut at = pages.start;
         while at < pages.end {
             let wish = self.wish(inode, &(at..pages.end));
             let run = self.space.allocate(&wish, touches)?;
-            let piece = Piece {
+            let piece = MappedPages {
                 page: at,
                 block: run.start,
                 pages: run.end - run.start,
@@ -465,7 +468,7 @@ impl Format for Xfs {
             if let Err(error) = self.fit_nodes(inode, touches) {
                 inode.map.cut(piece.page).into_iter().for_each(|piece| {
                     self.space
-                        .give(piece.block..piece.block + piece.pages, touches);
+                        .free_pages(piece.block..piece.block + piece.pages, touches);
                 });
                 self.drop_surplus(inode, touches);
                 return Err(error);
@@ -480,13 +483,13 @@ impl Format for Xfs {
     fn release(
         &mut self,
         _number: u32,
-        inode: &mut Inode<Extra>,
+        inode: &mut Inode<XfsInode>,
         page: u64,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) {
         for piece in inode.map.cut(page) {
             self.space
-                .give(piece.block..piece.block + piece.pages, touches);
+                .free_pages(piece.block..piece.block + piece.pages, touches);
         }
         self.drop_surplus(inode, touches);
         if let Some(leaf) = inode.extra.nodes.leaf(&inode.map, page) {
@@ -494,21 +497,21 @@ impl Format for Xfs {
         }
     }
 
-    fn walk(&self, inode: &Inode<Extra>, pages: Range<u64>, touches: &mut Touches) {
+    fn walk(&self, inode: &Inode<XfsInode>, pages: Range<u64>, touches: &mut MetaAccesses) {
         inode.extra.nodes.walk(&inode.map, pages, touches);
     }
 
     /// Frees the room behind the end (`xfs_free_eofblocks`). 2.6.24 frees it at each last close.
     /// Today only the first close frees it, so that a file opened again and again for appends keeps
     /// its room (`xfs_file_release` of 6.12).
-    fn close(&mut self, number: u32, inode: &mut Inode<Extra>, touches: &mut Touches) {
+    fn close(&mut self, number: u32, inode: &mut Inode<XfsInode>, touches: &mut MetaAccesses) {
         inode.extra.trimmed = self.config.kernel == Kernel::Today;
         if inode.map.end() > inode.pages() {
             self.release(number, inode, inode.pages(), touches);
         }
     }
 
-    fn keeps_room(&self, inode: &Inode<Extra>) -> bool {
+    fn keeps_room(&self, inode: &Inode<XfsInode>) -> bool {
         let ahead = inode
             .map
             .end()
@@ -520,7 +523,7 @@ impl Format for Xfs {
         true
     }
 
-    fn ahead(&self, inode: &Inode<Extra>, pages: &Range<u64>) -> Range<u64> {
+    fn ahead(&self, inode: &Inode<XfsInode>, pages: &Range<u64>) -> Range<u64> {
         if pages.end <= inode.pages() {
             return pages.end..pages.end;
         }
@@ -571,7 +574,7 @@ impl Format for Xfs {
 
     /// Returns `page` and the pages behind it up to the end of the extent, delayed or placed
     /// (`xfs_cluster_write`).
-    fn cluster(&self, inode: &Inode<Extra>, page: u64) -> Range<u64> {
+    fn cluster(&self, inode: &Inode<XfsInode>, page: u64) -> Range<u64> {
         match inode.delayed.run_at(page) {
             Some(run) => page..run.end.min(page + CLUSTER),
             None => crate::format::mpage(&inode.map, page),

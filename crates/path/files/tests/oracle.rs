@@ -10,9 +10,9 @@
 #![allow(clippy::disallowed_methods)]
 
 use fullstroke_contract::registry::Keys;
-use fullstroke_files::fragmentation::{Fragment, Fragmentation, Laid, laid_out};
-use fullstroke_files::script::{Player, Script, Step};
-use fullstroke_files::{Site, make};
+use fullstroke_files::fragmentation::{FileFragments, Fragment, Fragmentation, laid_out};
+use fullstroke_files::script::{Script, ScriptPlayer, ScriptStep};
+use fullstroke_files::{FileSystemSite, make};
 use fullstroke_units::{Sectors, Seed, Time};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use std::process::Command;
 
 /// 1 GiB: eight block groups, four allocation groups.
 const DEVICE_BYTES: u64 = 1 << 30;
-/// Bytes of one `write` call, as in [`Player`].
+/// Bytes of one `write` call, as in [`ScriptPlayer`].
 const WRITE_BYTES: usize = 128 << 10;
 
 const SCRIPTS: [(&str, &str); 3] = [
@@ -123,26 +123,26 @@ impl Mounted {
         }
     }
 
-    fn step(&self, step: &Step, open: &mut BTreeMap<String, File>) -> std::io::Result<()> {
+    fn step(&self, step: &ScriptStep, open: &mut BTreeMap<String, File>) -> std::io::Result<()> {
         let path = |path: &str| self.at.join(path);
         match step {
-            Step::MakeDirectory(at) => fs::create_dir(path(at)),
-            Step::Create(at, bytes) => fill(&mut File::create(path(at))?, *bytes),
-            Step::Append(at, bytes) => match open.get_mut(at) {
+            ScriptStep::MakeDirectory(at) => fs::create_dir(path(at)),
+            ScriptStep::Create(at, bytes) => fill(&mut File::create(path(at))?, *bytes),
+            ScriptStep::Append(at, bytes) => match open.get_mut(at) {
                 Some(file) => fill(file, *bytes),
                 None => fill(&mut OpenOptions::new().append(true).open(path(at))?, *bytes),
             },
-            Step::Write(at, offset, bytes) => {
+            ScriptStep::Write(at, offset, bytes) => {
                 let mut file = OpenOptions::new().write(true).open(path(at))?;
                 file.seek(SeekFrom::Start(*offset))?;
                 fill(&mut file, *bytes)
             }
-            Step::Read(at, ..) => fs::read(path(at)).map(drop),
-            Step::Truncate(at, bytes) => OpenOptions::new()
+            ScriptStep::Read(at, ..) => fs::read(path(at)).map(drop),
+            ScriptStep::Truncate(at, bytes) => OpenOptions::new()
                 .write(true)
                 .open(path(at))?
                 .set_len(*bytes),
-            Step::Open(at) => {
+            ScriptStep::Open(at) => {
                 let file = OpenOptions::new()
                     .create(true)
                     .append(true)
@@ -150,24 +150,24 @@ impl Mounted {
                 open.insert(at.clone(), file);
                 Ok(())
             }
-            Step::Close(at) => {
+            ScriptStep::Close(at) => {
                 open.remove(at);
                 Ok(())
             }
-            Step::Delete(at) if path(at).is_dir() => fs::remove_dir(path(at)),
-            Step::Delete(at) => fs::remove_file(path(at)),
-            Step::Rename(from, to) => fs::rename(path(from), path(to)),
-            Step::Fsync(at) => File::open(path(at))?.sync_all(),
-            Step::Sync => run("sync", &["-f", &self.at.to_string_lossy()])
+            ScriptStep::Delete(at) if path(at).is_dir() => fs::remove_dir(path(at)),
+            ScriptStep::Delete(at) => fs::remove_file(path(at)),
+            ScriptStep::Rename(from, to) => fs::rename(path(from), path(to)),
+            ScriptStep::Fsync(at) => File::open(path(at))?.sync_all(),
+            ScriptStep::Sync => run("sync", &["-f", &self.at.to_string_lossy()])
                 .map(drop)
                 .map_err(std::io::Error::other),
             // No result here depends on time.
-            Step::Sleep(_) => Ok(()),
+            ScriptStep::Sleep(_) => Ok(()),
         }
     }
 
     /// Returns the layout of all files, from `filefrag`.
-    fn laid_out(&self) -> Vec<Laid> {
+    fn laid_out(&self) -> Vec<FileFragments> {
         let mut files = Vec::new();
         let mut waiting = vec![self.at.clone()];
         while let Some(folder) = waiting.pop() {
@@ -188,14 +188,14 @@ impl Mounted {
             .collect()
     }
 
-    fn laid(&self, path: &Path) -> Laid {
+    fn laid(&self, path: &Path) -> FileFragments {
         let told = run("filefrag", &["-v", "-b4096", &path.to_string_lossy()]).unwrap();
         let name = path
             .strip_prefix(&self.at)
             .unwrap()
             .to_string_lossy()
             .into_owned();
-        Laid::new(name, told.lines().filter_map(fragment))
+        FileFragments::new(name, told.lines().filter_map(fragment))
     }
 }
 
@@ -233,16 +233,16 @@ fn fragment(line: &str) -> Option<Fragment> {
 }
 
 /// Executes the same script on our file system.
-fn ours(pair: &Pair, script: &Script) -> (Vec<Laid>, u64) {
+fn ours(pair: &Pair, script: &Script) -> (Vec<FileFragments>, u64) {
     let keys: Keys = pair.keys.as_object().cloned().unwrap();
-    let site = Site {
+    let site = FileSystemSite {
         capacity: Sectors(DEVICE_BYTES / 512),
         seed: Seed(1),
         stripe: None,
         tracks: None,
     };
     let mut system = make(pair.kind, &keys, &site).unwrap();
-    Player::new(&mut *system, Time::ZERO)
+    ScriptPlayer::new(&mut *system, Time::ZERO)
         .play_all(script)
         .unwrap();
     (laid_out(&*system).unwrap(), system.regions().pages)

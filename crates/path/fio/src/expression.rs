@@ -12,7 +12,7 @@ const DEPTH_MAX: usize = 32;
 /// # Errors
 /// Returns a short description of the missing or unexpected part.
 pub(crate) fn evaluate(text: &str, factor: &dyn Fn(&str) -> Option<u64>) -> Result<u64, Reason> {
-    let mut reader = Reader {
+    let mut reader = ExpressionReader {
         rest: text,
         factor,
         depth: 0,
@@ -25,7 +25,7 @@ pub(crate) fn evaluate(text: &str, factor: &dyn Fn(&str) -> Option<u64>) -> Resu
         .map_err(|_| reason!("the value {value} is negative or does not fit into 64 bits"))
 }
 
-struct Reader<'a> {
+struct ExpressionReader<'a> {
     rest: &'a str,
     factor: &'a dyn Fn(&str) -> Option<u64>,
     depth: usize,
@@ -33,7 +33,7 @@ struct Reader<'a> {
 
 type Number = Result<i128, Reason>;
 
-impl Reader<'_> {
+impl ExpressionReader<'_> {
     fn operator(&mut self, known: &str) -> Option<char> {
         self.rest = self.rest.trim_start();
         let sign = self

@@ -3,24 +3,27 @@
 //! The workers are the same as for a volume. Each worker has its own address space, with its files
 //! one behind another. An I/O in this address space becomes a call on a file.
 
-use crate::ini::{Section, Setting};
-use crate::job::{Direction, Engine, FilesOfJob, Job, Work};
+use crate::ini::{JobSection, Setting};
+use crate::job::{Engine, FilesOfJob, FioJob, IoDirection, JobDirections};
 use crate::option::Treatment;
 use crate::options::find;
 use crate::places::Ground;
-use crate::region::{Misfit, Region, amounts, bytes, region};
+use crate::region::{CloneRegion, Misfit, amounts, bytes, region};
 use crate::table::OPTIONS;
 use crate::units::Amount;
 use crate::{FioError, FioResults, FioSource, JobSet};
 use fullstroke_contract::SourceError;
-use fullstroke_contract::{Operation, Out, Request, Status};
-use fullstroke_programs::{Answer, Call, Fd, How, Laid, Next, Program, Report, Turn};
+use fullstroke_contract::{Effects, Operation, Request, RequestStatus};
+use fullstroke_programs::{
+    Call, CallAnswer, Fd, InitialFile, OpenFlags, Program, ProgramAction, ProgramReport,
+    ProgramTurn,
+};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
 use std::collections::VecDeque;
 
 /// Checks that a job can work on files.
-pub(crate) fn check(set: &JobSet, job: &Job, section: &Section) -> Result<(), FioError> {
-    let given = Given { set, section };
+pub(crate) fn check(set: &JobSet, job: &FioJob, section: &JobSection) -> Result<(), FioError> {
+    let given = SectionSettings { set, section };
     given.check_options()?;
     given.check_work(job)?;
     given.check_sizes(job)
@@ -28,12 +31,12 @@ pub(crate) fn check(set: &JobSet, job: &Job, section: &Section) -> Result<(), Fi
 
 /// Settings of a job's section, with their lines.
 #[derive(Clone, Copy)]
-struct Given<'a> {
+struct SectionSettings<'a> {
     set: &'a JobSet,
-    section: &'a Section,
+    section: &'a JobSection,
 }
 
-impl Given<'_> {
+impl SectionSettings<'_> {
     /// Returns the effective setting of these names. The last setting wins, and a job's own
     /// settings win over `[global]`.
     fn find(&self, names: &[&str]) -> Option<&Setting> {
@@ -70,7 +73,7 @@ impl Given<'_> {
         Ok(())
     }
 
-    fn check_work(&self, job: &Job) -> Result<(), FioError> {
+    fn check_work(&self, job: &FioJob) -> Result<(), FioError> {
         if job.engine != Engine::Synchronous && job.depth > 1 {
             let engine = self
                 .find(&["ioengine"])
@@ -83,11 +86,11 @@ impl Given<'_> {
             );
             return Err(self.error(&["iodepth"], message));
         }
-        if job.work.goes(Direction::Trim) {
+        if job.work.goes(IoDirection::Trim) {
             let message = "files are not trimmed; expected reads and writes";
             return Err(self.error(&["rw", "readwrite"], message));
         }
-        if job.files.create_on_open && job.work.goes(Direction::Read) {
+        if job.files.create_on_open && job.work.goes(IoDirection::Read) {
             let message =
                 "the files would have no data to read; expected 0, or a job that only writes";
             return Err(self.error(&["create_on_open"], message));
@@ -102,7 +105,7 @@ impl Given<'_> {
 
     /// Checks that `size` or `filesize` gives the size of the files, as in fio. A percentage is an
     /// error, because it refers to a device.
-    fn check_sizes(&self, job: &Job) -> Result<(), FioError> {
+    fn check_sizes(&self, job: &FioJob) -> Result<(), FioError> {
         match (job.size, job.file_size) {
             (Some(Amount::Percent(_)), _) => {
                 Err(self.error(&["size"], "found a percentage; on files expected bytes"))
@@ -160,7 +163,7 @@ impl JobSet {
 
 /// Position of a file in the worker's address space.
 #[derive(Clone, Debug)]
-struct Place {
+struct FilePlace {
     path: String,
     /// First byte in the worker's address space.
     start: u64,
@@ -169,7 +172,7 @@ struct Place {
 
 /// Returns the lengths of the job's files. If `size` is not divisible by the number of files, the
 /// first files are one block longer, as in fio.
-fn lengths(job: &Job) -> Result<Vec<u64>, Misfit> {
+fn lengths(job: &FioJob) -> Result<Vec<u64>, Misfit> {
     let count = job.files.count();
     let offset = bytes(job.offset, 0);
     if let Some(each) = job.file_size {
@@ -193,10 +196,10 @@ fn lengths(job: &Job) -> Result<Vec<u64>, Misfit> {
 }
 
 /// Returns the files of a clone.
-fn places(job: &Job, clone: u32) -> Result<Vec<Place>, Misfit> {
+fn places(job: &FioJob, clone: u32) -> Result<Vec<FilePlace>, Misfit> {
     let mut start = 0u64;
     let lay = |(file, bytes): (usize, u64)| {
-        let place = Place {
+        let place = FilePlace {
             path: job.files.path(&job.name, clone, file as u64),
             start,
             bytes,
@@ -207,20 +210,20 @@ fn places(job: &Job, clone: u32) -> Result<Vec<Place>, Misfit> {
     Ok(lengths(job)?.into_iter().enumerate().map(lay).collect())
 }
 
-fn ground(job: &Job, clone: u32) -> Result<Ground, Misfit> {
-    let all_of_it = Job {
+fn ground(job: &FioJob, clone: u32) -> Result<Ground, Misfit> {
+    let all_of_it = FioJob {
         size: None,
         file_size: None,
         ..job.clone()
     };
     let regions = places(job, clone)?.into_iter().map(|place| {
         let region = region(&all_of_it, 0, Sectors(place.bytes / SECTOR_BYTES))?;
-        Ok(Region {
+        Ok(CloneRegion {
             start: place.start + region.start,
             ..region
         })
     });
-    let regions = regions.collect::<Result<Vec<Region>, Misfit>>()?;
+    let regions = regions.collect::<Result<Vec<CloneRegion>, Misfit>>()?;
     let length = regions.iter().map(|region| region.length).sum();
     let said = job.size.map(|size| bytes(size, 0));
     let (iteration, limit) = amounts(
@@ -230,7 +233,7 @@ fn ground(job: &Job, clone: u32) -> Result<Ground, Misfit> {
         job.io_size.map(|size| bytes(size, length)),
     );
     Ok(Ground {
-        whole: Region {
+        whole: CloneRegion {
             start: 0,
             length,
             iteration,
@@ -242,7 +245,7 @@ fn ground(job: &Job, clone: u32) -> Result<Ground, Misfit> {
 
 /// A call of a process. The number is the index of the file.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum FileCall {
     Open(usize),
     Read(usize, u64, u64),
     Write(usize, u64, u64),
@@ -251,11 +254,11 @@ enum Step {
 }
 
 /// A clone of a job as a process.
-struct Process {
-    how: How,
-    places: Vec<Place>,
+struct JobProcess {
+    how: OpenFlags,
+    places: Vec<FilePlace>,
     open: Vec<bool>,
-    steps: VecDeque<Step>,
+    steps: VecDeque<FileCall>,
     /// `request` is the request that ends with the last step. `asked` is the length of the running
     /// transfer in bytes.
     request: Option<u32>,
@@ -267,8 +270,8 @@ struct Process {
 pub struct FioProgram {
     set: JobSet,
     source: FioSource,
-    processes: Vec<Process>,
-    out: Out,
+    processes: Vec<JobProcess>,
+    out: Effects,
 }
 
 impl FioProgram {
@@ -287,14 +290,14 @@ impl FioProgram {
             for clone in 0..job.clones {
                 let places = places(job, clone)
                     .map_err(|(option, message)| set.error(Some(job.line), option, message))?;
-                processes.push(Process::new(job, places));
+                processes.push(JobProcess::new(job, places));
             }
         }
         Ok(FioProgram {
             set: set.clone(),
             source,
             processes,
-            out: Out::new(),
+            out: Effects::new(),
         })
     }
 
@@ -323,7 +326,12 @@ impl FioProgram {
     }
 
     /// Handles the answer to a call.
-    fn heed(&mut self, now: Time, number: usize, answer: &Answer) -> Result<(), SourceError> {
+    fn handle_answer(
+        &mut self,
+        now: Time,
+        number: usize,
+        answer: &CallAnswer,
+    ) -> Result<(), SourceError> {
         let process = &mut self.processes[number];
         let bytes = answer.result.as_ref().map_err(|error| {
             let job = &self.source.worker(number).job;
@@ -341,9 +349,9 @@ impl FioProgram {
         if let Some(slot) = process.request.take() {
             let whole = asked.is_none_or(|asked| asked == *bytes);
             let status = if whole {
-                Status::Done
+                RequestStatus::Done
             } else {
-                Status::OutOfRange
+                RequestStatus::OutOfRange
             };
             self.source
                 .finished(answer.began, now, slot, status, &mut self.out);
@@ -353,18 +361,18 @@ impl FioProgram {
     }
 }
 
-impl Process {
-    fn new(job: &Job, places: Vec<Place>) -> Process {
-        let write = job.work != Work::Only(Direction::Read);
-        let how = How {
+impl JobProcess {
+    fn new(job: &FioJob, places: Vec<FilePlace>) -> JobProcess {
+        let write = job.work != JobDirections::Only(IoDirection::Read);
+        let how = OpenFlags {
             write,
             create: write,
             direct: job.direct,
             durable: job.durable_writes,
-            ..How::READ
+            ..OpenFlags::READ
         };
         let open = vec![false; places.len()];
-        Process {
+        JobProcess {
             how,
             places,
             open,
@@ -377,13 +385,13 @@ impl Process {
 
     fn opened(&mut self, file: usize) {
         if !std::mem::replace(&mut self.open[file], true) {
-            self.steps.push_back(Step::Open(file));
+            self.steps.push_back(FileCall::Open(file));
         }
     }
 
     fn fsync(&mut self, file: usize) {
         self.opened(file);
-        self.steps.push_back(Step::Fsync(file));
+        self.steps.push_back(FileCall::Fsync(file));
     }
 
     fn transfer(&mut self, request: &Request) {
@@ -396,25 +404,26 @@ impl Process {
         let at = start - self.places[file].start;
         self.opened(file);
         self.steps.push_back(match request.operation {
-            Operation::Read => Step::Read(file, at, bytes),
-            _ => Step::Write(file, at, bytes),
+            Operation::Read => FileCall::Read(file, at, bytes),
+            _ => FileCall::Write(file, at, bytes),
         });
     }
 
     fn close_all(&mut self) {
         let open = self.open.iter().enumerate().filter(|(_, open)| **open);
-        self.steps.extend(open.map(|(file, _)| Step::Close(file)));
+        self.steps
+            .extend(open.map(|(file, _)| FileCall::Close(file)));
     }
 
-    fn call(&mut self, step: Step) -> Call<'_> {
+    fn call(&mut self, step: FileCall) -> Call<'_> {
         let fd = |file: usize| Fd(file as u32);
         match step {
-            Step::Open(file) => Call::Open {
+            FileCall::Open(file) => Call::Open {
                 path: &self.places[file].path,
                 fd: fd(file),
                 how: self.how,
             },
-            Step::Read(file, at, bytes) => {
+            FileCall::Read(file, at, bytes) => {
                 self.asked = Some(bytes);
                 Call::Read {
                     fd: fd(file),
@@ -422,7 +431,7 @@ impl Process {
                     bytes,
                 }
             }
-            Step::Write(file, at, bytes) => {
+            FileCall::Write(file, at, bytes) => {
                 self.asked = Some(bytes);
                 Call::Write {
                     fd: fd(file),
@@ -430,8 +439,8 @@ impl Process {
                     bytes,
                 }
             }
-            Step::Fsync(file) => Call::Fsync { fd: fd(file) },
-            Step::Close(file) => Call::Close { fd: fd(file) },
+            FileCall::Fsync(file) => Call::Fsync { fd: fd(file) },
+            FileCall::Close(file) => Call::Close { fd: fd(file) },
         }
     }
 }
@@ -443,7 +452,7 @@ impl Program for FioProgram {
 
     /// Returns the files and directories that exist before the run: files that a job reads or
     /// overwrites, and the directories of all jobs.
-    fn laid_out(&self) -> Vec<Laid> {
+    fn laid_out(&self) -> Vec<InitialFile> {
         let jobs = self
             .set
             .jobs
@@ -452,12 +461,12 @@ impl Program for FioProgram {
         let mut laid = Vec::new();
         for (job, process) in jobs.zip(&self.processes) {
             let directory = job.files.directory.iter();
-            laid.extend(directory.map(|path| Laid {
+            laid.extend(directory.map(|path| InitialFile {
                 path: path.clone(),
                 bytes: None,
             }));
-            if job.work.goes(Direction::Read) || job.files.overwrite {
-                let file = |place: &Place| Laid {
+            if job.work.goes(IoDirection::Read) || job.files.overwrite {
+                let file = |place: &FilePlace| InitialFile {
                     path: place.path.clone(),
                     bytes: Some(Bytes(place.bytes)),
                 };
@@ -467,30 +476,30 @@ impl Program for FioProgram {
         laid
     }
 
-    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+    fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         let (now, number) = (turn.now, turn.process as usize);
         if let Some(answer) = turn.answer
-            && let Err(message) = self.heed(now, number, answer)
+            && let Err(message) = self.handle_answer(now, number, answer)
         {
-            return Next::Fail(message);
+            return ProgramAction::Fail(message);
         }
         loop {
             if let Some(step) = self.processes[number].steps.pop_front() {
-                return Next::Call(self.processes[number].call(step));
+                return ProgramAction::Call(self.processes[number].call(step));
             }
             if self.source.worker(number).has_ended() {
                 if std::mem::replace(&mut self.processes[number].ended, true) {
-                    return Next::End;
+                    return ProgramAction::End;
                 }
                 self.processes[number].close_all();
                 continue;
             }
             let alarm = self.source.worker(number).alarm();
             if alarm == Time::NEVER {
-                return Next::Wait;
+                return ProgramAction::Wait;
             }
             if alarm > now {
-                return Next::Compute(alarm.since(now));
+                return ProgramAction::Compute(alarm.since(now));
             }
             self.source.go_on(now, turn.process, &mut self.out);
             self.collect();
@@ -498,11 +507,11 @@ impl Program for FioProgram {
     }
 
     /// Returns the report in fio's format.
-    fn report(&self) -> Report {
+    fn report(&self) -> ProgramReport {
         let results = self.results();
         let mut report = results.report(Vec::new(), Duration::ZERO);
         let ignored = std::mem::take(&mut report.ignored);
-        Report {
+        ProgramReport {
             figures: results.figures(),
             text: report.to_string(),
             notes: ignored

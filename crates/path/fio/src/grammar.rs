@@ -1,6 +1,6 @@
 //! Values with their own grammar.
 
-use crate::job::Distribution;
+use crate::job::OffsetDistribution;
 use crate::units::{Amount, amount, each_direction, integer};
 use fullstroke_contract::{Reason, reason};
 
@@ -83,13 +83,13 @@ pub(crate) fn split(text: &str, kb_base: u64) -> Result<Vec<(u64, u8)>, Reason> 
 }
 
 /// Parses a distribution: `random`, `zipf:1.2:0.25`, `zoned:60/10:40/90` and others.
-pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<Distribution, Reason> {
+pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<OffsetDistribution, Reason> {
     // fio's HOWTO writes `zoned_abs=`, but the program expects `:`.
     let (name, rest) = text
         .split_once([':', '='])
         .map_or((text, None), |(name, rest)| (name, Some(rest)));
     match name {
-        "random" => Ok(Distribution::Uniform),
+        "random" => Ok(OffsetDistribution::Uniform),
         "zipf" => {
             let (theta, center) = shape(rest, 1.1)?;
             if !(theta > 0.0 && theta.is_finite()) || theta == 1.0 {
@@ -97,14 +97,14 @@ pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<Distribution, Rea
                     "found theta {theta}; expected a positive number other than 1"
                 ));
             }
-            Ok(Distribution::Zipf { theta, center })
+            Ok(OffsetDistribution::Zipf { theta, center })
         }
         "pareto" => {
             let (h, center) = shape(rest, 0.2)?;
             if !(h > 0.0 && h < 1.0) {
                 return Err(reason!("found h {h}; expected more than 0 and less than 1"));
             }
-            Ok(Distribution::Pareto { h, center })
+            Ok(OffsetDistribution::Pareto { h, center })
         }
         "normal" | "gauss" => {
             let (percent, center) = shape(rest, 0.0)?;
@@ -113,7 +113,7 @@ pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<Distribution, Rea
                     "found a deviation of {percent} %; expected 0 to less than 100"
                 ));
             }
-            Ok(Distribution::Normal { percent, center })
+            Ok(OffsetDistribution::Normal { percent, center })
         }
         "zoned" | "zoned_abs" => match rest.filter(|rest| !rest.is_empty()) {
             Some(rest) => zones(rest, name == "zoned_abs", kb_base),
@@ -150,7 +150,7 @@ fn shape(rest: Option<&str>, unless_said: f64) -> Result<(f64, Option<f64>), Rea
 }
 
 /// Parses `60/10:40/90`: percentage of the accesses, and percentage or size of the zone.
-fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<Distribution, Reason> {
+fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<OffsetDistribution, Reason> {
     let zone = |part: &str| {
         let wrong = || reason!("found `{part}`; expected percent/zone, as in 60/10");
         let (access, zone) = part.split_once('/').ok_or_else(wrong)?;
@@ -198,7 +198,7 @@ fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<Distribution, Reaso
     };
     let each = each_direction(text, list)?;
     let unless_said = || vec![(100, Amount::Percent(100))];
-    Ok(Distribution::Zoned(
+    Ok(OffsetDistribution::Zoned(
         each.map(|zones| zones.unwrap_or_else(unless_said)),
     ))
 }
@@ -270,26 +270,27 @@ mod tests {
         let read = |text: &str| distribution(text, 1024);
         assert_eq!(
             read("zipf"),
-            Ok(Distribution::Zipf {
+            Ok(OffsetDistribution::Zipf {
                 theta: 1.1,
                 center: None
             })
         );
         assert_eq!(
             read("zipf:1.2:0.25"),
-            Ok(Distribution::Zipf {
+            Ok(OffsetDistribution::Zipf {
                 theta: 1.2,
                 center: Some(0.25)
             })
         );
         assert_eq!(
             read("normal:20"),
-            Ok(Distribution::Normal {
+            Ok(OffsetDistribution::Normal {
                 percent: 20.0,
                 center: None
             })
         );
-        let Ok(Distribution::Zoned([reads, writes, _])) = read("zoned:60/10:40/90,100/50") else {
+        let Ok(OffsetDistribution::Zoned([reads, writes, _])) = read("zoned:60/10:40/90,100/50")
+        else {
             panic!("zones were not read")
         };
         assert_eq!(

@@ -18,7 +18,7 @@ pub(crate) struct Setting {
 
 /// A `[section]` that describes a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Section {
+pub(crate) struct JobSection {
     pub(crate) name: String,
     pub(crate) line: usize,
     /// Settings of the `[global]` sections above.
@@ -37,7 +37,7 @@ pub(crate) fn sections(
     file: &str,
     text: &str,
     environment: &BTreeMap<String, String>,
-) -> Result<Vec<Section>, FioError> {
+) -> Result<Vec<JobSection>, FioError> {
     let fail = |line: Option<usize>, option: &str, message: String| FioError {
         file: file.to_owned(),
         line,
@@ -91,7 +91,7 @@ pub(crate) fn sections(
 #[derive(Default)]
 struct Sections {
     global: Vec<Setting>,
-    jobs: Vec<Section>,
+    jobs: Vec<JobSection>,
     /// True if the current section is `[global]`; `None` before the first section.
     in_global: Option<bool>,
 }
@@ -100,7 +100,7 @@ impl Sections {
     fn begin(&mut self, name: &str, line: usize) {
         self.in_global = Some(name == GLOBAL);
         if name != GLOBAL {
-            self.jobs.push(Section {
+            self.jobs.push(JobSection {
                 name: name.to_owned(),
                 line,
                 inherited: self.global.clone(),
@@ -156,12 +156,12 @@ fn expand(value: &str, environment: &BTreeMap<String, String>) -> String {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Vec<Section>, FioError> {
+    fn parse(text: &str) -> Result<Vec<JobSection>, FioError> {
         let environment = [("SIZE".to_owned(), "64m".to_owned())].into();
         sections("a.fio", text, &environment)
     }
 
-    fn own(section: &Section) -> Vec<(&str, Option<&str>)> {
+    fn own(section: &JobSection) -> Vec<(&str, Option<&str>)> {
         section
             .own
             .iter()

@@ -7,20 +7,21 @@ use fullstroke_units::Duration;
 /// Direction of an I/O. fio separates reads, writes and trims; an array over directions has this
 /// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum IoDirection {
     Read = 0,
     Write = 1,
     Trim = 2,
 }
 
-impl Direction {
-    pub(crate) const ALL: [Direction; 3] = [Direction::Read, Direction::Write, Direction::Trim];
+impl IoDirection {
+    pub(crate) const ALL: [IoDirection; 3] =
+        [IoDirection::Read, IoDirection::Write, IoDirection::Trim];
 
     pub(crate) fn operation(self) -> Operation {
         match self {
-            Direction::Read => Operation::Read,
-            Direction::Write => Operation::Write,
-            Direction::Trim => Operation::Discard,
+            IoDirection::Read => Operation::Read,
+            IoDirection::Write => Operation::Write,
+            IoDirection::Trim => Operation::Discard,
         }
     }
 
@@ -31,20 +32,20 @@ impl Direction {
 
 /// Directions of a job's I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
-    Only(Direction),
+pub(crate) enum JobDirections {
+    Only(IoDirection),
     /// Reads and writes, chosen at random by `rwmixread`.
     Mixed,
     /// Each block is trimmed, then written.
     TrimThenWrite,
 }
 
-impl Work {
-    pub(crate) fn goes(self, direction: Direction) -> bool {
+impl JobDirections {
+    pub(crate) fn goes(self, direction: IoDirection) -> bool {
         match self {
-            Work::Only(only) => only == direction,
-            Work::Mixed => direction != Direction::Trim,
-            Work::TrimThenWrite => direction != Direction::Read,
+            JobDirections::Only(only) => only == direction,
+            JobDirections::Mixed => direction != IoDirection::Trim,
+            JobDirections::TrimThenWrite => direction != IoDirection::Read,
         }
     }
 }
@@ -77,7 +78,7 @@ impl Blocks {
 
 /// Distribution of random offsets.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Distribution {
+pub(crate) enum OffsetDistribution {
     Uniform,
     /// Rank k has a probability proportional to k^-theta.
     Zipf {
@@ -133,7 +134,7 @@ pub(crate) enum ExitWhat {
 
 /// Order in which a job turns to its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Service {
+pub(crate) enum FileOrder {
     RoundRobin,
     Sequential,
     Random,
@@ -145,7 +146,7 @@ pub(crate) struct FilesOfJob {
     pub(crate) directory: Option<String>,
     pub(crate) names: Vec<String>,
     pub(crate) number: Option<u64>,
-    pub(crate) service: Service,
+    pub(crate) service: FileOrder,
     /// Number of I/Os to a file before the turn of the next file.
     pub(crate) service_ios: u64,
     pub(crate) overwrite: bool,
@@ -154,7 +155,7 @@ pub(crate) struct FilesOfJob {
 
 /// One job with all its options. The clones made by `numjobs` share the description.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Job {
+pub(crate) struct FioJob {
     pub(crate) name: String,
     pub(crate) line: usize,
     /// Position of the job in the file, from 0.
@@ -174,7 +175,7 @@ pub(crate) struct Job {
     pub(crate) exit_all: bool,
     pub(crate) exit_what: ExitWhat,
 
-    pub(crate) work: Work,
+    pub(crate) work: JobDirections,
     pub(crate) random: bool,
     /// Number n in `rw=...:n`: a count of I/Os for random I/O, bytes for sequential I/O.
     pub(crate) modifier: i64,
@@ -192,7 +193,7 @@ pub(crate) struct Job {
     pub(crate) number_ios: Option<u64>,
     pub(crate) loops: u64,
 
-    pub(crate) distribution: Distribution,
+    pub(crate) distribution: OffsetDistribution,
     pub(crate) percentage_random: [u64; 3],
     pub(crate) random_map: bool,
     pub(crate) soft_random_map: bool,
@@ -232,11 +233,11 @@ pub(crate) struct Job {
     pub(crate) lat_percentiles: bool,
 }
 
-impl Job {
+impl FioJob {
     /// Makes a job with fio's defaults.
     #[expect(clippy::too_many_lines, reason = "a table: a default for each option")]
-    pub(crate) fn new(name: &str, line: usize) -> Job {
-        Job {
+    pub(crate) fn new(name: &str, line: usize) -> FioJob {
+        FioJob {
             name: name.to_owned(),
             line,
             place: 0,
@@ -251,7 +252,7 @@ impl Job {
             waits_for: None,
             exit_all: false,
             exit_what: ExitWhat::Group,
-            work: Work::Only(Direction::Read),
+            work: JobDirections::Only(IoDirection::Read),
             random: false,
             modifier: 0,
             sequencer: Sequencer::Sequential,
@@ -266,7 +267,7 @@ impl Job {
             offset_align: 0,
             number_ios: None,
             loops: 1,
-            distribution: Distribution::Uniform,
+            distribution: OffsetDistribution::Uniform,
             percentage_random: [100; 3],
             random_map: true,
             soft_random_map: false,
@@ -299,7 +300,7 @@ impl Job {
                 directory: None,
                 names: Vec::new(),
                 number: None,
-                service: Service::RoundRobin,
+                service: FileOrder::RoundRobin,
                 service_ios: 1,
                 overwrite: false,
                 create_on_open: false,
@@ -324,8 +325,8 @@ impl Job {
 
     /// Returns the block sizes of the directions that the job uses.
     pub(crate) fn used_blocks(&self) -> impl Iterator<Item = &Blocks> {
-        let goes = |direction: &Direction| self.work.goes(*direction);
-        Direction::ALL
+        let goes = |direction: &IoDirection| self.work.goes(*direction);
+        IoDirection::ALL
             .into_iter()
             .filter(goes)
             .map(|direction| &self.blocks[direction as usize])

@@ -1,13 +1,13 @@
 //! The jobs of one file.
 
 use crate::FioError;
-use crate::job::Job;
+use crate::job::FioJob;
 
 /// The jobs of one file. All checks that need no volume are done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobSet {
     pub(crate) file: String,
-    pub(crate) jobs: Vec<Job>,
+    pub(crate) jobs: Vec<FioJob>,
     /// Settings of all `[global]` sections, for reports.
     pub(crate) global: Vec<(String, String)>,
     pub(crate) ignored: Vec<IgnoredOption>,

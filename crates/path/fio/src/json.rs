@@ -3,15 +3,15 @@
 //! Names and units are those of fio 3.33. Values that a simulation does not have are 0: submission
 //! takes no time, and no processors are simulated.
 
-use crate::FioReport;
-use crate::job::{Direction, Job};
+use crate::FioGroupResults;
+use crate::job::{FioJob, IoDirection};
 use crate::results::JobResult;
-use crate::tally::{BINS_MS, BINS_NS, Lane, Moments, Tally};
+use crate::tally::{BINS_MS, BINS_NS, DirectionTally, IntegerMoments, WorkerTally};
 use fullstroke_contract::MemberStatistics;
 use fullstroke_units::Duration;
 use serde_json::{Map, Value, json};
 
-impl FioReport {
+impl FioGroupResults {
     /// Returns the whole document. `version` is the version of fullstroke. Times of day are 0, so
     /// that two runs with the same seed give the same bytes.
     pub fn json(&self, version: &str) -> Value {
@@ -54,7 +54,7 @@ impl FioReport {
             "latency_percentile": 100.0,
             "latency_window": 0,
         });
-        for direction in Direction::ALL {
+        for direction in IoDirection::ALL {
             value[direction.name()] = self.lane(result, direction);
         }
         for (name, shares) in distributions(tally) {
@@ -63,7 +63,7 @@ impl FioReport {
         value
     }
 
-    fn lane(&self, result: &JobResult, direction: Direction) -> Value {
+    fn lane(&self, result: &JobResult, direction: IoDirection) -> Value {
         let JobResult { job, tally, .. } = result;
         let lane = &tally.lanes[direction as usize];
         let seconds = tally.elapsed.as_secs_f64();
@@ -93,7 +93,7 @@ impl FioReport {
             "total_ios": lane.ios(),
             "short_ios": 0,
             "drop_ios": 0,
-            "slat_ns": moments(&Moments::default()),
+            "slat_ns": moments(&IntegerMoments::default()),
             "clat_ns": moments(&lane.latency_ns),
             "lat_ns": moments(&lane.latency_ns),
             "bw_min": sample.kib_per_s.min(),
@@ -120,7 +120,7 @@ impl FioReport {
     }
 
     /// Returns the rate of all jobs of a group in KiB/s.
-    fn group_rate(&self, group: u32, direction: Direction) -> f64 {
+    fn group_rate(&self, group: u32, direction: IoDirection) -> f64 {
         let members = self.jobs.iter().filter(|result| result.job.group == group);
         members
             .map(|result| {
@@ -133,7 +133,7 @@ impl FioReport {
     }
 }
 
-fn moments(moments: &Moments) -> Value {
+fn moments(moments: &IntegerMoments) -> Value {
     json!({
         "min": moments.min(),
         "max": moments.max(),
@@ -143,7 +143,7 @@ fn moments(moments: &Moments) -> Value {
     })
 }
 
-fn percentiles(job: &Job, lane: &Lane) -> Value {
+fn percentiles(job: &FioJob, lane: &DirectionTally) -> Value {
     let each = job
         .percentiles
         .iter()
@@ -152,11 +152,11 @@ fn percentiles(job: &Job, lane: &Lane) -> Value {
 }
 
 /// Returns the shares of all I/Os in percent, by depth and by latency.
-fn distributions(tally: &Tally) -> [(&'static str, Value); 6] {
+fn distributions(tally: &WorkerTally) -> [(&'static str, Value); 6] {
     let depths = ["1", "2", "4", "8", "16", "32", ">=64"].map(str::to_owned);
     let counts = ["0", "4", "8", "16", "32", "64", ">=64"].map(str::to_owned);
     let below = |bounds: &[u64]| bounds.iter().map(u64::to_string).collect::<Vec<String>>();
-    let ios: u64 = tally.lanes.iter().map(Lane::ios).sum();
+    let ios: u64 = tally.lanes.iter().map(DirectionTally::ios).sum();
     // I/Os are submitted and reaped one at a time, so all belong to fio's class of 1 to 4.
     let singly = [0, ios, 0, 0, 0, 0, 0];
     let mut bounds_ms = below(&BINS_MS);

@@ -67,5 +67,5 @@ pub use error::FioError;
 pub use files::FioProgram;
 pub use job_set::{IgnoredOption, JobSet};
 pub use options::reference;
-pub use results::{BehindRate, FioReport, FioResults};
+pub use results::{BehindRate, FioGroupResults, FioResults};
 pub use source::FioSource;

@@ -1,16 +1,16 @@
 //! Offsets of a worker's blocks.
 
 use crate::coverage::Coverage;
-use crate::job::{Direction, Distribution, Job, Sequencer};
+use crate::job::{FioJob, IoDirection, OffsetDistribution, Sequencer};
 use crate::permutation::Permutation;
-use crate::region::{Misfit, Region};
-use crate::sizes::Sizes;
+use crate::region::{CloneRegion, Misfit};
+use crate::sizes::BlockSizes;
 use crate::skew::Skew;
 use fullstroke_units::Random;
 
 /// A range of bytes on the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct OffsetBlock {
     pub(crate) start: u64,
     pub(crate) bytes: u64,
 }
@@ -32,14 +32,14 @@ enum Chooser {
 
 /// Generator of one worker's blocks.
 pub(crate) struct Offsets {
-    region: Region,
+    region: CloneRegion,
     random: bool,
     modifier: i64,
     sequencer: Sequencer,
     percentage_random: [u64; 3],
     /// True if the blocks begin again when every place was used, or at the end of the region.
     endless: bool,
-    sizes: [Sizes; 3],
+    sizes: [BlockSizes; 3],
     alignment: [u64; 3],
     places: [u64; 3],
     chooser: Chooser,
@@ -55,12 +55,12 @@ impl Offsets {
     /// # Errors
     /// Fails if a random map would be too large.
     pub(crate) fn new(
-        job: &Job,
-        region: Region,
+        job: &FioJob,
+        region: CloneRegion,
         popular: &mut Random,
         random: &mut Random,
     ) -> Result<Offsets, Misfit> {
-        let sizes = [0, 1, 2].map(|direction| Sizes::new(&job.blocks[direction]));
+        let sizes = [0, 1, 2].map(|direction| BlockSizes::new(&job.blocks[direction]));
         let alignment = [0, 1, 2].map(|direction: usize| match job.alignment {
             Some(alignment) => alignment[direction],
             None => sizes[direction].smallest(),
@@ -69,7 +69,7 @@ impl Offsets {
             region.length.saturating_sub(sizes[direction].smallest()) / alignment[direction] + 1
         });
         let mut skewed = || {
-            Direction::ALL.map(|direction| {
+            IoDirection::ALL.map(|direction| {
                 let at = direction as usize;
                 Skew::new(
                     &job.distribution,
@@ -86,10 +86,14 @@ impl Offsets {
             .min()
             .unwrap_or(1);
         let chooser = match job.single_size() {
-            _ if !job.random || (job.distribution == Distribution::Uniform && !uses_map(job)) => {
+            _ if !job.random
+                || (job.distribution == OffsetDistribution::Uniform && !uses_map(job)) =>
+            {
                 Chooser::Free
             }
-            _ if job.distribution != Distribution::Uniform => Chooser::Skewed(Box::new(skewed())),
+            _ if job.distribution != OffsetDistribution::Uniform => {
+                Chooser::Skewed(Box::new(skewed()))
+            }
             Some(bytes) => Chooser::Once {
                 order: Permutation::new(region.length / bytes, random),
                 used: 0,
@@ -136,7 +140,11 @@ impl Offsets {
     }
 
     /// Returns the next block; `None` if the region is done.
-    pub(crate) fn next(&mut self, direction: Direction, random: &mut Random) -> Option<Block> {
+    pub(crate) fn next(
+        &mut self,
+        direction: IoDirection,
+        random: &mut Random,
+    ) -> Option<OffsetBlock> {
         let at = direction as usize;
         let (offset, drawn) = self.offset(at, random)?;
         assert!(
@@ -155,7 +163,7 @@ impl Offsets {
             self.region.length
         );
         self.last[at] = Some((offset, offset + bytes));
-        Some(Block {
+        Some(OffsetBlock {
             start: self.region.start + offset,
             bytes,
         })
@@ -242,7 +250,7 @@ impl Offsets {
 
 /// Returns true if a job uses the random map. As in fio, jobs with an alignment or a distribution
 /// do not.
-fn uses_map(job: &Job) -> bool {
+fn uses_map(job: &FioJob) -> bool {
     job.random_map && job.alignment.is_none()
 }
 
@@ -263,7 +271,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn offsets(options: &str, seed: u64) -> (Offsets, Random, Job) {
+    fn offsets(options: &str, seed: u64) -> (Offsets, Random, FioJob) {
         let set = JobSet::parse("a.fio", &format!("[a]\n{options}"), &BTreeMap::new()).unwrap();
         let job = set.jobs[0].clone();
         let region = region(&job, 0, Sectors(1 << 20)).unwrap();
@@ -276,7 +284,7 @@ mod tests {
     /// Returns blocks in units of 4 KiB, as start and length.
     fn blocks(options: &str, count: usize) -> Vec<(u64, u64)> {
         let (mut offsets, mut random, job) = offsets(options, 1);
-        let direction = Direction::ALL
+        let direction = IoDirection::ALL
             .into_iter()
             .find(|direction| job.work.goes(*direction))
             .unwrap();
@@ -374,7 +382,7 @@ mod tests {
             let size = if several { size + 4 } else { size };
             let (mut offsets, mut random, _) = offsets(&format!("rw=randread\nsize={}\n{range}\n", size * 4096), seed);
             let mut seen = vec![0u32; size as usize];
-            while let Some(block) = offsets.next(Direction::Read, &mut random) {
+            while let Some(block) = offsets.next(IoDirection::Read, &mut random) {
                 for covered in block.start / 4096..(block.start + block.bytes) / 4096 {
                     seen[covered as usize] += 1;
                 }
@@ -397,7 +405,7 @@ mod tests {
             let rw = if rw.starts_with("rand") { rw } else { rw.replace(':', ":4k #") };
             let options = format!("rw={rw}\nsize={}\noffset={}\n{how}\n", size * 4096, offset * 4096);
             let (mut offsets, mut random, job) = offsets(&options, seed);
-            let used: Vec<Direction> = Direction::ALL.into_iter().filter(|one| job.work.goes(*one)).collect();
+            let used: Vec<IoDirection> = IoDirection::ALL.into_iter().filter(|one| job.work.goes(*one)).collect();
             for turn in 0..300 {
                 let Some(block) = offsets.next(used[turn % used.len()], &mut random) else { break };
                 prop_assert!(block.start >= offset * 4096);

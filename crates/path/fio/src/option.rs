@@ -1,18 +1,18 @@
 //! One option of a job file: the parser of its value, and its treatment.
 
-use crate::job::Job;
+use crate::job::FioJob;
 use fullstroke_contract::Reason;
 
 /// Value of a setting, with the context for its parser.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Value<'a> {
+pub(crate) struct OptionValue<'a> {
     /// Text of the value; `None` if the option stands alone.
     pub(crate) text: Option<&'a str>,
     pub(crate) kb_base: u64,
 }
 
 /// Parser that writes a value into the job. The error tells the found and the expected text.
-pub(crate) type Read = fn(&mut Job, Value<'_>) -> Result<(), Reason>;
+pub(crate) type Read = fn(&mut FioJob, OptionValue<'_>) -> Result<(), Reason>;
 
 /// Treatment of an option.
 #[derive(Clone, Copy, Debug)]

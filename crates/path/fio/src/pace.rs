@@ -2,7 +2,7 @@
 //!
 //! As in fio, the timetable counts from the beginning of the job. A late job therefore catches up.
 
-use crate::job::{Direction, Job};
+use crate::job::{FioJob, IoDirection};
 use fullstroke_units::{Duration, Random, Time};
 
 const NS_PER_S: u128 = 1_000_000_000;
@@ -21,7 +21,7 @@ pub(crate) struct Lag {
 
 /// Timetable of one direction.
 #[derive(Clone, Copy, Debug)]
-struct Lane {
+struct DirectionTimetable {
     bytes_per_s: u64,
     /// Size of a block in bytes, for the conversion of `rate_iops`.
     block: u64,
@@ -32,20 +32,20 @@ struct Lane {
 
 /// Timetables of all directions.
 #[derive(Clone, Debug)]
-pub(crate) struct Pace {
-    lanes: [Option<Lane>; 3],
+pub(crate) struct DirectionTimetables {
+    lanes: [Option<DirectionTimetable>; 3],
     poisson: bool,
     ignores_think: bool,
 }
 
-impl Pace {
-    pub(crate) fn new(job: &Job) -> Pace {
-        let lane = |direction: Direction| {
+impl DirectionTimetables {
+    pub(crate) fn new(job: &FioJob) -> DirectionTimetables {
+        let lane = |direction: IoDirection| {
             let at = direction as usize;
             let block = job.blocks[at].smallest();
             let by_count = job.rate_iops[at].map(|iops| iops.saturating_mul(block));
             let bytes_per_s = job.rate_bytes_per_s[at].or(by_count)?;
-            Some(Lane {
+            Some(DirectionTimetable {
                 bytes_per_s,
                 block,
                 began: Time::ZERO,
@@ -53,8 +53,8 @@ impl Pace {
                 due: Time::ZERO,
             })
         };
-        Pace {
-            lanes: Direction::ALL.map(lane),
+        DirectionTimetables {
+            lanes: IoDirection::ALL.map(lane),
             poisson: job.poisson,
             ignores_think: job.rate_ignores_think,
         }
@@ -68,12 +68,12 @@ impl Pace {
     }
 
     /// Returns the time when the next I/O of `direction` may be issued; time 0 without a rate.
-    pub(crate) fn due(&self, direction: Direction) -> Time {
+    pub(crate) fn due(&self, direction: IoDirection) -> Time {
         self.lanes[direction as usize].map_or(Time::ZERO, |lane| lane.due)
     }
 
     /// Records that `bytes` were issued.
-    pub(crate) fn issued(&mut self, direction: Direction, bytes: u64, random: &mut Random) {
+    pub(crate) fn issued(&mut self, direction: IoDirection, bytes: u64, random: &mut Random) {
         let Some(lane) = &mut self.lanes[direction as usize] else {
             return;
         };
@@ -88,11 +88,11 @@ impl Pace {
     /// Returns the delay of the slowest timetable at `now`. Returns `None` without a rate, or if
     /// too few I/Os were issued for a judgement.
     pub(crate) fn behind(&self, now: Time) -> Option<Lag> {
-        let lag = |lane: &Lane| Lag {
+        let lag = |lane: &DirectionTimetable| Lag {
             behind: now.saturating_since(lane.due),
             elapsed: now.saturating_since(lane.began),
         };
-        let enough = |lane: &&Lane| lane.issued / lane.block.max(1) >= IOS_MIN;
+        let enough = |lane: &&DirectionTimetable| lane.issued / lane.block.max(1) >= IOS_MIN;
         self.lanes
             .iter()
             .flatten()

@@ -2,10 +2,10 @@
 
 use crate::FioError;
 use crate::grammar;
-use crate::ini::{Section, Setting, sections};
-use crate::job::{Blocks, Direction, Job};
+use crate::ini::{JobSection, Setting, sections};
+use crate::job::{Blocks, FioJob, IoDirection};
 use crate::job_set::{IgnoredOption, JobSet};
-use crate::option::{OptionEntry, Treatment, Value};
+use crate::option::{OptionEntry, OptionValue, Treatment};
 use crate::options;
 use crate::units::Amount;
 use fullstroke_units::SECTOR_BYTES;
@@ -85,8 +85,8 @@ impl JobSet {
         }
     }
 
-    fn read_job(&mut self, section: &Section) -> Result<Job, FioError> {
-        let mut job = Job::new(&section.name, section.line);
+    fn read_job(&mut self, section: &JobSection) -> Result<FioJob, FioError> {
+        let mut job = FioJob::new(&section.name, section.line);
         let settings = || section.inherited.iter().chain(&section.own);
         let mut kb_base = 1024;
         for setting in settings().filter(|setting| setting.option == "kb_base") {
@@ -103,7 +103,7 @@ impl JobSet {
 
     fn read_setting(
         &mut self,
-        job: &mut Job,
+        job: &mut FioJob,
         setting: &Setting,
         kb_base: u64,
     ) -> Result<(), FioError> {
@@ -123,7 +123,7 @@ impl JobSet {
         match entry.treatment {
             Treatment::Simulated(read) => read(
                 job,
-                Value {
+                OptionValue {
                     text: value.as_deref(),
                     kb_base,
                 },
@@ -132,7 +132,7 @@ impl JobSet {
             Treatment::OnFiles(read, off) => {
                 read(
                     job,
-                    Value {
+                    OptionValue {
                         text: value.as_deref(),
                         kb_base,
                     },
@@ -179,14 +179,14 @@ impl JobSet {
     }
 
     /// Appends the job: sets its group, its stage, and the job for which it waits.
-    fn place(&mut self, mut job: Job) -> Result<(), FioError> {
+    fn place(&mut self, mut job: FioJob) -> Result<(), FioError> {
         if let Some(last) = self.jobs.last() {
             job.group = last.group + u32::from(job.stonewall || job.new_group);
             job.stage = last.stage + usize::from(job.stonewall);
         }
         job.place = self.jobs.len();
         if let Some(name) = &job.wait_for {
-            let bearers: Vec<&Job> = self
+            let bearers: Vec<&FioJob> = self
                 .jobs
                 .iter()
                 .filter(|other| other.name == *name)
@@ -205,7 +205,7 @@ impl JobSet {
     }
 
     /// Checks rules that involve several options.
-    fn check(&self, job: &Job, section: &Section) -> Result<(), FioError> {
+    fn check(&self, job: &FioJob, section: &JobSection) -> Result<(), FioError> {
         let line = |options: &[&str]| {
             let settings = section
                 .own
@@ -236,7 +236,7 @@ impl JobSet {
                 }
             }
         }
-        for direction in Direction::ALL
+        for direction in IoDirection::ALL
             .into_iter()
             .filter(|direction| job.work.goes(*direction))
         {
@@ -264,7 +264,7 @@ impl JobSet {
     }
 }
 
-fn described(section: &Section) -> String {
+fn described(section: &JobSection) -> String {
     let settings = section.inherited.iter().chain(&section.own).map(written);
     let lines: Vec<String> = settings
         .map(|(option, value)| format!("{option}={value}\n"))
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn own_settings_win_over_global_ones() {
         let set = parse("[global]\nbs=4k\niodepth=8\n[a]\nbs=8k\n[b]\n").unwrap();
-        let sizes: Vec<Option<u64>> = set.jobs.iter().map(Job::single_size).collect();
+        let sizes: Vec<Option<u64>> = set.jobs.iter().map(FioJob::single_size).collect();
         assert_eq!(sizes, [Some(8192), Some(4096)]);
         assert_eq!(set.jobs[1].depth, 8);
     }

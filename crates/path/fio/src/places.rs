@@ -1,21 +1,21 @@
 //! Space in which a worker works: one part of a volume, or files one behind another in the worker's
 //! own address space.
 
-use crate::job::{Direction, Job, Service};
-use crate::offsets::{Block, Offsets};
-use crate::region::{Misfit, Region};
+use crate::job::{FileOrder, FioJob, IoDirection};
+use crate::offsets::{OffsetBlock, Offsets};
+use crate::region::{CloneRegion, Misfit};
 use fullstroke_units::Random;
 
 /// Regions of one worker, one for each file, and the worker's total amount of I/O.
 #[derive(Clone, Debug)]
 pub(crate) struct Ground {
-    pub(crate) regions: Vec<Region>,
+    pub(crate) regions: Vec<CloneRegion>,
     /// Total of all regions. Only its amounts are used, not its position.
-    pub(crate) whole: Region,
+    pub(crate) whole: CloneRegion,
 }
 
-impl From<Region> for Ground {
-    fn from(whole: Region) -> Ground {
+impl From<CloneRegion> for Ground {
+    fn from(whole: CloneRegion) -> Ground {
         Ground {
             regions: vec![whole],
             whole,
@@ -24,9 +24,9 @@ impl From<Region> for Ground {
 }
 
 /// Generator of one worker's blocks, which serves several files in turn.
-pub(crate) struct Places {
+pub(crate) struct BlockPlaces {
     files: Vec<File>,
-    service: Service,
+    service: FileOrder,
     service_ios: u64,
     /// Index of the current file, and the number of I/Os left in its turn.
     at: usize,
@@ -40,16 +40,16 @@ struct File {
     done: bool,
 }
 
-impl Places {
+impl BlockPlaces {
     pub(crate) fn new(
-        job: &Job,
+        job: &FioJob,
         ground: Ground,
         popular: &mut Random,
         random: &mut Random,
-    ) -> Result<Places, Misfit> {
+    ) -> Result<BlockPlaces, Misfit> {
         let several = ground.regions.len() > 1;
         // With several files, a file is done at its end, and the turn passes to the next file.
-        let once = Job {
+        let once = FioJob {
             time_based: job.time_based && !several,
             ..job.clone()
         };
@@ -65,7 +65,7 @@ impl Places {
             .map(one)
             .collect::<Result<_, Misfit>>()?;
         let left = job.files.service_ios;
-        Ok(Places {
+        Ok(BlockPlaces {
             files,
             service: job.files.service,
             service_ios: left,
@@ -97,9 +97,9 @@ impl Places {
         if self.left == 0 {
             self.left = self.service_ios;
             self.at = match self.service {
-                Service::RoundRobin => (self.at + 1) % count,
-                Service::Sequential => self.at,
-                Service::Random => random.below(count as u64) as usize,
+                FileOrder::RoundRobin => (self.at + 1) % count,
+                FileOrder::Sequential => self.at,
+                FileOrder::Random => random.below(count as u64) as usize,
             };
         }
         let open = |at: &usize| !self.files[*at % count].done;
@@ -109,7 +109,11 @@ impl Places {
     }
 
     /// Returns the next block; `None` if all files are done.
-    pub(crate) fn next(&mut self, direction: Direction, random: &mut Random) -> Option<Block> {
+    pub(crate) fn next(
+        &mut self,
+        direction: IoDirection,
+        random: &mut Random,
+    ) -> Option<OffsetBlock> {
         let found = self.next_of_any(direction, random);
         if found.is_some() || !self.endless {
             return found;
@@ -118,7 +122,7 @@ impl Places {
         self.next_of_any(direction, random)
     }
 
-    fn next_of_any(&mut self, direction: Direction, random: &mut Random) -> Option<Block> {
+    fn next_of_any(&mut self, direction: IoDirection, random: &mut Random) -> Option<OffsetBlock> {
         while self.files.iter().any(|file| !file.done) {
             let at = self.turn(random);
             match self.files[at].offsets.next(direction, random) {

@@ -3,12 +3,12 @@
 //! A job runs in iterations: one for each of `loops`, and further iterations while `io_size` is
 //! larger than the I/O of its region.
 
-use crate::job::{Blocks, Job};
-use crate::region::Region;
+use crate::job::{Blocks, FioJob};
+use crate::region::CloneRegion;
 
 /// Counters of a worker. Amounts are in bytes, except I/Os and loops.
 #[derive(Clone, Debug)]
-pub(crate) struct Progress {
+pub(crate) struct WorkerProgress {
     iteration_limit: u64,
     limit: u64,
     iteration: u64,
@@ -19,9 +19,9 @@ pub(crate) struct Progress {
     begun: bool,
 }
 
-impl Progress {
-    pub(crate) fn new(job: &Job, region: &Region) -> Progress {
-        Progress {
+impl WorkerProgress {
+    pub(crate) fn new(job: &FioJob, region: &CloneRegion) -> WorkerProgress {
+        WorkerProgress {
             iteration_limit: region.iteration,
             limit: region.limit,
             iteration: 0,
@@ -47,20 +47,20 @@ impl Progress {
     }
 
     /// Returns true if the iteration is over. Time limits are not considered.
-    pub(crate) fn is_over(&self, job: &Job) -> bool {
+    pub(crate) fn is_over(&self, job: &FioJob) -> bool {
         !job.time_based
             && (self.iteration >= self.iteration_limit
                 || self.in_loop >= self.limit
                 || self.has_all_ios(job))
     }
 
-    fn has_all_ios(&self, job: &Job) -> bool {
+    fn has_all_ios(&self, job: &FioJob) -> bool {
         job.number_ios.is_some_and(|most| self.ios >= most)
     }
 
     /// Begins the next iteration. Returns true for the first iteration, and `None` if no iteration
     /// is left.
-    pub(crate) fn begin_iteration(&mut self, job: &Job) -> Option<bool> {
+    pub(crate) fn begin_iteration(&mut self, job: &FioJob) -> Option<bool> {
         // If an iteration issued nothing, no later iteration can issue anything. Without this test
         // a time-based job would loop forever.
         if (self.begun && self.iteration == 0) || !self.goes_on(job) {
@@ -71,7 +71,7 @@ impl Progress {
         Some(first)
     }
 
-    fn goes_on(&mut self, job: &Job) -> bool {
+    fn goes_on(&mut self, job: &FioJob) -> bool {
         if job.time_based {
             return true;
         }

@@ -2,15 +2,17 @@
 //! own grammar are in `grammar.rs`.
 
 use crate::grammar;
-use crate::job::{Blocks, Direction, Engine, ExitWhat, Job, Sequencer, Service, ThinkAfter, Work};
-use crate::option::Value;
+use crate::job::{
+    Blocks, Engine, ExitWhat, FileOrder, FioJob, IoDirection, JobDirections, Sequencer, ThinkAfter,
+};
+use crate::option::OptionValue;
 use crate::units::{TimeUnit, amount, each_direction, integer, range, time};
 use fullstroke_contract::PriorityClass;
 use fullstroke_contract::{Reason, reason};
 
 type Done = Result<(), Reason>;
 
-impl<'a> Value<'a> {
+impl<'a> OptionValue<'a> {
     pub(crate) fn required(&self) -> Result<&'a str, Reason> {
         self.text
             .filter(|text| !text.is_empty())
@@ -70,29 +72,30 @@ fn replace<T: Clone>(old: &mut [T; 3], new: [Option<T>; 3]) {
     });
 }
 
-pub(crate) fn name(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn name(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     value.required()?.clone_into(&mut job.name);
     Ok(())
 }
 
-pub(crate) fn rw(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn rw(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let text = value.required()?;
     let (kind, modifier) = text
         .split_once(':')
         .map_or((text, None), |(kind, modifier)| (kind, Some(modifier)));
     let kinds = [
-        ("read", Work::Only(Direction::Read)),
-        ("write", Work::Only(Direction::Write)),
-        ("trim", Work::Only(Direction::Trim)),
-        ("rw", Work::Mixed),
-        ("readwrite", Work::Mixed),
-        ("trimwrite", Work::TrimThenWrite),
+        ("read", JobDirections::Only(IoDirection::Read)),
+        ("write", JobDirections::Only(IoDirection::Write)),
+        ("trim", JobDirections::Only(IoDirection::Trim)),
+        ("rw", JobDirections::Mixed),
+        ("readwrite", JobDirections::Mixed),
+        ("trimwrite", JobDirections::TrimThenWrite),
     ];
     let (plain, random) = kind
         .strip_prefix("rand")
         .map_or((kind, false), |plain| (plain, true));
     // Not every name has a random form: `randrw` exists, `randreadwrite` does not.
-    let known = |(name, _): &&(&str, Work)| *name == plain && !(random && *name == "readwrite");
+    let known =
+        |(name, _): &&(&str, JobDirections)| *name == plain && !(random && *name == "readwrite");
     let Some((_, work)) = kinds.iter().find(known) else {
         return Err(reason!(
             "found `{kind}`; expected read, write, trim, rw, readwrite, trimwrite, or randread, randwrite, randtrim, \
@@ -109,7 +112,7 @@ pub(crate) fn rw(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-pub(crate) fn rw_sequencer(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn rw_sequencer(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let known = [
         ("sequential", Sequencer::Sequential),
         ("identical", Sequencer::Identical),
@@ -118,17 +121,17 @@ pub(crate) fn rw_sequencer(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-pub(crate) fn rwmixread(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn rwmixread(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.read_percent = value.within(0, 100)?;
     Ok(())
 }
 
-pub(crate) fn rwmixwrite(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn rwmixwrite(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.read_percent = 100 - value.within(0, 100)?;
     Ok(())
 }
 
-pub(crate) fn bs(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn bs(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let sizes = value
         .sizes()?
         .map(|size| size.map(|bytes| Blocks::Range(bytes, bytes)));
@@ -136,7 +139,7 @@ pub(crate) fn bs(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-pub(crate) fn bsrange(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn bsrange(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let read = |part: &str| match range(part, |end| integer(end, value.kb_base))? {
         (0, _) => Err("found 0; expected at least 1".into()),
         (low, high) if part.contains(['-', ':']) => Ok(Blocks::Range(low, high)),
@@ -148,7 +151,7 @@ pub(crate) fn bsrange(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-pub(crate) fn bssplit(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn bssplit(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let splits = each_direction(value.required()?, |part| {
         grammar::split(part, value.kb_base)
     })?;
@@ -159,24 +162,24 @@ pub(crate) fn bssplit(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-pub(crate) fn blockalign(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn blockalign(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let mut alignment = [4096; 3];
     replace(&mut alignment, value.sizes()?);
     job.alignment = Some(alignment);
     Ok(())
 }
 
-pub(crate) fn size(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn size(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.size = Some(amount(value.required()?, value.kb_base)?);
     Ok(())
 }
 
-pub(crate) fn io_size(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn io_size(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.io_size = Some(amount(value.required()?, value.kb_base)?);
     Ok(())
 }
 
-pub(crate) fn filesize(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn filesize(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let (low, high) = range(value.required()?, |end| integer(end, value.kb_base))?;
     if low != high {
         return Err("found a range; the volume has one size, so set one size".into());
@@ -185,37 +188,37 @@ pub(crate) fn filesize(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-pub(crate) fn offset(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn offset(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.offset = amount(value.required()?, value.kb_base)?;
     Ok(())
 }
 
-pub(crate) fn offset_increment(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn offset_increment(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.offset_increment = amount(value.required()?, value.kb_base)?;
     Ok(())
 }
 
-pub(crate) fn offset_align(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn offset_align(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.offset_align = value.integer()?;
     Ok(())
 }
 
-pub(crate) fn number_ios(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn number_ios(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.number_ios = Some(value.integer()?).filter(|number| *number > 0);
     Ok(())
 }
 
-pub(crate) fn loops(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn loops(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.loops = value.within(0, u64::MAX)?.max(1);
     Ok(())
 }
 
-pub(crate) fn random_distribution(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn random_distribution(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.distribution = grammar::distribution(value.required()?, value.kb_base)?;
     Ok(())
 }
 
-pub(crate) fn percentage_random(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn percentage_random(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let read = |part: &str| match integer(part, value.kb_base)? {
         percent @ 0..=100 => Ok(percent),
         percent => Err(reason!("found {percent}; expected 0 to 100")),
@@ -227,37 +230,37 @@ pub(crate) fn percentage_random(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-pub(crate) fn norandommap(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn norandommap(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.random_map = !value.switch()?;
     Ok(())
 }
 
-pub(crate) fn direct(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn direct(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.direct = value.switch()?;
     Ok(())
 }
 
-pub(crate) fn buffered(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn buffered(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.direct = !value.switch()?;
     Ok(())
 }
 
-pub(crate) fn softrandommap(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn softrandommap(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.soft_random_map = value.switch()?;
     Ok(())
 }
 
-pub(crate) fn randrepeat(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn randrepeat(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.repeat = value.switch()?;
     Ok(())
 }
 
-pub(crate) fn randseed(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn randseed(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.seed = Some(value.integer()?);
     Ok(())
 }
 
-pub(crate) fn ioengine(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn ioengine(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let text = value.required()?;
     job.engine = match text {
         "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" | "splice" | "libpmem"
@@ -280,37 +283,37 @@ pub(crate) fn ioengine(job: &mut Job, value: Value<'_>) -> Done {
 const DEPTH_MAX: u64 = 1 << 16;
 const CLONES_MAX: u64 = 4096;
 
-pub(crate) fn iodepth(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn iodepth(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.depth = value.within(1, DEPTH_MAX)? as u32;
     Ok(())
 }
 
-pub(crate) fn iodepth_low(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn iodepth_low(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.depth_low = Some(value.within(0, DEPTH_MAX)? as u32).filter(|low| *low > 0);
     Ok(())
 }
 
-pub(crate) fn reap_least(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn reap_least(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.reap_least = value.within(0, DEPTH_MAX)? as u32;
     Ok(())
 }
 
-pub(crate) fn io_submit_mode(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn io_submit_mode(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.offload = value.choice(&[("inline", false), ("offload", true)])?;
     Ok(())
 }
 
-pub(crate) fn fsync(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn fsync(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.flush_every = value.integer()?;
     Ok(())
 }
 
-pub(crate) fn end_fsync(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn end_fsync(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.flush_at_end |= value.switch()?;
     Ok(())
 }
 
-pub(crate) fn sync(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn sync(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let known = [
         ("0", false),
         ("none", false),
@@ -322,12 +325,12 @@ pub(crate) fn sync(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-pub(crate) fn prio(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn prio(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.level = value.within(0, 7)? as u8;
     Ok(())
 }
 
-pub(crate) fn prioclass(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn prioclass(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.class = match value.within(0, 3)? {
         1 => PriorityClass::RealTime,
         3 => PriorityClass::Idle,
@@ -336,17 +339,17 @@ pub(crate) fn prioclass(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-pub(crate) fn thinktime(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn thinktime(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.think = time(value.required()?, TimeUnit::Microseconds)?;
     Ok(())
 }
 
-pub(crate) fn thinktime_blocks(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn thinktime_blocks(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.think_blocks = Some(value.within(1, u64::MAX)?);
     Ok(())
 }
 
-pub(crate) fn thinktime_blocks_type(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn thinktime_blocks_type(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.think_after = value.choice(&[
         ("complete", ThinkAfter::Completed),
         ("issue", ThinkAfter::Issued),
@@ -354,48 +357,48 @@ pub(crate) fn thinktime_blocks_type(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-pub(crate) fn thinktime_iotime(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn thinktime_iotime(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.think_io_time = time(value.required()?, TimeUnit::Seconds)?;
     Ok(())
 }
 
-pub(crate) fn rate(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn rate(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.rate_bytes_per_s = value.sizes()?;
     Ok(())
 }
 
-pub(crate) fn rate_iops(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn rate_iops(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.rate_iops = value.sizes()?;
     Ok(())
 }
 
-pub(crate) fn rate_process(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn rate_process(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.poisson = value.choice(&[("linear", false), ("poisson", true)])?;
     Ok(())
 }
 
-pub(crate) fn rate_ignore_thinktime(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn rate_ignore_thinktime(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.rate_ignores_think = value.switch()?;
     Ok(())
 }
 
-pub(crate) fn runtime(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn runtime(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let span = time(value.required()?, TimeUnit::Seconds)?;
     job.runtime = Some(span).filter(|span| span.as_nanos() > 0);
     Ok(())
 }
 
-pub(crate) fn time_based(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn time_based(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.time_based = value.switch()?;
     Ok(())
 }
 
-pub(crate) fn ramp_time(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn ramp_time(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.ramp = time(value.required()?, TimeUnit::Seconds)?;
     Ok(())
 }
 
-pub(crate) fn startdelay(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn startdelay(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let read = |end: &str| time(end, TimeUnit::Seconds);
     let text = value.required()?;
     job.start_delay = if text.starts_with('(') {
@@ -406,27 +409,27 @@ pub(crate) fn startdelay(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-pub(crate) fn numjobs(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn numjobs(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.clones = value.within(1, CLONES_MAX)? as u32;
     Ok(())
 }
 
-pub(crate) fn stonewall(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn stonewall(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.stonewall = value.switch()?;
     Ok(())
 }
 
-pub(crate) fn wait_for(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn wait_for(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.wait_for = Some(value.required()?.to_owned());
     Ok(())
 }
 
-pub(crate) fn exitall(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn exitall(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.exit_all = value.switch()?;
     Ok(())
 }
 
-pub(crate) fn exit_what(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn exit_what(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let known = [
         ("group", ExitWhat::Group),
         ("stonewall", ExitWhat::Stonewall),
@@ -436,37 +439,37 @@ pub(crate) fn exit_what(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-pub(crate) fn group_reporting(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn group_reporting(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.group_reporting = value.switch()?;
     Ok(())
 }
 
-pub(crate) fn new_group(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn new_group(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.new_group = value.switch()?;
     Ok(())
 }
 
-pub(crate) fn percentile_list(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn percentile_list(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.percentiles = grammar::percentiles(value.required()?)?;
     Ok(())
 }
 
-pub(crate) fn clat_percentiles(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn clat_percentiles(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.clat_percentiles = value.switch()?;
     Ok(())
 }
 
-pub(crate) fn lat_percentiles(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn lat_percentiles(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.lat_percentiles = value.switch()?;
     Ok(())
 }
 
-pub(crate) fn directory(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn directory(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.files.directory = Some(value.required()?.to_owned());
     Ok(())
 }
 
-pub(crate) fn filename(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn filename(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.files.names = value.required()?.split(':').map(str::to_owned).collect();
     Ok(())
 }
@@ -474,18 +477,18 @@ pub(crate) fn filename(job: &mut Job, value: Value<'_>) -> Done {
 /// Largest number of files. A larger number is probably a typing error.
 const FILES_MAX: u64 = 1 << 16;
 
-pub(crate) fn nrfiles(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn nrfiles(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.files.number = Some(value.within(0, FILES_MAX)?).filter(|number| *number > 0);
     Ok(())
 }
 
-pub(crate) fn file_service_type(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn file_service_type(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let text = value.required()?;
     let (kind, ios) = text.split_once(':').unwrap_or((text, "1"));
     job.files.service = match kind {
-        "roundrobin" | "0" | "1" => Service::RoundRobin,
-        "sequential" => Service::Sequential,
-        "random" => Service::Random,
+        "roundrobin" | "0" | "1" => FileOrder::RoundRobin,
+        "sequential" => FileOrder::Sequential,
+        "random" => FileOrder::Random,
         _ => {
             return Err(reason!(
                 "found `{kind}`; expected roundrobin, sequential or random"
@@ -496,18 +499,18 @@ pub(crate) fn file_service_type(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-pub(crate) fn overwrite(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn overwrite(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.files.overwrite = value.switch()?;
     Ok(())
 }
 
-pub(crate) fn create_on_open(job: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn create_on_open(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.files.create_on_open = value.switch()?;
     Ok(())
 }
 
 /// Only checks the value. `kb_base` is read before all other options, because their values depend
 /// on it.
-pub(crate) fn kb_base(_: &mut Job, value: Value<'_>) -> Done {
+pub(crate) fn kb_base(_: &mut FioJob, value: OptionValue<'_>) -> Done {
     grammar::kb_base(value.required()?).map(|_| ())
 }

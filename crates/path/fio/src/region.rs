@@ -1,12 +1,12 @@
 //! Region of a worker on the volume, and its amount of I/O.
 
-use crate::job::{Direction, Job, Work};
+use crate::job::{FioJob, IoDirection, JobDirections};
 use crate::units::Amount;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 
 /// Part of the volume for one clone; all values are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Region {
+pub(crate) struct CloneRegion {
     pub(crate) start: u64,
     /// Length of the region, a multiple of the smallest block.
     pub(crate) length: u64,
@@ -23,7 +23,7 @@ pub(crate) type Misfit = (&'static str, String);
 ///
 /// # Errors
 /// Fails if an offset or a size is beyond the volume, or if the region holds no block.
-pub(crate) fn region(job: &Job, clone: u32, capacity: Sectors) -> Result<Region, Misfit> {
+pub(crate) fn region(job: &FioJob, clone: u32, capacity: Sectors) -> Result<CloneRegion, Misfit> {
     let volume = capacity.bytes().0;
     let smallest = job
         .used_blocks()
@@ -60,7 +60,7 @@ pub(crate) fn region(job: &Job, clone: u32, capacity: Sectors) -> Result<Region,
         said,
         job.io_size.map(|amount| bytes(amount, volume)),
     );
-    Ok(Region {
+    Ok(CloneRegion {
         start,
         length,
         iteration,
@@ -71,13 +71,13 @@ pub(crate) fn region(job: &Job, clone: u32, capacity: Sectors) -> Result<Region,
 /// Returns the largest amount of one iteration, and the total amount. `length` is the length of the
 /// region, `said` the value of `size`.
 pub(crate) fn amounts(
-    job: &Job,
+    job: &FioJob,
     length: u64,
     said: Option<u64>,
     io_size: Option<u64>,
 ) -> (u64, u64) {
     let size = said.unwrap_or(length).min(length);
-    let twice = if job.work == Work::TrimThenWrite {
+    let twice = if job.work == JobDirections::TrimThenWrite {
         2
     } else {
         1
@@ -86,15 +86,15 @@ pub(crate) fn amounts(
         .or(said.filter(|_| job.file_size.is_some()))
         .unwrap_or(size);
     // In fio, these jobs continue up to `io_size` in one iteration.
-    let endless = (job.work == Work::Mixed && !job.random)
-        || (job.random && !job.random_map && job.work != Work::Only(Direction::Read));
+    let endless = (job.work == JobDirections::Mixed && !job.random)
+        || (job.random && !job.random_map && job.work != JobDirections::Only(IoDirection::Read));
     let iteration = if endless { size.max(limit) } else { size };
     (iteration.saturating_mul(twice), limit.saturating_mul(twice))
 }
 
 /// Returns the first byte of the region. Percentages are rounded up to `offset_align`, or to the
 /// smallest block.
-fn start(job: &Job, clone: u32, volume: u64, smallest: u64) -> Result<u64, Misfit> {
+fn start(job: &FioJob, clone: u32, volume: u64, smallest: u64) -> Result<u64, Misfit> {
     let alignment = if job.offset_align > 0 {
         job.offset_align
     } else {
@@ -140,7 +140,7 @@ mod tests {
     use crate::JobSet;
     use std::collections::BTreeMap;
 
-    fn place(options: &str, clone: u32) -> Result<Region, Misfit> {
+    fn place(options: &str, clone: u32) -> Result<CloneRegion, Misfit> {
         let set = JobSet::parse("a.fio", &format!("[a]\n{options}"), &BTreeMap::new()).unwrap();
         // A volume of 1 MiB, as with filesize=1m.
         region(&set.jobs[0], clone, Sectors(2048))

@@ -1,7 +1,7 @@
 //! Results as text.
 
-use crate::FioReport;
-use crate::job::Direction;
+use crate::FioGroupResults;
+use crate::job::IoDirection;
 use crate::results::JobResult;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use std::fmt;
@@ -21,7 +21,7 @@ const HEADER: [&str; 10] = [
 /// Columns with text; the other columns are numbers.
 const TEXTS: [usize; 2] = [0, 2];
 
-impl fmt::Display for FioReport {
+impl fmt::Display for FioGroupResults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.table().trim_fmt())?;
         for result in self.jobs.iter().filter(|result| result.tally.failed > 0) {
@@ -47,7 +47,7 @@ impl fmt::Display for FioReport {
     }
 }
 
-impl FioReport {
+impl FioGroupResults {
     fn table(&self) -> Table {
         let mut table = Table::new();
         let line = LineStyle::none().fill('─').junction('─');
@@ -63,7 +63,7 @@ impl FioReport {
             }
         }
         for result in &self.jobs {
-            for direction in Direction::ALL {
+            for direction in IoDirection::ALL {
                 if let Some(row) = row(result, direction) {
                     table.add_row(row);
                 }
@@ -73,7 +73,7 @@ impl FioReport {
     }
 }
 
-fn row(result: &JobResult, direction: Direction) -> Option<Vec<String>> {
+fn row(result: &JobResult, direction: IoDirection) -> Option<Vec<String>> {
     let lane = &result.tally.lanes[direction as usize];
     if lane.ios() == 0 {
         return None;

@@ -1,9 +1,9 @@
 //! Results of a run, by job or by group.
 
 use crate::JobSet;
-use crate::job::Job;
-use crate::tally::Tally;
-use crate::worker::Worker;
+use crate::job::FioJob;
+use crate::tally::WorkerTally;
+use crate::worker::JobWorker;
 use fullstroke_contract::MemberStatistics;
 use fullstroke_units::Duration;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 pub struct FioResults {
     set: JobSet,
     /// Job of each worker.
-    jobs: Vec<Arc<Job>>,
-    tallies: Vec<Tally>,
+    jobs: Vec<Arc<FioJob>>,
+    tallies: Vec<WorkerTally>,
 }
 
 /// Results for each worker, or for each group with `group_reporting`.
 #[derive(Clone, Debug)]
-pub struct FioReport {
+pub struct FioGroupResults {
     pub(crate) global: Vec<(String, String)>,
     pub(crate) jobs: Vec<JobResult>,
     pub(crate) ignored: Vec<crate::IgnoredOption>,
@@ -31,8 +31,8 @@ pub struct FioReport {
 #[derive(Clone, Debug)]
 pub(crate) struct JobResult {
     /// The job. For a group, its first job.
-    pub(crate) job: Arc<Job>,
-    pub(crate) tally: Tally,
+    pub(crate) job: Arc<FioJob>,
+    pub(crate) tally: WorkerTally,
     /// Number of workers in the result.
     pub(crate) workers: usize,
 }
@@ -51,7 +51,7 @@ pub struct BehindRate {
 /// Smallest delay, as a share of the job's time, at which a job counts as behind its rate.
 const LATE: f64 = 0.02;
 
-impl FioReport {
+impl FioGroupResults {
     /// Returns the options of the job file that change nothing.
     pub fn ignored(&self) -> &[crate::IgnoredOption] {
         &self.ignored
@@ -59,7 +59,11 @@ impl FioReport {
 }
 
 impl FioResults {
-    pub(crate) fn new(set: &JobSet, workers: &[Worker], tallies: Vec<Tally>) -> FioResults {
+    pub(crate) fn new(
+        set: &JobSet,
+        workers: &[JobWorker],
+        tallies: Vec<WorkerTally>,
+    ) -> FioResults {
         let jobs = workers
             .iter()
             .map(|worker| Arc::clone(&worker.job))
@@ -81,7 +85,7 @@ impl FioResults {
 
     /// Returns the job with the smallest share of its rate, if a job is clearly behind.
     pub fn behind_rate(&self) -> Option<BehindRate> {
-        let late = |(job, tally): (&Arc<Job>, &Tally)| {
+        let late = |(job, tally): (&Arc<FioJob>, &WorkerTally)| {
             let lag = tally.lag?;
             let late = lag.behind.as_secs_f64() / lag.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
             let behind = BehindRate {
@@ -112,7 +116,7 @@ impl FioResults {
                 "write_clat_ms_p99",
             ],
         ];
-        let mut all = Tally::default();
+        let mut all = WorkerTally::default();
         self.tallies.iter().for_each(|tally| all.add(tally));
         let seconds = all.elapsed.as_secs_f64();
         let there = NAMES
@@ -134,7 +138,11 @@ impl FioResults {
 
     /// Returns the results so far; they are complete when the run is over. `drives` are names and
     /// statistics over `span`.
-    pub fn report(&self, drives: Vec<(String, MemberStatistics)>, span: Duration) -> FioReport {
+    pub fn report(
+        &self,
+        drives: Vec<(String, MemberStatistics)>,
+        span: Duration,
+    ) -> FioGroupResults {
         let mut jobs: Vec<JobResult> = Vec::new();
         for (job, tally) in self.jobs.iter().zip(&self.tallies) {
             match jobs.last_mut() {
@@ -153,7 +161,7 @@ impl FioResults {
                 }),
             }
         }
-        FioReport {
+        FioGroupResults {
             global: self.set.global.clone(),
             jobs,
             ignored: self.set.ignored().to_vec(),

@@ -8,7 +8,7 @@ const DRAWS_MAX: u32 = 32;
 
 /// Block sizes of one direction, in bytes.
 #[derive(Clone, Debug)]
-pub(crate) enum Sizes {
+pub(crate) enum BlockSizes {
     Fixed(u64),
     /// Multiples of `low` up to `high`, and `high` itself.
     Range {
@@ -22,11 +22,11 @@ pub(crate) enum Sizes {
     },
 }
 
-impl Sizes {
-    pub(crate) fn new(blocks: &Blocks) -> Sizes {
+impl BlockSizes {
+    pub(crate) fn new(blocks: &Blocks) -> BlockSizes {
         match blocks {
-            Blocks::Range(low, high) if low == high => Sizes::Fixed(*low),
-            Blocks::Range(low, high) => Sizes::Range {
+            Blocks::Range(low, high) if low == high => BlockSizes::Fixed(*low),
+            Blocks::Range(low, high) => BlockSizes::Range {
                 low: *low,
                 high: *high,
             },
@@ -36,7 +36,7 @@ impl Sizes {
                     sum += u64::from(*percent);
                     (*bytes, sum)
                 };
-                Sizes::Split {
+                BlockSizes::Split {
                     smallest: blocks.smallest(),
                     parts: parts.iter().map(add).collect(),
                 }
@@ -47,15 +47,15 @@ impl Sizes {
     /// Returns the smallest size.
     pub(crate) fn smallest(&self) -> u64 {
         match self {
-            Sizes::Fixed(bytes) | Sizes::Range { low: bytes, .. } => *bytes,
-            Sizes::Split { smallest, .. } => *smallest,
+            BlockSizes::Fixed(bytes) | BlockSizes::Range { low: bytes, .. } => *bytes,
+            BlockSizes::Split { smallest, .. } => *smallest,
         }
     }
 
     /// Returns a size that fits into `room`. `room` must hold the smallest size. Like fio, draws
     /// again if a size does not fit.
     pub(crate) fn draw(&self, room: u64, random: &mut Random) -> u64 {
-        if let Sizes::Fixed(bytes) = self {
+        if let BlockSizes::Fixed(bytes) = self {
             return *bytes;
         }
         (0..DRAWS_MAX)
@@ -66,11 +66,11 @@ impl Sizes {
 
     fn any(&self, random: &mut Random) -> u64 {
         match self {
-            Sizes::Fixed(bytes) => *bytes,
-            Sizes::Range { low, high } => {
+            BlockSizes::Fixed(bytes) => *bytes,
+            BlockSizes::Range { low, high } => {
                 (1 + random.below(*high)).next_multiple_of(*low).min(*high)
             }
-            Sizes::Split { parts, smallest } => {
+            BlockSizes::Split { parts, smallest } => {
                 let percent = random.below(100);
                 parts
                     .iter()
@@ -87,7 +87,7 @@ mod tests {
     use fullstroke_units::Seed;
 
     fn shares(blocks: &Blocks, room: u64, size: u64) -> f64 {
-        let sizes = Sizes::new(blocks);
+        let sizes = BlockSizes::new(blocks);
         let mut random = Seed(1).stream("test");
         let hits = (0..10_000)
             .filter(|_| sizes.draw(room, &mut random) == size)

@@ -6,7 +6,7 @@
 //! region with a hash. Here a permutation scatters them, so that no two popular places coincide. A
 //! centre moves the most popular place to that point.
 
-use crate::job::{Direction, Distribution};
+use crate::job::{IoDirection, OffsetDistribution};
 use crate::permutation::Permutation;
 use crate::units::Amount;
 use fullstroke_units::Random;
@@ -20,7 +20,7 @@ pub(crate) enum Skew {
     Zipf { ranks: Zipf<f64>, scatter: Scatter },
     Pareto { power: f64, scatter: Scatter },
     Normal { width: f64, scatter: Scatter },
-    Zoned { places: u64, zones: Vec<Zone> },
+    Zoned { places: u64, zones: Vec<AccessZone> },
 }
 
 /// Maps ranks or positions to places.
@@ -33,7 +33,7 @@ pub(crate) struct Scatter {
 
 /// A zone. `percent` is the share of accesses to this zone and all zones before it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Zone {
+pub(crate) struct AccessZone {
     percent: u64,
     first: u64,
     places: u64,
@@ -43,37 +43,37 @@ impl Skew {
     /// Makes the distribution over `places` places of `alignment` bytes each. Returns `None` for a
     /// uniform distribution.
     pub(crate) fn new(
-        distribution: &Distribution,
-        direction: Direction,
+        distribution: &OffsetDistribution,
+        direction: IoDirection,
         places: u64,
         alignment: u64,
         random: &mut Random,
     ) -> Option<Skew> {
         let places = places.max(1);
         let skew = match distribution {
-            Distribution::Uniform => return None,
-            Distribution::Zipf { theta, center } => {
+            OffsetDistribution::Uniform => return None,
+            OffsetDistribution::Zipf { theta, center } => {
                 let ranks = Zipf::new(places as f64, *theta).ok()?;
                 Skew::Zipf {
                     ranks,
                     scatter: Scatter::new(places, *center, random),
                 }
             }
-            Distribution::Pareto { h, center } => {
+            OffsetDistribution::Pareto { h, center } => {
                 let scatter = Scatter::new(places, *center, random);
                 Skew::Pareto {
                     power: h.ln() / (1.0 - h).ln(),
                     scatter,
                 }
             }
-            Distribution::Normal { percent, center } => {
+            OffsetDistribution::Normal { percent, center } => {
                 let width = (places as f64 * percent / 100.0).min(places as f64 / 2.0);
                 Skew::Normal {
                     width,
                     scatter: Scatter::new(places, *center, random),
                 }
             }
-            Distribution::Zoned(zones) => Skew::Zoned {
+            OffsetDistribution::Zoned(zones) => Skew::Zoned {
                 places,
                 zones: lay_out(&zones[direction as usize], places, alignment),
             },
@@ -132,7 +132,7 @@ impl Scatter {
 
 /// Arranges the zones one behind the other. Parts beyond the region are cut off, and an empty zone
 /// gets one place.
-fn lay_out(zones: &[(u8, Amount)], places: u64, alignment: u64) -> Vec<Zone> {
+fn lay_out(zones: &[(u8, Amount)], places: u64, alignment: u64) -> Vec<AccessZone> {
     let (mut percent, mut first) = (0, 0u64);
     let zone = |(access, size): &(u8, Amount)| {
         let wanted = match size {
@@ -141,7 +141,7 @@ fn lay_out(zones: &[(u8, Amount)], places: u64, alignment: u64) -> Vec<Zone> {
         };
         percent += u64::from(*access);
         let begin = first.min(places - 1);
-        let zone = Zone {
+        let zone = AccessZone {
             percent,
             first: begin,
             places: wanted.clamp(1, places - begin),
@@ -165,7 +165,7 @@ mod tests {
     fn shares(text: &str) -> Vec<f64> {
         let distribution = grammar::distribution(text, 1024).unwrap();
         let mut random = Seed(5).stream("test");
-        let skew = Skew::new(&distribution, Direction::Read, PLACES, 4096, &mut random).unwrap();
+        let skew = Skew::new(&distribution, IoDirection::Read, PLACES, 4096, &mut random).unwrap();
         let mut counts = vec![0u64; PLACES as usize];
         (0..DRAWS).for_each(|_| counts[skew.draw(&mut random) as usize] += 1);
         counts

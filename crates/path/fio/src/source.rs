@@ -1,13 +1,15 @@
 //! All workers of a job file as one source of requests.
 
-use crate::job::{ExitWhat, Job};
+use crate::job::{ExitWhat, FioJob};
 use crate::places::Ground;
 use crate::region::Misfit;
 use crate::results::FioResults;
-use crate::tally::Tally;
-use crate::worker::{Desk, InFlight, Worker};
+use crate::tally::WorkerTally;
+use crate::worker::{InFlight, JobWorker, WorkerContext};
 use crate::{FioError, JobSet};
-use fullstroke_contract::{Completion, Cx, Node, Out, Port, Slots, Source, Status, Wake};
+use fullstroke_contract::{
+    Completion, Effects, Node, NodeContext, Port, RequestStatus, Slots, Source, Wake,
+};
 use fullstroke_units::{Sectors, Seed, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 ///
 /// The hint `process` of a request is the worker's number, counted from 1.
 pub struct FioSource {
-    workers: Vec<Worker>,
+    workers: Vec<JobWorker>,
     slots: Slots<InFlight>,
     /// Alarms of workers. An alarm is stale if its worker has another alarm time by now.
     alarms: BinaryHeap<Reverse<(Time, u32)>>,
@@ -31,7 +33,7 @@ pub struct FioSource {
     left: u64,
     expected: Option<u64>,
     /// Statistics of each worker.
-    tallies: Vec<Tally>,
+    tallies: Vec<WorkerTally>,
     set: JobSet,
 }
 
@@ -56,14 +58,14 @@ impl FioSource {
             .map(|job| expected(job, capacity))
             .sum::<Option<u64>>();
         let ground =
-            |job: &Job, clone: u32| Ok(crate::region::region(job, clone, capacity)?.into());
+            |job: &FioJob, clone: u32| Ok(crate::region::region(job, clone, capacity)?.into());
         FioSource::on(set, &ground, seed, requests, expected)
     }
 
     /// Makes the source. `ground` gives the space of each worker, by job and clone.
     pub(crate) fn on(
         set: &JobSet,
-        ground: &dyn Fn(&Job, u32) -> Result<Ground, Misfit>,
+        ground: &dyn Fn(&FioJob, u32) -> Result<Ground, Misfit>,
         seed: Seed,
         requests: Option<u64>,
         expected: Option<u64>,
@@ -73,8 +75,8 @@ impl FioSource {
             let job = Arc::new(job.clone());
             for clone in 0..job.clones {
                 let number = workers.len() as u32;
-                let worker =
-                    ground(&job, clone).and_then(|ground| Worker::new(&job, number, ground, seed));
+                let worker = ground(&job, clone)
+                    .and_then(|ground| JobWorker::new(&job, number, ground, seed));
                 let worker = worker.map_err(|(option, message)| {
                     set.error(Some(job.line), option, format!("[{}]: {message}", job.name))
                 })?;
@@ -87,7 +89,7 @@ impl FioSource {
             .for_each(|worker| stages[worker.job.stage] += 1);
         let jobs = set.jobs.iter().map(|job| job.clones as usize).collect();
         let mut source = FioSource {
-            tallies: vec![Tally::default(); workers.len()],
+            tallies: vec![WorkerTally::default(); workers.len()],
             set: set.clone(),
             workers,
             slots: Slots::default(),
@@ -120,12 +122,12 @@ impl FioSource {
         FioResults::new(&self.set, &self.workers, self.tallies.clone())
     }
 
-    pub(crate) fn worker(&mut self, number: usize) -> &mut Worker {
+    pub(crate) fn worker(&mut self, number: usize) -> &mut JobWorker {
         &mut self.workers[number]
     }
 
     /// Lets one worker continue, if its time has come.
-    pub(crate) fn go_on(&mut self, now: Time, number: u32, out: &mut Out) {
+    pub(crate) fn go_on(&mut self, now: Time, number: u32, out: &mut Effects) {
         self.ready.push(number);
         self.settle(now, out);
     }
@@ -136,8 +138,8 @@ impl FioSource {
         began: Time,
         now: Time,
         slot: u32,
-        status: Status,
-        out: &mut Out,
+        status: RequestStatus,
+        out: &mut Effects,
     ) {
         self.slots[slot].submitted = began;
         let flight = self.slots.take(slot);
@@ -147,13 +149,13 @@ impl FioSource {
     }
 
     /// Runs all workers that can continue, until none is left.
-    fn settle(&mut self, now: Time, out: &mut Out) {
+    fn settle(&mut self, now: Time, out: &mut Effects) {
         let mut tallies = std::mem::take(&mut self.tallies);
         while let Some(number) = self.ready.pop() {
             let at = number as usize;
             let ended = self.workers[at].has_ended();
             let tally = &mut tallies[at];
-            let mut desk = Desk {
+            let mut desk = WorkerContext {
                 out,
                 slots: &mut self.slots,
                 tally,
@@ -201,7 +203,7 @@ impl FioSource {
     }
 
     fn exit_all(&mut self, now: Time, at: usize) {
-        let Job {
+        let FioJob {
             group,
             stage,
             exit_what,
@@ -228,7 +230,7 @@ impl FioSource {
 
     /// Starts the workers that no longer wait for the end of another job.
     fn release(&mut self, now: Time) {
-        let free = |worker: &&Worker| {
+        let free = |worker: &&JobWorker| {
             worker.is_waiting()
                 && worker.job.stage <= self.stage
                 && worker
@@ -261,7 +263,7 @@ impl FioSource {
 }
 
 impl Node for FioSource {
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         while let Some(&Reverse((due, number))) = self.alarms.peek() {
             if due > now {
                 break;
@@ -275,7 +277,7 @@ impl Node for FioSource {
         self.drop_stale_alarms();
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         let flight = self.slots.take(completion.id.0 as u32);
         let at = flight.worker as usize;
         self.workers[at].completed(now, &flight, completion.status, &mut self.tallies[at]);
@@ -297,7 +299,7 @@ impl Source for FioSource {
 }
 
 /// Returns the number of I/Os of a job, if its end does not depend on time.
-fn expected(job: &Job, capacity: Sectors) -> Option<u64> {
+fn expected(job: &FioJob, capacity: Sectors) -> Option<u64> {
     let bytes = job.single_size()?;
     let region = crate::region::region(job, 0, capacity).ok()?;
     if job.runtime.is_some() || job.exit_all || job.ramp.as_nanos() > 0 {

@@ -1,8 +1,8 @@
 //! Statistics of one worker, updated with each request, in memory of fixed size.
 
-use crate::job::Direction;
+use crate::job::IoDirection;
 use crate::pace::Lag;
-use fullstroke_contract::Status;
+use fullstroke_contract::RequestStatus;
 use fullstroke_units::{Duration, Time};
 use hdrhistogram::Histogram;
 
@@ -20,7 +20,7 @@ pub(crate) const BINS_MS: [u64; 11] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 100
 
 /// Exact moments of whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moments {
+pub(crate) struct IntegerMoments {
     pub(crate) count: u64,
     sum: u128,
     squares: u128,
@@ -28,9 +28,9 @@ pub(crate) struct Moments {
     max: u64,
 }
 
-impl Default for Moments {
-    fn default() -> Moments {
-        Moments {
+impl Default for IntegerMoments {
+    fn default() -> IntegerMoments {
+        IntegerMoments {
             count: 0,
             sum: 0,
             squares: 0,
@@ -40,7 +40,7 @@ impl Default for Moments {
     }
 }
 
-impl Moments {
+impl IntegerMoments {
     pub(crate) fn record(&mut self, value: u64) {
         let wide = u128::from(value);
         self.count += 1;
@@ -50,7 +50,7 @@ impl Moments {
         self.max = self.max.max(value);
     }
 
-    fn add(&mut self, other: &Moments) {
+    fn add(&mut self, other: &IntegerMoments) {
         self.count += other.count;
         self.sum += other.sum;
         self.squares = self.squares.saturating_add(other.squares);
@@ -95,19 +95,19 @@ impl Moments {
 
 /// Rates of windows of half a second.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Windows {
+pub(crate) struct RateWindows {
     end: Time,
     bytes: u64,
     ios: u64,
-    pub(crate) kib_per_s: Moments,
-    pub(crate) iops: Moments,
+    pub(crate) kib_per_s: IntegerMoments,
+    pub(crate) iops: IntegerMoments,
 }
 
-impl Windows {
+impl RateWindows {
     fn begin(&mut self, began: Time) {
-        *self = Windows {
+        *self = RateWindows {
             end: began + WINDOW,
-            ..Windows::default()
+            ..RateWindows::default()
         };
     }
 
@@ -124,7 +124,7 @@ impl Windows {
         self.ios += 1;
     }
 
-    fn add(&mut self, other: &Windows) {
+    fn add(&mut self, other: &RateWindows) {
         self.kib_per_s.add(&other.kib_per_s);
         self.iops.add(&other.iops);
     }
@@ -132,15 +132,15 @@ impl Windows {
 
 /// Statistics of one direction.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lane {
+pub(crate) struct DirectionTally {
     pub(crate) bytes: u64,
-    pub(crate) latency_ns: Moments,
-    pub(crate) windows: Windows,
+    pub(crate) latency_ns: IntegerMoments,
+    pub(crate) windows: RateWindows,
     /// Made at the first I/O, because most jobs use only one direction.
     histogram: Option<Box<Histogram<u64>>>,
 }
 
-impl Lane {
+impl DirectionTally {
     pub(crate) fn ios(&self) -> u64 {
         self.latency_ns.count
     }
@@ -171,7 +171,7 @@ impl Lane {
         }
     }
 
-    fn add(&mut self, other: &Lane) {
+    fn add(&mut self, other: &DirectionTally) {
         self.bytes += other.bytes;
         self.latency_ns.add(&other.latency_ns);
         self.windows.add(&other.windows);
@@ -186,13 +186,13 @@ impl Lane {
 
 /// Statistics of one worker, or of several.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct WorkerTally {
     /// Time when counting began: the end of the ramp.
     began: Option<Time>,
     /// Run time; for several workers, the longest.
     pub(crate) elapsed: Duration,
-    pub(crate) lanes: [Lane; 3],
-    pub(crate) flush_ns: Moments,
+    pub(crate) lanes: [DirectionTally; 3],
+    pub(crate) flush_ns: IntegerMoments,
     /// Number of I/Os by the depth at their issue: 1, 2 to 3, 4 to 7, and so on, up to 64 and more.
     pub(crate) depths: [u64; 7],
     pub(crate) bins_ns: [u64; 10],
@@ -204,12 +204,12 @@ pub(crate) struct Tally {
     pub(crate) lag: Option<Lag>,
 }
 
-impl Tally {
+impl WorkerTally {
     /// Begins counting: only I/Os issued from `began` on are counted.
     pub(crate) fn begin(&mut self, began: Time) {
-        *self = Tally {
+        *self = WorkerTally {
             began: Some(began),
-            ..Tally::default()
+            ..WorkerTally::default()
         };
         self.lanes
             .iter_mut()
@@ -234,16 +234,16 @@ impl Tally {
     /// Records the end of an I/O. I/Os issued during the ramp do not count.
     pub(crate) fn finished(
         &mut self,
-        direction: Direction,
+        direction: IoDirection,
         bytes: u64,
         submitted: Time,
         now: Time,
-        status: Status,
+        status: RequestStatus,
     ) {
         if self.began.is_none_or(|began| submitted < began) {
             return;
         }
-        if status != Status::Done {
+        if status != RequestStatus::Done {
             self.failed += 1;
             return;
         }
@@ -271,7 +271,7 @@ impl Tally {
     }
 
     /// Adds the statistics of another worker of the group.
-    pub(crate) fn add(&mut self, other: &Tally) {
+    pub(crate) fn add(&mut self, other: &WorkerTally) {
         self.elapsed = self.elapsed.max(other.elapsed);
         self.lanes
             .iter_mut()
@@ -297,21 +297,24 @@ mod tests {
 
     #[test]
     fn moments_are_those_of_the_values() {
-        let mut moments = Moments::default();
+        let mut moments = IntegerMoments::default();
         [2, 4, 4, 4, 5, 5, 7, 9]
             .iter()
             .for_each(|value| moments.record(*value));
         assert_eq!((moments.min(), moments.max(), moments.mean()), (2, 9, 5.0));
         assert!((moments.deviation() - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
         assert_eq!(
-            (Moments::default().min(), Moments::default().mean()),
+            (
+                IntegerMoments::default().min(),
+                IntegerMoments::default().mean()
+            ),
             (0, 0.0)
         );
     }
 
     #[test]
     fn latencies_fall_into_the_bin_below_whose_bound_they_lie() {
-        let mut tally = Tally::default();
+        let mut tally = WorkerTally::default();
         [
             1,
             2,

@@ -1,11 +1,11 @@
 //! Pauses of a job (`thinktime`).
 
-use crate::job::{Job, ThinkAfter};
+use crate::job::{FioJob, ThinkAfter};
 use fullstroke_units::{Duration, Time};
 
 /// Counter of blocks up to the next pause.
 #[derive(Clone, Debug)]
-pub(crate) struct Thinking {
+pub(crate) struct PauseCounter {
     pause: Duration,
     blocks: Option<u64>,
     after: ThinkAfter,
@@ -17,9 +17,9 @@ pub(crate) struct Thinking {
     since: Time,
 }
 
-impl Thinking {
-    pub(crate) fn new(job: &Job) -> Thinking {
-        Thinking {
+impl PauseCounter {
+    pub(crate) fn new(job: &FioJob) -> PauseCounter {
+        PauseCounter {
             pause: job.think,
             blocks: job.think_blocks,
             after: job.think_after,
@@ -36,7 +36,7 @@ impl Thinking {
     }
 
     /// Records that a block was issued or completed.
-    pub(crate) fn saw(&mut self, what: ThinkAfter) {
+    pub(crate) fn note_block(&mut self, what: ThinkAfter) {
         self.seen += u64::from(what == self.after);
     }
 

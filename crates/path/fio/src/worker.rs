@@ -1,17 +1,19 @@
 //! One clone of a job: a state machine that issues I/O as fio's thread does.
 //!
 //! fio's thread runs one loop: check for the end, flush, think, wait for the rate, issue, and reap
-//! if the queue is full. A [`Phase`] is a point of this loop where the thread waits.
+//! if the queue is full. A [`WaitPoint`] is a point of this loop where the thread waits.
 
-use crate::job::{Direction, Engine, Job, ThinkAfter, Work};
-use crate::offsets::Block;
-use crate::pace::Pace;
-use crate::places::{Ground, Places};
-use crate::progress::Progress;
+use crate::job::{Engine, FioJob, IoDirection, JobDirections, ThinkAfter};
+use crate::offsets::OffsetBlock;
+use crate::pace::DirectionTimetables;
+use crate::places::{BlockPlaces, Ground};
+use crate::progress::WorkerProgress;
 use crate::region::Misfit;
-use crate::tally::Tally;
-use crate::think::Thinking;
-use fullstroke_contract::{Extent, Hints, Operation, Out, Request, RequestId, Slots, Status};
+use crate::tally::WorkerTally;
+use crate::think::PauseCounter;
+use fullstroke_contract::{
+    Effects, Extent, Hints, Operation, Request, RequestId, RequestStatus, Slots,
+};
 use fullstroke_units::{Duration, Random, SECTOR_BYTES, Seed, Time};
 use std::sync::Arc;
 
@@ -20,23 +22,23 @@ use std::sync::Arc;
 pub(crate) struct InFlight {
     pub(crate) worker: u32,
     /// Direction; `None` for a flush.
-    direction: Option<Direction>,
+    direction: Option<IoDirection>,
     bytes: u64,
     pub(crate) submitted: Time,
 }
 
 /// Context of a worker: the output for requests, and the statistics.
-pub(crate) struct Desk<'a> {
-    pub(crate) out: &'a mut Out,
+pub(crate) struct WorkerContext<'a> {
+    pub(crate) out: &'a mut Effects,
     pub(crate) slots: &'a mut Slots<InFlight>,
-    pub(crate) tally: &'a mut Tally,
+    pub(crate) tally: &'a mut WorkerTally,
     /// Number of requests that all workers together may still issue.
     pub(crate) left: &'a mut u64,
 }
 
 /// Point where a worker waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum WaitPoint {
     /// Waits for the end of other jobs.
     Waiting,
     /// Waits for its start time.
@@ -46,16 +48,16 @@ enum Phase {
     /// Waits until only this many requests are in flight.
     Reaping(u32),
     /// Waits until nothing is in flight, then continues with the given action.
-    Draining(Next),
+    Draining(WorkerAction),
     /// Sleeps until this time.
     Asleep(Time),
     /// Waits for a flush, then continues with the given action.
-    Flushing(Next),
+    Flushing(WorkerAction),
     Ended,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum WorkerAction {
     Run,
     Think,
     SleepUntil(Time),
@@ -63,69 +65,69 @@ enum Next {
 }
 
 /// A worker: one clone of a job.
-pub(crate) struct Worker {
-    pub(crate) job: Arc<Job>,
+pub(crate) struct JobWorker {
+    pub(crate) job: Arc<FioJob>,
     /// Number from 0, over all jobs.
     pub(crate) number: u32,
     seed: Seed,
-    offsets: Places,
+    offsets: BlockPlaces,
     /// Random stream for offsets, sizes and directions.
     choice: Random,
     /// Random stream for Poisson arrivals and start delays.
     timing: Random,
-    pace: Pace,
-    phase: Phase,
+    pace: DirectionTimetables,
+    phase: WaitPoint,
     terminated: bool,
     in_flight: u32,
     ramping: bool,
     ramp_end: Time,
     stop: Time,
-    progress: Progress,
-    thinking: Thinking,
+    progress: WorkerProgress,
+    thinking: PauseCounter,
     writes: u64,
     flush_due: bool,
     /// Direction chosen before the wait for the rate.
-    held: Option<Direction>,
+    held: Option<IoDirection>,
     /// Block that was trimmed and must be written next.
-    trimmed: Option<Block>,
+    trimmed: Option<OffsetBlock>,
 }
 
-impl Worker {
+impl JobWorker {
     /// Makes worker `number` on its part of a volume, or on its files.
     ///
     /// # Errors
     /// Returns the option that does not fit the volume.
     pub(crate) fn new(
-        job: &Arc<Job>,
+        job: &Arc<FioJob>,
         number: u32,
         ground: Ground,
         seed: Seed,
-    ) -> Result<Worker, Misfit> {
+    ) -> Result<JobWorker, Misfit> {
         let seed = job.seed.map_or(seed, Seed);
         let mut choice = stream(seed, number, "choice");
-        let progress = Progress::new(job, &ground.whole);
-        let offsets = Places::new(
+        let progress = WorkerProgress::new(job, &ground.whole);
+        let offsets = BlockPlaces::new(
             job,
             ground,
             &mut stream(seed, number, "popular places"),
             &mut choice,
         )?;
-        Ok(Worker {
+        Ok(JobWorker {
             job: Arc::clone(job),
             number,
             seed,
             offsets,
             choice,
             timing: stream(seed, number, "timing"),
-            pace: Pace::new(job),
-            phase: Phase::Waiting,
+            pace: DirectionTimetables::new(job),
+            phase: WaitPoint::Waiting,
             terminated: false,
             in_flight: 0,
             ramping: true,
             ramp_end: Time::ZERO,
             stop: Time::NEVER,
             progress,
-            thinking: Thinking::new(job),
+            thinking: PauseCounter::new(job),
             writes: 0,
             flush_due: false,
             held: None,
@@ -136,7 +138,7 @@ impl Worker {
     /// Returns the indices of the files that the current flush covers. As in fio, these are all
     /// files at the end of an iteration, else the file whose turn it is.
     pub(crate) fn flushed_files(&mut self) -> std::ops::Range<usize> {
-        if self.phase == Phase::Flushing(Next::Iterate) {
+        if self.phase == WaitPoint::Flushing(WorkerAction::Iterate) {
             return 0..self.offsets.files();
         }
         let file = self.offsets.turn(&mut self.choice);
@@ -144,17 +146,17 @@ impl Worker {
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
-        self.phase == Phase::Waiting
+        self.phase == WaitPoint::Waiting
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.phase == Phase::Ended
+        self.phase == WaitPoint::Ended
     }
 
     /// Returns the wake time; never if the worker waits for completions.
     pub(crate) fn alarm(&self) -> Time {
         match self.phase {
-            Phase::Delayed(until) | Phase::Asleep(until) => until,
+            WaitPoint::Delayed(until) | WaitPoint::Asleep(until) => until,
             _ => Time::NEVER,
         }
     }
@@ -170,15 +172,15 @@ impl Worker {
             self.timing.below(spread + 1)
         };
         let delay = Time::from_nanos(low.as_nanos().saturating_add(drawn));
-        self.phase = Phase::Delayed(now.max(delay));
+        self.phase = WaitPoint::Delayed(now.max(delay));
     }
 
     /// Ends the worker because another job has ended. It issues no more I/O.
     pub(crate) fn terminate(&mut self, now: Time) {
         self.terminated = true;
         match self.phase {
-            Phase::Waiting | Phase::Delayed(_) => self.phase = Phase::Ended,
-            Phase::Asleep(_) => self.phase = Phase::Asleep(now),
+            WaitPoint::Waiting | WaitPoint::Delayed(_) => self.phase = WaitPoint::Ended,
+            WaitPoint::Asleep(_) => self.phase = WaitPoint::Asleep(now),
             _ => {}
         }
     }
@@ -188,8 +190,8 @@ impl Worker {
         &mut self,
         now: Time,
         request: &InFlight,
-        status: Status,
-        tally: &mut Tally,
+        status: RequestStatus,
+        tally: &mut WorkerTally,
     ) {
         match request.direction {
             Some(direction) => {
@@ -201,14 +203,14 @@ impl Worker {
                     self.in_flight
                 );
                 self.in_flight -= 1;
-                self.thinking.saw(ThinkAfter::Completed);
+                self.thinking.note_block(ThinkAfter::Completed);
                 tally.finished(direction, request.bytes, request.submitted, now, status);
             }
             None => {
                 tally.flushed(request.submitted, now);
                 match self.phase {
-                    Phase::Flushing(Next::Run) => self.phase = Phase::Running,
-                    Phase::Flushing(next) => self.phase = Phase::Draining(next),
+                    WaitPoint::Flushing(WorkerAction::Run) => self.phase = WaitPoint::Running,
+                    WaitPoint::Flushing(next) => self.phase = WaitPoint::Draining(next),
                     _ => self.in_flight -= 1,
                 }
             }
@@ -216,23 +218,23 @@ impl Worker {
     }
 
     /// Runs the state machine until the worker must wait.
-    pub(crate) fn advance(&mut self, now: Time, desk: &mut Desk<'_>) {
+    pub(crate) fn advance(&mut self, now: Time, desk: &mut WorkerContext<'_>) {
         loop {
             match self.phase {
-                Phase::Waiting | Phase::Flushing(_) | Phase::Ended => return,
-                Phase::Delayed(until) | Phase::Asleep(until) if now < until => return,
-                Phase::Delayed(_) => self.start(now, desk),
-                Phase::Asleep(_) => self.phase = Phase::Running,
-                Phase::Running => self.step(now, desk),
-                Phase::Reaping(floor) if self.in_flight > floor => return,
-                Phase::Reaping(_) => self.think_or_run(now),
-                Phase::Draining(_) if self.in_flight > 0 => return,
-                Phase::Draining(next) => self.drained(now, next, desk),
+                WaitPoint::Waiting | WaitPoint::Flushing(_) | WaitPoint::Ended => return,
+                WaitPoint::Delayed(until) | WaitPoint::Asleep(until) if now < until => return,
+                WaitPoint::Delayed(_) => self.start(now, desk),
+                WaitPoint::Asleep(_) => self.phase = WaitPoint::Running,
+                WaitPoint::Running => self.step(now, desk),
+                WaitPoint::Reaping(floor) if self.in_flight > floor => return,
+                WaitPoint::Reaping(_) => self.think_or_run(now),
+                WaitPoint::Draining(_) if self.in_flight > 0 => return,
+                WaitPoint::Draining(next) => self.drained(now, next, desk),
             }
         }
     }
 
-    fn start(&mut self, now: Time, desk: &mut Desk<'_>) {
+    fn start(&mut self, now: Time, desk: &mut WorkerContext<'_>) {
         self.ramp_end = now + self.job.ramp;
         self.stop = self
             .job
@@ -240,19 +242,19 @@ impl Worker {
             .map_or(Time::NEVER, |runtime| self.ramp_end + runtime);
         self.thinking.start(now);
         self.pace.restart(now);
-        self.phase = Phase::Draining(Next::Iterate);
+        self.phase = WaitPoint::Draining(WorkerAction::Iterate);
         desk.tally.begin(self.ramp_end);
     }
 
     /// Executes one turn of fio's loop.
-    fn step(&mut self, now: Time, desk: &mut Desk<'_>) {
+    fn step(&mut self, now: Time, desk: &mut WorkerContext<'_>) {
         self.end_ramp(now);
         if self.is_over(now) || *desk.left == 0 {
-            self.phase = Phase::Draining(Next::Iterate);
+            self.phase = WaitPoint::Draining(WorkerAction::Iterate);
             return;
         }
         if self.flush_due {
-            return self.flush(now, desk, Next::Run);
+            return self.flush(now, desk, WorkerAction::Run);
         }
         let drawn = self.held.take().unwrap_or_else(|| self.draw_direction());
         match self.paced(now, drawn) {
@@ -263,9 +265,9 @@ impl Worker {
                 let until = due.min(self.stop.max(now));
                 let offload = self.job.offload;
                 self.phase = if offload {
-                    Phase::Asleep(until)
+                    WaitPoint::Asleep(until)
                 } else {
-                    Phase::Draining(Next::SleepUntil(until))
+                    WaitPoint::Draining(WorkerAction::SleepUntil(until))
                 };
             }
         }
@@ -288,28 +290,30 @@ impl Worker {
         self.terminated || now >= self.stop || self.progress.is_over(&self.job)
     }
 
-    fn draw_direction(&mut self) -> Direction {
+    fn draw_direction(&mut self) -> IoDirection {
         match self.job.work {
-            Work::Only(direction) => direction,
-            Work::Mixed if self.choice.below(100) < self.job.read_percent => Direction::Read,
-            Work::Mixed => Direction::Write,
-            Work::TrimThenWrite if self.trimmed.is_some() => Direction::Write,
-            Work::TrimThenWrite => Direction::Trim,
+            JobDirections::Only(direction) => direction,
+            JobDirections::Mixed if self.choice.below(100) < self.job.read_percent => {
+                IoDirection::Read
+            }
+            JobDirections::Mixed => IoDirection::Write,
+            JobDirections::TrimThenWrite if self.trimmed.is_some() => IoDirection::Write,
+            JobDirections::TrimThenWrite => IoDirection::Trim,
         }
     }
 
     /// Returns the direction that may be issued now, else the earliest time and its direction. If
     /// the drawn direction of a mix is ahead of its rate, the mix takes the other direction.
-    fn paced(&self, now: Time, drawn: Direction) -> Result<Direction, (Time, Direction)> {
+    fn paced(&self, now: Time, drawn: IoDirection) -> Result<IoDirection, (Time, IoDirection)> {
         let due = self.pace.due(drawn);
         if due <= now {
             return Ok(drawn);
         }
         let (other, share) = match drawn {
-            Direction::Read => (Direction::Write, 100 - self.job.read_percent),
-            _ => (Direction::Read, self.job.read_percent),
+            IoDirection::Read => (IoDirection::Write, 100 - self.job.read_percent),
+            _ => (IoDirection::Read, self.job.read_percent),
         };
-        if self.job.work != Work::Mixed || share == 0 {
+        if self.job.work != JobDirections::Mixed || share == 0 {
             return Err((due, drawn));
         }
         let other_due = self.pace.due(other);
@@ -320,22 +324,22 @@ impl Worker {
         }
     }
 
-    fn issue_next(&mut self, now: Time, direction: Direction, desk: &mut Desk<'_>) {
+    fn issue_next(&mut self, now: Time, direction: IoDirection, desk: &mut WorkerContext<'_>) {
         let block = match (self.job.work, direction) {
-            (Work::TrimThenWrite, Direction::Write) => self.trimmed.take(),
+            (JobDirections::TrimThenWrite, IoDirection::Write) => self.trimmed.take(),
             _ => self.offsets.next(direction, &mut self.choice),
         };
         let Some(block) = block else {
-            self.phase = Phase::Draining(Next::Iterate);
+            self.phase = WaitPoint::Draining(WorkerAction::Iterate);
             return;
         };
-        if direction == Direction::Trim && self.job.work == Work::TrimThenWrite {
+        if direction == IoDirection::Trim && self.job.work == JobDirections::TrimThenWrite {
             self.trimmed = Some(block);
         }
         self.issue(now, direction, block, desk);
         let depth = self.job.effective_depth();
         if self.in_flight >= depth {
-            self.phase = Phase::Reaping(self.floor(depth));
+            self.phase = WaitPoint::Reaping(self.floor(depth));
         } else {
             self.think_or_run(now);
         }
@@ -350,17 +354,23 @@ impl Worker {
         depth.saturating_sub(times.saturating_mul(least))
     }
 
-    fn issue(&mut self, now: Time, direction: Direction, block: Block, desk: &mut Desk<'_>) {
-        let Block { start, bytes } = block;
+    fn issue(
+        &mut self,
+        now: Time,
+        direction: IoDirection,
+        block: OffsetBlock,
+        desk: &mut WorkerContext<'_>,
+    ) {
+        let OffsetBlock { start, bytes } = block;
         assert!(
             bytes > 0 && start.is_multiple_of(SECTOR_BYTES) && bytes.is_multiple_of(SECTOR_BYTES),
             "worker {}: {bytes} bytes at {start} are no sectors",
             self.number
         );
         self.progress.issued(bytes);
-        self.thinking.saw(ThinkAfter::Issued);
+        self.thinking.note_block(ThinkAfter::Issued);
         self.in_flight += 1;
-        if direction == Direction::Write {
+        if direction == IoDirection::Write {
             self.writes += 1;
             self.flush_due =
                 self.job.flush_every > 0 && self.writes.is_multiple_of(self.job.flush_every);
@@ -377,7 +387,13 @@ impl Worker {
         self.submit(flight, direction.operation(), extent, desk);
     }
 
-    fn submit(&self, flight: InFlight, operation: Operation, extent: Extent, desk: &mut Desk<'_>) {
+    fn submit(
+        &self,
+        flight: InFlight,
+        operation: Operation,
+        extent: Extent,
+        desk: &mut WorkerContext<'_>,
+    ) {
         *desk.left = desk.left.saturating_sub(1);
         let hints = Hints {
             process: self.number + 1,
@@ -401,20 +417,20 @@ impl Worker {
     }
 
     /// Issues a flush. A flush for which the job waits does not count as in flight.
-    fn flush(&mut self, now: Time, desk: &mut Desk<'_>, next: Next) {
+    fn flush(&mut self, now: Time, desk: &mut WorkerContext<'_>, next: WorkerAction) {
         self.flush_due = false;
-        let queued = self.job.engine == Engine::QueuedFlush && next == Next::Run;
+        let queued = self.job.engine == Engine::QueuedFlush && next == WorkerAction::Run;
         if queued {
             self.in_flight += 1;
             let depth = self.job.depth;
             let full = self.in_flight >= depth;
             self.phase = if full {
-                Phase::Reaping(self.floor(depth))
+                WaitPoint::Reaping(self.floor(depth))
             } else {
-                Phase::Running
+                WaitPoint::Running
             };
         } else {
-            self.phase = Phase::Flushing(next);
+            self.phase = WaitPoint::Flushing(next);
         }
         let flight = InFlight {
             worker: self.number,
@@ -428,32 +444,32 @@ impl Worker {
     /// Ends a turn of the loop, with a pause if one is due.
     fn think_or_run(&mut self, now: Time) {
         self.phase = if self.thinking.is_due(now) {
-            Phase::Draining(Next::Think)
+            WaitPoint::Draining(WorkerAction::Think)
         } else {
-            Phase::Running
+            WaitPoint::Running
         };
     }
 
-    fn drained(&mut self, now: Time, next: Next, desk: &mut Desk<'_>) {
+    fn drained(&mut self, now: Time, next: WorkerAction, desk: &mut WorkerContext<'_>) {
         match next {
             _ if self.terminated => self.iterate(now, desk),
-            Next::Run => self.phase = Phase::Running,
-            Next::SleepUntil(until) => self.phase = Phase::Asleep(until),
-            Next::Think => {
+            WorkerAction::Run => self.phase = WaitPoint::Running,
+            WorkerAction::SleepUntil(until) => self.phase = WaitPoint::Asleep(until),
+            WorkerAction::Think => {
                 self.pace.paused(self.job.think);
-                self.phase = Phase::Asleep(self.thinking.pause(now));
+                self.phase = WaitPoint::Asleep(self.thinking.pause(now));
             }
-            Next::Iterate => self.iterate(now, desk),
+            WorkerAction::Iterate => self.iterate(now, desk),
         }
     }
 
     /// Ends an iteration when nothing is in flight: flushes, begins the next iteration, or ends the
     /// job.
-    fn iterate(&mut self, now: Time, desk: &mut Desk<'_>) {
+    fn iterate(&mut self, now: Time, desk: &mut WorkerContext<'_>) {
         let may_issue = *desk.left > 0;
         if self.job.flush_at_end && self.writes > 0 && may_issue {
             self.writes = 0;
-            return self.flush(now, desk, Next::Iterate);
+            return self.flush(now, desk, WorkerAction::Iterate);
         }
         let over = self.terminated || now >= self.stop || !may_issue;
         match if over {
@@ -463,7 +479,7 @@ impl Worker {
         } {
             Some(first) => {
                 self.begin_iteration(first);
-                self.phase = Phase::Running;
+                self.phase = WaitPoint::Running;
             }
             None => {
                 // A job with pauses may be late because of the pauses, so its delay says nothing
@@ -471,7 +487,7 @@ impl Worker {
                 let thinks = self.job.think > Duration::ZERO;
                 desk.tally.lag = self.pace.behind(now).filter(|_| !thinks);
                 desk.tally.end(now);
-                self.phase = Phase::Ended;
+                self.phase = WaitPoint::Ended;
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Compares the format of the results with fio itself, if fio is installed.
 
-use fullstroke_contract::{Completion, Cx, Node as _, Out, Port};
+use fullstroke_contract::{Completion, Effects, Node as _, NodeContext, Port};
 use fullstroke_fio::{FioSource, JobSet};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use serde_json::Value;
@@ -14,10 +14,10 @@ const JOB: &str =
 fn simulated(text: &str) -> Value {
     let set = JobSet::parse("a.fio", text, &BTreeMap::new()).unwrap();
     let mut source = FioSource::new(&set, Sectors(1 << 21), Seed(1), None).unwrap();
-    let (mut out, mut now) = (Out::new(), Time::ZERO);
+    let (mut out, mut now) = (Effects::new(), Time::ZERO);
     while source.next_wake().is_work() {
         now = now.max(source.next_wake().at());
-        source.wake(now, &mut Cx::alone(&mut out));
+        source.wake(now, &mut NodeContext::alone(&mut out));
         while !out.is_empty() {
             let submitted = now;
             now += Duration::from_millis(1);
@@ -28,7 +28,12 @@ fn simulated(text: &str) -> Value {
                     finished: now,
                     ..Completion::default()
                 };
-                source.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
+                source.completed(
+                    now,
+                    Port::FIRST,
+                    completion,
+                    &mut NodeContext::alone(&mut out),
+                );
             }
         }
     }

@@ -1,7 +1,9 @@
 //! Compares jobs in simulated time with runs of fio 3.33. Each test names the options of the fio
 //! run.
 
-use fullstroke_contract::{Completion, Cx, Node as _, Operation, Out, Port, Request, Status};
+use fullstroke_contract::{
+    Completion, Effects, Node as _, NodeContext, Operation, Port, Request, RequestStatus,
+};
 use fullstroke_fio::{FioResults, FioSource, JobSet};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use serde_json::Value;
@@ -11,27 +13,27 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// A request and its issue time in microseconds.
 type Issued = (u64, Request);
 
-struct Ran {
+struct TimedRun {
     issued: Vec<Issued>,
     results: FioResults,
 }
 
 /// Runs a job file on a volume of 1 GiB that answers each request after `latency_us`, whatever the
 /// number of requests in flight.
-fn run(text: &str, latency_us: u64) -> Ran {
+fn run(text: &str, latency_us: u64) -> TimedRun {
     run_with(text, latency_us, None)
 }
 
-fn run_with(text: &str, latency_us: u64, requests: Option<u64>) -> Ran {
+fn run_with(text: &str, latency_us: u64, requests: Option<u64>) -> TimedRun {
     let set = JobSet::parse("a.fio", text, &BTreeMap::new()).unwrap();
     let mut source = FioSource::new(&set, Sectors(1 << 21), Seed(1), requests).unwrap();
-    let (mut issued, mut flights, mut out) = (Vec::new(), BinaryHeap::new(), Out::new());
+    let (mut issued, mut flights, mut out) = (Vec::new(), BinaryHeap::new(), Effects::new());
     let mut number = 0u64;
     loop {
         let landing: Option<Time> = flights.peek().map(|Reverse((at, _, _, _))| *at);
         let now = source.next_wake().at().min(landing.unwrap_or(Time::NEVER));
         if now == Time::NEVER {
-            return Ran {
+            return TimedRun {
                 issued,
                 results: source.results(),
             };
@@ -44,12 +46,17 @@ fn run_with(text: &str, latency_us: u64, requests: Option<u64>) -> Ran {
                 id,
                 submitted,
                 finished: now,
-                status: Status::Done,
+                status: RequestStatus::Done,
                 ..Completion::default()
             };
-            source.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
+            source.completed(
+                now,
+                Port::FIRST,
+                completion,
+                &mut NodeContext::alone(&mut out),
+            );
         } else {
-            source.wake(now, &mut Cx::alone(&mut out));
+            source.wake(now, &mut NodeContext::alone(&mut out));
         }
         for request in out.requests() {
             number += 1;
@@ -64,7 +71,7 @@ fn run_with(text: &str, latency_us: u64, requests: Option<u64>) -> Ran {
     }
 }
 
-impl Ran {
+impl TimedRun {
     fn times_ms(&self) -> Vec<u64> {
         self.issued.iter().map(|(at, _)| at / 1000).collect()
     }

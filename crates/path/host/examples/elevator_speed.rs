@@ -10,7 +10,7 @@
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{Extent, Gauge, Operation};
 use fullstroke_host::block::{Queued, Requests};
-use fullstroke_host::elevator::{Context, Elevator, REGISTRY, Site};
+use fullstroke_host::elevator::{Context, Elevator, ElevatorSite, REGISTRY};
 use fullstroke_units::{Duration, Random, Sectors, Seed, Time};
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -23,12 +23,12 @@ const CAPACITY: u64 = 1 << 30;
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let site = Site {
+    let site = ElevatorSite {
         queue_depth: QUEUE_DEPTH,
         nr_requests: WAITING,
         capacity: Sectors(CAPACITY),
         drive: false,
-        clock: fullstroke_host::Clock::EXACT,
+        clock: fullstroke_host::TickClock::EXACT,
     };
     for entry in REGISTRY
         .iter()

@@ -27,7 +27,7 @@ mod throttling;
 
 pub use flushing::Flushing;
 pub use gate::Tags;
-pub use layer::{BlockLayer, Settings};
+pub use layer::{BlockLayer, LayerSettings};
 pub use originals::HostTime;
 pub use plug::Plugging;
-pub use request::{Join, Queued, Requests};
+pub use request::{JoinKind, Queued, Requests};

@@ -12,21 +12,21 @@ const FREQUENCIES: [u32; 4] = [100, 250, 300, 1000];
 
 /// A clock: exact, or in ticks from the beginning of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Clock {
+pub struct TickClock {
     tick: Option<Duration>,
 }
 
-impl Clock {
+impl TickClock {
     /// Exact to the nanosecond.
-    pub const EXACT: Clock = Clock { tick: None };
+    pub const EXACT: TickClock = TickClock { tick: None };
 
     /// Returns a clock with `hz` ticks a second, or an exact clock for `None`.
     ///
     /// # Errors
     /// No kernel is built with the frequency.
-    pub fn new(hz: Option<u32>) -> Result<Clock, ConfigError> {
+    pub fn new(hz: Option<u32>) -> Result<TickClock, ConfigError> {
         let Some(hz) = hz else {
-            return Ok(Clock::EXACT);
+            return Ok(TickClock::EXACT);
         };
         if !FREQUENCIES.contains(&hz) {
             let message = format!(
@@ -34,7 +34,7 @@ impl Clock {
             );
             return Err(ConfigError::new("hz", message));
         }
-        Ok(Clock {
+        Ok(TickClock {
             tick: Some(Duration::from_secs(1) / u64::from(hz)),
         })
     }
@@ -76,13 +76,13 @@ impl Clock {
         }
     }
 
-    /// Returns [`whole`](Clock::whole) plus one tick, for kernels that compare with `time_after`:
+    /// Returns [`whole`](TickClock::whole) plus one tick, for kernels that compare with `time_after`:
     /// there an expiry must lie in the past.
     pub fn past(self, span: Duration) -> Duration {
         self.whole(span) + self.tick.unwrap_or(Duration::ZERO)
     }
 
-    /// Returns [`whole`](Clock::whole) minus one tick: the longest time that is shorter than the
+    /// Returns [`whole`](TickClock::whole) minus one tick: the longest time that is shorter than the
     /// expiry.
     pub fn short_of(self, span: Duration) -> Duration {
         self.whole(span)
@@ -114,8 +114,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn hz(frequency: u32) -> Clock {
-        Clock::new(Some(frequency)).unwrap()
+    fn hz(frequency: u32) -> TickClock {
+        TickClock::new(Some(frequency)).unwrap()
     }
 
     #[test]
@@ -148,19 +148,19 @@ mod tests {
 
     #[test]
     fn a_frequency_that_no_kernel_has_is_refused() {
-        assert_eq!(Clock::new(Some(0)).unwrap_err().key, "hz");
-        assert_eq!(Clock::new(Some(1024)).unwrap_err().key, "hz");
+        assert_eq!(TickClock::new(Some(0)).unwrap_err().key, "hz");
+        assert_eq!(TickClock::new(Some(1024)).unwrap_err().key, "hz");
         assert_eq!(hz(100).must_be_exact("kyber").unwrap_err().key, "hz");
-        assert!(Clock::new(None).unwrap().must_be_exact("kyber").is_ok());
+        assert!(TickClock::new(None).unwrap().must_be_exact("kyber").is_ok());
     }
 
     proptest! {
         #[test]
         fn an_exact_clock_changes_nothing(nanoseconds: u64) {
             let (now, span) = (Time::from_nanos(nanoseconds), Duration::from_nanos(nanoseconds));
-            prop_assert_eq!(Clock::EXACT.read(now), now);
-            prop_assert_eq!([Clock::EXACT.whole(span), Clock::EXACT.past(span), Clock::EXACT.short_of(span)], [span; 3]);
-            prop_assert_eq!(Clock::EXACT.span(Clock::EXACT.count(span)), span);
+            prop_assert_eq!(TickClock::EXACT.read(now), now);
+            prop_assert_eq!([TickClock::EXACT.whole(span), TickClock::EXACT.past(span), TickClock::EXACT.short_of(span)], [span; 3]);
+            prop_assert_eq!(TickClock::EXACT.span(TickClock::EXACT.count(span)), span);
         }
 
         #[test]

@@ -1,11 +1,13 @@
 //! The keys of the host, and the layers of a configuration.
 
-use crate::block::{BlockLayer, Flushing, HostTime, Plugging, Settings, Tags};
-use crate::elevator::{Maker, REGISTRY, Site, Trial};
-use crate::{Clock, DispatchQueue, Generation, PagedDevice, PushedBlocks, PushedKeys};
-use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
+use crate::block::{BlockLayer, Flushing, HostTime, LayerSettings, Plugging, Tags};
+use crate::elevator::{ElevatorBuilder, ElevatorSite, REGISTRY, Trial};
+use crate::{DispatchQueue, Generation, PagedDevice, PushedBlocks, PushedKeys, TickClock};
+use fullstroke_contract::registry::{
+    Keys, PolicyEntry, check_known, find, known_keys, read, schema_of,
+};
 use fullstroke_contract::{ConfigError, Node, Stripes};
-use fullstroke_memory::{Cache, MemoryKeys, Queue};
+use fullstroke_memory::{MemoryKeys, PageCache, QueueLimits};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Duration, Sectors};
 use schemars::JsonSchema;
@@ -108,7 +110,7 @@ pub struct HostConfig {
 }
 
 /// The device below the layer of a host.
-pub struct Underneath {
+pub struct DeviceBelow {
     /// Number of addresses, in sectors.
     pub capacity: Sectors,
     /// True if the device is a single drive.
@@ -213,12 +215,12 @@ impl HostConfig {
     ///
     /// # Errors
     /// As [`read`](HostConfig::read).
-    pub fn cache(&self) -> Result<Option<Cache>, ConfigError> {
+    pub fn cache(&self) -> Result<Option<PageCache>, ConfigError> {
         let Some(table) = &self.keys.memory else {
             return Ok(None);
         };
-        let default = Queue::default();
-        let queue = Queue {
+        let default = QueueLimits::default();
+        let queue = QueueLimits {
             nr_requests: self.keys.nr_requests.unwrap_or(default.nr_requests),
             request_pages: self
                 .keys
@@ -228,7 +230,7 @@ impl HostConfig {
         };
         let cache = self
             .memory_keys(table)
-            .and_then(|keys| Cache::new(&keys, queue));
+            .and_then(|keys| PageCache::new(&keys, queue));
         cache.map(Some).map_err(|error| error.below("memory"))
     }
 
@@ -345,7 +347,7 @@ impl HostConfig {
     }
 
     /// Refuses contradictions, and keys without effect.
-    fn check(&self, elevator: Option<&Entry<Maker>>) -> Result<(), ConfigError> {
+    fn check(&self, elevator: Option<&PolicyEntry<ElevatorBuilder>>) -> Result<(), ConfigError> {
         let HostKeys {
             queue_depth,
             nr_requests,
@@ -388,7 +390,7 @@ impl HostConfig {
         }
         // The volume is not known yet. This site suits every elevator: `satf`, for one, refuses a
         // volume of several drives.
-        let site = Site {
+        let site = ElevatorSite {
             capacity: Sectors(u64::MAX),
             drive: true,
             ..self.site(entry.name)?
@@ -451,7 +453,7 @@ impl HostConfig {
     ///
     /// # Errors
     /// A key does not suit the volume below.
-    pub fn build(&self, below: Underneath) -> Result<Option<Box<dyn Node>>, ConfigError> {
+    pub fn build(&self, below: DeviceBelow) -> Result<Option<Box<dyn Node>>, ConfigError> {
         let Some(name) = &self.keys.elevator else {
             return Ok(self
                 .keys
@@ -480,7 +482,7 @@ impl HostConfig {
                 "the tracks of the volume are unknown; remove the key or set `tracks` in [volume]";
             return Err(ConfigError::new("track_aligned", message));
         }
-        let site = Site {
+        let site = ElevatorSite {
             capacity: below.capacity,
             drive: below.drive,
             ..self.site(name)?
@@ -498,7 +500,7 @@ impl HostConfig {
     }
 
     /// Returns the effect of a flush on other requests under this elevator.
-    fn flush(&self, elevator: &Entry<Maker>) -> Flushing {
+    fn flush(&self, elevator: &PolicyEntry<ElevatorBuilder>) -> Flushing {
         let usual = self.generation().flush(elevator.build.flush);
         self.keys.flush.unwrap_or(usual)
     }
@@ -509,7 +511,7 @@ impl HostConfig {
         self.keys.shared_requests.unwrap_or(usual)
     }
 
-    fn site(&self, elevator: &str) -> Result<Site, ConfigError> {
+    fn site(&self, elevator: &str) -> Result<ElevatorSite, ConfigError> {
         let queue_depth = self.keys.queue_depth.unwrap_or(32);
         let usual = if self.shares_requests() {
             Generation::Linux6.requests()
@@ -523,12 +525,12 @@ impl HostConfig {
             nr_requests = nr_requests.min(queue_depth);
         }
         let usual = self.generation().hz().filter(|_| has_ticks(elevator));
-        Ok(Site {
+        Ok(ElevatorSite {
             queue_depth,
             nr_requests,
             capacity: Sectors::ZERO,
             drive: false,
-            clock: Clock::new(self.keys.hz.or(usual))?,
+            clock: TickClock::new(self.keys.hz.or(usual))?,
         })
     }
 
@@ -554,8 +556,12 @@ impl HostConfig {
         }
     }
 
-    fn settings(&self, site: &Site, elevator: &Entry<Maker>) -> Settings {
-        let Site {
+    fn settings(
+        &self,
+        site: &ElevatorSite,
+        elevator: &PolicyEntry<ElevatorBuilder>,
+    ) -> LayerSettings {
+        let ElevatorSite {
             queue_depth,
             nr_requests,
             capacity,
@@ -571,7 +577,7 @@ impl HostConfig {
         } else {
             Tags::PerDirection(nr_requests)
         };
-        Settings {
+        LayerSettings {
             queue_depth,
             tags,
             // `BLK_DEF_MAX_SECTORS` of `include/linux/blkdev.h` in 2.6.24: 1024 sectors of 512
@@ -609,8 +615,8 @@ mod tests {
         HostConfig::read(&table)
     }
 
-    fn drive() -> Underneath {
-        Underneath {
+    fn drive() -> DeviceBelow {
+        DeviceBelow {
             capacity: Sectors(1_000_000),
             drive: true,
             stripes: None,
@@ -761,7 +767,7 @@ mod tests {
         assert!(schema.contains(&sentence), "{sentence}: {schema}");
     }
 
-    fn set(table: Value) -> Settings {
+    fn set(table: Value) -> LayerSettings {
         let config = config(table).unwrap();
         let name = config.keys.elevator.clone().unwrap();
         let entry = find("", REGISTRY, "", &name).unwrap();
@@ -774,14 +780,14 @@ mod tests {
         assert_eq!(today, set(json!({ "like": "linux-6.x" })));
         assert_eq!(today.tags, Tags::Shared(256));
         assert_eq!(today.read_target, Some(Duration::from_millis(75)));
-        assert_eq!(today.clock, Clock::new(Some(250)).unwrap());
+        assert_eq!(today.clock, TickClock::new(Some(250)).unwrap());
         let old = set(json!({ "like": "linux-2.6.23", "max_sectors_kb": 64 }));
         assert_eq!(old.tags, Tags::PerDirection(128));
         assert_eq!((old.read_target, old.flush), (None, Flushing::Drain));
         assert_eq!(old.sectors_max, Sectors(128));
         let ideal = set(json!({ "like": "ideal", "elevator": "noop" }));
         assert_eq!(ideal.time, HostTime::default());
-        assert_eq!(ideal.clock, Clock::EXACT);
+        assert_eq!(ideal.clock, TickClock::EXACT);
         assert!(!config(json!({ "like": "ideal" })).unwrap().has_elevator());
         let mixed = set(json!({ "like": "ideal", "elevator": "noop", "wbt_lat_usec": 2000 }));
         assert_eq!(mixed.read_target, Some(Duration::from_millis(2)));

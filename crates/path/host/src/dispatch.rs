@@ -1,6 +1,8 @@
 //! The dispatch queue: requests above the queue depth wait in the host, in order of arrival.
 
-use fullstroke_contract::{Completion, Cx, Gauge, Node, Out, Port, Request, Slots, Wake};
+use fullstroke_contract::{
+    Completion, Effects, Gauge, Node, NodeContext, Port, Request, Slots, Wake,
+};
 use fullstroke_units::Time;
 use std::collections::VecDeque;
 
@@ -11,13 +13,13 @@ use std::collections::VecDeque;
 pub struct DispatchQueue {
     depth: u32,
     issued: u32,
-    slots: Slots<Slot>,
+    slots: Slots<RequestSlot>,
     waiting: VecDeque<u32>,
     idle_since: Time,
 }
 
 #[derive(Clone, Copy)]
-struct Slot {
+struct RequestSlot {
     request: Request,
     submitted: Time,
 }
@@ -34,7 +36,7 @@ impl DispatchQueue {
         }
     }
 
-    fn issue(&mut self, slot: u32, out: &mut Out) {
+    fn issue(&mut self, slot: u32, out: &mut Effects) {
         self.issued += 1;
         let mut request = self.slots[slot].request;
         request.id.0 = u64::from(slot);
@@ -43,9 +45,9 @@ impl DispatchQueue {
 }
 
 impl Node for DispatchQueue {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         let out = &mut *cx.out;
-        let slot = self.slots.keep(Slot {
+        let slot = self.slots.keep(RequestSlot {
             request,
             submitted: now,
         });
@@ -56,9 +58,9 @@ impl Node for DispatchQueue {
         }
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         let out = &mut *cx.out;
-        let Slot { request, submitted } = self.slots.take(completion.id.0 as u32);
+        let RequestSlot { request, submitted } = self.slots.take(completion.id.0 as u32);
         self.issued -= 1;
         out.complete(completion.held_since(submitted, request.id));
         match self.waiting.pop_front() {
@@ -68,7 +70,7 @@ impl Node for DispatchQueue {
         }
     }
 
-    fn wake(&mut self, _: Time, _: &mut Cx<'_>) {}
+    fn wake(&mut self, _: Time, _: &mut NodeContext<'_>) {}
 
     fn next_wake(&self) -> Wake {
         Wake::NEVER
@@ -87,7 +89,7 @@ impl Node for DispatchQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_contract::{Breakdown, Effect, RequestId, Status};
+    use fullstroke_contract::{Breakdown, Effect, RequestId, RequestStatus};
     use fullstroke_units::Duration;
 
     fn request(id: u64) -> Request {
@@ -100,13 +102,13 @@ mod tests {
     #[test]
     fn requests_beyond_the_depth_wait_in_order_and_their_wait_is_queue_time() {
         let mut host = DispatchQueue::new(1);
-        let mut out = Out::new();
+        let mut out = Effects::new();
         for id in [70, 71, 72] {
             host.submit(
                 Time::ZERO,
                 Port::FIRST,
                 request(id),
-                &mut Cx::alone(&mut out),
+                &mut NodeContext::alone(&mut out),
             );
         }
         let mut order = Vec::new();
@@ -120,13 +122,18 @@ mod tests {
                 id: request.id,
                 submitted: Time::from_nanos((step - 1) * 10),
                 finished,
-                status: Status::Done,
+                status: RequestStatus::Done,
                 breakdown: Breakdown {
                     transfer: Duration::from_nanos(10),
                     ..Breakdown::default()
                 },
             };
-            host.completed(finished, Port::FIRST, completion, &mut Cx::alone(&mut out));
+            host.completed(
+                finished,
+                Port::FIRST,
+                completion,
+                &mut NodeContext::alone(&mut out),
+            );
             let Some(Effect::Complete {
                 completion: done, ..
             }) = out.effects().next().copied()

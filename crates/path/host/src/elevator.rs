@@ -61,9 +61,9 @@ pub(crate) mod testing;
 #[path = "../../../../docs/examples/elevator.rs"]
 mod worked_example;
 
-use crate::Clock;
-use crate::block::{Flushing, Join, Queued, Requests};
-use fullstroke_contract::registry::{Entry, Keys, schema_of};
+use crate::TickClock;
+use crate::block::{Flushing, JoinKind, Queued, Requests};
+use fullstroke_contract::registry::{Keys, PolicyEntry, schema_of};
 use fullstroke_contract::{ConfigError, Gauge, Stripes, TrackTable};
 use fullstroke_units::{Lbn, Sectors, Time};
 use schemars::JsonSchema;
@@ -76,7 +76,7 @@ use serde::Deserialize;
 /// - **Out**: [`dispatch`](Elevator::dispatch), exactly once for each added slot, except for slots
 ///   coalesced into another.
 /// - **Getters**: [`may_join`](Elevator::may_join), [`next_wake`](Elevator::next_wake),
-///   [`anticipates`](Elevator::anticipates), [`starves`](Elevator::starves).
+///   [`anticipates`](Elevator::anticipates), [`may_starve`](Elevator::may_starve).
 ///
 /// The block layer guarantees:
 ///
@@ -87,7 +87,7 @@ use serde::Deserialize;
 ///   barriers ([`Flushing::Drain`]), a flush is issued after all earlier requests have completed,
 ///   and later requests are added after the flush has completed. Otherwise a flush counts among the
 ///   requests in flight, although the elevator did not dispatch it.
-/// - Time never decreases from call to call. The time is that of the host's [`Clock`]. If that
+/// - Time never decreases from call to call. The time is that of the host's [`TickClock`]. If that
 ///   clock ticks, events between two ticks have the time of the first tick. An elevator whose own
 ///   time spans are whole ticks then names whole ticks.
 /// - `dispatch` is called only if at least one request waits here, the device has room, and the
@@ -96,9 +96,9 @@ use serde::Deserialize;
 pub trait Elevator: Send {
     /// True if `other` may become part of `kept`, the request in `slot`. The layer has checked three conditions already.
     /// The two are neighbours of one operation, class and level. Neither forces unit access.
-    /// Together they are not too long. If both wait (`Join::Coalesce`), `kept` has the lower
+    /// Together they are not too long. If both wait (`JoinKind::Coalesce`), `kept` has the lower
     /// address.
-    fn may_join(&self, _slot: u32, _kept: &Queued, _other: &Queued, _join: Join) -> bool {
+    fn may_join(&self, _slot: u32, _kept: &Queued, _other: &Queued, _join: JoinKind) -> bool {
         true
     }
 
@@ -117,7 +117,7 @@ pub trait Elevator: Send {
         &mut self,
         now: Time,
         slot: u32,
-        join: Join,
+        join: JoinKind,
         before: &Queued,
         arrival: &Queued,
         requests: &Requests,
@@ -155,7 +155,7 @@ pub trait Elevator: Send {
 
     /// True if a request may wait for ever while others are served. If false, the conformance tests
     /// check this for best-effort requests.
-    fn starves(&self) -> bool;
+    fn may_starve(&self) -> bool;
 }
 
 /// State of the layer and the device, for the choice of an elevator.
@@ -187,11 +187,11 @@ impl Context<'_> {
 }
 
 /// An elevator outside the registry.
-pub type Trial = fullstroke_contract::Trial<Site, dyn Elevator>;
+pub type Trial = fullstroke_contract::TrialPolicy<ElevatorSite, dyn Elevator>;
 
 /// Host and device of an elevator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct ElevatorSite {
     /// Largest number of requests in flight.
     pub queue_depth: u32,
     /// Largest number of requests, waiting and in flight: of each direction, or of both.
@@ -201,15 +201,15 @@ pub struct Site {
     /// True if the device is a single drive with a known track table.
     pub drive: bool,
     /// Clock of the host.
-    pub clock: Clock,
+    pub clock: TickClock,
 }
 
 /// Function that builds an elevator from its keys.
-pub type BuildElevator = fn(&Keys, &Site) -> Result<Box<dyn Elevator>, ConfigError>;
+pub type BuildElevator = fn(&Keys, &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError>;
 
 /// Builder of an elevator, with the flushes of its kernel.
 #[derive(Clone, Copy, Debug)]
-pub struct Maker {
+pub struct ElevatorBuilder {
     /// Builds the elevator.
     pub build: BuildElevator,
     /// Effect of a flush in the elevator's kernel; the effect of today for elevators from
@@ -221,11 +221,11 @@ pub struct Maker {
 macro_rules! elevators {
     ($($name:literal => $module:ident, $flush:ident;)*) => {
         /// All elevators.
-        pub const REGISTRY: &[Entry<Maker>] = &[$(Entry {
+        pub const REGISTRY: &[PolicyEntry<ElevatorBuilder>] = &[$(PolicyEntry {
             name: $name,
             summary: $module::SUMMARY,
             schema: schema_of::<$module::Config>,
-            build: Maker { build: $module::build, flush: Flushing::$flush },
+            build: ElevatorBuilder { build: $module::build, flush: Flushing::$flush },
         },)*];
 
         /// For each elevator, in the same order: two values of each key and a load under which the

@@ -22,8 +22,8 @@ mod generation;
 mod paged;
 mod pushed;
 
-pub use clock::Clock;
-pub use config::{HostConfig, HostKeys, Underneath};
+pub use clock::TickClock;
+pub use config::{DeviceBelow, HostConfig, HostKeys};
 pub use direction::Direction;
 pub use dispatch::DispatchQueue;
 pub use generation::Generation;

@@ -16,11 +16,12 @@
 //! the PULL go on down (*Pro-active storage systems*, 2012, section 5.4).
 
 use fullstroke_contract::{
-    Completion, Counters, Cx, Extent, Gauge, Hints, Node, Notice, Object, Operation, Out, Port,
-    Request, RequestId, Signal, Slots, Status, Wake,
+    Completion, Counters, Effects, Extent, Gauge, Hints, Node, NodeContext, Notice, Object,
+    Operation, Port, Request, RequestId, RequestStatus, Signal, Slots, Wake,
 };
 use fullstroke_memory::{
-    Access, Answer, Cache, FileId, Io, IoId, Out as CacheOut, PAGE_BYTES, Run, Ticket, Why,
+    CacheOut, FileAccess, FileId, IoId, IoReason, OperationAnswer, PAGE_BYTES, PageCache, PageIo,
+    PageRun, Ticket,
 };
 use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 use std::collections::BTreeMap;
@@ -42,18 +43,18 @@ const OWN: u64 = 1 << 32;
 /// - **Events in**: `submit`, `completed`, `noticed`, `wake`.
 /// - **Effects out**: `issue` to the one member, `complete`.
 pub struct PagedDevice {
-    cache: Cache,
+    cache: PageCache,
     capacity: Sectors,
     /// Open files of the device. Streams come first, then processes.
     open: BTreeMap<(bool, u32), FileId>,
-    slots: Slots<Slot>,
+    slots: Slots<ProgramRequest>,
     /// I/Os of the cache in flight, by number.
-    flights: Vec<(Operation, Run)>,
+    flights: Vec<(Operation, PageRun)>,
     /// Work from the cache for this layer. Kept between calls to reuse the memory.
     todo: CacheOut,
     /// Pages from hosts above for a PULL, before their write-back. An earlier write of some of the
     /// pages is still in flight.
-    passing: Vec<Run>,
+    passing: Vec<PageRun>,
     /// Number of failed write-backs reported to each process or stream by a flush.
     told: BTreeMap<(bool, u32), u64>,
     idle_since: Time,
@@ -63,14 +64,14 @@ pub struct PagedDevice {
 
 /// A request of the programs.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct ProgramRequest {
     request: Request,
     submitted: Time,
 }
 
 impl PagedDevice {
     /// Returns the layer with `cache` above a device of `capacity`.
-    pub fn new(cache: Cache, capacity: Sectors) -> PagedDevice {
+    pub fn new(cache: PageCache, capacity: Sectors) -> PagedDevice {
         PagedDevice {
             cache,
             capacity,
@@ -105,7 +106,7 @@ impl PagedDevice {
 
     /// Asks the cache for the part of a request that comes first: the read or write of pages, or
     /// the write-back of dirty pages.
-    fn ask(&mut self, now: Time, slot: u32) -> Answer {
+    fn ask(&mut self, now: Time, slot: u32) -> OperationAnswer {
         let request = self.slots[slot].request;
         let ticket = Ticket(u64::from(slot));
         let (extent, hints) = (request.extent, request.hints);
@@ -126,7 +127,7 @@ impl PagedDevice {
                 self.cache
                     .fsync(now, Object::DEVICE, ticket, &mut self.todo)
             }
-            Operation::Start => Answer::Done,
+            Operation::Start => OperationAnswer::Done,
             operation => {
                 let changes = operation != Operation::Read;
                 self.cache
@@ -135,9 +136,9 @@ impl PagedDevice {
         }
     }
 
-    fn access(&self, extent: Extent) -> Access {
+    fn access(&self, extent: Extent) -> FileAccess {
         let bytes = |sectors: u64| sectors * SECTOR_BYTES;
-        Access::new(
+        FileAccess::new(
             bytes(extent.start.0),
             bytes(extent.sectors.0),
             bytes(self.capacity.0),
@@ -150,16 +151,16 @@ impl PagedDevice {
         &mut self,
         now: Time,
         slot: u32,
-        status: Status,
+        status: RequestStatus,
         last: Option<&Completion>,
-        out: &mut Out,
+        out: &mut Effects,
     ) {
-        let Slot { request, .. } = self.slots[slot];
+        let ProgramRequest { request, .. } = self.slots[slot];
         let cached = request.operation.transfers() && !request.hints.direct;
-        if cached && status == Status::Done && request.hints.pulled {
+        if cached && status == RequestStatus::Done && request.hints.pulled {
             self.passing.push(pages_of(request.extent));
         }
-        if cached || status != Status::Done {
+        if cached || status != RequestStatus::Done {
             return self.answer(now, slot, status, last, out);
         }
         out.issue(
@@ -173,7 +174,7 @@ impl PagedDevice {
 
     /// Returns the status of a flush or forced write at completion: `status`, or a failed
     /// write-back not yet reported to the process.
-    fn told(&mut self, request: &Request, status: Status) -> Status {
+    fn reported_status(&mut self, request: &Request, status: RequestStatus) -> RequestStatus {
         let flushes = matches!(request.operation, Operation::Flush | Operation::Standby);
         let forced = request.operation == Operation::Write && request.hints.force_unit_access;
         if !flushes && !forced {
@@ -187,7 +188,7 @@ impl PagedDevice {
             // from its next flush.
             self.told.insert(opener, failures);
         }
-        if status == Status::Done && told < failures {
+        if status == RequestStatus::Done && told < failures {
             how
         } else {
             status
@@ -198,12 +199,12 @@ impl PagedDevice {
         &mut self,
         now: Time,
         slot: u32,
-        status: Status,
+        status: RequestStatus,
         last: Option<&Completion>,
-        out: &mut Out,
+        out: &mut Effects,
     ) {
-        let Slot { request, submitted } = self.slots.take(slot);
-        let status = self.told(&request, status);
+        let ProgramRequest { request, submitted } = self.slots.take(slot);
+        let status = self.reported_status(&request, status);
         out.complete(Completion {
             status,
             ..Completion::ready(submitted, now, last).held_since(submitted, request.id)
@@ -215,7 +216,7 @@ impl PagedDevice {
 
     /// Answers an ASK: tells the storage below if `extent` is cached and clean. The look-up does
     /// not count as a use of the pages, and so does not delay an eviction.
-    fn answer_whether_held(&mut self, now: Time, extent: Extent, out: &mut Out) {
+    fn answer_whether_held(&mut self, now: Time, extent: Extent, out: &mut Effects) {
         let held = extent.within(self.capacity) && self.cache.holds_clean(pages_of(extent));
         let extent = if held {
             extent
@@ -231,7 +232,7 @@ impl PagedDevice {
             extent,
             ..Request::default()
         };
-        let slot = self.slots.keep(Slot {
+        let slot = self.slots.keep(ProgramRequest {
             request,
             submitted: now,
         });
@@ -254,7 +255,7 @@ impl PagedDevice {
 
     /// Carries out the work from the cache. `last` is the completion from below that caused the
     /// work, if there was one.
-    fn carry_out(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
+    fn carry_out(&mut self, now: Time, last: Option<&Completion>, out: &mut Effects) {
         self.carry_out_once(now, last, out);
         // A pass may wake a writer that adds more pages.
         while !self.passing.is_empty() {
@@ -266,7 +267,7 @@ impl PagedDevice {
         }
     }
 
-    fn carry_out_once(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
+    fn carry_out_once(&mut self, now: Time, last: Option<&Completion>, out: &mut Effects) {
         let mut todo = std::mem::take(&mut self.todo);
         for io in &todo.reads {
             self.issue(io, Operation::Read, out);
@@ -285,15 +286,15 @@ impl PagedDevice {
         self.todo = todo;
     }
 
-    fn issue(&mut self, io: &Io, operation: Operation, out: &mut Out) {
+    fn issue(&mut self, io: &PageIo, operation: Operation, out: &mut Effects) {
         let place = io.id.0 as usize;
         if self.flights.len() <= place {
             self.flights
-                .resize(place + 1, (Operation::Read, Run::default()));
+                .resize(place + 1, (Operation::Read, PageRun::default()));
         }
         self.flights[place] = (operation, io.run);
         let asked = io.ticket.map(|ticket| self.slots[ticket.0 as u32].request);
-        let synchronous = matches!(io.why, Why::Read | Why::Fill | Why::Sync);
+        let synchronous = matches!(io.why, IoReason::Read | IoReason::Fill | IoReason::Sync);
         let hints = asked.map_or_else(Hints::default, |request| request.hints);
         let start = io.run.first * PAGE_SECTORS;
         assert!(
@@ -313,7 +314,7 @@ impl PagedDevice {
                 extent: Extent::new(start, sectors),
                 hints: Hints {
                     synchronous,
-                    pulled: io.why == Why::Pull,
+                    pulled: io.why == IoReason::Pull,
                     force_unit_access: false,
                     ..hints
                 },
@@ -333,9 +334,9 @@ fn opener(hints: &Hints) -> (bool, u32) {
 }
 
 /// Returns the pages with at least one sector of the extent.
-fn pages_of(extent: Extent) -> Run {
+fn pages_of(extent: Extent) -> PageRun {
     let first = extent.start.0 / PAGE_SECTORS;
-    Run::new(
+    PageRun::new(
         Object::DEVICE,
         first,
         extent.end().0.div_ceil(PAGE_SECTORS) - first,
@@ -343,28 +344,28 @@ fn pages_of(extent: Extent) -> Run {
 }
 
 impl Node for PagedDevice {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
-        let slot = self.slots.keep(Slot {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
+        let slot = self.slots.keep(ProgramRequest {
             request,
             submitted: now,
         });
         let empty = request.extent.sectors == Sectors::ZERO && !request.operation.is_of_all();
         if empty || !request.extent.within(self.capacity) {
-            return self.answer(now, slot, Status::OutOfRange, None, cx.out);
+            return self.answer(now, slot, RequestStatus::OutOfRange, None, cx.out);
         }
         let answer = self.ask(now, slot);
         // The work of the cache is issued before the request itself. A direct read or flush depends
         // on the write-back.
         self.carry_out(now, None, cx.out);
-        if answer == Answer::Done {
-            self.ready(now, slot, Status::Done, None, cx.out);
+        if answer == OperationAnswer::Done {
+            self.ready(now, slot, RequestStatus::Done, None, cx.out);
         }
         if !self.passing.is_empty() {
             self.carry_out(now, None, cx.out);
         }
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         let id = completion.id.0;
         if id & OWN != 0 {
             let slot = id as u32;
@@ -403,7 +404,7 @@ impl Node for PagedDevice {
         self.carry_out(now, Some(&completion), cx.out);
     }
 
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         self.cache.wake(now, &mut self.todo);
         self.carry_out(now, None, cx.out);
     }
@@ -412,7 +413,7 @@ impl Node for PagedDevice {
     /// on to the layers above. A PULL of addresses goes on because newer data may be there. A PULL
     /// of any data goes on for the amount not dirty here. All other notices go on to the layers
     /// above.
-    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut NodeContext<'_>) {
         let signal = match notice.signal {
             Signal::Pull {
                 extent: None,

@@ -7,13 +7,14 @@
 //! block layer, the link and the drive.
 
 use fullstroke_contract::{
-    Completion, ConfigError, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Notice,
-    Object, Operation, Out, Port, Request, RequestId, Signal, Slots, Status, Wake,
+    Completion, ConfigError, Counters, Effects, Extent, Gauge, Hints, LayerReadings, Node,
+    NodeContext, Notice, Object, Operation, Port, Request, RequestId, RequestStatus, Signal, Slots,
+    Wake,
 };
-use fullstroke_memory::replacement::Place;
+use fullstroke_memory::replacement::ListPlace;
 use fullstroke_memory::{
-    Answer, Arrival, Cache, IoId, MemoryKeys, Out as CacheOut, PAGE_BYTES, Policy, Queue, Run,
-    Ticket,
+    CacheOut, DataSource, IoId, MemoryKeys, OperationAnswer, PAGE_BYTES, PageCache, PageRun,
+    Policy, QueueLimits, Ticket,
 };
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use schemars::JsonSchema;
@@ -51,24 +52,24 @@ fn lru() -> Policy {
 /// write invalidates fetches in flight. While the write is in flight, the layer fetches none of its
 /// blocks.
 pub struct PushedBlocks {
-    cache: Cache,
+    cache: PageCache,
     capacity: Sectors,
     /// Blocks of each fetch in flight, by the number of the I/O.
-    fetches: Vec<Run>,
+    fetches: Vec<PageRun>,
     /// Requests from above in flight at the device.
     slots: Slots<Request>,
     /// Blocks under a write or discard in flight.
-    changing: Vec<Run>,
+    changing: Vec<PageRun>,
     /// Work from the cache for this layer. Kept between calls to reuse the memory.
     todo: CacheOut,
-    counts: Counts,
+    counts: PushedCounts,
     idle_since: Time,
     /// Name of the layer in reports.
     name: String,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct PushedCounts {
     reads: u64,
     hits: u64,
     offered: Sectors,
@@ -97,13 +98,13 @@ impl PushedBlocks {
             write_back: none(),
         };
         Ok(PushedBlocks {
-            cache: Cache::new(&memory, Queue::default())?,
+            cache: PageCache::new(&memory, QueueLimits::default())?,
             capacity,
             fetches: Vec::new(),
             slots: Slots::default(),
             changing: Vec::new(),
             todo: CacheOut::default(),
-            counts: Counts::default(),
+            counts: PushedCounts::default(),
             idle_since: Time::ZERO,
             name: "pushed blocks".into(),
         })
@@ -111,7 +112,7 @@ impl PushedBlocks {
 
     /// Handles a PUSH. Fetches each whole block of `offered` that is not cached and not under a
     /// write, as far as there is room.
-    fn fetch(&mut self, now: Time, offered: Extent, out: &mut Out) {
+    fn fetch(&mut self, now: Time, offered: Extent, out: &mut Effects) {
         self.counts.offered += offered.sectors;
         let wanted = blocks_within(offered, self.capacity);
         let mut at = wanted.first;
@@ -125,7 +126,7 @@ impl PushedBlocks {
             let Some(next) = changing.min_by_key(|run| run.first).copied() else {
                 self.push(
                     now,
-                    Run {
+                    PageRun {
                         first: at,
                         pages: wanted.end() - at,
                         ..wanted
@@ -136,7 +137,7 @@ impl PushedBlocks {
             if next.first > at {
                 self.push(
                     now,
-                    Run {
+                    PageRun {
                         first: at,
                         pages: next.first - at,
                         ..wanted
@@ -148,18 +149,22 @@ impl PushedBlocks {
         self.issue_fetches(out);
     }
 
-    fn push(&mut self, now: Time, run: Run) {
-        let came = self
-            .cache
-            .push(now, run, Place::Usual, Arrival::ToRead, &mut self.todo);
+    fn push(&mut self, now: Time, run: PageRun) {
+        let came = self.cache.push(
+            now,
+            run,
+            ListPlace::Usual,
+            DataSource::ToRead,
+            &mut self.todo,
+        );
         self.counts.fetched_pages += came;
     }
 
-    fn issue_fetches(&mut self, out: &mut Out) {
+    fn issue_fetches(&mut self, out: &mut Effects) {
         for io in self.todo.reads.drain(..) {
             let place = io.id.0 as usize;
             if self.fetches.len() <= place {
-                self.fetches.resize(place + 1, Run::default());
+                self.fetches.resize(place + 1, PageRun::default());
             }
             self.fetches[place] = io.run;
             out.issue(
@@ -199,7 +204,7 @@ impl PushedBlocks {
             .read_run(now, run, Ticket::default(), &mut self.todo);
         assert_eq!(
             answer,
-            Answer::Done,
+            OperationAnswer::Done,
             "a read of cached blocks must not wait"
         );
         self.counts.hits += 1;
@@ -217,32 +222,32 @@ impl PushedBlocks {
 }
 
 /// Returns the blocks completely within the extent and on the device.
-fn blocks_within(extent: Extent, capacity: Sectors) -> Run {
+fn blocks_within(extent: Extent, capacity: Sectors) -> PageRun {
     let end = extent.end().0.min(capacity.0) / PAGE_SECTORS;
     let first = extent.start.0.div_ceil(PAGE_SECTORS).min(end);
-    Run::new(Object::DEVICE, first, end - first)
+    PageRun::new(Object::DEVICE, first, end - first)
 }
 
 /// Returns the blocks with at least one sector of the extent.
-fn blocks_touched(extent: Extent) -> Run {
+fn blocks_touched(extent: Extent) -> PageRun {
     let first = extent.start.0 / PAGE_SECTORS;
-    Run::new(
+    PageRun::new(
         Object::DEVICE,
         first,
         extent.end().0.div_ceil(PAGE_SECTORS) - first,
     )
 }
 
-fn extent_of(run: Run) -> Extent {
+fn extent_of(run: PageRun) -> Extent {
     Extent::new(run.first * PAGE_SECTORS, run.pages * PAGE_SECTORS)
 }
 
 impl Node for PushedBlocks {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         if self.answers(now, &request) {
             return cx
                 .out
-                .complete(Completion::at_once(request.id, now, Status::Done));
+                .complete(Completion::at_once(request.id, now, RequestStatus::Done));
         }
         if self.changes(&request) {
             let run = blocks_touched(request.extent);
@@ -261,7 +266,7 @@ impl Node for PushedBlocks {
         );
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         let id = completion.id.0;
         if id & OWN != 0 {
             let io = IoId(id as u32);
@@ -295,14 +300,14 @@ impl Node for PushedBlocks {
         });
     }
 
-    fn wake(&mut self, _: Time, _: &mut Cx<'_>) {}
+    fn wake(&mut self, _: Time, _: &mut NodeContext<'_>) {}
 
     fn next_wake(&self) -> Wake {
         Wake::NEVER
     }
 
     /// Handles PUSH here, and passes all other notices on to the layer above.
-    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut NodeContext<'_>) {
         match notice.signal {
             Signal::Push(extent) => self.fetch(now, extent, cx.out),
             _ => self.pass_on(from, notice, cx.out),
@@ -321,7 +326,7 @@ impl Node for PushedBlocks {
     fn count(&self, _: Time, counters: &mut Counters) {
         let counted = self.cache.counters();
         let megabytes = |pages: u64| (pages * PAGE_BYTES) as f64 / 1e6;
-        let Counts {
+        let PushedCounts {
             reads,
             hits,
             offered,

@@ -5,7 +5,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use fullstroke_contract::registry::Keys;
-use fullstroke_link::{Payload, REGISTRY, Station, Transfer};
+use fullstroke_link::{LinkTransfer, Payload, REGISTRY, Station};
 use fullstroke_units::{Bytes, Time};
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ fn main() {
     for entry in REGISTRY {
         let mut link =
             (entry.build)(&Keys::new(), MEMBERS as usize).expect("defaults can be built");
-        let transfer = |token: u64| Transfer {
+        let transfer = |token: u64| LinkTransfer {
             token,
             from: Station(token as u32 % MEMBERS + 1),
             to: Station::HOST,

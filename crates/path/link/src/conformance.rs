@@ -1,6 +1,6 @@
 //! The promises of every link, tested with random offers.
 
-use crate::transfer::{Delivered, Link, Payload, Station, Transfer};
+use crate::transfer::{DeliveredTransfer, Link, LinkTransfer, Payload, Station};
 use crate::{LinkStatistics, REGISTRY};
 use fullstroke_contract::registry::Keys;
 use fullstroke_units::{Bytes, Duration, Time};
@@ -18,7 +18,7 @@ fn build(kind: usize, keys: &Keys) -> Box<dyn Link> {
 
 /// Port, other port and bytes of the ask with number `token`. Zero bytes stand for a command, a
 /// readiness or a status in turn.
-fn transfer(token: u64, (_, from, step, bytes): Ask) -> Transfer {
+fn transfer(token: u64, (_, from, step, bytes): Ask) -> LinkTransfer {
     let ports = MEMBERS as u32 + 1;
     let payload = match (bytes, token % 3) {
         (0, 0) => Payload::Command,
@@ -26,7 +26,7 @@ fn transfer(token: u64, (_, from, step, bytes): Ask) -> Transfer {
         (0, _) => Payload::Status,
         (bytes, _) => Payload::Data(Bytes(bytes)),
     };
-    Transfer {
+    LinkTransfer {
         token,
         from: Station(from),
         to: Station((from + step) % ports),
@@ -41,9 +41,13 @@ fn asks() -> impl Strategy<Value = Vec<Ask>> {
 }
 
 /// Offers all transfers, and advances the link `late` after each due wake-up.
-fn run(link: &mut dyn Link, transfers: &[(Time, Transfer)], late: u64) -> Vec<Delivered> {
+fn run(
+    link: &mut dyn Link,
+    transfers: &[(Time, LinkTransfer)],
+    late: u64,
+) -> Vec<DeliveredTransfer> {
     let late = Duration::from_nanos(late);
-    let mut delivered: Vec<Delivered> = Vec::new();
+    let mut delivered: Vec<DeliveredTransfer> = Vec::new();
     let mut advance = |link: &mut dyn Link| {
         let now = link.next_wake().saturating_add(late);
         link.advance(now, &mut delivered);
@@ -64,7 +68,7 @@ fn run(link: &mut dyn Link, transfers: &[(Time, Transfer)], late: u64) -> Vec<De
     delivered
 }
 
-fn timed(asks: &[Ask]) -> Vec<(Time, Transfer)> {
+fn timed(asks: &[Ask]) -> Vec<(Time, LinkTransfer)> {
     let mut now = Time::ZERO;
     let at = |(token, &ask): (usize, &Ask)| {
         now += Duration::from_nanos(ask.0);
@@ -149,7 +153,7 @@ proptest! {
         let sent: Duration = delivered.iter().map(|delivered| delivered.finished.since(delivered.began)).sum();
         prop_assert!(counted.busy >= sent);
         prop_assert_eq!(counted.transfers(), asks.len() as u64);
-        let bytes = |select: &dyn Fn(&Transfer) -> bool| -> u64 {
+        let bytes = |select: &dyn Fn(&LinkTransfer) -> bool| -> u64 {
             transfers.iter().filter(|(_, one)| select(one)).map(|(_, one)| one.payload.data().0).sum()
         };
         prop_assert_eq!(counted.payload().0, bytes(&|_| true));
@@ -163,7 +167,7 @@ proptest! {
     fn fairness_bounds_how_often_others_win_while_a_port_waits(asks in asks()) {
         let transfers = timed(&asks);
         let delivered = run(&mut *build(0, &Keys::new()), &transfers, 0);
-        let sender = |delivered: &Delivered| transfers[delivered.token as usize].1.from.0 as usize;
+        let sender = |delivered: &DeliveredTransfer| transfers[delivered.token as usize].1.from.0 as usize;
         let mut last_turn = [Time::ZERO; MEMBERS + 1];
         for (index, turn) in delivered.iter().enumerate() {
             let waits_since = turn.offered.max(last_turn[sender(turn)]);
@@ -179,13 +183,13 @@ proptest! {
 fn winners(kind: &str, keys: serde_json::Value) -> Vec<u32> {
     let entry = REGISTRY.iter().find(|entry| entry.name == kind).unwrap();
     let mut link = (entry.build)(keys.as_object().unwrap(), 3).unwrap();
-    let offers: Vec<(Time, Transfer)> = (0..60)
+    let offers: Vec<(Time, LinkTransfer)> = (0..60)
         .map(|token| {
             let from = token as u32 % 4;
             let to = Station(if from == 0 { 1 } else { 0 });
             (
                 Time::ZERO,
-                Transfer {
+                LinkTransfer {
                     token,
                     from: Station(from),
                     to,
@@ -279,7 +283,7 @@ fn bad_keys_name_the_key_and_what_was_expected() {
 fn alone(kind: &str, from: u32, to: u32, payload: Payload) -> (u64, u64) {
     let entry = REGISTRY.iter().find(|entry| entry.name == kind).unwrap();
     let mut link = (entry.build)(&Keys::new(), 8).unwrap();
-    let transfer = Transfer {
+    let transfer = LinkTransfer {
         token: 0,
         from: Station(from),
         to: Station(to),
@@ -339,7 +343,7 @@ fn the_status_of_an_exchange_follows_its_data_in_one_tenancy() {
             let send = |payload| {
                 (
                     Time::ZERO,
-                    Transfer {
+                    LinkTransfer {
                         token,
                         from: Station(1),
                         to: Station(0),
@@ -372,7 +376,7 @@ fn members_reach_each_other_past_the_host_where_each_has_lanes() {
     let send = |token, from, to| {
         (
             Time::ZERO,
-            Transfer {
+            LinkTransfer {
                 token,
                 from: Station(from),
                 to: Station(to),
@@ -414,7 +418,7 @@ fn the_next_begins_when_what_was_before_is_closed_and_busy_time_knows_it() {
         let status = |token| {
             (
                 Time::ZERO,
-                Transfer {
+                LinkTransfer {
                     token,
                     from: Station(1),
                     to: Station(0),

@@ -1,8 +1,8 @@
 //! `fc-al`: a Fibre Channel arbitrated loop.
 
-use crate::shared::{Protocol, Shared};
-use crate::transfer::{Link, Station, Transfer};
-use crate::wire::{Framing, Span, frame_payload};
+use crate::shared::{Protocol, SharedMedium};
+use crate::transfer::{Link, LinkTransfer, Station};
+use crate::wire::{Framing, WireTime, frame_payload};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Bytes, Duration};
@@ -75,10 +75,10 @@ const EXTRA_WORDS: u64 = 1 + 6 + 1 + 1 + 6;
 /// No real port delays words longer.
 const NODE_DELAY_MAX: u32 = 10_000;
 
-struct Loop {
+struct FcLoop {
     ports: usize,
-    word: Span,
-    hop: Span,
+    word: WireTime,
+    hop: WireTime,
     framing: Framing,
     fairness: bool,
 }
@@ -93,8 +93,8 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
         );
         return Err(ConfigError::new("kind", message));
     }
-    let word = Span::word("rate_gbaud", config.rate_gbaud)?;
-    let propagation = Span::from_nanos("propagation_ns", config.propagation_ns)?;
+    let word = WireTime::word("rate_gbaud", config.rate_gbaud)?;
+    let propagation = WireTime::from_nanos("propagation_ns", config.propagation_ns)?;
     // FCP's information units: command, transfer ready, response without sense.
     let framing = Framing {
         // FCP: FCP_CMND has 32 bytes, FCP_XFER_RDY 12, FCP_RSP without sense data 24.
@@ -114,7 +114,7 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
     let hop = word
         .times(u64::from(config.node_delay_words))
         .plus(propagation);
-    Ok(Box::new(Shared::new(Loop {
+    Ok(Box::new(SharedMedium::new(FcLoop {
         ports,
         word,
         hop,
@@ -123,21 +123,21 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
     })))
 }
 
-impl Loop {
+impl FcLoop {
     /// Propagation along the loop; zero from a port to itself.
-    fn way(&self, from: Station, to: Station) -> Span {
+    fn way(&self, from: Station, to: Station) -> WireTime {
         // The number of ports is added first, because the way from a higher to a lower port goes
         // over the end of the loop.
         let hops = (to.0 as usize + self.ports - from.0 as usize) % self.ports;
         self.hop.times(hops as u64)
     }
 
-    fn around(&self) -> Span {
+    fn around(&self) -> WireTime {
         self.hop.times(self.ports as u64)
     }
 }
 
-impl Protocol for Loop {
+impl Protocol for FcLoop {
     fn ports(&self) -> usize {
         self.ports
     }
@@ -150,7 +150,7 @@ impl Protocol for Loop {
         self.fairness
     }
 
-    fn arbitration(&self, holder: Option<Station>, transfer: &Transfer) -> Duration {
+    fn arbitration(&self, holder: Option<Station>, transfer: &LinkTransfer) -> Duration {
         holder
             .map_or_else(|| self.around(), |holder| self.way(holder, transfer.from))
             .duration()
@@ -158,9 +158,9 @@ impl Protocol for Loop {
 
     /// OPN and R_RDY together go once around the loop and have a word each; then follow the frames
     /// and the propagation of the last word.
-    fn carry(&self, transfer: &Transfer, goes_on: bool) -> Duration {
+    fn carry(&self, transfer: &LinkTransfer, goes_on: bool) -> Duration {
         let opening = match goes_on {
-            true => Span::ZERO,
+            true => WireTime::ZERO,
             false => self
                 .around()
                 .plus(self.word.times(2))
@@ -172,13 +172,13 @@ impl Protocol for Loop {
     }
 
     /// CLS follows the last word and returns from the receiver.
-    fn closing(&self, transfer: &Transfer) -> Duration {
+    fn closing(&self, transfer: &LinkTransfer) -> Duration {
         self.word
             .plus(self.way(transfer.to, transfer.from))
             .duration()
     }
 
-    fn overhead(&self, transfer: &Transfer, _: bool) -> u64 {
+    fn overhead(&self, transfer: &LinkTransfer, _: bool) -> u64 {
         self.framing.overhead(transfer.payload)
     }
 }

@@ -45,4 +45,4 @@ pub use registry::{BuildLink, REGISTRY};
 pub use sas::SasConfig;
 pub use scsi::ScsiConfig;
 pub use statistics::{LinkStatistics, Traffic};
-pub use transfer::{Delivered, Link, Payload, Station, Transfer};
+pub use transfer::{DeliveredTransfer, Link, LinkTransfer, Payload, Station};

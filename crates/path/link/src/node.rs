@@ -1,9 +1,9 @@
 //! The node: transfers over a link between upper and lower ports.
 
-use crate::transfer::{Delivered, Link, Payload, Station, Transfer};
+use crate::transfer::{DeliveredTransfer, Link, LinkTransfer, Payload, Station};
 use fullstroke_contract::{
-    Completion, Counters, Cx, Extent, Node, Operation, Out, Port, Request, RequestId, Slots,
-    Status, Wake,
+    Completion, Counters, Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId,
+    RequestStatus, Slots, Wake,
 };
 use fullstroke_units::Time;
 
@@ -23,25 +23,25 @@ pub struct LinkNode {
     link: Box<dyn Link>,
     /// Name of the link in the registry.
     kind: &'static str,
-    flights: Slots<Flight>,
+    flights: Slots<PendingIo>,
     /// Deliveries of the link; empty between events.
-    delivered: Vec<Delivered>,
+    delivered: Vec<DeliveredTransfer>,
 }
 
 /// A member I/O in flight.
 #[derive(Clone, Copy, Debug)]
-struct Flight {
+struct PendingIo {
     request: Request,
     port: Port,
     issued: Time,
-    next: Step,
+    next: LinkStep,
     /// The member's answer. `None` before the arrival.
     answer: Completion,
 }
 
 /// The next step over the link or at the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum LinkStep {
     Command,
     Readiness,
     WriteData,
@@ -62,7 +62,7 @@ impl LinkNode {
     }
 
     /// Carries out every event due until `now`, each at the right instant.
-    fn catch_up(&mut self, now: Time, out: &mut Out) {
+    fn catch_up(&mut self, now: Time, out: &mut Effects) {
         loop {
             let due = self.link.next_wake();
             if due > now || due == Time::NEVER {
@@ -80,8 +80,8 @@ impl LinkNode {
     }
 
     /// Handles the arrival of a transfer of the I/O in `slot`.
-    fn arrived(&mut self, slot: u32, now: Time, out: &mut Out) {
-        let Flight {
+    fn arrived(&mut self, slot: u32, now: Time, out: &mut Effects) {
+        let PendingIo {
             request,
             port,
             next,
@@ -90,15 +90,15 @@ impl LinkNode {
         match (next, request.operation) {
             // A member has no data until the host has asked. A write therefore has one more way
             // over the link than a read.
-            (Step::Command, Operation::Write) => {
-                self.send(slot, now, Payload::TransferReady, Step::Readiness);
+            (LinkStep::Command, Operation::Write) => {
+                self.send(slot, now, Payload::TransferReady, LinkStep::Readiness);
             }
-            (Step::Readiness, _) => {
+            (LinkStep::Readiness, _) => {
                 let data = Payload::Data(request.extent.sectors.bytes());
-                self.send(slot, now, data, Step::WriteData);
+                self.send(slot, now, data, LinkStep::WriteData);
             }
-            (Step::Command | Step::WriteData, _) => {
-                self.flights[slot].next = Step::Answer;
+            (LinkStep::Command | LinkStep::WriteData, _) => {
+                self.flights[slot].next = LinkStep::Answer;
                 out.issue(
                     port.index(),
                     Request {
@@ -107,9 +107,9 @@ impl LinkNode {
                     },
                 );
             }
-            (Step::ReadData, _) => self.flights[slot].next = Step::Status,
-            (Step::Status, _) => self.finish(slot, now, out),
-            (Step::Answer, _) => unreachable!("a member answers by itself"),
+            (LinkStep::ReadData, _) => self.flights[slot].next = LinkStep::Status,
+            (LinkStep::Status, _) => self.finish(slot, now, out),
+            (LinkStep::Answer, _) => unreachable!("a member answers by itself"),
         }
     }
 
@@ -118,25 +118,25 @@ impl LinkNode {
         let flight = &mut self.flights[slot];
         debug_assert_eq!(
             flight.next,
-            Step::Answer,
+            LinkStep::Answer,
             "a member answers slot {slot} out of turn"
         );
         flight.answer = answer;
         let request = flight.request;
         // A failed read has no data, and only the status returns.
-        if request.operation == Operation::Read && answer.status == Status::Done {
+        if request.operation == Operation::Read && answer.status == RequestStatus::Done {
             let data = Payload::Data(request.extent.sectors.bytes());
             // Data and status are offered together. The link can then send the status in the
             // connection of the data.
-            self.send(slot, now, data, Step::ReadData);
-            self.send(slot, now, Payload::Status, Step::ReadData);
+            self.send(slot, now, data, LinkStep::ReadData);
+            self.send(slot, now, Payload::Status, LinkStep::ReadData);
         } else {
-            self.send(slot, now, Payload::Status, Step::Status);
+            self.send(slot, now, Payload::Status, LinkStep::Status);
         }
     }
 
-    fn finish(&mut self, slot: u32, now: Time, out: &mut Out) {
-        let Flight {
+    fn finish(&mut self, slot: u32, now: Time, out: &mut Effects) {
+        let PendingIo {
             request,
             port,
             issued,
@@ -163,17 +163,17 @@ impl LinkNode {
     }
 
     /// Offers the next transfer of the I/O in `slot`, and records the following step.
-    fn send(&mut self, slot: u32, now: Time, payload: Payload, next: Step) {
+    fn send(&mut self, slot: u32, now: Time, payload: Payload, next: LinkStep) {
         let flight = &mut self.flights[slot];
         flight.next = next;
         let member = Station::of_member(flight.port.index());
         let (from, to) = match next {
-            Step::Command | Step::WriteData => (Station::HOST, member),
+            LinkStep::Command | LinkStep::WriteData => (Station::HOST, member),
             _ => (member, Station::HOST),
         };
         self.link.offer(
             now,
-            Transfer {
+            LinkTransfer {
                 token: u64::from(slot),
                 from,
                 to,
@@ -184,26 +184,26 @@ impl LinkNode {
 }
 
 impl Node for LinkNode {
-    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut NodeContext<'_>) {
         self.catch_up(now, cx.out);
         let answer = Completion::default();
-        let flight = Flight {
+        let flight = PendingIo {
             request,
             port: from,
             issued: now,
-            next: Step::Command,
+            next: LinkStep::Command,
             answer,
         };
         let slot = self.flights.keep(flight);
-        self.send(slot, now, Payload::Command, Step::Command);
+        self.send(slot, now, Payload::Command, LinkStep::Command);
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         self.catch_up(now, cx.out);
         self.answered(completion.id.0 as u32, now, completion);
     }
 
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         self.catch_up(now, cx.out);
     }
 

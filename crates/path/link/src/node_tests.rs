@@ -28,14 +28,14 @@ fn pass(now: &mut Time, at: Time) {
 struct Strict(Box<dyn Link>, Time);
 
 impl Link for Strict {
-    fn offer(&mut self, now: Time, transfer: Transfer) {
+    fn offer(&mut self, now: Time, transfer: LinkTransfer) {
         pass(&mut self.1, now);
         self.0.offer(now, transfer);
     }
     fn next_wake(&self) -> Time {
         self.0.next_wake()
     }
-    fn advance(&mut self, now: Time, delivered: &mut Vec<Delivered>) {
+    fn advance(&mut self, now: Time, delivered: &mut Vec<DeliveredTransfer>) {
         pass(&mut self.1, now);
         self.0.advance(now, delivered);
     }
@@ -69,7 +69,7 @@ fn request(id: usize, &(_, start, sectors, operation): &Ask) -> Request {
 }
 
 /// A request at a member. The answer's instant does not depend on the arrival.
-struct Served {
+struct MemberRequest {
     due: Time,
     port: Port,
     submitted: Time,
@@ -80,7 +80,7 @@ struct Served {
 fn run(kind: usize, asks: &[Ask], late: u64) -> Vec<Completion> {
     let late = Duration::from_nanos(late);
     let mut layer = linked(kind);
-    let mut out = Out::new();
+    let mut out = Effects::new();
     let mut arrivals = VecDeque::new();
     let mut now = Time::ZERO;
     for (id, ask) in asks.iter().enumerate() {
@@ -88,7 +88,7 @@ fn run(kind: usize, asks: &[Ask], late: u64) -> Vec<Completion> {
         arrivals.push_back((now, request(id, ask)));
     }
     let arrived: Vec<Time> = arrivals.iter().map(|&(at, _)| at).collect();
-    let (mut served, mut done): (Vec<Served>, Vec<Completion>) = Default::default();
+    let (mut served, mut done): (Vec<MemberRequest>, Vec<Completion>) = Default::default();
     loop {
         let asked = arrivals.front().map_or(Time::NEVER, |&(at, _)| at);
         let answered = served
@@ -109,10 +109,10 @@ fn run(kind: usize, asks: &[Ask], late: u64) -> Vec<Completion> {
         if asked == now {
             let (_, request) = arrivals.pop_front().unwrap();
             let port = Port::of(request.extent.start.0 as usize % MEMBERS);
-            layer.submit(now, port, request, &mut Cx::alone(&mut out));
+            layer.submit(now, port, request, &mut NodeContext::alone(&mut out));
         } else if answered == now {
             let index = served.iter().position(|one| one.due == now).unwrap();
-            let Served {
+            let MemberRequest {
                 port,
                 submitted,
                 request,
@@ -129,9 +129,9 @@ fn run(kind: usize, asks: &[Ask], late: u64) -> Vec<Completion> {
                 breakdown,
                 ..Completion::default()
             };
-            layer.completed(now, port, answer, &mut Cx::alone(&mut out));
+            layer.completed(now, port, answer, &mut NodeContext::alone(&mut out));
         } else {
-            layer.wake(now, &mut Cx::alone(&mut out));
+            layer.wake(now, &mut NodeContext::alone(&mut out));
         }
         for effect in out.drain() {
             match effect {
@@ -139,7 +139,7 @@ fn run(kind: usize, asks: &[Ask], late: u64) -> Vec<Completion> {
                     assert_eq!(port.index(), request.extent.start.0 as usize % MEMBERS);
                     let due = arrived[request.extent.start.0 as usize / MEMBERS] + SERVICE;
                     assert!(due > now);
-                    served.push(Served {
+                    served.push(MemberRequest {
                         due,
                         port,
                         submitted: now,
@@ -202,15 +202,20 @@ proptest! {
 #[test]
 fn what_passes_over_the_link_is_counted_by_direction() {
     let mut layer = linked(0);
-    let mut out = Out::new();
+    let mut out = Effects::new();
     for (id, operation) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
         let request = request(id, &(0, 0, 8, operation));
-        layer.submit(Time::ZERO, Port::FIRST, request, &mut Cx::alone(&mut out));
+        layer.submit(
+            Time::ZERO,
+            Port::FIRST,
+            request,
+            &mut NodeContext::alone(&mut out),
+        );
     }
     let mut at = Time::ZERO;
     while layer.next_wake().is_work() {
         at = layer.next_wake().at();
-        layer.wake(at, &mut Cx::alone(&mut out));
+        layer.wake(at, &mut NodeContext::alone(&mut out));
         let issued: Vec<Effect> = out.drain().collect();
         for effect in issued {
             if let Effect::Issue { port, request } = effect {
@@ -220,7 +225,7 @@ fn what_passes_over_the_link_is_counted_by_direction() {
                     finished: at,
                     ..Completion::default()
                 };
-                layer.completed(at, port, answer, &mut Cx::alone(&mut out));
+                layer.completed(at, port, answer, &mut NodeContext::alone(&mut out));
             }
         }
     }
@@ -255,9 +260,9 @@ fn what_passes_over_the_link_is_counted_by_direction() {
 #[test]
 fn notice_passes_to_the_port_above_the_one_below_in_the_same_addresses() {
     let mut layer = linked(0);
-    let mut out = Out::new();
+    let mut out = Effects::new();
     let push = Notice::new(Signal::Push(Extent::new(1000, 8)));
-    layer.noticed(Time::ZERO, Port(2), push, &mut Cx::alone(&mut out));
+    layer.noticed(Time::ZERO, Port(2), push, &mut NodeContext::alone(&mut out));
     let effects: Vec<Effect> = out.drain().collect();
     assert_eq!(
         effects,

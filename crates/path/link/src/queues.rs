@@ -1,6 +1,6 @@
 //! Waiting transfers of the ports of a shared medium.
 
-use crate::transfer::Transfer;
+use crate::transfer::LinkTransfer;
 use fullstroke_contract::Slots;
 use fullstroke_units::Time;
 
@@ -10,36 +10,36 @@ const RANKS: usize = 128;
 
 /// A waiting transfer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingTransfer {
     pub(crate) offered: Time,
-    pub(crate) transfer: Transfer,
+    pub(crate) transfer: LinkTransfer,
 }
 
 /// A first-in, first-out queue for each rank, all in one store, so that nothing is allocated after
 /// growth.
 #[derive(Clone, Debug)]
-pub(crate) struct Queues {
-    places: Slots<Place>,
-    queues: Vec<Option<Ends>>,
+pub(crate) struct RankedQueues {
+    places: Slots<WaitingEntry>,
+    queues: Vec<Option<QueueEnds>>,
     /// Ranks with a non-empty queue, as bits.
     occupied: u128,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    waiting: Waiting,
+struct WaitingEntry {
+    waiting: WaitingTransfer,
     next: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Ends {
+struct QueueEnds {
     first: u32,
     last: u32,
 }
 
-impl Queues {
-    pub(crate) fn new() -> Queues {
-        Queues {
+impl RankedQueues {
+    pub(crate) fn new() -> RankedQueues {
+        RankedQueues {
             places: Slots::default(),
             queues: vec![None; RANKS],
             occupied: 0,
@@ -50,33 +50,33 @@ impl Queues {
         self.occupied
     }
 
-    pub(crate) fn push(&mut self, rank: u32, waiting: Waiting) {
-        let place = self.places.keep(Place {
+    pub(crate) fn push(&mut self, rank: u32, waiting: WaitingTransfer) {
+        let place = self.places.keep(WaitingEntry {
             waiting,
             next: None,
         });
         let queue = &mut self.queues[rank as usize];
         *queue = match *queue {
-            None => Some(Ends {
+            None => Some(QueueEnds {
                 first: place,
                 last: place,
             }),
-            Some(Ends { first, last }) => {
+            Some(QueueEnds { first, last }) => {
                 self.places[last].next = Some(place);
-                Some(Ends { first, last: place })
+                Some(QueueEnds { first, last: place })
             }
         };
         self.occupied |= 1 << rank;
     }
 
-    pub(crate) fn first(&self, rank: u32) -> Option<&Waiting> {
+    pub(crate) fn first(&self, rank: u32) -> Option<&WaitingTransfer> {
         self.queues[rank as usize].map(|ends| &self.places[ends.first].waiting)
     }
 
-    pub(crate) fn pop(&mut self, rank: u32) -> Option<Waiting> {
-        let Ends { first, last } = self.queues[rank as usize]?;
-        let Place { waiting, next } = self.places.take(first);
-        self.queues[rank as usize] = next.map(|first| Ends { first, last });
+    pub(crate) fn pop(&mut self, rank: u32) -> Option<WaitingTransfer> {
+        let QueueEnds { first, last } = self.queues[rank as usize]?;
+        let WaitingEntry { waiting, next } = self.places.take(first);
+        self.queues[rank as usize] = next.map(|first| QueueEnds { first, last });
         if next.is_none() {
             self.occupied &= !(1 << rank);
         }

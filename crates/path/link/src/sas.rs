@@ -1,8 +1,8 @@
 //! `sas`: a serial point-to-point connection for each member.
 
 use crate::LinkStatistics;
-use crate::transfer::{Delivered, Link, Station, Transfer};
-use crate::wire::{Framing, Span, at_most_a_second, frame_payload};
+use crate::transfer::{DeliveredTransfer, Link, LinkTransfer, Station};
+use crate::wire::{Framing, WireTime, at_most_a_second, frame_payload};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Bytes, Duration, Time};
@@ -58,20 +58,20 @@ const OPEN_WORDS: u64 = 8 + 2 + 1;
 const CLOSE_WORDS: u64 = 4;
 
 struct Lanes {
-    word: Span,
+    word: WireTime,
     framing: Framing,
     latency: Duration,
     expander_latency: Duration,
     /// To member 0, from member 0, to member 1, ...
-    lanes: Vec<Lane>,
+    lanes: Vec<SasLane>,
     under_way: BinaryHeap<Reverse<UnderWay>>,
     statistics: LinkStatistics,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Lane {
+struct SasLane {
     /// The last transfer.
-    last: Option<Transfer>,
+    last: Option<LinkTransfer>,
     /// Arrival of the last transfer at the receiver.
     arrives: Time,
     /// Time from which the lane is free.
@@ -84,7 +84,7 @@ struct UnderWay {
     finished: Time,
     /// Keeps the order of offers among transfers with equal arrival.
     number: u64,
-    delivered: Delivered,
+    delivered: DeliveredTransfer,
     /// Busy time of the lanes, including the closing before.
     busy: Duration,
 }
@@ -102,11 +102,11 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
     at_most_a_second("latency", config.latency)?;
     at_most_a_second("expander_latency", config.expander_latency)?;
     Ok(Box::new(Lanes {
-        word: Span::word("rate_gbaud", config.rate_gbaud)?,
+        word: WireTime::word("rate_gbaud", config.rate_gbaud)?,
         framing,
         latency: config.latency,
         expander_latency: config.expander_latency,
-        lanes: vec![Lane::default(); 2 * members],
+        lanes: vec![SasLane::default(); 2 * members],
         under_way: BinaryHeap::new(),
         statistics: LinkStatistics {
             lanes: 2 * members as u32,
@@ -141,8 +141,8 @@ impl Lanes {
 
 impl Link for Lanes {
     /// The turn on each lane is known at the offer: the transfer follows all earlier offers.
-    fn offer(&mut self, now: Time, transfer: Transfer) {
-        let Transfer {
+    fn offer(&mut self, now: Time, transfer: LinkTransfer) {
+        let LinkTransfer {
             token,
             from,
             to,
@@ -178,7 +178,7 @@ impl Link for Lanes {
             if !goes_on {
                 busy += lane.free.since(lane.arrives);
             }
-            *lane = Lane {
+            *lane = SasLane {
                 last: Some(transfer),
                 arrives: finished,
                 free: finished + closing,
@@ -187,7 +187,7 @@ impl Link for Lanes {
         let statistics = &mut self.statistics;
         statistics.tenancies += u64::from(!goes_on);
         statistics.count(&transfer, self.framing.overhead(payload), began.since(now));
-        let delivered = Delivered {
+        let delivered = DeliveredTransfer {
             token,
             offered: now,
             began,
@@ -210,7 +210,7 @@ impl Link for Lanes {
             .map_or(Time::NEVER, |Reverse(first)| first.finished)
     }
 
-    fn advance(&mut self, now: Time, delivered: &mut Vec<Delivered>) {
+    fn advance(&mut self, now: Time, delivered: &mut Vec<DeliveredTransfer>) {
         while let Some(&Reverse(first)) = self.under_way.peek()
             && first.finished <= now
         {

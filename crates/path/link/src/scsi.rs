@@ -1,8 +1,8 @@
 //! `scsi`: a parallel SCSI bus.
 
-use crate::shared::{Protocol, Shared};
-use crate::transfer::{Link, Payload, Station, Transfer};
-use crate::wire::{Span, at_most_a_second};
+use crate::shared::{Protocol, SharedMedium};
+use crate::transfer::{Link, LinkTransfer, Payload, Station};
+use crate::wire::{WireTime, at_most_a_second};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Duration;
@@ -77,9 +77,9 @@ const STATUS: u64 = 1;
 /// DISCONNECT, or COMMAND COMPLETE.
 const LAST_MESSAGE: u64 = 1;
 
-struct Bus {
+struct ScsiBus {
     ports: usize,
-    data_byte: Span,
+    data_byte: WireTime,
     config: ScsiConfig,
 }
 
@@ -93,11 +93,11 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
         );
         return Err(ConfigError::new("kind", message));
     }
-    let data_byte = Span::byte("rate_mb_per_s", config.rate_mb_per_s)?;
+    let data_byte = WireTime::byte("rate_mb_per_s", config.rate_mb_per_s)?;
     at_most_a_second("asynchronous_byte", config.asynchronous_byte)?;
     at_most_a_second("arbitration", config.arbitration)?;
     at_most_a_second("selection", config.selection)?;
-    Ok(Box::new(Shared::new(Bus {
+    Ok(Box::new(SharedMedium::new(ScsiBus {
         ports,
         data_byte,
         config,
@@ -115,12 +115,12 @@ fn id(port: Station) -> u32 {
 }
 
 /// True if the host sends data into the connection of a member's readiness.
-fn is_asked_for(transfer: &Transfer) -> bool {
+fn is_asked_for(transfer: &LinkTransfer) -> bool {
     transfer.from == Station::HOST && matches!(transfer.payload, Payload::Data(_))
 }
 
 /// Bytes of messages at the start of a connection.
-fn greeting(transfer: &Transfer) -> u64 {
+fn opening_bytes(transfer: &LinkTransfer) -> u64 {
     match transfer.payload {
         // The data go into the connection that the member's `TransferReady` has opened.
         _ if is_asked_for(transfer) => 0,
@@ -139,14 +139,14 @@ fn body(payload: Payload) -> u64 {
 }
 
 /// Bytes of messages at the end.
-fn farewell(payload: Payload) -> u64 {
+fn closing_bytes(payload: Payload) -> u64 {
     match payload {
         Payload::TransferReady => TAG,
         _ => LAST_MESSAGE,
     }
 }
 
-impl Protocol for Bus {
+impl Protocol for ScsiBus {
     fn ports(&self) -> usize {
         self.ports
     }
@@ -164,7 +164,7 @@ impl Protocol for Bus {
         false
     }
 
-    fn arbitration(&self, _: Option<Station>, transfer: &Transfer) -> Duration {
+    fn arbitration(&self, _: Option<Station>, transfer: &LinkTransfer) -> Duration {
         if is_asked_for(transfer) {
             Duration::ZERO
         } else {
@@ -172,26 +172,28 @@ impl Protocol for Bus {
         }
     }
 
-    fn carry(&self, transfer: &Transfer, goes_on: bool) -> Duration {
+    fn carry(&self, transfer: &LinkTransfer, goes_on: bool) -> Duration {
         let connection = match goes_on || is_asked_for(transfer) {
             true => Duration::ZERO,
-            false => self.config.selection + self.config.asynchronous_byte * greeting(transfer),
+            false => {
+                self.config.selection + self.config.asynchronous_byte * opening_bytes(transfer)
+            }
         };
         let data = self.data_byte.times(transfer.payload.data().0).duration();
         connection + self.config.asynchronous_byte * body(transfer.payload) + data
     }
 
-    fn closing(&self, transfer: &Transfer) -> Duration {
-        self.config.asynchronous_byte * farewell(transfer.payload)
+    fn closing(&self, transfer: &LinkTransfer) -> Duration {
+        self.config.asynchronous_byte * closing_bytes(transfer.payload)
     }
 
     /// A continuation takes over the last message of the previous transfer.
-    fn overhead(&self, transfer: &Transfer, goes_on: bool) -> u64 {
+    fn overhead(&self, transfer: &LinkTransfer, goes_on: bool) -> u64 {
         // The messages at the end were counted with the previous transfer.
         let messages = if goes_on {
             0
         } else {
-            greeting(transfer) + farewell(transfer.payload)
+            opening_bytes(transfer) + closing_bytes(transfer.payload)
         };
         body(transfer.payload) + messages
     }

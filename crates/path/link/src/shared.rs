@@ -1,8 +1,8 @@
 //! A medium for one port at a time: the next port, and the duration of its use.
 
 use crate::LinkStatistics;
-use crate::queues::{Queues, Waiting};
-use crate::transfer::{Delivered, Link, Station, Transfer};
+use crate::queues::{RankedQueues, WaitingTransfer};
+use crate::transfer::{DeliveredTransfer, Link, LinkTransfer, Station};
 use fullstroke_units::{Duration, Time};
 use std::collections::VecDeque;
 
@@ -17,14 +17,14 @@ pub(crate) trait Protocol: Send {
     fn is_fair(&self) -> bool;
     /// Time from a free medium until the sender has the medium. `holder` had the medium before;
     /// `None` means no holder, or that all ports must ask again.
-    fn arbitration(&self, holder: Option<Station>, transfer: &Transfer) -> Duration;
+    fn arbitration(&self, holder: Option<Station>, transfer: &LinkTransfer) -> Duration;
     /// Time from then until the last word reaches the receiver. For a continuation of a tenancy,
     /// the time since the previous transfer.
-    fn carry(&self, transfer: &Transfer, goes_on: bool) -> Duration;
+    fn carry(&self, transfer: &LinkTransfer, goes_on: bool) -> Duration;
     /// Time from then until the medium is free.
-    fn closing(&self, transfer: &Transfer) -> Duration;
+    fn closing(&self, transfer: &LinkTransfer) -> Duration;
     /// Bytes besides the data.
-    fn overhead(&self, transfer: &Transfer, goes_on: bool) -> u64;
+    fn overhead(&self, transfer: &LinkTransfer, goes_on: bool) -> u64;
 }
 
 /// The medium and its ports.
@@ -38,27 +38,27 @@ pub(crate) trait Protocol: Send {
 ///   new window starts.
 /// - A tenancy carries one transfer. Further transfers of the same exchange to the same port may
 ///   follow if they are next in the queue before the last arrival.
-pub(crate) struct Shared<P> {
+pub(crate) struct SharedMedium<P> {
     protocol: P,
-    queues: Queues,
+    queues: RankedQueues,
     /// Ranks that had the medium in this access window.
     served: u128,
     /// The last transfer.
-    last: Option<Transfer>,
+    last: Option<LinkTransfer>,
     /// Arrival of the last transfer at the receiver.
     arrives: Time,
     /// Start of the time in which the medium is free.
     free: Time,
     /// Transfers in flight, in order of arrival.
-    under_way: VecDeque<Delivered>,
+    under_way: VecDeque<DeliveredTransfer>,
     statistics: LinkStatistics,
     now: Time,
 }
 
-impl<P: Protocol> Shared<P> {
-    pub(crate) fn new(protocol: P) -> Shared<P> {
-        Shared {
-            queues: Queues::new(),
+impl<P: Protocol> SharedMedium<P> {
+    pub(crate) fn new(protocol: P) -> SharedMedium<P> {
+        SharedMedium {
+            queues: RankedQueues::new(),
             protocol,
             served: 0,
             last: None,
@@ -98,11 +98,11 @@ impl<P: Protocol> Shared<P> {
             }
         }
         // Rank 0 is the highest priority and the lowest bit.
-        self.give(candidates.trailing_zeros(), holder, self.free);
+        self.grant(candidates.trailing_zeros(), holder, self.free);
     }
 
     /// Gives the medium, which is free at `at`, to the port of this rank.
-    fn give(&mut self, rank: u32, holder: Option<Station>, at: Time) {
+    fn grant(&mut self, rank: u32, holder: Option<Station>, at: Time) {
         let Some(waiting) = self.queues.pop(rank) else {
             return;
         };
@@ -131,8 +131,8 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    fn carry(&mut self, waiting: Waiting, goes_on: bool) {
-        let Waiting { offered, transfer } = waiting;
+    fn carry(&mut self, waiting: WaitingTransfer, goes_on: bool) {
+        let WaitingTransfer { offered, transfer } = waiting;
         let began = self.arrives;
         self.arrives = began + self.protocol.carry(&transfer, goes_on);
         self.free = self.arrives + self.protocol.closing(&transfer);
@@ -149,7 +149,7 @@ impl<P: Protocol> Shared<P> {
             "a transfer of {offered:?} begins at {began:?} and arrives at {:?}, out of turn",
             self.arrives
         );
-        self.under_way.push_back(Delivered {
+        self.under_way.push_back(DeliveredTransfer {
             token: transfer.token,
             offered,
             began,
@@ -158,8 +158,8 @@ impl<P: Protocol> Shared<P> {
     }
 }
 
-impl<P: Protocol> Link for Shared<P> {
-    fn offer(&mut self, now: Time, transfer: Transfer) {
+impl<P: Protocol> Link for SharedMedium<P> {
+    fn offer(&mut self, now: Time, transfer: LinkTransfer) {
         assert_ne!(transfer.from, transfer.to, "a port does not send to itself");
         let highest = transfer.from.max(transfer.to);
         assert!(
@@ -170,7 +170,7 @@ impl<P: Protocol> Link for Shared<P> {
         let rank = self.protocol.rank(transfer.from);
         self.queues.push(
             rank,
-            Waiting {
+            WaitingTransfer {
                 offered: now,
                 transfer,
             },
@@ -180,7 +180,7 @@ impl<P: Protocol> Link for Shared<P> {
         if self.free <= now {
             // The access window ends with an idle medium: all ports may ask.
             self.served = 0;
-            self.give(rank, None, now);
+            self.grant(rank, None, now);
         // The connection is still open until the last word has arrived.
         } else if now < self.arrives {
             self.go_on(rank);
@@ -198,7 +198,7 @@ impl<P: Protocol> Link for Shared<P> {
             .map_or(given, |first| first.finished.min(given))
     }
 
-    fn advance(&mut self, now: Time, delivered: &mut Vec<Delivered>) {
+    fn advance(&mut self, now: Time, delivered: &mut Vec<DeliveredTransfer>) {
         self.catch_up(now);
         while let Some(&first) = self.under_way.front()
             && first.finished <= now

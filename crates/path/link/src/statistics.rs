@@ -1,6 +1,6 @@
 //! Counters of a link.
 
-use crate::transfer::{Station, Transfer};
+use crate::transfer::{LinkTransfer, Station};
 use fullstroke_contract::LayerReadings;
 use fullstroke_units::{Bytes, Duration};
 
@@ -104,7 +104,7 @@ impl LinkStatistics {
 
     /// Counts a transfer with `overhead` bytes besides the data, and with the waiting time
     /// `waited`.
-    pub(crate) fn count(&mut self, transfer: &Transfer, overhead: u64, waited: Duration) {
+    pub(crate) fn count(&mut self, transfer: &LinkTransfer, overhead: u64, waited: Duration) {
         let traffic = match (transfer.from, transfer.to) {
             (Station::HOST, _) => &mut self.to_members,
             (_, Station::HOST) => &mut self.to_host,

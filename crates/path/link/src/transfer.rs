@@ -52,7 +52,7 @@ impl Payload {
 
 /// A transfer to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
+pub struct LinkTransfer {
     /// Returned with the delivery. A later transfer of the same exchange to the same port under the
     /// same token may use the open connection.
     pub token: u64,
@@ -64,9 +64,9 @@ pub struct Transfer {
     pub payload: Payload,
 }
 
-impl Transfer {
+impl LinkTransfer {
     /// True if this transfer continues `before`: same exchange, same ports.
-    pub(crate) fn continues(&self, before: &Transfer) -> bool {
+    pub(crate) fn continues(&self, before: &LinkTransfer) -> bool {
         // The payload is not compared: the status follows the data of the same exchange.
         (self.token, self.from, self.to) == (before.token, before.from, before.to)
     }
@@ -74,7 +74,7 @@ impl Transfer {
 
 /// A transfer after arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Delivered {
+pub struct DeliveredTransfer {
     /// Token of the transfer.
     pub token: u64,
     /// Time of the offer.
@@ -100,13 +100,13 @@ pub trait Link: Send {
     ///
     /// # Panics
     /// Panics if one of the ports does not exist, or if both are the same.
-    fn offer(&mut self, now: Time, transfer: Transfer);
+    fn offer(&mut self, now: Time, transfer: LinkTransfer);
 
     /// Returns the time of the next due `advance`; [`Time::NEVER`] if nothing is in flight.
     fn next_wake(&self) -> Time;
 
     /// Puts all arrivals up to and including `now` into `delivered`, in order of arrival.
-    fn advance(&mut self, now: Time, delivered: &mut Vec<Delivered>);
+    fn advance(&mut self, now: Time, delivered: &mut Vec<DeliveredTransfer>);
 
     /// Counters up to the latest call.
     fn statistics(&self) -> LinkStatistics;

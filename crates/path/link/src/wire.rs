@@ -16,45 +16,45 @@ pub(crate) const WORD: u64 = 4;
 /// A time span in femtoseconds, of which words and bytes are whole multiples. The span saturates at
 /// 5 hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span(u64);
+pub(crate) struct WireTime(u64);
 
-impl Span {
-    pub(crate) const ZERO: Span = Span(0);
+impl WireTime {
+    pub(crate) const ZERO: WireTime = WireTime(0);
 
     /// # Errors
     /// At `key`: not a span of time, from 0 to a second.
-    pub(crate) fn from_nanos(key: &str, nanoseconds: f64) -> Result<Span, ConfigError> {
+    pub(crate) fn from_nanos(key: &str, nanoseconds: f64) -> Result<WireTime, ConfigError> {
         if !(0.0..=1e9).contains(&nanoseconds) {
             let message = format!("found {nanoseconds}; expected nanoseconds, from 0 to 10^9");
             return Err(ConfigError::new(key, message));
         }
-        Ok(Span((nanoseconds * FEMTOSECONDS as f64).round() as u64))
+        Ok(WireTime((nanoseconds * FEMTOSECONDS as f64).round() as u64))
     }
 
     /// The duration of a word at `gigabits` 10^9 bits a second.
     ///
     /// # Errors
     /// At `key`: not a rate, from 0.001 to 1000.
-    pub(crate) fn word(key: &str, gigabits: f64) -> Result<Span, ConfigError> {
+    pub(crate) fn word(key: &str, gigabits: f64) -> Result<WireTime, ConfigError> {
         rate(key, gigabits, 0.001, 1000.0, "10^9 bits a second")?;
-        Span::from_nanos(key, WORD_BITS / gigabits)
+        WireTime::from_nanos(key, WORD_BITS / gigabits)
     }
 
     /// The duration of a byte at `megabytes` 10^6 bytes a second.
     ///
     /// # Errors
     /// At `key`: not a rate, from 0.1 to 10000.
-    pub(crate) fn byte(key: &str, megabytes: f64) -> Result<Span, ConfigError> {
+    pub(crate) fn byte(key: &str, megabytes: f64) -> Result<WireTime, ConfigError> {
         rate(key, megabytes, 0.1, 10_000.0, "10^6 bytes a second")?;
-        Span::from_nanos(key, 1000.0 / megabytes)
+        WireTime::from_nanos(key, 1000.0 / megabytes)
     }
 
-    pub(crate) fn times(self, count: u64) -> Span {
-        Span(self.0.saturating_mul(count))
+    pub(crate) fn times(self, count: u64) -> WireTime {
+        WireTime(self.0.saturating_mul(count))
     }
 
-    pub(crate) fn plus(self, other: Span) -> Span {
-        Span(self.0.saturating_add(other.0))
+    pub(crate) fn plus(self, other: WireTime) -> WireTime {
+        WireTime(self.0.saturating_add(other.0))
     }
 
     /// The span in whole nanoseconds, rounded up.
@@ -163,11 +163,11 @@ mod tests {
 
     #[test]
     fn spans_are_rounded_up_once() {
-        let word = Span::word("rate", 1.0625).unwrap();
+        let word = WireTime::word("rate", 1.0625).unwrap();
         assert_eq!(word.duration(), Duration::from_nanos(38));
         assert_eq!(word.times(1000).duration(), Duration::from_nanos(37_648));
         assert_eq!(
-            Span::byte("rate", 40.0).unwrap().times(4096).duration(),
+            WireTime::byte("rate", 40.0).unwrap().times(4096).duration(),
             Duration::from_micros(102) + Duration::from_nanos(400)
         );
         assert_eq!(
@@ -176,7 +176,7 @@ mod tests {
         );
         for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(
-                Span::word("rate", wrong)
+                WireTime::word("rate", wrong)
                     .unwrap_err()
                     .message
                     .contains("expected 10^9 bits"),

@@ -6,9 +6,10 @@
 // The example measures real time, which the layers must not know.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
-use fullstroke_contract::{Object, Status};
+use fullstroke_contract::{Object, RequestStatus};
 use fullstroke_memory::{
-    Access, Cache, FileId, MemoryKeys, Out, PAGE_BYTES, Policy, Queue, Run, Ticket, replacement,
+    CacheOut, FileAccess, FileId, MemoryKeys, PAGE_BYTES, PageCache, PageRun, Policy, QueueLimits,
+    Ticket, replacement,
 };
 use fullstroke_units::{Bytes, Random, Seed, Time};
 use std::sync::OnceLock;
@@ -31,36 +32,42 @@ fn processor_time() -> f64 {
     )
 }
 
-struct Bench {
-    cache: Cache,
+struct CacheBench {
+    cache: PageCache,
     file: FileId,
-    out: Out,
+    out: CacheOut,
     random: Random,
 }
 
-impl Bench {
-    fn new(replacement: &str) -> Bench {
+impl CacheBench {
+    fn new(replacement: &str) -> CacheBench {
         let mut keys = MemoryKeys::of(Bytes(LIMIT * PAGE_BYTES));
         keys.replacement = Some(Policy::Name(replacement.to_owned()));
-        let mut cache = Cache::new(&keys, Queue::default()).expect("the name is the registry's");
+        let mut cache =
+            PageCache::new(&keys, QueueLimits::default()).expect("the name is the registry's");
         let file = cache.open(Object(1));
-        Bench {
+        CacheBench {
             cache,
             file,
-            out: Out::default(),
+            out: CacheOut::default(),
             random: Seed(1).stream("addresses"),
         }
     }
 
     /// Reads pages. Missing pages come at once.
     fn read(&mut self, first: u64, pages: u64, size: u64) {
-        let access = Access::new(first * PAGE_BYTES, pages * PAGE_BYTES, size * PAGE_BYTES);
+        let access = FileAccess::new(first * PAGE_BYTES, pages * PAGE_BYTES, size * PAGE_BYTES);
         let _ = self
             .cache
             .read(Time::ZERO, self.file, access, Ticket(0), &mut self.out);
         while let Some(read) = self.out.reads.pop() {
-            self.cache
-                .read_done(Time::ZERO, read.id, read.run, Status::Done, &mut self.out);
+            self.cache.read_done(
+                Time::ZERO,
+                read.id,
+                read.run,
+                RequestStatus::Done,
+                &mut self.out,
+            );
         }
         self.out.clear();
     }
@@ -69,13 +76,18 @@ impl Bench {
     fn scatter(&mut self) {
         for page in 0..LIMIT / 2 {
             let place = (page * 7919) % (LIMIT / 2);
-            let run = Run::new(Object(1), place * 2, 1);
+            let run = PageRun::new(Object(1), place * 2, 1);
             let _ = self
                 .cache
                 .read_run(Time::ZERO, run, Ticket(0), &mut self.out);
             let read = self.out.reads[0];
-            self.cache
-                .read_done(Time::ZERO, read.id, read.run, Status::Done, &mut self.out);
+            self.cache.read_done(
+                Time::ZERO,
+                read.id,
+                read.run,
+                RequestStatus::Done,
+                &mut self.out,
+            );
             self.out.clear();
         }
     }
@@ -85,7 +97,7 @@ impl Bench {
         name: &str,
         total: u64,
         pages: u64,
-        mut next: impl FnMut(&mut Bench, u64),
+        mut next: impl FnMut(&mut CacheBench, u64),
     ) {
         let begin = processor_time();
         (0..total / pages).for_each(|number| next(self, number));
@@ -106,13 +118,13 @@ fn main() {
         }
         println!("{}", entry.name);
         let half = LIMIT / 2;
-        let mut bench = Bench::new(entry.name);
+        let mut bench = CacheBench::new(entry.name);
         bench.scatter();
         bench.measure("held, single pages at random", LOOKED_UP, 1, |bench, _| {
             let page = bench.random.below(half) * 2;
             bench.read(page, 1, LIMIT);
         });
-        let mut bench = Bench::new(entry.name);
+        let mut bench = CacheBench::new(entry.name);
         (0..half / 32).for_each(|piece| bench.read(piece * 32, 32, half));
         bench.measure(
             "held, in order, 4 KiB a read",
@@ -138,14 +150,14 @@ fn main() {
                 bench.read(page, 1, half);
             },
         );
-        let mut bench = Bench::new(entry.name);
+        let mut bench = CacheBench::new(entry.name);
         bench.measure(
             "not held, in order, 4 KiB a read",
             LOOKED_UP,
             1,
             |bench, number| bench.read(number, 1, u64::MAX >> 13),
         );
-        let mut bench = Bench::new(entry.name);
+        let mut bench = CacheBench::new(entry.name);
         bench.measure(
             "not held, single pages at random",
             LOOKED_UP / 8,

@@ -19,9 +19,10 @@
 // A program reads files and prints.
 #![allow(clippy::disallowed_methods)]
 
-use fullstroke_contract::{Object, Status};
+use fullstroke_contract::{Object, RequestStatus};
 use fullstroke_memory::{
-    Access, Answer, Cache, Counters, FileId, Io, MemoryKeys, Out, Queue, Ticket,
+    CacheOut, Counters, FileAccess, FileId, MemoryKeys, OperationAnswer, PageCache, PageIo,
+    QueueLimits, Ticket,
 };
 use fullstroke_units::{Duration, Time};
 use serde_json::{Value, json};
@@ -74,15 +75,15 @@ fn parse(line: &str) -> Result<(Time, Call), Box<dyn Error>> {
 }
 
 /// The device: one request after the other.
-struct Device {
+struct SerialDevice {
     service: Duration,
     /// End of each request, and true for a write.
-    queue: VecDeque<(Time, Io, bool)>,
+    queue: VecDeque<(Time, PageIo, bool)>,
     free: Time,
 }
 
-impl Device {
-    fn take(&mut self, now: Time, out: &mut Out) {
+impl SerialDevice {
+    fn take(&mut self, now: Time, out: &mut CacheOut) {
         let reads = out.reads.drain(..).map(|io| (io, false));
         for (io, write) in reads.chain(out.writes.drain(..).map(|io| (io, true))) {
             self.free = self.free.max(now) + self.service;
@@ -95,11 +96,11 @@ impl Device {
     }
 }
 
-struct Replay {
-    cache: Cache,
+struct CacheReplay {
+    cache: PageCache,
     file: FileId,
-    device: Device,
-    out: Out,
+    device: SerialDevice,
+    out: CacheOut,
     now: Time,
     marks: Vec<Value>,
     written: Vec<(f64, u64)>,
@@ -109,14 +110,14 @@ struct Replay {
     next_sample: Time,
 }
 
-impl Replay {
+impl CacheReplay {
     fn run(&mut self, calls: &[(Time, Call)]) {
         for &(at, call) in calls {
             while self.next() <= at {
                 self.step();
             }
             self.now = self.now.max(at);
-            if self.make(call) == Answer::Waits {
+            if self.make(call) == OperationAnswer::Waits {
                 while self.out.woken.is_empty() {
                     self.step();
                 }
@@ -132,8 +133,8 @@ impl Replay {
         }
     }
 
-    fn make(&mut self, call: Call) -> Answer {
-        let access = |offset, bytes| Access::new(offset, bytes, SIZE);
+    fn make(&mut self, call: Call) -> OperationAnswer {
+        let access = |offset, bytes| FileAccess::new(offset, bytes, SIZE);
         let (now, ticket) = (self.now, Ticket(0));
         let answer = match call {
             Call::Read { offset, bytes } => {
@@ -151,7 +152,7 @@ impl Replay {
             Call::Fsync => self.cache.fsync(now, OBJECT, ticket, &mut self.out),
             Call::Mark => {
                 self.mark();
-                Answer::Done
+                OperationAnswer::Done
             }
         };
         self.device.take(now, &mut self.out);
@@ -172,10 +173,10 @@ impl Replay {
             if write {
                 self.written.push((self.seconds(self.now), io.run.pages));
                 self.cache
-                    .written(self.now, io.id, io.run, Status::Done, &mut self.out);
+                    .written(self.now, io.id, io.run, RequestStatus::Done, &mut self.out);
             } else {
                 self.cache
-                    .read_done(self.now, io.id, io.run, Status::Done, &mut self.out);
+                    .read_done(self.now, io.id, io.run, RequestStatus::Done, &mut self.out);
             }
         }
         self.device.take(self.now, &mut self.out);
@@ -225,7 +226,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let begin = Duration::from_nanos((begin_s.parse::<f64>()? * 1e9) as u64);
     let service = Duration::from_nanos((service_us.parse::<f64>()? * 1e3) as u64);
     let keys: MemoryKeys = serde_json::from_str(&std::fs::read_to_string(keys)?)?;
-    let mut cache = Cache::new(&keys, Queue::default())?;
+    let mut cache = PageCache::new(&keys, QueueLimits::default())?;
     let file = cache.open(OBJECT);
     let text = std::fs::read_to_string(calls)?;
     let lines = text.lines().enumerate();
@@ -236,17 +237,17 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .map_err(|error| format!("{calls}:{}: {error}", number + 1))
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let device = Device {
+    let device = SerialDevice {
         service,
         queue: VecDeque::new(),
         free: Time::ZERO,
     };
     let begin = Time::ZERO + begin;
-    let mut replay = Replay {
+    let mut replay = CacheReplay {
         cache,
         file,
         device,
-        out: Out::default(),
+        out: CacheOut::default(),
         now: begin,
         marks: Vec::new(),
         written: Vec::new(),

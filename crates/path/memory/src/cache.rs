@@ -10,22 +10,22 @@ mod writing;
 #[cfg(test)]
 mod tests;
 
+use crate::cache_parts::CacheParts;
 use crate::config::{MemoryKeys, Policies};
 use crate::counters::{Counters, Gauges};
-use crate::desk::Desk;
-use crate::device::{Device, IoId, Queue};
+use crate::device::{DeviceQueue, IoId, QueueLimits};
 use crate::dirty::DirtyObjects;
-use crate::out::Out;
-use crate::pages::{Pages, Stretch, flag};
-use crate::read_ahead::{Cuts, Plan, ReadAhead};
+use crate::out::CacheOut;
+use crate::pages::{PageTable, Stretch, flag};
+use crate::read_ahead::{ReadAhead, ReadAheadPlan, WindowCuts};
 use crate::replacement::Replacement;
-use crate::run::Run;
+use crate::run::PageRun;
 use crate::write_back::WriteBack;
-pub use asking::Arrival;
-use fullstroke_contract::{ConfigError, Object, Slots, Status};
+pub use asking::DataSource;
+use fullstroke_contract::{ConfigError, Object, RequestStatus, Slots};
 use fullstroke_units::Time;
 use std::collections::BTreeMap;
-use waiting::{Alarm, Operation};
+use waiting::{Alarm, PendingOperation};
 
 /// An open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +33,7 @@ pub struct FileId(pub u32);
 
 /// Bytes of a file for a read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct FileAccess {
     /// First byte.
     pub offset: u64,
     /// Number of bytes.
@@ -42,17 +42,17 @@ pub struct Access {
     /// length before the write.
     pub size: u64,
     /// Early ends of read-ahead windows; unused by writes.
-    pub cuts: Cuts,
+    pub cuts: WindowCuts,
 }
 
-impl Access {
+impl FileAccess {
     /// Returns an access to a file of `size` bytes, without cuts.
-    pub fn new(offset: u64, bytes: u64, size: u64) -> Access {
-        Access {
+    pub fn new(offset: u64, bytes: u64, size: u64) -> FileAccess {
+        FileAccess {
             offset,
             bytes,
             size,
-            cuts: Cuts::NONE,
+            cuts: WindowCuts::NONE,
         }
     }
 }
@@ -67,18 +67,18 @@ struct OpenFile {
 
 /// A cache of pages.
 ///
-/// - **Operations**, which return [`Answer::Done`](crate::Answer::Done), or wait and are woken:
-///   [`read`](Cache::read), [`read_run`](Cache::read_run), [`write`](Cache::write),
-///   [`write_run`](Cache::write_run), [`fsync`](Cache::fsync), [`sync`](Cache::sync),
-///   [`direct`](Cache::direct).
-/// - **Events in**: [`read_done`](Cache::read_done), [`written`](Cache::written),
-///   [`wake`](Cache::wake), [`push`](Cache::push), [`pull`](Cache::pull),
-///   [`pull_any`](Cache::pull_any).
-/// - **At once**: [`open`](Cache::open), [`close`](Cache::close), [`discard`](Cache::discard),
-///   [`invalidate`](Cache::invalidate).
-/// - **Out**: reads, writes and woken operations ([`Out`]); [`next_wake`](Cache::next_wake).
-/// - **Getters**: [`gauges`](Cache::gauges), [`counters`](Cache::counters),
-///   [`holds`](Cache::holds), [`holds_clean`](Cache::holds_clean).
+/// - **Operations**, which return [`OperationAnswer::Done`](crate::OperationAnswer::Done), or wait and are woken:
+///   [`read`](PageCache::read), [`read_run`](PageCache::read_run), [`write`](PageCache::write),
+///   [`write_run`](PageCache::write_run), [`fsync`](PageCache::fsync), [`sync`](PageCache::sync),
+///   [`direct`](PageCache::direct).
+/// - **Events in**: [`read_done`](PageCache::read_done), [`written`](PageCache::written),
+///   [`wake`](PageCache::wake), [`push`](PageCache::push), [`pull`](PageCache::pull),
+///   [`pull_any`](PageCache::pull_any).
+/// - **At once**: [`open`](PageCache::open), [`close`](PageCache::close), [`discard`](PageCache::discard),
+///   [`invalidate`](PageCache::invalidate).
+/// - **Out**: reads, writes and woken operations ([`CacheOut`]); [`next_wake`](PageCache::next_wake).
+/// - **Getters**: [`gauges`](PageCache::gauges), [`counters`](PageCache::counters),
+///   [`holds`](PageCache::holds), [`holds_clean`](PageCache::holds_clean).
 ///
 /// The cache guarantees:
 ///
@@ -91,38 +91,38 @@ struct OpenFile {
 ///
 /// The cache requires: time never decreases from call to call, and the caller completes each read
 /// and write of the cache, in pieces or as a whole.
-pub struct Cache {
+pub struct PageCache {
     limit: u64,
-    pages: Pages,
+    pages: PageTable,
     replacement: Box<dyn Replacement>,
     read_ahead: Box<dyn ReadAhead>,
     write_back: Box<dyn WriteBack>,
     dirty: DirtyObjects,
-    device: Device,
+    device: DeviceQueue,
     files: Slots<OpenFile>,
-    operations: Slots<Operation>,
+    operations: Slots<PendingOperation>,
     /// Waiting operations, in order of arrival.
     waiting: Vec<u32>,
     /// Conditions for the waiting operations to continue.
     alarm: Alarm,
     /// Runs whose I/O has ended since the waiting operations were checked.
-    ended: Vec<Run>,
+    ended: Vec<PageRun>,
     /// True if memory has become free or clean since the waiting operations were checked.
     freed: bool,
-    plan: Plan,
+    plan: ReadAheadPlan,
     /// Last step of a sequential read, for the next step.
-    streak: Option<reading::Streak>,
+    streak: Option<reading::LastUse>,
     /// By object: number of failed write-backs, and the status of the last one.
-    failures: BTreeMap<Object, (u64, Status)>,
+    failures: BTreeMap<Object, (u64, RequestStatus)>,
     counters: Counters,
 }
 
-impl Cache {
+impl PageCache {
     /// Returns an empty cache with these keys, above a device with this queue.
     ///
     /// # Errors
     /// As [`MemoryKeys::read`]; the queue has no place for a request.
-    pub fn new(keys: &MemoryKeys, queue: Queue) -> Result<Cache, ConfigError> {
+    pub fn new(keys: &MemoryKeys, queue: QueueLimits) -> Result<PageCache, ConfigError> {
         if queue.nr_requests == 0 || queue.request_pages == 0 {
             return Err(ConfigError::new(
                 "nr_requests",
@@ -135,21 +135,21 @@ impl Cache {
             read_ahead,
             write_back,
         } = keys.policies()?;
-        Ok(Cache {
+        Ok(PageCache {
             limit,
-            pages: Pages::default(),
+            pages: PageTable::default(),
             replacement,
             read_ahead,
             write_back,
             dirty: DirtyObjects::default(),
-            device: Device::new(queue),
+            device: DeviceQueue::new(queue),
             files: Slots::default(),
             operations: Slots::default(),
             waiting: Vec::new(),
             alarm: Alarm::default(),
             ended: Vec::new(),
             freed: false,
-            plan: Plan::default(),
+            plan: ReadAheadPlan::default(),
             streak: None,
             failures: BTreeMap::new(),
             counters: Counters::default(),
@@ -178,22 +178,22 @@ impl Cache {
     }
 
     /// True if all pages of a run are held and none is still being read.
-    pub fn holds(&self, run: Run) -> bool {
+    pub fn holds(&self, run: PageRun) -> bool {
         self.holds_without(run, flag::READING)
     }
 
     /// True if all pages of a run are held and equal the data on the device.
-    pub fn holds_clean(&self, run: Run) -> bool {
+    pub fn holds_clean(&self, run: PageRun) -> bool {
         self.holds_without(run, flag::DIRTY | flag::BUSY)
     }
 
     /// True if the run has a dirty page, apart from pages being written.
-    pub fn is_dirty(&self, run: Run) -> bool {
+    pub fn is_dirty(&self, run: PageRun) -> bool {
         let slot = self.pages.dirty_from(run.object, run.first);
         slot.is_some_and(|slot| self.pages.get(slot).first < run.end())
     }
 
-    fn holds_without(&self, run: Run, unwanted: u16) -> bool {
+    fn holds_without(&self, run: PageRun, unwanted: u16) -> bool {
         let mut at = run.first;
         while at < run.end() {
             match self.pages.look(run.object, at) {
@@ -232,11 +232,11 @@ impl Cache {
     }
 
     /// Does the work that is due at `now`.
-    pub fn wake(&mut self, now: Time, out: &mut Out) {
+    pub fn wake(&mut self, now: Time, out: &mut CacheOut) {
         self.settle(now, out);
     }
 
-    /// Returns the time of the next call of [`Cache::wake`]. An earlier call is harmless.
+    /// Returns the time of the next call of [`PageCache::wake`]. An earlier call is harmless.
     pub fn next_wake(&self) -> Time {
         let background = self
             .write_back
@@ -245,17 +245,24 @@ impl Cache {
     }
 
     /// Completes a read of pages. If `status` is not `Done`, the pages are dropped.
-    pub fn read_done(&mut self, now: Time, id: IoId, run: Run, status: Status, out: &mut Out) {
+    pub fn read_done(
+        &mut self,
+        now: Time,
+        id: IoId,
+        run: PageRun,
+        status: RequestStatus,
+        out: &mut CacheOut,
+    ) {
         self.device.end(id, run.pages);
         self.each(run, flag::READING, |cache, slot| {
-            if status == Status::Done && !cache.pages.get(slot).is(flag::DOOMED) {
+            if status == RequestStatus::Done && !cache.pages.get(slot).is(flag::DOOMED) {
                 cache.pages.change(slot, 0, flag::READING);
                 cache.pages.join(slot);
             } else {
                 cache.drop_stretch(slot);
             }
         });
-        if status != Status::Done {
+        if status != RequestStatus::Done {
             self.fail(run, status, out);
         }
         self.ended(now, run, out);
@@ -263,9 +270,16 @@ impl Cache {
 
     /// Completes a write-back of pages. If `status` is not `Done`, their data are lost. As in
     /// Linux, the pages are clean then.
-    pub fn written(&mut self, now: Time, id: IoId, run: Run, status: Status, out: &mut Out) {
+    pub fn written(
+        &mut self,
+        now: Time,
+        id: IoId,
+        run: PageRun,
+        status: RequestStatus,
+        out: &mut CacheOut,
+    ) {
         self.device.end(id, run.pages);
-        if status != Status::Done {
+        if status != RequestStatus::Done {
             self.counters.lost += run.pages;
             let (failures, _) = self.failures(run.object);
             self.failures.insert(run.object, (failures + 1, status));
@@ -284,12 +298,12 @@ impl Cache {
 
     /// Returns the number of failed write-backs of an object, and the status of the last one. A
     /// process that has seen another number does not know of the failure yet (`errseq_t` of Linux).
-    pub fn failures(&self, object: Object) -> (u64, Status) {
+    pub fn failures(&self, object: Object) -> (u64, RequestStatus) {
         self.failures.get(&object).copied().unwrap_or_default()
     }
 
     /// Continues after the end of the I/O of a run.
-    fn ended(&mut self, now: Time, run: Run, out: &mut Out) {
+    fn ended(&mut self, now: Time, run: PageRun, out: &mut CacheOut) {
         // Clean pages set aside move to the old end of their list before `settle` continues the
         // operations that wait for memory.
         self.turn_aside(now, run, out);
@@ -300,21 +314,21 @@ impl Cache {
 
     /// Calls `act` for each stretch of a run with one of these flags. Stretches are cut at the ends
     /// of the run.
-    fn each(&mut self, run: Run, wanted: u16, act: impl FnMut(&mut Cache, u32)) {
+    fn each(&mut self, run: PageRun, wanted: u16, act: impl FnMut(&mut PageCache, u32)) {
         self.each_that(run, |stretch| stretch.is(wanted), act);
     }
 
     /// Calls `act` for each stretch of a run, also for clean pages that have been used: these pages
     /// have no flag.
-    fn each_held(&mut self, run: Run, act: impl FnMut(&mut Cache, u32)) {
+    fn each_held(&mut self, run: PageRun, act: impl FnMut(&mut PageCache, u32)) {
         self.each_that(run, |_| true, act);
     }
 
     fn each_that(
         &mut self,
-        run: Run,
+        run: PageRun,
         wanted: impl Fn(&Stretch) -> bool,
-        mut act: impl FnMut(&mut Cache, u32),
+        mut act: impl FnMut(&mut PageCache, u32),
     ) {
         let mut at = run.first;
         while at < run.end()
@@ -351,8 +365,12 @@ impl Cache {
         self.freed = true;
     }
 
-    fn desk<'a>(&'a mut self, now: Time, out: &'a mut Out) -> (Desk<'a>, &'a mut dyn WriteBack) {
-        let desk = Desk {
+    fn desk<'a>(
+        &'a mut self,
+        now: Time,
+        out: &'a mut CacheOut,
+    ) -> (CacheParts<'a>, &'a mut dyn WriteBack) {
+        let desk = CacheParts {
             now,
             limit: self.limit,
             pages: &mut self.pages,
@@ -365,7 +383,7 @@ impl Cache {
     }
 
     /// Does the background work after an event, and continues waiting operations.
-    fn settle(&mut self, now: Time, out: &mut Out) {
+    fn settle(&mut self, now: Time, out: &mut CacheOut) {
         loop {
             let (mut desk, write_back) = self.desk(now, out);
             debug_assert!(

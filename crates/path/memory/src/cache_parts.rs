@@ -3,25 +3,25 @@
 //! and the number of pages.
 
 use crate::counters::Counters;
-use crate::device::Device;
-use crate::dirty::{DirtyObjects, Queue};
-use crate::out::{Io, Out, Ticket, Why};
-use crate::pages::{Held, Pages, flag};
-use crate::run::Run;
+use crate::device::DeviceQueue;
+use crate::dirty::{DirtyList, DirtyObjects};
+use crate::out::{CacheOut, IoReason, PageIo, Ticket};
+use crate::pages::{PageTable, ResidentPages, flag};
+use crate::run::PageRun;
 use fullstroke_contract::Object;
 use fullstroke_units::Time;
 
 /// Parts of a cache, borrowed for one call.
-pub struct Desk<'a> {
+pub struct CacheParts<'a> {
     /// The present time.
     pub now: Time,
     /// Largest number of pages: the kernel's dirtyable memory.
     pub limit: u64,
-    pub(crate) pages: &'a mut Pages,
+    pub(crate) pages: &'a mut PageTable,
     pub(crate) dirty: &'a mut DirtyObjects,
-    pub(crate) device: &'a mut Device,
+    pub(crate) device: &'a mut DeviceQueue,
     pub(crate) counters: &'a mut Counters,
-    pub(crate) out: &'a mut Out,
+    pub(crate) out: &'a mut CacheOut,
 }
 
 /// Limits of a write-back.
@@ -32,12 +32,12 @@ pub struct Bounds {
     /// True to stop at congestion of the device; false to stop at a full queue.
     pub nonblocking: bool,
     /// Reason of the write-back.
-    pub why: Why,
+    pub why: IoReason,
 }
 
 /// Result of a write-back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wrote {
+pub struct WriteBackResult {
     /// Number of pages.
     pub pages: u64,
     /// True if the device's queue ended the write-back.
@@ -46,7 +46,7 @@ pub struct Wrote {
 
 /// Place of an object with dirty pages left after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum LeftoverPlace {
     /// The object goes next again: `wb_kupdate`.
     First,
     /// The object counts as dirtied now, because the others must have their turn:
@@ -54,9 +54,9 @@ pub enum Left {
     AsNew,
 }
 
-impl Desk<'_> {
+impl CacheParts<'_> {
     /// Returns the numbers of pages held.
-    pub fn held(&self) -> Held {
+    pub fn held(&self) -> ResidentPages {
         self.pages.held()
     }
 
@@ -71,18 +71,19 @@ impl Desk<'_> {
     }
 
     /// Returns the oldest object of a list.
-    pub(crate) fn oldest(&self, queue: Queue) -> Option<(Object, Time)> {
+    pub(crate) fn oldest(&self, queue: DirtyList) -> Option<(Object, Time)> {
         self.dirty.oldest(queue)
     }
 
     /// Performs one round over the objects (2.6's `sync_sb_inodes`). Each object that became dirty
     /// at `until` or before has its turn, oldest first.
-    pub fn round(&mut self, bounds: Bounds, until: Time, left: Left) -> Wrote {
-        let mut wrote = Wrote::default();
-        if left == Left::AsNew || self.dirty.is_empty(Queue::Io) {
-            self.dirty.splice(Queue::Dirty, Queue::Io, Time::NEVER);
+    pub fn round(&mut self, bounds: Bounds, until: Time, left: LeftoverPlace) -> WriteBackResult {
+        let mut wrote = WriteBackResult::default();
+        if left == LeftoverPlace::AsNew || self.dirty.is_empty(DirtyList::Io) {
+            self.dirty
+                .splice(DirtyList::Dirty, DirtyList::Io, Time::NEVER);
         }
-        while let Some((object, dirtied)) = self.dirty.oldest(Queue::Io) {
+        while let Some((object, dirtied)) = self.dirty.oldest(DirtyList::Io) {
             if dirtied > until || wrote.pages >= bounds.most {
                 break;
             }
@@ -105,10 +106,10 @@ impl Desk<'_> {
             } else if turn.stopped && (!bounds.nonblocking || turn.pages == 0) {
                 // The object stays first, because the writer continues with it after the wait for
                 // the queue.
-            } else if left == Left::First {
-                self.dirty.requeue_oldest(object, Queue::Dirty);
+            } else if left == LeftoverPlace::First {
+                self.dirty.requeue_oldest(object, DirtyList::Dirty);
             } else {
-                self.dirty.requeue(object, Queue::Dirty, Some(self.now));
+                self.dirty.requeue(object, DirtyList::Dirty, Some(self.now));
             }
             if turn.stopped {
                 wrote.stopped = true;
@@ -119,9 +120,9 @@ impl Desk<'_> {
     }
 
     /// Extends a run over the next dirty pages outside write-back, up to `end`.
-    pub(crate) fn extended(&self, run: Run, end: u64) -> Run {
+    pub(crate) fn extended(&self, run: PageRun, end: u64) -> PageRun {
         let to = self.next_piece(
-            Run::new(run.object, run.first, end - run.first),
+            PageRun::new(run.object, run.first, end - run.first),
             run.first,
             u64::MAX,
         );
@@ -135,16 +136,16 @@ impl Desk<'_> {
 
     /// Writes dirty pages of an object, upwards from the end of the last write-back and then from
     /// the first page (`write_cache_pages` with `range_cyclic`). Skips pages under write-back.
-    pub fn write_object(&mut self, object: Object, bounds: Bounds) -> Wrote {
+    pub fn write_object(&mut self, object: Object, bounds: Bounds) -> WriteBackResult {
         let cursor = self.dirty.cursor(object);
-        let mut wrote = self.write_run(Run::new(object, cursor, u64::MAX - cursor), bounds);
+        let mut wrote = self.write_run(PageRun::new(object, cursor, u64::MAX - cursor), bounds);
         if cursor > 0 && wrote.pages < bounds.most && !wrote.stopped {
             let rest = Bounds {
                 most: bounds.most - wrote.pages,
                 ..bounds
             };
-            let again = self.write_run(Run::new(object, 0, cursor), rest);
-            wrote = Wrote {
+            let again = self.write_run(PageRun::new(object, 0, cursor), rest);
+            wrote = WriteBackResult {
                 pages: wrote.pages + again.pages,
                 stopped: again.stopped,
             };
@@ -153,12 +154,17 @@ impl Desk<'_> {
     }
 
     /// Writes dirty pages of a run, upwards.
-    pub fn write_run(&mut self, run: Run, bounds: Bounds) -> Wrote {
+    pub fn write_run(&mut self, run: PageRun, bounds: Bounds) -> WriteBackResult {
         self.write_for(run, bounds, None)
     }
 
-    pub(crate) fn write_for(&mut self, run: Run, bounds: Bounds, ticket: Option<Ticket>) -> Wrote {
-        let mut wrote = Wrote::default();
+    pub(crate) fn write_for(
+        &mut self,
+        run: PageRun,
+        bounds: Bounds,
+        ticket: Option<Ticket>,
+    ) -> WriteBackResult {
+        let mut wrote = WriteBackResult::default();
         let mut at = run.first;
         while wrote.pages < bounds.most {
             let Some(piece) = self.next_piece(run, at, bounds.most - wrote.pages) else {
@@ -185,7 +191,7 @@ impl Desk<'_> {
 
     /// Returns the next consecutive dirty pages of the run from `at` on, at most one request. Pages
     /// under write-back are skipped.
-    fn next_piece(&self, run: Run, at: u64, most: u64) -> Option<Run> {
+    fn next_piece(&self, run: PageRun, at: u64, most: u64) -> Option<PageRun> {
         let mut at = at;
         let first = loop {
             let stretch = self.pages.get(self.pages.dirty_from(run.object, at)?);
@@ -209,11 +215,11 @@ impl Desk<'_> {
             }
             to = stretch.end().min(end);
         }
-        Some(Run::new(run.object, first, to - first))
+        Some(PageRun::new(run.object, first, to - first))
     }
 
     /// Issues the write of dirty pages.
-    pub(crate) fn submit(&mut self, piece: Run, why: Why, ticket: Option<Ticket>) {
+    pub(crate) fn submit(&mut self, piece: PageRun, why: IoReason, ticket: Option<Ticket>) {
         let mut at = piece.first;
         while at < piece.end()
             && let Some(slot) = self.pages.look(piece.object, at)
@@ -231,7 +237,7 @@ impl Desk<'_> {
         self.dirty.set_cursor(piece.object, piece.end());
         *self.count(why) += piece.pages;
         let id = self.device.begin(piece, true);
-        self.out.writes.push(Io {
+        self.out.writes.push(PageIo {
             id,
             run: piece,
             why,
@@ -239,16 +245,18 @@ impl Desk<'_> {
         });
     }
 
-    fn count(&mut self, why: Why) -> &mut u64 {
+    fn count(&mut self, why: IoReason) -> &mut u64 {
         match why {
-            Why::Periodic => &mut self.counters.back_periodic,
-            Why::Throttled => &mut self.counters.back_throttled,
-            Why::Sync => &mut self.counters.back_sync,
-            Why::Reclaim => &mut self.counters.back_reclaim,
-            Why::Pull => &mut self.counters.back_pull,
-            Why::Background | Why::Read | Why::ReadAhead | Why::Fill | Why::Push => {
-                &mut self.counters.back_background
-            }
+            IoReason::Periodic => &mut self.counters.back_periodic,
+            IoReason::Throttled => &mut self.counters.back_throttled,
+            IoReason::Sync => &mut self.counters.back_sync,
+            IoReason::Reclaim => &mut self.counters.back_reclaim,
+            IoReason::Pull => &mut self.counters.back_pull,
+            IoReason::Background
+            | IoReason::Read
+            | IoReason::ReadAhead
+            | IoReason::Fill
+            | IoReason::Push => &mut self.counters.back_background,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The keys of a cache, and its policies.
 
 use crate::read_ahead::{self, ReadAhead};
-use crate::replacement::{self, Replacement, Site};
+use crate::replacement::{self, PolicySite, Replacement};
 use crate::run::{PAGE_BYTES, pages_in};
 use crate::write_back::{self, WriteBack};
 use fullstroke_contract::ConfigError;
@@ -105,8 +105,8 @@ impl MemoryKeys {
         }
         let (name, keys) = named("replacement", self.replacement.as_ref(), "lru2")?;
         let entry = find("replacement", replacement::REGISTRY, "replacement", &name)?;
-        let replacement =
-            (entry.build)(&keys, &Site { limit }).map_err(|error| error.below("replacement"))?;
+        let replacement = (entry.build)(&keys, &PolicySite { limit })
+            .map_err(|error| error.below("replacement"))?;
         let (name, keys) = named("read_ahead", self.read_ahead.as_ref(), "today")?;
         let entry = find("read-ahead", read_ahead::REGISTRY, "read_ahead", &name)?;
         let read_ahead = (entry.build)(&keys).map_err(|error| error.below("read_ahead"))?;

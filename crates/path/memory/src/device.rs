@@ -1,21 +1,21 @@
 //! The I/O in flight at the device below, as counted by a cache.
 
-use crate::run::Run;
+use crate::run::PageRun;
 use fullstroke_contract::Slots;
 
 /// Limits of the device's queue, known to the cache: the host's keys of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Queue {
+pub struct QueueLimits {
     /// Largest number of writes in flight; further writers wait.
     pub nr_requests: u32,
     /// Longest write, in pages.
     pub request_pages: u64,
 }
 
-impl Default for Queue {
+impl Default for QueueLimits {
     /// 128 requests of up to 512 KiB.
-    fn default() -> Queue {
-        Queue {
+    fn default() -> QueueLimits {
+        QueueLimits {
             nr_requests: 128,
             request_pages: 128,
         }
@@ -27,26 +27,26 @@ impl Default for Queue {
 pub struct IoId(pub u32);
 
 #[derive(Clone, Copy, Debug)]
-struct Flight {
+struct PendingIo {
     left: u64,
     write: bool,
 }
 
 /// Reads and writes in flight.
 #[derive(Clone, Debug)]
-pub(crate) struct Device {
-    queue: Queue,
-    flights: Slots<Flight>,
+pub(crate) struct DeviceQueue {
+    queue: QueueLimits,
+    flights: Slots<PendingIo>,
     reads: u32,
     writes: u32,
     congested: bool,
-    /// True if congestion has ended since the last [`take_cleared`](Device::take_cleared).
+    /// True if congestion has ended since the last [`take_cleared`](DeviceQueue::take_cleared).
     cleared: bool,
 }
 
-impl Device {
-    pub fn new(queue: Queue) -> Device {
-        Device {
+impl DeviceQueue {
+    pub fn new(queue: QueueLimits) -> DeviceQueue {
+        DeviceQueue {
             queue,
             flights: Slots::default(),
             reads: 0,
@@ -82,8 +82,8 @@ impl Device {
         (self.reads, self.writes)
     }
 
-    pub fn begin(&mut self, run: Run, write: bool) -> IoId {
-        let id = IoId(self.flights.keep(Flight {
+    pub fn begin(&mut self, run: PageRun, write: bool) -> IoId {
+        let id = IoId(self.flights.keep(PendingIo {
             left: run.pages,
             write,
         }));

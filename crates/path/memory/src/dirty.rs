@@ -10,7 +10,7 @@ const NONE: u32 = u32::MAX;
 
 /// One of the three lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queue {
+pub(crate) enum DirtyList {
     /// Dirty, oldest first.
     Dirty,
     /// Objects to write in this round.
@@ -24,13 +24,13 @@ struct Entered {
     object: Object,
     /// Time when the object became dirty (`dirtied_when`).
     dirtied: Time,
-    queue: Queue,
+    queue: DirtyList,
     older: u32,
     newer: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Ends {
+struct ListEnds {
     oldest: u32,
     newest: u32,
 }
@@ -42,7 +42,7 @@ pub(crate) struct DirtyObjects {
     /// hash map is not repeatable.
     slots: HashMap<u32, u32>,
     entered: Slots<Entered>,
-    queues: [Ends; 3],
+    queues: [ListEnds; 3],
     /// Next page of an object's write-back (`writeback_index`). Like the kernel's inode, the entry
     /// stays while the object is clean.
     cursors: HashMap<u32, u64>,
@@ -50,7 +50,7 @@ pub(crate) struct DirtyObjects {
 
 impl Default for DirtyObjects {
     fn default() -> DirtyObjects {
-        let empty = Ends {
+        let empty = ListEnds {
             oldest: NONE,
             newest: NONE,
         };
@@ -72,12 +72,12 @@ impl DirtyObjects {
         let slot = self.entered.keep(Entered {
             object,
             dirtied: now,
-            queue: Queue::Dirty,
+            queue: DirtyList::Dirty,
             older: NONE,
             newer: NONE,
         });
         place.insert(slot);
-        self.link(slot, Queue::Dirty, true);
+        self.link(slot, DirtyList::Dirty, true);
     }
 
     /// Removes an object without dirty pages.
@@ -104,7 +104,7 @@ impl DirtyObjects {
     }
 
     /// Returns the oldest object of a list, and the start of its dirty time.
-    pub fn oldest(&self, queue: Queue) -> Option<(Object, Time)> {
+    pub fn oldest(&self, queue: DirtyList) -> Option<(Object, Time)> {
         match self.queues[queue as usize].oldest {
             NONE => None,
             slot => Some((self.entered[slot].object, self.entered[slot].dirtied)),
@@ -117,13 +117,13 @@ impl DirtyObjects {
     }
 
     /// True if the list is empty.
-    pub fn is_empty(&self, queue: Queue) -> bool {
+    pub fn is_empty(&self, queue: DirtyList) -> bool {
         self.queues[queue as usize].oldest == NONE
     }
 
     /// Moves an object to the newer end of a list. With `dirtied`, the object counts as dirty since
     /// then.
-    pub fn requeue(&mut self, object: Object, queue: Queue, dirtied: Option<Time>) {
+    pub fn requeue(&mut self, object: Object, queue: DirtyList, dirtied: Option<Time>) {
         self.place(object, queue, dirtied, true);
     }
 
@@ -133,18 +133,18 @@ impl DirtyObjects {
         let Some(&slot) = self.slots.get(&object.0) else {
             return;
         };
-        let newest = self.queues[Queue::Dirty as usize].newest;
+        let newest = self.queues[DirtyList::Dirty as usize].newest;
         let later = newest != NONE && self.entered[newest].dirtied > self.entered[slot].dirtied;
         // The list must stay sorted by time: `splice` stops at the first object that is too young.
-        self.requeue(object, Queue::Dirty, later.then_some(now));
+        self.requeue(object, DirtyList::Dirty, later.then_some(now));
     }
 
     /// Moves an object to the older end of a list.
-    pub fn requeue_oldest(&mut self, object: Object, queue: Queue) {
+    pub fn requeue_oldest(&mut self, object: Object, queue: DirtyList) {
         self.place(object, queue, None, false);
     }
 
-    fn place(&mut self, object: Object, queue: Queue, dirtied: Option<Time>, newest: bool) {
+    fn place(&mut self, object: Object, queue: DirtyList, dirtied: Option<Time>, newest: bool) {
         let Some(&slot) = self.slots.get(&object.0) else {
             return;
         };
@@ -157,7 +157,7 @@ impl DirtyObjects {
 
     /// Moves the objects of one list to the newer end of another, if they became dirty at `until`
     /// or before.
-    pub fn splice(&mut self, from: Queue, to: Queue, until: Time) {
+    pub fn splice(&mut self, from: DirtyList, to: DirtyList, until: Time) {
         while let Some((object, dirtied)) = self.oldest(from)
             && dirtied <= until
         {
@@ -165,7 +165,7 @@ impl DirtyObjects {
         }
     }
 
-    fn link(&mut self, slot: u32, queue: Queue, newest: bool) {
+    fn link(&mut self, slot: u32, queue: DirtyList, newest: bool) {
         let ends = &mut self.queues[queue as usize];
         let (older, newer) = if newest {
             (ends.newest, NONE)
@@ -224,7 +224,7 @@ mod tests {
         fn the_lists_are_lists(steps in prop::collection::vec((0u8..6, 0u32..8, 0u8..3), 1..200)) {
             let mut objects = DirtyObjects::default();
             let mut model: [VecDeque<u32>; 3] = Default::default();
-            let queue = |number: u8| [Queue::Dirty, Queue::Io, Queue::More][usize::from(number)];
+            let queue = |number: u8| [DirtyList::Dirty, DirtyList::Io, DirtyList::More][usize::from(number)];
             for (step, object, to) in steps {
                 let held = model.iter().any(|list| list.contains(&object));
                 let place = usize::from(to);
@@ -248,7 +248,7 @@ mod tests {
                         }
                     }
                     (5, _) if to > 0 => {
-                        objects.splice(Queue::Dirty, queue(to), Time::ZERO);
+                        objects.splice(DirtyList::Dirty, queue(to), Time::ZERO);
                         let moved = std::mem::take(&mut model[0]);
                         model[place].extend(moved);
                     }

@@ -4,7 +4,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`cache`](Cache) | the state machine: reads, writes, fsync, PUSH and PULL |
+//! | [`cache`](PageCache) | the state machine: reads, writes, fsync, PUSH and PULL |
 //! | [`replacement`] | choice of the page to evict |
 //! | [`read_ahead`] | pages read beside the requested pages |
 //! | [`write_back`] | time of write-back, and throttling of writers |
@@ -14,9 +14,9 @@
 //! `docs/memory.md` lists the modelled parts of each kernel, and the omitted parts.
 
 mod cache;
+pub mod cache_parts;
 mod config;
 mod counters;
-pub mod desk;
 mod device;
 mod dirty;
 mod out;
@@ -27,10 +27,10 @@ pub mod replacement;
 mod run;
 pub mod write_back;
 
-pub use cache::{Access, Arrival, Cache, FileId};
+pub use cache::{DataSource, FileAccess, FileId, PageCache};
 pub use config::{LIMIT_LEAST, MemoryKeys, Policy};
 pub use counters::{Counters, Gauges};
-pub use device::{IoId, Queue};
-pub use out::{Answer, Io, Out, Ticket, Why, Woken};
-pub use read_ahead::Cuts;
-pub use run::{PAGE_BYTES, Run, pages_in};
+pub use device::{IoId, QueueLimits};
+pub use out::{CacheOut, IoReason, OperationAnswer, PageIo, Ticket, WokenOperation};
+pub use read_ahead::WindowCuts;
+pub use run::{PAGE_BYTES, PageRun, pages_in};

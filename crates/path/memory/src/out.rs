@@ -1,8 +1,8 @@
 //! The results of a cache, beside the return values of its methods.
 
 use crate::device::IoId;
-use crate::run::Run;
-use fullstroke_contract::Status;
+use crate::run::PageRun;
+use fullstroke_contract::RequestStatus;
 
 /// The caller's name of an operation, from its start until its wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -10,7 +10,7 @@ pub struct Ticket(pub u64);
 
 /// Reason of a read or write of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Why {
+pub enum IoReason {
     /// A read waits for some of the pages.
     Read,
     /// Read-ahead: no operation waits.
@@ -35,38 +35,38 @@ pub enum Why {
 
 /// A read or write of pages for the caller. The caller may complete the I/O in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Io {
+pub struct PageIo {
     /// Number to return at completion.
     pub id: IoId,
     /// The pages.
-    pub run: Run,
+    pub run: PageRun,
     /// Reason.
-    pub why: Why,
+    pub why: IoReason,
     /// Operation behind the I/O, if there is one.
     pub ticket: Option<Ticket>,
 }
 
 /// An operation at the end of its wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Woken {
+pub struct WokenOperation {
     /// Name of the operation.
     pub ticket: Ticket,
     /// `Lost` if a page of the operation could not be read or written.
-    pub status: Status,
+    pub status: RequestStatus,
 }
 
 /// Work for the caller. The caller empties the lists.
 #[derive(Clone, Debug, Default)]
-pub struct Out {
+pub struct CacheOut {
     /// Reads to issue.
-    pub reads: Vec<Io>,
+    pub reads: Vec<PageIo>,
     /// Writes to issue.
-    pub writes: Vec<Io>,
+    pub writes: Vec<PageIo>,
     /// Operations at the end of their waits.
-    pub woken: Vec<Woken>,
+    pub woken: Vec<WokenOperation>,
 }
 
-impl Out {
+impl CacheOut {
     /// True if there is no work.
     pub fn is_empty(&self) -> bool {
         self.reads.is_empty() && self.writes.is_empty() && self.woken.is_empty()
@@ -83,9 +83,9 @@ impl Out {
 /// Result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Answer {
+pub enum OperationAnswer {
     /// The operation has ended.
     Done,
-    /// The operation waits, and will appear in [`Out::woken`].
+    /// The operation waits, and will appear in [`CacheOut::woken`].
     Waits,
 }

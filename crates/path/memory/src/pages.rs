@@ -4,13 +4,13 @@
 //! neighbours in this list in the order of their indices. So a list of stretches is equivalent to a
 //! list of pages, and a policy for lists of pages gives the same results. But a file read from end
 //! to end is a handful of stretches, for any size. A change to some pages of a stretch first cuts
-//! the stretch ([`Pages::cut`]), and afterwards joins the stretches of equal state
-//! ([`Pages::join`]).
+//! the stretch ([`PageTable::cut`]), and afterwards joins the stretches of equal state
+//! ([`PageTable::join`]).
 
 mod hints;
 pub(crate) mod index;
 
-use crate::run::Run;
+use crate::run::PageRun;
 use fullstroke_contract::Object;
 use hints::Hints;
 use index::{Index, Key, key, object_of};
@@ -84,8 +84,8 @@ impl Stretch {
 
     /// Returns the pages.
     #[inline]
-    pub fn run(&self) -> Run {
-        Run::new(self.object, self.first, u64::from(self.pages))
+    pub fn run(&self) -> PageRun {
+        PageRun::new(self.object, self.first, u64::from(self.pages))
     }
 
     /// True if one of the flags is set.
@@ -112,7 +112,7 @@ impl Stretch {
 
 /// A list, from the oldest page to the newest.
 #[derive(Clone, Copy, Debug)]
-struct List {
+struct PageList {
     oldest: u32,
     newest: u32,
     pages: u64,
@@ -120,7 +120,7 @@ struct List {
 
 /// Numbers of pages in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct ResidentPages {
     /// All pages.
     pub pages: u64,
     /// Dirty pages. A page under write-back counts only if dirtied again.
@@ -133,7 +133,7 @@ pub struct Held {
 
 /// All stretches, by address and in lists.
 #[derive(Clone, Debug)]
-pub struct Pages {
+pub struct PageTable {
     stretches: Vec<Stretch>,
     free: Vec<u32>,
     by_address: Index,
@@ -142,8 +142,8 @@ pub struct Pages {
     /// tree).
     dirty: Index,
     writing: Index,
-    lists: [List; LISTS],
-    held: Held,
+    lists: [PageList; LISTS],
+    held: ResidentPages,
     /// Result of the last look-up, because the next look-up often has the same result.
     last: u32,
     /// Gap of the last look-up without a result.
@@ -171,21 +171,21 @@ impl Gap {
     }
 }
 
-impl Default for Pages {
-    fn default() -> Pages {
-        Pages {
+impl Default for PageTable {
+    fn default() -> PageTable {
+        PageTable {
             stretches: Vec::new(),
             free: Vec::new(),
             by_address: Index::default(),
             hints: Hints::default(),
             dirty: Index::default(),
             writing: Index::default(),
-            lists: [List {
+            lists: [PageList {
                 oldest: NONE,
                 newest: NONE,
                 pages: 0,
             }; LISTS],
-            held: Held::default(),
+            held: ResidentPages::default(),
             last: NONE,
             gap: Cell::default(),
         }
@@ -193,7 +193,7 @@ impl Default for Pages {
 }
 
 /// Getters.
-impl Pages {
+impl PageTable {
     /// Returns a stretch.
     #[inline]
     pub fn get(&self, slot: u32) -> &Stretch {
@@ -202,7 +202,7 @@ impl Pages {
 
     /// Returns the numbers of pages in memory.
     #[inline]
-    pub fn held(&self) -> Held {
+    pub fn held(&self) -> ResidentPages {
         self.held
     }
 
@@ -226,7 +226,7 @@ impl Pages {
         Some(found)
     }
 
-    /// As [`Pages::find`], without an update of the hints.
+    /// As [`PageTable::find`], without an update of the hints.
     #[inline]
     pub fn look(&self, object: Object, page: u64) -> Option<u32> {
         self.hinted(object, page)
@@ -325,7 +325,7 @@ impl Pages {
     }
 
     /// Returns the number of missing pages of a run.
-    pub fn absent(&self, run: Run) -> u64 {
+    pub fn absent(&self, run: PageRun) -> u64 {
         let (mut at, mut absent) = (run.first, 0);
         while at < run.end() {
             match self.from(run.object, at).map(|slot| self.get(slot)) {
@@ -395,9 +395,9 @@ impl Pages {
 }
 
 /// Changes.
-impl Pages {
+impl PageTable {
     /// Adds missing pages, in no list.
-    pub fn add(&mut self, run: Run, flags: u16) -> u32 {
+    pub fn add(&mut self, run: PageRun, flags: u16) -> u32 {
         debug_assert_eq!(self.absent(run), run.pages, "a page is held twice");
         let stretch = Stretch {
             first: run.first,

@@ -21,26 +21,26 @@ mod v2_4;
 #[cfg(test)]
 mod tables;
 
-use crate::pages::Pages;
-use fullstroke_contract::registry::{Entry, Keys, schema_of};
+use crate::pages::PageTable;
+use fullstroke_contract::registry::{Keys, PolicyEntry, schema_of};
 use fullstroke_contract::{ConfigError, Object};
 
 /// Early ends of windows in a file, such as the first pages of tracks. The list has the next few
 /// pages from the position of a read, in ascending order. The layer with the layout of the file
 /// passes the list with each read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cuts([u64; Cuts::MOST]);
+pub struct WindowCuts([u64; WindowCuts::MOST]);
 
-impl Cuts {
+impl WindowCuts {
     /// Largest number of cuts. An open window ends at the first cut and the next window at the
     /// second. A read may also begin before the end of its request.
     pub const MOST: usize = 4;
     /// No cuts: windows keep their length.
-    pub const NONE: Cuts = Cuts([u64::MAX; Cuts::MOST]);
+    pub const NONE: WindowCuts = WindowCuts([u64::MAX; WindowCuts::MOST]);
 
     /// Returns the first few of the pages as cuts.
-    pub fn of(pages: impl Iterator<Item = u64>) -> Cuts {
-        let mut cuts = Cuts::NONE;
+    pub fn of(pages: impl Iterator<Item = u64>) -> WindowCuts {
+        let mut cuts = WindowCuts::NONE;
         cuts.0
             .iter_mut()
             .zip(pages)
@@ -56,15 +56,15 @@ impl Cuts {
     }
 }
 
-impl Default for Cuts {
-    fn default() -> Cuts {
-        Cuts::NONE
+impl Default for WindowCuts {
+    fn default() -> WindowCuts {
+        WindowCuts::NONE
     }
 }
 
 /// State of the page at the reader's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum PagePresence {
     /// The page is not held.
     Absent,
     /// The page is being read.
@@ -76,7 +76,7 @@ pub enum Found {
 }
 
 /// A question to read-ahead.
-pub struct Ask<'a> {
+pub struct ReadAheadQuery<'a> {
     /// The open file.
     pub file: u32,
     /// Object of the file.
@@ -86,20 +86,20 @@ pub struct Ask<'a> {
     /// Number of pages still wanted by the reader, this page included.
     pub wanted: u64,
     /// State of this page.
-    pub found: Found,
-    /// True if the reader is at the page of [`Plan::again`] of the last answer, or at its first
+    pub found: PagePresence,
+    /// True if the reader is at the page of [`ReadAheadPlan::again`] of the last answer, or at its first
     /// page.
     pub due: bool,
     /// Size of the object in pages.
     pub size: u64,
     /// The pages in memory.
-    pub pages: &'a Pages,
+    pub pages: &'a PageTable,
     /// Where windows end early.
-    pub cuts: Cuts,
+    pub cuts: WindowCuts,
 }
 
-impl Ask<'_> {
-    /// Returns the length of a window after the cuts: at the end of the object and at [`Cuts`].
+impl ReadAheadQuery<'_> {
+    /// Returns the length of a window after the cuts: at the end of the object and at [`WindowCuts`].
     fn clipped(&self, first: u64, pages: u64) -> u64 {
         let wanted = (self.index + self.wanted).saturating_sub(first).min(pages);
         self.cuts.clip(first, pages, wanted)
@@ -108,7 +108,7 @@ impl Ask<'_> {
 
 /// Pages to read. Pages already held and pages after the end of the object are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Window {
+pub struct PageWindow {
     /// First page.
     pub first: u64,
     /// Number of pages.
@@ -119,31 +119,31 @@ pub struct Window {
 
 /// Answer of a policy.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Plan {
-    windows: [Window; 2],
+pub struct ReadAheadPlan {
+    windows: [PageWindow; 2],
     count: usize,
     /// First page for another question, even if the page is held.
     pub again: u64,
 }
 
-impl Plan {
+impl ReadAheadPlan {
     /// The policy is asked at absent and marked pages only.
     pub const NEVER: u64 = u64::MAX;
 
     pub(crate) fn clear(&mut self) {
-        *self = Plan {
-            again: Plan::NEVER,
-            ..Plan::default()
+        *self = ReadAheadPlan {
+            again: ReadAheadPlan::NEVER,
+            ..ReadAheadPlan::default()
         };
     }
 
     fn read(&mut self, first: u64, pages: u64, mark: Option<u64>) {
-        self.windows[self.count] = Window { first, pages, mark };
+        self.windows[self.count] = PageWindow { first, pages, mark };
         self.count += 1;
     }
 
     /// Returns the windows, in the order of their reads.
-    pub fn windows(&self) -> &[Window] {
+    pub fn windows(&self) -> &[PageWindow] {
         &self.windows[..self.count]
     }
 }
@@ -162,8 +162,8 @@ pub trait ReadAhead: Send {
     fn begins(&mut self, _file: u32, _offset: u64, _bytes: u64) {}
 
     /// Answers a question. The reader is at a page that is absent, marked or being read, or at the
-    /// page of [`Plan::again`].
-    fn ask(&mut self, ask: &Ask<'_>, plan: &mut Plan);
+    /// page of [`ReadAheadPlan::again`].
+    fn ask(&mut self, ask: &ReadAheadQuery<'_>, plan: &mut ReadAheadPlan);
 
     /// Notes the end of the read at `offset`.
     fn ended(&mut self, _file: u32, _offset: u64, _bytes: u64) {}
@@ -173,32 +173,32 @@ pub trait ReadAhead: Send {
 pub type BuildReadAhead = fn(&Keys) -> Result<Box<dyn ReadAhead>, ConfigError>;
 
 /// All generations. To add one, write its file, and add its `mod` and its line here.
-pub const REGISTRY: &[Entry<BuildReadAhead>] = &[
-    Entry {
+pub const REGISTRY: &[PolicyEntry<BuildReadAhead>] = &[
+    PolicyEntry {
         name: "today",
         summary: today::SUMMARY,
         schema: schema_of::<today::Config>,
         build: today::build,
     },
-    Entry {
+    PolicyEntry {
         name: "on-demand",
         summary: on_demand::SUMMARY,
         schema: schema_of::<on_demand::Config>,
         build: on_demand::build,
     },
-    Entry {
+    PolicyEntry {
         name: "two-window",
         summary: two_window::SUMMARY,
         schema: schema_of::<two_window::Config>,
         build: two_window::build,
     },
-    Entry {
+    PolicyEntry {
         name: "2.4",
         summary: v2_4::SUMMARY,
         schema: schema_of::<v2_4::Config>,
         build: v2_4::build,
     },
-    Entry {
+    PolicyEntry {
         name: "none",
         summary: none::SUMMARY,
         schema: schema_of::<none::Config>,

@@ -1,9 +1,9 @@
 //! The counters of a cache, in the form of reports.
 
-use crate::{Cache, PAGE_BYTES};
+use crate::{PAGE_BYTES, PageCache};
 use fullstroke_contract::LayerReadings;
 
-impl Cache {
+impl PageCache {
     /// Returns the readings for the report of a host.
     pub fn readings(&self) -> LayerReadings {
         let (counted, gauges) = (self.counters(), self.gauges());

@@ -8,7 +8,7 @@ pub const PAGE_BYTES: u64 = 4096;
 
 /// Consecutive pages of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Run {
+pub struct PageRun {
     /// Object of the pages. Metadata blocks are pages of [`Object::DEVICE`].
     pub object: Object,
     /// Index of the first page.
@@ -17,10 +17,10 @@ pub struct Run {
     pub pages: u64,
 }
 
-impl Run {
+impl PageRun {
     /// Returns the run of `pages` pages of `object` from `first`.
-    pub const fn new(object: Object, first: u64, pages: u64) -> Run {
-        Run {
+    pub const fn new(object: Object, first: u64, pages: u64) -> PageRun {
+        PageRun {
             object,
             first,
             pages,

@@ -19,15 +19,15 @@ mod v2_6_23;
 #[cfg(test)]
 mod tests;
 
-use crate::desk::Desk;
-use crate::pages::Held;
+use crate::cache_parts::CacheParts;
+use crate::pages::ResidentPages;
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, schema_of};
 use fullstroke_units::Time;
 
 /// Next action of a process after it dirtied pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum WriterVerdict {
     /// Continue.
     Go,
     /// Sleep until the time, then continue.
@@ -42,7 +42,7 @@ pub enum Verdict {
 
 /// A throttled writer. The operation keeps this state from one question to the next.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Dirtier {
+pub struct ThrottledWriter {
     /// Open file, which stands for the process.
     pub file: u32,
     /// Number of pages written back by the writer in this throttling.
@@ -52,8 +52,8 @@ pub struct Dirtier {
 /// A generation of write-back.
 ///
 /// - **Events in**: [`dirtied`](WriteBack::dirtied), [`run`](WriteBack::run) (after each event, and
-///   at the time of [`next_wake`](WriteBack::next_wake)), [`pressed`](WriteBack::pressed).
-/// - **Out**: writes through the [`Desk`], and [`Verdict`]s.
+///   at the time of [`next_wake`](WriteBack::next_wake)), [`note_shortage`](WriteBack::note_shortage).
+/// - **Out**: writes through the [`CacheParts`], and [`WriterVerdict`]s.
 pub trait WriteBack: Send {
     /// Returns the number of pages of writes to a file before the next question to
     /// [`balance`](WriteBack::balance); at least 1.
@@ -64,14 +64,18 @@ pub trait WriteBack: Send {
     fn dirtied(&mut self, file: u32, pages: u64, newly: u64) -> bool;
 
     /// Returns the next action of the writer.
-    fn balance(&mut self, dirtier: &mut Dirtier, desk: &mut Desk<'_>) -> Verdict;
+    fn balance(
+        &mut self,
+        dirtier: &mut ThrottledWriter,
+        desk: &mut CacheParts<'_>,
+    ) -> WriterVerdict;
 
     /// Does the work of the kernel's threads.
-    fn run(&mut self, desk: &mut Desk<'_>);
+    fn run(&mut self, desk: &mut CacheParts<'_>);
 
     /// Returns the time at which [`run`](WriteBack::run) must be called even if nothing happens.
     /// `full` tells if the device's queue is full.
-    fn next_wake(&self, held: Held, full: bool) -> Time;
+    fn next_wake(&self, held: ResidentPages, full: bool) -> Time;
 
     /// True if an fsync takes a cleaned object off the dirty lists. Otherwise the object stays
     /// there until background write-back finds it. An object dirtied before then keeps its age.
@@ -81,33 +85,33 @@ pub trait WriteBack: Send {
 
     /// Notes a shortage of memory: the search for clean pages has found dirty ones. Returns true if
     /// the searching process writes the dirty pages itself.
-    fn pressed(&mut self, desk: &mut Desk<'_>) -> bool;
+    fn note_shortage(&mut self, desk: &mut CacheParts<'_>) -> bool;
 }
 
 /// Function that builds a generation from its keys; `limit` is the memory in pages.
 pub type BuildWriteBack = fn(&Keys, u64) -> Result<Box<dyn WriteBack>, ConfigError>;
 
 /// All generations. To add one, write its file, and add its `mod` and its line here.
-pub const REGISTRY: &[Entry<BuildWriteBack>] = &[
-    Entry {
+pub const REGISTRY: &[PolicyEntry<BuildWriteBack>] = &[
+    PolicyEntry {
         name: "today",
         summary: today::SUMMARY,
         schema: schema_of::<today::Config>,
         build: today::build,
     },
-    Entry {
+    PolicyEntry {
         name: "2.6.23",
         summary: v2_6_23::SUMMARY,
         schema: schema_of::<v2_6_23::Config>,
         build: v2_6_23::build,
     },
-    Entry {
+    PolicyEntry {
         name: "2.6.17",
         summary: v2_6_17::SUMMARY,
         schema: schema_of::<v2_6_17::Config>,
         build: v2_6_17::build,
     },
-    Entry {
+    PolicyEntry {
         name: "none",
         summary: none::SUMMARY,
         schema: schema_of::<none::Config>,

@@ -2,10 +2,10 @@
 //! for the whole process.
 
 use cap::Cap;
-use fullstroke_contract::{Object, Status};
+use fullstroke_contract::{Object, RequestStatus};
 use fullstroke_memory::{
-    Access, Answer, Cache, FileId, Io, MemoryKeys, Out, PAGE_BYTES, Policy, Queue, Ticket,
-    read_ahead, replacement, write_back,
+    CacheOut, FileAccess, FileId, MemoryKeys, OperationAnswer, PAGE_BYTES, PageCache, PageIo,
+    Policy, QueueLimits, Ticket, read_ahead, replacement, write_back,
 };
 use fullstroke_units::{Bytes, Duration, Seed, Time};
 use std::alloc::System;
@@ -17,10 +17,10 @@ const LIMIT: u64 = 2000;
 const FILES: u32 = 20;
 
 struct World {
-    cache: Cache,
+    cache: PageCache,
     files: Vec<FileId>,
-    out: Out,
-    ios: Vec<(bool, Io)>,
+    out: CacheOut,
+    ios: Vec<(bool, PageIo)>,
     waits: bool,
     now: Time,
 }
@@ -31,12 +31,12 @@ impl World {
         keys.replacement = Some(Policy::Name(replacement.to_owned()));
         keys.read_ahead = Some(Policy::Name(read_ahead.to_owned()));
         keys.write_back = Some(Policy::Name(write_back.to_owned()));
-        let mut cache = Cache::new(&keys, Queue::default()).unwrap();
+        let mut cache = PageCache::new(&keys, QueueLimits::default()).unwrap();
         let files = (0..FILES).map(|file| cache.open(Object(file))).collect();
         World {
             cache,
             files,
-            out: Out::default(),
+            out: CacheOut::default(),
             ios: Vec::new(),
             waits: false,
             now: Time::ZERO,
@@ -60,12 +60,15 @@ impl World {
             match self.ios.pop() {
                 Some((true, io)) => {
                     self.cache
-                        .written(self.now, io.id, io.run, Status::Done, &mut self.out)
+                        .written(self.now, io.id, io.run, RequestStatus::Done, &mut self.out)
                 }
-                Some((false, io)) => {
-                    self.cache
-                        .read_done(self.now, io.id, io.run, Status::Done, &mut self.out)
-                }
+                Some((false, io)) => self.cache.read_done(
+                    self.now,
+                    io.id,
+                    io.run,
+                    RequestStatus::Done,
+                    &mut self.out,
+                ),
                 None => self.cache.wake(self.now, &mut self.out),
             }
             self.take();
@@ -77,7 +80,7 @@ impl World {
         let mut random = Seed(7).stream("operations");
         for number in 0..3000 {
             let file = self.files[random.below(u64::from(FILES)) as usize];
-            let access = Access::new(
+            let access = FileAccess::new(
                 random.below(1000) * 4000,
                 1 + random.below(16 * PAGE_BYTES),
                 1100 * PAGE_BYTES,
@@ -92,7 +95,7 @@ impl World {
                     .cache
                     .read(self.now, file, access, ticket, &mut self.out),
             };
-            self.waits = answer == Answer::Waits;
+            self.waits = answer == OperationAnswer::Waits;
             self.settle();
         }
     }

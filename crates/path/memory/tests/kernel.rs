@@ -7,8 +7,10 @@
 // The test reads a real file.
 #![allow(clippy::disallowed_methods)]
 
-use fullstroke_contract::{Object, Status};
-use fullstroke_memory::{Access, Cache, MemoryKeys, Out, PAGE_BYTES, Policy, Queue, Ticket};
+use fullstroke_contract::{Object, RequestStatus};
+use fullstroke_memory::{
+    CacheOut, FileAccess, MemoryKeys, PAGE_BYTES, PageCache, Policy, QueueLimits, Ticket,
+};
 use fullstroke_units::{Bytes, Time};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -160,17 +162,17 @@ fn by_model(reads: &Reads, read_ahead_kb: u64, max_sectors_kb: u64) -> Vec<u64> 
             .map(|&(key, value)| (key.to_owned(), value.into()))
             .collect(),
     ));
-    let mut cache = Cache::new(&keys, Queue::default()).expect("keys of today");
-    let (file, mut out) = (cache.open(Object(1)), Out::default());
+    let mut cache = PageCache::new(&keys, QueueLimits::default()).expect("keys of today");
+    let (file, mut out) = (cache.open(Object(1)), CacheOut::default());
     let access = |&(first, pages): &(u64, u64)| {
-        Access::new(first * PAGE_BYTES, pages * PAGE_BYTES, SIZE * PAGE_BYTES)
+        FileAccess::new(first * PAGE_BYTES, pages * PAGE_BYTES, SIZE * PAGE_BYTES)
     };
     reads
         .iter()
         .map(|read| {
             let _ = cache.read(Time::ZERO, file, access(read), Ticket(0), &mut out);
             while let Some(io) = out.reads.pop() {
-                cache.read_done(Time::ZERO, io.id, io.run, Status::Done, &mut out);
+                cache.read_done(Time::ZERO, io.id, io.run, RequestStatus::Done, &mut out);
             }
             cache.gauges().cached
         })

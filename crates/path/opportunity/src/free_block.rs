@@ -12,10 +12,10 @@
 //! The drive must have one request at a time. Hosts with deeper queues must keep the other requests
 //! (`host.queue_depth = 1`), or no time is known to be free.
 
-use crate::{Opportunity, Own, Seen, Site};
+use crate::{Opportunity, OpportunitySite, OpportunityView, OwnRequest};
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{
-    ConfigError, Extent, Gauge, Operation, Request, SectorSet, Signal, Status, TrackTable,
+    ConfigError, Extent, Gauge, Operation, Request, RequestStatus, SectorSet, Signal, TrackTable,
 };
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
 use schemars::JsonSchema;
@@ -48,7 +48,10 @@ impl Default for Config {
     }
 }
 
-pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+pub(crate) fn build(
+    keys: &Keys,
+    site: &OpportunitySite,
+) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config { overhead, margin } = read(keys)?;
     let drive = site.drive.as_ref().map_err(|why| {
         let message =
@@ -161,7 +164,7 @@ fn potential(drive: &dyn TrackTable) -> f64 {
 }
 
 impl Opportunity for FreeBlock {
-    fn arrived(&mut self, seen: Seen, request: &Request) -> bool {
+    fn arrived(&mut self, seen: OpportunityView, request: &Request) -> bool {
         // With other work inside, the position of the arm at the target is not known. The new
         // request counts as inside.
         let lone = seen.inside == 1 && seen.arm.queue_length == 0;
@@ -174,7 +177,7 @@ impl Opportunity for FreeBlock {
         self.next.is_some()
     }
 
-    fn left(&mut self, _: Seen, _: &Request, _: Status) {}
+    fn left(&mut self, _: OpportunityView, _: &Request, _: RequestStatus) {}
 
     fn holding(&self) -> bool {
         self.next.is_some()
@@ -189,11 +192,11 @@ impl Opportunity for FreeBlock {
         }
     }
 
-    fn look(&mut self, _: Seen, _: &mut dyn FnMut(Signal)) {}
+    fn look(&mut self, _: OpportunityView, _: &mut dyn FnMut(Signal)) {}
 
-    fn next_request(&mut self, _: Seen) -> Option<Own> {
+    fn next_request(&mut self, _: OpportunityView) -> Option<OwnRequest> {
         let extent = self.next.take()?;
-        Some(Own {
+        Some(OwnRequest {
             operation: Operation::Read,
             extent,
             verify: false,
@@ -201,8 +204,8 @@ impl Opportunity for FreeBlock {
         })
     }
 
-    fn served(&mut self, seen: Seen, own: &Own, status: Status) {
-        if status == Status::Done {
+    fn served(&mut self, seen: OpportunityView, own: &OwnRequest, status: RequestStatus) {
+        if status == RequestStatus::Done {
             self.covered.add(own.extent);
             self.last = seen.now;
         }

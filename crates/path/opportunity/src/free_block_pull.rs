@@ -7,9 +7,9 @@
 //! for free latency (`queue.background` of a drive). No host is asked while too many such writes
 //! wait.
 
-use crate::{Opportunity, Seen, Site};
+use crate::{Opportunity, OpportunitySite, OpportunityView};
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_contract::{ConfigError, Extent, Request, Signal, Status};
+use fullstroke_contract::{ConfigError, Extent, Request, RequestStatus, Signal};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Lbn, Sectors, Time};
 use schemars::JsonSchema;
@@ -42,7 +42,10 @@ impl Default for Config {
 /// Upper limit of `tracks`. More tracks are no neighbourhood.
 const MOST_TRACKS: u32 = 100_000;
 
-pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+pub(crate) fn build(
+    keys: &Keys,
+    site: &OpportunitySite,
+) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config {
         tracks,
         most_inside,
@@ -105,7 +108,7 @@ impl FreeBlockPull {
 }
 
 impl Opportunity for FreeBlockPull {
-    fn arrived(&mut self, _: Seen, request: &Request) -> bool {
+    fn arrived(&mut self, _: OpportunityView, request: &Request) -> bool {
         if request.is_put_off() {
             self.inside += 1;
             let within = self.asked.start <= request.extent.start
@@ -121,7 +124,7 @@ impl Opportunity for FreeBlockPull {
         false
     }
 
-    fn left(&mut self, _: Seen, request: &Request, _: Status) {
+    fn left(&mut self, _: OpportunityView, request: &Request, _: RequestStatus) {
         self.inside -= u32::from(request.is_put_off());
     }
 
@@ -133,7 +136,7 @@ impl Opportunity for FreeBlockPull {
         }
     }
 
-    fn look(&mut self, _: Seen, say: &mut dyn FnMut(Signal)) {
+    fn look(&mut self, _: OpportunityView, say: &mut dyn FnMut(Signal)) {
         if let Some(extent) = self.wanted.take() {
             self.asked = extent;
             say(Signal::Pull {
@@ -175,7 +178,7 @@ mod tests {
 
     /// Returns the tracks of the question after `request` has come.
     fn asked(pull: &mut dyn Opportunity, request: &Request) -> Option<(u64, u64)> {
-        let seen = Seen {
+        let seen = OpportunityView {
             now: Time::ZERO,
             inside: 1,
             arm: Gauge::default(),
@@ -227,13 +230,13 @@ mod tests {
         );
         assert_eq!(asked(&mut *pull, &put_off), None);
         assert_eq!(asked(&mut *pull, &read), None);
-        let seen = Seen {
+        let seen = OpportunityView {
             now: Time::ZERO,
             inside: 1,
             arm: Gauge::default(),
             standing: 0,
         };
-        pull.left(seen, &put_off, Status::Done);
+        pull.left(seen, &put_off, RequestStatus::Done);
         assert_eq!(asked(&mut *pull, &read), Some((7, 1)));
         assert_eq!(
             pull.readings(),
@@ -246,7 +249,7 @@ mod tests {
         let key = |keys| built(keys).err().unwrap().key;
         assert_eq!(key(json!({ "tracks": 0 })), "tracks");
         assert_eq!(key(json!({ "most_inside": 0 })), "most_inside");
-        let unknown = Site {
+        let unknown = OpportunitySite {
             tracks: Err(fullstroke_tracks::UnknownTracks::BehindController),
             ..site()
         };

@@ -5,9 +5,9 @@
 //! write, otherwise the flush looks like load. 16 pages fit an interval of 120 ms.
 
 use crate::quiet::{any, granule, quiet_time, some};
-use crate::{Opportunity, Seen, Site};
+use crate::{Opportunity, OpportunitySite, OpportunityView};
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_contract::{ConfigError, Request, Signal, Status};
+use fullstroke_contract::{ConfigError, Request, RequestStatus, Signal};
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,7 +44,10 @@ impl Default for Config {
     }
 }
 
-pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+pub(crate) fn build(
+    keys: &Keys,
+    site: &OpportunitySite,
+) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config {
         every,
         wait,
@@ -75,12 +78,12 @@ struct IdleFlush {
 }
 
 impl Opportunity for IdleFlush {
-    fn arrived(&mut self, seen: Seen, _: &Request) -> bool {
+    fn arrived(&mut self, seen: OpportunityView, _: &Request) -> bool {
         self.came = seen.now;
         false
     }
 
-    fn left(&mut self, _: Seen, _: &Request, _: Status) {}
+    fn left(&mut self, _: OpportunityView, _: &Request, _: RequestStatus) {}
 
     fn waits_for_quiet(&self) -> bool {
         true
@@ -90,7 +93,7 @@ impl Opportunity for IdleFlush {
         self.look
     }
 
-    fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal)) {
+    fn look(&mut self, seen: OpportunityView, say: &mut dyn FnMut(Signal)) {
         if seen.now < self.look {
             return;
         }
@@ -122,7 +125,7 @@ mod tests {
                 .iter()
                 .filter(|&&came| (came..came + 30).contains(&ms))
                 .count() as u32;
-            let seen = Seen {
+            let seen = OpportunityView {
                 now: at(ms),
                 inside,
                 arm: Gauge::default(),
@@ -169,7 +172,7 @@ mod tests {
         let keys = serde_json::from_str(r#"{ "most_inside": 2 }"#).unwrap();
         for (inside, expected) in [(0, 1), (1, 1), (2, 1), (3, 0)] {
             let mut flush = build(&keys, &crate::testing::site()).unwrap();
-            let seen = Seen {
+            let seen = OpportunityView {
                 now: at(120),
                 inside,
                 arm: Gauge::default(),
@@ -185,7 +188,7 @@ mod tests {
     fn looking_late_keeps_the_intervals() {
         let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
         flush.look(
-            Seen {
+            OpportunityView {
                 now: at(500),
                 inside: 0,
                 arm: Gauge::default(),

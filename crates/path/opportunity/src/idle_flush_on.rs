@@ -5,10 +5,10 @@
 //! the array is as idle as before. More pages are pulled as soon as the answers are written,
 //! without a new wait. Any other request ends the idle period.
 
-use crate::quiet::{Asked, any, granule, quiet_time, some};
-use crate::{Opportunity, Seen, Site};
+use crate::quiet::{PulledSectors, any, granule, quiet_time, some};
+use crate::{Opportunity, OpportunitySite, OpportunityView};
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_contract::{ConfigError, Request, Signal, Status};
+use fullstroke_contract::{ConfigError, Request, RequestStatus, Signal};
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -36,13 +36,16 @@ impl Default for Config {
     }
 }
 
-pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+pub(crate) fn build(
+    keys: &Keys,
+    site: &OpportunitySite,
+) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config { wait, flush } = read(keys)?;
     let (wait, flush) = (
         quiet_time("wait", some("wait", wait)?, site)?,
         granule(flush, site)?,
     );
-    let (quiet_since, asked) = (Time::ZERO, Asked::default());
+    let (quiet_since, asked) = (Time::ZERO, PulledSectors::default());
     Ok(Box::new(IdleFlushOn {
         wait,
         flush,
@@ -58,14 +61,14 @@ struct IdleFlushOn {
     flush: Sectors,
     /// Time of the last request that was no answer, or of the last pull.
     quiet_since: Time,
-    asked: Asked,
+    asked: PulledSectors,
     /// True if part of an answer has come.
     came: bool,
     look: Time,
 }
 
 impl Opportunity for IdleFlushOn {
-    fn arrived(&mut self, seen: Seen, request: &Request) -> bool {
+    fn arrived(&mut self, seen: OpportunityView, request: &Request) -> bool {
         if self.asked.answers(request) {
             self.came = true;
             return false;
@@ -78,7 +81,7 @@ impl Opportunity for IdleFlushOn {
         false
     }
 
-    fn left(&mut self, seen: Seen, _: &Request, _: Status) {
+    fn left(&mut self, seen: OpportunityView, _: &Request, _: RequestStatus) {
         if self.came && seen.inside == 0 {
             // All answers are written, so the next PULL needs no new wait.
             self.look = self.look.min(seen.now);
@@ -93,7 +96,7 @@ impl Opportunity for IdleFlushOn {
         self.look
     }
 
-    fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal)) {
+    fn look(&mut self, seen: OpportunityView, say: &mut dyn FnMut(Signal)) {
         if seen.now < self.look {
             return;
         }
@@ -127,20 +130,20 @@ mod tests {
             ends.retain(|&end| end > ms);
             for gone in (ends.len()..before).rev() {
                 flush.left(
-                    Seen {
+                    OpportunityView {
                         now: at(ms),
                         inside: gone as u32,
                         arm: Gauge::default(),
                         standing: 0,
                     },
                     &Request::default(),
-                    Status::Done,
+                    RequestStatus::Done,
                 );
             }
             if reads.contains(&ms) {
                 ends.push(ms + 10);
                 flush.arrived(
-                    Seen {
+                    OpportunityView {
                         now: at(ms),
                         inside: ends.len() as u32,
                         arm: Gauge::default(),
@@ -152,7 +155,7 @@ mod tests {
             if flush.next_look() <= at(ms) {
                 let mut asked = false;
                 flush.look(
-                    Seen {
+                    OpportunityView {
                         now: at(ms),
                         inside: ends.len() as u32,
                         arm: Gauge::default(),
@@ -172,7 +175,7 @@ mod tests {
                         ..Request::default()
                     };
                     flush.arrived(
-                        Seen {
+                        OpportunityView {
                             now: at(ms),
                             inside: ends.len() as u32,
                             arm: Gauge::default(),
@@ -205,7 +208,7 @@ mod tests {
     fn writes_beyond_what_was_asked_for_are_somebody_elses() {
         let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
         flush.look(
-            Seen {
+            OpportunityView {
                 now: at(120),
                 inside: 0,
                 arm: Gauge::default(),
@@ -219,7 +222,7 @@ mod tests {
             ..Request::default()
         };
         flush.arrived(
-            Seen {
+            OpportunityView {
                 now: at(121),
                 inside: 1,
                 arm: Gauge::default(),
@@ -228,18 +231,18 @@ mod tests {
             &write,
         );
         flush.left(
-            Seen {
+            OpportunityView {
                 now: at(125),
                 inside: 0,
                 arm: Gauge::default(),
                 standing: 0,
             },
             &write,
-            Status::Done,
+            RequestStatus::Done,
         );
         assert_eq!(flush.next_look(), at(125), "an answer");
         flush.arrived(
-            Seen {
+            OpportunityView {
                 now: at(125),
                 inside: 1,
                 arm: Gauge::default(),

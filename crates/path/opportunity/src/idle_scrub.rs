@@ -13,9 +13,9 @@
 //! standing drives. The scrub waits until other work starts them.
 
 use crate::quiet::{quiet_time, some, whole_sectors};
-use crate::{Opportunity, Own, Seen, Site};
+use crate::{Opportunity, OpportunitySite, OpportunityView, OwnRequest};
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_contract::{ConfigError, Extent, Operation, Request, Signal, Status};
+use fullstroke_contract::{ConfigError, Extent, Operation, Request, RequestStatus, Signal};
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -53,7 +53,10 @@ impl Default for Config {
     }
 }
 
-pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+pub(crate) fn build(
+    keys: &Keys,
+    site: &OpportunitySite,
+) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config {
         wait,
         at_a_time,
@@ -88,7 +91,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
         came: Time::ZERO,
         inside: 0,
         standing: 0,
-        counts: Counts::default(),
+        counts: ScrubCounts::default(),
     }))
 }
 
@@ -116,11 +119,11 @@ struct IdleScrub {
     came: Time,
     inside: u32,
     standing: u32,
-    counts: Counts,
+    counts: ScrubCounts,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct ScrubCounts {
     passes: u64,
     /// Total time of all passes.
     took: Duration,
@@ -148,7 +151,7 @@ impl IdleScrub {
 }
 
 impl Opportunity for IdleScrub {
-    fn arrived(&mut self, seen: Seen, _: &Request) -> bool {
+    fn arrived(&mut self, seen: OpportunityView, _: &Request) -> bool {
         (self.came, self.inside, self.standing) = (seen.now, seen.inside, seen.standing);
         if !self.reading.is_empty() {
             self.counts.met += 1;
@@ -157,7 +160,7 @@ impl Opportunity for IdleScrub {
         false
     }
 
-    fn left(&mut self, seen: Seen, _: &Request, _: Status) {
+    fn left(&mut self, seen: OpportunityView, _: &Request, _: RequestStatus) {
         (self.inside, self.standing) = (seen.inside, seen.standing);
     }
 
@@ -175,13 +178,13 @@ impl Opportunity for IdleScrub {
         self.due.max(self.came + self.wait)
     }
 
-    fn look(&mut self, seen: Seen, _: &mut dyn FnMut(Signal)) {
+    fn look(&mut self, seen: OpportunityView, _: &mut dyn FnMut(Signal)) {
         // Only a request can start the drives, and `arrived` and `left` then report the number of
         // standing drives.
         self.standing = seen.standing;
     }
 
-    fn next_request(&mut self, seen: Seen) -> Option<Own> {
+    fn next_request(&mut self, seen: OpportunityView) -> Option<OwnRequest> {
         if self.next_look() > seen.now {
             return None;
         }
@@ -191,7 +194,7 @@ impl Opportunity for IdleScrub {
         self.at += sectors;
         self.due = seen.now + self.spacing;
         self.reading.push(extent);
-        Some(Own {
+        Some(OwnRequest {
             operation: Operation::Read,
             extent,
             verify: true,
@@ -199,17 +202,19 @@ impl Opportunity for IdleScrub {
         })
     }
 
-    fn served(&mut self, seen: Seen, own: &Own, status: Status) {
+    fn served(&mut self, seen: OpportunityView, own: &OwnRequest, status: RequestStatus) {
         // Reads do not overlap within a pass, so the extent tells the read.
         self.reading.retain(|extent| *extent != own.extent);
         self.due = self.due.max(seen.now + GAP);
         match status {
-            Status::Done => self.counts.read += own.extent.sectors,
-            Status::Differs => {
+            RequestStatus::Done => self.counts.read += own.extent.sectors,
+            RequestStatus::Differs => {
                 self.counts.read += own.extent.sectors;
                 self.counts.found += 1;
             }
-            Status::Lost | Status::OutOfRange => self.counts.unread += own.extent.sectors,
+            RequestStatus::Lost | RequestStatus::OutOfRange => {
+                self.counts.unread += own.extent.sectors
+            }
         }
         if self.reading.is_empty() {
             for came in self.met.drain(..) {
@@ -224,7 +229,7 @@ impl Opportunity for IdleScrub {
 
     fn readings(&self) -> Vec<(&'static str, f64)> {
         let megabytes = |sectors: Sectors| sectors.bytes().0 as f64 / 1e6;
-        let Counts {
+        let ScrubCounts {
             passes,
             took,
             read,

@@ -24,9 +24,9 @@ mod unverified;
 
 use self::unverified::{Extents, Unverified};
 use crate::quiet::{quiet_time, some, whole_sectors};
-use crate::{Opportunity, Own, Seen, Site};
+use crate::{Opportunity, OpportunitySite, OpportunityView, OwnRequest};
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_contract::{ConfigError, Extent, Operation, Request, Signal, Status};
+use fullstroke_contract::{ConfigError, Extent, Operation, Request, RequestStatus, Signal};
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -54,13 +54,14 @@ pub(crate) struct Config {
     /// struck the data. "never": no event, as in the document. "found": a read found other data
     /// than written. "unseen": as "found", and also after a write was overwritten or forgotten
     /// before verification. Default "found".
-    doubt: Doubt,
+    doubt: RecheckAfter,
 }
 
 /// Event after which verified data are doubted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum Doubt {
+#[schemars(rename = "Doubt")]
+enum RecheckAfter {
     /// Never.
     Never,
     /// A read has found other data than written.
@@ -86,12 +87,15 @@ impl Default for Config {
             at_a_time: Bytes(64 << 10),
             keep: Bytes(16 << 20),
             when_full: WhenFull::Forget,
-            doubt: Doubt::Found,
+            doubt: RecheckAfter::Found,
         }
     }
 }
 
-pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+pub(crate) fn build(
+    keys: &Keys,
+    site: &OpportunitySite,
+) -> Result<Box<dyn Opportunity>, ConfigError> {
     let config: Config = read(keys)?;
     quiet_time("wait", some("wait", config.wait)?, site)?;
     let (at_a_time, keep) = (
@@ -125,7 +129,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
         mends: false,
         came: Time::ZERO,
         inside: 0,
-        counts: Counts::default(),
+        counts: VerifyCounts::default(),
     }))
 }
 
@@ -134,7 +138,7 @@ struct IdleVerify {
     at_a_time: Sectors,
     keep: Sectors,
     when_full: WhenFull,
-    doubt: Doubt,
+    doubt: RecheckAfter,
     /// Unverified data, in order of the writes.
     unverified: Unverified,
     /// Verified data to be read once more.
@@ -152,7 +156,7 @@ struct IdleVerify {
     mends: bool,
     came: Time,
     inside: u32,
-    counts: Counts,
+    counts: VerifyCounts,
 }
 
 /// A verification in flight.
@@ -163,7 +167,7 @@ struct Checking {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct VerifyCounts {
     written: Sectors,
     verified: Sectors,
     forgotten: Sectors,
@@ -176,13 +180,13 @@ struct Counts {
 impl IdleVerify {
     /// True if too much unverified data are kept in mode V. Verification then goes before all other
     /// work.
-    fn presses(&self) -> bool {
+    fn is_urgent(&self) -> bool {
         self.when_full == WhenFull::Verify && self.unverified.sectors() > self.keep
     }
 
     /// Records a write that may have gone to a wrong place. Verified data may be wrong again,
     /// including data under verification.
-    fn doubt(&mut self, why: Doubt) {
+    fn doubt(&mut self, why: RecheckAfter) {
         // Data under verification may pass and then enter `right`, so they count as well.
         self.doubts |= why <= self.doubt && (!self.right.is_empty() || self.checking.is_some());
     }
@@ -191,7 +195,7 @@ impl IdleVerify {
     fn overwritten(&mut self, sectors: Sectors) {
         self.counts.overwritten += sectors;
         if sectors > Sectors::ZERO {
-            self.doubt(Doubt::Unseen);
+            self.doubt(RecheckAfter::Unseen);
         }
     }
 
@@ -235,7 +239,7 @@ impl IdleVerify {
             let forgotten = self.unverified.forget_beyond(self.keep);
             self.counts.forgotten += forgotten;
             if forgotten > Sectors::ZERO {
-                self.doubt(Doubt::Unseen);
+                self.doubt(RecheckAfter::Unseen);
             }
         }
         let left =
@@ -245,25 +249,25 @@ impl IdleVerify {
         self.right.forget_beyond(left(&self.doubted, room));
     }
 
-    fn checked(&mut self, status: Status) {
+    fn checked(&mut self, status: RequestStatus) {
         let Some(Checking { pieces, again }) = self.checking.take() else {
             return;
         };
         let sectors = pieces.sectors();
         match status {
-            Status::Done => {
+            RequestStatus::Done => {
                 let counted = if again {
                     &mut self.counts.doubted
                 } else {
                     &mut self.counts.verified
                 };
                 *counted += sectors;
-                if self.doubt > Doubt::Never {
+                if self.doubt > RecheckAfter::Never {
                     pieces.into_iter().for_each(|piece| self.right.add(piece));
                     self.make_room();
                 }
             }
-            Status::Differs => {
+            RequestStatus::Differs => {
                 self.counts.found += 1;
                 if again {
                     // The data were counted as verified before, and will be counted again after the
@@ -272,7 +276,7 @@ impl IdleVerify {
                     self.counts.verified = Sectors(self.counts.verified.0 - sectors.0);
                 }
                 self.mending.extend(pieces);
-                self.doubt(Doubt::Found);
+                self.doubt(RecheckAfter::Found);
             }
             // The array does not answer, and the verification has no result.
             _ if again => {}
@@ -280,10 +284,10 @@ impl IdleVerify {
         }
     }
 
-    fn mended(&mut self, extent: Extent, status: Status) {
+    fn mended(&mut self, extent: Extent, status: RequestStatus) {
         self.mends = false;
         self.mending.retain(|other| *other != extent);
-        if status != Status::Done {
+        if status != RequestStatus::Done {
             // The array does not answer. The data stay as they are, and are not verified any more.
             self.counts.forgotten += extent.sectors;
             return;
@@ -318,7 +322,7 @@ impl IdleVerify {
 }
 
 impl Opportunity for IdleVerify {
-    fn arrived(&mut self, seen: Seen, request: &Request) -> bool {
+    fn arrived(&mut self, seen: OpportunityView, request: &Request) -> bool {
         (self.came, self.inside) = (seen.now, seen.inside);
         if !matches!(request.operation, Operation::Write | Operation::Discard) {
             return false;
@@ -331,7 +335,7 @@ impl Opportunity for IdleVerify {
         false
     }
 
-    fn left(&mut self, seen: Seen, request: &Request, status: Status) {
+    fn left(&mut self, seen: OpportunityView, request: &Request, status: RequestStatus) {
         self.inside = seen.inside;
         if !matches!(request.operation, Operation::Write | Operation::Discard) {
             return;
@@ -343,13 +347,13 @@ impl Opportunity for IdleVerify {
         {
             self.writing.swap_remove(place);
         }
-        if request.operation == Operation::Write && status == Status::Done {
+        if request.operation == Operation::Write && status == RequestStatus::Done {
             self.written(request.extent);
         }
     }
 
     fn holding(&self) -> bool {
-        !self.mending.is_empty() || self.presses()
+        !self.mending.is_empty() || self.is_urgent()
     }
 
     fn released(&mut self, request: &Request) {
@@ -374,15 +378,15 @@ impl Opportunity for IdleVerify {
         }
     }
 
-    fn look(&mut self, _: Seen, _: &mut dyn FnMut(Signal)) {}
+    fn look(&mut self, _: OpportunityView, _: &mut dyn FnMut(Signal)) {}
 
-    fn next_request(&mut self, seen: Seen) -> Option<Own> {
+    fn next_request(&mut self, seen: OpportunityView) -> Option<OwnRequest> {
         if self.next_look() > seen.now {
             return None;
         }
         if let Some(&extent) = self.mending.first() {
             self.mends = true;
-            return Some(Own {
+            return Some(OwnRequest {
                 operation: Operation::Write,
                 extent,
                 verify: false,
@@ -394,7 +398,7 @@ impl Opportunity for IdleVerify {
             pieces: Extents::of(extent),
             again,
         });
-        Some(Own {
+        Some(OwnRequest {
             operation: Operation::Read,
             extent,
             verify: true,
@@ -402,7 +406,7 @@ impl Opportunity for IdleVerify {
         })
     }
 
-    fn served(&mut self, _: Seen, own: &Own, status: Status) {
+    fn served(&mut self, _: OpportunityView, own: &OwnRequest, status: RequestStatus) {
         match own.verify {
             true => self.checked(status),
             false => self.mended(own.extent, status),
@@ -411,7 +415,7 @@ impl Opportunity for IdleVerify {
 
     fn readings(&self) -> Vec<(&'static str, f64)> {
         let megabytes = |sectors: Sectors| sectors.bytes().0 as f64 / 1e6;
-        let Counts {
+        let VerifyCounts {
             written,
             verified,
             forgotten,

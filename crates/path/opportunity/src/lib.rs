@@ -1,7 +1,7 @@
 //! Opportunities that storage notices in the load, and questions to hosts: PULL and PUSH of
 //! pro-active storage (*Pro-active storage systems*, 2012, chapters 2, 3 and 5).
 //!
-//! A [`Watch`] stands above an array, sees all requests and completions, and lets its opportunities
+//! A [`OpportunityLayer`] stands above an array, sees all requests and completions, and lets its opportunities
 //! look. An [`Opportunity`] is one file with a type, keys, tests, and one line in [`REGISTRY`]. The
 //! other layers do not know the opportunities. A host that ignores all signals works as before.
 
@@ -16,11 +16,11 @@ mod quiet;
 mod track_push;
 mod watch;
 
-pub use watch::Watch;
+pub use watch::OpportunityLayer;
 
-use fullstroke_contract::registry::{Entry, Keys, find, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, find, schema_of};
 use fullstroke_contract::{
-    ConfigError, Extent, Gauge, Operation, Request, Signal, Status, TrackTable,
+    ConfigError, Extent, Gauge, Operation, Request, RequestStatus, Signal, TrackTable,
 };
 use fullstroke_tracks::{Boundaries, UnknownTracks};
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
@@ -29,7 +29,7 @@ use thiserror::Error;
 
 /// State that an opportunity may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct OpportunityView {
     /// Current time.
     pub now: Time,
     /// Number of requests in the array, waiting and in service.
@@ -50,12 +50,12 @@ pub struct Seen {
 pub trait Opportunity: Send {
     /// Records that a request has come. The request counts as inside. Returns true if the request
     /// must wait above the array while the opportunity is [`holding`](Opportunity::holding).
-    fn arrived(&mut self, seen: Seen, request: &Request) -> bool;
+    fn arrived(&mut self, seen: OpportunityView, request: &Request) -> bool;
     /// Records that a waiting request goes down. The request waited because
     /// [`arrived`](Opportunity::arrived) returned true.
     fn released(&mut self, _request: &Request) {}
     /// Records that a request has been answered. The request no longer counts as inside.
-    fn left(&mut self, seen: Seen, request: &Request, status: Status);
+    fn left(&mut self, seen: OpportunityView, request: &Request, status: RequestStatus);
     /// True if requests must wait for the opportunity. The opportunity must want further looks
     /// while requests wait.
     fn holding(&self) -> bool {
@@ -64,14 +64,14 @@ pub trait Opportunity: Send {
     /// Returns the time of the next look; [`Time::NEVER`] if only a request can change the state.
     fn next_look(&self) -> Time;
     /// Looks at the state and sends the due signals.
-    fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal));
+    fn look(&mut self, seen: OpportunityView, say: &mut dyn FnMut(Signal));
     /// Returns the next request of the opportunity's own. The watch asks after each look until the
     /// answer is `None`.
-    fn next_request(&mut self, _seen: Seen) -> Option<Own> {
+    fn next_request(&mut self, _seen: OpportunityView) -> Option<OwnRequest> {
         None
     }
     /// Records that the array has served an own request.
-    fn served(&mut self, _seen: Seen, _own: &Own, _status: Status) {}
+    fn served(&mut self, _seen: OpportunityView, _own: &OwnRequest, _status: RequestStatus) {}
     /// True if the opportunity waits for a time without requests. Reports then show the longest
     /// such time.
     fn waits_for_quiet(&self) -> bool {
@@ -85,7 +85,7 @@ pub trait Opportunity: Send {
 
 /// A request of an opportunity's own to the array. No layer above sees the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Own {
+pub struct OwnRequest {
     /// Read, or write of the data last written there.
     pub operation: Operation,
     /// Extent of the request.
@@ -110,7 +110,7 @@ pub enum UnknownArm {
 
 /// Surroundings for which an opportunity is built.
 #[derive(Clone)]
-pub struct Site {
+pub struct OpportunitySite {
     /// The tracks of the array's addresses, or the reason why the tracks are not known.
     pub tracks: Result<Arc<Boundaries>, UnknownTracks>,
     /// Size of the largest page cache above; 0 if there is none.
@@ -132,11 +132,11 @@ pub struct Site {
 }
 
 /// An opportunity outside the registry.
-pub type Trial = fullstroke_contract::Trial<Site, dyn Opportunity>;
+pub type Trial = fullstroke_contract::TrialPolicy<OpportunitySite, dyn Opportunity>;
 
 /// Kind of the signals of an opportunity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum SignalKind {
     /// The opportunity asks for dirty data.
     Pull,
     /// The opportunity offers data in storage.
@@ -146,35 +146,36 @@ pub enum Word {
 }
 
 /// Function that builds an opportunity from its keys.
-pub type BuildOpportunity = fn(&Keys, &Site) -> Result<Box<dyn Opportunity>, ConfigError>;
+pub type BuildOpportunity =
+    fn(&Keys, &OpportunitySite) -> Result<Box<dyn Opportunity>, ConfigError>;
 
 /// A kind of opportunity.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct OpportunityKind {
     /// Builds the opportunity from its keys.
     pub build: BuildOpportunity,
     /// Kind of the signals. A layer above must react to the signals.
-    pub word: Word,
+    pub word: SignalKind,
 }
 
 /// Every opportunity.
 #[rustfmt::skip]
-pub const REGISTRY: &[Entry<Kind>] = &[
-    Entry { name: "free-block", summary: free_block::SUMMARY, schema: schema_of::<free_block::Config>, build: Kind { build: free_block::build, word: Word::Nothing } },
-    Entry { name: "free-block-pull", summary: free_block_pull::SUMMARY, schema: schema_of::<free_block_pull::Config>, build: Kind { build: free_block_pull::build, word: Word::Pull } },
-    Entry { name: "idle-flush", summary: idle_flush::SUMMARY, schema: schema_of::<idle_flush::Config>, build: Kind { build: idle_flush::build, word: Word::Pull } },
-    Entry { name: "idle-flush-on", summary: idle_flush_on::SUMMARY, schema: schema_of::<idle_flush_on::Config>, build: Kind { build: idle_flush_on::build, word: Word::Pull } },
-    Entry { name: "idle-scrub", summary: idle_scrub::SUMMARY, schema: schema_of::<idle_scrub::Config>, build: Kind { build: idle_scrub::build, word: Word::Nothing } },
-    Entry { name: "idle-verify", summary: idle_verify::SUMMARY, schema: schema_of::<idle_verify::Config>, build: Kind { build: idle_verify::build, word: Word::Nothing } },
-    Entry { name: "pull-before-stop", summary: pull_before_stop::SUMMARY, schema: schema_of::<pull_before_stop::Config>, build: Kind { build: pull_before_stop::build, word: Word::Pull } },
-    Entry { name: "track-push", summary: track_push::SUMMARY, schema: schema_of::<track_push::Config>, build: Kind { build: track_push::build, word: Word::Push } },
+pub const REGISTRY: &[PolicyEntry<OpportunityKind>] = &[
+    PolicyEntry { name: "free-block", summary: free_block::SUMMARY, schema: schema_of::<free_block::Config>, build: OpportunityKind { build: free_block::build, word: SignalKind::Nothing } },
+    PolicyEntry { name: "free-block-pull", summary: free_block_pull::SUMMARY, schema: schema_of::<free_block_pull::Config>, build: OpportunityKind { build: free_block_pull::build, word: SignalKind::Pull } },
+    PolicyEntry { name: "idle-flush", summary: idle_flush::SUMMARY, schema: schema_of::<idle_flush::Config>, build: OpportunityKind { build: idle_flush::build, word: SignalKind::Pull } },
+    PolicyEntry { name: "idle-flush-on", summary: idle_flush_on::SUMMARY, schema: schema_of::<idle_flush_on::Config>, build: OpportunityKind { build: idle_flush_on::build, word: SignalKind::Pull } },
+    PolicyEntry { name: "idle-scrub", summary: idle_scrub::SUMMARY, schema: schema_of::<idle_scrub::Config>, build: OpportunityKind { build: idle_scrub::build, word: SignalKind::Nothing } },
+    PolicyEntry { name: "idle-verify", summary: idle_verify::SUMMARY, schema: schema_of::<idle_verify::Config>, build: OpportunityKind { build: idle_verify::build, word: SignalKind::Nothing } },
+    PolicyEntry { name: "pull-before-stop", summary: pull_before_stop::SUMMARY, schema: schema_of::<pull_before_stop::Config>, build: OpportunityKind { build: pull_before_stop::build, word: SignalKind::Pull } },
+    PolicyEntry { name: "track-push", summary: track_push::SUMMARY, schema: schema_of::<track_push::Config>, build: OpportunityKind { build: track_push::build, word: SignalKind::Push } },
 ];
 
 /// Returns the kind named in a table, and the other keys.
 ///
 /// # Errors
 /// Fails if the kind is missing or unknown.
-pub fn kind_of(table: &Keys) -> Result<(&'static Entry<Kind>, Keys), ConfigError> {
+pub fn kind_of(table: &Keys) -> Result<(&'static PolicyEntry<OpportunityKind>, Keys), ConfigError> {
     let names = || {
         REGISTRY
             .iter()
@@ -205,7 +206,7 @@ pub fn kind_of(table: &Keys) -> Result<(&'static Entry<Kind>, Keys), ConfigError
 ///
 /// # Errors
 /// Fails as [`kind_of`] does, or names an unknown or invalid key of the kind.
-pub fn build(table: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+pub fn build(table: &Keys, site: &OpportunitySite) -> Result<Box<dyn Opportunity>, ConfigError> {
     let (entry, keys) = kind_of(table)?;
     (entry.build.build)(&keys, site)
 }
@@ -213,7 +214,7 @@ pub fn build(table: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigEr
 #[cfg(test)]
 mod testing {
     use super::*;
-    use fullstroke_contract::{Track, ZoneRate};
+    use fullstroke_contract::{TrackExtent, ZoneRate};
     use fullstroke_tracks::Builder;
     use fullstroke_units::{Cylinder, Duration, Lbn};
 
@@ -228,10 +229,10 @@ mod testing {
             Sectors(100 * SECTORS_PER_TRACK)
         }
 
-        fn track_at(&self, lbn: Lbn) -> Track {
+        fn track_at(&self, lbn: Lbn) -> TrackExtent {
             let track = lbn.0 / SECTORS_PER_TRACK;
             let first = Lbn(track * SECTORS_PER_TRACK);
-            Track {
+            TrackExtent {
                 first,
                 sectors: Sectors(SECTORS_PER_TRACK),
                 cylinder: Cylinder(track as u32),
@@ -261,10 +262,10 @@ mod testing {
     }
 
     /// 100 tracks of 80 sectors below a page cache of 1 MiB.
-    pub(crate) fn site() -> Site {
+    pub(crate) fn site() -> OpportunitySite {
         let mut tracks = Builder::default();
         tracks.push_run(Sectors(80), 100).unwrap();
-        Site {
+        OpportunitySite {
             tracks: Ok(Arc::new(tracks.finish("a test").unwrap())),
             page_cache: Bytes(1 << 20),
             hosts: 1,
@@ -292,7 +293,7 @@ mod conformance {
             let until = now + Duration::from_nanos(gap);
             while opportunity.next_look() <= until {
                 let at = opportunity.next_look().max(now);
-                let seen = Seen {
+                let seen = OpportunityView {
                     now: at,
                     inside: 0,
                     arm: Gauge::default(),
@@ -300,7 +301,7 @@ mod conformance {
                 };
                 opportunity.look(seen, &mut |_| pulls += 1);
                 while let Some(own) = opportunity.next_request(seen) {
-                    opportunity.served(seen, &own, Status::Done);
+                    opportunity.served(seen, &own, RequestStatus::Done);
                 }
                 looks += 1;
                 assert!(opportunity.next_look() > at, "{name} looks again at once");
@@ -318,7 +319,7 @@ mod conformance {
                 ..Request::default()
             };
             opportunity.arrived(
-                Seen {
+                OpportunityView {
                     now,
                     inside: 1,
                     arm: Gauge::default(),
@@ -327,14 +328,14 @@ mod conformance {
                 &request,
             );
             opportunity.left(
-                Seen {
+                OpportunityView {
                     now,
                     inside: 0,
                     arm: Gauge::default(),
                     standing: 0,
                 },
                 &request,
-                Status::Done,
+                RequestStatus::Done,
             );
         }
         (pulls, looks)
@@ -356,7 +357,7 @@ mod conformance {
 
     #[test]
     fn what_no_run_is_long_enough_for_is_refused() {
-        let site = Site {
+        let site = OpportunitySite {
             lasts: Some(Duration::from_secs(60)),
             ..testing::site()
         };

@@ -9,9 +9,9 @@
 //! An example is a mirror of which one drive has not been read.
 
 use crate::quiet::{any, granule, quiet_time, some};
-use crate::{Opportunity, Seen, Site};
+use crate::{Opportunity, OpportunitySite, OpportunityView};
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_contract::{ConfigError, Operation, Request, Signal, Status};
+use fullstroke_contract::{ConfigError, Operation, Request, RequestStatus, Signal};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,7 +43,10 @@ impl Default for Config {
     }
 }
 
-pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+pub(crate) fn build(
+    keys: &Keys,
+    site: &OpportunitySite,
+) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config {
         after,
         flush,
@@ -61,9 +64,9 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
         );
         return Err(ConfigError::new("after", message));
     }
-    let flush = flush.map_or(Ok(most(site)), |flush| granule(flush, site))?;
-    let stage = Stage::Busy { since: Time::ZERO };
-    let (hosts, counts) = (site.hosts, Counts::default());
+    let flush = flush.map_or(Ok(largest_cache(site)), |flush| granule(flush, site))?;
+    let stage = WatchStage::Busy { since: Time::ZERO };
+    let (hosts, counts) = (site.hosts, PullCounts::default());
     Ok(Box::new(PullBeforeStop {
         after,
         flush,
@@ -76,7 +79,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
 
 /// Returns the size of the largest page cache, at most one TiB, because the cache of network
 /// clients is not known.
-fn most(site: &Site) -> Sectors {
+fn largest_cache(site: &OpportunitySite) -> Sectors {
     // 2^31 sectors of 512 bytes are one TiB.
     Sectors((site.page_cache.0 / SECTOR_BYTES).min(1 << 31))
 }
@@ -86,13 +89,13 @@ struct PullBeforeStop {
     flush: Sectors,
     start_standing: bool,
     hosts: usize,
-    stage: Stage,
-    counts: Counts,
+    stage: WatchStage,
+    counts: PullCounts,
 }
 
 /// Stage of the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum WatchStage {
     /// Requests come. `since` is the time of the last arrival or completion.
     Busy { since: Time },
     /// Hosts were asked and have written `written` so far. `since` is the time of the last arrival
@@ -103,7 +106,7 @@ enum Stage {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct PullCounts {
     /// Number of idle times with a PULL.
     asked: u64,
     /// Number of idle times with an answer.
@@ -113,24 +116,26 @@ struct Counts {
 }
 
 impl Opportunity for PullBeforeStop {
-    fn arrived(&mut self, seen: Seen, request: &Request) -> bool {
+    fn arrived(&mut self, seen: OpportunityView, request: &Request) -> bool {
         let since = seen.now;
         self.stage = match self.stage {
-            Stage::Asked { written, .. } if request.operation == Operation::Write => Stage::Asked {
-                since,
-                written: written + request.extent.sectors,
-            },
-            // Flushes belong to the answer, because hosts flush their writes.
-            Stage::Asked { written, .. } if request.operation != Operation::Read => {
-                Stage::Asked { since, written }
+            WatchStage::Asked { written, .. } if request.operation == Operation::Write => {
+                WatchStage::Asked {
+                    since,
+                    written: written + request.extent.sectors,
+                }
             }
-            _ => self.ended(Stage::Busy { since }),
+            // Flushes belong to the answer, because hosts flush their writes.
+            WatchStage::Asked { written, .. } if request.operation != Operation::Read => {
+                WatchStage::Asked { since, written }
+            }
+            _ => self.ended(WatchStage::Busy { since }),
         };
         false
     }
 
-    fn left(&mut self, seen: Seen, _: &Request, _: Status) {
-        if let Stage::Busy { since } | Stage::Asked { since, .. } = &mut self.stage {
+    fn left(&mut self, seen: OpportunityView, _: &Request, _: RequestStatus) {
+        if let WatchStage::Busy { since } | WatchStage::Asked { since, .. } = &mut self.stage {
             *since = seen.now;
         }
     }
@@ -141,37 +146,41 @@ impl Opportunity for PullBeforeStop {
 
     fn next_look(&self) -> Time {
         match self.stage {
-            Stage::Busy { since } | Stage::Asked { since, .. } => since + self.after,
-            Stage::Quiet => Time::NEVER,
+            WatchStage::Busy { since } | WatchStage::Asked { since, .. } => since + self.after,
+            WatchStage::Quiet => Time::NEVER,
         }
     }
 
-    fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal)) {
+    fn look(&mut self, seen: OpportunityView, say: &mut dyn FnMut(Signal)) {
         if seen.now < self.next_look() {
             return;
         }
         let since = seen.now;
         self.stage = match self.stage {
             // No request has come for a time, but an earlier request is still inside.
-            Stage::Busy { .. } if seen.inside > 0 => Stage::Busy { since },
-            Stage::Asked { written, .. } if seen.inside > 0 => Stage::Asked { since, written },
-            Stage::Busy { .. } if seen.standing > 0 && !self.start_standing => Stage::Quiet,
-            Stage::Busy { .. } => {
+            WatchStage::Busy { .. } if seen.inside > 0 => WatchStage::Busy { since },
+            WatchStage::Asked { written, .. } if seen.inside > 0 => {
+                WatchStage::Asked { since, written }
+            }
+            WatchStage::Busy { .. } if seen.standing > 0 && !self.start_standing => {
+                WatchStage::Quiet
+            }
+            WatchStage::Busy { .. } => {
                 self.counts.asked += 1;
                 // A shared stage passes each PULL to the next host in turn, so one PULL per host
                 // reaches all hosts.
                 (0..self.hosts).for_each(|_| say(any(self.flush)));
-                Stage::Asked {
+                WatchStage::Asked {
                     since,
                     written: Sectors::ZERO,
                 }
             }
-            Stage::Asked { .. } | Stage::Quiet => self.ended(Stage::Quiet),
+            WatchStage::Asked { .. } | WatchStage::Quiet => self.ended(WatchStage::Quiet),
         };
     }
 
     fn readings(&self) -> Vec<(&'static str, f64)> {
-        let Counts {
+        let PullCounts {
             asked,
             answered,
             written,
@@ -186,8 +195,8 @@ impl Opportunity for PullBeforeStop {
 
 impl PullBeforeStop {
     /// Ends the current stage, counts an answer, and returns the next stage.
-    fn ended(&mut self, next: Stage) -> Stage {
-        if let Stage::Asked { written, .. } = self.stage {
+    fn ended(&mut self, next: WatchStage) -> WatchStage {
+        if let WatchStage::Asked { written, .. } = self.stage {
             self.counts.answered += u64::from(written > Sectors::ZERO);
             self.counts.written += written;
         }
@@ -225,7 +234,7 @@ mod tests {
                     .filter(|(came, _, stays)| (*came..came + stays).contains(&then))
                     .count()
             };
-            let seen = Seen {
+            let seen = OpportunityView {
                 now: at(ms),
                 inside: inside(ms) as u32,
                 arm: Gauge::default(),
@@ -243,7 +252,7 @@ mod tests {
                 .iter()
                 .filter(|(came, _, stays)| came + stays == ms)
             {
-                pull.left(seen, &request(*operation), Status::Done);
+                pull.left(seen, &request(*operation), RequestStatus::Done);
             }
             if pull.next_look() <= at(ms) {
                 pull.look(seen, &mut |signal| {
@@ -313,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_time_behind_which_platters_stand_already_is_refused() {
-        let refused = |keys: serde_json::Value, site: &Site| {
+        let refused = |keys: serde_json::Value, site: &OpportunitySite| {
             build(keys.as_object().unwrap(), site)
                 .err()
                 .map(|error| error.to_string())
@@ -328,7 +337,7 @@ mod tests {
         );
         let error = refused(
             serde_json::json!({}),
-            &Site {
+            &OpportunitySite {
                 stop: None,
                 ..site.clone()
             },

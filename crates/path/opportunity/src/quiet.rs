@@ -1,6 +1,6 @@
 //! Questions to hosts while an array is quiet, and the recognition of answers.
 
-use crate::Site;
+use crate::OpportunitySite;
 use fullstroke_contract::{ConfigError, Operation, Request, Signal};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
 
@@ -9,7 +9,7 @@ use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
 /// # Errors
 /// Names `flush` if the size is 0, is not a whole number of sectors, or exceeds the largest page
 /// cache.
-pub(crate) fn granule(flush: Bytes, site: &Site) -> Result<Sectors, ConfigError> {
+pub(crate) fn granule(flush: Bytes, site: &OpportunitySite) -> Result<Sectors, ConfigError> {
     let sectors = whole_sectors("flush", flush)?;
     if flush > site.page_cache {
         let held = site.page_cache;
@@ -48,7 +48,11 @@ pub(crate) fn some(key: &str, time: Duration) -> Result<Duration, ConfigError> {
 ///
 /// # Errors
 /// Names `key` if the time is at least as long as the run.
-pub(crate) fn quiet_time(key: &str, time: Duration, site: &Site) -> Result<Duration, ConfigError> {
+pub(crate) fn quiet_time(
+    key: &str,
+    time: Duration,
+    site: &OpportunitySite,
+) -> Result<Duration, ConfigError> {
     match site.lasts {
         Some(lasts) if time >= lasts => {
             let message =
@@ -70,11 +74,11 @@ pub(crate) fn any(sectors: Sectors) -> Signal {
 /// Sectors of a PULL that have not come yet. Any writes count as the answer, because a request does
 /// not tell why the host sent the request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct PulledSectors {
     left: Sectors,
 }
 
-impl Asked {
+impl PulledSectors {
     pub(crate) fn ask(&mut self, sectors: Sectors) {
         self.left = sectors;
     }

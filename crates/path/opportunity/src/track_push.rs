@@ -16,13 +16,13 @@ mod buffer;
 mod fetches;
 mod recent;
 
-use self::buffer::{Buffer, Track};
+use self::buffer::{BufferedTrack, TrackBuffer};
 use self::fetches::Fetches;
-use self::recent::Recent;
+use self::recent::RecentReads;
 use crate::quiet::some;
-use crate::{Opportunity, Seen, Site};
+use crate::{Opportunity, OpportunitySite, OpportunityView};
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_contract::{ConfigError, Extent, Operation, Request, Signal, Status};
+use fullstroke_contract::{ConfigError, Extent, Operation, Request, RequestStatus, Signal};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
@@ -82,7 +82,10 @@ enum When {
     Blocking,
 }
 
-pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+pub(crate) fn build(
+    keys: &Keys,
+    site: &OpportunitySite,
+) -> Result<Box<dyn Opportunity>, ConfigError> {
     let config: Config = read(keys)?;
     let Config {
         tracks,
@@ -124,12 +127,12 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
     }
     Ok(Box::new(TrackPush {
         boundaries,
-        buffer: Buffer::new(tracks as usize, transfer_window as usize),
-        recent: Recent::new(span.as_nanos() / seconds.as_nanos()),
+        buffer: TrackBuffer::new(tracks as usize, transfer_window as usize),
+        recent: RecentReads::new(span.as_nanos() / seconds.as_nanos()),
         fetches: Fetches::new(tracks as usize),
         offers: Vec::new(),
         blocked: None,
-        most: Most::default(),
+        most: Maxima::default(),
         config,
     }))
 }
@@ -137,19 +140,19 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
 struct TrackPush {
     config: Config,
     boundaries: Arc<Boundaries>,
-    buffer: Buffer,
-    recent: Recent,
+    buffer: TrackBuffer,
+    recent: RecentReads,
     fetches: Fetches,
     /// Offers to send at the next look.
     offers: Vec<Extent>,
     /// Time until which requests wait for the fetch of a track.
     blocked: Option<Time>,
-    most: Most,
+    most: Maxima,
 }
 
 /// Largest values seen, for comparison with the thresholds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Most {
+struct Maxima {
     hit_ratio: f64,
     hits: u32,
 }
@@ -175,7 +178,7 @@ impl TrackPush {
         }
     }
 
-    fn evicted(&mut self, now: Time, track: Track) {
+    fn evicted(&mut self, now: Time, track: BufferedTrack) {
         match self.config.when {
             When::Window => self.fetches.forget(track.extent),
             When::Eviction => _ = self.consider(track),
@@ -188,7 +191,7 @@ impl TrackPush {
     }
 
     /// Offers a track if the track seems to be in use. Returns true after an offer.
-    fn consider(&mut self, track: Track) -> bool {
+    fn consider(&mut self, track: BufferedTrack) -> bool {
         let hit_ratio = self.recent.hit_ratio();
         self.most.hit_ratio = self.most.hit_ratio.max(hit_ratio);
         self.most.hits = self.most.hits.max(track.hits);
@@ -203,7 +206,7 @@ impl TrackPush {
 }
 
 impl Opportunity for TrackPush {
-    fn arrived(&mut self, seen: Seen, request: &Request) -> bool {
+    fn arrived(&mut self, seen: OpportunityView, request: &Request) -> bool {
         self.recent.at(seen.now);
         match request.operation {
             Operation::Read if self.fetches.takes(request.extent) => {
@@ -224,7 +227,7 @@ impl Opportunity for TrackPush {
         self.blocked.is_some()
     }
 
-    fn left(&mut self, _: Seen, _: &Request, _: Status) {}
+    fn left(&mut self, _: OpportunityView, _: &Request, _: RequestStatus) {}
 
     fn holding(&self) -> bool {
         self.blocked.is_some()
@@ -239,7 +242,7 @@ impl Opportunity for TrackPush {
         due.min(self.blocked.unwrap_or(Time::NEVER))
     }
 
-    fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal)) {
+    fn look(&mut self, seen: OpportunityView, say: &mut dyn FnMut(Signal)) {
         self.offers
             .drain(..)
             .for_each(|track| say(Signal::Push(track)));

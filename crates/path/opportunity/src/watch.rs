@@ -1,9 +1,9 @@
 //! The node with the opportunities of an array.
 
-use crate::{Opportunity, Own, Seen};
+use crate::{Opportunity, OpportunityView, OwnRequest};
 use fullstroke_contract::{
-    Completion, Counters, Cx, Gauge, Hints, LayerReadings, Node, Notice, Order, Port, Refusal,
-    Request, RequestId, Signal, Slots, Wake,
+    Completion, Counters, Gauge, Hints, LayerOrder, LayerReadings, Node, NodeContext, Notice, Port,
+    Refusal, Request, RequestId, Signal, Slots, Wake,
 };
 use fullstroke_units::{Duration, Sectors, Time};
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ const OWN_MAX: u32 = 1024;
 ///
 /// - **Events in**: `submit`, `completed`, `wake`.
 /// - **Effects out**: `issue` to the one member, `complete`, notice to the one upper layer.
-pub struct Watch {
+pub struct OpportunityLayer {
     opportunities: Vec<Box<dyn Opportunity>>,
     /// Own requests of each opportunity.
     own: Vec<Outstanding>,
@@ -29,7 +29,7 @@ pub struct Watch {
     /// Number of unanswered requests from above.
     inside: u32,
     idle_since: Time,
-    slots: Slots<Flight>,
+    slots: Slots<PendingRequest>,
     /// Requests held by an opportunity, in order of arrival.
     held: VecDeque<u32>,
     /// Last gauge of the member.
@@ -40,12 +40,12 @@ pub struct Watch {
     /// at the end.
     came: Time,
     quiet: Duration,
-    said: Said,
+    said: SignalTotals,
 }
 
 /// A request in this layer or in the array.
 #[derive(Clone, Copy, Debug)]
-enum Flight {
+enum PendingRequest {
     /// A request from above, with the time of arrival. Bit n of `held_by` is set if opportunity n
     /// holds the request.
     Above {
@@ -54,7 +54,7 @@ enum Flight {
         held_by: u64,
     },
     /// An own request of an opportunity.
-    Own { opportunity: usize, own: Own },
+    Own { opportunity: usize, own: OwnRequest },
 }
 
 /// Own requests of an opportunity.
@@ -68,7 +68,7 @@ struct Outstanding {
 
 /// Totals of the signals since the beginning.
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
+struct SignalTotals {
     pulls: u64,
     pulled: Sectors,
     pushes: u64,
@@ -77,19 +77,19 @@ struct Said {
     held: Duration,
 }
 
-impl Watch {
+impl OpportunityLayer {
     /// Creates a watch with these opportunities, in the order of their looks.
     ///
     /// # Panics
     /// Panics if there are more than 64 opportunities.
-    pub fn new(opportunities: Vec<Box<dyn Opportunity>>) -> Watch {
+    pub fn new(opportunities: Vec<Box<dyn Opportunity>>) -> OpportunityLayer {
         // `held_by` is a word with one bit for each opportunity.
         assert!(
             opportunities.len() <= 64,
             "found {} opportunities; expected 64 at most",
             opportunities.len()
         );
-        Watch {
+        OpportunityLayer {
             own: vec![Outstanding::default(); opportunities.len()],
             rests: false,
             opportunities,
@@ -101,12 +101,12 @@ impl Watch {
             standing: 0,
             came: Time::ZERO,
             quiet: Duration::ZERO,
-            said: Said::default(),
+            said: SignalTotals::default(),
         }
     }
 
-    fn seen(&self, now: Time) -> Seen {
-        Seen {
+    fn seen(&self, now: Time) -> OpportunityView {
+        OpportunityView {
             now,
             inside: self.inside,
             arm: self.member,
@@ -124,7 +124,7 @@ impl Watch {
     }
 
     /// Lets each due opportunity look and issue own requests, then releases held requests.
-    fn look(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn look(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         let seen = self.seen(now);
         for (index, opportunity) in self.opportunities.iter_mut().enumerate() {
             let outstanding = &mut self.own[index];
@@ -153,7 +153,7 @@ impl Watch {
                     own.extent.sectors > Sectors::ZERO || own.operation.is_of_all(),
                     "opportunity {index} does something of no sectors: {own:?}"
                 );
-                let slot = self.slots.keep(Flight::Own {
+                let slot = self.slots.keep(PendingRequest::Own {
                     opportunity: index,
                     own,
                 });
@@ -164,7 +164,7 @@ impl Watch {
     }
 
     /// Sends held requests down in order of arrival, unless an opportunity is still holding.
-    fn release(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn release(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         if self
             .opportunities
             .iter()
@@ -173,7 +173,7 @@ impl Watch {
             return;
         }
         for slot in self.held.drain(..) {
-            let Flight::Above {
+            let PendingRequest::Above {
                 request,
                 since,
                 held_by,
@@ -209,7 +209,7 @@ impl Watch {
         completion: Completion,
         request: &Request,
         since: Time,
-        cx: &mut Cx<'_>,
+        cx: &mut NodeContext<'_>,
     ) {
         assert!(
             self.inside > 0,
@@ -228,7 +228,7 @@ impl Watch {
 }
 
 /// Returns the request for an own request of an opportunity.
-fn request_of(slot: u32, own: &Own) -> Request {
+fn request_of(slot: u32, own: &OwnRequest) -> Request {
     Request {
         id: RequestId(u64::from(slot)),
         origin: Request::BACKGROUND,
@@ -244,7 +244,7 @@ fn request_of(slot: u32, own: &Own) -> Request {
     }
 }
 
-impl Said {
+impl SignalTotals {
     fn count(&mut self, signal: Signal) {
         match signal {
             Signal::Pull { sectors, .. } => {
@@ -262,8 +262,8 @@ impl Said {
     }
 }
 
-impl Node for Watch {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+impl Node for OpportunityLayer {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         // Looks that were due before the request come first, with the state before the request.
         self.look(now, cx);
         // The quiet time ends with this arrival, so it is read before the arrival counts.
@@ -277,7 +277,7 @@ impl Node for Watch {
         for (index, opportunity) in self.opportunities.iter_mut().enumerate() {
             held_by |= u64::from(opportunity.arrived(seen, &request)) << index;
         }
-        let slot = self.slots.keep(Flight::Above {
+        let slot = self.slots.keep(PendingRequest::Above {
             request,
             since: now,
             held_by,
@@ -297,13 +297,13 @@ impl Node for Watch {
         self.look(now, cx);
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         self.member = cx.below.gauge(0);
         match self.slots.take(completion.id.0 as u32) {
-            Flight::Above { request, since, .. } => {
+            PendingRequest::Above { request, since, .. } => {
                 self.answer(now, completion, &request, since, cx)
             }
-            Flight::Own { opportunity, own } => {
+            PendingRequest::Own { opportunity, own } => {
                 self.own[opportunity].requests -= 1;
                 let seen = self.seen(now);
                 self.opportunities[opportunity].served(seen, &own, completion.status);
@@ -312,11 +312,11 @@ impl Node for Watch {
         self.look(now, cx);
     }
 
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         self.look(now, cx);
     }
 
-    fn noticed(&mut self, _: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+    fn noticed(&mut self, _: Time, from: Port, notice: Notice, cx: &mut NodeContext<'_>) {
         match notice.signal {
             Signal::SpunDown => self.standing += 1,
             Signal::SpunUp => self.standing = self.standing.saturating_sub(1),
@@ -325,10 +325,15 @@ impl Node for Watch {
         self.pass_on(from, notice, cx.out);
     }
 
-    /// After `Order::Rest`, opportunities issue no further requests.
-    fn ordered(&mut self, _: Time, order: Order, _: &mut Cx<'_>) -> Result<(), Refusal> {
+    /// After `LayerOrder::Rest`, opportunities issue no further requests.
+    fn ordered(
+        &mut self,
+        _: Time,
+        order: LayerOrder,
+        _: &mut NodeContext<'_>,
+    ) -> Result<(), Refusal> {
         match order {
-            Order::Rest => {
+            LayerOrder::Rest => {
                 self.rests = true;
                 Ok(())
             }

@@ -6,11 +6,14 @@
 mod report;
 mod seekers;
 
-use crate::call::{Call, Fd, How};
-use crate::program::{Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
+use crate::call::{Call, Fd, OpenFlags};
+use crate::program::{
+    InitialFile, Program, ProgramAction, ProgramError, ProgramKind, ProgramReport, ProgramTurn,
+    Recipe,
+};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::SourceError;
-use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_units::{Bytes, Duration, Seed, Time};
 use schemars::JsonSchema;
 use seekers::Seekers;
@@ -124,11 +127,11 @@ fn character() -> Duration {
     Duration::from_nanos(20)
 }
 
-pub(crate) const ENTRY: Entry<Kind> = Entry {
+pub(crate) const ENTRY: PolicyEntry<ProgramKind> = PolicyEntry {
     name: "bonnie",
     summary: "Bonnie: a large file by characters, in blocks, rewritten, and at random places",
     schema: schema_of::<Config>,
-    build: Kind {
+    build: ProgramKind {
         file: None,
         read: read_recipe,
         example: "size = \"1GiB\"\nphases = [\"write\", \"read\"]",
@@ -136,12 +139,12 @@ pub(crate) const ENTRY: Entry<Kind> = Entry {
 };
 
 fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
-    Ok(Box::new(Plan::of(read(keys)?)?))
+    Ok(Box::new(BonniePlan::of(read(keys)?)?))
 }
 
 /// The checked configuration.
 #[derive(Clone, Debug)]
-struct Plan {
+struct BonniePlan {
     flavour: Flavour,
     path: String,
     size: u64,
@@ -165,8 +168,8 @@ fn bounded(key: &str, found: u64, low: u64, high: u64) -> Result<u64, ConfigErro
     ))
 }
 
-impl Plan {
-    fn of(config: Config) -> Result<Plan, ConfigError> {
+impl BonniePlan {
+    fn of(config: Config) -> Result<BonniePlan, ConfigError> {
         let (order, chunk, seekers, seeks) = match config.flavour {
             Flavour::Bonnie => {
                 let order = [
@@ -203,7 +206,7 @@ impl Plan {
             ));
         }
         let seekers = config.seekers.unwrap_or(seekers);
-        Ok(Plan {
+        Ok(BonniePlan {
             flavour: config.flavour,
             path: config.path,
             // A part of a chunk at the end would be a write of another size. Bonnie writes whole
@@ -220,12 +223,12 @@ impl Plan {
     }
 }
 
-impl Recipe for Plan {
+impl Recipe for BonniePlan {
     fn program(&self, seed: Seed) -> Box<dyn Program> {
         Box::new(Bonnie {
             plan: self.clone(),
             phase: 0,
-            stage: Stage::Remove,
+            stage: PhaseStage::Remove,
             there: !self.phases[0].makes(),
             done: 0,
             step: 0,
@@ -239,7 +242,7 @@ impl Recipe for Plan {
 
 /// Stage of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum PhaseStage {
     Remove,
     Open,
     Begin,
@@ -257,7 +260,7 @@ enum Stage {
 
 /// Result of a phase.
 #[derive(Clone, Copy, Debug)]
-struct Outcome {
+struct PhaseResult {
     phase: Phase,
     /// Number of bytes, or of seeks.
     done: u64,
@@ -266,10 +269,10 @@ struct Outcome {
 }
 
 struct Bonnie {
-    plan: Plan,
+    plan: BonniePlan,
     /// Index of the present phase, and its stage.
     phase: usize,
-    stage: Stage,
+    stage: PhaseStage,
     /// True if the file exists.
     there: bool,
     /// Number of bytes done in the phase.
@@ -278,12 +281,12 @@ struct Bonnie {
     step: u8,
     began: Time,
     computed: Duration,
-    results: Vec<Outcome>,
+    results: Vec<PhaseResult>,
     seekers: Seekers,
 }
 
 /// Next action of the parent, without the path.
-enum Move {
+enum ParentAction {
     Open,
     Remove,
     Call(Call<'static>),
@@ -303,18 +306,18 @@ impl Program for Bonnie {
         }
     }
 
-    fn laid_out(&self) -> Vec<Laid> {
+    fn laid_out(&self) -> Vec<InitialFile> {
         let there = !self.plan.phases[0].makes();
-        let laid = Laid {
+        let laid = InitialFile {
             path: self.plan.path.clone(),
             bytes: Some(Bytes(self.plan.size)),
         };
         there.then_some(laid).into_iter().collect()
     }
 
-    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+    fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
-            return Next::Fail(SourceError(format!(
+            return ProgramAction::Fail(SourceError(format!(
                 "process {}, at `{}`: {error}",
                 turn.process, self.plan.path
             )));
@@ -327,101 +330,111 @@ impl Program for Bonnie {
             .and_then(|answer| answer.result.as_ref().ok().copied());
         let next = loop {
             match self.go_on(turn.now, given) {
-                None | Some(Move::Compute(Duration::ZERO)) => {}
+                None | Some(ParentAction::Compute(Duration::ZERO)) => {}
                 Some(next) => break next,
             }
         };
         let path = &self.plan.path;
         match next {
-            Move::Open => {
+            ParentAction::Open => {
                 let makes = self.plan.phases[self.phase].makes();
-                Next::Call(Call::Open {
+                ProgramAction::Call(Call::Open {
                     path,
                     fd: FD,
-                    how: How {
+                    how: OpenFlags {
                         create: makes,
                         exclusive: makes,
-                        ..How::WRITE
+                        ..OpenFlags::WRITE
                     },
                 })
             }
-            Move::Remove => Next::Call(Call::Remove { path }),
-            Move::Call(call) => Next::Call(call),
-            Move::Compute(time) => {
+            ParentAction::Remove => ProgramAction::Call(Call::Remove { path }),
+            ParentAction::Call(call) => ProgramAction::Call(call),
+            ParentAction::Compute(time) => {
                 self.computed = self.computed.saturating_add(time);
-                Next::Compute(time)
+                ProgramAction::Compute(time)
             }
-            Move::Tickets => Next::Compute(Duration::ZERO),
-            Move::Wait => Next::Wait,
-            Move::End => Next::End,
+            ParentAction::Tickets => ProgramAction::Compute(Duration::ZERO),
+            ParentAction::Wait => ProgramAction::Wait,
+            ParentAction::End => ProgramAction::End,
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> ProgramReport {
         report::of(&self.plan, &self.results)
     }
 }
 
 impl Bonnie {
     /// Returns the parent's next move, or `None` between stages.
-    fn go_on(&mut self, now: Time, given: Option<u64>) -> Option<Move> {
+    fn go_on(&mut self, now: Time, given: Option<u64>) -> Option<ParentAction> {
         let (stage, next) = match self.stage {
-            Stage::Remove => match self.plan.phases.get(self.phase) {
-                None => (Stage::Clear, None),
-                Some(Phase::Seek) => (Stage::Pause, None),
+            PhaseStage::Remove => match self.plan.phases.get(self.phase) {
+                None => (PhaseStage::Clear, None),
+                Some(Phase::Seek) => (PhaseStage::Pause, None),
                 // A phase that makes the file removes the file of an earlier phase, so that its
                 // writes allocate.
                 Some(phase) if phase.makes() && std::mem::take(&mut self.there) => {
-                    (Stage::Open, Some(Move::Remove))
+                    (PhaseStage::Open, Some(ParentAction::Remove))
                 }
-                Some(_) => (Stage::Open, None),
+                Some(_) => (PhaseStage::Open, None),
             },
-            Stage::Open => (Stage::Begin, Some(Move::Open)),
-            Stage::Begin => {
+            PhaseStage::Open => (PhaseStage::Begin, Some(ParentAction::Open)),
+            PhaseStage::Begin => {
                 (self.there, self.began, self.done, self.step) = (true, now, 0, 0);
                 self.computed = Duration::ZERO;
-                (Stage::Work, None)
+                (PhaseStage::Work, None)
             }
-            Stage::Work => {
+            PhaseStage::Work => {
                 let next = self.work(given);
                 let over = next.is_none();
-                (if over { Stage::Fsync } else { Stage::Work }, next)
-            }
-            Stage::Fsync => {
-                let fsync = self.plan.flavour == Flavour::PlusPlus;
                 (
-                    Stage::Close,
-                    fsync.then_some(Move::Call(Call::Fsync { fd: FD })),
+                    if over {
+                        PhaseStage::Fsync
+                    } else {
+                        PhaseStage::Work
+                    },
+                    next,
                 )
             }
-            Stage::Close => (Stage::Closed, Some(Move::Call(Call::Close { fd: FD }))),
-            Stage::Closed => {
+            PhaseStage::Fsync => {
+                let fsync = self.plan.flavour == Flavour::PlusPlus;
+                (
+                    PhaseStage::Close,
+                    fsync.then_some(ParentAction::Call(Call::Fsync { fd: FD })),
+                )
+            }
+            PhaseStage::Close => (
+                PhaseStage::Closed,
+                Some(ParentAction::Call(Call::Close { fd: FD })),
+            ),
+            PhaseStage::Closed => {
                 self.end_phase(now);
-                (Stage::Remove, None)
+                (PhaseStage::Remove, None)
             }
-            Stage::Pause => {
+            PhaseStage::Pause => {
                 self.seekers.open();
-                (Stage::Go, Some(Move::Compute(self.pause())))
+                (PhaseStage::Go, Some(ParentAction::Compute(self.pause())))
             }
-            Stage::Go => {
+            PhaseStage::Go => {
                 self.seekers.go();
-                (Stage::Seeks, Some(Move::Tickets))
+                (PhaseStage::Seeks, Some(ParentAction::Tickets))
             }
-            Stage::Seeks => match self.seekers.result() {
+            PhaseStage::Seeks => match self.seekers.result() {
                 Some(outcome) => {
                     self.results.push(outcome);
                     self.phase += 1;
-                    (Stage::Remove, None)
+                    (PhaseStage::Remove, None)
                 }
-                None => (Stage::Seeks, Some(Move::Wait)),
+                None => (PhaseStage::Seeks, Some(ParentAction::Wait)),
             },
-            Stage::Clear => {
+            PhaseStage::Clear => {
                 let next = if std::mem::take(&mut self.there) {
-                    Move::Remove
+                    ParentAction::Remove
                 } else {
-                    Move::End
+                    ParentAction::End
                 };
-                (Stage::Clear, Some(next))
+                (PhaseStage::Clear, Some(next))
             }
         };
         self.stage = stage;
@@ -436,7 +449,7 @@ impl Bonnie {
             self.began,
             self.results.len()
         );
-        self.results.push(Outcome {
+        self.results.push(PhaseResult {
             phase: self.plan.phases[self.phase],
             done: self.done,
             took: now.saturating_since(self.began),
@@ -454,7 +467,7 @@ impl Bonnie {
     }
 
     /// Returns the next move within a phase, or `None` at its end.
-    fn work(&mut self, given: Option<u64>) -> Option<Move> {
+    fn work(&mut self, given: Option<u64>) -> Option<ParentAction> {
         let phase = self.plan.phases[self.phase];
         // Bray's read loops end at the end of the file, Coker's by count.
         let ends = self.plan.flavour == Flavour::PlusPlus
@@ -465,21 +478,21 @@ impl Bonnie {
             self.plan.chunk
         };
         let bytes = block.min(self.plan.size - self.done.min(self.plan.size));
-        let read = Move::Call(Call::Read {
+        let read = ParentAction::Call(Call::Read {
             fd: FD,
             at: None,
             bytes: block,
         });
-        let write = Move::Call(Call::Write {
+        let write = ParentAction::Call(Call::Write {
             fd: FD,
             at: None,
             bytes,
         });
-        let characters = Move::Compute(Duration::from_nanos(
+        let characters = ParentAction::Compute(Duration::from_nanos(
             // The product of two user values may exceed the range.
             self.plan.cpu_character.as_nanos().saturating_mul(bytes),
         ));
-        let chunk = Move::Compute(self.plan.cpu_chunk);
+        let chunk = ParentAction::Compute(self.plan.cpu_chunk);
         let step = self.step;
         self.step += 1;
         let last = match (phase, step) {
@@ -493,7 +506,7 @@ impl Bonnie {
             (Phase::Read, _) => chunk,
             (Phase::Rewrite, 1) => return Some(chunk),
             (Phase::Rewrite, 2) => {
-                return Some(Move::Call(Call::Seek {
+                return Some(ParentAction::Call(Call::Seek {
                     fd: FD,
                     to: self.done,
                 }));

@@ -11,7 +11,7 @@ pub struct Fd(pub u32);
 
 /// Flags of `open(2)` with an effect here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct How {
+pub struct OpenFlags {
     /// The file may be written (`O_WRONLY`, `O_RDWR`).
     pub write: bool,
     /// The file is created if it does not exist (`O_CREAT`).
@@ -28,9 +28,9 @@ pub struct How {
     pub durable: bool,
 }
 
-impl How {
+impl OpenFlags {
     /// For reading.
-    pub const READ: How = How {
+    pub const READ: OpenFlags = OpenFlags {
         write: false,
         create: false,
         exclusive: false,
@@ -40,21 +40,21 @@ impl How {
         durable: false,
     };
     /// For reading and writing; the file must exist.
-    pub const WRITE: How = How {
+    pub const WRITE: OpenFlags = OpenFlags {
         write: true,
-        ..How::READ
+        ..OpenFlags::READ
     };
     /// For writing to an empty file, created if necessary: `creat(2)`.
-    pub const CREATE: How = How {
+    pub const CREATE: OpenFlags = OpenFlags {
         create: true,
         truncate: true,
-        ..How::WRITE
+        ..OpenFlags::WRITE
     };
     /// For writing at the end of the file, created if necessary.
-    pub const APPEND: How = How {
+    pub const APPEND: OpenFlags = OpenFlags {
         create: true,
         append: true,
-        ..How::WRITE
+        ..OpenFlags::WRITE
     };
 }
 
@@ -69,7 +69,7 @@ pub enum Call<'a> {
         /// Number of the open file from now on.
         fd: Fd,
         /// Flags of the open.
-        how: How,
+        how: OpenFlags,
     },
     /// `close(2)`.
     Close {
@@ -279,7 +279,7 @@ impl From<FileError> for CallError {
 
 /// Result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct CallAnswer {
     /// Kind of the call.
     pub kind: CallKind,
     /// Time when the call began.
@@ -290,7 +290,7 @@ pub struct Answer {
     pub result: Result<u64, CallError>,
 }
 
-impl Answer {
+impl CallAnswer {
     /// Returns the duration of the call.
     pub fn took(&self) -> Duration {
         self.ended.since(self.began)

@@ -5,11 +5,14 @@
 //! and writes an object. When all objects exist, one process reads them and writes the program. The
 //! headers of a source depend on the seed and on the number of the source, but not on the process.
 
-use crate::call::{Call, CallKind, Fd, How};
-use crate::program::{Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
+use crate::call::{Call, CallKind, Fd, OpenFlags};
+use crate::program::{
+    InitialFile, Program, ProgramAction, ProgramError, ProgramKind, ProgramReport, ProgramTurn,
+    Recipe,
+};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::SourceError;
-use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_units::{Bytes, Duration, Random, Seed, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -117,11 +120,11 @@ fn directory() -> String {
     "build".into()
 }
 
-pub(crate) const ENTRY: Entry<Kind> = Entry {
+pub(crate) const ENTRY: PolicyEntry<ProgramKind> = PolicyEntry {
     name: "compile",
     summary: "a program is compiled: bursts of processor time, small reads, a link",
     schema: schema_of::<Config>,
-    build: Kind {
+    build: ProgramKind {
         file: None,
         read: read_recipe,
         example: "jobs = 4\nsources = 500",
@@ -198,13 +201,13 @@ struct Project {
 impl Recipe for Project {
     fn program(&self, seed: Seed) -> Box<dyn Program> {
         let config = self.config.clone();
-        let job = || Job {
+        let job = || CompileProcess {
             moves: VecDeque::new(),
             path: String::new(),
             began: Time::ZERO,
         };
         Box::new(Compilation {
-            sizes: Sizes::draw(&config, seed),
+            sizes: DrawnLengths::draw(&config, seed),
             popularity: popularity(config.headers, config.theta),
             jobs: (0..config.jobs).map(|_| job()).collect(),
             config,
@@ -255,9 +258,9 @@ enum File {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Move {
+enum CompileAction {
     Stat(File),
-    Open(File, How),
+    Open(File, OpenFlags),
     Read(u64),
     Write(u64),
     Close,
@@ -267,28 +270,28 @@ enum Move {
 }
 
 /// One process.
-struct Job {
-    moves: VecDeque<Move>,
+struct CompileProcess {
+    moves: VecDeque<CompileAction>,
     /// Path of the present call.
     path: String,
     began: Time,
 }
 
 /// Lengths of the files by number. Each length is drawn once.
-struct Sizes {
+struct DrawnLengths {
     sources: Vec<u64>,
     headers: Vec<u64>,
     objects: Vec<u64>,
 }
 
-impl Sizes {
-    fn draw(config: &Config, seed: Seed) -> Sizes {
+impl DrawnLengths {
+    fn draw(config: &Config, seed: Seed) -> DrawnLengths {
         let all = |of: &str, count: u32, median: Bytes| -> Vec<u64> {
             (0..count)
                 .map(|number| size(&mut random(seed, of, number), median, config.spread))
                 .collect()
         };
-        Sizes {
+        DrawnLengths {
             sources: all("source", config.sources, config.source_size),
             headers: all("header", config.headers, config.header_size),
             objects: all("object", config.sources, config.object_size),
@@ -299,9 +302,9 @@ impl Sizes {
 struct Compilation {
     config: Arc<Config>,
     seed: Seed,
-    sizes: Sizes,
+    sizes: DrawnLengths,
     popularity: Vec<f64>,
-    jobs: Vec<Job>,
+    jobs: Vec<CompileProcess>,
     /// Next source of the list.
     next: u32,
     compiled: u32,
@@ -349,32 +352,32 @@ impl Compilation {
     }
 
     /// Reads a whole file with one call. Compilers do the same, because `fstat` gives the length.
-    fn reads(&self, file: File) -> [Move; 3] {
+    fn reads(&self, file: File) -> [CompileAction; 3] {
         [
-            Move::Open(file, How::READ),
-            Move::Read(self.bytes(file)),
-            Move::Close,
+            CompileAction::Open(file, OpenFlags::READ),
+            CompileAction::Read(self.bytes(file)),
+            CompileAction::Close,
         ]
     }
 
-    fn writes(&self, file: File, moves: &mut VecDeque<Move>) {
-        moves.push_back(Move::Open(file, How::CREATE));
+    fn writes(&self, file: File, moves: &mut VecDeque<CompileAction>) {
+        moves.push_back(CompileAction::Open(file, OpenFlags::CREATE));
         debug_assert!(
             matches!(file, File::Object(_) | File::Program),
             "a compilation writes {file:?}"
         );
         let bytes = self.bytes(file);
-        moves.extend((0..bytes / WRITE).map(|_| Move::Write(WRITE)));
+        moves.extend((0..bytes / WRITE).map(|_| CompileAction::Write(WRITE)));
         moves.extend(
             Some(bytes % WRITE)
                 .filter(|&rest| rest > 0)
-                .map(Move::Write),
+                .map(CompileAction::Write),
         );
-        moves.push_back(Move::Close);
+        moves.push_back(CompileAction::Close);
     }
 
     /// Returns all moves of a compilation of a source.
-    fn compile(&self, number: u32) -> VecDeque<Move> {
+    fn compile(&self, number: u32) -> VecDeque<CompileAction> {
         let mut random = random(self.seed, "inclusions", number);
         let last = self.popularity.len() - 1;
         let headers: BTreeSet<u32> = (0..self.config.includes)
@@ -388,35 +391,38 @@ impl Compilation {
             .collect();
         let factor = log_normal(&mut random, self.config.spread);
         let processor = self.config.processor.as_nanos() as f64 * factor;
-        let mut moves = VecDeque::from([Move::Stat(File::Source(number))]);
+        let mut moves = VecDeque::from([CompileAction::Stat(File::Source(number))]);
         moves.extend(self.reads(File::Source(number)));
         for header in headers {
             for place in 0..self.config.lookups {
-                moves.push_back(Move::Open(File::Missing(place, header), How::READ));
+                moves.push_back(CompileAction::Open(
+                    File::Missing(place, header),
+                    OpenFlags::READ,
+                ));
             }
             moves.extend(self.reads(File::Header(header)));
         }
-        moves.push_back(Move::Compute(
-            Duration::from_nanos(processor.round() as u64),
-        ));
+        moves.push_back(CompileAction::Compute(Duration::from_nanos(
+            processor.round() as u64,
+        )));
         self.writes(File::Object(number), &mut moves);
-        moves.push_back(Move::Compiled);
+        moves.push_back(CompileAction::Compiled);
         moves
     }
 
-    fn link(&self) -> VecDeque<Move> {
+    fn link(&self) -> VecDeque<CompileAction> {
         let mut moves = VecDeque::new();
         for number in 0..self.config.sources {
             moves.extend(self.reads(File::Object(number)));
         }
-        moves.push_back(Move::Compute(self.config.link_processor));
+        moves.push_back(CompileAction::Compute(self.config.link_processor));
         self.writes(File::Program, &mut moves);
-        moves.push_back(Move::Linked);
+        moves.push_back(CompileAction::Linked);
         moves
     }
 
     /// Returns the next work of an idle process: a source, the link, or `None`.
-    fn take(&mut self) -> Option<VecDeque<Move>> {
+    fn take(&mut self) -> Option<VecDeque<CompileAction>> {
         if self.next < self.config.sources {
             self.next += 1;
             return Some(self.compile(self.next - 1));
@@ -426,9 +432,9 @@ impl Compilation {
         links.then(|| self.link())
     }
 
-    fn ended(&mut self, turn: &mut Turn<'_>, part: Move) {
+    fn ended(&mut self, turn: &mut ProgramTurn<'_>, part: CompileAction) {
         let began = self.jobs[turn.process as usize].began;
-        if part == Move::Linked {
+        if part == CompileAction::Linked {
             assert_eq!(
                 self.compiled, self.config.sources,
                 "the program is linked before all is compiled"
@@ -450,7 +456,7 @@ impl Compilation {
 
 /// Returns an error if a call failed. A search in a directory without the header is expected to
 /// fail.
-fn heed(turn: &Turn<'_>, path: &str) -> Result<(), SourceError> {
+fn heed(turn: &ProgramTurn<'_>, path: &str) -> Result<(), SourceError> {
     let Some(answer) = turn.answer else {
         return Ok(());
     };
@@ -470,75 +476,79 @@ impl Program for Compilation {
         self.config.jobs
     }
 
-    fn laid_out(&self) -> Vec<Laid> {
+    fn laid_out(&self) -> Vec<InitialFile> {
         let sources = (0..self.config.sources).map(File::Source);
         let headers = (0..self.config.headers).map(File::Header);
-        let file = |file| Laid {
+        let file = |file| InitialFile {
             path: self.path(file),
             bytes: Some(Bytes(self.bytes(file))),
         };
         // The directories of failed searches exist, and are empty.
-        let missing = (0..self.config.lookups).map(|place| Laid {
+        let missing = (0..self.config.lookups).map(|place| InitialFile {
             path: format!("{}/include-{place}", self.config.directory),
             bytes: None,
         });
         sources.chain(headers).map(file).chain(missing).collect()
     }
 
-    fn next(&mut self, mut turn: Turn<'_>) -> Next<'_> {
+    fn next(&mut self, mut turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         let number = turn.process as usize;
         self.now = self.now.max(turn.now);
         if let Err(message) = heed(&turn, &self.jobs[number].path) {
-            return Next::Fail(message);
+            return ProgramAction::Fail(message);
         }
         let part = loop {
             match self.jobs[number].moves.pop_front() {
-                Some(part @ (Move::Compiled | Move::Linked)) => self.ended(&mut turn, part),
+                Some(part @ (CompileAction::Compiled | CompileAction::Linked)) => {
+                    self.ended(&mut turn, part)
+                }
                 Some(part) => break part,
                 None => match self.take() {
                     Some(moves) => {
                         (self.jobs[number].moves, self.jobs[number].began) = (moves, turn.now)
                     }
                     // The process that has compiled the last source links.
-                    None => return Next::End,
+                    None => return ProgramAction::End,
                 },
             }
         };
-        if let Move::Stat(file) | Move::Open(file, _) = part {
+        if let CompileAction::Stat(file) | CompileAction::Open(file, _) = part {
             self.jobs[number].path = self.path(file);
         }
         let path = &self.jobs[number].path;
         match part {
-            Move::Stat(_) => Next::Call(Call::Stat { path }),
-            Move::Open(file, how) => {
+            CompileAction::Stat(_) => ProgramAction::Call(Call::Stat { path }),
+            CompileAction::Open(file, how) => {
                 let looked_for = matches!(file, File::Missing(..));
                 *(if looked_for {
                     &mut self.looked_for
                 } else {
                     &mut self.opened
                 }) += 1;
-                Next::Call(Call::Open { path, fd: FD, how })
+                ProgramAction::Call(Call::Open { path, fd: FD, how })
             }
-            Move::Read(bytes) => Next::Call(Call::Read {
+            CompileAction::Read(bytes) => ProgramAction::Call(Call::Read {
                 fd: FD,
                 at: None,
                 bytes,
             }),
-            Move::Write(bytes) => Next::Call(Call::Write {
+            CompileAction::Write(bytes) => ProgramAction::Call(Call::Write {
                 fd: FD,
                 at: None,
                 bytes,
             }),
-            Move::Close | Move::Compiled | Move::Linked => Next::Call(Call::Close { fd: FD }),
-            Move::Compute(time) => {
+            CompileAction::Close | CompileAction::Compiled | CompileAction::Linked => {
+                ProgramAction::Call(Call::Close { fd: FD })
+            }
+            CompileAction::Compute(time) => {
                 // Many jobs run at the same time, so that the sum may overflow.
                 self.processor = self.processor.saturating_add(time);
-                Next::Compute(time)
+                ProgramAction::Compute(time)
             }
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> ProgramReport {
         let seconds = |at: Time| at.since(Time::ZERO).as_secs_f64();
         let figures = vec![
             ("compiled", f64::from(self.compiled)),
@@ -548,9 +558,9 @@ impl Program for Compilation {
             ("opened", self.opened as f64),
             ("looked_for", self.looked_for as f64),
         ];
-        Report {
+        ProgramReport {
             figures,
-            ..Report::default()
+            ..ProgramReport::default()
         }
     }
 }
@@ -558,11 +568,11 @@ impl Program for Compilation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::{Plain, keys};
+    use crate::conformance::{PlainHost, keys};
     use serde_json::json;
 
-    fn compiled(more: serde_json::Value, seed: u64) -> Plain {
-        let mut plain = Plain::default();
+    fn compiled(more: serde_json::Value, seed: u64) -> PlainHost {
+        let mut plain = PlainHost::default();
         plain.run("compile", &keys(more), None, seed).unwrap();
         plain
     }
@@ -668,7 +678,7 @@ mod tests {
             (json!({ "source_size": 0 }), "source_size"),
             (json!({ "processor": "2h" }), "processor"),
         ] {
-            let error = Plain::default()
+            let error = PlainHost::default()
                 .run("compile", &keys(value), None, 1)
                 .unwrap_err();
             assert!(error.contains(key), "{error}");

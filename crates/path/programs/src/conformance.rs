@@ -5,7 +5,10 @@
     reason = "a test tells one story from its beginning to its end"
 )]
 
-use crate::{Answer, Call, CallError, CallKind, Events, Fd, Kind, Next, REGISTRY, Report, Turn};
+use crate::{
+    Call, CallAnswer, CallError, CallKind, Events, Fd, ProgramAction, ProgramKind, ProgramReport,
+    ProgramTurn, REGISTRY,
+};
 use fullstroke_contract::registry::Keys;
 use fullstroke_files::FileError;
 use fullstroke_units::{Duration, Seed, Time};
@@ -19,7 +22,7 @@ pub(crate) fn keys(value: Value) -> Keys {
 
 /// A host with files in memory. Each call takes 1 µs.
 #[derive(Default)]
-pub(crate) struct Plain {
+pub(crate) struct PlainHost {
     /// Files and their lengths, by path.
     pub files: BTreeMap<String, u64>,
     pub directories: Vec<String>,
@@ -30,19 +33,19 @@ pub(crate) struct Plain {
     pub computed: Duration,
     /// All calls, each with the process of the call.
     pub calls: Vec<(u32, String)>,
-    pub report: Report,
+    pub report: ProgramReport,
 }
 
 /// One process: the time when it goes on, its wait, and the result of its call.
-struct Process {
+struct TestedProcess {
     at: Time,
     waits: bool,
     woken: bool,
     over: bool,
-    answer: Option<Answer>,
+    answer: Option<CallAnswer>,
 }
 
-impl Plain {
+impl PlainHost {
     /// Runs the program called `name` to its end.
     pub fn run(
         &mut self,
@@ -55,7 +58,7 @@ impl Plain {
             .iter()
             .find(|entry| entry.name == name)
             .expect("it is in the registry");
-        let recipe = Kind::recipe(entry, keys, text).map_err(|error| error.to_string())?;
+        let recipe = ProgramKind::recipe(entry, keys, text).map_err(|error| error.to_string())?;
         let mut program = recipe.program(Seed(seed));
         for laid in program.laid_out() {
             match laid.bytes {
@@ -63,17 +66,17 @@ impl Plain {
                 None => self.directories.push(laid.path),
             }
         }
-        let new = || Process {
+        let new = || TestedProcess {
             at: Time::ZERO,
             waits: false,
             woken: false,
             over: false,
             answer: None,
         };
-        let mut processes: Vec<Process> = (0..program.processes()).map(|_| new()).collect();
+        let mut processes: Vec<TestedProcess> = (0..program.processes()).map(|_| new()).collect();
         let mut events = Events::default();
         loop {
-            let ready = |process: &&mut Process| !process.over && !process.waits;
+            let ready = |process: &&mut TestedProcess| !process.over && !process.waits;
             let next = processes
                 .iter_mut()
                 .filter(ready)
@@ -87,7 +90,7 @@ impl Plain {
                 .unwrap();
             let answer = processes[index].answer.take();
             let process = index as u32;
-            let turn = Turn {
+            let turn = ProgramTurn {
                 now,
                 process,
                 answer: answer.as_ref(),
@@ -95,13 +98,13 @@ impl Plain {
             };
             let next = program.next(turn);
             let woken = std::mem::take(&mut processes[index].woken);
-            let goes_on = !woken || next != Next::Wait;
+            let goes_on = !woken || next != ProgramAction::Wait;
             match next {
-                Next::Call(call) => {
+                ProgramAction::Call(call) => {
                     self.calls.push((process, format!("{call:?}")));
                     let (kind, result) = self.call(process, &call);
                     let ended = now + Duration::from_micros(1);
-                    processes[index].answer = Some(Answer {
+                    processes[index].answer = Some(CallAnswer {
                         kind,
                         began: now,
                         ended,
@@ -109,13 +112,13 @@ impl Plain {
                     });
                     processes[index].at = ended;
                 }
-                Next::Compute(time) => {
+                ProgramAction::Compute(time) => {
                     self.computed += time;
                     processes[index].at = now + time;
                 }
-                Next::Wait => processes[index].waits = true,
-                Next::End => processes[index].over = true,
-                Next::Fail(error) => return Err(error.to_string()),
+                ProgramAction::Wait => processes[index].waits = true,
+                ProgramAction::End => processes[index].over = true,
+                ProgramAction::Fail(error) => return Err(error.to_string()),
             }
             for (other, waiting) in processes.iter_mut().enumerate() {
                 if goes_on && other != index && waiting.waits {
@@ -319,7 +322,7 @@ fn every_program_ends_and_a_seed_repeats_it() {
     for entry in REGISTRY {
         let (keys, text) = small(entry.name);
         let run = |seed| {
-            let mut plain = Plain::default();
+            let mut plain = PlainHost::default();
             plain
                 .run(entry.name, &keys, text, seed)
                 .unwrap_or_else(|error| panic!("{}: {error}", entry.name));
@@ -345,7 +348,7 @@ fn every_program_refuses_an_unknown_key() {
     for entry in REGISTRY {
         let (mut keys, text) = small(entry.name);
         keys.insert("no_such_key".into(), Value::Bool(true));
-        let Err(error) = Kind::recipe(entry, &keys, text) else {
+        let Err(error) = ProgramKind::recipe(entry, &keys, text) else {
             panic!("{}", entry.name)
         };
         assert!(

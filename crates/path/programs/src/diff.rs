@@ -4,11 +4,14 @@
 //! for binary files, and if only a difference is asked for (`diff -q`). For text, `diff` reads one
 //! file completely and then the other (`strace` of diffutils 3.8; `slurp` in `io.c`).
 
-use crate::call::{Call, Fd, How};
-use crate::program::{Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
+use crate::call::{Call, Fd, OpenFlags};
+use crate::program::{
+    InitialFile, Program, ProgramAction, ProgramError, ProgramKind, ProgramReport, ProgramTurn,
+    Recipe,
+};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::SourceError;
-use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_units::{Bytes, Duration, Seed, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +31,7 @@ pub struct Config {
     pub files: [String; 2],
     /// Order of the reads. Default `alternately`.
     #[serde(default)]
-    pub reads: Reads,
+    pub reads: ReadOrder,
     /// Length of one read call for `alternately`: `st_blksize`. Default 4KiB. With `whole`, one
     /// call reads a whole file.
     #[serde(default = "buffer")]
@@ -41,7 +44,8 @@ pub struct Config {
 /// Order of reads of two files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reads {
+#[schemars(rename = "Reads")]
+pub enum ReadOrder {
     /// A buffer of each file in turn: `cmp`, `diff -q`.
     #[default]
     Alternately,
@@ -62,11 +66,11 @@ fn buffer() -> Bytes {
     Bytes(4096)
 }
 
-pub(crate) const ENTRY: Entry<Kind> = Entry {
+pub(crate) const ENTRY: PolicyEntry<ProgramKind> = PolicyEntry {
     name: "diff",
     summary: "two files compared, read in turn",
     schema: schema_of::<Config>,
-    build: Kind {
+    build: ProgramKind {
         file: None,
         read: read_recipe,
         example: "size = \"512MiB\"",
@@ -96,7 +100,7 @@ fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramE
 
 impl Recipe for Config {
     fn program(&self, _: Seed) -> Box<dyn Program> {
-        let block = if self.reads == Reads::Whole {
+        let block = if self.reads == ReadOrder::Whole {
             self.size.0
         } else {
             self.buffer.0
@@ -104,7 +108,7 @@ impl Recipe for Config {
         Box::new(Diff {
             config: self.clone(),
             block,
-            step: Step::Open(0),
+            step: DiffStep::Open(0),
             compared: 0,
             now: Time::ZERO,
         })
@@ -113,7 +117,7 @@ impl Recipe for Config {
 
 /// Next step; the field is the file.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum DiffStep {
     Open(usize),
     Read(usize),
     /// Reads again to fill the rest of the buffer, because a short read does not prove the end of
@@ -127,7 +131,7 @@ enum Step {
 struct Diff {
     config: Config,
     block: u64,
-    step: Step,
+    step: DiffStep,
     compared: u64,
     now: Time,
 }
@@ -143,8 +147,12 @@ impl Diff {
         );
         self.compared += bytes;
         // A buffer that was not filled is the last. A whole file is complete after its only read.
-        let over = bytes < self.block || self.config.reads == Reads::Whole;
-        self.step = if over { Step::Close(0) } else { Step::Read(0) };
+        let over = bytes < self.block || self.config.reads == ReadOrder::Whole;
+        self.step = if over {
+            DiffStep::Close(0)
+        } else {
+            DiffStep::Read(0)
+        };
         // In 128 bits, because time times bytes of a whole file may exceed 64 bits.
         let nanoseconds = u128::from(self.config.cpu_kib.as_nanos()) * u128::from(bytes) / 1024;
         // A time beyond the range ends the run in any case.
@@ -153,17 +161,17 @@ impl Diff {
 }
 
 impl Program for Diff {
-    fn laid_out(&self) -> Vec<Laid> {
-        let laid = |path: &String| Laid {
+    fn laid_out(&self) -> Vec<InitialFile> {
+        let laid = |path: &String| InitialFile {
             path: path.clone(),
             bytes: Some(self.config.size),
         };
         self.config.files.iter().map(laid).collect()
     }
 
-    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+    fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
-            return Next::Fail(SourceError(format!(
+            return ProgramAction::Fail(SourceError(format!(
                 "comparing `{}` with `{}`: {error}",
                 self.config.files[0], self.config.files[1]
             )));
@@ -173,22 +181,22 @@ impl Program for Diff {
         loop {
             let bytes = self.block.min(self.config.size.0 - self.compared);
             let (step, next) = match self.step {
-                Step::Open(file) => {
+                DiffStep::Open(file) => {
                     let open = Call::Open {
                         path: &self.config.files[file],
                         fd: fd(file),
-                        how: How::READ,
+                        how: OpenFlags::READ,
                     };
                     (
                         if file == 0 {
-                            Step::Open(1)
+                            DiffStep::Open(1)
                         } else {
-                            Step::Read(0)
+                            DiffStep::Read(0)
                         },
-                        Next::Call(open),
+                        ProgramAction::Call(open),
                     )
                 }
-                Step::Read(file) => {
+                DiffStep::Read(file) => {
                     let read = Call::Read {
                         fd: fd(file),
                         at: None,
@@ -196,43 +204,44 @@ impl Program for Diff {
                     };
                     (
                         if bytes < self.block {
-                            Step::Rest(file)
+                            DiffStep::Rest(file)
                         } else {
                             behind(file)
                         },
-                        Next::Call(read),
+                        ProgramAction::Call(read),
                     )
                 }
-                Step::Rest(file) => {
+                DiffStep::Rest(file) => {
                     let read = Call::Read {
                         fd: fd(file),
                         at: None,
                         bytes: self.block - bytes,
                     };
-                    (behind(file), Next::Call(read))
+                    (behind(file), ProgramAction::Call(read))
                 }
-                Step::Compare => {
-                    let took = self.compare(bytes);
-                    match took {
-                        Duration::ZERO => continue,
-                        time => (self.step, Next::Compute(time)),
-                    }
-                }
-                Step::Close(file) => {
+                DiffStep::Compare => match self.compare(bytes) {
+                    Duration::ZERO => continue,
+                    time => (self.step, ProgramAction::Compute(time)),
+                },
+                DiffStep::Close(file) => {
                     let close = Call::Close { fd: fd(file) };
                     (
-                        if file == 0 { Step::Close(1) } else { Step::End },
-                        Next::Call(close),
+                        if file == 0 {
+                            DiffStep::Close(1)
+                        } else {
+                            DiffStep::End
+                        },
+                        ProgramAction::Call(close),
                     )
                 }
-                Step::End => (Step::End, Next::End),
+                DiffStep::End => (DiffStep::End, ProgramAction::End),
             };
             self.step = step;
             return next;
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> ProgramReport {
         let seconds = self.now.as_secs_f64();
         let mut figures = vec![("elapsed_s", seconds)];
         if seconds > 0.0 {
@@ -243,7 +252,7 @@ impl Program for Diff {
             "{one} and {other}: {} bytes compared in {seconds:.3} s\n",
             self.compared
         );
-        Report {
+        ProgramReport {
             figures,
             text,
             notes: Vec::new(),
@@ -252,26 +261,26 @@ impl Program for Diff {
 }
 
 /// Returns the step after the read of a file.
-fn behind(file: usize) -> Step {
+fn behind(file: usize) -> DiffStep {
     if file == 0 {
-        Step::Read(1)
+        DiffStep::Read(1)
     } else {
-        Step::Compare
+        DiffStep::Compare
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::conformance::{Plain, keys};
+    use crate::conformance::{PlainHost, keys};
     use serde_json::{Value, json};
 
-    fn run(value: Value) -> Result<Plain, String> {
-        let mut plain = Plain::default();
+    fn run(value: Value) -> Result<PlainHost, String> {
+        let mut plain = PlainHost::default();
         plain.run("diff", &keys(value), None, 1)?;
         Ok(plain)
     }
 
-    fn reads(plain: &Plain) -> Vec<&str> {
+    fn reads(plain: &PlainHost) -> Vec<&str> {
         let calls = plain.calls.iter().map(|call| call.1.as_str());
         calls
             .filter(|call| call.starts_with("Read"))

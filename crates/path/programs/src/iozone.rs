@@ -4,13 +4,14 @@
 
 mod report;
 
-use crate::call::{Call, Fd, How};
+use crate::call::{Call, Fd, OpenFlags};
 use crate::program::{
-    Kind as ProgramKind, Laid, Next, Program, ProgramError, Recipe, Report, Turn,
+    InitialFile, Program, ProgramAction, ProgramError, ProgramKind, ProgramReport, ProgramTurn,
+    Recipe,
 };
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::SourceError;
-use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_units::{Bytes, Random, Seed, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,7 @@ pub struct Config {
     /// `-i`: kinds of access, in the order of execution. Default: all kinds. If the first kind is
     /// not `write`, the file exists before the run.
     #[serde(default = "kinds")]
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<AccessKind>,
     /// `-j`: distance between two records of a strided read, in records. Default 17.
     #[serde(default = "stride")]
     pub stride: u64,
@@ -66,7 +67,8 @@ pub struct Config {
 /// Kind of access to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+#[schemars(rename = "Kind")]
+pub enum AccessKind {
     /// Writes a new file.
     Write,
     /// Writes the file again.
@@ -87,23 +89,26 @@ pub enum Kind {
     StridedRead,
 }
 
-impl Kind {
-    const ALL: [Kind; 9] = [
-        Kind::Write,
-        Kind::Rewrite,
-        Kind::Read,
-        Kind::Reread,
-        Kind::RandomRead,
-        Kind::RandomWrite,
-        Kind::BackwardRead,
-        Kind::RecordRewrite,
-        Kind::StridedRead,
+impl AccessKind {
+    const ALL: [AccessKind; 9] = [
+        AccessKind::Write,
+        AccessKind::Rewrite,
+        AccessKind::Read,
+        AccessKind::Reread,
+        AccessKind::RandomRead,
+        AccessKind::RandomWrite,
+        AccessKind::BackwardRead,
+        AccessKind::RecordRewrite,
+        AccessKind::StridedRead,
     ];
 
     fn writes(self) -> bool {
         matches!(
             self,
-            Kind::Write | Kind::Rewrite | Kind::RandomWrite | Kind::RecordRewrite
+            AccessKind::Write
+                | AccessKind::Rewrite
+                | AccessKind::RandomWrite
+                | AccessKind::RecordRewrite
         )
     }
 
@@ -111,7 +116,7 @@ impl Kind {
     fn seeks(self) -> bool {
         !matches!(
             self,
-            Kind::Write | Kind::Rewrite | Kind::Read | Kind::Reread
+            AccessKind::Write | AccessKind::Rewrite | AccessKind::Read | AccessKind::Reread
         )
     }
 }
@@ -129,8 +134,8 @@ fn record() -> Bytes {
     Bytes(4096)
 }
 
-fn kinds() -> Vec<Kind> {
-    Kind::ALL.to_vec()
+fn kinds() -> Vec<AccessKind> {
+    AccessKind::ALL.to_vec()
 }
 
 fn stride() -> u64 {
@@ -142,7 +147,7 @@ fn one() -> u32 {
     1
 }
 
-pub(crate) const ENTRY: Entry<ProgramKind> = Entry {
+pub(crate) const ENTRY: PolicyEntry<ProgramKind> = PolicyEntry {
     name: "iozone",
     summary: "IOzone: writes and reads of a file: sequential, random, backward, strided",
     schema: schema_of::<Config>,
@@ -209,12 +214,12 @@ impl Config {
 
 impl Recipe for Config {
     fn program(&self, seed: Seed) -> Box<dyn Program> {
-        let workers = (0..self.processes).map(|process| Worker {
+        let workers = (0..self.processes).map(|process| IozoneProcess {
             path: self.path_of(process),
             draws: seed.stream(&format!("iozone {process}")),
             kind: 0,
-            stage: Stage::Meet,
-            there: self.kinds[0] != Kind::Write,
+            stage: ProcessStage::Meet,
+            there: self.kinds[0] != AccessKind::Write,
             record: 0,
             sought: false,
             order: Vec::new(),
@@ -233,18 +238,18 @@ impl Recipe for Config {
 
 struct Iozone {
     config: Config,
-    workers: Vec<Worker>,
+    workers: Vec<IozoneProcess>,
     /// Number of processes at each kind or beyond.
     met: Vec<u32>,
 }
 
 /// One process.
-struct Worker {
+struct IozoneProcess {
     path: String,
     draws: Random,
     /// Index of the present kind, and its stage.
     kind: usize,
-    stage: Stage,
+    stage: ProcessStage,
     /// True if the file of the process exists.
     there: bool,
     record: u64,
@@ -261,7 +266,7 @@ struct Worker {
 
 /// Next stage of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ProcessStage {
     Meet,
     Wait,
     Remove,
@@ -304,21 +309,21 @@ impl Program for Iozone {
         self.config.processes
     }
 
-    fn laid_out(&self) -> Vec<Laid> {
+    fn laid_out(&self) -> Vec<InitialFile> {
         let workers = self.workers.iter().filter(|worker| worker.there);
         workers
-            .map(|worker| Laid {
+            .map(|worker| InitialFile {
                 path: worker.path.clone(),
                 bytes: Some(self.config.size),
             })
             .collect()
     }
 
-    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+    fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         let worker = &mut self.workers[turn.process as usize];
         if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
             let kind = self.config.kinds.get(worker.kind);
-            return Next::Fail(SourceError(format!(
+            return ProgramAction::Fail(SourceError(format!(
                 "process {}, {kind:?} of `{}`: {error}",
                 turn.process, worker.path
             )));
@@ -330,15 +335,15 @@ impl Program for Iozone {
         };
         let path = &worker.path;
         match next {
-            Move::Open(how) => Next::Call(Call::Open { path, fd: FD, how }),
-            Move::Remove => Next::Call(Call::Remove { path }),
-            Move::Call(call) => Next::Call(call),
-            Move::Wait => Next::Wait,
-            Move::End => Next::End,
+            ProcessAction::Open(how) => ProgramAction::Call(Call::Open { path, fd: FD, how }),
+            ProcessAction::Remove => ProgramAction::Call(Call::Remove { path }),
+            ProcessAction::Call(call) => ProgramAction::Call(call),
+            ProcessAction::Wait => ProgramAction::Wait,
+            ProcessAction::End => ProgramAction::End,
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> ProgramReport {
         let spans: Vec<&[(Time, Time)]> = self
             .workers
             .iter()
@@ -349,8 +354,8 @@ impl Program for Iozone {
 }
 
 /// Next action of a process, without the path.
-enum Move {
-    Open(How),
+enum ProcessAction {
+    Open(OpenFlags),
     Remove,
     Call(Call<'static>),
     Wait,
@@ -359,89 +364,97 @@ enum Move {
 
 impl Config {
     /// Returns the mode for the open of a kind's file.
-    fn how(&self, kind: Option<Kind>) -> How {
-        let write = kind.is_some_and(Kind::writes);
-        How {
+    fn how(&self, kind: Option<AccessKind>) -> OpenFlags {
+        let write = kind.is_some_and(AccessKind::writes);
+        OpenFlags {
             write,
-            create: kind == Some(Kind::Write),
+            create: kind == Some(AccessKind::Write),
             direct: self.direct,
             durable: self.sync && write,
-            ..How::READ
+            ..OpenFlags::READ
         }
     }
 }
 
-impl Worker {
+impl IozoneProcess {
     /// Returns the next move, or `None` between stages.
-    fn go_on(&mut self, config: &Config, met: &mut [u32], now: Time) -> Option<Move> {
+    fn go_on(&mut self, config: &Config, met: &mut [u32], now: Time) -> Option<ProcessAction> {
         let kind = config.kinds.get(self.kind).copied();
-        let writes = kind.is_some_and(Kind::writes);
+        let writes = kind.is_some_and(AccessKind::writes);
         let (stage, next) = match self.stage {
-            Stage::Meet if kind.is_none() => (Stage::Clear, None),
-            Stage::Meet => {
+            ProcessStage::Meet if kind.is_none() => (ProcessStage::Clear, None),
+            ProcessStage::Meet => {
                 assert!(
                     met[self.kind] < config.processes,
                     "more processes meet for kind {} than there are",
                     self.kind
                 );
                 met[self.kind] += 1;
-                (Stage::Wait, None)
+                (ProcessStage::Wait, None)
             }
-            Stage::Wait if met[self.kind] < config.processes => (Stage::Wait, Some(Move::Wait)),
-            Stage::Wait => (Stage::Remove, None),
-            Stage::Remove => {
+            ProcessStage::Wait if met[self.kind] < config.processes => {
+                (ProcessStage::Wait, Some(ProcessAction::Wait))
+            }
+            ProcessStage::Wait => (ProcessStage::Remove, None),
+            ProcessStage::Remove => {
                 // IOzone removes the file before its write test, so that the test allocates blocks.
-                let removes = kind == Some(Kind::Write) && std::mem::take(&mut self.there);
-                (Stage::Open, removes.then_some(Move::Remove))
+                let removes = kind == Some(AccessKind::Write) && std::mem::take(&mut self.there);
+                (ProcessStage::Open, removes.then_some(ProcessAction::Remove))
             }
-            Stage::Open => (Stage::Begin, Some(Move::Open(config.how(kind)))),
-            Stage::Begin => {
+            ProcessStage::Open => (
+                ProcessStage::Begin,
+                Some(ProcessAction::Open(config.how(kind))),
+            ),
+            ProcessStage::Begin => {
                 self.prepare(kind, config.records());
                 (self.there, self.began, self.ended) = (true, now, None);
-                (Stage::Records, None)
+                (ProcessStage::Records, None)
             }
-            Stage::Records if self.record < config.records() => {
+            ProcessStage::Records if self.record < config.records() => {
                 let next = kind.map(|kind| self.access(kind, config));
-                (Stage::Records, next)
+                (ProcessStage::Records, next)
             }
-            Stage::Records => {
+            ProcessStage::Records => {
                 // The measured time ends here unless `-e` or `-c` adds the fsync or the close.
                 if !(writes && config.fsync || config.close) {
                     self.ended = Some(now);
                 }
                 (
-                    Stage::Fsync,
-                    writes.then_some(Move::Call(Call::Fsync { fd: FD })),
+                    ProcessStage::Fsync,
+                    writes.then_some(ProcessAction::Call(Call::Fsync { fd: FD })),
                 )
             }
-            Stage::Fsync => {
+            ProcessStage::Fsync => {
                 if !config.close {
                     self.ended.get_or_insert(now);
                 }
-                (Stage::Close, Some(Move::Call(Call::Close { fd: FD })))
+                (
+                    ProcessStage::Close,
+                    Some(ProcessAction::Call(Call::Close { fd: FD })),
+                )
             }
-            Stage::Close => {
+            ProcessStage::Close => {
                 self.spans.push((self.began, self.ended.unwrap_or(now)));
-                (Stage::Over, None)
+                (ProcessStage::Over, None)
             }
-            Stage::Over => {
+            ProcessStage::Over => {
                 self.kind += 1;
-                (Stage::Meet, None)
+                (ProcessStage::Meet, None)
             }
-            Stage::Clear => (
-                Stage::End,
-                std::mem::take(&mut self.there).then_some(Move::Remove),
+            ProcessStage::Clear => (
+                ProcessStage::End,
+                std::mem::take(&mut self.there).then_some(ProcessAction::Remove),
             ),
-            Stage::End => (Stage::End, Some(Move::End)),
+            ProcessStage::End => (ProcessStage::End, Some(ProcessAction::End)),
         };
         self.stage = stage;
         next
     }
 
-    fn prepare(&mut self, kind: Option<Kind>, records: u64) {
+    fn prepare(&mut self, kind: Option<AccessKind>, records: u64) {
         (self.record, self.sought, self.stride) = (0, false, Stride::default());
         self.order.clear();
-        if matches!(kind, Some(Kind::RandomRead | Kind::RandomWrite)) {
+        if matches!(kind, Some(AccessKind::RandomRead | AccessKind::RandomWrite)) {
             self.order.extend(0..records as u32);
             // The shuffle of Fisher and Yates.
             for last in (1..self.order.len()).rev() {
@@ -452,23 +465,23 @@ impl Worker {
     }
 
     /// Returns the next call on a record.
-    fn access(&mut self, kind: Kind, config: &Config) -> Move {
+    fn access(&mut self, kind: AccessKind, config: &Config) -> ProcessAction {
         let bytes = config.record.0;
         if kind.seeks() && !std::mem::replace(&mut self.sought, true) {
             let record = match kind {
-                Kind::BackwardRead => config.records() - 1 - self.record,
-                Kind::StridedRead => self.stride.next(config.stride, config.records()),
-                Kind::RecordRewrite => 0,
+                AccessKind::BackwardRead => config.records() - 1 - self.record,
+                AccessKind::StridedRead => self.stride.next(config.stride, config.records()),
+                AccessKind::RecordRewrite => 0,
                 _ => u64::from(self.order[self.record as usize]),
             };
-            return Move::Call(Call::Seek {
+            return ProcessAction::Call(Call::Seek {
                 fd: FD,
                 to: record * bytes,
             });
         }
         self.sought = false;
         self.record += 1;
-        Move::Call(match kind.writes() {
+        ProcessAction::Call(match kind.writes() {
             true => Call::Write {
                 fd: FD,
                 at: None,

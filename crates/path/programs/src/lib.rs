@@ -40,15 +40,16 @@ mod strace;
 #[cfg(test)]
 mod conformance;
 
-pub use call::{Answer, Call, CallError, CallKind, Fd, How};
+pub use call::{Call, CallAnswer, CallError, CallKind, Fd, OpenFlags};
 pub use program::{
-    Events, Kind, Laid, Next, Program, ProgramError, Recipe, Report, Transaction, Turn,
+    Events, InitialFile, Program, ProgramAction, ProgramError, ProgramKind, ProgramReport,
+    ProgramTurn, Recipe, Transaction,
 };
 
-use fullstroke_contract::registry::Entry;
+use fullstroke_contract::registry::PolicyEntry;
 
 /// Every program.
-pub const REGISTRY: &[Entry<Kind>] = &[
+pub const REGISTRY: &[PolicyEntry<ProgramKind>] = &[
     script::ENTRY,
     postmark::ENTRY,
     bonnie::ENTRY,

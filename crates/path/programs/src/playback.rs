@@ -5,15 +5,18 @@
 //! of the server. The process opens its file, seeks to its start and makes one read after another.
 //! Read-ahead is left to the page cache.
 
-use crate::call::{Answer, Call, CallKind, Fd, How};
-use crate::program::{Events, Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
+use crate::call::{Call, CallAnswer, CallKind, Fd, OpenFlags};
+use crate::program::{
+    Events, InitialFile, Program, ProgramAction, ProgramError, ProgramKind, ProgramReport,
+    ProgramTurn, Recipe,
+};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::SourceError;
-use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_units::{BitRate, Bytes, Duration, Seed, Time};
 use fullstroke_workload::{
-    AtEnd, Limit, Placement, Rules, StartPosition, StartTimes, Stream, StreamTally, StreamsConfig,
-    StreamsResults, VariationConfig, WeightedBitRate, dealt_out,
+    AtEnd, Limit, Placement, PlayedStream, Rules, StartPosition, StartTimes, StreamTally,
+    StreamsConfig, StreamsResults, VariationConfig, WeightedBitRate, dealt_out,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,11 +99,11 @@ fn path() -> String {
     "media".into()
 }
 
-pub(crate) const ENTRY: Entry<Kind> = Entry {
+pub(crate) const ENTRY: PolicyEntry<ProgramKind> = PolicyEntry {
     name: "playback",
     summary: "media streams, each played from a file at its bit rate, with the underruns of their clients",
     schema: schema_of::<Config>,
-    build: Kind {
+    build: ProgramKind {
         file: None,
         read: read_recipe,
         example: "streams = 20\nbit_rate = \"2Mbit/s\"\nduration = \"10s\"\nfile_size = \"64MiB\"",
@@ -178,16 +181,16 @@ impl Config {
 fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
     let config: Config = read(keys)?;
     config.check()?;
-    Ok(Box::new(Server {
+    Ok(Box::new(PlaybackProgram {
         config: Arc::new(config),
     }))
 }
 
-struct Server {
+struct PlaybackProgram {
     config: Arc<Config>,
 }
 
-impl Recipe for Server {
+impl Recipe for PlaybackProgram {
     fn program(&self, seed: Seed) -> Box<dyn Program> {
         let config = self.config.clone();
         let streams_config = config.streams_config();
@@ -200,7 +203,8 @@ impl Recipe for Server {
         let dealt = (1..).zip(dealt_out(config.file_count(), config.streams, seed));
         let (feeds, tallies): (Vec<Feed>, Vec<StreamTally>) = dealt
             .map(|(number, file)| {
-                let (stream, tally) = Stream::new(&streams_config, number, file, &rules, seed);
+                let (stream, tally) =
+                    PlayedStream::new(&streams_config, number, file, &rules, seed);
                 (Feed::new(stream, starts.take()), tally)
             })
             .unzip();
@@ -219,7 +223,7 @@ impl Recipe for Server {
 
 /// The reading process of one stream.
 struct Feed {
-    stream: Stream,
+    stream: PlayedStream,
     starts: Time,
     /// Open file, and the number of its next sequential read.
     open: Option<(u32, u64)>,
@@ -228,7 +232,7 @@ struct Feed {
 }
 
 impl Feed {
-    fn new(stream: Stream, starts: Time) -> Feed {
+    fn new(stream: PlayedStream, starts: Time) -> Feed {
         Feed {
             stream,
             starts,
@@ -268,7 +272,7 @@ impl Playback {
         &mut self,
         now: Time,
         number: usize,
-        answer: &Answer,
+        answer: &CallAnswer,
         events: &mut Events,
     ) -> Result<(), SourceError> {
         let failed = |why: String| {
@@ -290,7 +294,7 @@ impl Playback {
         }
         let (stream, tally) = (&mut self.feeds[number].stream, &mut self.tallies[number]);
         let (played, stalled) = (tally.plays_from.is_some(), tally.stalled);
-        stream.came(now, stream.latest(), self.end, &self.rules, tally);
+        stream.note_arrival(now, stream.latest(), self.end, &self.rules, tally);
         if let (false, Some(started), Some(_)) = (played, tally.started, tally.plays_from) {
             events.transaction("start-up", started);
         }
@@ -304,7 +308,7 @@ impl Playback {
             let stall = tally.stalled - stalled;
             events.transaction("stall", Time::ZERO + (now.since(Time::ZERO) - stall));
         }
-        self.limit.saw(tally);
+        self.limit.note_read(tally);
         Ok(())
     }
 
@@ -392,7 +396,7 @@ impl Playback {
                 Call::Open {
                     path: &self.path,
                     fd: FD,
-                    how: How::READ,
+                    how: OpenFlags::READ,
                 }
             }
             _ => {
@@ -412,33 +416,33 @@ impl Program for Playback {
         self.config.streams
     }
 
-    fn laid_out(&self) -> Vec<Laid> {
-        let laid = |number| Laid {
+    fn laid_out(&self) -> Vec<InitialFile> {
+        let laid = |number| InitialFile {
             path: self.config.file(number),
             bytes: Some(self.config.file_size),
         };
         (0..self.config.file_count()).map(laid).collect()
     }
 
-    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+    fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         let (now, number) = (turn.now, turn.process as usize);
         if let Some(answer) = turn.answer
             && let Err(message) = self.heed(now, number, answer, turn.events)
         {
-            return Next::Fail(message);
+            return ProgramAction::Fail(message);
         }
         match self.before(now, number) {
-            Some(Before::Sleep(time)) => Next::Compute(time),
-            Some(Before::Nothing) => Next::Call(self.towards(number)),
+            Some(Before::Sleep(time)) => ProgramAction::Compute(time),
+            Some(Before::Nothing) => ProgramAction::Call(self.towards(number)),
             None if self.feeds[number].open.is_some() => {
                 self.feeds[number].wanted = None;
-                Next::Call(self.towards(number))
+                ProgramAction::Call(self.towards(number))
             }
-            None => Next::End,
+            None => ProgramAction::End,
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> ProgramReport {
         let results = self.results();
         let mut figures = vec![
             ("started", results.started().count() as f64),
@@ -472,7 +476,7 @@ impl Program for Playback {
                 latencies.iter().copied().fold(0.0, f64::max),
             ));
         }
-        Report {
+        ProgramReport {
             figures,
             text: table(&results),
             notes: Vec::new(),
@@ -513,31 +517,31 @@ fn table(results: &StreamsResults) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::{Plain, keys};
+    use crate::conformance::{PlainHost, keys};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
     /// Runs the program on a disk with serial reads. A read takes `takes`, and everything else
     /// takes no time. Returns the report, the reads as stream, file and place, and the events.
-    fn on_disk(value: Value, takes: Duration) -> (Report, Vec<(u32, String, u64)>, Events) {
+    fn on_disk(value: Value, takes: Duration) -> (ProgramReport, Vec<(u32, String, u64)>, Events) {
         let recipe = read_recipe(&keys(value), None).unwrap();
         let mut program = recipe.program(Seed(1));
         let processes = program.processes() as usize;
-        let mut due: Vec<(Time, Option<Answer>)> = vec![(Time::ZERO, None); processes];
+        let mut due: Vec<(Time, Option<CallAnswer>)> = vec![(Time::ZERO, None); processes];
         let mut places = vec![(String::new(), 0); processes];
         let (mut idle, mut reads, mut events) = (Time::ZERO, Vec::new(), Events::default());
         while let Some((at, number)) = (0..processes).map(|number| (due[number].0, number)).min()
             && at < Time::NEVER
         {
             let answer = due[number].1.take();
-            let turn = Turn {
+            let turn = ProgramTurn {
                 now: at,
                 process: number as u32,
                 answer: answer.as_ref(),
                 events: &mut events,
             };
             let mut answered = |kind, ended, bytes| {
-                let answer = Answer {
+                let answer = CallAnswer {
                     kind,
                     began: at,
                     ended,
@@ -546,9 +550,9 @@ mod tests {
                 due[number] = (ended, Some(answer));
             };
             match program.next(turn) {
-                Next::Compute(time) => due[number].0 = at + time,
-                Next::End => due[number].0 = Time::NEVER,
-                Next::Call(call) => match call {
+                ProgramAction::Compute(time) => due[number].0 = at + time,
+                ProgramAction::End => due[number].0 = Time::NEVER,
+                ProgramAction::Call(call) => match call {
                     Call::Read { bytes, .. } => {
                         idle = idle.max(at) + takes;
                         let (path, place) = &mut places[number];
@@ -573,7 +577,7 @@ mod tests {
         (program.report(), reads, events)
     }
 
-    fn figure(report: &Report, name: &str) -> f64 {
+    fn figure(report: &ProgramReport, name: &str) -> f64 {
         report
             .figures
             .iter()
@@ -713,7 +717,7 @@ mod tests {
                 "variation.share",
             ),
         ] {
-            let error = Plain::default()
+            let error = PlainHost::default()
                 .run("playback", &keys(ramp(value)), None, 1)
                 .unwrap_err();
             assert!(error.contains(key), "{key}: {error}");

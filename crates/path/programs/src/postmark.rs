@@ -20,17 +20,20 @@ mod table;
 
 pub use settings::Style;
 
-use crate::program::{Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
+use crate::program::{
+    InitialFile, Program, ProgramAction, ProgramError, ProgramKind, ProgramReport, ProgramTurn,
+    Recipe,
+};
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_units::{Bytes, Seed};
-use instance::{Instance, Site};
+use instance::{Instance, InstanceSite};
 use language::Configuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{
-    FILES_MAX, LOCATIONS_MAX, SIZE_MAX, SUBDIRECTORIES_MAX, Settings, TRANSACTIONS_MAX, bias,
-    location, within,
+    FILES_MAX, LOCATIONS_MAX, PostmarkSettings, SIZE_MAX, SUBDIRECTORIES_MAX, TRANSACTIONS_MAX,
+    bias, location, within,
 };
 use std::sync::Arc;
 
@@ -122,11 +125,11 @@ fn buffer() -> Bytes {
     Bytes(4096)
 }
 
-pub(crate) const ENTRY: Entry<Kind> = Entry {
+pub(crate) const ENTRY: PolicyEntry<ProgramKind> = PolicyEntry {
     name: "postmark",
     summary: "PostMark 1.51: a pool of small files that are created, read, appended to and deleted",
     schema: schema_of::<Config>,
-    build: Kind {
+    build: ProgramKind {
         file: Some("file"),
         read: read_recipe,
         example: "number = 200\ntransactions = 500",
@@ -138,7 +141,7 @@ fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, Progr
     let mut configuration = match text {
         Some(text) => language::parse(text)?,
         None => Configuration {
-            runs: vec![Settings::default()],
+            runs: vec![PostmarkSettings::default()],
             notes: Vec::new(),
         },
     };
@@ -146,7 +149,7 @@ fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, Progr
         config.overrule(run)?;
         config.check(run)?;
     }
-    Ok(Box::new(Mark {
+    Ok(Box::new(PostmarkProgram {
         runs: configuration.runs.into(),
         notes: configuration.notes.into(),
         instances: config.instances,
@@ -171,7 +174,7 @@ fn take(
 
 impl Config {
     /// Replaces settings of the file by keys.
-    fn overrule(&self, run: &mut Settings) -> Result<(), ConfigError> {
+    fn overrule(&self, run: &mut PostmarkSettings) -> Result<(), ConfigError> {
         let bytes = |size: Option<Bytes>| size.map(|size| size.0);
         take("number", self.number, 1, FILES_MAX, &mut run.number)?;
         take(
@@ -227,7 +230,7 @@ impl Config {
     }
 
     /// Checks the keys together with the file.
-    fn check(&self, run: &Settings) -> Result<(), ConfigError> {
+    fn check(&self, run: &PostmarkSettings) -> Result<(), ConfigError> {
         let wrong = |key: &str, message: String| Err(ConfigError::new(key, message));
         let (low, high) = (run.size_low, run.size_high);
         if low > high {
@@ -273,15 +276,15 @@ impl Config {
     }
 }
 
-struct Mark {
-    runs: Arc<[Settings]>,
+struct PostmarkProgram {
+    runs: Arc<[PostmarkSettings]>,
     notes: Arc<[String]>,
     instances: u32,
     draws: Draws,
     stdio: u64,
 }
 
-impl Recipe for Mark {
+impl Recipe for PostmarkProgram {
     fn program(&self, seed: Seed) -> Box<dyn Program> {
         let instances = (0..self.instances).map(|number| {
             let top = if self.instances > 1 {
@@ -289,7 +292,7 @@ impl Recipe for Mark {
             } else {
                 String::new()
             };
-            Instance::new(Site {
+            Instance::new(InstanceSite {
                 runs: self.runs.clone(),
                 seed: (self.draws == Draws::Run).then(|| seed.of(&format!("postmark {number}"))),
                 stdio: self.stdio,
@@ -307,7 +310,7 @@ impl Recipe for Mark {
 
 struct Postmark {
     instances: Vec<Instance>,
-    runs: Arc<[Settings]>,
+    runs: Arc<[PostmarkSettings]>,
     notes: Arc<[String]>,
 }
 
@@ -316,15 +319,15 @@ impl Program for Postmark {
         self.instances.len() as u32
     }
 
-    fn laid_out(&self) -> Vec<Laid> {
+    fn laid_out(&self) -> Vec<InitialFile> {
         self.instances.iter().flat_map(Instance::laid_out).collect()
     }
 
-    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+    fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         self.instances[turn.process as usize].next(turn)
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> ProgramReport {
         report::of(&self.runs, &self.notes, &self.instances)
     }
 }

@@ -1,16 +1,16 @@
 //! The interface of a program.
 
-use crate::call::{Answer, Call};
+use crate::call::{Call, CallAnswer};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::SourceError;
-use fullstroke_contract::registry::{Entry, Keys, check_known, known_keys};
+use fullstroke_contract::registry::{Keys, PolicyEntry, check_known, known_keys};
 use fullstroke_units::{Bytes, Duration, Seed, Time};
 use std::any::Any;
 use std::fmt;
 
 /// The next action of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next<'a> {
+pub enum ProgramAction<'a> {
     /// The process makes a call. The program is asked again with the result.
     Call(Call<'a>),
     /// The process computes or sleeps for this time.
@@ -26,13 +26,13 @@ pub enum Next<'a> {
 }
 
 /// Input of a program when it is asked for the next action of a process.
-pub struct Turn<'a> {
+pub struct ProgramTurn<'a> {
     /// Present time on the program's own timeline; the timeline begins at 0.
     pub now: Time,
     /// Index of the process, from 0.
     pub process: u32,
     /// Result of the process's call, if a call has just ended.
-    pub answer: Option<&'a Answer>,
+    pub answer: Option<&'a CallAnswer>,
     /// Collects the events for the program's own counts.
     pub events: &'a mut Events,
 }
@@ -62,7 +62,7 @@ pub struct Transaction {
 
 /// A file that exists before the program begins, but not in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Laid {
+pub struct InitialFile {
     /// Path of the file; missing directories on the path are created.
     pub path: String,
     /// Length of the file; `None` for a directory.
@@ -88,22 +88,22 @@ pub trait Program: Any + Send {
 
     /// Returns the files before the run, in the order of their creation. Several programs may name
     /// the same path: the longer file counts.
-    fn laid_out(&self) -> Vec<Laid> {
+    fn laid_out(&self) -> Vec<InitialFile> {
         Vec::new()
     }
 
-    /// Returns the next action of process [`Turn::process`].
-    fn next(&mut self, turn: Turn<'_>) -> Next<'_>;
+    /// Returns the next action of process [`ProgramTurn::process`].
+    fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_>;
 
     /// Returns the program's own report of the run so far.
-    fn report(&self) -> Report {
-        Report::default()
+    fn report(&self) -> ProgramReport {
+        ProgramReport::default()
     }
 }
 
 /// A program's own report of its run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct ProgramReport {
     /// Figures by name; the name includes the unit: `transactions_per_s`, `create_per_s`.
     pub figures: Vec<(&'static str, f64)>,
     /// Text as the real program prints it.
@@ -120,7 +120,7 @@ pub trait Recipe: Send + Sync {
 
 /// Description of how a recipe is read.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct ProgramKind {
     /// Key that names a file with the text of the recipe, if there is one.
     pub file: Option<&'static str>,
     /// Reads the recipe from its keys and from the text of the file that the keys name.
@@ -160,13 +160,13 @@ impl From<ConfigError> for ProgramError {
     }
 }
 
-impl Kind {
+impl ProgramKind {
     /// Reads a recipe of the kind `entry`. `text` is the text of the file that the keys name.
     ///
     /// # Errors
     /// If a key is unknown, if its value is impossible, or if a line of the file is wrong.
     pub fn recipe(
-        entry: &Entry<Kind>,
+        entry: &PolicyEntry<ProgramKind>,
         keys: &Keys,
         text: Option<&str>,
     ) -> Result<Box<dyn Recipe>, ProgramError> {

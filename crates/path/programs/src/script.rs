@@ -1,11 +1,11 @@
 //! A list of file operations in the format of [`fullstroke_files::script`].
 
-use crate::call::{Call, CallKind, Fd, How};
-use crate::program::{Kind, Next, Program, ProgramError, Recipe, Turn};
+use crate::call::{Call, CallKind, Fd, OpenFlags};
+use crate::program::{Program, ProgramAction, ProgramError, ProgramKind, ProgramTurn, Recipe};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::SourceError;
-use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
-use fullstroke_files::script::{Script, Step};
+use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
+use fullstroke_files::script::{Script, ScriptStep};
 use fullstroke_units::{Bytes, Duration, Seed, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,11 +27,11 @@ fn piece() -> Bytes {
     Bytes(128 << 10)
 }
 
-pub(crate) const ENTRY: Entry<Kind> = Entry {
+pub(crate) const ENTRY: PolicyEntry<ProgramKind> = PolicyEntry {
     name: "script",
     summary: "a list of file operations, with loops and pauses",
     schema: schema_of::<Config>,
-    build: Kind {
+    build: ProgramKind {
         file: Some("file"),
         read: read_recipe,
         example: "file = \"samples/files/small.fs\"",
@@ -46,20 +46,20 @@ fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, Progr
     let script = Script::parse(text.unwrap_or_default());
     let script =
         script.map_err(|error| ProgramError::Line(u64::from(error.line), error.message))?;
-    Ok(Box::new(List {
+    Ok(Box::new(ScriptList {
         script: Arc::new(script),
         piece: config.piece.0,
     }))
 }
 
-struct List {
+struct ScriptList {
     script: Arc<Script>,
     piece: u64,
 }
 
-impl Recipe for List {
+impl Recipe for ScriptList {
     fn program(&self, _: Seed) -> Box<dyn Program> {
-        Box::new(Player {
+        Box::new(ListPlayer {
             script: self.script.clone(),
             piece: self.piece,
             at: 0,
@@ -75,12 +75,12 @@ impl Recipe for List {
 const TEMPORARY: Fd = Fd(0);
 
 /// Carries out the list. Each step consists of a few moves.
-struct Player {
+struct ListPlayer {
     script: Arc<Script>,
     piece: u64,
     /// Index of the step after the running step.
     at: usize,
-    moves: VecDeque<Move>,
+    moves: VecDeque<StepPart>,
     /// Files opened by `open`, by path.
     open: BTreeMap<String, Fd>,
     next_fd: u32,
@@ -89,9 +89,9 @@ struct Player {
 
 /// A part of a step.
 #[derive(Clone, Copy, Debug)]
-enum Move {
+enum StepPart {
     /// Opens the step's path.
-    Open(Fd, How),
+    Open(Fd, OpenFlags),
     Close(Fd),
     /// Reads up to a number of bytes, piece by piece, until the end of the file. The fields are
     /// file, first byte and number of bytes.
@@ -103,80 +103,101 @@ enum Move {
     Itself,
 }
 
-impl Player {
+impl ListPlayer {
     /// Queues the moves of the next step.
     fn begin(&mut self) {
         let script = self.script.clone();
         let (_, step) = &script.steps()[self.at];
         self.at += 1;
         match step {
-            Step::Create(path, bytes) => {
-                self.within(path, How::CREATE, Move::Write(TEMPORARY, Some(0), *bytes));
+            ScriptStep::Create(path, bytes) => {
+                self.within(
+                    path,
+                    OpenFlags::CREATE,
+                    StepPart::Write(TEMPORARY, Some(0), *bytes),
+                );
             }
-            Step::Append(path, bytes) => match self.open.get(path) {
-                Some(&fd) => self.moves.push_back(Move::Write(fd, None, *bytes)),
+            ScriptStep::Append(path, bytes) => match self.open.get(path) {
+                Some(&fd) => self.moves.push_back(StepPart::Write(fd, None, *bytes)),
                 None => {
-                    let how = How {
+                    let how = OpenFlags {
                         append: true,
-                        ..How::WRITE
+                        ..OpenFlags::WRITE
                     };
-                    self.within(path, how, Move::Write(TEMPORARY, None, *bytes));
+                    self.within(path, how, StepPart::Write(TEMPORARY, None, *bytes));
                 }
             },
-            Step::Write(path, at, bytes) => {
-                self.within(path, How::WRITE, Move::Write(TEMPORARY, Some(*at), *bytes));
+            ScriptStep::Write(path, at, bytes) => {
+                self.within(
+                    path,
+                    OpenFlags::WRITE,
+                    StepPart::Write(TEMPORARY, Some(*at), *bytes),
+                );
             }
-            Step::Read(path, at, bytes) => {
-                self.within(path, How::READ, Move::Read(TEMPORARY, *at, *bytes));
+            ScriptStep::Read(path, at, bytes) => {
+                self.within(
+                    path,
+                    OpenFlags::READ,
+                    StepPart::Read(TEMPORARY, *at, *bytes),
+                );
             }
-            Step::Fsync(path) => self.within(path, How::READ, Move::Fsync(TEMPORARY)),
-            Step::Open(path) => {
+            ScriptStep::Fsync(path) => {
+                self.within(path, OpenFlags::READ, StepPart::Fsync(TEMPORARY))
+            }
+            ScriptStep::Open(path) => {
                 let fd = Fd(self.next_fd);
                 self.next_fd += 1;
                 self.open.insert(path.clone(), fd);
-                self.moves.push_back(Move::Open(fd, How::APPEND));
+                self.moves.push_back(StepPart::Open(fd, OpenFlags::APPEND));
             }
-            Step::Close(path) => {
+            ScriptStep::Close(path) => {
                 let fd = self.open.remove(path);
-                self.moves.push_back(Move::Close(fd.unwrap_or(TEMPORARY)));
+                self.moves
+                    .push_back(StepPart::Close(fd.unwrap_or(TEMPORARY)));
             }
-            Step::Sleep(time) => self.moves.push_back(Move::Sleep(*time)),
-            Step::MakeDirectory(_)
-            | Step::Truncate(..)
-            | Step::Delete(_)
-            | Step::Rename(..)
-            | Step::Sync => {
-                self.moves.push_back(Move::Itself);
+            ScriptStep::Sleep(time) => self.moves.push_back(StepPart::Sleep(*time)),
+            ScriptStep::MakeDirectory(_)
+            | ScriptStep::Truncate(..)
+            | ScriptStep::Delete(_)
+            | ScriptStep::Rename(..)
+            | ScriptStep::Sync => {
+                self.moves.push_back(StepPart::Itself);
             }
         }
     }
 
     /// Queues a move on a file. A closed file is opened for this move only.
-    fn within(&mut self, path: &str, how: How, part: Move) {
+    fn within(&mut self, path: &str, how: OpenFlags, part: StepPart) {
         if let Some(&fd) = self.open.get(path).filter(|_| !how.truncate) {
             return self.moves.push_back(match part {
-                Move::Write(_, at, bytes) => Move::Write(fd, at, bytes),
-                Move::Read(_, at, bytes) => Move::Read(fd, at, bytes),
-                _ => Move::Fsync(fd),
+                StepPart::Write(_, at, bytes) => StepPart::Write(fd, at, bytes),
+                StepPart::Read(_, at, bytes) => StepPart::Read(fd, at, bytes),
+                _ => StepPart::Fsync(fd),
             });
         }
-        self.moves
-            .extend([Move::Open(TEMPORARY, how), part, Move::Close(TEMPORARY)]);
+        self.moves.extend([
+            StepPart::Open(TEMPORARY, how),
+            part,
+            StepPart::Close(TEMPORARY),
+        ]);
     }
 
     /// Queues the rest of a move and returns its first piece.
-    fn piece(&mut self, part: Move) -> Move {
+    fn piece(&mut self, part: StepPart) -> StepPart {
         let (rest, bytes) = match part {
-            Move::Write(fd, at, left) => {
+            StepPart::Write(fd, at, left) => {
                 let bytes = left.min(self.piece);
-                let rest = Move::Write(fd, at.map(|at| at + bytes), left - bytes);
-                ((left > bytes).then_some(rest), Move::Write(fd, at, bytes))
+                let rest = StepPart::Write(fd, at.map(|at| at + bytes), left - bytes);
+                (
+                    (left > bytes).then_some(rest),
+                    StepPart::Write(fd, at, bytes),
+                )
             }
-            Move::Read(fd, at, left) => {
+            StepPart::Read(fd, at, left) => {
                 let bytes = left.min(self.piece);
                 (
-                    (left > bytes).then_some(Move::Read(fd, at + bytes, left - bytes)),
-                    Move::Read(fd, at, bytes),
+                    (left > bytes).then_some(StepPart::Read(fd, at + bytes, left - bytes)),
+                    StepPart::Read(fd, at, bytes),
                 )
             }
             other => (None, other),
@@ -187,14 +208,14 @@ impl Player {
     }
 
     /// Ends a read at the end of the file: a short read drops the remaining pieces.
-    fn heed(&mut self, turn: &Turn<'_>) -> Result<(), SourceError> {
+    fn heed(&mut self, turn: &ProgramTurn<'_>) -> Result<(), SourceError> {
         let Some(answer) = turn.answer else {
             return Ok(());
         };
         match &answer.result {
             Ok(bytes) => {
                 if answer.kind == CallKind::Read
-                    && let Some(Move::Read(..)) = self.moves.front()
+                    && let Some(StepPart::Read(..)) = self.moves.front()
                     && *bytes < self.piece
                 {
                     self.moves.pop_front();
@@ -209,22 +230,22 @@ impl Player {
     }
 }
 
-impl Program for Player {
-    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+impl Program for ListPlayer {
+    fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         if let Err(message) = self.heed(&turn) {
-            return Next::Fail(message);
+            return ProgramAction::Fail(message);
         }
         let part = loop {
             match self.moves.pop_front() {
                 // The move is complete.
-                Some(Move::Write(_, _, 0) | Move::Read(_, _, 0)) => {}
+                Some(StepPart::Write(_, _, 0) | StepPart::Read(_, _, 0)) => {}
                 Some(part) => break part,
                 None => {
                     if self.at > 0 {
                         turn.events.transaction("step", self.began);
                     }
                     if self.at == self.script.steps().len() {
-                        return Next::End;
+                        return ProgramAction::End;
                     }
                     self.began = turn.now;
                     self.begin();
@@ -238,62 +259,62 @@ impl Program for Player {
 }
 
 /// Returns the call for a part of a step.
-fn call(part: Move, step: &Step) -> Next<'_> {
-    Next::Call(match part {
-        Move::Open(fd, how) => Call::Open {
+fn call(part: StepPart, step: &ScriptStep) -> ProgramAction<'_> {
+    ProgramAction::Call(match part {
+        StepPart::Open(fd, how) => Call::Open {
             path: path_of(step),
             fd,
             how,
         },
-        Move::Close(fd) => Call::Close { fd },
-        Move::Read(fd, at, bytes) => Call::Read {
+        StepPart::Close(fd) => Call::Close { fd },
+        StepPart::Read(fd, at, bytes) => Call::Read {
             fd,
             at: Some(at),
             bytes,
         },
-        Move::Write(fd, at, bytes) => Call::Write { fd, at, bytes },
-        Move::Fsync(fd) => Call::Fsync { fd },
-        Move::Sleep(time) => return Next::Compute(time),
-        Move::Itself => match step {
-            Step::MakeDirectory(path) => Call::MakeDirectory { path },
-            Step::Truncate(path, bytes) => Call::Truncate {
+        StepPart::Write(fd, at, bytes) => Call::Write { fd, at, bytes },
+        StepPart::Fsync(fd) => Call::Fsync { fd },
+        StepPart::Sleep(time) => return ProgramAction::Compute(time),
+        StepPart::Itself => match step {
+            ScriptStep::MakeDirectory(path) => Call::MakeDirectory { path },
+            ScriptStep::Truncate(path, bytes) => Call::Truncate {
                 path,
                 bytes: *bytes,
             },
-            Step::Rename(from, to) => Call::Rename { from, to },
-            Step::Delete(path) => Call::Remove { path },
+            ScriptStep::Rename(from, to) => Call::Rename { from, to },
+            ScriptStep::Delete(path) => Call::Remove { path },
             _ => Call::Sync,
         },
     })
 }
 
-fn path_of(step: &Step) -> &str {
+fn path_of(step: &ScriptStep) -> &str {
     match step {
-        Step::MakeDirectory(path)
-        | Step::Create(path, _)
-        | Step::Append(path, _)
-        | Step::Write(path, ..)
-        | Step::Read(path, ..)
-        | Step::Truncate(path, _)
-        | Step::Open(path)
-        | Step::Close(path)
-        | Step::Delete(path)
-        | Step::Rename(path, _)
-        | Step::Fsync(path) => path,
-        Step::Sync | Step::Sleep(_) => "",
+        ScriptStep::MakeDirectory(path)
+        | ScriptStep::Create(path, _)
+        | ScriptStep::Append(path, _)
+        | ScriptStep::Write(path, ..)
+        | ScriptStep::Read(path, ..)
+        | ScriptStep::Truncate(path, _)
+        | ScriptStep::Open(path)
+        | ScriptStep::Close(path)
+        | ScriptStep::Delete(path)
+        | ScriptStep::Rename(path, _)
+        | ScriptStep::Fsync(path) => path,
+        ScriptStep::Sync | ScriptStep::Sleep(_) => "",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::conformance::{Plain, keys};
+    use crate::conformance::{PlainHost, keys};
     use serde_json::json;
 
     #[test]
     fn a_list_is_carried_out_line_by_line() {
         let text = "mkdir a\ncreate a/b 300KiB\nopen a/c\nrepeat 2\nappend a/c 4KiB\nend\nclose a/c\n\
                     read a/b 4KiB 100KiB\nsleep 5ms\nrename a/c a/d\nfsync a/d\nread a/b\nsync\ndelete a/b\n";
-        let mut plain = Plain::default();
+        let mut plain = PlainHost::default();
         plain
             .run("script", &keys(json!({ "file": "list" })), Some(text), 1)
             .unwrap();
@@ -307,7 +328,7 @@ mod tests {
     #[test]
     fn what_cannot_be_names_its_line() {
         let text = "create a 4KiB\nread b\n";
-        let mut plain = Plain::default();
+        let mut plain = PlainHost::default();
         let error = plain
             .run("script", &keys(json!({ "file": "list" })), Some(text), 1)
             .unwrap_err();

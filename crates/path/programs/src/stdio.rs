@@ -10,11 +10,11 @@ pub(crate) struct Blocks {
     /// Bytes not yet requested by the program.
     left: u64,
     block: u64,
-    stream: Option<Stream>,
+    stream: Option<BufferedStream>,
 }
 
 #[derive(Clone, Debug)]
-struct Stream {
+struct BufferedStream {
     /// Size of the buffer.
     size: u64,
     writes: bool,
@@ -45,7 +45,7 @@ impl Blocks {
         Blocks {
             left: bytes,
             block,
-            stream: Some(Stream::new(size, true, 0)),
+            stream: Some(BufferedStream::new(size, true, 0)),
         }
     }
 
@@ -54,14 +54,14 @@ impl Blocks {
         Blocks {
             left: bytes,
             block,
-            stream: Some(Stream::new(size, false, bytes)),
+            stream: Some(BufferedStream::new(size, false, bytes)),
         }
     }
 }
 
-impl Stream {
-    fn new(size: u64, writes: bool, ahead: u64) -> Stream {
-        Stream {
+impl BufferedStream {
+    fn new(size: u64, writes: bool, ahead: u64) -> BufferedStream {
+        BufferedStream {
             size,
             writes,
             made: false,

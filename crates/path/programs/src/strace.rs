@@ -41,12 +41,12 @@ mod reader;
 mod recorder;
 mod recording;
 
-use crate::program::{Kind, Program, ProgramError, Recipe};
+use crate::program::{Program, ProgramError, ProgramKind, Recipe};
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_units::Seed;
-use player::Player;
-use reader::Options;
+use player::RecordingPlayer;
+use reader::RecordingOptions;
 use recording::Recording;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,11 +91,11 @@ fn root() -> String {
     "/".into()
 }
 
-pub(crate) const ENTRY: Entry<Kind> = Entry {
+pub(crate) const ENTRY: PolicyEntry<ProgramKind> = PolicyEntry {
     name: "strace",
     summary: "a recorded program: the output of strace",
     schema: schema_of::<Config>,
-    build: Kind {
+    build: ProgramKind {
         file: Some("file"),
         read: read_recipe,
         example: "file = \"samples/programs/sqlite.strace\"\ndirectory = \"/srv/demo\"",
@@ -122,7 +122,7 @@ fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, Progr
         );
         return Err(ConfigError::new("under", message).into());
     }
-    let options = Options {
+    let options = RecordingOptions {
         directory: config.directory,
         under: config.under,
         mount: config.mount,
@@ -135,7 +135,7 @@ fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, Progr
             "found no call; expected the output of `strace -f -ttt -T`".into(),
         ));
     }
-    Ok(Box::new(Recorded {
+    Ok(Box::new(RecordedProgram {
         recording: Arc::new(recording),
         think: config.think,
     }))
@@ -147,21 +147,21 @@ fn meet(one: &str, other: &str) -> bool {
     files::within(&one, &other).is_some() || files::within(&other, &one).is_some()
 }
 
-struct Recorded {
+struct RecordedProgram {
     recording: Arc<Recording>,
     think: f64,
 }
 
-impl Recipe for Recorded {
+impl Recipe for RecordedProgram {
     fn program(&self, _: Seed) -> Box<dyn Program> {
-        Box::new(Player::new(self.recording.clone(), self.think))
+        Box::new(RecordingPlayer::new(self.recording.clone(), self.think))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::{Plain, keys};
+    use crate::conformance::{PlainHost, keys};
     use fullstroke_units::Duration;
     use proptest::prelude::*;
     use serde_json::json;
@@ -170,15 +170,15 @@ mod tests {
     const MAKE: &str = include_str!("../../../../samples/programs/make.strace");
     const SHELL: &str = include_str!("../../../../samples/programs/shell.strace");
 
-    fn play(text: &str, more: serde_json::Value) -> Plain {
+    fn play(text: &str, more: serde_json::Value) -> PlainHost {
         let mut all = keys(json!({ "file": "recording", "directory": "/srv/demo" }));
         all.extend(keys(more));
-        let mut plain = Plain::default();
+        let mut plain = PlainHost::default();
         plain.run("strace", &all, Some(text), 1).unwrap();
         plain
     }
 
-    fn figure(plain: &Plain, name: &str) -> f64 {
+    fn figure(plain: &PlainHost, name: &str) -> f64 {
         plain
             .report
             .figures
@@ -405,7 +405,7 @@ mod tests {
     fn what_cannot_be_read_names_its_line() {
         let text = recording(&["7 10.0 sync() = 0 <0.1>", "7 10.2 sync() = 0"]);
         let all = keys(json!({ "file": "recording" }));
-        let error = Plain::default()
+        let error = PlainHost::default()
             .run("strace", &all, Some(&text), 1)
             .unwrap_err();
         assert!(
@@ -421,14 +421,14 @@ mod tests {
                 .any(|note| note == "1 lines were not understood")
         );
         for text in ["", "strace: Process 7 attached\n"] {
-            let error = Plain::default()
+            let error = PlainHost::default()
                 .run("strace", &all, Some(text), 1)
                 .unwrap_err();
             assert!(error.contains("found no call"), "{error}");
         }
         let all = keys(json!({ "file": "recording", "think": -1 }));
         assert!(
-            Plain::default()
+            PlainHost::default()
                 .run("strace", &all, Some(&text), 1)
                 .unwrap_err()
                 .contains("think")
@@ -487,7 +487,7 @@ mod tests {
         ] {
             let mut all = keys(json!({ "file": "recording" }));
             all.extend(keys(more));
-            let error = Plain::default()
+            let error = PlainHost::default()
                 .run("strace", &all, Some(SQLITE), 1)
                 .unwrap_err();
             assert!(error.contains(key) && error.contains("found"), "{error}");
@@ -522,8 +522,8 @@ mod tests {
         #[test]
         fn any_text_is_a_program_that_ends_or_an_error(text in shuffled()) {
             let all = keys(json!({ "file": "recording", "skip_unknown_lines": true }));
-            // A run may end in an error. A program that waits for ever makes `Plain` panic.
-            let _ = Plain::default().run("strace", &all, Some(&text), 1);
+            // A run may end in an error. A program that waits for ever makes `PlainHost` panic.
+            let _ = PlainHost::default().run("strace", &all, Some(&text), 1);
             let _ = read_recipe(&keys(json!({ "file": "recording" })), Some(&text));
         }
 

@@ -8,9 +8,9 @@
 
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Counters, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId,
+    Counters, Effect, Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId,
 };
-use fullstroke_drive::Model;
+use fullstroke_drive::DriveModel;
 use fullstroke_smart::{SmartArray, discipline};
 use fullstroke_units::{Random, Seed, Time};
 use serde_json::json;
@@ -28,7 +28,8 @@ fn main() {
         .and_then(|argument| argument.parse().ok())
         .unwrap_or(8);
     let text = include_str!("../../../../drives/ibm-ultrastar-xp-4.51gb.toml");
-    let model = Model::new(toml::from_str(text).expect("a drive file")).expect("a possible drive");
+    let model =
+        DriveModel::new(toml::from_str(text).expect("a drive file")).expect("a possible drive");
     for entry in discipline::REGISTRY {
         let keys = json!({ "discipline": entry.name, "segments": segments });
         let keys: Keys = serde_json::from_value(keys).expect("keys");
@@ -56,18 +57,18 @@ fn main() {
 
 fn run(mut array: SmartArray) -> (SmartArray, Time) {
     let mut random = Seed(1).stream("addresses");
-    let mut out = Out::new();
+    let mut out = Effects::new();
     for id in 0..OUTSTANDING {
         array.submit(
             Time::ZERO,
             Port::FIRST,
             draw(&mut random, id),
-            &mut Cx::alone(&mut out),
+            &mut NodeContext::alone(&mut out),
         );
     }
     let (mut completed, mut end) = (0, Time::ZERO);
     while completed < REQUESTS {
-        array.wake(array.next_wake().at(), &mut Cx::alone(&mut out));
+        array.wake(array.next_wake().at(), &mut NodeContext::alone(&mut out));
         let finished: Vec<Effect> = out.drain().collect();
         for effect in finished {
             let Effect::Complete { completion, .. } = effect else {
@@ -80,7 +81,7 @@ fn run(mut array: SmartArray) -> (SmartArray, Time) {
                 completion.finished,
                 Port::FIRST,
                 next,
-                &mut Cx::alone(&mut out),
+                &mut NodeContext::alone(&mut out),
             );
         }
     }

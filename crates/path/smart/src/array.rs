@@ -1,21 +1,21 @@
 //! The layer: messages over the link, and their effects.
 
-use crate::config::Settings;
+use crate::config::SmartSettings;
 use crate::discipline::XorDiscipline;
-use crate::disk::Disk;
+use crate::disk::ArrayDisk;
 use crate::map::Map;
-use crate::message::Message;
-use crate::piece::{Job, Kind, Parts, Piece};
+use crate::message::TransferMeaning;
+use crate::piece::{CommandPiece, PendingRequest, PieceKind, ResponseParts};
 use crate::readings;
-use crate::rows::{Hold, Part, Rows};
+use crate::rows::{RequestPart, RowHold, RowLocks};
 use crate::statistics::DiskStatistics;
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Alarms, Completion, ConfigError, Counters, Cx, Extent, Gauge, Node, Operation, Order, Out,
-    Port, Refusal, Request, Slots, Status, Wake,
+    Alarms, Completion, ConfigError, Counters, Effects, Extent, Gauge, LayerOrder, Node,
+    NodeContext, Operation, Port, Refusal, Request, RequestStatus, Slots, Wake,
 };
-use fullstroke_drive::Model;
-use fullstroke_link::{Delivered, Link, Payload, Station, Transfer};
+use fullstroke_drive::DriveModel;
+use fullstroke_link::{DeliveredTransfer, Link, LinkTransfer, Payload, Station};
 use fullstroke_units::{Sectors, Time};
 
 /// An array of smart disks on a link.
@@ -45,7 +45,7 @@ use fullstroke_units::{Sectors, Time};
 /// | status | d | host | the status of p has come |
 pub struct SmartArray {
     map: Map,
-    disks: Vec<Disk>,
+    disks: Vec<ArrayDisk>,
     link: Box<dyn Link>,
     /// Name of the kind of link, for reports.
     link_kind: &'static str,
@@ -53,11 +53,11 @@ pub struct SmartArray {
     link_due: Time,
     /// Times of the next events of the disks.
     alarms: Alarms,
-    jobs: Slots<Job>,
-    rows: Rows,
-    pieces: Slots<Piece>,
+    jobs: Slots<PendingRequest>,
+    rows: RowLocks,
+    pieces: Slots<CommandPiece>,
     /// Scratch space; empty between events.
-    delivered: Vec<Delivered>,
+    delivered: Vec<DeliveredTransfer>,
     /// Scratch space; empty between events.
     granted: Vec<u32>,
     /// Time of the last event.
@@ -73,10 +73,10 @@ impl SmartArray {
     /// Names the invalid key, or `members` if the disks are not suitable.
     pub fn new(
         keys: &Keys,
-        models: &[Model],
+        models: &[DriveModel],
         link: (&'static str, Box<dyn Link>),
     ) -> Result<SmartArray, ConfigError> {
-        let settings = Settings::new(keys)?;
+        let settings = SmartSettings::new(keys)?;
         SmartArray::obeying(&settings, models, link, || {
             (settings.discipline.build)(&settings.keys, settings.config.segments)
         })
@@ -84,8 +84,8 @@ impl SmartArray {
 
     /// Creates an array in which `discipline` builds the discipline of each disk.
     pub(crate) fn obeying(
-        settings: &Settings,
-        models: &[Model],
+        settings: &SmartSettings,
+        models: &[DriveModel],
         (link_kind, link): (&'static str, Box<dyn Link>),
         discipline: impl Fn() -> Result<Box<dyn XorDiscipline>, ConfigError>,
     ) -> Result<SmartArray, ConfigError> {
@@ -109,7 +109,7 @@ impl SmartArray {
             .collect();
         let map = Map::new(settings, &capacities)?;
         let segments = settings.config.segments;
-        let disk = |model: &Model| Ok(Disk::new(model.clone(), segments, discipline()?));
+        let disk = |model: &DriveModel| Ok(ArrayDisk::new(model.clone(), segments, discipline()?));
         Ok(SmartArray {
             map,
             disks: models
@@ -121,7 +121,7 @@ impl SmartArray {
             link_kind,
             link_due: Time::NEVER,
             jobs: Slots::default(),
-            rows: Rows::default(),
+            rows: RowLocks::default(),
             pieces: Slots::default(),
             delivered: Vec::new(),
             granted: Vec::new(),
@@ -154,7 +154,7 @@ impl SmartArray {
     }
 
     /// Carries out all due events up to `now`, each at the right instant.
-    fn catch_up(&mut self, now: Time, out: &mut Out) {
+    fn catch_up(&mut self, now: Time, out: &mut Effects) {
         loop {
             let (disk, finished) = self.alarms.first();
             let due = finished.min(self.link_due);
@@ -178,30 +178,30 @@ impl SmartArray {
     }
 
     /// Sends a message about a piece.
-    fn send(&mut self, now: Time, message: Message, slot: u32) {
-        let Piece {
+    fn send(&mut self, now: Time, message: TransferMeaning, slot: u32) {
+        let CommandPiece {
             kind, disk, extent, ..
         } = self.pieces[slot];
         let own = Station::of_member(disk as usize);
         let parity = match kind {
-            Kind::Update { parity } => Station::of_member(parity as usize),
-            Kind::Read | Kind::Write => Station::HOST,
+            PieceKind::Update { parity } => Station::of_member(parity as usize),
+            PieceKind::Read | PieceKind::Write => Station::HOST,
         };
         let data = Payload::Data(extent.sectors.bytes());
         let (from, to, payload) = match message {
-            Message::Command => (Station::HOST, own, Payload::Command),
-            Message::Ready => (own, Station::HOST, Payload::TransferReady),
-            Message::Data if kind == Kind::Read => (own, Station::HOST, data),
-            Message::Data => (Station::HOST, own, data),
-            Message::Status => (own, Station::HOST, Payload::Status),
-            Message::ParityCommand => (own, parity, Payload::Command),
-            Message::ParityReady => (parity, own, Payload::TransferReady),
-            Message::Result => (own, parity, data),
-            Message::ParityStatus => (parity, own, Payload::Status),
+            TransferMeaning::Command => (Station::HOST, own, Payload::Command),
+            TransferMeaning::Ready => (own, Station::HOST, Payload::TransferReady),
+            TransferMeaning::Data if kind == PieceKind::Read => (own, Station::HOST, data),
+            TransferMeaning::Data => (Station::HOST, own, data),
+            TransferMeaning::Status => (own, Station::HOST, Payload::Status),
+            TransferMeaning::ParityCommand => (own, parity, Payload::Command),
+            TransferMeaning::ParityReady => (parity, own, Payload::TransferReady),
+            TransferMeaning::Result => (own, parity, data),
+            TransferMeaning::ParityStatus => (parity, own, Payload::Status),
         };
         self.link.offer(
             now,
-            Transfer {
+            LinkTransfer {
                 token: message.about(slot),
                 from,
                 to,
@@ -211,40 +211,40 @@ impl SmartArray {
     }
 
     /// Handles the messages that have arrived by `now`.
-    fn deliver(&mut self, now: Time, out: &mut Out) {
+    fn deliver(&mut self, now: Time, out: &mut Effects) {
         let mut delivered = std::mem::take(&mut self.delivered);
         self.link.advance(now, &mut delivered);
-        for Delivered {
+        for DeliveredTransfer {
             token, finished, ..
         } in delivered.drain(..)
         {
-            let (message, slot) = Message::of(token);
+            let (message, slot) = TransferMeaning::of(token);
             self.received(finished, message, slot, out);
         }
         self.delivered = delivered;
     }
 
-    fn received(&mut self, now: Time, message: Message, slot: u32, out: &mut Out) {
-        let Piece { kind, disk, .. } = self.pieces[slot];
-        let parity = if let Kind::Update { parity } = kind {
+    fn received(&mut self, now: Time, message: TransferMeaning, slot: u32, out: &mut Effects) {
+        let CommandPiece { kind, disk, .. } = self.pieces[slot];
+        let parity = if let PieceKind::Update { parity } = kind {
             parity
         } else {
             disk
         };
         match message {
-            Message::Command => self.enqueue(now, disk, slot),
-            Message::Ready => self.send(now, Message::Data, slot),
-            Message::Data if kind == Kind::Read => {
+            TransferMeaning::Command => self.enqueue(now, disk, slot),
+            TransferMeaning::Ready => self.send(now, TransferMeaning::Data, slot),
+            TransferMeaning::Data if kind == PieceKind::Read => {
                 self.disks[disk as usize].read_sent(now);
                 self.begin(now, disk);
             }
-            Message::Data => self.feed(now, disk, slot),
-            Message::Status => self.finish_piece(now, slot, out),
-            Message::ParityCommand => self.enqueue(now, parity, slot),
-            Message::ParityReady => self.send(now, Message::Result, slot),
-            Message::Result => self.feed(now, parity, slot),
-            Message::ParityStatus => {
-                self.send(now, Message::Status, slot);
+            TransferMeaning::Data => self.note_data(now, disk, slot),
+            TransferMeaning::Status => self.finish_piece(now, slot, out),
+            TransferMeaning::ParityCommand => self.enqueue(now, parity, slot),
+            TransferMeaning::ParityReady => self.send(now, TransferMeaning::Result, slot),
+            TransferMeaning::Result => self.note_data(now, parity, slot),
+            TransferMeaning::ParityStatus => {
+                self.send(now, TransferMeaning::Status, slot);
                 self.disks[disk as usize].result_fetched(now);
                 self.begin(now, disk);
             }
@@ -264,16 +264,20 @@ impl SmartArray {
         };
         let piece = &self.pieces[slot];
         match (piece.kind, piece.updated) {
-            (Kind::Read, _) => {}
-            (Kind::Write, _) | (Kind::Update { .. }, None) => self.send(now, Message::Ready, slot),
-            (Kind::Update { .. }, Some(_)) => self.send(now, Message::ParityReady, slot),
+            (PieceKind::Read, _) => {}
+            (PieceKind::Write, _) | (PieceKind::Update { .. }, None) => {
+                self.send(now, TransferMeaning::Ready, slot)
+            }
+            (PieceKind::Update { .. }, Some(_)) => {
+                self.send(now, TransferMeaning::ParityReady, slot)
+            }
         }
         self.set_alarm(disk);
     }
 
     /// Records that the data for the command in service have come.
-    fn feed(&mut self, now: Time, disk: u32, slot: u32) {
-        self.disks[disk as usize].fed(now, &mut self.pieces[slot]);
+    fn note_data(&mut self, now: Time, disk: u32, slot: u32) {
+        self.disks[disk as usize].note_data(now, &mut self.pieces[slot]);
         self.set_alarm(disk);
     }
 
@@ -287,16 +291,18 @@ impl SmartArray {
         if let Some(slot) = self.disks[disk as usize].finish(now) {
             let piece = &mut self.pieces[slot];
             match (piece.kind, piece.updated) {
-                (Kind::Read, _) => {
-                    self.send(now, Message::Data, slot);
-                    self.send(now, Message::Status, slot);
+                (PieceKind::Read, _) => {
+                    self.send(now, TransferMeaning::Data, slot);
+                    self.send(now, TransferMeaning::Status, slot);
                 }
-                (Kind::Write, _) => self.send(now, Message::Status, slot),
-                (Kind::Update { .. }, None) => {
+                (PieceKind::Write, _) => self.send(now, TransferMeaning::Status, slot),
+                (PieceKind::Update { .. }, None) => {
                     piece.updated = Some(now);
-                    self.send(now, Message::ParityCommand, slot);
+                    self.send(now, TransferMeaning::ParityCommand, slot);
                 }
-                (Kind::Update { .. }, Some(_)) => self.send(now, Message::ParityStatus, slot),
+                (PieceKind::Update { .. }, Some(_)) => {
+                    self.send(now, TransferMeaning::ParityStatus, slot)
+                }
             }
         }
         self.begin(now, disk);
@@ -304,7 +310,7 @@ impl SmartArray {
     }
 
     /// Finishes a piece, because the host has received the status.
-    fn finish_piece(&mut self, now: Time, slot: u32, out: &mut Out) {
+    fn finish_piece(&mut self, now: Time, slot: u32, out: &mut Effects) {
         let piece = self.pieces.take(slot);
         let part = &mut self.rows.parts[piece.part];
         assert!(
@@ -338,7 +344,7 @@ impl SmartArray {
     /// Splits a request into parts. A write is split by rows, and a read is one part.
     fn accept(&mut self, now: Time, request: &Request) {
         let (mut begin, end) = (request.extent.start.0, request.extent.end().0);
-        let job = self.jobs.keep(Job {
+        let job = self.jobs.keep(PendingRequest {
             id: request.id,
             submitted: now,
             parts_left: 0,
@@ -346,14 +352,14 @@ impl SmartArray {
         while begin < end {
             let (row, end, hold) = match request.operation {
                 Operation::Write => self.map.part(begin, end),
-                _ => (0, end, Hold::Nothing),
+                _ => (0, end, RowHold::Nothing),
             };
             assert!(
                 begin < end,
                 "a part of {:?} from {begin} on ends at {end}",
                 request.extent
             );
-            let part = Part {
+            let part = RequestPart {
                 job,
                 row,
                 hold,
@@ -374,7 +380,7 @@ impl SmartArray {
 
     /// Sends the commands of a part.
     fn issue(&mut self, now: Time, slot: u32) {
-        let Part {
+        let RequestPart {
             row,
             hold,
             mut begin,
@@ -383,11 +389,11 @@ impl SmartArray {
         } = self.rows.parts[slot];
         self.rows.parts[slot].issued = now;
         let kind = match hold {
-            Hold::Nothing => Kind::Read,
-            Hold::Shared => Kind::Update {
+            RowHold::Nothing => PieceKind::Read,
+            RowHold::Shared => PieceKind::Update {
                 parity: self.map.parity_disk(row),
             },
-            Hold::Alone => Kind::Write,
+            RowHold::Alone => PieceKind::Write,
         };
         while begin < end {
             let (disk, extent) = self.map.piece(begin, end);
@@ -399,7 +405,7 @@ impl SmartArray {
             begin += extent.sectors.0;
         }
         let mut within = 0;
-        while hold == Hold::Alone
+        while hold == RowHold::Alone
             && let Some((disk, extent)) = self.map.parity_piece(row, within)
         {
             self.command(now, slot, kind, disk, extent);
@@ -407,24 +413,24 @@ impl SmartArray {
         }
     }
 
-    fn command(&mut self, now: Time, part: u32, kind: Kind, disk: u32, extent: Extent) {
-        let piece = Piece {
+    fn command(&mut self, now: Time, part: u32, kind: PieceKind, disk: u32, extent: Extent) {
+        let piece = CommandPiece {
             part,
             kind,
             disk,
             extent,
             queued: now,
             updated: None,
-            parts: Parts::default(),
+            parts: ResponseParts::default(),
         };
         self.rows.parts[part].pieces_left += 1;
         let slot = self.pieces.keep(piece);
-        self.send(now, Message::Command, slot);
+        self.send(now, TransferMeaning::Command, slot);
     }
 }
 
 impl Node for SmartArray {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         let out = &mut *cx.out;
         self.catch_up(now, out);
         self.latest = self.latest.max(now);
@@ -434,9 +440,9 @@ impl Node for SmartArray {
             | Operation::Discard
             | Operation::Standby
             | Operation::Start
-            | Operation::Answer => Some(Status::Done),
-            _ if request.extent.sectors == Sectors::ZERO => Some(Status::OutOfRange),
-            _ => (!request.extent.within(self.map.capacity())).then_some(Status::OutOfRange),
+            | Operation::Answer => Some(RequestStatus::Done),
+            _ if request.extent.sectors == Sectors::ZERO => Some(RequestStatus::OutOfRange),
+            _ => (!request.extent.within(self.map.capacity())).then_some(RequestStatus::OutOfRange),
         };
         if let Some(status) = status {
             return out.complete(Completion::at_once(request.id, now, status));
@@ -445,12 +451,12 @@ impl Node for SmartArray {
         self.link_due = self.link.next_wake();
     }
 
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         let out = &mut *cx.out;
         self.catch_up(now, out);
     }
 
-    fn ordered(&mut self, _: Time, _: Order, _: &mut Cx<'_>) -> Result<(), Refusal> {
+    fn ordered(&mut self, _: Time, _: LayerOrder, _: &mut NodeContext<'_>) -> Result<(), Refusal> {
         Err(Refusal(
             "disk-based XOR arrays support neither failed nor restored disks".into(),
         ))

@@ -1,11 +1,11 @@
 //! The commands that a disk could begin next.
 
-use fullstroke_drive::queue::{ArmView, Nearest, Waiting};
+use fullstroke_drive::queue::{ArmView, Nearest, WaitingRequest};
 use fullstroke_units::Duration;
 
 /// Class of a command, for the choice of the next command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
+pub enum CommandClass {
     /// An XDWRITE (XDW): the first half of an update.
     Xdw,
     /// An XPWRITE (XPW): the second half of an update, on the parity disk.
@@ -30,48 +30,48 @@ impl Segments {
     }
 }
 
-impl Class {
+impl CommandClass {
     /// Number of free segments that a command needs to begin. An XDW needs one segment for the old
     /// data and one for the new (section 3.1). The other commands need one, because the exclusive
     /// or can be computed where the data arrive.
     pub const fn segments(self) -> u32 {
         match self {
-            Class::Xdw => 2,
-            Class::Xpw | Class::Plain => 1,
+            CommandClass::Xdw => 2,
+            CommandClass::Xpw | CommandClass::Plain => 1,
         }
     }
 }
 
 /// The waiting commands of a disk.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Queues {
+pub(crate) struct CommandQueues {
     xdw: Nearest,
     xpw: Nearest,
     plain: Nearest,
 }
 
-impl Queues {
-    pub(crate) fn insert(&mut self, class: Class, waiting: Waiting) {
+impl CommandQueues {
+    pub(crate) fn insert(&mut self, class: CommandClass, waiting: WaitingRequest) {
         self.of_mut(class).insert(waiting);
     }
 
-    pub(crate) fn take(&mut self, choice: Choice) -> Waiting {
+    pub(crate) fn take(&mut self, choice: NextCommand) -> WaitingRequest {
         self.of_mut(choice.class).take(choice.index)
     }
 
-    pub(crate) fn of(&self, class: Class) -> &Nearest {
+    pub(crate) fn of(&self, class: CommandClass) -> &Nearest {
         match class {
-            Class::Xdw => &self.xdw,
-            Class::Xpw => &self.xpw,
-            Class::Plain => &self.plain,
+            CommandClass::Xdw => &self.xdw,
+            CommandClass::Xpw => &self.xpw,
+            CommandClass::Plain => &self.plain,
         }
     }
 
-    fn of_mut(&mut self, class: Class) -> &mut Nearest {
+    fn of_mut(&mut self, class: CommandClass) -> &mut Nearest {
         match class {
-            Class::Xdw => &mut self.xdw,
-            Class::Xpw => &mut self.xpw,
-            Class::Plain => &mut self.plain,
+            CommandClass::Xdw => &mut self.xdw,
+            CommandClass::Xpw => &mut self.xpw,
+            CommandClass::Plain => &mut self.plain,
         }
     }
 
@@ -82,9 +82,9 @@ impl Queues {
 
 /// The command that a disk begins next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct NextCommand {
     /// Class of the command.
-    pub class: Class,
+    pub class: CommandClass,
     /// Seek and rotation until the transfer could begin: the paper's service time.
     pub access: Duration,
     index: usize,
@@ -95,13 +95,13 @@ pub struct Choice {
 #[derive(Clone, Copy)]
 pub struct Choices<'a> {
     pub(crate) arm: ArmView<'a>,
-    pub(crate) queues: &'a Queues,
+    pub(crate) queues: &'a CommandQueues,
     pub(crate) segments: Segments,
 }
 
 impl Choices<'_> {
     /// Number of waiting commands of a class, startable or not.
-    pub fn waiting(&self, class: Class) -> usize {
+    pub fn waiting(&self, class: CommandClass) -> usize {
         self.queues.of(class).len()
     }
 
@@ -127,12 +127,12 @@ impl Choices<'_> {
     }
 
     /// Returns the command of a class with the shortest access time, if the time is below `limit`.
-    pub fn shortest(&self, class: Class, limit: Duration) -> Option<Choice> {
+    pub fn shortest(&self, class: CommandClass, limit: Duration) -> Option<NextCommand> {
         if self.free() < class.segments() {
             return None;
         }
         let (access, index) = self.queues.of(class).find(&self.arm, limit)?;
-        Some(Choice {
+        Some(NextCommand {
             class,
             access,
             index,
@@ -141,18 +141,21 @@ impl Choices<'_> {
 
     /// Returns the command with the shortest access time among several classes. At equal times, the
     /// first class in the list wins.
-    pub fn shortest_of(&self, classes: &[Class], limit: Duration) -> Option<Choice> {
-        classes.iter().fold(None, |best: Option<Choice>, &class| {
-            self.shortest(class, best.map_or(limit, |best| best.access))
-                .or(best)
-        })
+    pub fn shortest_of(&self, classes: &[CommandClass], limit: Duration) -> Option<NextCommand> {
+        classes
+            .iter()
+            .fold(None, |best: Option<NextCommand>, &class| {
+                self.shortest(class, best.map_or(limit, |best| best.access))
+                    .or(best)
+            })
     }
 
     /// Returns the XPW with the shortest access time. If another command is shorter by more than
     /// `delta`, returns the other command (section 3.2).
-    pub fn preferring_xpw(&self, delta: Duration) -> Option<Choice> {
-        let xpw = self.shortest(Class::Xpw, Duration::MAX);
+    pub fn preferring_xpw(&self, delta: Duration) -> Option<NextCommand> {
+        let xpw = self.shortest(CommandClass::Xpw, Duration::MAX);
         let limit = xpw.map_or(Duration::MAX, |xpw| xpw.access.saturating_sub(delta));
-        self.shortest_of(&[Class::Plain, Class::Xdw], limit).or(xpw)
+        self.shortest_of(&[CommandClass::Plain, CommandClass::Xdw], limit)
+            .or(xpw)
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::discipline::{BuildXorDiscipline, REGISTRY};
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
+use fullstroke_contract::registry::{
+    Keys, PolicyEntry, check_known, find, known_keys, read, schema_of,
+};
 use fullstroke_units::{Bytes, Sectors};
 use fullstroke_volume::{BuildLayout, Layout, Rotation, raid5};
 use schemars::{JsonSchema, Schema};
@@ -43,28 +45,28 @@ impl Default for XorConfig {
 
 /// The layout in a stack file. The layout places the bytes as a [`raid5`] with the same chunk and
 /// rotation does. [`SmartArray`](crate::SmartArray) is the layer.
-pub const LAYOUT: Entry<BuildLayout> = Entry {
+pub const LAYOUT: PolicyEntry<BuildLayout> = PolicyEntry {
     name: "xor",
     summary: "rows of chunks as in raid5, on disks that compute parity themselves (XDWRITE EXTENDED)",
     schema,
-    build: |keys, members| Settings::new(keys)?.layout(members),
+    build: |keys, members| SmartSettings::new(keys)?.layout(members),
 };
 
 /// The keys that determine the places of the bytes.
 pub const PLACING: [&str; 2] = ["chunk", "rotation"];
 
 /// The checked keys.
-pub(crate) struct Settings {
+pub(crate) struct SmartSettings {
     pub(crate) config: XorConfig,
-    pub(crate) discipline: &'static Entry<BuildXorDiscipline>,
+    pub(crate) discipline: &'static PolicyEntry<BuildXorDiscipline>,
     /// The discipline's own keys.
     pub(crate) keys: Keys,
     /// The keys of the address map.
     placing: Keys,
 }
 
-impl Settings {
-    pub(crate) fn new(keys: &Keys) -> Result<Settings, ConfigError> {
+impl SmartSettings {
+    pub(crate) fn new(keys: &Keys) -> Result<SmartSettings, ConfigError> {
         let own = known_keys(&schema_of::<XorConfig>());
         let of = |wanted: &dyn Fn(&str) -> bool| -> Keys {
             let wanted = keys.iter().filter(|(key, _)| wanted(key));
@@ -80,7 +82,7 @@ impl Settings {
             .chain(known_keys(&(discipline.schema)()))
             .collect();
         check_known(keys, &known)?;
-        let settings = Settings {
+        let settings = SmartSettings {
             discipline,
             keys: of(&|key| own.iter().all(|known| known != key)),
             placing: of(&|key| PLACING.contains(&key)),

@@ -7,14 +7,14 @@ mod greedy;
 mod xpwq;
 mod xpwt;
 
-use crate::choices::{Choice, Choices};
+use crate::choices::{Choices, NextCommand};
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, schema_of};
 
 /// A rule of choice.
 pub trait XorDiscipline: Send {
     /// Returns the command to begin next. If any command can begin, the discipline must choose one.
-    fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice>;
+    fn choose(&mut self, choices: &Choices<'_>) -> Option<NextCommand>;
 }
 
 /// Function that builds a discipline from its keys, for a disk with `segments` segments.
@@ -23,37 +23,37 @@ pub type BuildXorDiscipline =
 
 /// Every discipline.
 #[rustfmt::skip]
-pub const REGISTRY: &[Entry<BuildXorDiscipline>] = &[
-    Entry { name: "greedy", summary: greedy::SUMMARY, schema: schema_of::<greedy::Config>, build: greedy::build },
-    Entry { name: "xpwt", summary: xpwt::SUMMARY, schema: schema_of::<xpwt::Config>, build: xpwt::build },
-    Entry { name: "xpwq", summary: xpwq::SUMMARY, schema: schema_of::<xpwq::Config>, build: xpwq::build },
-    Entry { name: "conditional", summary: conditional::SUMMARY, schema: schema_of::<conditional::Config>, build: conditional::build },
-    Entry { name: "adaptive", summary: adaptive::SUMMARY, schema: schema_of::<adaptive::Config>, build: adaptive::build },
+pub const REGISTRY: &[PolicyEntry<BuildXorDiscipline>] = &[
+    PolicyEntry { name: "greedy", summary: greedy::SUMMARY, schema: schema_of::<greedy::Config>, build: greedy::build },
+    PolicyEntry { name: "xpwt", summary: xpwt::SUMMARY, schema: schema_of::<xpwt::Config>, build: xpwt::build },
+    PolicyEntry { name: "xpwq", summary: xpwq::SUMMARY, schema: schema_of::<xpwq::Config>, build: xpwq::build },
+    PolicyEntry { name: "conditional", summary: conditional::SUMMARY, schema: schema_of::<conditional::Config>, build: conditional::build },
+    PolicyEntry { name: "adaptive", summary: adaptive::SUMMARY, schema: schema_of::<adaptive::Config>, build: adaptive::build },
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::choices::{Class, Queues, Segments};
+    use crate::choices::{CommandClass, CommandQueues, Segments};
     use crate::testing::model;
     use fullstroke_contract::registry::find;
-    use fullstroke_drive::queue::{ArmView, Waiting};
-    use fullstroke_drive::{Head, Model};
+    use fullstroke_drive::queue::{ArmView, WaitingRequest};
+    use fullstroke_drive::{DriveModel, HeadPosition};
     use fullstroke_units::{Cylinder, Duration, Lbn, Sectors, Time};
     use proptest::prelude::*;
     use serde_json::json;
 
     /// A disk with waiting commands.
     #[derive(Debug)]
-    struct Disk {
-        model: Model,
-        commands: Vec<(Class, Waiting)>,
+    struct QueuedDisk {
+        model: DriveModel,
+        commands: Vec<(CommandClass, WaitingRequest)>,
         now: Time,
-        head: Head,
+        head: HeadPosition,
         segments: Segments,
     }
 
-    impl Disk {
+    impl QueuedDisk {
         fn arm(&self) -> ArmView<'_> {
             ArmView {
                 now: self.now,
@@ -63,11 +63,11 @@ mod tests {
             }
         }
 
-        fn choice(&self, name: &str, keys: serde_json::Value) -> Option<(Class, Duration)> {
+        fn choice(&self, name: &str, keys: serde_json::Value) -> Option<(CommandClass, Duration)> {
             let entry = find("discipline", REGISTRY, "", name).unwrap();
             let keys = serde_json::from_value(keys).unwrap();
             let mut discipline = (entry.build)(&keys, self.segments.total).unwrap();
-            let mut queues = Queues::default();
+            let mut queues = CommandQueues::default();
             self.commands
                 .iter()
                 .for_each(|&(class, waiting)| queues.insert(class, waiting));
@@ -76,14 +76,14 @@ mod tests {
                 queues: &queues,
                 segments: self.segments,
             };
-            let Choice { class, access, .. } = discipline.choose(&choices)?;
+            let NextCommand { class, access, .. } = discipline.choose(&choices)?;
             Some((class, access))
         }
 
         /// Returns the least access time of a class, from a look at every command.
-        fn least(&self, class: Class) -> Option<Duration> {
+        fn least(&self, class: CommandClass) -> Option<Duration> {
             let mechanics = self.model.mechanics();
-            let access = |waiting: &Waiting| {
+            let access = |waiting: &WaitingRequest| {
                 let position = &waiting.position;
                 let seek = mechanics.seek(
                     self.head,
@@ -105,13 +105,13 @@ mod tests {
         }
 
         fn all(&self) -> Option<Duration> {
-            [Class::Xdw, Class::Xpw, Class::Plain]
+            [CommandClass::Xdw, CommandClass::Xpw, CommandClass::Plain]
                 .into_iter()
                 .filter_map(|class| self.least(class))
                 .min()
         }
 
-        fn waiting(&self, class: Class) -> usize {
+        fn waiting(&self, class: CommandClass) -> usize {
             self.commands
                 .iter()
                 .filter(|(other, _)| *other == class)
@@ -119,19 +119,24 @@ mod tests {
         }
     }
 
-    fn disk() -> impl Strategy<Value = Disk> {
-        let class = prop::sample::select(vec![Class::Xdw, Class::Xdw, Class::Xpw, Class::Plain]);
+    fn disk() -> impl Strategy<Value = QueuedDisk> {
+        let class = prop::sample::select(vec![
+            CommandClass::Xdw,
+            CommandClass::Xdw,
+            CommandClass::Xpw,
+            CommandClass::Plain,
+        ]);
         let commands = prop::collection::vec((class, 0u64..1390), 0..12);
         (commands, 0u64..100_000_000, 0u32..20, 2u32..6, 0u32..6).prop_map(
             |(commands, now, cylinder, total, used)| {
                 let model = model();
-                let waiting = |(slot, &(class, lbn)): (usize, &(Class, u64))| {
+                let waiting = |(slot, &(class, lbn)): (usize, &(CommandClass, u64))| {
                     let position = model.mechanics().geometry().locate(Lbn(lbn));
                     let span = model.mechanics().span(&position, Sectors(1));
                     let (slot, lbn, arrived) = (slot as u32, Lbn(lbn), Time::ZERO);
                     (
                         class,
-                        Waiting {
+                        WaitingRequest {
                             slot,
                             lbn,
                             position,
@@ -141,13 +146,13 @@ mod tests {
                         },
                     )
                 };
-                Disk {
+                QueuedDisk {
                     commands: commands.iter().enumerate().map(waiting).collect(),
                     model,
                     now: Time::from_nanos(now),
-                    head: Head {
+                    head: HeadPosition {
                         cylinder: Cylinder(cylinder),
-                        ..Head::default()
+                        ..HeadPosition::default()
                     },
                     segments: Segments {
                         total,
@@ -180,9 +185,9 @@ mod tests {
         fn xpwt_decides_by_the_formula(disk in disk(), delta_ms in 0u64..10) {
             let choice = disk.choice("xpwt", json!({ "delta_ms": delta_ms }));
             let delta = Duration::from_millis(delta_ms);
-            let xpw = disk.least(Class::Xpw).filter(|&xpw| disk.all().is_some_and(|all| xpw <= all + delta));
+            let xpw = disk.least(CommandClass::Xpw).filter(|&xpw| disk.all().is_some_and(|all| xpw <= all + delta));
             match xpw {
-                Some(xpw) => prop_assert_eq!(choice, Some((Class::Xpw, xpw))),
+                Some(xpw) => prop_assert_eq!(choice, Some((CommandClass::Xpw, xpw))),
                 None => prop_assert_eq!(choice.map(|(_, access)| access), disk.all()),
             }
         }
@@ -191,8 +196,8 @@ mod tests {
         #[test]
         fn xpwq_decides_by_the_formula(disk in disk(), max_xpw in 0usize..6) {
             let choice = disk.choice("xpwq", json!({ "max_xpw": max_xpw }));
-            match disk.least(Class::Xpw).filter(|_| disk.waiting(Class::Xpw) > max_xpw) {
-                Some(xpw) => prop_assert_eq!(choice, Some((Class::Xpw, xpw))),
+            match disk.least(CommandClass::Xpw).filter(|_| disk.waiting(CommandClass::Xpw) > max_xpw) {
+                Some(xpw) => prop_assert_eq!(choice, Some((CommandClass::Xpw, xpw))),
                 None => prop_assert_eq!(choice.map(|(_, access)| access), disk.all()),
             }
         }
@@ -200,10 +205,10 @@ mod tests {
         #[test]
         fn beyond_the_threshold_xdws_stand_back(disk in disk(), threshold in 0u32..3) {
             let choice = disk.choice("conditional", json!({ "threshold": threshold }));
-            let others = disk.least(Class::Xpw).into_iter().chain(disk.least(Class::Plain)).min();
+            let others = disk.least(CommandClass::Xpw).into_iter().chain(disk.least(CommandClass::Plain)).min();
             match others.filter(|_| disk.segments.results > threshold) {
                 Some(other) => {
-                    prop_assert!(choice.is_some_and(|(class, access)| class != Class::Xdw && access == other));
+                    prop_assert!(choice.is_some_and(|(class, access)| class != CommandClass::Xdw && access == other));
                 }
                 None => prop_assert_eq!(choice.map(|(_, access)| access), disk.all()),
             }
@@ -214,7 +219,7 @@ mod tests {
             let choice = disk.choice("adaptive", json!({}));
             let always = disk.choice("xpwq", json!({ "max_xpw": 0 }));
             prop_assert!(choice == always || choice.map(|(_, access)| access) == disk.all());
-            if disk.segments.free() <= 1 && disk.waiting(Class::Xpw) + 1 >= disk.segments.total as usize {
+            if disk.segments.free() <= 1 && disk.waiting(CommandClass::Xpw) + 1 >= disk.segments.total as usize {
                 prop_assert_eq!(choice, always);
             }
         }

@@ -1,12 +1,12 @@
 //! A smart disk: queues, segments and arm.
 
-use crate::choices::{Choice, Choices, Class, Queues, Segments};
+use crate::choices::{Choices, CommandClass, CommandQueues, NextCommand, Segments};
 use crate::discipline::XorDiscipline;
-use crate::piece::{Kind, Piece};
-use crate::statistics::{DiskStatistics, Statistics};
+use crate::piece::{CommandPiece, PieceKind};
+use crate::statistics::{DiskStatistics, SmartCounters};
 use fullstroke_contract::Slots;
-use fullstroke_drive::queue::{ArmView, Waiting};
-use fullstroke_drive::{Access, Feed, Head, Meter, Model, Position};
+use fullstroke_drive::queue::{ArmView, WaitingRequest};
+use fullstroke_drive::{AccessTimes, BusArrival, DriveModel, HeadPosition, Meter, Position};
 use fullstroke_units::{Cylinder, Duration, Sectors, Time};
 
 /// One disk. The drive description supplies arm, platters and command overhead. The keys of the
@@ -18,28 +18,28 @@ use fullstroke_units::{Cylinder, Duration, Sectors, Time};
 /// written data must be in the buffer before the heads begin.
 ///
 /// An XDW takes two segments. At the end of the XDW, one segment is freed, and the other keeps the
-/// result until [`result_fetched`](Disk::result_fetched). An XPW and an ordinary write take one
-/// segment during service. A read takes one segment until [`read_sent`](Disk::read_sent).
-pub(crate) struct Disk {
-    model: Model,
+/// result until [`result_fetched`](ArrayDisk::result_fetched). An XPW and an ordinary write take one
+/// segment during service. A read takes one segment until [`read_sent`](ArrayDisk::read_sent).
+pub(crate) struct ArrayDisk {
+    model: DriveModel,
     overhead: Duration,
-    head: Head,
-    queues: Queues,
+    head: HeadPosition,
+    queues: CommandQueues,
     segments: Segments,
     discipline: Box<dyn XorDiscipline>,
-    service: Option<Service>,
+    service: Option<CommandInService>,
     /// Start of the time in which commands wait for segments. `None` if the disk does not starve.
     starved: Option<Time>,
-    statistics: Statistics,
+    statistics: SmartCounters,
     /// Energy meter. `None` if the description has no watts.
     meter: Option<Meter>,
 }
 
 /// The command in service.
 #[derive(Clone, Copy, Debug)]
-struct Service {
+struct CommandInService {
     piece: u32,
-    class: Class,
+    class: CommandClass,
     reads: bool,
     position: Position,
     began: Time,
@@ -50,14 +50,18 @@ struct Service {
     finish: Time,
 }
 
-impl Disk {
-    pub(crate) fn new(model: Model, segments: u32, discipline: Box<dyn XorDiscipline>) -> Disk {
-        Disk {
+impl ArrayDisk {
+    pub(crate) fn new(
+        model: DriveModel,
+        segments: u32,
+        discipline: Box<dyn XorDiscipline>,
+    ) -> ArrayDisk {
+        ArrayDisk {
             overhead: Duration::from_millis_f64(model.config().command_overhead_ms),
             meter: model.meter(),
             model,
-            head: Head::default(),
-            queues: Queues::default(),
+            head: HeadPosition::default(),
+            queues: CommandQueues::default(),
             segments: Segments {
                 total: segments,
                 working: 0,
@@ -66,7 +70,7 @@ impl Disk {
             discipline,
             service: None,
             starved: None,
-            statistics: Statistics::default(),
+            statistics: SmartCounters::default(),
         }
     }
 
@@ -87,7 +91,7 @@ impl Disk {
     /// Returns the counters until `now`.
     pub(crate) fn statistics(&self, now: Time) -> DiskStatistics {
         let mut statistics = self.statistics;
-        statistics.integrate(now, self.segments, self.queues.of(Class::Xpw).len());
+        statistics.integrate(now, self.segments, self.queues.of(CommandClass::Xpw).len());
         if let Some(since) = self.starved {
             statistics.was_idle(now.since(since));
         }
@@ -98,21 +102,21 @@ impl Disk {
 
     fn integrate(&mut self, now: Time) {
         self.statistics
-            .integrate(now, self.segments, self.queues.of(Class::Xpw).len());
+            .integrate(now, self.segments, self.queues.of(CommandClass::Xpw).len());
     }
 
     /// Adds a command to the queue.
-    pub(crate) fn enqueue(&mut self, now: Time, slot: u32, piece: &Piece) {
+    pub(crate) fn enqueue(&mut self, now: Time, slot: u32, piece: &CommandPiece) {
         self.integrate(now);
         let mechanics = self.model.mechanics();
         let position = mechanics.geometry().locate(piece.extent.start);
         let first_track = piece.extent.sectors.min(position.sectors_left);
-        let waiting = Waiting {
+        let waiting = WaitingRequest {
             slot,
             lbn: piece.extent.start,
             position,
             span: mechanics.span(&position, first_track),
-            write: piece.kind == Kind::Write,
+            write: piece.kind == PieceKind::Write,
             arrived: now,
         };
         self.statistics.arrived();
@@ -120,8 +124,8 @@ impl Disk {
     }
 
     /// Takes a command into service, if the arm is free and a command may begin. Returns the piece
-    /// of the command. A command with a write part waits for [`fed`](Disk::fed).
-    pub(crate) fn begin(&mut self, now: Time, pieces: &mut Slots<Piece>) -> Option<u32> {
+    /// of the command. A command with a write part waits for [`note_data`](ArrayDisk::note_data).
+    pub(crate) fn begin(&mut self, now: Time, pieces: &mut Slots<CommandPiece>) -> Option<u32> {
         if self.service.is_some() || self.queues.is_empty() {
             return None;
         }
@@ -146,10 +150,10 @@ impl Disk {
         if let Some(since) = self.starved.take() {
             self.statistics.was_idle(now.since(since));
         }
-        let Choice { class, access, .. } = choice;
+        let NextCommand { class, access, .. } = choice;
         let waiting = self.queues.take(choice);
-        let barred =
-            self.segments.free() < Class::Xdw.segments() && !self.queues.of(Class::Xdw).is_empty();
+        let barred = self.segments.free() < CommandClass::Xdw.segments()
+            && !self.queues.of(CommandClass::Xdw).is_empty();
         let piece = &mut pieces[waiting.slot];
         self.statistics
             .begun(class, now.since(piece.queued), access, barred);
@@ -158,15 +162,21 @@ impl Disk {
         Some(waiting.slot)
     }
 
-    fn serve(&mut self, now: Time, waiting: &Waiting, class: Class, piece: &mut Piece) -> Service {
+    fn serve(
+        &mut self,
+        now: Time,
+        waiting: &WaitingRequest,
+        class: CommandClass,
+        piece: &mut CommandPiece,
+    ) -> CommandInService {
         if let Some(meter) = &mut self.meter {
             meter.passed(now);
             meter.taken(now, now + self.overhead);
         }
-        let mut service = Service {
+        let mut service = CommandInService {
             piece: waiting.slot,
             class,
-            reads: piece.kind == Kind::Read,
+            reads: piece.kind == PieceKind::Read,
             position: waiting.position,
             began: now,
             sectors: piece.extent.sectors,
@@ -175,10 +185,10 @@ impl Disk {
         };
         let waited = now.since(piece.queued);
         match class {
-            Class::Xpw => piece.parts.parity_queue = waited,
-            Class::Xdw | Class::Plain => piece.parts.queue = waited,
+            CommandClass::Xpw => piece.parts.parity_queue = waited,
+            CommandClass::Xdw | CommandClass::Plain => piece.parts.queue = waited,
         }
-        if piece.kind != Kind::Write {
+        if piece.kind != PieceKind::Write {
             let mechanics = self.model.mechanics();
             let (start, sectors) = (piece.extent.start, piece.extent.sectors);
             let access = mechanics.access(
@@ -196,7 +206,7 @@ impl Disk {
             service.ready += access.duration();
             add(piece, class, &access);
         }
-        if piece.kind == Kind::Read {
+        if piece.kind == PieceKind::Read {
             service.finish = service.ready;
         }
         service
@@ -204,11 +214,11 @@ impl Disk {
 
     /// Records that the data for the command in service have come: the data of the host, or the
     /// result of the XDW.
-    pub(crate) fn fed(&mut self, now: Time, piece: &mut Piece) {
+    pub(crate) fn note_data(&mut self, now: Time, piece: &mut CommandPiece) {
         let Some(service) = &mut self.service else {
             return;
         };
-        let feed = Feed {
+        let feed = BusArrival {
             first: now,
             each: Duration::ZERO,
             marked: 0,
@@ -222,7 +232,8 @@ impl Disk {
             Some(feed),
             |_| {},
         );
-        self.statistics.accessed(&access, piece.kind == Kind::Write);
+        self.statistics
+            .accessed(&access, piece.kind == PieceKind::Write);
         if let Some(meter) = &mut self.meter {
             meter.accessed(service.ready, &access, true);
         }
@@ -235,11 +246,11 @@ impl Disk {
         let service = self.service.take()?;
         self.integrate(now);
         match service.class {
-            Class::Plain if service.reads => {}
+            CommandClass::Plain if service.reads => {}
             class => self.segments.working -= class.segments(),
         }
-        self.segments.results += u32::from(service.class == Class::Xdw);
-        let Service {
+        self.segments.results += u32::from(service.class == CommandClass::Xdw);
+        let CommandInService {
             class,
             reads,
             sectors,
@@ -266,8 +277,8 @@ impl Disk {
 
 /// Adds an access to the breakdown of a piece. The access of an XPW is not added, because this time
 /// is part of the time after the XDW.
-fn add(piece: &mut Piece, class: Class, access: &Access) {
-    if class == Class::Xpw {
+fn add(piece: &mut CommandPiece, class: CommandClass, access: &AccessTimes) {
+    if class == CommandClass::Xpw {
         return;
     }
     let parts = &mut piece.parts;

@@ -44,6 +44,6 @@ mod testing;
 mod tests;
 
 pub use array::SmartArray;
-pub use choices::{Choice, Choices, Class};
+pub use choices::{Choices, CommandClass, NextCommand};
 pub use config::{LAYOUT, PLACING, XorConfig};
 pub use statistics::DiskStatistics;

@@ -1,7 +1,7 @@
 //! Parts and pieces of a request, and their places.
 
-use crate::config::Settings;
-use crate::rows::Hold;
+use crate::config::SmartSettings;
+use crate::rows::RowHold;
 use fullstroke_contract::{ConfigError, Extent};
 use fullstroke_units::{Lbn, Sectors};
 use fullstroke_volume::{Layout, Role};
@@ -20,7 +20,7 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    pub(crate) fn new(settings: &Settings, members: &[Sectors]) -> Result<Map, ConfigError> {
+    pub(crate) fn new(settings: &SmartSettings, members: &[Sectors]) -> Result<Map, ConfigError> {
         let layout = settings.layout(members)?;
         let sectors = |bytes: fullstroke_units::Bytes| bytes.sectors().unwrap_or_default().0;
         let (chunk, disks) = (sectors(settings.config.chunk), members.len());
@@ -56,14 +56,18 @@ impl Map {
 
     /// Returns the row of an address, the end of the part that begins there, and the hold that a
     /// write needs on the row.
-    pub(crate) fn part(&self, begin: u64, end: u64) -> (u64, u64, Hold) {
+    pub(crate) fn part(&self, begin: u64, end: u64) -> (u64, u64, RowHold) {
         let row = begin / self.row;
         let next = (row + 1) * self.row;
         let whole = begin == row * self.row && end >= next;
         (
             row,
             end.min(next),
-            if whole { Hold::Alone } else { Hold::Shared },
+            if whole {
+                RowHold::Alone
+            } else {
+                RowHold::Shared
+            },
         )
     }
 
@@ -108,7 +112,7 @@ mod tests {
             let keys = json!({ "rotation": rotation, "chunk": format!("{}", chunk * 512), "segment": format!("{}", segment * 512) });
             let keys: Keys = serde_json::from_value(keys).unwrap();
             let members = vec![Sectors(2000); disks];
-            let map = Map::new(&Settings::new(&keys).unwrap(), &members).unwrap();
+            let map = Map::new(&SmartSettings::new(&keys).unwrap(), &members).unwrap();
             let end = (begin + sectors).min(map.capacity().0);
             let mut at = begin.min(end - 1);
             while at < end {

@@ -1,12 +1,12 @@
 //! The state of a piece of a request in flight.
 
-use crate::choices::Class;
+use crate::choices::CommandClass;
 use fullstroke_contract::{Breakdown, Completion, Extent, RequestId};
 use fullstroke_units::{Duration, Time};
 
 /// Kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PieceKind {
     /// An ordinary read.
     Read,
     /// An ordinary write of data, or of parity computed by the host.
@@ -17,10 +17,10 @@ pub(crate) enum Kind {
 
 /// A piece: the sectors of one command, or of an XDW and its XPW.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct CommandPiece {
     /// Part of the request that contains the piece.
     pub(crate) part: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PieceKind,
     pub(crate) disk: u32,
     /// Extent on the disk; for an update, on the parity disk as well.
     pub(crate) extent: Extent,
@@ -28,12 +28,12 @@ pub(crate) struct Piece {
     pub(crate) queued: Time,
     /// Time when the XDW finished.
     pub(crate) updated: Option<Time>,
-    pub(crate) parts: Parts,
+    pub(crate) parts: ResponseParts,
 }
 
 /// Parts of the response time of a piece, as far as known.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct ResponseParts {
     /// Time in the queue of the data disk.
     pub(crate) queue: Duration,
     /// Time in the queue of the parity disk.
@@ -46,19 +46,19 @@ pub(crate) struct Parts {
 
 /// A request with parts in flight.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Job {
+pub(crate) struct PendingRequest {
     pub(crate) id: RequestId,
     pub(crate) submitted: Time,
     pub(crate) parts_left: u32,
 }
 
-impl Piece {
+impl CommandPiece {
     /// Returns the class of the piece for its current disk.
-    pub(crate) fn class(&self) -> Class {
+    pub(crate) fn class(&self) -> CommandClass {
         match (self.kind, self.updated) {
-            (Kind::Read | Kind::Write, _) => Class::Plain,
-            (Kind::Update { .. }, None) => Class::Xdw,
-            (Kind::Update { .. }, Some(_)) => Class::Xpw,
+            (PieceKind::Read | PieceKind::Write, _) => CommandClass::Plain,
+            (PieceKind::Update { .. }, None) => CommandClass::Xdw,
+            (PieceKind::Update { .. }, Some(_)) => CommandClass::Xpw,
         }
     }
 
@@ -72,8 +72,13 @@ impl Piece {
     ///   writing count as rotation;
     /// - `overhead`: the rest, namely the overhead of the first command, and the link time of the
     ///   command and of the answers.
-    pub(crate) fn completion(&self, job: &Job, issued: Time, finished: Time) -> Completion {
-        let Parts {
+    pub(crate) fn completion(
+        &self,
+        job: &PendingRequest,
+        issued: Time,
+        finished: Time,
+    ) -> Completion {
+        let ResponseParts {
             queue,
             parity_queue,
             seek,

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 /// Hold of a part of a request on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hold {
+pub(crate) enum RowHold {
     /// No hold, for a read.
     Nothing,
     /// A shared hold, for an update.
@@ -22,10 +22,10 @@ pub(crate) enum Hold {
 
 /// A part of a request. The part of a write lies in one row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct RequestPart {
     pub(crate) job: u32,
     pub(crate) row: u64,
-    pub(crate) hold: Hold,
+    pub(crate) hold: RowHold,
     /// Begin and end as volume addresses.
     pub(crate) begin: u64,
     pub(crate) end: u64,
@@ -39,44 +39,44 @@ pub(crate) struct Part {
 
 /// The parts in flight, and the rows that the parts hold.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
-    pub(crate) parts: Slots<Part>,
-    held: HashMap<u64, Row>,
+pub(crate) struct RowLocks {
+    pub(crate) parts: Slots<RequestPart>,
+    held: HashMap<u64, LockedRow>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Row {
+struct LockedRow {
     updates: u32,
     alone: bool,
     /// List of waiting parts, in order.
-    waiting: Option<Waiting>,
+    waiting: Option<WaitingParts>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct WaitingParts {
     first: u32,
     last: u32,
 }
 
-impl Row {
+impl LockedRow {
     /// Lets a part in, if the parts inside allow so.
-    fn admit(&mut self, hold: Hold) -> bool {
-        let free = !self.alone && (hold != Hold::Alone || self.updates == 0);
+    fn admit(&mut self, hold: RowHold) -> bool {
+        let free = !self.alone && (hold != RowHold::Alone || self.updates == 0);
         match hold {
             _ if !free => {}
-            Hold::Alone => self.alone = true,
+            RowHold::Alone => self.alone = true,
             _ => self.updates += 1,
         }
         free
     }
 }
 
-impl Rows {
+impl RowLocks {
     /// Keeps a new part, and returns true if the part may begin. Otherwise
-    /// [`release`](Rows::release) returns the part later.
-    pub(crate) fn acquire(&mut self, part: Part) -> (u32, bool) {
+    /// [`release`](RowLocks::release) returns the part later.
+    pub(crate) fn acquire(&mut self, part: RequestPart) -> (u32, bool) {
         let slot = self.parts.keep(part);
-        if part.hold == Hold::Nothing {
+        if part.hold == RowHold::Nothing {
             return (slot, true);
         }
         let row = self.held.entry(part.row).or_default();
@@ -88,7 +88,7 @@ impl Rows {
         } else if row.admit(part.hold) {
             return (slot, true);
         } else {
-            row.waiting = Some(Waiting {
+            row.waiting = Some(WaitingParts {
                 first: slot,
                 last: slot,
             });
@@ -97,26 +97,26 @@ impl Rows {
     }
 
     /// Removes a finished part, and appends to `granted` the parts that may begin now.
-    pub(crate) fn release(&mut self, slot: u32, granted: &mut Vec<u32>) -> Part {
+    pub(crate) fn release(&mut self, slot: u32, granted: &mut Vec<u32>) -> RequestPart {
         let part = self.parts.take(slot);
         let Some(row) = self
             .held
             .get_mut(&part.row)
-            .filter(|_| part.hold != Hold::Nothing)
+            .filter(|_| part.hold != RowHold::Nothing)
         else {
             return part;
         };
         match part.hold {
-            Hold::Alone => row.alone = false,
+            RowHold::Alone => row.alone = false,
             _ => row.updates -= 1,
         }
-        while let Some(Waiting { first, last }) = row.waiting
+        while let Some(WaitingParts { first, last }) = row.waiting
             && row.admit(self.parts[first].hold)
         {
             granted.push(first);
             row.waiting = self.parts[first]
                 .next
-                .map(|next| Waiting { first: next, last });
+                .map(|next| WaitingParts { first: next, last });
         }
         if row.updates == 0 && !row.alone {
             self.held.remove(&part.row);
@@ -130,9 +130,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn part(row: u64, alone: bool) -> Part {
-        let hold = if alone { Hold::Alone } else { Hold::Shared };
-        Part {
+    fn part(row: u64, alone: bool) -> RequestPart {
+        let hold = if alone {
+            RowHold::Alone
+        } else {
+            RowHold::Shared
+        };
+        RequestPart {
             job: 0,
             row,
             hold,
@@ -149,18 +153,18 @@ mod tests {
         fn a_whole_row_is_written_alone_and_everybody_has_a_turn_in_order(
             asks in prop::collection::vec((0u64..3, any::<bool>(), any::<bool>()), 1..60),
         ) {
-            let mut rows = Rows::default();
+            let mut rows = RowLocks::default();
             let (mut inside, mut granted): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
             let mut order: Vec<(u64, u32)> = Vec::new();
             let mut begun: Vec<(u64, u32)> = Vec::new();
-            let check = |rows: &Rows, inside: &[u32]| {
+            let check = |rows: &RowLocks, inside: &[u32]| {
                 for &slot in inside {
                     let of_row = inside.iter().filter(|&&other| rows.parts[other].row == rows.parts[slot].row);
-                    assert!(rows.parts[slot].hold == Hold::Shared || of_row.count() == 1);
+                    assert!(rows.parts[slot].hold == RowHold::Shared || of_row.count() == 1);
                 }
             };
             for (number, &(row, alone, ends)) in asks.iter().enumerate() {
-                let (slot, free) = rows.acquire(Part { job: number as u32, ..part(row, alone) });
+                let (slot, free) = rows.acquire(RequestPart { job: number as u32, ..part(row, alone) });
                 order.push((row, number as u32));
                 if free {
                     inside.push(slot);

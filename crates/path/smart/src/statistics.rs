@@ -1,8 +1,8 @@
 //! Counters of a disk.
 
-use crate::choices::{Class, Segments};
+use crate::choices::{CommandClass, Segments};
 use fullstroke_contract::MemberStatistics;
-use fullstroke_drive::Access;
+use fullstroke_drive::AccessTimes;
 use fullstroke_units::{Duration, Sectors, Time};
 
 /// Totals of one smart disk since the beginning of the run.
@@ -37,14 +37,14 @@ pub struct DiskStatistics {
 
 /// The running counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Statistics {
+pub(crate) struct SmartCounters {
     counts: DiskStatistics,
     /// Number of commands waiting or in service.
     commands: u32,
     changed: Time,
 }
 
-impl Statistics {
+impl SmartCounters {
     /// Adds the time up to `now` to the integrals, before segments or queue change.
     #[inline]
     pub(crate) fn integrate(&mut self, now: Time, segments: Segments, xpws: usize) {
@@ -63,7 +63,7 @@ impl Statistics {
     }
 
     /// Counts an access of a command. `first` is true for the first access.
-    pub(crate) fn accessed(&mut self, access: &Access, first: bool) {
+    pub(crate) fn accessed(&mut self, access: &AccessTimes, first: bool) {
         let drive = &mut self.counts.drive;
         drive.seek += access.seek;
         drive.rotation += access.rotation;
@@ -77,7 +77,7 @@ impl Statistics {
     /// Counts a command that begins after the wait `waited`.
     pub(crate) fn begun(
         &mut self,
-        class: Class,
+        class: CommandClass,
         waited: Duration,
         access: Duration,
         without_choice: bool,
@@ -88,9 +88,9 @@ impl Statistics {
         counts.drive.queue = counts.drive.queue.saturating_add(waited);
         counts.without_choice += u64::from(without_choice);
         match class {
-            Class::Xdw => counts.xdw_access += access,
-            Class::Xpw => counts.xpw_access += access,
-            Class::Plain => {}
+            CommandClass::Xdw => counts.xdw_access += access,
+            CommandClass::Xpw => counts.xpw_access += access,
+            CommandClass::Plain => {}
         }
     }
 
@@ -98,7 +98,7 @@ impl Statistics {
     /// `overhead` before the arm moved.
     pub(crate) fn finished(
         &mut self,
-        class: Class,
+        class: CommandClass,
         read: bool,
         sectors: Sectors,
         busy: Duration,
@@ -120,10 +120,10 @@ impl Statistics {
             counts.drive.sectors_written += sectors;
         }
         match class {
-            Class::Xdw => counts.xdws += 1,
-            Class::Xpw => counts.xpws += 1,
-            Class::Plain if read => counts.reads += 1,
-            Class::Plain => counts.writes += 1,
+            CommandClass::Xdw => counts.xdws += 1,
+            CommandClass::Xpw => counts.xpws += 1,
+            CommandClass::Plain if read => counts.reads += 1,
+            CommandClass::Plain => counts.writes += 1,
         }
     }
 

@@ -1,21 +1,21 @@
 //! A small array for tests, and loads for the array.
 
 use crate::SmartArray;
-use crate::config::Settings;
+use crate::config::SmartSettings;
 use crate::discipline::XorDiscipline;
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId,
+    Completion, Effect, Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId,
 };
-use fullstroke_drive::{DriveConfig, Model};
-use fullstroke_link::{Delivered, Link, LinkStatistics, Payload, Station, Transfer};
+use fullstroke_drive::{DriveConfig, DriveModel};
+use fullstroke_link::{DeliveredTransfer, Link, LinkStatistics, LinkTransfer, Payload, Station};
 use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// A drive of 1,400 sectors, 10,000 rpm, two surfaces.
-pub(crate) fn model() -> Model {
+pub(crate) fn model() -> DriveModel {
     let config: DriveConfig = serde_json::from_value(json!({
         "title": "a small drive",
         "capacity_sectors": 1400,
@@ -32,7 +32,7 @@ pub(crate) fn model() -> Model {
         "sources": {},
     }))
     .unwrap();
-    Model::new(config).unwrap()
+    DriveModel::new(config).unwrap()
 }
 
 /// Returns an array of four such drives with chunks and segments of 8 sectors.
@@ -42,7 +42,7 @@ pub(crate) fn array(more: &Value) -> SmartArray {
 
 /// Returns the same array with another discipline.
 pub(crate) fn obeying(more: &Value, discipline: impl Fn() -> Box<dyn XorDiscipline>) -> SmartArray {
-    let settings = Settings::new(&keys(more)).unwrap();
+    let settings = SmartSettings::new(&keys(more)).unwrap();
     SmartArray::obeying(&settings, &vec![model(); 4], link(), || Ok(discipline())).unwrap()
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn link() -> (&'static str, Box<dyn Link>) {
 
 /// Returns the same link with `byte` as the time of one byte.
 pub(crate) fn link_of(byte: Duration) -> (&'static str, Box<dyn Link>) {
-    let lines = Lines {
+    let lines = LinkLines {
         byte,
         free: vec![Time::ZERO; 5],
         under_way: BTreeMap::new(),
@@ -71,25 +71,25 @@ pub(crate) fn link_of(byte: Duration) -> (&'static str, Box<dyn Link>) {
     ("lines", Box::new(lines))
 }
 
-struct Lines {
+struct LinkLines {
     byte: Duration,
     /// Time when the line of each sender is free.
     free: Vec<Time>,
     /// Transfers in flight, by arrival and number.
-    under_way: BTreeMap<(Time, u64), Delivered>,
+    under_way: BTreeMap<(Time, u64), DeliveredTransfer>,
     offers: u64,
 }
 
-impl Link for Lines {
+impl Link for LinkLines {
     fn offer(
         &mut self,
         now: Time,
-        Transfer {
+        LinkTransfer {
             token,
             from: Station(from),
             payload,
             ..
-        }: Transfer,
+        }: LinkTransfer,
     ) {
         let bytes = if let Payload::Data(bytes) = payload {
             bytes.0
@@ -99,7 +99,7 @@ impl Link for Lines {
         let began = self.free[from as usize].max(now);
         let finished = began + self.byte * bytes;
         self.free[from as usize] = finished;
-        let delivered = Delivered {
+        let delivered = DeliveredTransfer {
             token,
             offered: now,
             began,
@@ -115,7 +115,7 @@ impl Link for Lines {
             .map_or(Time::NEVER, |((finished, _), _)| *finished)
     }
 
-    fn advance(&mut self, now: Time, delivered: &mut Vec<Delivered>) {
+    fn advance(&mut self, now: Time, delivered: &mut Vec<DeliveredTransfer>) {
         while self.next_wake() <= now
             && let Some((_, first)) = self.under_way.pop_first()
         {
@@ -158,7 +158,7 @@ pub(crate) fn request(id: u64, lbn: u64, sectors: u64, write: bool) -> Request {
     }
 }
 
-pub(crate) fn completions(out: &mut Out) -> Vec<Completion> {
+pub(crate) fn completions(out: &mut Effects) -> Vec<Completion> {
     let completion = |effect| match effect {
         Effect::Complete { completion, .. } => completion,
         other => panic!("an array only completes: {other:?}"),
@@ -168,7 +168,7 @@ pub(crate) fn completions(out: &mut Out) -> Vec<Completion> {
 
 /// Runs arrivals through an array. Each wake-up comes `late` ns after the due time.
 pub(crate) fn run(array: &mut SmartArray, arrivals: &[Arrival], late: u64) -> Vec<Completion> {
-    let mut out = Out::new();
+    let mut out = Effects::new();
     let mut done = Vec::new();
     let late = Duration::from_nanos(late);
     for (id, &(at, lbn, sectors, write)) in arrivals.iter().enumerate() {
@@ -176,7 +176,7 @@ pub(crate) fn run(array: &mut SmartArray, arrivals: &[Arrival], late: u64) -> Ve
         while array.next_wake().at().saturating_add(late) < at {
             array.wake(
                 array.next_wake().at().saturating_add(late),
-                &mut Cx::alone(&mut out),
+                &mut NodeContext::alone(&mut out),
             );
             done.extend(completions(&mut out));
         }
@@ -184,14 +184,14 @@ pub(crate) fn run(array: &mut SmartArray, arrivals: &[Arrival], late: u64) -> Ve
             at,
             Port::FIRST,
             request(id as u64, lbn, sectors, write),
-            &mut Cx::alone(&mut out),
+            &mut NodeContext::alone(&mut out),
         );
         done.extend(completions(&mut out));
     }
     while array.next_wake().at() != Time::NEVER {
         array.wake(
             array.next_wake().at().saturating_add(late),
-            &mut Cx::alone(&mut out),
+            &mut NodeContext::alone(&mut out),
         );
         done.extend(completions(&mut out));
     }

@@ -1,7 +1,9 @@
-use crate::choices::{Choice, Choices};
+use crate::choices::{Choices, NextCommand};
 use crate::discipline::XorDiscipline;
 use crate::testing::{array, completions, link, link_of, model, obeying, request, run};
-use fullstroke_contract::{Counters, Cx, Node, Order, Out, Port, Reading, Status};
+use fullstroke_contract::{
+    CounterReading, Counters, Effects, LayerOrder, Node, NodeContext, Port, RequestStatus,
+};
 use fullstroke_units::{Duration, Time};
 use serde_json::json;
 
@@ -10,7 +12,7 @@ use serde_json::json;
 struct SingleThreaded;
 
 impl XorDiscipline for SingleThreaded {
-    fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
+    fn choose(&mut self, choices: &Choices<'_>) -> Option<NextCommand> {
         if choices.results() > 0 {
             None
         } else {
@@ -120,19 +122,24 @@ fn an_xdw_waits_for_two_free_segments() {
 
 #[test]
 fn what_cannot_be_served_is_refused() {
-    let (mut array, mut out) = (array(&json!({})), Out::new());
+    let (mut array, mut out) = (array(&json!({})), Effects::new());
     let beyond = [
         request(0, 4199, 2, true),
         request(1, u64::MAX, 1, false),
         request(2, 7, 0, true),
     ];
     for request in beyond {
-        array.submit(Time::ZERO, Port::FIRST, request, &mut Cx::alone(&mut out));
-        assert_eq!(completions(&mut out)[0].status, Status::OutOfRange);
+        array.submit(
+            Time::ZERO,
+            Port::FIRST,
+            request,
+            &mut NodeContext::alone(&mut out),
+        );
+        assert_eq!(completions(&mut out)[0].status, RequestStatus::OutOfRange);
     }
-    let order = Order::Fail { member: 0 };
+    let order = LayerOrder::Fail { member: 0 };
     let refusal = array
-        .ordered(Time::ZERO, order, &mut Cx::alone(&mut out))
+        .ordered(Time::ZERO, order, &mut NodeContext::alone(&mut out))
         .unwrap_err();
     assert!(
         refusal.0.contains("neither failed nor restored disks"),
@@ -152,7 +159,7 @@ fn disks_of_several_arms_are_refused() {
     let models = [
         model(),
         model(),
-        fullstroke_drive::Model::new(arms).unwrap(),
+        fullstroke_drive::DriveModel::new(arms).unwrap(),
     ];
     let error = crate::SmartArray::new(&Default::default(), &models, link())
         .err()
@@ -169,7 +176,7 @@ fn readings_count_what_went_over_the_link() {
     let finished = run(&mut array, &[(0, 0, 8, true)], 0)[0].finished;
     let mut counters = Counters::default();
     array.count(finished, &mut counters);
-    let readings: Vec<Reading> = counters
+    let readings: Vec<CounterReading> = counters
         .layers
         .into_iter()
         .flat_map(|layer| layer.readings)

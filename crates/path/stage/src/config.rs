@@ -26,7 +26,7 @@ pub struct StageConfig {
     pub fairness: String,
     /// Addresses of the array for each host.
     #[serde(default)]
-    pub addresses: Addresses,
+    pub addresses: HostAddresses,
     /// True if hosts answer each other's reads from their page caches. A read goes first to the
     /// host with the newest read or write of the data. Needs `addresses = "whole"`.
     #[serde(default)]
@@ -36,7 +36,8 @@ pub struct StageConfig {
 /// Addresses of the array for one host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Addresses {
+#[schemars(rename = "Addresses")]
+pub enum HostAddresses {
     /// Each host has its own part, in the order of the hosts: the given size, or an equal part of
     /// the rest.
     #[default]
@@ -73,7 +74,7 @@ impl StageConfig {
             cooperation
                 .check()
                 .map_err(|error| error.below("cooperation"))?;
-            if config.addresses != Addresses::Whole {
+            if config.addresses != HostAddresses::Whole {
                 let message = "cooperation needs addresses = \"whole\", because hosts with separate addresses share no data";
                 return Err(ConfigError::new("cooperation", message));
             }

@@ -68,12 +68,12 @@ impl CooperationKeys {
 #[derive(Debug)]
 pub(crate) struct Cooperation {
     keys: CooperationKeys,
-    log: Log,
+    log: HolderLog,
     /// Requests in the stage or below.
     inside: Vec<Inside>,
-    asked: Vec<Asked>,
-    hosts: Vec<Host>,
-    counts: Counts,
+    asked: Vec<AskedRead>,
+    hosts: Vec<HostState>,
+    counts: CooperationCounts,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ struct Inside {
 
 /// A read waiting for the answer of a host.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct AskedRead {
     slot: u32,
     holder: Port,
     extent: Extent,
@@ -99,7 +99,7 @@ struct Asked {
 
 /// State of a host.
 #[derive(Clone, Copy, Debug, Default)]
-struct Host {
+struct HostState {
     /// End of the host's present transmission.
     sends_until: Time,
     /// True if the host once did not answer; the host is not asked again.
@@ -107,7 +107,7 @@ struct Host {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct CooperationCounts {
     reads: u64,
     asked: u64,
     served: u64,
@@ -118,7 +118,7 @@ struct Counts {
 
 /// Continuation of a read after the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct ReadContinuation {
     pub(crate) slot: u32,
     /// Time of the continuation.
     pub(crate) at: Time,
@@ -130,17 +130,17 @@ impl Cooperation {
     /// An empty log for `hosts` hosts.
     pub(crate) fn new(keys: CooperationKeys, hosts: usize) -> Cooperation {
         Cooperation {
-            log: Log::new(keys.log.0 / PAGE_BYTES),
+            log: HolderLog::new(keys.log.0 / PAGE_BYTES),
             keys,
             inside: Vec::new(),
             asked: Vec::new(),
-            hosts: vec![Host::default(); hosts],
-            counts: Counts::default(),
+            hosts: vec![HostState::default(); hosts],
+            counts: CooperationCounts::default(),
         }
     }
 
     /// Records an arrived request. `request.extent` is in addresses of the array.
-    pub(crate) fn came(&mut self, slot: u32, request: &Request) {
+    pub(crate) fn note_arrival(&mut self, slot: u32, request: &Request) {
         let changes = matches!(request.operation, Operation::Write | Operation::Discard);
         if !changes && request.operation != Operation::Read {
             return;
@@ -191,7 +191,7 @@ impl Cooperation {
             "the read of slot {slot} waits for a host already"
         );
         let due = now + self.keys.latency;
-        self.asked.push(Asked {
+        self.asked.push(AskedRead {
             slot,
             holder,
             extent: request.extent,
@@ -204,7 +204,7 @@ impl Cooperation {
     /// Records the answer of a host. The host holds and sends all of `extent`. An empty extent
     /// means "no": the host does not hold the data at the start of the extent.
     pub(crate) fn answered(&mut self, now: Time, holder: Port, extent: Extent) {
-        let open = |asked: &&mut Asked| {
+        let open = |asked: &&mut AskedRead| {
             asked.holder == holder && asked.extent.start == extent.start && asked.answer.is_none()
         };
         let Some(asked) = self.asked.iter_mut().find(open) else {
@@ -238,12 +238,12 @@ impl Cooperation {
     }
 
     /// Removes the first read with a continuation by `now`.
-    pub(crate) fn take_due(&mut self, now: Time) -> Option<Outcome> {
+    pub(crate) fn take_due(&mut self, now: Time) -> Option<ReadContinuation> {
         let first = (0..self.asked.len()).min_by_key(|&index| self.asked[index].due)?;
         if self.asked[first].due > now {
             return None;
         }
-        let Asked {
+        let AskedRead {
             slot,
             holder,
             extent,
@@ -262,7 +262,7 @@ impl Cooperation {
                 self.hosts[holder.index()].deaf = true;
             }
         }
-        Some(Outcome {
+        Some(ReadContinuation {
             slot,
             at: due,
             served,
@@ -281,7 +281,7 @@ impl Cooperation {
     }
 
     pub(crate) fn readings(&self) -> LayerReadings {
-        let Counts {
+        let CooperationCounts {
             reads,
             asked,
             served,
@@ -314,23 +314,23 @@ fn pages_of(extent: Extent) -> Range<u64> {
 
 /// The last host of each page, for a bounded number of pages.
 #[derive(Debug)]
-struct Log {
+struct HolderLog {
     pages_max: u64,
-    holders: HashMap<u64, Entry>,
+    holders: HashMap<u64, LogEntry>,
     /// Entries in the order of writing, including entries rewritten or removed since then.
     order: VecDeque<(u64, u64)>,
     entries: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct LogEntry {
     holder: Port,
     number: u64,
 }
 
-impl Log {
-    fn new(pages_max: u64) -> Log {
-        Log {
+impl HolderLog {
+    fn new(pages_max: u64) -> HolderLog {
+        HolderLog {
             pages_max,
             holders: HashMap::new(),
             order: VecDeque::new(),
@@ -346,7 +346,7 @@ impl Log {
             self.entries += 1;
             self.holders.insert(
                 page,
-                Entry {
+                LogEntry {
                     holder,
                     number: self.entries,
                 },

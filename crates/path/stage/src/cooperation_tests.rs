@@ -2,11 +2,11 @@
 
 use crate::fairness::REGISTRY;
 use crate::properties::{Below, step};
-use crate::{CooperationKeys, CostKeys, Regions, Stage};
+use crate::{CooperationKeys, CostKeys, HostRegions, Stage};
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Completion, Counters, Cx, Effect, Extent, Hints, Node, Notice, Operation, Out, Port, Request,
-    RequestId, Signal, Status,
+    Completion, Counters, Effect, Effects, Extent, Hints, Node, NodeContext, Notice, Operation,
+    Port, Request, RequestId, RequestStatus, Signal,
 };
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ const ANSWER: RequestId = RequestId(u64::MAX);
 /// the medium and in caches, are the number of the last write.
 struct Friends {
     stage: Stage,
-    out: Out,
+    out: Effects,
     array: Below,
     went_down: u64,
     medium: BTreeMap<u64, u64>,
@@ -42,12 +42,12 @@ fn pages(extent: Extent) -> std::ops::Range<u64> {
 
 impl Friends {
     fn new(keys: &CooperationKeys, answer: [bool; HOSTS], speeds_us: Vec<u64>) -> Friends {
-        let regions = Regions::whole(HOSTS, Sectors(PAGES * PAGE_SECTORS));
+        let regions = HostRegions::whole(HOSTS, Sectors(PAGES * PAGE_SECTORS));
         let fairness = (REGISTRY[0].build)(&Keys::new(), &[1; HOSTS]).unwrap();
         let cost = CostKeys::Time(Duration::from_micros(10)).build().unwrap();
         Friends {
             stage: Stage::new(regions, fairness, cost, None).with_cooperation(keys),
-            out: Out::new(),
+            out: Effects::new(),
             array: Below::new(),
             went_down: 0,
             medium: BTreeMap::new(),
@@ -82,8 +82,12 @@ impl Friends {
         };
         let held = pages(extent).map(|page| self.version(page)).collect();
         self.came.push((Port(host), request, held));
-        self.stage
-            .submit(now, Port(host), request, &mut Cx::alone(&mut self.out));
+        self.stage.submit(
+            now,
+            Port(host),
+            request,
+            &mut NodeContext::alone(&mut self.out),
+        );
         self.collect(now);
     }
 
@@ -159,7 +163,7 @@ impl Friends {
             ..Request::default()
         };
         self.stage
-            .submit(now, port, answer, &mut Cx::alone(&mut self.out));
+            .submit(now, port, answer, &mut NodeContext::alone(&mut self.out));
     }
 
     fn complete(&mut self, port: Port, completion: &Completion) {
@@ -172,7 +176,7 @@ impl Friends {
         }
         let number = completion.id.0;
         let (host, request, held) = self.came[number as usize].clone();
-        assert_eq!((host, completion.status), (port, Status::Done));
+        assert_eq!((host, completion.status), (port, RequestStatus::Done));
         self.done.push((completion.finished, number));
         let cache = &mut self.caches[port.index()];
         // The array's read may be older than a write completed by the array meanwhile.

@@ -1,20 +1,20 @@
 //! Processor time of the stage per request.
 //!
-//! A model is one file with a type for [`Cost`], keys, tests, and one line in [`REGISTRY`].
+//! A model is one file with a type for [`RequestCost`], keys, tests, and one line in [`REGISTRY`].
 
 mod cycles;
 mod fixed;
 mod governor;
 
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, find, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, find, schema_of};
 use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The cost of requests.
-pub trait Cost: Send {
+pub trait RequestCost: Send {
     /// Takes a request at `at` and returns the processing time. `at` must not lie before the end of
     /// the previous request.
     fn take(&mut self, at: Time) -> Duration;
@@ -25,13 +25,13 @@ pub trait Cost: Send {
 }
 
 /// Function to build a model from its keys.
-pub type BuildCost = fn(&Keys) -> Result<Box<dyn Cost>, ConfigError>;
+pub type BuildCost = fn(&Keys) -> Result<Box<dyn RequestCost>, ConfigError>;
 
 /// Every model.
 #[rustfmt::skip]
-pub const REGISTRY: &[Entry<BuildCost>] = &[
-    Entry { name: "fixed", summary: fixed::SUMMARY, schema: schema_of::<fixed::FixedConfig>, build: fixed::build },
-    Entry { name: "cycles", summary: cycles::SUMMARY, schema: schema_of::<cycles::CyclesConfig>, build: cycles::build },
+pub const REGISTRY: &[PolicyEntry<BuildCost>] = &[
+    PolicyEntry { name: "fixed", summary: fixed::SUMMARY, schema: schema_of::<fixed::FixedConfig>, build: fixed::build },
+    PolicyEntry { name: "cycles", summary: cycles::SUMMARY, schema: schema_of::<cycles::CyclesConfig>, build: cycles::build },
 ];
 
 /// `cost`: a time, or a model with keys.
@@ -58,7 +58,7 @@ impl CostKeys {
     ///
     /// # Errors
     /// An unknown model, or an impossible key.
-    pub fn build(&self) -> Result<Box<dyn Cost>, ConfigError> {
+    pub fn build(&self) -> Result<Box<dyn RequestCost>, ConfigError> {
         let table = match self {
             CostKeys::Time(time) => return Ok(Box::new(fixed::Fixed::new(*time))),
             CostKeys::Model(table) => table,
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn build(value: Value) -> Result<Box<dyn Cost>, ConfigError> {
+    fn build(value: Value) -> Result<Box<dyn RequestCost>, ConfigError> {
         serde_json::from_value::<CostKeys>(value).unwrap().build()
     }
 

@@ -7,7 +7,7 @@ mod round_robin;
 mod weighted;
 
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, schema_of};
 use fullstroke_units::Sectors;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,16 +31,17 @@ pub type BuildFairness = fn(&Keys, weights: &[u32]) -> Result<Box<dyn Fairness>,
 
 /// Every rule.
 #[rustfmt::skip]
-pub const REGISTRY: &[Entry<BuildFairness>] = &[
-    Entry { name: "fifo", summary: fifo::SUMMARY, schema: schema_of::<NoKeys>, build: fifo::build },
-    Entry { name: "round-robin", summary: round_robin::SUMMARY, schema: schema_of::<NoKeys>, build: round_robin::build },
-    Entry { name: "weighted", summary: weighted::SUMMARY, schema: schema_of::<weighted::WeightedConfig>, build: weighted::build },
+pub const REGISTRY: &[PolicyEntry<BuildFairness>] = &[
+    PolicyEntry { name: "fifo", summary: fifo::SUMMARY, schema: schema_of::<NoFairnessKeys>, build: fifo::build },
+    PolicyEntry { name: "round-robin", summary: round_robin::SUMMARY, schema: schema_of::<NoFairnessKeys>, build: round_robin::build },
+    PolicyEntry { name: "weighted", summary: weighted::SUMMARY, schema: schema_of::<weighted::WeightedConfig>, build: weighted::build },
 ];
 
 /// The keys of a rule without keys.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NoKeys {}
+#[schemars(rename = "NoKeys")]
+pub struct NoFairnessKeys {}
 
 #[cfg(test)]
 mod tests {

@@ -25,9 +25,9 @@ mod cooperation_tests;
 #[cfg(test)]
 mod properties;
 
-pub use config::{Addresses, StageConfig};
+pub use config::{HostAddresses, StageConfig};
 pub use cooperation::CooperationKeys;
-pub use cost::{BuildCost, Cost, CostKeys};
+pub use cost::{BuildCost, CostKeys, RequestCost};
 pub use fairness::{BuildFairness, Fairness};
-pub use regions::{Part, Region, Regions};
+pub use regions::{HostRegion, HostRegions, RegionRequest};
 pub use stage::{HostShare, Stage};

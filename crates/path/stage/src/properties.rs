@@ -1,11 +1,11 @@
 //! Properties of every stage, with an array of any speed below.
 
 use crate::fairness::REGISTRY;
-use crate::{CostKeys, Part, Regions, Stage};
+use crate::{CostKeys, HostRegions, RegionRequest, Stage};
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Breakdown, Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId,
-    Status,
+    Breakdown, Completion, Effect, Effects, Extent, Node, NodeContext, Operation, Port, Request,
+    RequestId, RequestStatus,
 };
 use fullstroke_units::{Duration, Sectors, Time};
 use proptest::prelude::*;
@@ -15,9 +15,9 @@ use std::collections::BinaryHeap;
 /// Host, gap to the previous request in µs, first sector, sectors.
 type Arrival = (u16, u64, u64, u64);
 
-struct Trial {
+struct StageTrial {
     stage: Stage,
-    out: Out,
+    out: Effects,
     array: Below,
     /// Issue times, and the number of requests in the array at each.
     issued: Vec<(Time, usize)>,
@@ -27,7 +27,7 @@ struct Trial {
     speeds_us: Vec<u64>,
 }
 
-impl Trial {
+impl StageTrial {
     fn collect(&mut self, now: Time) {
         let effects: Vec<Effect> = self.out.drain().collect();
         for effect in effects {
@@ -64,7 +64,7 @@ pub(crate) type Below = BinaryHeap<Reverse<(Time, u64, Time)>>;
 pub(crate) fn step(
     stage: &mut Stage,
     below: &mut Below,
-    out: &mut Out,
+    out: &mut Effects,
     until: Time,
 ) -> Option<Time> {
     let ends = below.peek().map_or(Time::NEVER, |&Reverse((at, ..))| at);
@@ -74,13 +74,13 @@ pub(crate) fn step(
         return None;
     }
     if wakes <= ends {
-        stage.wake(now, &mut Cx::alone(out));
+        stage.wake(now, &mut NodeContext::alone(out));
     } else if let Some(Reverse((finished, id, submitted))) = below.pop() {
         let breakdown = Breakdown {
             transfer: finished.since(submitted),
             ..Breakdown::default()
         };
-        let (id, status) = (RequestId(id), Status::Done);
+        let (id, status) = (RequestId(id), RequestStatus::Done);
         let completion = Completion {
             id,
             submitted,
@@ -88,7 +88,7 @@ pub(crate) fn step(
             status,
             breakdown,
         };
-        stage.completed(now, Port::FIRST, completion, &mut Cx::alone(out));
+        stage.completed(now, Port::FIRST, completion, &mut NodeContext::alone(out));
     }
     Some(now)
 }
@@ -103,14 +103,14 @@ proptest! {
         speeds_us in prop::collection::vec(0u64..2000, 1..8),
     ) {
         // Regions in a row, or with gaps and out of order.
-        let chosen = [(320, 160), (0, 152), (160, 152)].map(|(at, size)| Part { at: Some(Sectors(at)), size: Some(Sectors(size)) });
-        let behind = [None, Some(Sectors(160)), None].map(|size| Part { at: None, size });
-        let regions = Regions::parts(if in_order { &behind } else { &chosen }, Sectors(480)).unwrap();
+        let chosen = [(320, 160), (0, 152), (160, 152)].map(|(at, size)| RegionRequest { at: Some(Sectors(at)), size: Some(Sectors(size)) });
+        let behind = [None, Some(Sectors(160)), None].map(|size| RegionRequest { at: None, size });
+        let regions = HostRegions::parts(if in_order { &behind } else { &chosen }, Sectors(480)).unwrap();
         let fairness = (REGISTRY[rule].build)(&Keys::new(), &[1, 2, 3]).unwrap();
         let cost = Duration::from_micros(cost_us);
         let stage = Stage::new(regions.clone(), fairness, CostKeys::Time(cost).build().unwrap(), depth);
-        let mut trial = Trial {
-            stage, out: Out::new(), array: BinaryHeap::new(), issued: Vec::new(), extents: Vec::new(), done: Vec::new(), speeds_us,
+        let mut trial = StageTrial {
+            stage, out: Effects::new(), array: BinaryHeap::new(), issued: Vec::new(), extents: Vec::new(), done: Vec::new(), speeds_us,
         };
         let mut now = Time::ZERO;
         let arrivals: Vec<Arrival> = arrivals;
@@ -120,7 +120,7 @@ proptest! {
             let id = RequestId(number as u64);
             let request =
                 Request { id, operation: Operation::Read, extent: Extent::new(start * 2, sectors), ..Request::default() };
-            trial.stage.submit(now, Port(host), request, &mut Cx::alone(&mut trial.out));
+            trial.stage.submit(now, Port(host), request, &mut NodeContext::alone(&mut trial.out));
             trial.collect(now);
         }
         trial.run(Time::NEVER);
@@ -134,7 +134,7 @@ proptest! {
             let below = regions.below(*port, Extent::new(start * 2, sectors));
             meant.extend(below);
             let inside = below.is_some();
-            prop_assert_eq!(completion.status, if inside { Status::Done } else { Status::OutOfRange });
+            prop_assert_eq!(completion.status, if inside { RequestStatus::Done } else { RequestStatus::OutOfRange });
             prop_assert_eq!(completion.breakdown.response(), completion.finished.since(completion.submitted));
         }
         prop_assert!(answered.iter().all(|&times| times == 1));

@@ -5,7 +5,7 @@ use fullstroke_units::{Lbn, Sectors};
 
 /// A run of the array's addresses. The host counts addresses from the start of the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Region {
+pub struct HostRegion {
     /// First address.
     pub start: Lbn,
     /// Number of sectors.
@@ -14,7 +14,7 @@ pub struct Region {
 
 /// Requested place and size of a host's region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct RegionRequest {
     /// Start of the region. Default: the end of the previous host's region.
     pub at: Option<Sectors>,
     /// Size of the region. Default: an equal part of the rest.
@@ -23,29 +23,29 @@ pub struct Part {
 
 /// The regions of all hosts, by port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Regions {
-    regions: Vec<Region>,
+pub struct HostRegions {
+    regions: Vec<HostRegion>,
     /// Hosts in order of their regions.
     ascending: Vec<usize>,
 }
 
-impl Region {
+impl HostRegion {
     fn end(self) -> Lbn {
         self.start + self.sectors
     }
 }
 
-impl Regions {
-    fn new(regions: Vec<Region>) -> Regions {
+impl HostRegions {
+    fn new(regions: Vec<HostRegion>) -> HostRegions {
         let mut ascending: Vec<usize> = (0..regions.len()).collect();
         ascending.sort_by_key(|&host| regions[host].start);
-        Regions { regions, ascending }
+        HostRegions { regions, ascending }
     }
 
     /// Gives all of `capacity` to each of `hosts` hosts.
-    pub fn whole(hosts: usize, capacity: Sectors) -> Regions {
-        Regions::new(vec![
-            Region {
+    pub fn whole(hosts: usize, capacity: Sectors) -> HostRegions {
+        HostRegions::new(vec![
+            HostRegion {
                 start: Lbn(0),
                 sectors: capacity
             };
@@ -60,7 +60,10 @@ impl Regions {
     /// # Errors
     /// Names the index of a host without room, with a region beyond the array, or with addresses of
     /// an earlier host.
-    pub fn parts(wanted: &[Part], capacity: Sectors) -> Result<Regions, (usize, ConfigError)> {
+    pub fn parts(
+        wanted: &[RegionRequest],
+        capacity: Sectors,
+    ) -> Result<HostRegions, (usize, ConfigError)> {
         const UNIT: u64 = 8;
         let said: u64 = wanted
             .iter()
@@ -69,7 +72,7 @@ impl Regions {
             .fold(0, u64::saturating_add);
         let silent = wanted.iter().filter(|host| host.size.is_none()).count() as u64;
         let equal = Sectors(capacity.0.saturating_sub(said) / silent.max(1) / UNIT * UNIT);
-        let mut regions: Vec<Region> = Vec::new();
+        let mut regions: Vec<HostRegion> = Vec::new();
         for (host, wanted) in wanted.iter().enumerate() {
             let next = regions.last().map_or(Lbn(0), |before| before.end());
             let region = placed(*wanted, next, equal, capacity).map_err(|error| (host, error))?;
@@ -78,7 +81,7 @@ impl Regions {
                 .position(|other| region.start < other.end() && other.start < region.end());
             if let Some(other) = other {
                 let key = if wanted.at.is_some() { "at" } else { "size" };
-                let bytes = |region: Region| {
+                let bytes = |region: HostRegion| {
                     let [first, end] =
                         [region.start, region.end()].map(|lbn| Sectors(lbn.0).saturating_bytes().0);
                     format!("bytes {first} to {}", end - 1)
@@ -89,7 +92,7 @@ impl Regions {
             }
             regions.push(region);
         }
-        Ok(Regions::new(regions))
+        Ok(HostRegions::new(regions))
     }
 
     /// Number of hosts.
@@ -98,7 +101,7 @@ impl Regions {
     }
 
     /// The region of the host at `port`.
-    pub fn of(&self, port: Port) -> Region {
+    pub fn of(&self, port: Port) -> HostRegion {
         self.regions[port.index()]
     }
 
@@ -130,11 +133,11 @@ impl Regions {
 
 /// Returns the requested region of a host. Without a requested start, the region begins at `next`.
 fn placed(
-    wanted: Part,
+    wanted: RegionRequest,
     next: Lbn,
     equal: Sectors,
     capacity: Sectors,
-) -> Result<Region, ConfigError> {
+) -> Result<HostRegion, ConfigError> {
     let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
     let start = wanted.at.map_or(next, |at| Lbn(at.0));
     let whole = capacity.saturating_bytes().0;
@@ -188,25 +191,25 @@ fn placed(
         };
         return refuse("size", message);
     }
-    Ok(Region { start, sectors })
+    Ok(HostRegion { start, sectors })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sizes(sizes: &[Option<u64>]) -> Vec<Part> {
+    fn sizes(sizes: &[Option<u64>]) -> Vec<RegionRequest> {
         sizes
             .iter()
-            .map(|size| Part {
+            .map(|size| RegionRequest {
                 size: size.map(Sectors),
                 at: None,
             })
             .collect()
     }
 
-    fn at(at: u64, size: u64) -> Part {
-        Part {
+    fn at(at: u64, size: u64) -> RegionRequest {
+        RegionRequest {
             at: Some(Sectors(at)),
             size: Some(Sectors(size)),
         }
@@ -216,14 +219,14 @@ mod tests {
     fn hosts_have_the_places_that_they_choose_and_others_lie_behind_the_one_before() {
         let wanted = [
             at(600, 100),
-            Part {
+            RegionRequest {
                 size: Some(Sectors(50)),
                 at: None,
             },
             at(16, 80),
-            Part::default(),
+            RegionRequest::default(),
         ];
-        let parts = Regions::parts(&wanted[..3], Sectors(1000)).unwrap();
+        let parts = HostRegions::parts(&wanted[..3], Sectors(1000)).unwrap();
         let starts = (0..3)
             .map(|host| parts.of(Port(host)).start.0)
             .collect::<Vec<_>>();
@@ -241,7 +244,7 @@ mod tests {
             ]
         );
         // 768 sectors are left, 504 of them before the first region.
-        let (host, error) = Regions::parts(&wanted, Sectors(1000)).unwrap_err();
+        let (host, error) = HostRegions::parts(&wanted, Sectors(1000)).unwrap_err();
         assert_eq!((host, error.key.as_str()), (3, "size"));
         assert!(
             error
@@ -274,7 +277,7 @@ mod tests {
             ),
             (vec![at(8, 0)], 0, "size", "found less than a sector"),
             (
-                vec![Part {
+                vec![RegionRequest {
                     at: Some(Sectors(8)),
                     size: None,
                 }],
@@ -289,7 +292,7 @@ mod tests {
                 "the array has 512000",
             ),
         ] {
-            let (found, error) = Regions::parts(&wanted, Sectors(1000)).unwrap_err();
+            let (found, error) = HostRegions::parts(&wanted, Sectors(1000)).unwrap_err();
             assert_eq!((found, error.key.as_str()), (host, key), "{error}");
             assert!(error.message.contains(part), "{error}");
         }
@@ -297,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_is_not_said_is_shared_equally() {
-        let parts = Regions::parts(&sizes(&[None, Some(100), None]), Sectors(1000)).unwrap();
+        let parts = HostRegions::parts(&sizes(&[None, Some(100), None]), Sectors(1000)).unwrap();
         let regions: Vec<(u64, u64)> = (0..3)
             .map(|host| parts.of(Port(host)))
             .map(|region| (region.start.0, region.sectors.0))
@@ -308,24 +311,25 @@ mod tests {
     #[test]
     fn too_much_is_refused_at_its_host() {
         let (host, error) =
-            Regions::parts(&sizes(&[Some(900), Some(200)]), Sectors(1000)).unwrap_err();
+            HostRegions::parts(&sizes(&[Some(900), Some(200)]), Sectors(1000)).unwrap_err();
         assert_eq!((host, error.key.as_str()), (1, "size"));
         assert!(
             error.message.contains("102400") && error.message.contains("51200"),
             "{error}"
         );
-        let (host, error) = Regions::parts(&sizes(&[Some(1000), None]), Sectors(1000)).unwrap_err();
+        let (host, error) =
+            HostRegions::parts(&sizes(&[Some(1000), None]), Sectors(1000)).unwrap_err();
         assert_eq!((host, error.key.as_str()), (1, "size"));
         assert!(
             error.message.contains("no part of the array is left"),
             "{error}"
         );
-        assert!(Regions::parts(&sizes(&[Some(u64::MAX), Some(8)]), Sectors(1000)).is_err());
+        assert!(HostRegions::parts(&sizes(&[Some(u64::MAX), Some(8)]), Sectors(1000)).is_err());
     }
 
     #[test]
     fn an_extent_of_the_array_belongs_to_whoever_has_its_parts() {
-        let parts = Regions::parts(&sizes(&[Some(100), Some(100)]), Sectors(1000)).unwrap();
+        let parts = HostRegions::parts(&sizes(&[Some(100), Some(100)]), Sectors(1000)).unwrap();
         let mut owners = Vec::new();
         parts.owners(Extent::new(90, 120), &mut |port, extent| {
             owners.push((port.0, extent))

@@ -1,14 +1,14 @@
 //! The node where hosts meet.
 
-use crate::cooperation::{Cooperation, CooperationKeys, Outcome};
-use crate::cost::Cost;
+use crate::cooperation::{Cooperation, CooperationKeys, ReadContinuation};
+use crate::cost::RequestCost;
 use crate::fairness::Fairness;
-use crate::regions::Regions;
-use crate::statistics::Statistics;
+use crate::regions::HostRegions;
+use crate::statistics::StageStatistics;
 use crate::turns::Turns;
 use fullstroke_contract::{
-    Completion, Counters, Cx, Extent, Gauge, Node, Notice, Operation, Out, Port, Request,
-    RequestId, Signal, Slots, Status, Wake,
+    Completion, Counters, Effects, Extent, Gauge, Node, NodeContext, Notice, Operation, Port,
+    Request, RequestId, RequestStatus, Signal, Slots, Wake,
 };
 use fullstroke_units::{Sectors, Time};
 
@@ -32,11 +32,11 @@ pub struct HostShare {
 /// counts as in flight until the answer. Hosts cannot stop or start platters: such commands
 /// complete at once.
 pub struct Stage {
-    regions: Regions,
+    regions: HostRegions,
     fairness: Box<dyn Fairness>,
-    cost: Box<dyn Cost>,
+    cost: Box<dyn RequestCost>,
     depth: u32,
-    slots: Slots<Slot>,
+    slots: Slots<HostRequest>,
     /// The request on the processor, with the end of the processing.
     working: Option<(Time, u32)>,
     /// Earliest time at which the processor can take the next request.
@@ -46,11 +46,11 @@ pub struct Stage {
     idle_since: Time,
     turns: Turns,
     cooperation: Option<Cooperation>,
-    statistics: Statistics,
+    statistics: StageStatistics,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct HostRequest {
     host: Port,
     request: Request,
     submitted: Time,
@@ -61,9 +61,9 @@ struct Slot {
 impl Stage {
     /// An empty stage.
     pub fn new(
-        regions: Regions,
+        regions: HostRegions,
         fairness: Box<dyn Fairness>,
-        cost: Box<dyn Cost>,
+        cost: Box<dyn RequestCost>,
         depth: Option<u32>,
     ) -> Stage {
         Stage {
@@ -78,7 +78,7 @@ impl Stage {
             idle_since: Time::ZERO,
             turns: Turns::default(),
             cooperation: None,
-            statistics: Statistics::default(),
+            statistics: StageStatistics::default(),
         }
     }
 
@@ -91,7 +91,7 @@ impl Stage {
 
     /// Issues the processed requests, and lets the processor take further requests, up to `now`,
     /// each at the right instant.
-    fn advance(&mut self, now: Time, out: &mut Out) {
+    fn advance(&mut self, now: Time, out: &mut Effects) {
         loop {
             if let Some((ready, slot)) = self.working.filter(|&(ready, _)| ready <= now) {
                 self.working = None;
@@ -123,8 +123,8 @@ impl Stage {
     }
 
     /// Ends the processing of a request. The request goes to a host with the data, or down.
-    fn take(&mut self, now: Time, slot: u32, out: &mut Out) {
-        let Slot {
+    fn take(&mut self, now: Time, slot: u32, out: &mut Effects) {
+        let HostRequest {
             host,
             request,
             submitted,
@@ -143,8 +143,8 @@ impl Stage {
         }
     }
 
-    fn issue(&self, slot: u32, out: &mut Out) {
-        let Slot { host, request, .. } = self.slots[slot];
+    fn issue(&self, slot: u32, out: &mut Effects) {
+        let HostRequest { host, request, .. } = self.slots[slot];
         let extent = self.regions.below(host, request.extent).unwrap_or_default();
         out.issue(
             0,
@@ -157,18 +157,18 @@ impl Stage {
     }
 
     /// Continues the reads with an answer by `now`.
-    fn go_on(&mut self, now: Time, out: &mut Out) {
+    fn go_on(&mut self, now: Time, out: &mut Effects) {
         while let Some(outcome) = self
             .cooperation
             .as_mut()
             .and_then(|others| others.take_due(now))
         {
-            let Outcome { slot, at, served } = outcome;
+            let ReadContinuation { slot, at, served } = outcome;
             if served {
                 self.end(
                     at,
                     slot,
-                    Completion::at_once(RequestId::default(), at, Status::Done),
+                    Completion::at_once(RequestId::default(), at, RequestStatus::Done),
                     out,
                 );
             } else {
@@ -179,8 +179,8 @@ impl Stage {
 
     /// Ends a request with `completion` from below or from a host. The time of the processor is
     /// added to the overhead.
-    fn end(&mut self, now: Time, slot: u32, completion: Completion, out: &mut Out) {
-        let Slot {
+    fn end(&mut self, now: Time, slot: u32, completion: Completion, out: &mut Effects) {
+        let HostRequest {
             host,
             request,
             submitted,
@@ -201,7 +201,12 @@ impl Stage {
             ..completion
         };
         if let Some(others) = &mut self.cooperation {
-            others.ended(slot, host, &request, completion.status == Status::Done);
+            others.ended(
+                slot,
+                host,
+                &request,
+                completion.status == RequestStatus::Done,
+            );
         }
         out.complete_to(host, worked_on.held_since(submitted, request.id));
         if self.slots.is_empty() {
@@ -216,19 +221,22 @@ impl Stage {
 }
 
 impl Node for Stage {
-    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut NodeContext<'_>) {
         let out = &mut *cx.out;
         if request.operation == Operation::Answer {
             if let Some(others) = &mut self.cooperation {
                 others.answered(now, from, request.extent);
             }
-            return out.complete_to(from, Completion::at_once(request.id, now, Status::Done));
+            return out.complete_to(
+                from,
+                Completion::at_once(request.id, now, RequestStatus::Done),
+            );
         }
         let of_platters = matches!(request.operation, Operation::Standby | Operation::Start);
         let status = match self.regions.below(from, request.extent) {
-            _ if of_platters => Some(Status::Done),
+            _ if of_platters => Some(RequestStatus::Done),
             Some(_) => None,
-            None => Some(Status::OutOfRange),
+            None => Some(RequestStatus::OutOfRange),
         };
         if let Some(status) = status {
             return out.complete_to(from, Completion::at_once(request.id, now, status));
@@ -236,26 +244,26 @@ impl Node for Stage {
         if request.operation == Operation::Write {
             self.turns.wrote(from, request.extent.sectors);
         }
-        let slot = self.slots.keep(Slot {
+        let slot = self.slots.keep(HostRequest {
             host: from,
             request,
             submitted: now,
             taken: now,
         });
         if let Some(others) = &mut self.cooperation {
-            others.came(slot, &request);
+            others.note_arrival(slot, &request);
         }
         self.fairness
             .add(from.index(), slot, request.extent.sectors);
         self.advance(now, out);
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         self.end(now, completion.id.0 as u32, completion, cx.out);
         self.advance(now, cx.out);
     }
 
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         self.go_on(now, cx.out);
         self.advance(now, cx.out);
     }
@@ -270,7 +278,7 @@ impl Node for Stage {
     }
 
     /// A PULL of any data goes to one host at a time, in turn.
-    fn noticed(&mut self, _: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+    fn noticed(&mut self, _: Time, from: Port, notice: Notice, cx: &mut NodeContext<'_>) {
         match notice.signal {
             Signal::Pull {
                 extent: None,

@@ -4,14 +4,14 @@ use fullstroke_contract::LayerReadings;
 use fullstroke_units::{Duration, Time};
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Statistics {
+pub(crate) struct StageStatistics {
     requests: u64,
     waited: Duration,
     waited_max: Duration,
     busy: Duration,
 }
 
-impl Statistics {
+impl StageStatistics {
     /// Counts an issued request with the waiting time and the cost.
     pub(crate) fn passed(&mut self, waited: Duration, cost: Duration) {
         self.requests += 1;

@@ -9,13 +9,13 @@ use fullstroke_units::Sectors;
 /// The order of hosts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
-    hosts: Vec<Asked>,
+    hosts: Vec<LastPull>,
     next: usize,
 }
 
 /// State of the last PULL to a host.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct LastPull {
     /// Requested sectors not yet written by the host.
     left: Sectors,
     /// True if the host was skipped since the PULL.
@@ -25,7 +25,7 @@ struct Asked {
 impl Turns {
     /// Returns the next of `hosts` hosts, and records a PULL of `sectors` to the host.
     pub(crate) fn next(&mut self, hosts: usize, sectors: Sectors) -> Port {
-        self.hosts.resize(hosts, Asked::default());
+        self.hosts.resize(hosts, LastPull::default());
         // If all hosts were skipped, all hosts are asked again.
         for _ in 0..hosts {
             let asked = &mut self.hosts[self.next];
@@ -41,7 +41,7 @@ impl Turns {
             self.next
         );
         let host = self.next;
-        self.hosts[host] = Asked {
+        self.hosts[host] = LastPull {
             left: sectors,
             passed: false,
         };

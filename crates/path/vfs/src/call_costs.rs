@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 
 /// Number of requests. A call may have a share of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Cost {
+pub(crate) struct RequestShare {
     pub reads: f64,
     pub writes: f64,
 }
 
 /// Costs by kind of call.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bill {
-    costs: [Cost; CallKind::ALL.len()],
+pub(crate) struct CallCosts {
+    costs: [RequestShare; CallKind::ALL.len()],
     calls: [u64; CallKind::ALL.len()],
     /// For each dirty metadata page, the kind of call of its first change.
     dirtied: BTreeMap<u64, CallKind>,
@@ -28,8 +28,8 @@ pub(crate) struct Bill {
     logged: [u64; CallKind::ALL.len()],
 }
 
-impl Bill {
-    pub fn of(&self, kind: CallKind) -> Cost {
+impl CallCosts {
+    pub fn of(&self, kind: CallKind) -> RequestShare {
         self.costs[kind as usize]
     }
 

@@ -2,18 +2,18 @@
 //!
 //! Names and lengths change at once when a call is made. The waits of the call follow.
 
-use crate::kernel::{Kernel, PAGE_SECTORS};
+use crate::kernel::{PAGE_SECTORS, VfsKernel};
 use crate::open::OpenFile;
 use crate::task::Task;
 use fullstroke_contract::Object;
-use fullstroke_files::{Caller, FileError, Kind, Place, path};
-use fullstroke_memory::{Access, Run};
-use fullstroke_programs::{Call, CallError, CallKind, Fd, How};
+use fullstroke_files::{Caller, FileError, ObjectKind, PagePlace, path};
+use fullstroke_memory::{FileAccess, PageRun};
+use fullstroke_programs::{Call, CallError, CallKind, Fd, OpenFlags};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Time};
 
 const PAGE_BYTES: u64 = PAGE_SECTORS * SECTOR_BYTES;
 
-impl Kernel {
+impl VfsKernel {
     /// Begins a call of a process. The thread of the process carries out the steps, and joins the
     /// list `ended` after the last step. Returns the kind of the call.
     pub fn begin(&mut self, now: Time, process: u32, call: &Call<'_>) -> CallKind {
@@ -130,7 +130,7 @@ impl Kernel {
         caller: Caller,
         thread: u32,
         path: &str,
-        act: impl FnOnce(&mut Kernel, Object, &str) -> Result<u64, FileError>,
+        act: impl FnOnce(&mut VfsKernel, Object, &str) -> Result<u64, FileError>,
     ) -> Result<u64, CallError> {
         let (directories, name) = path::split(path);
         let done = self
@@ -144,7 +144,7 @@ impl Kernel {
         &mut self,
         caller: Caller,
         process: u32,
-        (path, fd, how): (&str, Fd, How),
+        (path, fd, how): (&str, Fd, OpenFlags),
         kind: &mut CallKind,
     ) -> Result<u64, CallError> {
         if self.files.get(process, fd).is_ok() {
@@ -162,7 +162,7 @@ impl Kernel {
             found => found?,
         };
         let attributes = self.fs.attributes(object)?;
-        if attributes.kind == Kind::Directory && how.write {
+        if attributes.kind == ObjectKind::Directory && how.write {
             return Err(FileError::IsADirectory(path.to_owned()).into());
         }
         // The length of a device is fixed.
@@ -254,7 +254,7 @@ impl Kernel {
             process,
             [Task::Read(
                 file.file,
-                Access {
+                FileAccess {
                     offset,
                     bytes,
                     size,
@@ -317,7 +317,7 @@ impl Kernel {
             self.threads[process].copied = bytes;
             self.push(
                 process,
-                [Task::Write(file.file, Access::new(offset, bytes, size))],
+                [Task::Write(file.file, FileAccess::new(offset, bytes, size))],
             );
         }
         if file.how.durable {
@@ -428,7 +428,7 @@ impl Kernel {
         extents.clear();
         self.fs.extents(object, &mut extents)?;
         for extent in &extents {
-            if let Place::Device(start) = extent.place {
+            if let PagePlace::Device(start) = extent.place {
                 let first = start.0 / PAGE_SECTORS;
                 let pages = (first..first + extent.pages).map(Task::ReadPage);
                 self.threads[thread].tasks.extend(pages);
@@ -440,7 +440,7 @@ impl Kernel {
 }
 
 /// Returns the pages that hold the bytes.
-fn pages_of(object: Object, offset: u64, bytes: u64) -> Run {
+fn pages_of(object: Object, offset: u64, bytes: u64) -> PageRun {
     let first = offset / PAGE_BYTES;
-    Run::new(object, first, (offset + bytes).div_ceil(PAGE_BYTES) - first)
+    PageRun::new(object, first, (offset + bytes).div_ceil(PAGE_BYTES) - first)
 }

@@ -1,9 +1,9 @@
 //! The keys of `[host.files]`.
 
-use crate::kernel::Settings;
+use crate::kernel::KernelSettings;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, check_known, find, known_keys, read, schema_of};
-use fullstroke_files::{FileSystem, REGISTRY, Site, age, make};
+use fullstroke_files::{FileSystem, FileSystemSite, REGISTRY, age, make};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -210,7 +210,7 @@ impl FilesConfig {
     /// A site without enough space, at the key `size` or at a key of the file system.
     pub(crate) fn build(
         &self,
-        site: &Site,
+        site: &FileSystemSite,
         aged: bool,
     ) -> Result<Box<dyn FileSystem>, ConfigError> {
         let capacity = match self.keys.size {
@@ -226,7 +226,7 @@ impl FilesConfig {
         let mut system = make(
             &self.keys.kind,
             &self.own,
-            &Site {
+            &FileSystemSite {
                 capacity,
                 ..site.clone()
             },
@@ -238,8 +238,8 @@ impl FilesConfig {
         Ok(system)
     }
 
-    pub(crate) fn settings(&self) -> Settings {
-        Settings {
+    pub(crate) fn settings(&self) -> KernelSettings {
+        KernelSettings {
             barrier: self.keys.barrier,
             call_cost: self.keys.call_cost,
             copy_mb_per_s: self.keys.copy_mb_per_s,

@@ -1,17 +1,22 @@
 //! fsync, sync and the journal: the necessary writes and their order.
 
-use crate::kernel::Kernel;
+use crate::kernel::VfsKernel;
 use crate::task::{Owner, Task, Waits};
 use fullstroke_contract::{Extent, Object, Operation};
 use fullstroke_files::LogWrite;
-use fullstroke_memory::Answer;
+use fullstroke_memory::OperationAnswer;
 use fullstroke_units::Time;
 
-impl Kernel {
+impl VfsKernel {
     /// Makes a file or everything durable. The plan of the file system becomes steps of the thread.
     /// Only one thread at a time writes to the log. Other threads wait, and then find most of the
     /// work done.
-    pub fn make_durable(&mut self, now: Time, thread: u32, object: Option<Object>) -> Answer {
+    pub fn make_durable(
+        &mut self,
+        now: Time,
+        thread: u32,
+        object: Option<Object>,
+    ) -> OperationAnswer {
         let journals = self.fs.holds_metadata();
         if journals && self.log.busy.is_some() {
             let again = object.map_or(Task::Commit, Task::Durable);
@@ -19,7 +24,7 @@ impl Kernel {
             waiting.tasks.push_front(again);
             waiting.waits = Waits::Log;
             self.log.waiting.push_back(thread);
-            return Answer::Waits;
+            return OperationAnswer::Waits;
         }
         self.plan.clear();
         let caller = self.caller(now, thread);
@@ -38,7 +43,7 @@ impl Kernel {
         self.follow_touches(thread);
         self.follow_plan(thread, object.is_some());
         self.threads[thread].tasks.extend(rest);
-        Answer::Done
+        OperationAnswer::Done
     }
 
     /// Turns the plan into steps.

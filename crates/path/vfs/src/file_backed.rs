@@ -3,22 +3,22 @@
 //! reads and writes of the host's own metadata.
 
 use crate::config::{DiskCache, DiskKeys, FilesConfig, Preallocation};
-use crate::kernel::{Kernel, PAGE_SECTORS};
+use crate::kernel::{PAGE_SECTORS, VfsKernel};
 use crate::laying::lay_out;
-use crate::places::Places;
+use crate::places::FilePlaces;
 use crate::task::{Guest, Owner, Task};
 use fullstroke_contract::{
-    Completion, ConfigError, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Notice,
-    Object, Operation, Out, Port, Request, Signal, Status, Wake,
+    Completion, ConfigError, Counters, Effects, Extent, Gauge, Hints, LayerReadings, Node,
+    NodeContext, Notice, Object, Operation, Port, Request, RequestStatus, Signal, Wake,
 };
-use fullstroke_files::{Caller, FileError, Mapped, Site, Touches, path};
-use fullstroke_memory::{Access, Cache, FileId, PAGE_BYTES, Run};
-use fullstroke_programs::Laid;
+use fullstroke_files::{Caller, FileError, FileSystemSite, MetaAccesses, PageMapping, path};
+use fullstroke_memory::{FileAccess, FileId, PAGE_BYTES, PageCache, PageRun};
+use fullstroke_programs::InitialFile;
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors, Time};
 
 /// A guest's disk, before its file exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disk {
+pub struct GuestDisk {
     /// Name of the guest; the file has the same name.
     pub name: String,
     /// First address in the space of all disks.
@@ -34,9 +34,9 @@ pub struct Backing<'a> {
     /// Keys for disks in files.
     pub keys: &'a DiskKeys,
     /// The page cache; must be empty.
-    pub cache: Cache,
+    pub cache: PageCache,
     /// Place of the file system.
-    pub site: Site,
+    pub site: FileSystemSite,
     /// True to age the file system by its keys and to allocate the pages of files. A file system
     /// for a mere check of the configuration needs neither.
     pub aged: bool,
@@ -53,11 +53,11 @@ pub struct Backing<'a> {
 /// the file is durable. A flush is an fsync of the file. Discarded sectors stay allocated. The next
 /// flush of a disk reports its failed write-backs.
 pub struct FileBacked {
-    kernel: Kernel,
+    kernel: VfsKernel,
     disks: Vec<OpenDisk>,
     buffered: bool,
     /// Places of the files on the device.
-    places: Places,
+    places: FilePlaces,
     /// True if files may have new pages or new places since `places` was built.
     grown: bool,
     /// True if files can get new pages during the run.
@@ -83,7 +83,7 @@ impl FileBacked {
     ///
     /// # Errors
     /// A device without enough space for the file system, at the key, or for the disks, at ``.
-    pub fn new(disks: Vec<Disk>, backing: Backing<'_>) -> Result<FileBacked, ConfigError> {
+    pub fn new(disks: Vec<GuestDisk>, backing: Backing<'_>) -> Result<FileBacked, ConfigError> {
         let Backing {
             files,
             keys,
@@ -107,27 +107,27 @@ impl FileBacked {
                 free,
             }));
         }
-        let laid = |disk: &Disk| {
+        let laid = |disk: &GuestDisk| {
             let bytes = if full && aged {
                 disk.sectors.bytes()
             } else {
                 Bytes(0)
             };
-            Laid {
+            InitialFile {
                 path: file_of(&disk.name),
                 bytes: Some(bytes),
             }
         };
         lay_out(&mut *fs, &disks.iter().map(laid).collect::<Vec<_>>()).map_err(not_made)?;
-        let mut kernel = Kernel::new(fs, cache, site.capacity, files.settings());
+        let mut kernel = VfsKernel::new(fs, cache, site.capacity, files.settings());
         let mut open = Vec::new();
-        for Disk {
+        for GuestDisk {
             name,
             start,
             sectors,
         } in disks
         {
-            let mut touches = Touches::new();
+            let mut touches = MetaAccesses::new();
             let caller = Caller::default();
             let fs = &mut *kernel.fs;
             let object = path::find(fs, caller, &file_of(&name), &mut touches).map_err(not_made)?;
@@ -149,7 +149,7 @@ impl FileBacked {
             kernel,
             disks: open,
             buffered: keys.cache == DiskCache::Writeback,
-            places: Places::default(),
+            places: FilePlaces::default(),
             grown: true,
             grows: !full,
             held: 0,
@@ -189,7 +189,7 @@ impl FileBacked {
             }
             Operation::Write => {
                 let caller = self.kernel.caller(now, thread);
-                let Kernel { fs, touches, .. } = &mut self.kernel;
+                let VfsKernel { fs, touches, .. } = &mut self.kernel;
                 let placed = fs.write(caller, object, Bytes(offset), Bytes(bytes), touches);
                 self.kernel.follow_touches(thread);
                 if let Err(error) = placed {
@@ -227,9 +227,9 @@ impl FileBacked {
             sectors,
             ..
         } = disk;
-        let access = Access::new(offset, bytes, sectors.bytes().0);
+        let access = FileAccess::new(offset, bytes, sectors.bytes().0);
         let first = offset / PAGE_BYTES;
-        let run = Run::new(object, first, (offset + bytes).div_ceil(PAGE_BYTES) - first);
+        let run = PageRun::new(object, first, (offset + bytes).div_ceil(PAGE_BYTES) - first);
         let steps = match (self.buffered, write) {
             (true, false) => [Some(Task::Read(file, access)), None],
             (true, true) => {
@@ -251,7 +251,7 @@ impl FileBacked {
 
     /// Carries out all possible steps. `last` is the completion from below that caused the call, if
     /// any.
-    fn advance(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
+    fn advance(&mut self, now: Time, last: Option<&Completion>, out: &mut Effects) {
         loop {
             self.kernel.carry_out(now, out);
             let Some(thread) = self.kernel.ended.pop_front() else {
@@ -261,16 +261,16 @@ impl FileBacked {
         }
     }
 
-    fn end(&mut self, now: Time, thread: u32, last: Option<&Completion>, out: &mut Out) {
+    fn end(&mut self, now: Time, thread: u32, last: Option<&Completion>, out: &mut Effects) {
         let Owner::Guest(Guest { request, submitted }) = self.kernel.threads[thread].owner else {
             return;
         };
         let result = std::mem::replace(&mut self.kernel.threads[thread].result, Ok(0));
         self.kernel.threads.remove(thread);
         let mut status = if result.is_ok() {
-            Status::Done
+            RequestStatus::Done
         } else {
-            Status::Lost
+            RequestStatus::Lost
         };
         let flush = request.operation == Operation::Flush;
         let forced = request.operation == Operation::Write && request.hints.force_unit_access;
@@ -279,7 +279,7 @@ impl FileBacked {
         {
             let (failures, _) = self.kernel.cache.failures(disk.object);
             if disk.told < failures {
-                status = Status::Lost;
+                status = RequestStatus::Lost;
             }
             // A forced write does not report failures of other writes; the flush does.
             if flush {
@@ -303,7 +303,7 @@ impl FileBacked {
             return;
         }
         self.places.clear();
-        let mut pieces: Vec<Mapped> = Vec::new();
+        let mut pieces: Vec<PageMapping> = Vec::new();
         for disk in &self.disks {
             pieces.clear();
             // Files are never removed.
@@ -323,12 +323,14 @@ fn file_of(name: &str) -> String {
 }
 
 impl Node for FileBacked {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         let empty = request.extent.sectors == Sectors::ZERO && !request.operation.is_of_all();
         let Some((_, disk)) = self.disk_of(request.extent).filter(|_| !empty) else {
-            return cx
-                .out
-                .complete(Completion::at_once(request.id, now, Status::OutOfRange));
+            return cx.out.complete(Completion::at_once(
+                request.id,
+                now,
+                RequestStatus::OutOfRange,
+            ));
         };
         let thread = self.kernel.threads.add(Owner::Guest(Guest {
             request,
@@ -340,13 +342,13 @@ impl Node for FileBacked {
         self.advance(now, None, cx.out);
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         self.kernel
             .completed(now, completion.id.0 as u32, completion.status);
         self.advance(now, Some(&completion), cx.out);
     }
 
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         self.kernel.commit_if_due(now);
         self.kernel.cache.wake(now, &mut self.kernel.todo);
         self.advance(now, None, cx.out);
@@ -355,7 +357,7 @@ impl Node for FileBacked {
     /// Handles PULL first and then passes it on to the layer above. A PULL with addresses is passed
     /// on whole, because the layer above may have newer data. For a PULL without addresses, only
     /// the remaining number of sectors is passed on. All other notices are passed on.
-    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut NodeContext<'_>) {
         let signal = match notice.signal {
             Signal::Pull { extent, sectors } => {
                 let begun = self.kernel.pull(now, extent, sectors);

@@ -1,17 +1,19 @@
 //! Requests for the I/O of the page cache. The file system gives the places of the pages.
 
-use crate::kernel::{Flight, Kernel, PAGE_SECTORS};
+use crate::kernel::{PAGE_SECTORS, PendingPurpose, VfsKernel};
 use crate::task::{Owner, Task};
-use fullstroke_contract::{Extent, Hints, Object, Operation, Out, Request, RequestId, Status};
-use fullstroke_files::{Mapped, Place};
-use fullstroke_memory::{Cuts, Io, Run, Why};
+use fullstroke_contract::{
+    Effects, Extent, Hints, Object, Operation, Request, RequestId, RequestStatus,
+};
+use fullstroke_files::{PageMapping, PagePlace};
+use fullstroke_memory::{IoReason, PageIo, PageRun, WindowCuts};
 use fullstroke_programs::CallKind;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors, Time};
 
-impl Kernel {
+impl VfsKernel {
     /// Begins I/O for the cache. Metadata pages have a fixed place. The place of file pages is
     /// looked up first. The look-up may need metadata from the device.
-    pub fn begin_io(&mut self, now: Time, io: Io, write: bool, out: &mut Out) {
+    pub fn begin_io(&mut self, now: Time, io: PageIo, write: bool, out: &mut Effects) {
         if io.run.object == Object::DEVICE {
             self.issue_io(&io, io.run, io.run.first * PAGE_SECTORS, write, out);
             return;
@@ -42,7 +44,11 @@ impl Kernel {
             // The file system is full, or the file has been removed meanwhile.
             Err(_) => {
                 let gone = self.fs.attributes(io.run.object).is_err();
-                let status = if gone { Status::Done } else { Status::Lost };
+                let status = if gone {
+                    RequestStatus::Done
+                } else {
+                    RequestStatus::Lost
+                };
                 self.end_io(now, &io, io.run, write, status);
             }
         }
@@ -52,20 +58,20 @@ impl Kernel {
     /// Returns the ends of read-ahead windows from `page` of a file on. A window ends with the page
     /// at the end of a track, or where the file continues in another place. A page with sectors of
     /// two tracks is read with the second track.
-    pub fn cuts(&self, object: Object, page: u64) -> Cuts {
+    pub fn cuts(&self, object: Object, page: u64) -> WindowCuts {
         let Some(tracks) = &self.tracks else {
-            return Cuts::NONE;
+            return WindowCuts::NONE;
         };
         let next = |page: u64| {
-            let Mapped { pages, place, .. } = self.fs.piece_at(object, page)?;
-            let Place::Device(start) = place else {
+            let PageMapping { pages, place, .. } = self.fs.piece_at(object, page)?;
+            let PagePlace::Device(start) = place else {
                 return None;
             };
             let boundary = tracks.boundary_from(start + Sectors(PAGE_SECTORS))?;
             let whole = (boundary.0 - start.0) / PAGE_SECTORS;
             Some(page + whole.clamp(1, pages))
         };
-        Cuts::of(std::iter::successors(next(page), |&page| next(page)))
+        WindowCuts::of(std::iter::successors(next(page), |&page| next(page)))
     }
 
     /// Handles PULL: storage asks for dirty data. Without addresses, any dirty sectors are written,
@@ -94,7 +100,7 @@ impl Kernel {
                     .div_ceil(PAGE_SECTORS)
                     .min(pages);
                 if before < behind {
-                    let pulled = Run::new(run.object, page + before, behind - before);
+                    let pulled = PageRun::new(run.object, page + before, behind - before);
                     begun += self.cache.pull(now, pulled, &mut self.todo);
                 }
                 page += pages;
@@ -105,15 +111,15 @@ impl Kernel {
 
     /// Returns the number of consecutive pages on the device in a run from `page` on, and their
     /// place, if any.
-    fn place_of(&self, run: Run, page: u64) -> (u64, Option<Lbn>) {
+    fn place_of(&self, run: PageRun, page: u64) -> (u64, Option<Lbn>) {
         let left = run.end() - page;
         if run.object == Object::DEVICE {
             return (left, Some(Lbn(page * PAGE_SECTORS)));
         }
         match self.fs.piece_at(run.object, page) {
-            Some(Mapped {
+            Some(PageMapping {
                 pages,
-                place: Place::Device(start),
+                place: PagePlace::Device(start),
                 ..
             }) => (pages.clamp(1, left), Some(start)),
             Some(piece) => (piece.pages.clamp(1, left), None),
@@ -122,7 +128,7 @@ impl Kernel {
     }
 
     /// Issues the requests for an I/O of the cache, piece by piece.
-    pub fn transfer(&mut self, now: Time, thread: u32, io: Io, write: bool, out: &mut Out) {
+    pub fn transfer(&mut self, now: Time, thread: u32, io: PageIo, write: bool, out: &mut Effects) {
         let mapped = std::mem::take(&mut self.threads[thread].mapped);
         let mut at = io.run.first;
         for piece in &mapped {
@@ -140,11 +146,13 @@ impl Kernel {
             }
             self.end_unplaced(now, &io, at..from, write);
             match piece.place {
-                Place::Device(start) => {
+                PagePlace::Device(start) => {
                     let start = start.0 + (from - piece.page) * PAGE_SECTORS;
                     self.issue_pieces(&io, from..to, start, write, out);
                 }
-                Place::Delayed | Place::Hole => self.end_unplaced(now, &io, from..to, write),
+                PagePlace::Delayed | PagePlace::Hole => {
+                    self.end_unplaced(now, &io, from..to, write)
+                }
             }
             at = to;
         }
@@ -154,14 +162,14 @@ impl Kernel {
     }
 
     /// Ends the I/O for pages without a place on the device. Such pages are zeros.
-    fn end_unplaced(&mut self, now: Time, io: &Io, pages: std::ops::Range<u64>, write: bool) {
+    fn end_unplaced(&mut self, now: Time, io: &PageIo, pages: std::ops::Range<u64>, write: bool) {
         if !pages.is_empty() {
-            let run = Run::new(io.run.object, pages.start, pages.end - pages.start);
-            self.end_io(now, io, run, write, Status::Done);
+            let run = PageRun::new(io.run.object, pages.start, pages.end - pages.start);
+            self.end_io(now, io, run, write, RequestStatus::Done);
         }
     }
 
-    fn end_io(&mut self, now: Time, io: &Io, run: Run, write: bool, status: Status) {
+    fn end_io(&mut self, now: Time, io: &PageIo, run: PageRun, write: bool, status: RequestStatus) {
         match write {
             true => self.cache.written(now, io.id, run, status, &mut self.todo),
             false => self
@@ -174,11 +182,11 @@ impl Kernel {
     /// of the file system.
     fn issue_pieces(
         &mut self,
-        io: &Io,
+        io: &PageIo,
         pages: std::ops::Range<u64>,
         start: u64,
         write: bool,
-        out: &mut Out,
+        out: &mut Effects,
     ) {
         let mut at = pages.start;
         while at < pages.end {
@@ -190,7 +198,7 @@ impl Kernel {
                 false => pages.end,
             };
             let end = end.clamp(at + 1, pages.end);
-            let run = Run::new(io.run.object, at, end - at);
+            let run = PageRun::new(io.run.object, at, end - at);
             self.issue_io(
                 io,
                 run,
@@ -202,7 +210,7 @@ impl Kernel {
         }
     }
 
-    fn issue_io(&mut self, io: &Io, run: Run, start: u64, write: bool, out: &mut Out) {
+    fn issue_io(&mut self, io: &PageIo, run: PageRun, start: u64, write: bool, out: &mut Effects) {
         assert!(
             start < self.capacity.0 && run.pages > 0,
             "{run:?} lies at sector {start}, behind the {} of the device",
@@ -211,13 +219,14 @@ impl Kernel {
         // The last page may extend beyond the end of the device.
         let sectors = (run.pages * PAGE_SECTORS).min(self.capacity.0.saturating_sub(start));
         let asks = io.ticket.map(|ticket| ticket.0 as u32);
-        let mut hints = asks.map_or_else(|| self.own(), |thread| self.hints(thread));
+        let mut hints =
+            asks.map_or_else(|| self.hints_without_process(), |thread| self.hints(thread));
         let origin = asks.map_or(Request::BACKGROUND, |thread| self.origin(thread));
         if let Some(&workload) = self.writers.get(&run.object).filter(|_| asks.is_none()) {
             hints.workload = workload;
         }
-        hints.synchronous = matches!(io.why, Why::Read | Why::Fill | Why::Sync);
-        hints.pulled = io.why == Why::Pull;
+        hints.synchronous = matches!(io.why, IoReason::Read | IoReason::Fill | IoReason::Sync);
+        hints.pulled = io.why == IoReason::Pull;
         let of_metadata = run.object == Object::DEVICE && self.fs.root() != Object::DEVICE;
         match (of_metadata, write) {
             (true, true) => self.traffic.metadata_writes += 1,
@@ -238,7 +247,7 @@ impl Kernel {
             Operation::Read
         };
         self.issue(
-            Flight::Cache {
+            PendingPurpose::Cache {
                 io: io.id,
                 run,
                 write,
@@ -257,7 +266,7 @@ impl Kernel {
         operation: Operation,
         extent: Extent,
         force: bool,
-        out: &mut Out,
+        out: &mut Effects,
     ) {
         let hints = Hints {
             force_unit_access: force,
@@ -267,7 +276,7 @@ impl Kernel {
         self.traffic.flushes += u64::from(operation == Operation::Flush);
         let origin = self.origin(thread);
         self.issue(
-            Flight::Thread(thread),
+            PendingPurpose::Thread(thread),
             operation,
             extent,
             (hints, origin),
@@ -277,11 +286,11 @@ impl Kernel {
 
     fn issue(
         &mut self,
-        flight: Flight,
+        flight: PendingPurpose,
         operation: Operation,
         extent: Extent,
         (hints, origin): (Hints, u64),
-        out: &mut Out,
+        out: &mut Effects,
     ) {
         debug_assert!(
             extent.sectors > Sectors::ZERO || operation.is_of_all(),
@@ -354,8 +363,8 @@ impl Kernel {
 }
 
 /// Returns the part of a piece with any of the sectors, if the piece has a place.
-fn part_of(piece: &Mapped, sectors: &std::ops::Range<u64>) -> Option<Extent> {
-    let Place::Device(start) = piece.place else {
+fn part_of(piece: &PageMapping, sectors: &std::ops::Range<u64>) -> Option<Extent> {
+    let PagePlace::Device(start) = piece.place else {
         return None;
     };
     let first = piece.page * PAGE_SECTORS;

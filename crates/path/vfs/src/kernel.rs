@@ -1,11 +1,11 @@
 //! State behind programs' calls: names, open files, page cache, journal, and requests in flight.
 
-use crate::bill::Bill;
+use crate::call_costs::CallCosts;
 use crate::open::OpenFiles;
 use crate::task::{Guest, Owner, Task, Threads};
 use fullstroke_contract::{Hints, Object, Request, Slots};
-use fullstroke_files::{Caller, FileSystem, Mapped, SyncPlan, Touch, Touches};
-use fullstroke_memory::{Cache, IoId, Out as CacheOut, PAGE_BYTES, Run};
+use fullstroke_files::{Caller, FileSystem, MetaAccess, MetaAccesses, PageMapping, SyncPlan};
+use fullstroke_memory::{CacheOut, IoId, PAGE_BYTES, PageCache, PageRun};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,13 +16,13 @@ pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 
 /// Settings of a host from its keys.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct KernelSettings {
     pub barrier: bool,
     pub call_cost: Duration,
     pub copy_mb_per_s: f64,
 }
 
-impl Settings {
+impl KernelSettings {
     /// Returns the processor time of a call with `copied` bytes.
     pub fn cost(&self, copied: u64) -> Duration {
         self.call_cost + Duration::from_secs_f64(copied as f64 / (self.copy_mb_per_s * 1e6))
@@ -31,21 +31,21 @@ impl Settings {
 
 /// Purpose of a request in flight.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Flight {
+pub(crate) enum PendingPurpose {
     /// A piece of an I/O of the cache.
-    Cache { io: IoId, run: Run, write: bool },
+    Cache { io: IoId, run: PageRun, write: bool },
     /// A request of a thread.
     Thread(u32),
 }
 
 /// Identity of a process for the layers below.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Identity {
+pub(crate) struct ProcessIdentity {
     pub process: u32,
     pub workload: u16,
 }
 
-impl Identity {
+impl ProcessIdentity {
     /// Returns hints for requests.
     pub fn hints(self) -> Hints {
         Hints {
@@ -58,7 +58,7 @@ impl Identity {
 
 /// State of the log. Only one transaction at a time is written to the log.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Log {
+pub(crate) struct JournalState {
     pub busy: Option<u32>,
     pub waiting: VecDeque<u32>,
     /// Number of the running transaction.
@@ -78,11 +78,11 @@ pub(crate) struct Traffic {
 }
 
 /// The whole state.
-pub(crate) struct Kernel {
+pub(crate) struct VfsKernel {
     pub fs: Box<dyn FileSystem>,
-    pub cache: Cache,
+    pub cache: PageCache,
     pub capacity: Sectors,
-    pub settings: Settings,
+    pub settings: KernelSettings,
     /// Tracks for the ends of read-ahead windows.
     pub tracks: Option<Arc<Boundaries>>,
     pub files: OpenFiles,
@@ -92,10 +92,10 @@ pub(crate) struct Kernel {
     /// Threads of processes and guests whose call or request has ended.
     pub ended: VecDeque<u32>,
     /// Identities by process.
-    pub identities: Vec<Identity>,
-    pub flights: Slots<Flight>,
-    pub log: Log,
-    pub bill: Bill,
+    pub identities: Vec<ProcessIdentity>,
+    pub flights: Slots<PendingPurpose>,
+    pub log: JournalState,
+    pub bill: CallCosts,
     pub traffic: Traffic,
     /// Metadata pages held back from their places, with the transaction of each.
     pub held: BTreeMap<u64, u64>,
@@ -105,19 +105,19 @@ pub(crate) struct Kernel {
     pub only_name: Option<String>,
     pub todo: CacheOut,
     pub spare: CacheOut,
-    pub touches: Touches,
-    pub mapped: Vec<Mapped>,
+    pub touches: MetaAccesses,
+    pub mapped: Vec<PageMapping>,
     pub plan: SyncPlan,
 }
 
-impl Kernel {
+impl VfsKernel {
     pub fn new(
         fs: Box<dyn FileSystem>,
-        cache: Cache,
+        cache: PageCache,
         capacity: Sectors,
-        settings: Settings,
-    ) -> Kernel {
-        Kernel {
+        settings: KernelSettings,
+    ) -> VfsKernel {
+        VfsKernel {
             fs,
             cache,
             capacity,
@@ -129,22 +129,22 @@ impl Kernel {
             ended: VecDeque::new(),
             identities: Vec::new(),
             flights: Slots::default(),
-            log: Log::default(),
-            bill: Bill::default(),
+            log: JournalState::default(),
+            bill: CallCosts::default(),
             traffic: Traffic::default(),
             held: BTreeMap::new(),
             writers: BTreeMap::new(),
             only_name: None,
             todo: CacheOut::default(),
             spare: CacheOut::default(),
-            touches: Touches::new(),
+            touches: MetaAccesses::new(),
             mapped: Vec::new(),
             plan: SyncPlan::default(),
         }
     }
 
     /// Adds a process. Its thread has the same number.
-    pub fn add_process(&mut self, identity: Identity) {
+    pub fn add_process(&mut self, identity: ProcessIdentity) {
         let number = self.identities.len() as u32;
         self.identities.push(identity);
         let thread = self.threads.add(Owner::Process(number));
@@ -161,9 +161,9 @@ impl Kernel {
 
     /// Returns hints for requests without a process. They have no process and the workload of the
     /// first program.
-    pub fn own(&self) -> Hints {
+    pub fn hints_without_process(&self) -> Hints {
         let workload = self.identities.first().map_or(0, |first| first.workload);
-        Identity {
+        ProcessIdentity {
             process: 0,
             workload,
         }
@@ -179,7 +179,7 @@ impl Kernel {
                 force_unit_access: false,
                 ..request.hints
             },
-            Owner::Cache | Owner::Journal => self.own(),
+            Owner::Cache | Owner::Journal => self.hints_without_process(),
         }
     }
 
@@ -200,9 +200,9 @@ impl Kernel {
             let tasks = &mut self.threads[thread].tasks;
             match touch {
                 // A page that is held back is still in memory.
-                Touch::Read(page) if self.held.contains_key(&page) => {}
-                Touch::Read(page) => tasks.push_back(Task::ReadPage(page)),
-                Touch::Dirty(page) | Touch::Fresh(page) => {
+                MetaAccess::Read(page) if self.held.contains_key(&page) => {}
+                MetaAccess::Read(page) => tasks.push_back(Task::ReadPage(page)),
+                MetaAccess::Dirty(page) | MetaAccess::Fresh(page) => {
                     self.bill.dirty(page, kind);
                     if holds {
                         self.held.insert(page, self.log.transaction);
@@ -210,7 +210,7 @@ impl Kernel {
                         tasks.push_back(Task::DirtyPage(page));
                     }
                 }
-                Touch::Forget(page) => {
+                MetaAccess::Forget(page) => {
                     self.bill.forget(page);
                     self.held.remove(&page);
                     tasks.push_back(Task::ForgetPage(page));

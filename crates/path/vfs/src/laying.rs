@@ -1,25 +1,25 @@
 //! Creation of files before programs begin.
 
-use fullstroke_files::script::{Player, Step};
-use fullstroke_files::{Caller, FileError, FileSystem, Touches, path};
-use fullstroke_programs::Laid;
+use fullstroke_files::script::{ScriptPlayer, ScriptStep};
+use fullstroke_files::{Caller, FileError, FileSystem, MetaAccesses, path};
+use fullstroke_programs::InitialFile;
 use fullstroke_units::Time;
 use std::collections::BTreeMap;
 
 /// Creates files in order, with the directories on their paths. A file of sufficient length stays.
-pub(crate) fn lay_out(fs: &mut dyn FileSystem, files: &[Laid]) -> Result<(), FileError> {
+pub(crate) fn lay_out(fs: &mut dyn FileSystem, files: &[InitialFile]) -> Result<(), FileError> {
     if fs.entries(fs.root()).is_err() {
         return lay_on_device(fs, files);
     }
     let steps = steps(fs, files);
     // A single player for all steps, because its final sync must know all pages without a place.
-    let mut player = Player::new(fs, Time::ZERO);
+    let mut player = ScriptPlayer::new(fs, Time::ZERO);
     steps.iter().try_for_each(|step| player.play(step))?;
-    player.play(&Step::Sync)
+    player.play(&ScriptStep::Sync)
 }
 
 /// Returns the steps for missing and for short files.
-fn steps(fs: &mut dyn FileSystem, files: &[Laid]) -> Vec<Step> {
+fn steps(fs: &mut dyn FileSystem, files: &[InitialFile]) -> Vec<ScriptStep> {
     let mut steps = Vec::new();
     let mut made: BTreeMap<String, u64> = BTreeMap::new();
     for laid in files {
@@ -30,7 +30,7 @@ fn steps(fs: &mut dyn FileSystem, files: &[Laid]) -> Vec<Step> {
         {
             let directory = &path[..at];
             if !made.contains_key(directory) && length(fs, directory).is_none() {
-                steps.push(Step::MakeDirectory(directory.to_owned()));
+                steps.push(ScriptStep::MakeDirectory(directory.to_owned()));
                 made.insert(directory.to_owned(), 0);
             }
         }
@@ -38,9 +38,9 @@ fn steps(fs: &mut dyn FileSystem, files: &[Laid]) -> Vec<Step> {
             continue;
         };
         match made.get(path).copied().or_else(|| length(fs, path)) {
-            None => steps.push(Step::Create(path.to_owned(), bytes)),
+            None => steps.push(ScriptStep::Create(path.to_owned(), bytes)),
             Some(there) if there < bytes => {
-                steps.push(Step::Write(path.to_owned(), there, bytes - there))
+                steps.push(ScriptStep::Write(path.to_owned(), there, bytes - there))
             }
             Some(_) => continue,
         }
@@ -50,7 +50,7 @@ fn steps(fs: &mut dyn FileSystem, files: &[Laid]) -> Vec<Step> {
 }
 
 /// Checks the files for a device as the only file. Its length is fixed.
-fn lay_on_device(fs: &dyn FileSystem, files: &[Laid]) -> Result<(), FileError> {
+fn lay_on_device(fs: &dyn FileSystem, files: &[InitialFile]) -> Result<(), FileError> {
     let Some(first) = files.first() else {
         return Ok(());
     };
@@ -72,6 +72,6 @@ fn lay_on_device(fs: &dyn FileSystem, files: &[Laid]) -> Result<(), FileError> {
 
 /// Returns the length of an object, if it exists.
 fn length(fs: &mut dyn FileSystem, path: &str) -> Option<u64> {
-    let at = path::find(fs, Caller::default(), path, &mut Touches::new()).ok()?;
+    let at = path::find(fs, Caller::default(), path, &mut MetaAccesses::new()).ok()?;
     fs.attributes(at).ok().map(|attributes| attributes.bytes.0)
 }

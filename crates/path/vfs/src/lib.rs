@@ -18,9 +18,9 @@
 //! | `open.rs` | open files |
 //! | `io.rs` | requests for the I/O of the page cache |
 //! | `durable.rs` | fsync, sync, the journal |
-//! | `bill.rs`, `tally.rs`, `series.rs`, `readings.rs` | cost of calls, duration of calls, dirty memory over time, readings |
+//! | `call_costs.rs`, `tally.rs`, `series.rs`, `readings.rs` | cost of calls, duration of calls, dirty memory over time, readings |
 
-mod bill;
+mod call_costs;
 mod calls;
 mod config;
 mod durable;
@@ -38,5 +38,5 @@ mod task;
 mod vfs;
 
 pub use config::{DiskCache, DiskKeys, FilesConfig, FilesKeys, Preallocation};
-pub use file_backed::{Backing, Disk, FileBacked};
+pub use file_backed::{Backing, FileBacked, GuestDisk};
 pub use vfs::{Equipment, Started, Vfs};

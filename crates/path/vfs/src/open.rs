@@ -2,7 +2,7 @@
 
 use fullstroke_contract::{Object, Slots};
 use fullstroke_memory::FileId;
-use fullstroke_programs::{CallError, Fd, How};
+use fullstroke_programs::{CallError, Fd, OpenFlags};
 use std::collections::BTreeMap;
 
 /// An open file.
@@ -13,14 +13,14 @@ pub(crate) struct OpenFile {
     pub file: FileId,
     /// Position of the next transfer without a place.
     pub position: u64,
-    pub how: How,
+    pub how: OpenFlags,
     /// Number of write-back failures reported to the opener.
     pub told: u64,
 }
 
 /// State of an object with open files.
 #[derive(Clone, Debug, Default)]
-struct Held {
+struct OpenObject {
     opens: u32,
     writers: u32,
     /// Hidden name of the object, if its removal waits for the last close.
@@ -42,7 +42,7 @@ pub(crate) struct Closed {
 pub(crate) struct OpenFiles {
     files: Slots<OpenFile>,
     by_fd: BTreeMap<(u32, Fd), u32>,
-    held: BTreeMap<Object, Held>,
+    held: BTreeMap<Object, OpenObject>,
     orphans: u64,
 }
 

@@ -1,38 +1,38 @@
 //! Map from device addresses to addresses in files.
 
 use fullstroke_contract::Extent;
-use fullstroke_files::{Mapped, PAGE_SECTORS, Place};
+use fullstroke_files::{PAGE_SECTORS, PageMapping, PagePlace};
 
 /// Runs of files on the device.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct FilePlaces {
     /// Runs by first sector, without overlap.
-    runs: Vec<Run>,
+    runs: Vec<FileRun>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct FileRun {
     device: u64,
     sectors: u64,
     above: u64,
 }
 
-impl Places {
+impl FilePlaces {
     /// Removes all runs.
     pub fn clear(&mut self) {
         self.runs.clear();
     }
 
     /// Adds the pieces of a file. The first sector of the file has the address `start` above; only
-    /// the first `sectors` sectors count. Call [`sort`](Places::sort) after the last file.
-    pub fn add(&mut self, start: u64, sectors: u64, pieces: &[Mapped]) {
+    /// the first `sectors` sectors count. Call [`sort`](FilePlaces::sort) after the last file.
+    pub fn add(&mut self, start: u64, sectors: u64, pieces: &[PageMapping]) {
         let runs = pieces.iter().filter_map(|piece| {
-            let Place::Device(device) = piece.place else {
+            let PagePlace::Device(device) = piece.place else {
                 return None;
             };
             let first = piece.page * PAGE_SECTORS;
             let sectors = (piece.pages * PAGE_SECTORS).min(sectors.saturating_sub(first));
-            (sectors > 0).then_some(Run {
+            (sectors > 0).then_some(FileRun {
                 device: device.0,
                 sectors,
                 above: start + first,
@@ -84,25 +84,25 @@ mod tests {
             let mut page = 0;
             let mut pieces = Vec::new();
             for &(pages, gap, rank) in &lengths {
-                pieces.push((rank, gap, Mapped { page, pages, place: Place::Hole }));
+                pieces.push((rank, gap, PageMapping { page, pages, place: PagePlace::Hole }));
                 page += pages;
             }
             let whole = page * PAGE_SECTORS - cut;
             pieces.sort_by_key(|(rank, _, piece)| (*rank, piece.page));
             let mut device = 0;
             for (_, gap, piece) in &mut pieces {
-                piece.place = Place::Device(Lbn(device));
+                piece.place = PagePlace::Device(Lbn(device));
                 device += (piece.pages + *gap) * PAGE_SECTORS;
             }
-            let laid: Vec<Mapped> = pieces.into_iter().map(|(_, _, piece)| piece).collect();
-            let mut places = Places::default();
+            let laid: Vec<PageMapping> = pieces.into_iter().map(|(_, _, piece)| piece).collect();
+            let mut places = FilePlaces::default();
             places.add(1000, whole, &laid);
             places.sort();
             let address_at = |sector: u64| {
-                let holds = |piece: &&Mapped| matches!(piece.place, Place::Device(Lbn(start))
+                let holds = |piece: &&PageMapping| matches!(piece.place, PagePlace::Device(Lbn(start))
                     if (start..start + piece.pages * PAGE_SECTORS).contains(&sector));
                 let piece = laid.iter().find(holds)?;
-                let Place::Device(Lbn(start)) = piece.place else { return None };
+                let PagePlace::Device(Lbn(start)) = piece.place else { return None };
                 let address = piece.page * PAGE_SECTORS + (sector - start);
                 (address < whole).then_some(1000 + address)
             };

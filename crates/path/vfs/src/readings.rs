@@ -1,17 +1,17 @@
 //! Readings of calls and programs.
 
-use crate::kernel::Kernel;
-use crate::tally::{Tally, Times};
+use crate::kernel::VfsKernel;
+use crate::tally::{CallTally, DurationTally};
 use fullstroke_contract::{
-    HostReadings, Latency, OperationReadings, ProgramReadings, Times as Told,
+    EventTimes, HostReadings, LatencyDistribution, OperationReadings, ProgramReadings,
 };
 use fullstroke_programs::{CallKind, Program};
 use fullstroke_units::Duration;
 
-fn told(times: &Times) -> Told {
-    Told {
+fn told(times: &DurationTally) -> EventTimes {
+    EventTimes {
         count: times.count,
-        latency_ms: Latency {
+        latency_ms: LatencyDistribution {
             mean: times.mean_ms(),
             p50: times.quantile_ms(0.5),
             p95: times.quantile_ms(0.95),
@@ -25,7 +25,7 @@ fn told(times: &Times) -> Told {
 pub(crate) fn of_program(
     name: &str,
     program: &dyn Program,
-    tally: &Tally,
+    tally: &CallTally,
     elapsed: Duration,
 ) -> ProgramReadings {
     let report = program.report();
@@ -43,7 +43,7 @@ pub(crate) fn of_program(
 }
 
 /// Returns the readings of a host over `elapsed`.
-pub(crate) fn of_host(kernel: &Kernel, tally: &Tally, elapsed: Duration) -> HostReadings {
+pub(crate) fn of_host(kernel: &VfsKernel, tally: &CallTally, elapsed: Duration) -> HostReadings {
     let operations = CallKind::ALL.into_iter().filter_map(|kind| {
         let calls = kernel.bill.calls(kind);
         let cost = kernel.bill.of(kind);

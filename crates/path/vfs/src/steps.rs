@@ -1,16 +1,16 @@
 //! Execution of the steps of threads.
 
-use crate::kernel::{Flight, Kernel};
+use crate::kernel::{PendingPurpose, VfsKernel};
 use crate::task::{Owner, Task, Waits};
-use fullstroke_contract::{Object, Out, Status};
+use fullstroke_contract::{Effects, Object, RequestStatus};
 use fullstroke_files::FileSystem;
-use fullstroke_memory::{Answer, Run, Ticket};
+use fullstroke_memory::{OperationAnswer, PageRun, Ticket};
 use fullstroke_programs::{CallError, Fd};
 use fullstroke_units::Time;
 
-impl Kernel {
+impl VfsKernel {
     /// Carries out all possible steps at this time.
-    pub fn carry_out(&mut self, now: Time, out: &mut Out) {
+    pub fn carry_out(&mut self, now: Time, out: &mut Effects) {
         loop {
             // Two lists alternate, because the steps fill the new list while the old list is
             // processed.
@@ -40,7 +40,7 @@ impl Kernel {
     }
 
     /// Handles the answer of the cache to a waiting thread.
-    fn cache_answered(&mut self, thread: u32, status: Status) {
+    fn cache_answered(&mut self, thread: u32, status: RequestStatus) {
         let waiting = &mut self.threads[thread];
         assert_eq!(
             waiting.waits,
@@ -48,21 +48,21 @@ impl Kernel {
             "the cache answers thread {thread}, which waits for something else"
         );
         waiting.waits = Waits::No;
-        if status != Status::Done {
+        if status != RequestStatus::Done {
             waiting.result = Err(CallError::Device);
         }
         self.ready.push_back(thread);
     }
 
     /// Carries out the steps of a thread until it waits or ends.
-    fn run(&mut self, now: Time, thread: u32, out: &mut Out) {
+    fn run(&mut self, now: Time, thread: u32, out: &mut Effects) {
         debug_assert_eq!(
             self.threads[thread].waits,
             Waits::No,
             "thread {thread} goes on, and waits"
         );
         while let Some(task) = self.threads[thread].tasks.pop_front() {
-            if self.step(now, thread, task, out) == Answer::Waits {
+            if self.step(now, thread, task, out) == OperationAnswer::Waits {
                 return;
             }
         }
@@ -80,9 +80,9 @@ impl Kernel {
         }
     }
 
-    fn step(&mut self, now: Time, thread: u32, task: Task, out: &mut Out) -> Answer {
+    fn step(&mut self, now: Time, thread: u32, task: Task, out: &mut Effects) -> OperationAnswer {
         let ticket = Ticket(u64::from(thread));
-        let page_of_device = |page| Run::new(Object::DEVICE, page, 1);
+        let page_of_device = |page| PageRun::new(Object::DEVICE, page, 1);
         let todo = &mut self.todo;
         let answer = match task {
             Task::ReadPage(page) => {
@@ -103,38 +103,38 @@ impl Kernel {
             Task::PassCache { run, drop } => self.cache.direct(now, run, drop, ticket, todo),
             Task::ForgetPage(page) => {
                 self.cache.discard_run(now, page_of_device(page), todo);
-                Answer::Done
+                OperationAnswer::Done
             }
             Task::Discard(object, from) => {
                 self.cache.discard(now, object, from, todo);
-                Answer::Done
+                OperationAnswer::Done
             }
             Task::Invalidate(run) => {
                 self.cache.invalidate(run);
-                Answer::Done
+                OperationAnswer::Done
             }
             Task::Release(page, transaction) => {
                 self.release(thread, page, transaction);
-                Answer::Done
+                OperationAnswer::Done
             }
             Task::Issue(operation, extent, force) => {
                 self.issue_own(thread, operation, extent, force, out);
-                Answer::Done
+                OperationAnswer::Done
             }
             Task::Transfer(io, write) => {
                 self.transfer(now, thread, io, write, out);
-                Answer::Done
+                OperationAnswer::Done
             }
             Task::Settle => return self.settle(thread),
             Task::Durable(object) => return self.make_durable(now, thread, Some(object)),
             Task::Commit => return self.make_durable(now, thread, None),
             Task::LeaveLog => {
                 self.leave_log();
-                Answer::Done
+                OperationAnswer::Done
             }
             Task::Tell(fd) => {
                 self.tell(thread, fd);
-                Answer::Done
+                OperationAnswer::Done
             }
             Task::Direct {
                 object,
@@ -143,14 +143,14 @@ impl Kernel {
                 write,
             } => {
                 self.transfer_directly(now, thread, object, (offset, bytes), write);
-                Answer::Done
+                OperationAnswer::Done
             }
         };
-        if answer == Answer::Done {
-            return Answer::Done;
+        if answer == OperationAnswer::Done {
+            return OperationAnswer::Done;
         }
         self.threads[thread].waits = Waits::Cache;
-        Answer::Waits
+        OperationAnswer::Waits
     }
 
     /// Allows the write of a page held back until `transaction`. If the page has changed again
@@ -180,39 +180,39 @@ impl Kernel {
             .for_each(|file| file.told = failures);
     }
 
-    fn settle(&mut self, thread: u32) -> Answer {
+    fn settle(&mut self, thread: u32) -> OperationAnswer {
         if self.threads[thread].outstanding == 0 {
-            return Answer::Done;
+            return OperationAnswer::Done;
         }
         self.threads[thread].waits = Waits::Device;
-        Answer::Waits
+        OperationAnswer::Waits
     }
 
     /// Handles the completion of a request.
-    pub fn completed(&mut self, now: Time, number: u32, status: Status) {
+    pub fn completed(&mut self, now: Time, number: u32, status: RequestStatus) {
         match self.flights.take(number) {
-            Flight::Cache {
+            PendingPurpose::Cache {
                 io,
                 run,
                 write: true,
             } => {
                 self.cache.written(now, io, run, status, &mut self.todo);
             }
-            Flight::Cache {
+            PendingPurpose::Cache {
                 io,
                 run,
                 write: false,
             } => {
                 self.cache.read_done(now, io, run, status, &mut self.todo);
             }
-            Flight::Thread(thread) => {
+            PendingPurpose::Thread(thread) => {
                 let waiting = &mut self.threads[thread];
                 assert!(
                     waiting.outstanding > 0,
                     "a request of thread {thread} ends, and it has none under way"
                 );
                 waiting.outstanding -= 1;
-                if status != Status::Done {
+                if status != RequestStatus::Done {
                     waiting.result = Err(CallError::Device);
                 }
                 if waiting.outstanding == 0 && waiting.waits == Waits::Device {
@@ -225,7 +225,7 @@ impl Kernel {
 }
 
 /// Returns the pages of the device that are read together with a page of metadata.
-fn unit_of(fs: &dyn FileSystem, page: u64) -> Run {
+fn unit_of(fs: &dyn FileSystem, page: u64) -> PageRun {
     let unit = fs.read_unit(page);
-    Run::new(Object::DEVICE, unit.start, unit.end - unit.start)
+    PageRun::new(Object::DEVICE, unit.start, unit.end - unit.start)
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Durations of one kind, to three digits.
 #[derive(Clone, Debug)]
-pub(crate) struct Times {
+pub(crate) struct DurationTally {
     pub count: u64,
     pub failed: u64,
     pub bytes: u64,
@@ -16,10 +16,10 @@ pub(crate) struct Times {
     nanoseconds: Histogram<u32>,
 }
 
-impl Default for Times {
-    fn default() -> Times {
+impl Default for DurationTally {
+    fn default() -> DurationTally {
         let nanoseconds = Histogram::new(3).expect("three digits are allowed");
-        Times {
+        DurationTally {
             count: 0,
             failed: 0,
             bytes: 0,
@@ -30,7 +30,7 @@ impl Default for Times {
     }
 }
 
-impl Times {
+impl DurationTally {
     pub fn add(&mut self, took: Duration) {
         self.count += 1;
         // Many calls run at the same time, so that the sum may overflow.
@@ -64,12 +64,12 @@ impl Times {
 
 /// Calls by kind, and transactions by the program's names.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
-    calls: BTreeMap<CallKind, Times>,
-    transactions: BTreeMap<&'static str, Times>,
+pub(crate) struct CallTally {
+    calls: BTreeMap<CallKind, DurationTally>,
+    transactions: BTreeMap<&'static str, DurationTally>,
 }
 
-impl Tally {
+impl CallTally {
     pub fn call(&mut self, kind: CallKind, took: Duration, bytes: Option<u64>) {
         let times = self.calls.entry(kind).or_default();
         times.add(took);
@@ -84,11 +84,11 @@ impl Tally {
     }
 
     /// Returns the durations of a kind, if there were such calls.
-    pub fn of(&self, kind: CallKind) -> Option<&Times> {
+    pub fn of(&self, kind: CallKind) -> Option<&DurationTally> {
         self.calls.get(&kind)
     }
 
-    pub fn transactions(&self) -> impl Iterator<Item = (&'static str, &Times)> {
+    pub fn transactions(&self) -> impl Iterator<Item = (&'static str, &DurationTally)> {
         self.transactions.iter().map(|(&kind, times)| (kind, times))
     }
 }

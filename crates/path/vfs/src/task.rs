@@ -1,8 +1,8 @@
 //! The steps of a call, and the threads that carry them out.
 
 use fullstroke_contract::{Extent, Object, Operation, Request};
-use fullstroke_files::Mapped;
-use fullstroke_memory::{Access, FileId, Io, Run};
+use fullstroke_files::PageMapping;
+use fullstroke_memory::{FileAccess, FileId, PageIo, PageRun};
 use fullstroke_programs::{CallError, CallKind, Fd};
 use fullstroke_units::Time;
 use std::collections::VecDeque;
@@ -19,9 +19,9 @@ pub(crate) enum Task {
     /// Drops the pages of an object from one page on.
     Discard(Object, u64),
     /// Reads through the cache.
-    Read(FileId, Access),
+    Read(FileId, FileAccess),
     /// Writes through the cache.
-    Write(FileId, Access),
+    Write(FileId, FileAccess),
     /// Writes the dirty pages of an object to the device.
     SyncObject(Object),
     /// Writes all dirty pages to the device.
@@ -39,7 +39,7 @@ pub(crate) enum Task {
     LeaveLog,
     /// Writes the dirty pages of a run to the device; with `drop` also removes the run from the
     /// cache.
-    PassCache { run: Run, drop: bool },
+    PassCache { run: PageRun, drop: bool },
     /// Transfers bytes of an object without the cache.
     Direct {
         object: Object,
@@ -48,7 +48,7 @@ pub(crate) enum Task {
         write: bool,
     },
     /// Invalidates pages of a run, because a read meanwhile may have brought old data.
-    Invalidate(Run),
+    Invalidate(PageRun),
     /// Issues a request to the device. The last field is true for FUA.
     Issue(Operation, Extent, bool),
     /// Waits until all requests of this thread have completed.
@@ -57,7 +57,7 @@ pub(crate) enum Task {
     Tell(Fd),
     /// Issues an I/O of the cache after its place has been looked up. The last field is true for a
     /// write.
-    Transfer(Io, bool),
+    Transfer(PageIo, bool),
 }
 
 /// Owner of a thread.
@@ -109,7 +109,7 @@ pub(crate) struct Thread {
     /// Number of bytes copied between memory and the program.
     pub copied: u64,
     /// Places of the pages of a transfer.
-    pub mapped: Vec<Mapped>,
+    pub mapped: Vec<PageMapping>,
 }
 
 impl Thread {

@@ -1,18 +1,18 @@
 //! The node with programs at the top and requests to the device at the bottom.
 
 use crate::config::FilesConfig;
-use crate::kernel::{Identity, Kernel};
+use crate::kernel::{ProcessIdentity, VfsKernel};
 use crate::laying::lay_out;
 use crate::readings;
 use crate::series::Series;
-use crate::tally::Tally;
+use crate::tally::CallTally;
 use fullstroke_contract::{
-    Alarms, Completion, ConfigError, Counters, Cx, Node, Notice, Out, Port, Signal, Source,
-    SourceError, Wake,
+    Alarms, Completion, ConfigError, Counters, Effects, Node, NodeContext, Notice, Port, Signal,
+    Source, SourceError, Wake,
 };
-use fullstroke_files::{FileSystem, Site};
-use fullstroke_memory::{Cache, PAGE_BYTES};
-use fullstroke_programs::{Answer, CallKind, Events, Next, Program, Turn};
+use fullstroke_files::{FileSystem, FileSystemSite};
+use fullstroke_memory::{PAGE_BYTES, PageCache};
+use fullstroke_programs::{CallAnswer, CallKind, Events, Program, ProgramAction, ProgramTurn};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Time};
 use std::any::Any;
@@ -41,9 +41,9 @@ pub struct Equipment<'a> {
     /// The file system.
     pub files: &'a FilesConfig,
     /// The page cache; must be empty.
-    pub cache: Cache,
+    pub cache: PageCache,
     /// Place of the file system, with the tracks for its files.
-    pub site: Site,
+    pub site: FileSystemSite,
     /// Boundaries of read-ahead windows.
     pub windows: Option<Arc<Boundaries>>,
     /// True to age the file system by its keys. A file system for a mere check of the configuration
@@ -63,14 +63,14 @@ pub struct Equipment<'a> {
 /// The call ends with its processor time.
 pub struct Vfs {
     running: Vec<Running>,
-    processes: Vec<Process>,
+    processes: Vec<ProgramProcess>,
     /// Times of the next actions of processes.
     alarms: Alarms,
-    kernel: Kernel,
+    kernel: VfsKernel,
     events: Events,
     counted_from: Time,
     /// Calls of all programs.
-    tally: Tally,
+    tally: CallTally,
     /// Dirty memory over time, in 10^6 bytes.
     dirty: Series,
     /// Name of the host.
@@ -85,14 +85,14 @@ struct Running {
     alive: u32,
     /// Processes waiting for the progress of another process.
     waiting: Vec<u32>,
-    tally: Tally,
+    tally: CallTally,
     /// Time when the last process ended.
     ended: Time,
 }
 
 /// State of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ProcessState {
     /// The process computes, or is about to be asked for its next action.
     Computes,
     /// A call of this kind is in flight since this time.
@@ -104,10 +104,10 @@ enum State {
     Over,
 }
 
-struct Process {
+struct ProgramProcess {
     program: u32,
-    state: State,
-    answer: Option<Answer>,
+    state: ProcessState,
+    answer: Option<CallAnswer>,
 }
 
 impl Vfs {
@@ -130,20 +130,20 @@ impl Vfs {
                 ConfigError::new("", format!("files of `{}`: {error}", one.name))
             })?;
         }
-        let mut kernel = Kernel::new(fs, cache, site.capacity, files.settings());
+        let mut kernel = VfsKernel::new(fs, cache, site.capacity, files.settings());
         kernel.tracks = windows;
         let mut processes = Vec::new();
         let mut running = Vec::new();
         for (index, started) in started.into_iter().enumerate() {
             let (first, count) = (processes.len() as u32, started.program.processes());
             for number in 0..count {
-                kernel.add_process(Identity {
+                kernel.add_process(ProcessIdentity {
                     process: started.first_process + number + 1,
                     workload: started.workload,
                 });
-                processes.push(Process {
+                processes.push(ProgramProcess {
                     program: index as u32,
-                    state: State::Computes,
+                    state: ProcessState::Computes,
                     answer: None,
                 });
             }
@@ -152,7 +152,7 @@ impl Vfs {
                 first,
                 alive: count,
                 waiting: Vec::new(),
-                tally: Tally::default(),
+                tally: CallTally::default(),
                 ended: Time::ZERO,
             });
         }
@@ -163,7 +163,7 @@ impl Vfs {
                 Time::ZERO + running[process.program as usize].started.start,
             );
         }
-        let (events, tally) = (Events::default(), Tally::default());
+        let (events, tally) = (Events::default(), CallTally::default());
         Ok(Vfs {
             running,
             processes,
@@ -208,7 +208,7 @@ impl Vfs {
     }
 
     /// Carries out all due work.
-    fn advance(&mut self, now: Time, out: &mut Out) {
+    fn advance(&mut self, now: Time, out: &mut Effects) {
         loop {
             self.kernel.carry_out(now, out);
             while let Some(process) = self.kernel.ended.pop_front() {
@@ -232,7 +232,7 @@ impl Vfs {
         let result = std::mem::replace(&mut thread.result, Ok(0));
         let ended = now + self.kernel.settings.cost(thread.copied);
         let process = &mut self.processes[number as usize];
-        let State::Calls(kind, began) = process.state else {
+        let ProcessState::Calls(kind, began) = process.state else {
             // The end of a process has closed its open files.
             return;
         };
@@ -246,23 +246,23 @@ impl Vfs {
             self.tally.call(kind, ended.since(began), bytes);
         }
         let own = |at: Time| own_time(at, running.started.start);
-        process.answer = Some(Answer {
+        process.answer = Some(CallAnswer {
             kind,
             began: own(began),
             ended: own(ended),
             result,
         });
-        process.state = State::Computes;
+        process.state = ProcessState::Computes;
         self.alarms.set(number as usize, ended);
     }
 
     /// Asks a process for its next action.
-    fn ask(&mut self, now: Time, number: u32, out: &mut Out) {
+    fn ask(&mut self, now: Time, number: u32, out: &mut Effects) {
         let process = &mut self.processes[number as usize];
         let running = &mut self.running[process.program as usize];
         let answer = process.answer.take();
         let start = running.started.start;
-        let turn = Turn {
+        let turn = ProgramTurn {
             now: own_time(now, start),
             process: number - running.first,
             answer: answer.as_ref(),
@@ -270,29 +270,29 @@ impl Vfs {
         };
         let mut alarm = Time::NEVER;
         let next = running.started.program.next(turn);
-        let goes_on = process.state != State::Woken || next != Next::Wait;
+        let goes_on = process.state != ProcessState::Woken || next != ProgramAction::Wait;
         match next {
-            Next::Call(call) => {
+            ProgramAction::Call(call) => {
                 let kind = self.kernel.begin(now, number, &call);
-                process.state = State::Calls(kind, now);
+                process.state = ProcessState::Calls(kind, now);
             }
-            Next::Compute(time) => {
-                process.state = State::Computes;
+            ProgramAction::Compute(time) => {
+                process.state = ProcessState::Computes;
                 // The sum may overflow: a recording may contain any time, and a factor multiplies
                 // the time.
                 alarm = now.capped_add(time);
             }
-            Next::Wait => {
-                process.state = State::Waits;
+            ProgramAction::Wait => {
+                process.state = ProcessState::Waits;
                 running.waiting.push(number);
             }
-            Next::End => {
-                process.state = State::Over;
+            ProgramAction::End => {
+                process.state = ProcessState::Over;
                 running.alive -= 1;
                 running.ended = now;
                 self.kernel.close_all(now, number);
             }
-            Next::Fail(error) => {
+            ProgramAction::Fail(error) => {
                 let Started { name, file, .. } = &running.started;
                 let file = file
                     .as_ref()
@@ -312,12 +312,12 @@ impl Vfs {
 
     /// Wakes the waiting processes of a program after another process has gone on. If all remaining
     /// processes wait, none can ever go on, and the run stops with an error.
-    fn wake_those_who_wait(&mut self, now: Time, by: u32, goes_on: bool, out: &mut Out) {
+    fn wake_those_who_wait(&mut self, now: Time, by: u32, goes_on: bool, out: &mut Effects) {
         let running = &mut self.running[self.processes[by as usize].program as usize];
         if goes_on {
             let woken = running.waiting.extract_if(.., |number| *number != by);
             for number in woken {
-                self.processes[number as usize].state = State::Woken;
+                self.processes[number as usize].state = ProcessState::Woken;
                 self.alarms.set(number as usize, now);
             }
         }
@@ -336,20 +336,20 @@ fn own_time(now: Time, start: Duration) -> Time {
 }
 
 impl Node for Vfs {
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         self.kernel.commit_if_due(now);
         self.kernel.cache.wake(now, &mut self.kernel.todo);
         self.advance(now, cx.out);
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         self.kernel
             .completed(now, completion.id.0 as u32, completion.status);
         self.advance(now, cx.out);
     }
 
     /// Handles PULL. All other notices are ignored.
-    fn noticed(&mut self, now: Time, _: Port, notice: Notice, cx: &mut Cx<'_>) {
+    fn noticed(&mut self, now: Time, _: Port, notice: Notice, cx: &mut NodeContext<'_>) {
         if let Signal::Pull { extent, sectors } = notice.signal {
             self.kernel.pull(now, extent, sectors);
             self.advance(now, cx.out);

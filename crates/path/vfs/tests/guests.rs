@@ -3,13 +3,13 @@
 
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Completion, Counters, Cx, Effect, Extent, Hints, Node, Notice, Operation, Out, Port, Request,
-    RequestId, Signal, Status,
+    Completion, Counters, Effect, Effects, Extent, Hints, Node, NodeContext, Notice, Operation,
+    Port, Request, RequestId, RequestStatus, Signal,
 };
-use fullstroke_files::Site;
-use fullstroke_memory::{Cache, MemoryKeys, Queue};
+use fullstroke_files::FileSystemSite;
+use fullstroke_memory::{MemoryKeys, PageCache, QueueLimits};
 use fullstroke_units::{Bytes, Duration, Lbn, Sectors, Seed, Time};
-use fullstroke_vfs::{Backing, Disk, DiskKeys, FileBacked};
+use fullstroke_vfs::{Backing, DiskKeys, FileBacked, GuestDisk};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -20,13 +20,14 @@ const DISK: u64 = (4 << 20) / 512 + 8;
 
 fn disks(files: &Value, pages: u64) -> FileBacked {
     let (keys, files) = DiskKeys::read(files.as_object().unwrap()).unwrap();
-    let disk = |name: &str, start| Disk {
+    let disk = |name: &str, start| GuestDisk {
         name: name.into(),
         start: Lbn(start),
         sectors: Sectors(DISK),
     };
-    let cache = Cache::new(&MemoryKeys::of(Bytes(pages * 4096)), Queue::default()).unwrap();
-    let site = Site {
+    let cache =
+        PageCache::new(&MemoryKeys::of(Bytes(pages * 4096)), QueueLimits::default()).unwrap();
+    let site = FileSystemSite {
         capacity: Sectors(DEVICE),
         seed: Seed(1),
         stripe: None,
@@ -43,7 +44,7 @@ fn disks(files: &Value, pages: u64) -> FileBacked {
 }
 
 /// The guests' view: for each sector of all disks, the number of its write.
-struct Bench {
+struct GuestView {
     node: FileBacked,
     now: Time,
     device: BTreeMap<(Time, u64), Request>,
@@ -65,10 +66,10 @@ struct Bench {
     seen: BTreeMap<usize, u64>,
 }
 
-impl Bench {
-    fn new(files: &Value, pages: u64) -> Bench {
+impl GuestView {
+    fn new(files: &Value, pages: u64) -> GuestView {
         let none = || vec![0; 2 * DISK as usize];
-        Bench {
+        GuestView {
             node: disks(files, pages),
             now: Time::ZERO,
             device: BTreeMap::new(),
@@ -86,9 +87,9 @@ impl Bench {
         }
     }
 
-    fn call(&mut self, event: impl FnOnce(&mut FileBacked, Time, &mut Cx<'_>)) {
-        let mut out = Out::new();
-        event(&mut self.node, self.now, &mut Cx::alone(&mut out));
+    fn call(&mut self, event: impl FnOnce(&mut FileBacked, Time, &mut NodeContext<'_>)) {
+        let mut out = Effects::new();
+        event(&mut self.node, self.now, &mut NodeContext::alone(&mut out));
         for effect in out.drain() {
             match effect {
                 Effect::Issue { request, .. } => self.begin(request),
@@ -162,7 +163,7 @@ impl Bench {
         let range = request.extent.start.0 as usize..request.extent.end().0 as usize;
         let forced = request.hints.force_unit_access;
         match request.operation {
-            Operation::Write if completion.status == Status::Done => {
+            Operation::Write if completion.status == RequestStatus::Done => {
                 for sector in range.clone() {
                     self.answered[sector] = self.answered[sector].max(self.written[sector]);
                     if forced {
@@ -178,7 +179,7 @@ impl Bench {
                 let disk = request.extent.start.0 as usize;
                 for (sector, answered) in answered.iter().enumerate().skip(disk).take(DISK as usize)
                 {
-                    if completion.status != Status::Done {
+                    if completion.status != RequestStatus::Done {
                         self.told[sector] = self.told[sector].max(self.failed[sector]);
                     }
                     let known = self.durable[sector].max(self.told[sector]);
@@ -191,7 +192,7 @@ impl Bench {
             _ => {}
         }
         // The guest knows of the failure of its own write.
-        if request.operation == Operation::Write && completion.status != Status::Done {
+        if request.operation == Operation::Write && completion.status != RequestStatus::Done {
             for sector in range {
                 self.told[sector] = self.told[sector].max(self.written[sector]);
             }
@@ -238,7 +239,11 @@ impl Bench {
                 id: request.id,
                 submitted: self.now,
                 finished: self.now,
-                status: if fails { Status::Lost } else { Status::Done },
+                status: if fails {
+                    RequestStatus::Lost
+                } else {
+                    RequestStatus::Done
+                },
                 ..Completion::default()
             };
             self.call(|node, now, cx| node.completed(now, Port::FIRST, completion, cx));
@@ -271,7 +276,7 @@ impl Bench {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum GuestStep {
     Read(u64, u64),
     Write {
         at: u64,
@@ -285,17 +290,17 @@ enum Step {
     Sleep(u64),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<GuestStep>> {
     let at = 0..2 * DISK - 64;
     let step = prop_oneof![
-        3 => (at.clone(), 1..60u64).prop_map(|(at, sectors)| Step::Read(at, sectors)),
+        3 => (at.clone(), 1..60u64).prop_map(|(at, sectors)| GuestStep::Read(at, sectors)),
         6 => (at, 1..60u64, prop::bool::weighted(0.2), prop::bool::weighted(0.2)).prop_map(
-            |(at, sectors, forced, pulled)| Step::Write { at, sectors, forced, pulled }
+            |(at, sectors, forced, pulled)| GuestStep::Write { at, sectors, forced, pulled }
         ),
-        2 => any::<bool>().prop_map(Step::Flush),
-        1 => (1..200u64).prop_map(Step::PullAny),
-        1 => (0..DEVICE - 4096, 1..4096u64).prop_map(|(at, sectors)| Step::Pull(at, sectors)),
-        3 => (0..40_000u64).prop_map(Step::Sleep),
+        2 => any::<bool>().prop_map(GuestStep::Flush),
+        1 => (1..200u64).prop_map(GuestStep::PullAny),
+        1 => (0..DEVICE - 4096, 1..4096u64).prop_map(|(at, sectors)| GuestStep::Pull(at, sectors)),
+        3 => (0..40_000u64).prop_map(GuestStep::Sleep),
     ];
     prop::collection::vec(step, 1..60)
 }
@@ -306,16 +311,16 @@ fn of_a_disk(at: u64, sectors: u64) -> Extent {
     Extent::new(at, sectors.min(end - at))
 }
 
-fn play(bench: &mut Bench, steps: &[Step]) {
+fn play(bench: &mut GuestView, steps: &[GuestStep]) {
     // The node learns the places of files.
     let notice = Notice::new(Signal::Push(Extent::new(0, 8)));
     bench.call(|node, now, cx| node.noticed(now, Port::FIRST, notice, cx));
     for step in steps {
         match *step {
-            Step::Read(at, sectors) => {
+            GuestStep::Read(at, sectors) => {
                 bench.ask(Operation::Read, of_a_disk(at, sectors), Hints::default())
             }
-            Step::Write {
+            GuestStep::Write {
                 at,
                 sectors,
                 forced,
@@ -328,18 +333,18 @@ fn play(bench: &mut Bench, steps: &[Step]) {
                 };
                 bench.ask(Operation::Write, of_a_disk(at, sectors), hints);
             }
-            Step::Flush(second) => {
+            GuestStep::Flush(second) => {
                 let disk = Extent::new(u64::from(second) * DISK, 0);
                 bench.ask(Operation::Flush, disk, Hints::default());
             }
-            Step::PullAny(sectors) => {
+            GuestStep::PullAny(sectors) => {
                 let signal = Signal::Pull {
                     extent: None,
                     sectors: Sectors(sectors),
                 };
                 bench.call(|node, now, cx| node.noticed(now, Port::FIRST, Notice::new(signal), cx));
             }
-            Step::Pull(at, sectors) => {
+            GuestStep::Pull(at, sectors) => {
                 let extent = Extent::new(at, sectors);
                 let signal = Signal::Pull {
                     extent: Some(extent),
@@ -347,7 +352,7 @@ fn play(bench: &mut Bench, steps: &[Step]) {
                 };
                 bench.call(|node, now, cx| node.noticed(now, Port::FIRST, Notice::new(signal), cx));
             }
-            Step::Sleep(us) => {
+            GuestStep::Sleep(us) => {
                 let until = bench.now + Duration::from_micros(us);
                 bench.advance(until);
             }
@@ -391,7 +396,7 @@ proptest! {
         fails in prop::collection::vec(prop::bool::weighted(0.1), 1..40),
         failing in any::<bool>(),
     ) {
-        let mut bench = Bench::new(&json!({ "kind": kind, "cache": cache }), pages);
+        let mut bench = GuestView::new(&json!({ "kind": kind, "cache": cache }), pages);
         bench.service_us = service_us;
         if failing {
             bench.fails = fails;
@@ -402,10 +407,10 @@ proptest! {
 
 #[test]
 fn a_page_that_nobody_wrote_is_nowhere_and_costs_no_request() {
-    let mut bench = Bench::new(&json!({ "kind": "ext2", "preallocation": "off" }), 400);
+    let mut bench = GuestView::new(&json!({ "kind": "ext2", "preallocation": "off" }), 400);
     bench.ask(Operation::Read, Extent::new(800, 8), Hints::default());
     bench.advance(Time::ZERO + Duration::from_secs(1));
-    let data = |bench: &Bench| {
+    let data = |bench: &GuestView| {
         let mut counters = Counters::default();
         bench.node.count(bench.now, &mut counters);
         let layer = counters
@@ -459,8 +464,8 @@ fn what_cannot_be_is_refused_with_its_key() {
         assert!(error.message.contains(part), "{error}");
     }
     let (keys, files) = DiskKeys::read(json!({ "kind": "ext2" }).as_object().unwrap()).unwrap();
-    let cache = Cache::new(&MemoryKeys::of(Bytes(400 * 4096)), Queue::default()).unwrap();
-    let site = Site {
+    let cache = PageCache::new(&MemoryKeys::of(Bytes(400 * 4096)), QueueLimits::default()).unwrap();
+    let site = FileSystemSite {
         capacity: Sectors(DEVICE),
         seed: Seed(1),
         stripe: None,
@@ -473,7 +478,7 @@ fn what_cannot_be_is_refused_with_its_key() {
         site,
         aged: false,
     };
-    let disk = Disk {
+    let disk = GuestDisk {
         name: "one".into(),
         start: Lbn(0),
         sectors: Sectors(DEVICE),

@@ -2,10 +2,12 @@
 
 mod common;
 
-use common::{CAPACITY, Served, host, host_at, host_on, run, run_within, site};
-use fullstroke_contract::{Counters, Extent, Operation, Request, Signal, Status};
-use fullstroke_files::{Caller, FileSystem, Site, SyncPlan, Touches};
-use fullstroke_programs::{Call, CallError, Fd, How, Laid, Next, Program, Turn};
+use common::{CAPACITY, CompletedRequest, host, host_at, host_on, run, run_within, site};
+use fullstroke_contract::{Counters, Extent, Operation, Request, RequestStatus, Signal};
+use fullstroke_files::{Caller, FileSystem, FileSystemSite, MetaAccesses, SyncPlan};
+use fullstroke_programs::{
+    Call, CallError, Fd, InitialFile, OpenFlags, Program, ProgramAction, ProgramTurn,
+};
 use fullstroke_tracks::Builder;
 use fullstroke_units::{Bytes, Duration, Lbn, Sectors, Time};
 use fullstroke_vfs::Vfs;
@@ -32,8 +34,8 @@ impl Calls {
 }
 
 impl Program for Calls {
-    fn laid_out(&self) -> Vec<Laid> {
-        let file = |path: &str, bytes| Laid {
+    fn laid_out(&self) -> Vec<InitialFile> {
+        let file = |path: &str, bytes| InitialFile {
             path: path.into(),
             bytes,
         };
@@ -49,15 +51,15 @@ impl Program for Calls {
         self.each.len() as u32
     }
 
-    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+    fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         if let Some(answer) = turn.answer {
             self.given.lock().unwrap().push(answer.result.clone());
         }
         let process = turn.process as usize;
         self.at[process] += 1;
         match self.each[process].get(self.at[process] - 1) {
-            Some(call) => Next::Call(*call),
-            None => Next::End,
+            Some(call) => ProgramAction::Call(*call),
+            None => ProgramAction::End,
         }
     }
 }
@@ -66,8 +68,8 @@ impl Program for Calls {
 struct OnDevice(Calls);
 
 impl Program for OnDevice {
-    fn laid_out(&self) -> Vec<Laid> {
-        vec![Laid {
+    fn laid_out(&self) -> Vec<InitialFile> {
+        vec![InitialFile {
             path: "device".into(),
             bytes: Some(Bytes(4 << 20)),
         }]
@@ -75,7 +77,7 @@ impl Program for OnDevice {
     fn processes(&self) -> u32 {
         self.0.processes()
     }
-    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+    fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         self.0.next(turn)
     }
 }
@@ -87,7 +89,7 @@ fn create(path: &'static str, bytes: u64) -> [Call<'static>; 2] {
         Call::Open {
             path,
             fd: FD,
-            how: How::CREATE,
+            how: OpenFlags::CREATE,
         },
         Call::Write {
             fd: FD,
@@ -98,21 +100,24 @@ fn create(path: &'static str, bytes: u64) -> [Call<'static>; 2] {
 }
 
 /// Runs on a device without signals.
-fn quiet(vfs: Vfs, serve: impl FnMut(&Request) -> (Duration, Status)) -> (Counters, Vec<Served>) {
+fn quiet(
+    vfs: Vfs,
+    serve: impl FnMut(&Request) -> (Duration, RequestStatus),
+) -> (Counters, Vec<CompletedRequest>) {
     run(vfs, serve, || None)
 }
 
 /// Runs on a device with one millisecond for each request.
-fn on(files: Value, each: Vec<Vec<Call<'static>>>) -> (Counters, Vec<Served>) {
+fn on(files: Value, each: Vec<Vec<Call<'static>>>) -> (Counters, Vec<CompletedRequest>) {
     let vfs = host(files, 1000, 1, Box::new(Calls::new(each)));
-    quiet(vfs, |_| (Duration::from_millis(1), Status::Done))
+    quiet(vfs, |_| (Duration::from_millis(1), RequestStatus::Done))
 }
 
 /// Returns the metadata pages after the creation of `path`, according to the file system itself.
 fn metadata(kind: &str, path: &str) -> Vec<Range<u64>> {
     let keys = json!({}).as_object().cloned().unwrap();
     let mut fs: Box<dyn FileSystem> = fullstroke_files::make(kind, &keys, &site(1)).unwrap();
-    let mut touches = Touches::new();
+    let mut touches = MetaAccesses::new();
     let root = fs.root();
     let file = fs
         .create(Caller::default(), root, path, &mut touches)
@@ -125,8 +130,11 @@ fn metadata(kind: &str, path: &str) -> Vec<Range<u64>> {
     fs.metadata()
 }
 
-fn writes_to<'a>(all: &'a [Served], pages: &'a [Range<u64>]) -> impl Iterator<Item = &'a Served> {
-    let within = |served: &Served| {
+fn writes_to<'a>(
+    all: &'a [CompletedRequest],
+    pages: &'a [Range<u64>],
+) -> impl Iterator<Item = &'a CompletedRequest> {
+    let within = |served: &CompletedRequest| {
         pages
             .iter()
             .any(|range| range.contains(&(served.request.extent.start.0 / 8)))
@@ -135,7 +143,7 @@ fn writes_to<'a>(all: &'a [Served], pages: &'a [Range<u64>]) -> impl Iterator<It
         .filter(move |served| served.request.operation == Operation::Write && within(served))
 }
 
-fn is_commit(served: &Served) -> bool {
+fn is_commit(served: &CompletedRequest) -> bool {
     served.request.hints.force_unit_access
 }
 
@@ -207,13 +215,13 @@ fn a_long_checkpoint_of_xfs_begins_and_ends_with_a_flush() {
         calls.push(Call::Sync);
         // Today's XFS needs 300 MiB.
         let capacity = Sectors(1 << 20);
-        let site = Site {
+        let site = FileSystemSite {
             capacity,
             ..site(1)
         };
         let files = json!({ "kind": "xfs", "kernel": "today" });
         let vfs = host_at(files, 1000, Box::new(Calls::new(vec![calls])), None, site);
-        let serve = |_: &Request| (Duration::from_millis(1), Status::Done);
+        let serve = |_: &Request| (Duration::from_millis(1), RequestStatus::Done);
         let (_, all) = run_within(capacity, vfs, serve, || None);
         let flushed = all
             .iter()
@@ -227,12 +235,12 @@ fn a_long_checkpoint_of_xfs_begins_and_ends_with_a_flush() {
 fn xfs_of_today_reads_inodes_in_clusters_of_16_kib() {
     for (kernel, sectors) in [("2.6.24", 8), ("today", 32)] {
         let keys = json!({ "kernel": kernel }).as_object().cloned().unwrap();
-        let site = Site {
+        let site = FileSystemSite {
             capacity: Sectors(1 << 20),
             ..site(1)
         };
         let mut fs = fullstroke_files::make("xfs", &keys, &site).unwrap();
-        let (root, mut touches) = (fs.root(), Touches::new());
+        let (root, mut touches) = (fs.root(), MetaAccesses::new());
         fs.create(Caller::default(), root, "a", &mut touches)
             .unwrap();
         let units: Vec<u64> = touches
@@ -250,7 +258,7 @@ fn xfs_of_today_reads_inodes_in_clusters_of_16_kib() {
 }
 
 /// Runs with a PULL for these addresses after each event.
-fn pulling(files: Value, calls: Vec<Call<'static>>, extent: Extent) -> Vec<Served> {
+fn pulling(files: Value, calls: Vec<Call<'static>>, extent: Extent) -> Vec<CompletedRequest> {
     let vfs = host(files, 1000, 1, Box::new(Calls::new(vec![calls])));
     let pull = Signal::Pull {
         extent: Some(extent),
@@ -258,7 +266,7 @@ fn pulling(files: Value, calls: Vec<Call<'static>>, extent: Extent) -> Vec<Serve
     };
     run(
         vfs,
-        |_| (Duration::from_millis(1), Status::Done),
+        |_| (Duration::from_millis(1), RequestStatus::Done),
         || Some(pull),
     )
     .1
@@ -295,7 +303,7 @@ fn a_pull_of_addresses_writes_the_dirty_pages_that_belong_there_and_no_others() 
         let open = Call::Open {
             path: "there/deep/one",
             fd: OTHER,
-            how: How::READ,
+            how: OpenFlags::READ,
         };
         let reads = (0..20).map(|at| Call::Read {
             fd: OTHER,
@@ -358,7 +366,7 @@ fn windows_end_where_tracks_end_and_a_page_of_two_tracks_goes_with_the_second() 
     let open = Call::Open {
         path: "device",
         fd: FD,
-        how: How::READ,
+        how: OpenFlags::READ,
     };
     let reads = (0..1000).map(|at| Call::Read {
         fd: FD,
@@ -375,8 +383,8 @@ fn windows_end_where_tracks_end_and_a_page_of_two_tracks_goes_with_the_second() 
         Box::new(program),
         Some(tracks.clone()),
     );
-    let (_, all) = quiet(vfs, |_| (Duration::from_millis(1), Status::Done));
-    for Served { request, .. } in &all {
+    let (_, all) = quiet(vfs, |_| (Duration::from_millis(1), RequestStatus::Done));
+    for CompletedRequest { request, .. } in &all {
         let behind = Lbn(request.extent.start.0 + 8);
         let rest = Extent {
             start: behind,
@@ -480,7 +488,7 @@ fn a_file_without_a_name_lives_until_it_is_closed() {
         let given = program.given.clone();
         quiet(
             host(json!({ "kind": kind }), 1000, 1, Box::new(program)),
-            |_| (Duration::from_millis(1), Status::Done),
+            |_| (Duration::from_millis(1), RequestStatus::Done),
         );
         let given = given.lock().unwrap();
         assert!(given[3].is_err(), "{kind}: {:?}", given[3]);
@@ -492,9 +500,9 @@ fn a_file_without_a_name_lives_until_it_is_closed() {
 
 #[test]
 fn what_passes_memory_by_is_transferred_as_it_lies() {
-    let direct = How {
+    let direct = OpenFlags {
         direct: true,
-        ..How::CREATE
+        ..OpenFlags::CREATE
     };
     let calls = vec![
         Call::Open {
@@ -545,13 +553,13 @@ fn a_descriptor_that_is_not_open_or_not_for_this_is_refused() {
         Call::Open {
             path: "a",
             fd: FD,
-            how: How::CREATE,
+            how: OpenFlags::CREATE,
         },
         Call::Close { fd: FD },
         Call::Open {
             path: "a",
             fd: FD,
-            how: How::READ,
+            how: OpenFlags::READ,
         },
         Call::Write {
             fd: FD,
@@ -561,26 +569,26 @@ fn a_descriptor_that_is_not_open_or_not_for_this_is_refused() {
         Call::Open {
             path: "b",
             fd: FD,
-            how: How::READ,
+            how: OpenFlags::READ,
         },
         Call::Open {
             path: "a",
             fd: FD,
-            how: How {
+            how: OpenFlags {
                 exclusive: true,
-                ..How::CREATE
+                ..OpenFlags::CREATE
             },
         },
         Call::Open {
             path: "",
             fd: FD,
-            how: How::WRITE,
+            how: OpenFlags::WRITE,
         },
     ]]);
     let given = program.given.clone();
     quiet(
         host(json!({ "kind": "ext4" }), 1000, 1, Box::new(program)),
-        |_| (Duration::from_millis(1), Status::Done),
+        |_| (Duration::from_millis(1), RequestStatus::Done),
     );
     let failed: Vec<bool> = given.lock().unwrap().iter().map(Result::is_err).collect();
     assert_eq!(failed, [true, false, false, false, true, true, true, true]);
@@ -597,7 +605,7 @@ fn write_back_that_failed_is_told_by_the_next_fsync_once() {
             Call::Open {
                 path: "a",
                 fd: FD,
-                how: How::WRITE,
+                how: OpenFlags::WRITE,
             },
             fsync,
         ];
@@ -618,7 +626,11 @@ fn write_back_that_failed_is_told_by_the_next_fsync_once() {
                 failed += u32::from(fails);
                 (
                     Duration::from_millis(1),
-                    if fails { Status::Lost } else { Status::Done },
+                    if fails {
+                        RequestStatus::Lost
+                    } else {
+                        RequestStatus::Done
+                    },
                 )
             },
         );
@@ -635,7 +647,7 @@ fn what_is_laid_out_lies_on_the_device_and_not_in_memory() {
         let open = |path| Call::Open {
             path,
             fd: FD,
-            how: How::READ,
+            how: OpenFlags::READ,
         };
         let read = Call::Read {
             fd: FD,
@@ -652,7 +664,7 @@ fn what_is_laid_out_lies_on_the_device_and_not_in_memory() {
         let program = Calls::new(vec![calls]);
         let given = program.given.clone();
         let vfs = host(json!({ "kind": kind }), 1000, 1, Box::new(program));
-        let (counters, _) = quiet(vfs, |_| (Duration::from_millis(1), Status::Done));
+        let (counters, _) = quiet(vfs, |_| (Duration::from_millis(1), RequestStatus::Done));
         let given: Vec<u64> = given
             .lock()
             .unwrap()
@@ -695,19 +707,19 @@ impl Program for Door {
         3
     }
 
-    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+    fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         match (turn.process, turn.answer) {
-            (0, None) if !self.open && self.opens => Next::Call(Call::Sync),
+            (0, None) if !self.open && self.opens => ProgramAction::Call(Call::Sync),
             (0, Some(_)) => {
                 self.open = true;
-                Next::Wait
+                ProgramAction::Wait
             }
-            (0, None) if self.left > 0 => Next::Wait,
+            (0, None) if self.left > 0 => ProgramAction::Wait,
             (_, _) if self.open => {
                 self.left -= u32::from(turn.process > 0);
-                Next::End
+                ProgramAction::End
             }
-            _ => Next::Wait,
+            _ => ProgramAction::Wait,
         }
     }
 }
@@ -721,7 +733,7 @@ fn who_waits_is_asked_again_when_another_has_gone_on_even_if_that_waits_then_too
     };
     let (counters, _) = quiet(
         host(json!({ "kind": "ext2" }), 1000, 1, Box::new(door)),
-        |_| (Duration::from_millis(1), Status::Done),
+        |_| (Duration::from_millis(1), RequestStatus::Done),
     );
     assert_eq!(counters.hosts[0].operations[0].calls, 1);
 }
@@ -736,6 +748,6 @@ fn processes_that_all_wait_end_the_run_with_an_error() {
     };
     quiet(
         host(json!({ "kind": "ext2" }), 1000, 1, Box::new(door)),
-        |_| (Duration::from_millis(1), Status::Done),
+        |_| (Duration::from_millis(1), RequestStatus::Done),
     );
 }

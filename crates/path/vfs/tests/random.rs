@@ -4,9 +4,9 @@
 
 mod common;
 
-use common::Served;
-use fullstroke_contract::{Counters, Extent, Operation, Request, Signal, Status};
-use fullstroke_programs::{Call, Fd, How, Laid, Next, Program, Turn};
+use common::CompletedRequest;
+use fullstroke_contract::{Counters, Extent, Operation, Request, RequestStatus, Signal};
+use fullstroke_programs::{Call, Fd, InitialFile, OpenFlags, Program, ProgramAction, ProgramTurn};
 use fullstroke_units::{Bytes, Duration, Lbn, Random, Sectors, Seed};
 use proptest::prelude::*;
 use serde_json::json;
@@ -28,20 +28,20 @@ impl Program for Chance {
         self.processes
     }
 
-    fn laid_out(&self) -> Vec<Laid> {
+    fn laid_out(&self) -> Vec<InitialFile> {
         vec![
-            Laid {
+            InitialFile {
                 path: "d0/f1".into(),
                 bytes: Some(Bytes(300_000)),
             },
-            Laid {
+            InitialFile {
                 path: "d1".into(),
                 bytes: None,
             },
         ]
     }
 
-    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+    fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         if let Some(answer) = turn.answer {
             assert!(answer.ended <= turn.now && answer.began < answer.ended);
             self.answers += 1;
@@ -49,14 +49,14 @@ impl Program for Chance {
         if self.left == 0 {
             if self.synced || turn.process > 0 {
                 self.ended += 1;
-                return Next::End;
+                return ProgramAction::End;
             }
             // The other processes end first.
             if self.ended + 1 < self.processes {
-                return Next::Wait;
+                return ProgramAction::Wait;
             }
             self.synced = true;
-            return Next::Call(Call::Sync);
+            return ProgramAction::Call(Call::Sync);
         }
         self.left -= 1;
         let random = &mut self.random;
@@ -66,9 +66,9 @@ impl Program for Chance {
         let fd = Fd(random.below(4) as u32);
         let at = random.chance(0.5).then(|| random.below(400_000));
         let bytes = random.below(100_000);
-        Next::Call(match random.below(20) {
+        ProgramAction::Call(match random.below(20) {
             0..=3 => {
-                let how = How {
+                let how = OpenFlags {
                     write: random.chance(0.7),
                     create: random.chance(0.8),
                     truncate: random.chance(0.2),
@@ -115,7 +115,7 @@ fn run(
     processes: u32,
     seed: u64,
     losses: bool,
-) -> (Counters, Vec<Served>) {
+) -> (Counters, Vec<CompletedRequest>) {
     let random = Seed(seed).stream("calls");
     let (path, other) = (String::new(), String::new());
     let program = Chance {
@@ -133,9 +133,9 @@ fn run(
     let serve = |request: &Request| {
         assert!(request.operation == Operation::Flush || request.extent.sectors > Sectors::ZERO);
         let status = if losses && device.chance(0.05) {
-            Status::Lost
+            RequestStatus::Lost
         } else {
-            Status::Done
+            RequestStatus::Done
         };
         (Duration::from_micros(1 + device.below(20_000)), status)
     };

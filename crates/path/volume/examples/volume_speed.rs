@@ -8,8 +8,8 @@
 
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{
-    Breakdown, Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId,
-    Status,
+    Breakdown, Completion, Effect, Effects, Extent, Node, NodeContext, Operation, Port, Request,
+    RequestId, RequestStatus,
 };
 use fullstroke_units::{Duration, Random, Sectors, Seed, Time};
 use fullstroke_volume::{REGISTRY, Volume};
@@ -44,16 +44,21 @@ fn main() {
 fn run(mut volume: Volume, sectors: u64) -> u64 {
     let mut random = Seed(1).stream("addresses");
     let mut pending: VecDeque<(usize, Completion)> = VecDeque::new();
-    let mut out = Out::new();
+    let mut out = Effects::new();
     let (mut submitted, mut completed, mut member_ios) = (0, 0, 0);
     while completed < REQUESTS {
         let now = Time::from_nanos(completed);
         if submitted < REQUESTS && submitted - completed < IN_FLIGHT {
             let request = draw(&mut random, submitted, sectors, volume.layout().capacity());
-            volume.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
+            volume.submit(now, Port::FIRST, request, &mut NodeContext::alone(&mut out));
             submitted += 1;
         } else if let Some((member, completion)) = pending.pop_front() {
-            volume.completed(now, Port::of(member), completion, &mut Cx::alone(&mut out));
+            volume.completed(
+                now,
+                Port::of(member),
+                completion,
+                &mut NodeContext::alone(&mut out),
+            );
         }
         for effect in out.drain() {
             match effect {
@@ -95,7 +100,7 @@ fn answer(now: Time, request: &Request) -> Completion {
         id: request.id,
         submitted: now,
         finished: now + transfer,
-        status: Status::Done,
+        status: RequestStatus::Done,
         breakdown,
     }
 }

@@ -2,32 +2,34 @@
 //! tell sectors and bytes apart.
 
 use crate::gf256::multiply;
-use crate::plan::{Band, Detail, MemberIo, Place, Plan, Step};
+use crate::plan::{Band, BufferPlace, Detail, MemberIo, ParityStep, Plan};
 use crate::{Layout, REGISTRY};
 use fullstroke_contract::registry::{Keys, find};
-use fullstroke_contract::{Below, ConfigError, Extent, MemberState, Operation, Request, Status};
+use fullstroke_contract::{
+    ConfigError, Extent, LayersBelow, MemberState, Operation, Request, RequestStatus,
+};
 use fullstroke_units::{Lbn, Sectors};
 use std::ops::Range;
 
 pub(crate) const SECTOR: usize = 2;
 
 /// A device that stores bytes.
-pub(crate) trait Device {
+pub(crate) trait ByteDevice {
     fn perform(&mut self, operation: Operation, extent: Extent, bytes: &mut [u8]);
 
     /// Returns the array, if the device is an array.
-    fn as_array(&mut self) -> Option<&mut Array> {
+    fn as_array(&mut self) -> Option<&mut ByteArray> {
         None
     }
 }
 
 /// A member without members of its own.
-pub(crate) struct Memory(pub(crate) Vec<u8>);
+pub(crate) struct PlainMember(pub(crate) Vec<u8>);
 
 /// A layout and its members.
-pub(crate) struct Array {
+pub(crate) struct ByteArray {
     pub(crate) layout: Box<dyn Layout>,
-    pub(crate) members: Vec<Box<dyn Device>>,
+    pub(crate) members: Vec<Box<dyn ByteDevice>>,
     /// True to carry out the strands from the last to the first.
     pub(crate) reversed: bool,
     plan: Plan,
@@ -55,7 +57,7 @@ pub(crate) fn build(
     (find("layout", REGISTRY, "layout", name)?.build)(keys, &capacities)
 }
 
-impl Device for Memory {
+impl ByteDevice for PlainMember {
     fn perform(&mut self, operation: Operation, extent: Extent, bytes: &mut [u8]) {
         let own = &mut self.0[range(extent.start.0, extent.sectors.0)];
         match operation {
@@ -67,19 +69,19 @@ impl Device for Memory {
     }
 }
 
-impl Device for Array {
+impl ByteDevice for ByteArray {
     fn perform(&mut self, operation: Operation, extent: Extent, bytes: &mut [u8]) {
-        assert_eq!(self.attempt(operation, extent, bytes), Status::Done);
+        assert_eq!(self.attempt(operation, extent, bytes), RequestStatus::Done);
     }
 
-    fn as_array(&mut self) -> Option<&mut Array> {
+    fn as_array(&mut self) -> Option<&mut ByteArray> {
         Some(self)
     }
 }
 
-impl Array {
-    pub(crate) fn new(layout: Box<dyn Layout>, members: Vec<Box<dyn Device>>) -> Array {
-        Array {
+impl ByteArray {
+    pub(crate) fn new(layout: Box<dyn Layout>, members: Vec<Box<dyn ByteDevice>>) -> ByteArray {
+        ByteArray {
             layout,
             members,
             reversed: false,
@@ -88,12 +90,12 @@ impl Array {
     }
 
     /// Zeroed memory under `layout`.
-    pub(crate) fn of_memory(layout: Box<dyn Layout>) -> Array {
+    pub(crate) fn of_memory(layout: Box<dyn Layout>) -> ByteArray {
         let members = (0..layout.members())
             .map(|member| vec![0; layout.member_capacity(member).0 as usize * SECTOR])
-            .map(|bytes| Box::new(Memory(bytes)) as Box<dyn Device>)
+            .map(|bytes| Box::new(PlainMember(bytes)) as Box<dyn ByteDevice>)
             .collect();
-        Array::new(layout, members)
+        ByteArray::new(layout, members)
     }
 
     /// Carries out a request, if possible.
@@ -102,14 +104,16 @@ impl Array {
         operation: Operation,
         extent: Extent,
         bytes: &mut [u8],
-    ) -> Status {
+    ) -> RequestStatus {
         let request = Request {
             operation,
             extent,
             ..Request::default()
         };
-        let status = self.layout.plan(&request, Below::NOTHING, &mut self.plan);
-        if status == Status::Done {
+        let status = self
+            .layout
+            .plan(&request, LayersBelow::NOTHING, &mut self.plan);
+        if status == RequestStatus::Done {
             let request = self.run_plan(bytes.to_vec());
             bytes.copy_from_slice(&request);
         }
@@ -257,7 +261,7 @@ impl Array {
     }
 
     /// Changes one sector of a member.
-    pub(crate) fn spoil(&mut self, member: usize, lbn: u64) {
+    pub(crate) fn corrupt_sector(&mut self, member: usize, lbn: u64) {
         let mut bytes = self.member_sector(member, lbn);
         bytes[0] ^= 0x5A;
         self.members[member].perform(Operation::Write, Extent::new(lbn, 1), &mut bytes);
@@ -289,7 +293,7 @@ impl Array {
 
 /// Carries out one I/O of `plan`.
 pub(crate) fn run_io(
-    members: &mut [Box<dyn Device>],
+    members: &mut [Box<dyn ByteDevice>],
     plan: &Plan,
     io: usize,
     buffers: &mut Buffers,
@@ -321,10 +325,10 @@ impl Buffers {
         }
     }
 
-    fn at(&mut self, place: Place, sectors: Sectors) -> &mut [u8] {
+    fn at(&mut self, place: BufferPlace, sectors: Sectors) -> &mut [u8] {
         match place {
-            Place::Request(start) => &mut self.request[range(start.0, sectors.0)],
-            Place::Scratch(start) => &mut self.scratch[range(start.0, sectors.0)],
+            BufferPlace::Request(start) => &mut self.request[range(start.0, sectors.0)],
+            BufferPlace::Scratch(start) => &mut self.scratch[range(start.0, sectors.0)],
         }
     }
 
@@ -342,7 +346,7 @@ impl Buffers {
         }
     }
 
-    fn run_step(&mut self, step: &Step) {
+    fn run_step(&mut self, step: &ParityStep) {
         let from = self.at(step.from, step.sectors).to_vec();
         for (into, from) in self.at(step.into, step.sectors).iter_mut().zip(from) {
             let product = multiply(step.coefficient, from);
@@ -355,7 +359,7 @@ impl Buffers {
     }
 }
 
-fn check_step(band: &Band, step: &Step) {
+fn check_step(band: &Band, step: &ParityStep) {
     assert_eq!(step.sectors, band.sectors);
     assert_ne!(step.from, step.into);
 }

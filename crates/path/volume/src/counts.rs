@@ -7,7 +7,7 @@ use fullstroke_units::{Duration, Sectors};
 
 /// Counts over all requests from above. The counts need constant memory.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct VolumeCounts {
     reads: Requests,
     writes: Requests,
     /// Sectors that reads of data read only to close gaps.
@@ -17,9 +17,9 @@ pub(crate) struct Counts {
     /// Number of planned bands of rows, by [`Method`].
     methods: [u64; Method::ALL.len()],
     /// Member writes over sectors read by the same request just before.
-    rewrites: Writes,
+    rewrites: WriteCounts,
     /// Other member writes after reads.
-    others: Writes,
+    others: WriteCounts,
     /// Number of writes' first I/Os with an exclusive row, and their total wait for the row.
     held: u64,
     row_wait: Duration,
@@ -32,12 +32,12 @@ struct Requests {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Writes {
+struct WriteCounts {
     count: u64,
     rotation: Duration,
 }
 
-impl Counts {
+impl VolumeCounts {
     /// Counts a planned request from above.
     #[inline]
     pub(crate) fn planned(&mut self, operation: Operation, plan: &Plan) {
@@ -125,7 +125,8 @@ impl Counts {
         let second_phase = self.rewrites.count + self.others.count;
         let writing: u64 = self.methods.iter().sum();
         let method = |method: Method| share(self.methods[method as usize], writing);
-        let rotation_ms = |writes: Writes| writes.rotation.as_millis_f64() / writes.count as f64;
+        let rotation_ms =
+            |writes: WriteCounts| writes.rotation.as_millis_f64() / writes.count as f64;
         let dummy = match self.read_for_nothing {
             // No discarded sectors: NaN leaves the reading out.
             Sectors::ZERO => f64::NAN,

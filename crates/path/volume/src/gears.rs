@@ -41,7 +41,7 @@ mod tests;
 mod transfers;
 mod upkeep;
 
-pub(crate) use layout::Geared;
+pub(crate) use layout::GearedLayout;
 pub(crate) use map::GearMap;
 pub use rows::GearedRows;
 
@@ -125,7 +125,7 @@ pub trait Gears {
     /// Returns the number of stale soft rows.
     fn stale(&self) -> u64;
     /// Marks all rows as stale, because the stale rows are not known.
-    fn distrust(&mut self);
+    fn mark_all_stale(&mut self);
     /// Sets the low gear of an array after a restart, if the array was in the low gear before. All
     /// data of the transient members counts as stale.
     fn found_low(&mut self);

@@ -7,10 +7,10 @@
 use crate::geometry::Geometry;
 use crate::layout::{Layout, Location, Role};
 use crate::members::{at_least, too_large};
-use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use crate::plan::{BufferPlace, Content, OpenIos, Plan, PlanWriter};
 use crate::states::MemberStates;
 use fullstroke_contract::registry::{self, Keys};
-use fullstroke_contract::{Below, ConfigError, Extent, Request, Status};
+use fullstroke_contract::{ConfigError, Extent, LayersBelow, Request, RequestStatus};
 use fullstroke_units::{Lbn, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -99,7 +99,12 @@ impl Layout for Jbod {
         Role::Data(Lbn(self.starts[member] + lbn.0))
     }
 
-    fn plan_transfer(&mut self, request: &Request, _below: Below<'_>, plan: &mut Plan) -> Status {
+    fn plan_transfer(
+        &mut self,
+        request: &Request,
+        _below: LayersBelow<'_>,
+        plan: &mut Plan,
+    ) -> RequestStatus {
         let mut writer = PlanWriter::new(plan, &mut self.open);
         writer.begin_strand();
         let (begin, end) = (request.extent.start.0, request.extent.end().0);
@@ -108,11 +113,11 @@ impl Layout for Jbod {
             let member = member_at(&self.starts, at);
             let stop = end.min(self.starts[member + 1]);
             let extent = Extent::new(at - self.starts[member], stop - at);
-            let place = Place::Request(Sectors(at - begin));
+            let place = BufferPlace::Request(Sectors(at - begin));
             writer.io(member, request.operation, extent, place, Content::Data);
             at = stop;
         }
-        Status::Done
+        RequestStatus::Done
     }
 }
 
@@ -131,7 +136,10 @@ mod tests {
             extent: Extent::new(90, 20),
             ..Request::default()
         };
-        assert_eq!(jbod.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+        assert_eq!(
+            jbod.plan(&request, LayersBelow::NOTHING, &mut plan),
+            RequestStatus::Done
+        );
         let ios: Vec<(u32, Extent)> = plan.ios().iter().map(|io| (io.member, io.extent)).collect();
         assert_eq!(ios, [(0, Extent::new(90, 10)), (2, Extent::new(0, 10))]);
     }

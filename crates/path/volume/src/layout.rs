@@ -5,7 +5,7 @@ use crate::md::Setup as MdSetup;
 use crate::{Geometry, MemberStates, Plan};
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Below, ConfigError, Extent, Gear, MemberState, Operation, Request, Status,
+    ConfigError, Extent, Gear, LayersBelow, MemberState, Operation, Request, RequestStatus,
 };
 use fullstroke_units::{Lbn, Sectors};
 
@@ -236,37 +236,49 @@ pub trait Layout: Send {
     }
 
     /// Writes the member I/O of a read, write or discard into the empty `plan`. The extent is
-    /// within the capacity and not empty. Returns [`Status::Lost`] if an addressed sector has no
+    /// within the capacity and not empty. Returns [`RequestStatus::Lost`] if an addressed sector has no
     /// copy left; the contents of the plan are then undefined. A layout without redundancy need not
     /// check: [`plan`](Layout::plan) refuses every use of a failed member.
-    fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status;
+    fn plan_transfer(
+        &mut self,
+        request: &Request,
+        below: LayersBelow<'_>,
+        plan: &mut Plan,
+    ) -> RequestStatus;
 
     /// Fills `plan` with the member I/O of `request`. The previous contents are discarded; the
     /// allocated memory is reused.
     ///
     /// An operation [of whole members](fullstroke_contract::Operation::is_of_all) goes to every
     /// member that is not [left out](Layout::left_out). A read, write or discard with an empty
-    /// extent, or an extent beyond the capacity, returns [`Status::OutOfRange`]. A request for lost
-    /// data returns [`Status::Lost`]. The plan is empty unless the result is [`Status::Done`]. The
+    /// extent, or an extent beyond the capacity, returns [`RequestStatus::OutOfRange`]. A request for lost
+    /// data returns [`RequestStatus::Lost`]. The plan is empty unless the result is [`RequestStatus::Done`]. The
     /// plan may also be empty with `Done`: a parity layout discards only whole rows.
-    fn plan(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
+    fn plan(
+        &mut self,
+        request: &Request,
+        below: LayersBelow<'_>,
+        plan: &mut Plan,
+    ) -> RequestStatus {
         plan.clear();
         if request.operation.is_of_all() {
-            return plan.of_all(request.operation, self.members(), self.left_out());
+            return plan.for_all_members(request.operation, self.members(), self.left_out());
         }
         let extent = request.extent;
         if request.hints.members && request.operation == Operation::Read {
             return self.plan_members(extent, plan);
         }
         if extent.sectors == Sectors::ZERO || !extent.within(self.capacity()) {
-            return Status::OutOfRange;
+            return RequestStatus::OutOfRange;
         }
         let status = match self.plan_transfer(request, below, plan) {
             // Layouts without redundancy do not look at the states of their members.
-            Status::Done if asks_the_impossible(self.member_states(), plan) => Status::Lost,
+            RequestStatus::Done if asks_the_impossible(self.member_states(), plan) => {
+                RequestStatus::Lost
+            }
             status => status,
         };
-        if status != Status::Done {
+        if status != RequestStatus::Done {
             plan.clear();
         }
         status
@@ -274,27 +286,30 @@ pub trait Layout: Send {
 
     /// Adds to `plan` a read of the same addresses of each member, as far as the layout uses the
     /// addresses and the member holds valid data there. Serves requests with the hint
-    /// [members](fullstroke_contract::Hints::members). Returns [`Status::Lost`] if only members
-    /// without valid data use the addresses, and [`Status::OutOfRange`] if no member uses them.
-    fn plan_members(&self, extent: Extent, plan: &mut Plan) -> Status {
-        let mut status = Status::OutOfRange;
+    /// [members](fullstroke_contract::Hints::members). Returns [`RequestStatus::Lost`] if only members
+    /// without valid data use the addresses, and [`RequestStatus::OutOfRange`] if no member uses them.
+    fn plan_members(&self, extent: Extent, plan: &mut Plan) -> RequestStatus {
+        let mut status = RequestStatus::OutOfRange;
         let read = |member: usize| {
             let end = extent.end().0.min(self.member_used(member).0);
             let part = Extent::new(extent.start.0, end.saturating_sub(extent.start.0));
             let used = part.sectors > Sectors::ZERO;
             status = if used {
-                status.min(Status::Lost)
+                status.min(RequestStatus::Lost)
             } else {
                 status
             };
-            let has = used && self.member_states().bears(member, Operation::Read, part);
+            let has = used
+                && self
+                    .member_states()
+                    .can_serve(member, Operation::Read, part);
             has.then_some((member as u32, part))
         };
         plan.of_members((0..self.members()).filter_map(read));
         if plan.ios().is_empty() {
             status
         } else {
-            Status::Done
+            RequestStatus::Done
         }
     }
 
@@ -402,7 +417,7 @@ fn asks_the_impossible(states: &MemberStates, plan: &Plan) -> bool {
     let impossible = || {
         plan.ios()
             .iter()
-            .any(|io| !states.bears(io.member as usize, io.operation, io.extent))
+            .any(|io| !states.can_serve(io.member as usize, io.operation, io.extent))
     };
     !states.impaired().is_empty() && impossible()
 }

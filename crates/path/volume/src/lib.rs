@@ -83,10 +83,13 @@ pub use md::{MdVolume, ParityUpdates, Surroundings, WriteIntent};
 pub use mirror::ReadPolicy;
 pub use other_names::find_layout;
 pub use paired::{
-    Floor, Fraction, MemberZone, Part, Ratio, RatioError, ZONES_MAX, ZonePair, Zoning,
+    Floor, Fraction, MemberZone, Ratio, RatioError, VolumePart, ZONES_MAX, ZonePair, Zoning,
 };
 pub use parity::Rotation;
-pub use plan::{Band, Content, Detail, MemberIo, Method, Piece, Place, Plan, Rows, Step, Strand};
+pub use plan::{
+    Band, BufferPlace, ChunkRows, Content, Detail, MemberIo, MemoryPiece, Method, ParityStep, Plan,
+    Strand,
+};
 pub use raid10::Arrangement;
 pub use registry::REGISTRY;
 pub use shape::Shape;

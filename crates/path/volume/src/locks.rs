@@ -10,7 +10,7 @@
 //! therefore costs a few look-ups, however long the queue on a row is. A run of a million rows
 //! costs no more than one row. In the long run, only the nodes of the map are allocated.
 
-use crate::plan::Rows;
+use crate::plan::ChunkRows;
 use std::collections::BTreeMap;
 
 /// Handle of one call of [`RowLocks::acquire`].
@@ -21,23 +21,23 @@ pub(crate) struct LockId(u32);
 #[derive(Debug, Default)]
 pub(crate) struct RowLocks {
     /// Disjoint runs of rows, keyed by their first row, each with its latest taker.
-    latest: BTreeMap<u64, Asked>,
+    latest: BTreeMap<u64, LockRequest>,
     takers: Vec<Taker>,
     free_takers: Vec<u32>,
     /// Entries of the takers' lists of followers.
-    links: Vec<Link>,
+    links: Vec<LockLink>,
     free_links: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct LockRequest {
     last: u64,
     taker: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Taker {
-    rows: Rows,
+    rows: ChunkRows,
     token: u64,
     /// Number of waits for earlier takers; 0 if the taker holds its rows.
     waits: u32,
@@ -47,7 +47,7 @@ struct Taker {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct LockLink {
     taker: u32,
     next: Option<u32>,
 }
@@ -55,7 +55,7 @@ struct Link {
 impl RowLocks {
     /// Asks for `rows` in the name of `token`. Returns a handle and true if the rows are free.
     /// Otherwise [`release`](RowLocks::release) later returns the token.
-    pub(crate) fn acquire(&mut self, rows: Rows, token: u64) -> (LockId, bool) {
+    pub(crate) fn acquire(&mut self, rows: ChunkRows, token: u64) -> (LockId, bool) {
         assert!(rows.first <= rows.last, "{rows:?} are no run of rows");
         let taker = self.new_taker(Taker {
             rows,
@@ -71,7 +71,7 @@ impl RowLocks {
             if first < rows.first {
                 self.latest.insert(
                     first,
-                    Asked {
+                    LockRequest {
                         last: rows.first - 1,
                         ..asked
                     },
@@ -83,7 +83,7 @@ impl RowLocks {
         }
         self.latest.insert(
             rows.first,
-            Asked {
+            LockRequest {
                 last: rows.last,
                 taker,
             },
@@ -110,7 +110,7 @@ impl RowLocks {
         self.free_takers.push(lock.0);
         let mut next = first_follower;
         while let Some(link) = next {
-            let Link {
+            let LockLink {
                 taker,
                 next: behind,
             } = self.links[link as usize];
@@ -130,13 +130,13 @@ impl RowLocks {
     }
 
     /// Returns the last run that overlaps `first..=last`.
-    fn latest_in(&self, first: u64, last: u64) -> Option<(u64, Asked)> {
+    fn latest_in(&self, first: u64, last: u64) -> Option<(u64, LockRequest)> {
         let (&start, &asked) = self.latest.range(..=last).next_back()?;
         (asked.last >= first).then_some((start, asked))
     }
 
     /// Removes all runs of `taker` from the map. All these runs lie in `rows`.
-    fn forget(&mut self, rows: Rows, taker: u32) {
+    fn forget(&mut self, rows: ChunkRows, taker: u32) {
         let mut last = rows.last;
         while let Some((first, asked)) = self.latest_in(rows.first, last) {
             if asked.taker == taker {
@@ -153,7 +153,7 @@ impl RowLocks {
         let link = take_slot(
             &mut self.links,
             &mut self.free_links,
-            Link {
+            LockLink {
                 taker: follower,
                 next: None,
             },
@@ -190,8 +190,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn rows(first: u64, last: u64) -> Rows {
-        Rows { first, last }
+    fn rows(first: u64, last: u64) -> ChunkRows {
+        ChunkRows { first, last }
     }
 
     fn released(locks: &mut RowLocks, lock: LockId) -> Vec<u64> {
@@ -233,9 +233,9 @@ mod tests {
 
     /// A simple model of the rule: a list in order of asking.
     #[derive(Default)]
-    struct Plain(Vec<(Rows, u64)>);
+    struct PlainLocks(Vec<(ChunkRows, u64)>);
 
-    impl Plain {
+    impl PlainLocks {
         fn is_free(&self, at: usize) -> bool {
             let (mine, _) = self.0[at];
             self.0[..at]
@@ -255,7 +255,7 @@ mod tests {
         fn grants_follow_the_plain_rule(
             script in prop::collection::vec((any::<bool>(), 0u64..30, 0u64..8, any::<prop::sample::Index>()), 1..120),
         ) {
-            let (mut locks, mut plain) = (RowLocks::default(), Plain::default());
+            let (mut locks, mut plain) = (RowLocks::default(), PlainLocks::default());
             let mut held: Vec<(u64, LockId)> = Vec::new();
             let mut waiting: Vec<(u64, LockId)> = Vec::new();
             for (token, (take, first, more, pick)) in script.into_iter().enumerate() {

@@ -20,7 +20,7 @@
 use crate::layout::Layout;
 use crate::members::smallest;
 use crate::paired::{
-    DEFAULT_BLOCKING, Paired, Ratio, Saw, Section, Zoning, blocking_sectors, pairs_of,
+    DEFAULT_BLOCKING, MapSection, Paired, PassDirection, Ratio, Zoning, blocking_sectors, pairs_of,
 };
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys};
@@ -92,12 +92,12 @@ pub(crate) fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>,
         NAME,
         members,
         &sections(&zoning(&config, members)?),
-        Saw::OneTooth,
+        PassDirection::OneTooth,
     )
 }
 
 /// Returns the sections in order, from the outermost zone of the forward member to its innermost.
-fn sections(zoning: &Zoning) -> Vec<Section> {
+fn sections(zoning: &Zoning) -> Vec<MapSection> {
     let starts = zoning.start_blocks();
     let zones = starts.len();
     let section = |zone: usize| {
@@ -108,7 +108,7 @@ fn sections(zoning: &Zoning) -> Vec<Section> {
         } else {
             [slower, faster]
         };
-        Section {
+        MapSection {
             rows: pair.rows,
             chunks,
             starts: [starts[zone], starts[zones - 1 - zone]],
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::layout::Location;
     use crate::{Detail, Plan};
-    use fullstroke_contract::{Below, Extent, Operation, Request, Status};
+    use fullstroke_contract::{Extent, LayersBelow, Operation, Request, RequestStatus};
     use fullstroke_units::Lbn;
     use serde_json::json;
 
@@ -169,7 +169,10 @@ mod tests {
             extent: Extent::new(1000, 16_384),
             ..Request::default()
         };
-        assert_eq!(lzvs.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+        assert_eq!(
+            lzvs.plan(&request, LayersBelow::NOTHING, &mut plan),
+            RequestStatus::Done
+        );
         assert_eq!(plan.ios().len(), 2);
     }
 

@@ -16,8 +16,8 @@
 use crate::layout::Layout;
 use crate::members::{smallest, too_large};
 use crate::paired::{
-    DEFAULT_BLOCKING, Floor, MemberZone, Paired, Part, Rows, Saw, Timeline, balanced,
-    blocking_sectors, packed, pairs_of, with_floors,
+    DEFAULT_BLOCKING, Floor, MemberZone, Paired, PassDirection, Timeline, VolumePart,
+    WalkedSection, balanced, blocking_sectors, packed, pairs_of, with_floors,
 };
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys};
@@ -56,7 +56,12 @@ const NAME: &str = "lzvs-geo";
 /// See [`BuildLayout`](crate::BuildLayout).
 pub(crate) fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
     let (parts, _) = plan(&registry::read(keys)?, members)?;
-    Paired::layout(NAME, members, &packed(&parts.concat()), Saw::OneTooth)
+    Paired::layout(
+        NAME,
+        members,
+        &packed(&parts.concat()),
+        PassDirection::OneTooth,
+    )
 }
 
 /// Returns the parts of a volume: the parts of `zones` and the remaining space, or one part.
@@ -64,13 +69,16 @@ pub(crate) fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>,
 /// # Errors
 /// Names the key with the impossible value. If a floor is too high, the error also names the best
 /// possible floor.
-pub fn parts(config: &LzvsGeoConfig, members: &[Sectors]) -> Result<Vec<Part>, ConfigError> {
+pub fn parts(config: &LzvsGeoConfig, members: &[Sectors]) -> Result<Vec<VolumePart>, ConfigError> {
     let (parts, pairs) = plan(config, members)?;
-    Ok(Part::of(&parts, pairs))
+    Ok(VolumePart::of(&parts, pairs))
 }
 
 /// Returns the rows of each part and the number of pairs.
-fn plan(config: &LzvsGeoConfig, members: &[Sectors]) -> Result<(Vec<Vec<Rows>>, u64), ConfigError> {
+fn plan(
+    config: &LzvsGeoConfig,
+    members: &[Sectors],
+) -> Result<(Vec<Vec<WalkedSection>>, u64), ConfigError> {
     let pairs = pairs_of(NAME, members)?;
     let blocking = blocking_sectors(config.blocking)?;
     // The sizes are planned in whole numbers, so that the sum of the members must not overflow.

@@ -9,7 +9,9 @@
 
 use crate::layout::Layout;
 use crate::members::smallest;
-use crate::paired::{DEFAULT_BLOCKING, Paired, Saw, Section, blocking_sectors, pairs_of};
+use crate::paired::{
+    DEFAULT_BLOCKING, MapSection, Paired, PassDirection, blocking_sectors, pairs_of,
+};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys};
 use fullstroke_units::{Bytes, Sectors};
@@ -48,19 +50,19 @@ pub(crate) fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>,
         );
         return Err(ConfigError::new("blocking", message));
     }
-    let section = Section {
+    let section = MapSection {
         rows,
         chunks: [blocking; 2],
         starts: [0; 2],
     };
-    Paired::layout("lzvs-naive", members, &[section], Saw::EachChunk)
+    Paired::layout("lzvs-naive", members, &[section], PassDirection::EachChunk)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Detail, Plan};
-    use fullstroke_contract::{Below, Extent, Operation, Request, Status};
+    use fullstroke_contract::{Extent, LayersBelow, Operation, Request, RequestStatus};
     use serde_json::json;
 
     #[test]
@@ -78,8 +80,8 @@ mod tests {
             ..Request::default()
         };
         assert_eq!(
-            naive.plan(&request, Below::NOTHING, &mut plan),
-            Status::Done
+            naive.plan(&request, LayersBelow::NOTHING, &mut plan),
+            RequestStatus::Done
         );
         let ios: Vec<(u32, Extent)> = plan.ios().iter().map(|io| (io.member, io.extent)).collect();
         let expected = [

@@ -1,8 +1,8 @@
 //! Choice of the copy to read, and creation of copies.
 
-use crate::plan::{Content, Place, PlanWriter};
+use crate::plan::{BufferPlace, Content, PlanWriter};
 use crate::states::MemberStates;
-use fullstroke_contract::{Below, Extent, Operation, Status};
+use fullstroke_contract::{Extent, LayersBelow, Operation, RequestStatus};
 use fullstroke_units::Lbn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ struct LastRead {
 
 /// A readable copy.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct ReadableCopy {
     pub(crate) member: usize,
     pub(crate) lbn: Lbn,
     /// Number of planned requests for the member beyond those in its gauge.
@@ -104,9 +104,9 @@ impl CopyChooser {
     pub(crate) fn choose(
         &mut self,
         group: usize,
-        alive: impl Iterator<Item = Candidate> + Clone,
-        below: Below<'_>,
-    ) -> Option<Candidate> {
+        alive: impl Iterator<Item = ReadableCopy> + Clone,
+        below: LayersBelow<'_>,
+    ) -> Option<ReadableCopy> {
         match self.policy {
             ReadPolicy::RoundRobin => self.next_in_turn(group, alive),
             ReadPolicy::ShortestQueue => {
@@ -127,16 +127,17 @@ impl CopyChooser {
     /// `raid10.c`, Linux 6.12). Among equals, the first copy wins.
     fn as_md(
         &self,
-        mut alive: impl Iterator<Item = Candidate> + Clone,
-        below: Below<'_>,
-    ) -> Option<Candidate> {
-        let pending = |copy: &Candidate| queue_length(copy, below);
-        let last = |copy: &Candidate| self.last_reads[copy.member];
-        let distance = |copy: &Candidate| last(copy).ended.abs_diff(copy.lbn.0);
+        mut alive: impl Iterator<Item = ReadableCopy> + Clone,
+        below: LayersBelow<'_>,
+    ) -> Option<ReadableCopy> {
+        let pending = |copy: &ReadableCopy| queue_length(copy, below);
+        let last = |copy: &ReadableCopy| self.last_reads[copy.member];
+        let distance = |copy: &ReadableCopy| last(copy).ended.abs_diff(copy.lbn.0);
         let moves = self.policy == ReadPolicy::Md;
         if self.balance == Balance::Mirror {
-            let continues =
-                |copy: &Candidate| last(copy).begun == copy.lbn.0 || last(copy).ended == copy.lbn.0;
+            let continues = |copy: &ReadableCopy| {
+                last(copy).begun == copy.lbn.0 || last(copy).ended == copy.lbn.0
+            };
             if let Some(copy) = alive.clone().find(continues) {
                 return Some(copy);
             }
@@ -160,8 +161,8 @@ impl CopyChooser {
     fn next_in_turn(
         &mut self,
         group: usize,
-        mut alive: impl Iterator<Item = Candidate> + Clone,
-    ) -> Option<Candidate> {
+        mut alive: impl Iterator<Item = ReadableCopy> + Clone,
+    ) -> Option<ReadableCopy> {
         let count = alive.clone().count() as u32;
         // Without a copy left, `count` is 0 and the remainder is `None`.
         let turn = self.turns[group].checked_rem(count)?;
@@ -171,14 +172,14 @@ impl CopyChooser {
     }
 }
 
-fn queue_length(copy: &Candidate, below: Below<'_>) -> u32 {
+fn queue_length(copy: &ReadableCopy, below: LayersBelow<'_>) -> u32 {
     below
         .gauge(copy.member)
         .queue_length
         .saturating_add(copy.planned)
 }
 
-fn seek_distance(copy: &Candidate, below: Below<'_>) -> u32 {
+fn seek_distance(copy: &ReadableCopy, below: LayersBelow<'_>) -> u32 {
     let head = below.gauge(copy.member).head;
     below.tracks(copy.member).map_or(u32::MAX, |tracks| {
         tracks.cylinder_of(copy.lbn).distance(head)
@@ -195,23 +196,23 @@ pub(crate) fn write_copies(
     states: &MemberStates,
     operation: Operation,
     run: Extent,
-    place: Place,
+    place: BufferPlace,
     copies: impl Iterator<Item = (usize, Extent)> + Clone,
-) -> Status {
+) -> RequestStatus {
     if copies
         .clone()
         .all(|(member, copy)| copy.end().0 > states.writable(member))
     {
-        return Status::Lost;
+        return RequestStatus::Lost;
     }
-    let awaits = |(member, copy): (usize, Extent)| states.awaits(member, copy.end().0);
+    let awaits = |(member, copy): (usize, Extent)| states.is_being_filled(member, copy.end().0);
     if !states.impaired().is_empty() && copies.clone().any(awaits) {
         hold(writer, run);
     }
     for (member, copy) in copies.filter(|copy| !states.has_failed(copy.0)) {
         writer.io(member, operation, copy, place, Content::Data);
     }
-    Status::Done
+    RequestStatus::Done
 }
 
 fn hold(writer: &mut PlanWriter<'_>, extent: Extent) {
@@ -271,7 +272,7 @@ pub(crate) fn copy_runs(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_contract::{Gauge, Track, TrackTable};
+    use fullstroke_contract::{Gauge, TrackExtent, TrackTable};
     use fullstroke_units::{Cylinder, Sectors};
     use std::sync::Arc;
 
@@ -282,10 +283,10 @@ mod tests {
         fn capacity(&self) -> Sectors {
             Sectors(1_000_000)
         }
-        fn track_at(&self, lbn: Lbn) -> Track {
+        fn track_at(&self, lbn: Lbn) -> TrackExtent {
             let cylinder = self.cylinder_of(lbn);
             let first = Lbn(u64::from(cylinder.0) * 100);
-            Track {
+            TrackExtent {
                 first,
                 sectors: Sectors(100),
                 cylinder,
@@ -305,8 +306,8 @@ mod tests {
         }
     }
 
-    fn copies(lbn: u64) -> impl Iterator<Item = Candidate> + Clone {
-        (0..3).map(move |member| Candidate {
+    fn copies(lbn: u64) -> impl Iterator<Item = ReadableCopy> + Clone {
+        (0..3).map(move |member| ReadableCopy {
             member,
             lbn: Lbn(lbn),
             planned: 0,
@@ -316,7 +317,7 @@ mod tests {
     fn chosen(policy: ReadPolicy, lbn: u64, gauges: &[Gauge], tables: bool) -> usize {
         let table = || tables.then(|| Arc::new(Hundreds) as Arc<dyn TrackTable>);
         let tables: Vec<_> = gauges.iter().map(|_| table()).collect();
-        let below = Below::new(gauges, &tables);
+        let below = LayersBelow::new(gauges, &tables);
         CopyChooser::new(policy, 3, Balance::Near)
             .choose(0, copies(lbn), below)
             .unwrap()
@@ -328,7 +329,7 @@ mod tests {
         let mut chooser = CopyChooser::new(ReadPolicy::RoundRobin, 3, Balance::Near);
         let mut next = |group| {
             chooser
-                .choose(group, copies(0), Below::NOTHING)
+                .choose(group, copies(0), LayersBelow::NOTHING)
                 .unwrap()
                 .member
         };
@@ -394,7 +395,7 @@ mod tests {
 
     #[test]
     fn without_a_copy_nothing_is_chosen() {
-        let none = || std::iter::empty::<Candidate>();
+        let none = || std::iter::empty::<ReadableCopy>();
         for policy in [
             ReadPolicy::RoundRobin,
             ReadPolicy::ShortestQueue,
@@ -402,7 +403,7 @@ mod tests {
         ] {
             assert!(
                 CopyChooser::new(policy, 3, Balance::Near)
-                    .choose(0, none(), Below::NOTHING)
+                    .choose(0, none(), LayersBelow::NOTHING)
                     .is_none()
             );
         }

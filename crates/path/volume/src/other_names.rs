@@ -4,7 +4,7 @@
 //! its digit changed, but survives two failed drives, and `raid0` none.
 
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, find};
+use fullstroke_contract::registry::{PolicyEntry, find};
 
 /// Names of other systems, in lower case and without `-`, `_`, `+` and spaces, each with its
 /// meaning and the spelling in a stack file. Sources: `md(4)`, `zpoolconcepts(7)`, `lvmraid(7)`, and
@@ -54,9 +54,9 @@ const OTHER_NAMES: &[(&[&str], &str)] = &[
 /// There is no such layout. A name of another system comes with the number of failed drives that it
 /// survives, and with the layout of the same meaning.
 pub fn find_layout<'a, F>(
-    registry: &'a [Entry<F>],
+    registry: &'a [PolicyEntry<F>],
     name: &str,
-) -> Result<&'a Entry<F>, ConfigError> {
+) -> Result<&'a PolicyEntry<F>, ConfigError> {
     find("layout", registry, "layout", name).map_err(|error| match meaning(name) {
         None => error,
         Some(meaning) => {

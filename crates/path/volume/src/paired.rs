@@ -26,7 +26,7 @@ mod timeline;
 mod walk;
 mod zoning;
 
-pub use floors::{Floor, Part};
+pub use floors::{Floor, VolumePart};
 pub use ratio::{Ratio, RatioError};
 pub use timeline::MemberZone;
 pub use zoning::{Fraction, ZONES_MAX, ZonePair, Zoning};
@@ -34,16 +34,16 @@ pub use zoning::{Fraction, ZONES_MAX, ZonePair, Zoning};
 #[cfg(test)]
 pub(crate) use cases::paired_cases;
 pub(crate) use floors::with_floors;
-pub(crate) use map::{Saw, Section};
+pub(crate) use map::{MapSection, PassDirection};
 pub(crate) use timeline::Timeline;
-pub(crate) use walk::{Rows, balanced, packed};
+pub(crate) use walk::{WalkedSection, balanced, packed};
 
 use crate::geometry::Geometry;
 use crate::layout::{Layout, Location, Role};
 use crate::members::at_least;
-use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use crate::plan::{BufferPlace, Content, OpenIos, Plan, PlanWriter};
 use crate::states::MemberStates;
-use fullstroke_contract::{Below, ConfigError, Extent, Request, Status};
+use fullstroke_contract::{ConfigError, Extent, LayersBelow, Request, RequestStatus};
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
 use map::Map;
 
@@ -93,8 +93,8 @@ impl Paired {
     pub(crate) fn layout(
         name: &'static str,
         members: &[Sectors],
-        sections: &[Section],
-        saw: Saw,
+        sections: &[MapSection],
+        saw: PassDirection,
     ) -> Result<Box<dyn Layout>, ConfigError> {
         Ok(Box::new(Paired {
             name,
@@ -149,7 +149,12 @@ impl Layout for Paired {
         }
     }
 
-    fn plan_transfer(&mut self, request: &Request, _below: Below<'_>, plan: &mut Plan) -> Status {
+    fn plan_transfer(
+        &mut self,
+        request: &Request,
+        _below: LayersBelow<'_>,
+        plan: &mut Plan,
+    ) -> RequestStatus {
         let mut writer = PlanWriter::new(plan, &mut self.open);
         writer.begin_strand();
         let (begin, end) = (request.extent.start.0, request.extent.end().0);
@@ -159,11 +164,11 @@ impl Layout for Paired {
             while at < section.end.min(end) {
                 let (Location { member, lbn }, left) = self.map.place(section, at);
                 let extent = Extent::new(lbn.0, left.min(end - at));
-                let place = Place::Request(Sectors(at - begin));
+                let place = BufferPlace::Request(Sectors(at - begin));
                 writer.io(member, request.operation, extent, place, Content::Data);
                 at += extent.sectors.0;
             }
         }
-        Status::Done
+        RequestStatus::Done
     }
 }

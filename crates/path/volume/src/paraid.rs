@@ -8,7 +8,7 @@
 //! thesis of 2012 on proactive storage, section 7.4). The file `gears.rs` describes gears and
 //! copies.
 
-use crate::gears::{GearMap, Geared, ShiftRules};
+use crate::gears::{GearMap, GearedLayout, ShiftRules};
 use crate::layout::Layout;
 use crate::members::{DEFAULT_CHUNK, at_least, chunk_sectors, common_rows};
 use crate::raid0::Raid0;
@@ -143,7 +143,7 @@ fn assemble(
     };
     let rules = rules.checked()?;
     thresholds(&rules, active, members.len() as u64)?;
-    Ok(Box::new(Geared::new(
+    Ok(Box::new(GearedLayout::new(
         name, base, map, chunk, rules, members,
     )))
 }

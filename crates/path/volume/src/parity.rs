@@ -32,10 +32,12 @@ use crate::md::{MdKeys, Setup as MdSetup};
 use crate::members::{at_least, capacity_of, chunk_sectors, common_rows};
 use crate::plan::{Detail, OpenIos, Plan, PlanWriter};
 use crate::states::MemberStates;
-use fullstroke_contract::{Below, ConfigError, MemberState, Operation, Request, Status};
+use fullstroke_contract::{
+    ConfigError, LayersBelow, MemberState, Operation, Request, RequestStatus,
+};
 use fullstroke_units::{Bytes, Lbn, Sectors};
-use map::Cell;
-use rows::{RowPlanner, Term, Wanted};
+use map::ChunkContent;
+use rows::{RowPlanner, RowRequest, Term};
 use stripe_cache::StripeCache;
 
 /// The keys of a parity layout.
@@ -199,22 +201,27 @@ impl Layout for ParityLayout {
             return Role::Unused;
         }
         match map.shape(row).cell(member as u64) {
-            Cell::P => Role::Parity {
+            ChunkContent::P => Role::Parity {
                 row,
                 offset: Sectors(offset),
             },
-            Cell::Q => Role::SecondParity {
+            ChunkContent::Q => Role::SecondParity {
                 row,
                 offset: Sectors(offset),
             },
-            Cell::Data(index) => {
+            ChunkContent::Data(index) => {
                 Role::Data(Lbn(row * map.row_sectors() + index * map.chunk + offset))
             }
         }
     }
 
-    fn plan_transfer(&mut self, request: &Request, _below: Below<'_>, plan: &mut Plan) -> Status {
-        let wanted = Wanted {
+    fn plan_transfer(
+        &mut self,
+        request: &Request,
+        _below: LayersBelow<'_>,
+        plan: &mut Plan,
+    ) -> RequestStatus {
+        let wanted = RowRequest {
             operation: request.operation,
             begin: request.extent.start.0,
             end: request.extent.end().0,
@@ -226,10 +233,10 @@ impl Layout for ParityLayout {
             Operation::Write => self.rows.write(wanted, terms, writer),
             Operation::Discard => self.rows.discard(wanted, writer),
             Operation::Flush | Operation::Standby | Operation::Start | Operation::Answer => {
-                Status::Done
+                RequestStatus::Done
             }
         };
-        if status == Status::Done {
+        if status == RequestStatus::Done {
             self.went_through_stripes(request.operation, plan);
         }
         status

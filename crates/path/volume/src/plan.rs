@@ -10,7 +10,7 @@
 //! A plan made with [`Detail::Timing`] has the same strands and I/O, but no pieces, bands and
 //! steps, because a simulation of times alone does not need them.
 
-use fullstroke_contract::{Extent, Operation, Status};
+use fullstroke_contract::{Extent, Operation, RequestStatus};
 use fullstroke_units::{Lbn, Sectors};
 use std::ops::Range;
 
@@ -31,9 +31,9 @@ pub struct Plan {
     detail: Detail,
     strands: Vec<Strand>,
     ios: Vec<MemberIo>,
-    pieces: Vec<Piece>,
+    pieces: Vec<MemoryPiece>,
     bands: Vec<Band>,
-    steps: Vec<Step>,
+    steps: Vec<ParityStep>,
     scratch: Sectors,
     read_for_nothing: Sectors,
     /// Number of bands by method. Counted at both levels of detail.
@@ -49,12 +49,12 @@ pub struct Strand {
     middle: u32,
     /// Index after the last I/O.
     end: u32,
-    rows: Option<Rows>,
+    rows: Option<ChunkRows>,
 }
 
 /// Rows of chunks, both ends included. In a layout with copies, a row is one sector of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Rows {
+pub struct ChunkRows {
     /// The first row.
     pub first: u64,
     /// The last row.
@@ -80,7 +80,7 @@ pub struct MemberIo {
 
 /// A place in memory, in sectors from the beginning of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BufferPlace {
     /// A place in the request's own buffer.
     Request(Sectors),
     /// A place in the plan's scratch buffer.
@@ -90,7 +90,7 @@ pub enum Place {
 /// The memory for a run of sectors of one member I/O. The pieces of an I/O, in order, cover the
 /// extent of the I/O without gaps or overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct MemoryPiece {
     /// Index of the I/O.
     pub io: u32,
     /// First sector on the member.
@@ -98,7 +98,7 @@ pub struct Piece {
     /// Length.
     pub sectors: Sectors,
     /// Place in memory.
-    pub place: Place,
+    pub place: BufferPlace,
     /// Meaning of the sectors.
     pub content: Content,
 }
@@ -156,13 +156,13 @@ pub struct Band {
 /// `into += coefficient * from`, byte by byte in GF(2^8) (see
 /// [`gf256`](crate::gf256)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ParityStep {
     /// Factor; 1 leaves the bytes unchanged.
     pub coefficient: u8,
     /// The source.
-    pub from: Place,
+    pub from: BufferPlace,
     /// The target.
-    pub into: Place,
+    pub into: BufferPlace,
     /// Length of source and target.
     pub sectors: Sectors,
     /// True to add to the target, false to overwrite the target.
@@ -191,7 +191,7 @@ impl Plan {
     }
     /// Returns the memory of the member I/O. The pieces of one I/O are in the order of its extent;
     /// pieces of other I/O may lie between.
-    pub fn pieces(&self) -> &[Piece] {
+    pub fn pieces(&self) -> &[MemoryPiece] {
         &self.pieces
     }
     /// Returns the bands with their methods.
@@ -213,7 +213,7 @@ impl Plan {
             .any(|read| read.member == io.member && read.extent.start == io.extent.start)
     }
     /// Returns the arithmetic of one band, in order.
-    pub fn steps(&self, band: &Band) -> &[Step] {
+    pub fn steps(&self, band: &Band) -> &[ParityStep] {
         &self.steps[band.first_step as usize..band.end_step as usize]
     }
     /// Returns the size of the scratch memory for pieces and steps.
@@ -237,24 +237,24 @@ impl Plan {
     }
 
     /// Adds `operation` for all members except `failed` (ascending). It is lost if none is left.
-    pub(crate) fn of_all(
+    pub(crate) fn for_all_members(
         &mut self,
         operation: Operation,
         members: usize,
         failed: &[u32],
-    ) -> Status {
+    ) -> RequestStatus {
         debug_assert!(
             failed.len() <= members && failed.is_sorted(),
             "{failed:?} have failed of {members} members"
         );
         if failed.len() == members {
-            return Status::Lost;
+            return RequestStatus::Lost;
         }
         self.of_some(
             operation,
             (0..members as u32).filter(|member| failed.binary_search(member).is_err()),
         );
-        Status::Done
+        RequestStatus::Done
     }
 
     /// Adds one I/O of `operation` on each of `members`. The operation concerns a whole member,
@@ -315,12 +315,12 @@ impl Method {
     ];
 }
 
-impl Place {
+impl BufferPlace {
     /// Returns the place `sectors` further on in the same buffer.
-    pub(crate) fn behind(self, sectors: Sectors) -> Place {
+    pub(crate) fn behind(self, sectors: Sectors) -> BufferPlace {
         match self {
-            Place::Request(at) => Place::Request(at + sectors),
-            Place::Scratch(at) => Place::Scratch(at + sectors),
+            BufferPlace::Request(at) => BufferPlace::Request(at + sectors),
+            BufferPlace::Scratch(at) => BufferPlace::Scratch(at + sectors),
         }
     }
 }
@@ -335,7 +335,7 @@ impl Strand {
         self.middle as usize..self.end as usize
     }
     /// Returns the exclusive rows: no other write or rebuild may use them while the strand runs.
-    pub fn exclusive_rows(&self) -> Option<Rows> {
+    pub fn exclusive_rows(&self) -> Option<ChunkRows> {
         self.rows
     }
 }
@@ -415,11 +415,11 @@ impl<'a> PlanWriter<'a> {
     /// rows.
     pub(crate) fn hold_row(&mut self, row: u64) {
         let rows = &mut self.strand().rows;
-        let Rows { first, last } = rows.unwrap_or(Rows {
+        let ChunkRows { first, last } = rows.unwrap_or(ChunkRows {
             first: row,
             last: row,
         });
-        *rows = Some(Rows {
+        *rows = Some(ChunkRows {
             first: first.min(row),
             last: last.max(row),
         });
@@ -433,7 +433,7 @@ impl<'a> PlanWriter<'a> {
         member: usize,
         operation: Operation,
         extent: Extent,
-        place: Place,
+        place: BufferPlace,
         content: Content,
     ) {
         debug_assert!(
@@ -453,7 +453,7 @@ impl<'a> PlanWriter<'a> {
             None => self.new_io(member, operation, extent),
         };
         if self.plan.detail == Detail::Bytes {
-            let piece = Piece {
+            let piece = MemoryPiece {
                 io,
                 lbn: extent.start,
                 sectors: extent.sectors,
@@ -508,10 +508,10 @@ impl<'a> PlanWriter<'a> {
 
     /// Reserves `sectors` in the scratch buffer and returns their place.
     #[inline]
-    pub(crate) fn scratch(&mut self, sectors: u64) -> Place {
+    pub(crate) fn scratch(&mut self, sectors: u64) -> BufferPlace {
         let at = self.plan.scratch;
         self.plan.scratch += Sectors(sectors);
-        Place::Scratch(at)
+        BufferPlace::Scratch(at)
     }
 
     /// Adds a read and discards its data. The read closes a gap between two reads of the member.
@@ -545,7 +545,7 @@ impl<'a> PlanWriter<'a> {
 
     /// Adds a step to the latest band.
     #[inline]
-    pub(crate) fn step(&mut self, step: Step) {
+    pub(crate) fn step(&mut self, step: ParityStep) {
         if self.plan.detail == Detail::Bytes {
             debug_assert!(
                 step.from != step.into && !self.plan.bands.is_empty(),
@@ -581,7 +581,7 @@ mod tests {
             member,
             Operation::Write,
             extent,
-            Place::Request(Sectors(0)),
+            BufferPlace::Request(Sectors(0)),
             Content::Data,
         );
     }
@@ -610,7 +610,7 @@ mod tests {
         }
         write(&mut writer, 0, 0, 5);
         let rows = plan.strands()[0].exclusive_rows();
-        assert_eq!(rows, Some(Rows { first: 2, last: 7 }));
+        assert_eq!(rows, Some(ChunkRows { first: 2, last: 7 }));
     }
 
     #[test]
@@ -638,12 +638,18 @@ mod tests {
     #[test]
     fn a_flush_reaches_the_members_that_are_left() {
         let mut plan = Plan::new(Detail::Timing);
-        assert_eq!(plan.of_all(Operation::Flush, 4, &[1, 3]), Status::Done);
+        assert_eq!(
+            plan.for_all_members(Operation::Flush, 4, &[1, 3]),
+            RequestStatus::Done
+        );
         let members: Vec<u32> = plan.ios().iter().map(|io| io.member).collect();
         assert_eq!(members, [0, 2]);
         assert_eq!(plan.strands()[0].first_phase(), 0..2);
         plan.clear();
-        assert_eq!(plan.of_all(Operation::Flush, 2, &[0, 1]), Status::Lost);
+        assert_eq!(
+            plan.for_all_members(Operation::Flush, 2, &[0, 1]),
+            RequestStatus::Lost
+        );
         assert!(plan.strands().is_empty());
     }
 }

@@ -1,10 +1,10 @@
 //! Property tests of the address maps and of the plans, for all layouts. The tests carry out plans
 //! on bytes.
 
-use crate::bytes::{Array, Device, SECTOR, build, range};
+use crate::bytes::{ByteArray, ByteDevice, SECTOR, build, range};
 use crate::paired::paired_cases;
 use crate::{Detail, Layout, ParityRows, Plan, Role};
-use fullstroke_contract::{Below, Extent, Operation, Request, Status};
+use fullstroke_contract::{Extent, LayersBelow, Operation, Request, RequestStatus};
 use fullstroke_units::{Lbn, Sectors};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub(crate) struct Case {
 
 /// A request, with its place as a share of the capacity.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct ProofRequest {
     pub(crate) operation: Operation,
     start: prop::sample::Index,
     sectors: u64,
@@ -117,7 +117,7 @@ fn plain_cases() -> impl Strategy<Value = Case> {
         })
 }
 
-pub(crate) fn asks(most: usize) -> impl Strategy<Value = Vec<Ask>> {
+pub(crate) fn asks(most: usize) -> impl Strategy<Value = Vec<ProofRequest>> {
     let operation = prop_oneof![
         8 => Just(Operation::Write),
         2 => Just(Operation::Read),
@@ -131,7 +131,7 @@ pub(crate) fn asks(most: usize) -> impl Strategy<Value = Vec<Ask>> {
         any::<u8>(),
     );
     prop::collection::vec(
-        ask.prop_map(|(operation, start, sectors, fill)| Ask {
+        ask.prop_map(|(operation, start, sectors, fill)| ProofRequest {
             operation,
             start,
             sectors,
@@ -141,7 +141,7 @@ pub(crate) fn asks(most: usize) -> impl Strategy<Value = Vec<Ask>> {
     )
 }
 
-impl Ask {
+impl ProofRequest {
     pub(crate) fn extent(&self, capacity: u64) -> Extent {
         let start = self.start.index(capacity as usize) as u64;
         Extent::new(start, self.sectors.min(capacity - start))
@@ -154,7 +154,7 @@ impl Ask {
 }
 
 /// Carries out the requests on the array and on plain memory, and compares.
-fn replay(array: &mut Array, plain: &mut [u8], case: &Case, asks: &[Ask]) {
+fn replay(array: &mut ByteArray, plain: &mut [u8], case: &Case, asks: &[ProofRequest]) {
     for ask in asks {
         let extent = ask.extent(array.layout.capacity().0);
         let own = range(extent.start.0, extent.sectors.0);
@@ -187,7 +187,7 @@ fn doubled(byte: u8) -> u8 {
 }
 
 /// Checks P and Q of every row against their definitions.
-pub(crate) fn check_parity(array: &mut Array) {
+pub(crate) fn check_parity(array: &mut ByteArray) {
     let members = array.layout.members();
     let used = array.layout.member_used(0).0;
     for lbn in 0..used {
@@ -229,9 +229,9 @@ pub(crate) fn check_parity(array: &mut Array) {
 }
 
 /// Returns the same bytes under the same layout with `failed` members, whose contents become noise.
-fn fail(array: Array, case: &Case, failed: &[u32]) -> Array {
+fn fail(array: ByteArray, case: &Case, failed: &[u32]) -> ByteArray {
     let layout = case.layout(failed).unwrap();
-    let mut degraded = Array::new(layout, array.members);
+    let mut degraded = ByteArray::new(layout, array.members);
     degraded.reversed = array.reversed;
     for &member in failed {
         degraded.scramble(member as usize);
@@ -304,7 +304,7 @@ proptest! {
     fn reads_return_what_was_written_and_parity_is_right(
         case in cases(), asks in asks(25), reversed: bool,
     ) {
-        let mut array = Array::of_memory(case.layout(&[]).unwrap());
+        let mut array = ByteArray::of_memory(case.layout(&[]).unwrap());
         array.reversed = reversed;
         let mut plain = vec![0; array.layout.capacity().0 as usize * SECTOR];
         replay(&mut array, &mut plain, &case, &asks);
@@ -315,7 +315,7 @@ proptest! {
     fn any_survivable_failure_loses_nothing_before_or_after_further_writes(
         case in cases(), before in asks(12), between in asks(12), after in asks(12), reversed: bool,
     ) {
-        let mut array = Array::of_memory(case.layout(&[]).unwrap());
+        let mut array = ByteArray::of_memory(case.layout(&[]).unwrap());
         array.reversed = reversed;
         let mut plain = vec![0; array.layout.capacity().0 as usize * SECTOR];
         replay(&mut array, &mut plain, &case, &before);
@@ -339,7 +339,7 @@ proptest! {
             let (a, b) = ((pair / members) as u32, (pair % members) as u32);
             if a < b {
                 let case = Case { name: "raid6", keys: keys.clone(), members: vec![40; members], order: vec![a, b] };
-                let mut array = Array::of_memory(case.layout(&[]).unwrap());
+                let mut array = ByteArray::of_memory(case.layout(&[]).unwrap());
                 let mut plain = vec![0; array.layout.capacity().0 as usize * SECTOR];
                 replay(&mut array, &mut plain, &case, &before);
                 let mut array = fail(array, &case, &[a, b]);
@@ -352,9 +352,9 @@ proptest! {
     fn layouts_nest(
         outer in cases(), inner in cases(), writes in asks(12), after in asks(12),
     ) {
-        let writes: Vec<Ask> =
+        let writes: Vec<ProofRequest> =
             writes.into_iter().filter(|ask| ask.operation != Operation::Discard).collect();
-        let after: Vec<Ask> = after.into_iter().filter(|ask| ask.operation != Operation::Discard).collect();
+        let after: Vec<ProofRequest> = after.into_iter().filter(|ask| ask.operation != Operation::Discard).collect();
         let inner_capacity = inner.layout(&[]).unwrap().capacity().0;
         let outer = Case { members: vec![inner_capacity; outer.members.len()], ..outer };
         let Some(layout) = outer.layout(&[]) else { return Ok(()) };
@@ -362,9 +362,9 @@ proptest! {
         let members = (0..layout.members()).map(|member| {
             // One of the inner arrays is degraded.
             let failed = if member == 0 { &failed[..] } else { &[] };
-            Box::new(Array::of_memory(inner.layout(failed).unwrap())) as Box<dyn Device>
+            Box::new(ByteArray::of_memory(inner.layout(failed).unwrap())) as Box<dyn ByteDevice>
         });
-        let mut array = Array::new(layout, members.collect());
+        let mut array = ByteArray::new(layout, members.collect());
         let mut plain = vec![0; array.layout.capacity().0 as usize * SECTOR];
         replay(&mut array, &mut plain, &outer, &writes);
         let failed = outer.failing(2);
@@ -384,8 +384,8 @@ proptest! {
         for ask in &asks {
             let extent = ask.extent(timed.capacity().0);
             let request = Request { operation: ask.operation, extent, ..Request::default() };
-            prop_assert_eq!(timed.plan(&request, Below::NOTHING, &mut short), Status::Done);
-            prop_assert_eq!(full.plan(&request, Below::NOTHING, &mut long), Status::Done);
+            prop_assert_eq!(timed.plan(&request, LayersBelow::NOTHING, &mut short), RequestStatus::Done);
+            prop_assert_eq!(full.plan(&request, LayersBelow::NOTHING, &mut long), RequestStatus::Done);
             prop_assert_eq!(short.ios(), long.ios());
             prop_assert_eq!(short.strands(), long.strands());
             prop_assert!(short.pieces().is_empty() && short.bands().is_empty());
@@ -402,12 +402,12 @@ proptest! {
         let mut plan = Plan::new(Detail::Bytes);
         let mut status = |extent| {
             let request = Request { operation, extent, ..Request::default() };
-            (layout.plan(&request, Below::NOTHING, &mut plan), plan.ios().is_empty())
+            (layout.plan(&request, LayersBelow::NOTHING, &mut plan), plan.ios().is_empty())
         };
-        prop_assert_eq!(status(Extent::new(start % capacity, 0)), (Status::OutOfRange, true));
-        prop_assert_eq!(status(Extent::new(capacity - 1, 2)), (Status::OutOfRange, true));
-        prop_assert_eq!(status(Extent::new(start.max(capacity), sectors.max(1))), (Status::OutOfRange, true));
-        prop_assert_eq!(status(Extent::new(u64::MAX, u64::MAX)), (Status::OutOfRange, true));
+        prop_assert_eq!(status(Extent::new(start % capacity, 0)), (RequestStatus::OutOfRange, true));
+        prop_assert_eq!(status(Extent::new(capacity - 1, 2)), (RequestStatus::OutOfRange, true));
+        prop_assert_eq!(status(Extent::new(start.max(capacity), sectors.max(1))), (RequestStatus::OutOfRange, true));
+        prop_assert_eq!(status(Extent::new(u64::MAX, u64::MAX)), (RequestStatus::OutOfRange, true));
     }
 }
 
@@ -456,7 +456,7 @@ fn parity_is_right_and_failures_are_survived_at_every_width() {
                     (first + 1 + width / 3 % (width - first - 1)) as u32,
                 ],
             };
-            let mut array = Array::of_memory(case.layout(&[]).unwrap());
+            let mut array = ByteArray::of_memory(case.layout(&[]).unwrap());
             let sectors = array.layout.capacity().0;
             let mut plain: Vec<u8> = (0..sectors as usize * SECTOR)
                 .map(|at| (at * 7 + at / SECTOR) as u8)
@@ -497,7 +497,7 @@ fn the_widest_raid6_survives_two_failures() {
         members: vec![3; 257],
         order: vec![3, 250],
     };
-    let mut array = Array::of_memory(case.layout(&[]).unwrap());
+    let mut array = ByteArray::of_memory(case.layout(&[]).unwrap());
     let mut plain: Vec<u8> = (0..array.layout.capacity().0 as usize * SECTOR)
         .map(|at| (at * 7) as u8)
         .collect();
@@ -553,8 +553,12 @@ fn the_largest_members_are_addressed_without_overflow() {
             ..Request::default()
         };
         assert_eq!(
-            layout.plan(&request, Below::NOTHING, &mut Plan::new(Detail::Bytes)),
-            Status::Done
+            layout.plan(
+                &request,
+                LayersBelow::NOTHING,
+                &mut Plan::new(Detail::Bytes)
+            ),
+            RequestStatus::Done
         );
         assert!(layout.member_capacity(0) == Sectors(largest));
     }

@@ -10,10 +10,10 @@ use crate::layout::{Layout, Location, Role};
 use crate::like::Like;
 use crate::md::check_whole_pages;
 use crate::members::{DEFAULT_CHUNK, at_least, capacity_of, chunk_sectors, common_rows};
-use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use crate::plan::{BufferPlace, Content, OpenIos, Plan, PlanWriter};
 use crate::states::MemberStates;
 use fullstroke_contract::registry::{self, Keys};
-use fullstroke_contract::{Below, ConfigError, Extent, Request, Status};
+use fullstroke_contract::{ConfigError, Extent, LayersBelow, Request, RequestStatus};
 use fullstroke_units::{Bytes, Lbn, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -137,7 +137,12 @@ impl Layout for Raid0 {
         Role::Data(Lbn(index * self.chunk + offset))
     }
 
-    fn plan_transfer(&mut self, request: &Request, _below: Below<'_>, plan: &mut Plan) -> Status {
+    fn plan_transfer(
+        &mut self,
+        request: &Request,
+        _below: LayersBelow<'_>,
+        plan: &mut Plan,
+    ) -> RequestStatus {
         let (members, chunk) = (self.members() as u64, self.chunk);
         let mut writer = PlanWriter::new(plan, &mut self.open);
         writer.begin_strand();
@@ -145,7 +150,7 @@ impl Layout for Raid0 {
         let add = |writer: &mut PlanWriter<'_>, at: u64, sectors: u64| {
             let (index, offset) = (at / chunk, at % chunk);
             let extent = Extent::new(index / members * chunk + offset, sectors);
-            let place = Place::Request(Sectors(at - begin));
+            let place = BufferPlace::Request(Sectors(at - begin));
             let member = (index % members) as usize;
             writer.io(member, request.operation, extent, place, Content::Data);
         };
@@ -170,7 +175,7 @@ impl Layout for Raid0 {
             add(&mut writer, at, piece.min(rest));
             at += piece;
         }
-        Status::Done
+        RequestStatus::Done
     }
 }
 
@@ -190,8 +195,8 @@ mod tests {
             ..Request::default()
         };
         assert_eq!(
-            raid0.plan(&request, Below::NOTHING, &mut plan),
-            Status::Done
+            raid0.plan(&request, LayersBelow::NOTHING, &mut plan),
+            RequestStatus::Done
         );
         assert_eq!(plan.ios().len(), 5);
     }

@@ -9,11 +9,11 @@ use crate::geometry::Geometry;
 use crate::layout::{Layout, Location, Role};
 use crate::like::Like;
 use crate::members::{at_least, smallest};
-use crate::mirror::{Balance, Candidate, CopyChooser, ReadPolicy, copy_to_all, write_copies};
-use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use crate::mirror::{Balance, CopyChooser, ReadPolicy, ReadableCopy, copy_to_all, write_copies};
+use crate::plan::{BufferPlace, Content, OpenIos, Plan, PlanWriter};
 use crate::states::MemberStates;
 use fullstroke_contract::registry::{self, Keys};
-use fullstroke_contract::{Below, ConfigError, Extent, Operation, Request, Status};
+use fullstroke_contract::{ConfigError, Extent, LayersBelow, Operation, Request, RequestStatus};
 use fullstroke_units::{Lbn, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -115,20 +115,25 @@ impl Layout for Raid1 {
         }
     }
 
-    fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
+    fn plan_transfer(
+        &mut self,
+        request: &Request,
+        below: LayersBelow<'_>,
+        plan: &mut Plan,
+    ) -> RequestStatus {
         let (states, extent) = (&self.states, request.extent);
         let all = 0..self.capacities.len();
         let mut writer = PlanWriter::new(plan, &mut self.open);
         writer.begin_strand();
         if request.operation == Operation::Read {
             let copies = all.filter(|&member| extent.end().0 <= states.readable(member));
-            let copies = copies.map(|member| Candidate {
+            let copies = copies.map(|member| ReadableCopy {
                 member,
                 lbn: extent.start,
                 planned: 0,
             });
             let Some(copy) = self.chooser.choose(0, copies, below) else {
-                return Status::Lost;
+                return RequestStatus::Lost;
             };
             self.chooser.read_begins(copy.member, extent.end());
             writer.io(
@@ -138,7 +143,7 @@ impl Layout for Raid1 {
                 BEGINNING,
                 Content::Data,
             );
-            return Status::Done;
+            return RequestStatus::Done;
         }
         let copies = all.map(|member| (member, extent));
         write_copies(
@@ -188,7 +193,7 @@ impl Layout for Raid1 {
 }
 
 /// The beginning of the request's buffer: each member gets the whole request.
-const BEGINNING: Place = Place::Request(Sectors::ZERO);
+const BEGINNING: BufferPlace = BufferPlace::Request(Sectors::ZERO);
 
 #[cfg(test)]
 mod tests {
@@ -208,8 +213,8 @@ mod tests {
             ..Request::default()
         };
         assert_eq!(
-            layout.plan(&request, Below::NOTHING, &mut plan),
-            Status::Done
+            layout.plan(&request, LayersBelow::NOTHING, &mut plan),
+            RequestStatus::Done
         );
         plan.ios().iter().map(|io| io.member).collect()
     }

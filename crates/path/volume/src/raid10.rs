@@ -20,11 +20,11 @@ use crate::layout::{Layout, Location, Role, longest};
 use crate::like::Like;
 use crate::md::check_chunk;
 use crate::members::{DEFAULT_CHUNK, at_least, capacity_of, chunk_sectors, common_rows};
-use crate::mirror::{Balance, Candidate, CopyChooser, ReadPolicy, copy_runs, write_copies};
-use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use crate::mirror::{Balance, CopyChooser, ReadPolicy, ReadableCopy, copy_runs, write_copies};
+use crate::plan::{BufferPlace, Content, OpenIos, Plan, PlanWriter};
 use crate::states::MemberStates;
 use fullstroke_contract::registry::{self, Keys};
-use fullstroke_contract::{Below, ConfigError, Extent, Operation, Request, Status};
+use fullstroke_contract::{ConfigError, Extent, LayersBelow, Operation, Request, RequestStatus};
 use fullstroke_units::{Bytes, Lbn, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -382,7 +382,12 @@ impl Layout for Raid10 {
         }
     }
 
-    fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
+    fn plan_transfer(
+        &mut self,
+        request: &Request,
+        below: LayersBelow<'_>,
+        plan: &mut Plan,
+    ) -> RequestStatus {
         let (map, states) = (self.map, &self.states);
         let mut writer = PlanWriter::new(plan, &mut self.open);
         writer.begin_strand();
@@ -399,7 +404,7 @@ impl Layout for Raid10 {
             if self.like == Like::Md {
                 writer.part();
             }
-            let place = Place::Request(Sectors(at - begin));
+            let place = BufferPlace::Request(Sectors(at - begin));
             let copies = map.copies(chunk);
             let copies =
                 copies.map(|(member, all)| (member, Extent::new(all.start.0 + offset, sectors)));
@@ -411,19 +416,19 @@ impl Layout for Raid10 {
                 let Some((member, extent)) =
                     read_copy(&mut self.chooser, &writer, joins, group, there, below)
                 else {
-                    return Status::Lost;
+                    return RequestStatus::Lost;
                 };
                 writer.io(member, Operation::Read, extent, place, Content::Data);
             } else {
                 let run = Extent::new(at, sectors);
                 match write_copies(&mut writer, states, request.operation, run, place, copies) {
-                    Status::Done => {}
+                    RequestStatus::Done => {}
                     status => return status,
                 }
             }
             at += sectors;
         }
-        Status::Done
+        RequestStatus::Done
     }
 
     fn plan_rebuild(
@@ -470,13 +475,13 @@ fn read_copy(
     joins: bool,
     group: usize,
     there: impl Iterator<Item = (usize, Extent)> + Clone,
-    below: Below<'_>,
+    below: LayersBelow<'_>,
 ) -> Option<(usize, Extent)> {
     let mut continuing = there.clone();
     let continued = continuing
         .find(|(member, extent)| joins && writer.continued_by(*member, extent.start).is_some());
     continued.or_else(|| {
-        let candidates = there.clone().map(|(member, extent)| Candidate {
+        let candidates = there.clone().map(|(member, extent)| ReadableCopy {
             member,
             lbn: extent.start,
             planned: writer.ios_of(member),
@@ -523,8 +528,8 @@ mod tests {
             ..Request::default()
         };
         assert_eq!(
-            layout.plan(&request, Below::NOTHING, &mut plan),
-            Status::Done
+            layout.plan(&request, LayersBelow::NOTHING, &mut plan),
+            RequestStatus::Done
         );
         let ios: Vec<_> = plan.ios().iter().map(|io| (io.member, io.extent)).collect();
         assert_eq!(ios, [(0, Extent::new(0, 512)), (2, Extent::new(0, 512))]);

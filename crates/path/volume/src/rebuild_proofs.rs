@@ -1,18 +1,18 @@
 //! Property tests on bytes: members fail, are replaced and are filled again while requests
 //! continue.
 
-use crate::bytes::{Array, Device, SECTOR, range};
-use crate::proofs::{Ask, Case, asks, cases, check_parity};
+use crate::bytes::{ByteArray, ByteDevice, SECTOR, range};
+use crate::proofs::{Case, ProofRequest, asks, cases, check_parity};
 use crate::{Detail, Plan, Role};
-use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status};
+use fullstroke_contract::{Extent, LayersBelow, MemberState, Operation, Request, RequestStatus};
 use fullstroke_units::{Lbn, Sectors};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 /// An event of an array.
 #[derive(Clone, Debug)]
-enum Event {
-    Ask(Ask),
+enum ArrayEvent {
+    Ask(ProofRequest),
     Fail(Index),
     /// Replaces a failed member with an empty one.
     Replace(Index),
@@ -20,20 +20,20 @@ enum Event {
     Fill(Index, u64),
 }
 
-fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
-    let ask = asks(2).prop_map(|mut asks| Event::Ask(asks.remove(0)));
+fn events(most: usize) -> impl Strategy<Value = Vec<ArrayEvent>> {
+    let ask = asks(2).prop_map(|mut asks| ArrayEvent::Ask(asks.remove(0)));
     let event = prop_oneof![
         8 => ask,
-        3 => any::<Index>().prop_map(Event::Fail),
-        3 => any::<Index>().prop_map(Event::Replace),
-        6 => (any::<Index>(), 0u64..40).prop_map(|(member, most)| Event::Fill(member, most)),
+        3 => any::<Index>().prop_map(ArrayEvent::Fail),
+        3 => any::<Index>().prop_map(ArrayEvent::Replace),
+        6 => (any::<Index>(), 0u64..40).prop_map(|(member, most)| ArrayEvent::Fill(member, most)),
     ];
     prop::collection::vec(event, 1..most)
 }
 
 /// An array, its expected content, and the known part of this content.
 struct Story {
-    array: Array,
+    array: ByteArray,
     case: Case,
     plain: Vec<u8>,
     /// For each sector: true if the sector was not lost since its last write.
@@ -43,7 +43,7 @@ struct Story {
 }
 
 impl Story {
-    fn new(array: Array, case: &Case, careful: bool) -> Story {
+    fn new(array: ByteArray, case: &Case, careful: bool) -> Story {
         let capacity = array.layout.capacity().0 as usize;
         Story {
             array,
@@ -54,17 +54,17 @@ impl Story {
         }
     }
 
-    fn run(&mut self, events: &[Event]) {
+    fn run(&mut self, events: &[ArrayEvent]) {
         for event in events {
             match event {
-                Event::Ask(ask) => self.ask(ask),
-                Event::Fail(member) => self.fail(member.index(self.array.layout.members())),
-                Event::Replace(member) => {
+                ArrayEvent::Ask(ask) => self.ask(ask),
+                ArrayEvent::Fail(member) => self.fail(member.index(self.array.layout.members())),
+                ArrayEvent::Replace(member) => {
                     if let Some(member) = pick(member, self.array.layout.failed()) {
                         replace(&mut self.array, member);
                     }
                 }
-                Event::Fill(member, most) => {
+                ArrayEvent::Fill(member, most) => {
                     if let Some(member) = pick(member, self.array.layout.member_states().impaired())
                     {
                         self.array.fill(member, *most);
@@ -74,15 +74,15 @@ impl Story {
         }
     }
 
-    fn ask(&mut self, ask: &Ask) {
+    fn ask(&mut self, ask: &ProofRequest) {
         let extent = ask.extent(self.array.layout.capacity().0);
         let mut bytes = ask.bytes(extent);
         let status = self.array.attempt(ask.operation, extent, &mut bytes);
         assert!(
-            status == Status::Done || !self.careful && !self.array.layout.answers(),
+            status == RequestStatus::Done || !self.careful && !self.array.layout.answers(),
             "{status:?}"
         );
-        if status != Status::Done {
+        if status != RequestStatus::Done {
             return;
         }
         match ask.operation {
@@ -124,8 +124,8 @@ impl Story {
             let status = self
                 .array
                 .attempt(Operation::Read, Extent::new(at as u64, 1), &mut bytes);
-            self.known[at] &= status == Status::Done;
-            all_left &= status == Status::Done;
+            self.known[at] &= status == RequestStatus::Done;
+            all_left &= status == RequestStatus::Done;
         }
         assert_eq!(self.array.layout.answers(), all_left);
     }
@@ -146,7 +146,7 @@ impl Story {
 }
 
 /// Checks that every member of a whole array holds the correct content.
-pub(crate) fn check_members(array: &mut Array) {
+pub(crate) fn check_members(array: &mut ByteArray) {
     check_parity(array);
     let bytes = array.read(0, array.layout.capacity().0);
     for member in 0..array.layout.members() {
@@ -167,7 +167,7 @@ fn pick(index: &Index, members: &[u32]) -> Option<usize> {
     (!members.is_empty()).then(|| members[index.index(members.len())] as usize)
 }
 
-fn replace(array: &mut Array, member: usize) {
+fn replace(array: &mut ByteArray, member: usize) {
     array.layout.set_member_state(
         member,
         MemberState::Rebuilding {
@@ -177,7 +177,7 @@ fn replace(array: &mut Array, member: usize) {
 }
 
 /// Replaces and fills all members that are not alive, `most` sectors at a time.
-fn mend(array: &mut Array, most: u64) {
+fn mend(array: &mut ByteArray, most: u64) {
     for &member in &array.layout.failed().to_vec() {
         replace(array, member as usize);
     }
@@ -204,7 +204,7 @@ proptest! {
     fn nothing_is_lost_while_members_fail_within_the_redundancy_and_are_rebuilt(
         case in redundant_cases(), events in events(80), reversed: bool, most in 0u64..50,
     ) {
-        let mut array = Array::of_memory(case.layout(&[]).unwrap());
+        let mut array = ByteArray::of_memory(case.layout(&[]).unwrap());
         array.reversed = reversed;
         let mut story = Story::new(array, &case, true);
         story.run(&events);
@@ -219,11 +219,11 @@ proptest! {
     fn whatever_fails_what_is_done_is_right(
         case in cases(), events in events(60), most in 0u64..50,
     ) {
-        let mut story = Story::new(Array::of_memory(case.layout(&[]).unwrap()), &case, false);
+        let mut story = Story::new(ByteArray::of_memory(case.layout(&[]).unwrap()), &case, false);
         story.run(&events);
         story.mend(most);
         story.check_everything();
-        let asks: Vec<Event> = events.into_iter().filter(|event| matches!(event, Event::Ask(_))).collect();
+        let asks: Vec<ArrayEvent> = events.into_iter().filter(|event| matches!(event, ArrayEvent::Ask(_))).collect();
         story.careful = true;
         story.run(&asks);
         story.check_everything();
@@ -238,13 +238,13 @@ proptest! {
         let outer = Case { members: vec![inner_capacity; outer.members.len()], ..outer };
         let Some(layout) = outer.layout(&[]) else { return Ok(()) };
         // Discards of an inner array do not guarantee zeros.
-        let no_discards = |events: Vec<Event>| -> Vec<Event> {
-            let is_discard = |event: &Event| matches!(event, Event::Ask(ask) if ask.operation == Operation::Discard);
+        let no_discards = |events: Vec<ArrayEvent>| -> Vec<ArrayEvent> {
+            let is_discard = |event: &ArrayEvent| matches!(event, ArrayEvent::Ask(ask) if ask.operation == Operation::Discard);
             events.into_iter().filter(|event| !is_discard(event)).collect()
         };
         let members = (0..layout.members())
-            .map(|_| Box::new(Array::of_memory(inner.layout(&[]).unwrap())) as Box<dyn Device>);
-        let mut story = Story::new(Array::new(layout, members.collect()), &outer, true);
+            .map(|_| Box::new(ByteArray::of_memory(inner.layout(&[]).unwrap())) as Box<dyn ByteDevice>);
+        let mut story = Story::new(ByteArray::new(layout, members.collect()), &outer, true);
         for (count, (events, within)) in rounds.into_iter().enumerate() {
             story.run(&no_discards(events));
             let member = count % story.array.members.len();
@@ -263,7 +263,7 @@ proptest! {
 
     #[test]
     fn a_mended_array_plans_like_a_new_one(case in redundant_cases(), events in events(40), asks in asks(20)) {
-        let mut story = Story::new(Array::of_memory(case.layout(&[]).unwrap()), &case, false);
+        let mut story = Story::new(ByteArray::of_memory(case.layout(&[]).unwrap()), &case, false);
         story.run(&events);
         story.mend(16);
         let mut new = case.layout(&[]).unwrap();
@@ -274,8 +274,8 @@ proptest! {
             let extent = ask.extent(new.capacity().0);
             let request = Request { operation: ask.operation, extent, ..Request::default() };
             let mended = &mut story.array.layout;
-            prop_assert_eq!(mended.plan(&request, Below::NOTHING, &mut found), Status::Done);
-            prop_assert_eq!(new.plan(&request, Below::NOTHING, &mut expected), Status::Done);
+            prop_assert_eq!(mended.plan(&request, LayersBelow::NOTHING, &mut found), RequestStatus::Done);
+            prop_assert_eq!(new.plan(&request, LayersBelow::NOTHING, &mut expected), RequestStatus::Done);
             prop_assert_eq!(found.ios(), expected.ios());
             prop_assert_eq!(found.pieces(), expected.pieces());
             prop_assert_eq!(found.bands(), expected.bands());
@@ -285,10 +285,10 @@ proptest! {
 }
 
 /// Carries out the failures, replacements and fills of `events`, as far as the array loses no data.
-fn run_within(array: &mut Array, events: &[Event]) {
+fn run_within(array: &mut ByteArray, events: &[ArrayEvent]) {
     for event in events {
         match event {
-            Event::Fail(member) => {
+            ArrayEvent::Fail(member) => {
                 let member = member.index(array.layout.members());
                 let before = array.layout.member_state(member);
                 array.layout.set_member_state(member, MemberState::Failed);
@@ -298,17 +298,17 @@ fn run_within(array: &mut Array, events: &[Event]) {
                     array.layout.set_member_state(member, before);
                 }
             }
-            Event::Replace(member) => {
+            ArrayEvent::Replace(member) => {
                 if let Some(member) = pick(member, array.layout.failed()) {
                     replace(array, member);
                 }
             }
-            Event::Fill(member, most) => {
+            ArrayEvent::Fill(member, most) => {
                 if let Some(member) = pick(member, array.layout.member_states().impaired()) {
                     array.fill(member, *most);
                 }
             }
-            Event::Ask(_) => {}
+            ArrayEvent::Ask(_) => {}
         }
     }
 }

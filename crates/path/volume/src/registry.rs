@@ -12,23 +12,23 @@ use crate::raid4::{self, Raid4Config};
 use crate::raid5::{self, Raid5Config};
 use crate::raid6::{self, Raid6Config};
 use crate::raid10::{Raid10, Raid10Config};
-use fullstroke_contract::registry::{Entry, schema_of};
+use fullstroke_contract::registry::{PolicyEntry, schema_of};
 
 /// Every layout. A new layout is a new file and a line here.
 #[rustfmt::skip]
-pub const REGISTRY: &[Entry<BuildLayout>] = &[
-    Entry { name: "jbod", summary: "members one after the other", schema: schema_of::<JbodConfig>, build: Jbod::build },
-    Entry { name: "raid0", summary: "chunks on the members in turn; survives no failed drive", schema: schema_of::<Raid0Config>, build: Raid0::build },
-    Entry { name: "raid1", summary: "a copy of all data on every member; survives the failure of all members but one", schema: schema_of::<Raid1Config>, build: Raid1::build },
-    Entry { name: "raid10", summary: "mirrored chunks on the members in turn; survives one failed drive, or more if no two copies are lost", schema: schema_of::<Raid10Config>, build: Raid10::build },
-    Entry { name: "raid4", summary: "rows of chunks with parity on the last member; survives one failed drive", schema: schema_of::<Raid4Config>, build: raid4::build },
-    Entry { name: "raid5", summary: "rows of chunks with one rotating parity; survives one failed drive", schema: schema_of::<Raid5Config>, build: raid5::build },
-    Entry { name: "raid6", summary: "rows of chunks with two rotating parities; survives two failed drives", schema: schema_of::<Raid6Config>, build: raid6::build },
-    Entry { name: "lzvs", summary: "the outer zones of one member striped with the inner zones of another in logical zones, for a constant transfer rate", schema: schema_of::<LzvsConfig>, build: lzvs::build },
-    Entry { name: "lzvs-geo", summary: "same as lzvs with the members' real zones; parts may have their own transfer rates", schema: schema_of::<LzvsGeoConfig>, build: lzvs_geo::build },
-    Entry { name: "lzvs-naive", summary: "equal chunks of the outer zones of one member and the inner zones of another, for comparison", schema: schema_of::<LzvsNaiveConfig>, build: lzvs_naive::build },
-    Entry { name: "paraid", summary: "RAID 0 or 5 in which some members stop under a low load; a reserve on the other members holds a copy of their data", schema: schema_of::<ParaidConfig>, build: paraid::build },
-    Entry { name: "e-paraid", summary: "same as paraid, with the reserve in buckets next to the data (e-PARAID)", schema: schema_of::<ParaidConfig>, build: paraid::build_beside },
+pub const REGISTRY: &[PolicyEntry<BuildLayout>] = &[
+    PolicyEntry { name: "jbod", summary: "members one after the other", schema: schema_of::<JbodConfig>, build: Jbod::build },
+    PolicyEntry { name: "raid0", summary: "chunks on the members in turn; survives no failed drive", schema: schema_of::<Raid0Config>, build: Raid0::build },
+    PolicyEntry { name: "raid1", summary: "a copy of all data on every member; survives the failure of all members but one", schema: schema_of::<Raid1Config>, build: Raid1::build },
+    PolicyEntry { name: "raid10", summary: "mirrored chunks on the members in turn; survives one failed drive, or more if no two copies are lost", schema: schema_of::<Raid10Config>, build: Raid10::build },
+    PolicyEntry { name: "raid4", summary: "rows of chunks with parity on the last member; survives one failed drive", schema: schema_of::<Raid4Config>, build: raid4::build },
+    PolicyEntry { name: "raid5", summary: "rows of chunks with one rotating parity; survives one failed drive", schema: schema_of::<Raid5Config>, build: raid5::build },
+    PolicyEntry { name: "raid6", summary: "rows of chunks with two rotating parities; survives two failed drives", schema: schema_of::<Raid6Config>, build: raid6::build },
+    PolicyEntry { name: "lzvs", summary: "the outer zones of one member striped with the inner zones of another in logical zones, for a constant transfer rate", schema: schema_of::<LzvsConfig>, build: lzvs::build },
+    PolicyEntry { name: "lzvs-geo", summary: "same as lzvs with the members' real zones; parts may have their own transfer rates", schema: schema_of::<LzvsGeoConfig>, build: lzvs_geo::build },
+    PolicyEntry { name: "lzvs-naive", summary: "equal chunks of the outer zones of one member and the inner zones of another, for comparison", schema: schema_of::<LzvsNaiveConfig>, build: lzvs_naive::build },
+    PolicyEntry { name: "paraid", summary: "RAID 0 or 5 in which some members stop under a low load; a reserve on the other members holds a copy of their data", schema: schema_of::<ParaidConfig>, build: paraid::build },
+    PolicyEntry { name: "e-paraid", summary: "same as paraid, with the reserve in buckets next to the data (e-PARAID)", schema: schema_of::<ParaidConfig>, build: paraid::build_beside },
 ];
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ impl MemberStates {
 
     /// True if `member` is being filled and the fill has not reached `end`.
     #[inline]
-    pub(crate) fn awaits(&self, member: usize, end: u64) -> bool {
+    pub(crate) fn is_being_filled(&self, member: usize, end: u64) -> bool {
         matches!(self.states[member], MemberState::Rebuilding { done } if end > done.0)
     }
 
@@ -145,7 +145,7 @@ impl MemberStates {
 
     /// True if `member` can serve the I/O: the member has not failed and, for a read, the sectors
     /// have been filled.
-    pub(crate) fn bears(&self, member: usize, operation: Operation, extent: Extent) -> bool {
+    pub(crate) fn can_serve(&self, member: usize, operation: Operation, extent: Extent) -> bool {
         match operation {
             // A plan with reserved rows may read sectors that a running plan fills.
             Operation::Read => extent.within(Sectors(self.writable(member))),

@@ -1,18 +1,18 @@
 //! The layer for the execution of a layout's plans.
 
-use crate::counts::Counts;
+use crate::counts::VolumeCounts;
 use crate::layout::Layout;
 use crate::locks::RowLocks;
 use crate::plan::Detail;
 pub use coordination::Coordination;
-use flight::{Flight, Purpose, decode, encode};
+use flight::{PendingRequest, RequestPurpose, decode, encode};
 use fullstroke_contract::{
-    Below, Completion, Counters, Cx, Extent, Gauge, MemberState, Node, Notice, Operation, Order,
-    Out, Port, RebuildSpeed, Refusal, Request, Status, Wake,
+    Completion, Counters, Effects, Extent, Gauge, LayerOrder, LayersBelow, MemberState, Node,
+    NodeContext, Notice, Operation, Port, RebuildSpeed, Refusal, Request, RequestStatus, Wake,
 };
 use fullstroke_units::{Bytes, Cylinder, Sectors, Time};
 use pressure::Pressure;
-use rebuild::{Job, Rebuilds};
+use rebuild::{RebuildJob, Rebuilds};
 use shifts::Shifts;
 
 mod beside;
@@ -53,7 +53,7 @@ mod tests;
 /// Member I/O carries the hints of the request. In layouts with parity, `stripe` is the row of
 /// chunks. Reads of the first phase of a write are synchronous.
 ///
-/// Members fail and are restored by [`Order`]s. A member that is a volume can also report its own
+/// Members fail and are restored by [`LayerOrder`]s. A member that is a volume can also report its own
 /// failure or replacement. Such reports, and reports of the member's own rebuilds, reach this
 /// volume and no layer above.
 ///
@@ -64,7 +64,7 @@ mod tests;
 /// - A failed volume stays failed. A restore is refused with the reason, unless the order accepts
 ///   data loss. Sectors without a source are then skipped, and the new member's own sectors count
 ///   as data. As soon as all addresses are available again, the volume sends [`Signal::Replaced`].
-///   Members may also come back with their bytes ([`Order::ReAdd`]). The volume then sends
+///   Members may also come back with their bytes ([`LayerOrder::ReAdd`]). The volume then sends
 ///   [`Signal::Returned`].
 /// - A restored member is empty and is filled from the others, in units. Members whose rebuilds
 ///   have reached about the same place are filled together: common sources are read once, and work
@@ -84,7 +84,7 @@ mod tests;
 /// - The utilisation of the members decides when a layout with [gears](crate::Gears) shifts; see
 ///   the module `shifts`.
 /// - Members replaced without an order are filled at the rate of the latest restore, or else at the
-///   rate of [`Order::Speed`].
+///   rate of [`LayerOrder::Speed`].
 ///
 /// [`RebuildSpeed::least`]: fullstroke_contract::RebuildSpeed
 /// [`Signal::Failed`]: fullstroke_contract::Signal::Failed
@@ -98,7 +98,7 @@ pub struct Volume {
     /// Queue length in the hints of member I/O; `None` for no hint.
     coordination: Option<Coordination>,
     /// Requests and units in flight, by slot. A free slot keeps its allocated memory.
-    flights: Vec<Flight>,
+    flights: Vec<PendingRequest>,
     free: Vec<u32>,
     locks: RowLocks,
     /// Strands that may begin; empty between events.
@@ -128,7 +128,7 @@ pub struct Volume {
     latest_rate: Option<Bytes>,
     /// Shifts of a layout with gears.
     shifts: Option<Shifts>,
-    counts: Counts,
+    counts: VolumeCounts,
 }
 
 impl Volume {
@@ -161,7 +161,7 @@ impl Volume {
             restores: 0,
             changes: 0,
             latest_rate: None,
-            counts: Counts::default(),
+            counts: VolumeCounts::default(),
         }
     }
 
@@ -190,7 +190,7 @@ impl Volume {
             let together = self.layout.answers();
             let again = self.rebuilds.add(
                 Time::ZERO,
-                Job::new(Time::ZERO, member, filling, None),
+                RebuildJob::new(Time::ZERO, member, filling, None),
                 together,
                 0,
             );
@@ -230,25 +230,25 @@ impl Volume {
         if let Some(slot) = self.free.pop() {
             return slot as usize;
         }
-        self.flights.push(Flight::new(self.detail));
+        self.flights.push(PendingRequest::new(self.detail));
         self.flights.len() - 1
     }
 
     /// Updates the queue hint for the request's next member I/O.
-    fn see_queues(&mut self, slot: usize, below: Below<'_>) {
+    fn see_queues(&mut self, slot: usize, below: LayersBelow<'_>) {
         if let Some(coordination) = self.coordination {
             self.flights[slot].stripe_queue = coordination.queue(below, self.layout.members());
         }
     }
 
-    fn begin_strands(&mut self, slot: usize, out: &mut Out) {
+    fn begin_strands(&mut self, slot: usize, out: &mut Effects) {
         self.idle_since = None;
         for strand in 0..self.flights[slot].strands.len() {
             self.begin_strand(slot, strand, out);
         }
     }
 
-    fn begin_strand(&mut self, slot: usize, strand: usize, out: &mut Out) {
+    fn begin_strand(&mut self, slot: usize, strand: usize, out: &mut Effects) {
         let flight = &mut self.flights[slot];
         if let Some(rows) = flight.plan.strands()[strand].exclusive_rows() {
             assert!(
@@ -265,7 +265,7 @@ impl Volume {
     }
 
     /// Releases the strand's rows and issues the next strands on these rows.
-    fn end_strand(&mut self, slot: usize, strand: usize, out: &mut Out) {
+    fn end_strand(&mut self, slot: usize, strand: usize, out: &mut Effects) {
         let Some(lock) = self.flights[slot].strands[strand].lock else {
             return;
         };
@@ -279,16 +279,16 @@ impl Volume {
     /// Plans a failed request again if a member has failed or come back since the previous plan. A
     /// nested volume refuses requests after its own failure, for example the second phase of a
     /// write. Written parts are written again.
-    fn plan_anew(&mut self, slot: usize, below: Below<'_>, out: &mut Out) -> bool {
+    fn plan_anew(&mut self, slot: usize, below: LayersBelow<'_>, out: &mut Effects) -> bool {
         let flight = &mut self.flights[slot];
         // Without a change of states, a new plan would fail in the same way.
-        if flight.status() == Status::Done || flight.changes == self.changes {
+        if flight.status() == RequestStatus::Done || flight.changes == self.changes {
             return false;
         }
         let request = flight.request();
         let status = self.layout.plan(&request, below, &mut flight.plan);
         // The data is lost: the request keeps the status of its first plan.
-        if status != Status::Done || flight.plan.ios().is_empty() {
+        if status != RequestStatus::Done || flight.plan.ios().is_empty() {
             return false;
         }
         flight.begin_again(self.changes);
@@ -297,12 +297,12 @@ impl Volume {
         true
     }
 
-    fn finish(&mut self, slot: usize, below: Below<'_>, out: &mut Out) {
+    fn finish(&mut self, slot: usize, below: LayersBelow<'_>, out: &mut Effects) {
         let flight = &self.flights[slot];
         let (completion, restores, purpose) =
             (flight.completion(), flight.restores, flight.purpose);
         let settled = flight.settled;
-        if purpose == Purpose::Above && self.plan_anew(slot, below, out) {
+        if purpose == RequestPurpose::Above && self.plan_anew(slot, below, out) {
             return;
         }
         let flight = &self.flights[slot];
@@ -313,7 +313,7 @@ impl Volume {
             "slot {slot} is free twice"
         );
         match purpose {
-            Purpose::Above => {
+            RequestPurpose::Above => {
                 assert!(
                     self.in_flight > 0 && completion.submitted <= completion.finished,
                     "a request ends at {:?} that came at {:?}; {} are in flight",
@@ -322,7 +322,7 @@ impl Volume {
                     self.in_flight
                 );
                 self.in_flight -= 1;
-                if flight.presses() {
+                if flight.delays_rebuild() {
                     self.pressure.request_ended(completion.finished);
                 }
                 if restores < self.restores {
@@ -331,9 +331,11 @@ impl Volume {
                 self.ended_before_gear(completion.finished, settled, out);
                 out.complete(completion);
             }
-            Purpose::Rebuild => self.unit_ended(slot, completion.finished, completion.status, out),
-            Purpose::Copy => self.copy_ended(completion.finished, completion.status),
-            Purpose::Platters => self.platters_ended(completion.finished, out),
+            RequestPurpose::Rebuild => {
+                self.unit_ended(slot, completion.finished, completion.status, out)
+            }
+            RequestPurpose::Copy => self.copy_ended(completion.finished, completion.status),
+            RequestPurpose::Platters => self.platters_ended(completion.finished, out),
         }
         if self.in_flight == 0 && !self.rebuilds.is_busy() {
             self.idle_since = Some(completion.finished);
@@ -342,7 +344,7 @@ impl Volume {
 }
 
 impl Node for Volume {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
         self.head = below.gauge(self.first_alive).head;
         self.catch_up(now, out);
@@ -367,7 +369,7 @@ impl Node for Volume {
         flight.begin(now, request, self.restores, self.changes);
         flight.settled = self.shifts.as_ref().map_or(0, |shifts| shifts.settled);
         self.in_flight += 1;
-        if flight.presses() {
+        if flight.delays_rebuild() {
             self.pressure.request_came(now);
         }
         self.note_missed(request.operation);
@@ -375,7 +377,13 @@ impl Node for Volume {
         self.begin_strands(slot, out);
     }
 
-    fn completed(&mut self, now: Time, from: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(
+        &mut self,
+        now: Time,
+        from: Port,
+        completion: Completion,
+        cx: &mut NodeContext<'_>,
+    ) {
         let member = from.index();
         let (below, out) = (cx.below, &mut *cx.out);
         self.head = below.gauge(self.first_alive).head;
@@ -394,7 +402,7 @@ impl Node for Volume {
             "a member answers its own requests"
         );
         if let Some(shifts) = &mut self.shifts
-            && flight.purpose == Purpose::Above
+            && flight.purpose == RequestPurpose::Above
         {
             shifts.worked(completion.breakdown.service());
         }
@@ -431,14 +439,14 @@ impl Node for Volume {
         }
     }
 
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         let out = &mut *cx.out;
         self.catch_up(now, out);
     }
 
-    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut NodeContext<'_>) {
         self.catch_up(now, cx.out);
-        self.hear(now, from, notice, cx.out);
+        self.handle_member_notice(now, from, notice, cx.out);
         self.catch_up(now, cx.out);
     }
 
@@ -448,7 +456,12 @@ impl Node for Volume {
         });
     }
 
-    fn ordered(&mut self, now: Time, order: Order, cx: &mut Cx<'_>) -> Result<(), Refusal> {
+    fn ordered(
+        &mut self,
+        now: Time,
+        order: LayerOrder,
+        cx: &mut NodeContext<'_>,
+    ) -> Result<(), Refusal> {
         let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, out);
         self.carry_out(now, order, below, out)?;

@@ -7,12 +7,12 @@ mod sequential;
 mod zipf;
 
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, schema_of};
 use fullstroke_units::{Lbn, Random, Sectors};
 
 /// The addressed part of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Region {
+pub struct AddressedRegion {
     /// The first sector of the region.
     pub start: Sectors,
     /// Length of the region, at least `largest`.
@@ -23,7 +23,7 @@ pub struct Region {
     pub largest: Sectors,
 }
 
-impl Region {
+impl AddressedRegion {
     /// Number of aligned places for a request of `sectors`.
     #[inline]
     pub fn places(&self, sectors: Sectors) -> u64 {
@@ -38,7 +38,7 @@ impl Region {
 }
 
 /// An address pattern.
-pub trait Addresses: Send {
+pub trait AddressPattern: Send {
     /// First sector of the next request, which has `sectors`.
     fn next(&mut self, sectors: Sectors, random: &mut Random) -> Lbn;
 
@@ -54,35 +54,36 @@ pub trait Addresses: Send {
 }
 
 /// Builds a pattern from its keys.
-pub type BuildAddresses = fn(&Keys, &Region) -> Result<Box<dyn Addresses>, ConfigError>;
+pub type BuildAddresses =
+    fn(&Keys, &AddressedRegion) -> Result<Box<dyn AddressPattern>, ConfigError>;
 
 /// Every address pattern.
-pub const REGISTRY: &[Entry<BuildAddresses>] = &[
-    Entry {
+pub const REGISTRY: &[PolicyEntry<BuildAddresses>] = &[
+    PolicyEntry {
         name: "random",
         summary: random::SUMMARY,
         schema: schema_of::<random::Config>,
         build: random::build,
     },
-    Entry {
+    PolicyEntry {
         name: "sequential",
         summary: sequential::SUMMARY,
         schema: schema_of::<sequential::Config>,
         build: sequential::build,
     },
-    Entry {
+    PolicyEntry {
         name: "sequential-runs",
         summary: runs::SUMMARY,
         schema: schema_of::<runs::Config>,
         build: runs::build,
     },
-    Entry {
+    PolicyEntry {
         name: "zipf",
         summary: zipf::SUMMARY,
         schema: schema_of::<zipf::Config>,
         build: zipf::build,
     },
-    Entry {
+    PolicyEntry {
         name: "local",
         summary: local::SUMMARY,
         schema: schema_of::<local::Config>,

@@ -6,7 +6,7 @@ mod constant;
 mod poisson;
 
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Entry, Keys, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, schema_of};
 use fullstroke_units::{Duration, Random};
 
 /// An arrival process.
@@ -44,26 +44,26 @@ impl Arrivals {
 pub type BuildArrivals = fn(&Keys) -> Result<Arrivals, ConfigError>;
 
 /// Every arrival process.
-pub const REGISTRY: &[Entry<BuildArrivals>] = &[
-    Entry {
+pub const REGISTRY: &[PolicyEntry<BuildArrivals>] = &[
+    PolicyEntry {
         name: "closed",
         summary: closed::SUMMARY,
         schema: schema_of::<closed::Config>,
         build: closed::build,
     },
-    Entry {
+    PolicyEntry {
         name: "constant",
         summary: constant::SUMMARY,
         schema: schema_of::<constant::Config>,
         build: constant::build,
     },
-    Entry {
+    PolicyEntry {
         name: "poisson",
         summary: poisson::SUMMARY,
         schema: schema_of::<poisson::Config>,
         build: poisson::build,
     },
-    Entry {
+    PolicyEntry {
         name: "bursts",
         summary: bursts::SUMMARY,
         schema: schema_of::<bursts::Config>,

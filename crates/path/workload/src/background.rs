@@ -2,9 +2,9 @@
 //! wake sleeping disks.
 
 use crate::region::{RegionKeys, region, sectors};
-use crate::sizes::{SizeConfig, Sizes};
+use crate::sizes::{SizeConfig, SizeDraws};
 use fullstroke_contract::{
-    Completion, ConfigError, Cx, Extent, Node, Port, Request, RequestId, Source, Wake,
+    Completion, ConfigError, Extent, Node, NodeContext, Port, Request, RequestId, Source, Wake,
 };
 use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
 use schemars::JsonSchema;
@@ -29,7 +29,7 @@ pub struct BackgroundConfig {
     pub amount: Option<Bytes>,
     /// Order of the reads.
     #[serde(default)]
-    pub order: Order,
+    pub order: BackgroundOrder,
     /// Bytes a second during a round, regardless of response times. Default: one read after the
     /// other.
     pub rate: Option<Bytes>,
@@ -43,7 +43,8 @@ pub struct BackgroundConfig {
 /// The order of the places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+#[schemars(rename = "Order")]
+pub enum BackgroundOrder {
     /// From the start to the end, repeatedly.
     #[default]
     Sequential,
@@ -62,7 +63,7 @@ pub struct Background {
     size: u64,
     /// Sectors of a round.
     amount: u64,
-    order: Order,
+    order: BackgroundOrder,
     /// Time between two reads of a round with a fixed rate.
     spacing: Option<Duration>,
     start: u64,
@@ -89,7 +90,7 @@ impl Background {
         capacity: Sectors,
         seed: Seed,
     ) -> Result<Background, ConfigError> {
-        let sizes = Sizes::new(&SizeConfig::Fixed(config.size))?;
+        let sizes = SizeDraws::new(&SizeConfig::Fixed(config.size))?;
         let keys = RegionKeys {
             start: config.region_start,
             size: config.region_size,
@@ -141,11 +142,11 @@ impl Background {
         })
     }
 
-    fn issue(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn issue(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         let left = self.left.unwrap_or(0);
         let from = match self.order {
-            Order::Sequential => self.at,
-            Order::Random => self.place.below(self.length / self.size) * self.size,
+            BackgroundOrder::Sequential => self.at,
+            BackgroundOrder::Random => self.place.below(self.length / self.size) * self.size,
         };
         let sectors = self.size.min(left).min(self.length - from);
         self.at = (from + sectors) % self.length;
@@ -185,7 +186,7 @@ impl Background {
 }
 
 impl Node for Background {
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         while self.next_wake().at() <= now {
             let due = self.next_wake().at();
             self.left.get_or_insert(self.amount);
@@ -193,7 +194,7 @@ impl Node for Background {
         }
     }
 
-    fn completed(&mut self, now: Time, _: Port, _: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, _: Completion, cx: &mut NodeContext<'_>) {
         match (self.spacing, self.left) {
             (None, Some(0)) => self.finish(now),
             (None, Some(_)) => self.issue(now, cx),
@@ -219,7 +220,7 @@ impl Source for Background {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_contract::Out;
+    use fullstroke_contract::Effects;
 
     const CAPACITY: Sectors = Sectors(10_000);
 
@@ -230,7 +231,7 @@ mod tests {
             first: None,
             size: Bytes(64 << 10),
             amount: Some(Bytes(192 << 10)),
-            order: Order::Sequential,
+            order: BackgroundOrder::Sequential,
             rate: None,
             region_start: Bytes(0),
             region_size: None,
@@ -240,7 +241,7 @@ mod tests {
     /// Seconds and extents of all reads, with the response time `answer` for each.
     fn reads(config: &BackgroundConfig, answer: Duration) -> Vec<(f64, Extent)> {
         let mut source = Background::new(config, CAPACITY, Seed(1)).unwrap();
-        let (mut out, mut all, mut answers) = (Out::new(), Vec::new(), Vec::new());
+        let (mut out, mut all, mut answers) = (Effects::new(), Vec::new(), Vec::new());
         loop {
             let now = answers
                 .iter()
@@ -257,10 +258,10 @@ mod tests {
                     now,
                     Port::FIRST,
                     Completion::default(),
-                    &mut Cx::alone(&mut out),
+                    &mut NodeContext::alone(&mut out),
                 );
             } else {
-                source.wake(now, &mut Cx::alone(&mut out));
+                source.wake(now, &mut NodeContext::alone(&mut out));
             }
             for request in out.requests() {
                 all.push((now.as_nanos() as f64 / 1e9, request.extent));
@@ -333,7 +334,7 @@ mod tests {
     #[test]
     fn random_reads_stay_in_the_region() {
         let region = BackgroundConfig {
-            order: Order::Random,
+            order: BackgroundOrder::Random,
             region_start: Bytes(1000 * 512),
             region_size: Some(Bytes(1000 * 512)),
             ..config(10, 100)

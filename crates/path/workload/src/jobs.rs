@@ -1,7 +1,8 @@
 //! Jobs with known requests: each job issues its requests one after the other.
 
 use fullstroke_contract::{
-    Completion, Cx, Extent, Hints, Node, Operation, Port, Request, RequestId, Source, Status, Wake,
+    Completion, Extent, Hints, Node, NodeContext, Operation, Port, Request, RequestId,
+    RequestStatus, Source, Wake,
 };
 use fullstroke_units::{Duration, Time};
 
@@ -12,14 +13,14 @@ pub type Job = Vec<(Operation, Extent)>;
 pub struct Jobs {
     jobs: Vec<Job>,
     next: usize,
-    processes: Vec<Process>,
+    processes: Vec<JobProcess>,
     took: Vec<Duration>,
     begun: bool,
     failed: u64,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Process {
+struct JobProcess {
     /// The job, and the number of its issued requests.
     job: usize,
     issued: usize,
@@ -33,7 +34,7 @@ impl Jobs {
             took: vec![Duration::ZERO; jobs.len()],
             jobs,
             next: 0,
-            processes: vec![Process::default(); processes as usize],
+            processes: vec![JobProcess::default(); processes as usize],
             begun: false,
             failed: 0,
         }
@@ -50,9 +51,9 @@ impl Jobs {
     }
 
     /// A process continues its job, or takes the next job.
-    fn go_on(&mut self, now: Time, number: usize, cx: &mut Cx<'_>) {
+    fn go_on(&mut self, now: Time, number: usize, cx: &mut NodeContext<'_>) {
         loop {
-            let Process { job, issued, .. } = self.processes[number];
+            let JobProcess { job, issued, .. } = self.processes[number];
             if let Some(&(operation, extent)) = self.jobs.get(job).and_then(|job| job.get(issued)) {
                 self.processes[number].issued += 1;
                 let hints = Hints {
@@ -76,7 +77,7 @@ impl Jobs {
             if self.next == self.jobs.len() {
                 return;
             }
-            self.processes[number] = Process {
+            self.processes[number] = JobProcess {
                 job: self.next,
                 issued: 0,
                 began: now,
@@ -87,12 +88,12 @@ impl Jobs {
 }
 
 impl Node for Jobs {
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
         for number in 0..self.processes.len().min(self.jobs.len()) {
-            self.processes[number] = Process {
+            self.processes[number] = JobProcess {
                 job: number,
                 issued: 0,
                 began: now,
@@ -102,10 +103,10 @@ impl Node for Jobs {
         (0..self.next).for_each(|number| self.go_on(now, number, cx));
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
-        self.failed += u64::from(completion.status != Status::Done);
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
+        self.failed += u64::from(completion.status != RequestStatus::Done);
         let number = completion.id.0 as usize;
-        let Process { job, issued, began } = self.processes[number];
+        let JobProcess { job, issued, began } = self.processes[number];
         if issued == self.jobs[job].len() {
             self.took[job] = now.since(began);
         }
@@ -130,12 +131,12 @@ impl Source for Jobs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_contract::{Effect, Out};
+    use fullstroke_contract::{Effect, Effects};
 
     /// Completes requests in the order of issue, each after a millisecond.
     fn run(mut jobs: Jobs) -> (Jobs, Vec<Extent>) {
-        let (mut out, mut order, mut now) = (Out::new(), Vec::new(), Time::ZERO);
-        jobs.wake(now, &mut Cx::alone(&mut out));
+        let (mut out, mut order, mut now) = (Effects::new(), Vec::new(), Time::ZERO);
+        jobs.wake(now, &mut NodeContext::alone(&mut out));
         while let Some((_, effect)) = out.take_first() {
             let Effect::Issue { request, .. } = effect else {
                 panic!("{effect:?}")
@@ -147,7 +148,12 @@ mod tests {
                 finished: now,
                 ..Completion::default()
             };
-            jobs.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
+            jobs.completed(
+                now,
+                Port::FIRST,
+                completion,
+                &mut NodeContext::alone(&mut out),
+            );
         }
         (jobs, order)
     }

@@ -2,7 +2,7 @@
 //!
 //! A [`Synthetic`] source joins an arrival process (`arrivals/`), an address pattern
 //! (`addresses/`), sizes and a read share. Each process and each pattern is one file and one line
-//! in its registry. [`Processes`] are closed loops side by side, each with its own pattern,
+//! in its registry. [`ProcessSource`] are closed loops side by side, each with its own pattern,
 //! priority and randomness. [`Streams`] are a media server and its clients, each of which plays at
 //! its bit rate. [`SideBySide`] runs several workloads at once.
 //!
@@ -48,15 +48,15 @@ mod streams_config;
 mod streams_results;
 mod synthetic;
 
-pub use background::{Background, BackgroundConfig, Order};
+pub use background::{Background, BackgroundConfig, BackgroundOrder};
 pub use jobs::{Job, Jobs};
 pub use media_files::MediaFiles;
 pub use process_config::{ProcessConfig, ProcessesConfig};
-pub use processes::Processes;
-pub use side_by_side::{Part, SideBySide};
+pub use processes::ProcessSource;
+pub use side_by_side::{MemberWorkload, SideBySide};
 pub use sizes::{SizeConfig, WeightedSize};
 pub use starts::{Limit, StartTimes, dealt_out};
-pub use stream::{Rules, Stream};
+pub use stream::{PlayedStream, Rules};
 pub use streams::Streams;
 pub use streams_config::{
     AtEnd, Placement, StartPosition, StreamsConfig, VariationConfig, WeightedBitRate,

@@ -19,8 +19,8 @@ mod tests;
 pub use conformity::{Conformity, Outstanding};
 
 use fullstroke_units::{Duration, Time};
-use profile::Profile;
-use recent::Recent;
+use profile::OutstandingProfile;
+use recent::RecentResponses;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -29,7 +29,8 @@ use std::fmt;
 /// The property of a trace that a replay keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pace {
+#[schemars(rename = "Pace")]
+pub enum ReplayPace {
     /// The times: each request is issued at its arrival time, regardless of earlier requests.
     #[default]
     Timing,
@@ -43,23 +44,28 @@ pub enum Pace {
     Closed,
 }
 
-impl Pace {
+impl ReplayPace {
     /// Every pace.
-    pub const ALL: [Pace; 4] = [Pace::Timing, Pace::Load, Pace::AsFast, Pace::Closed];
+    pub const ALL: [ReplayPace; 4] = [
+        ReplayPace::Timing,
+        ReplayPace::Load,
+        ReplayPace::AsFast,
+        ReplayPace::Closed,
+    ];
 
     /// The name in stack files and commands.
     pub fn name(self) -> &'static str {
         match self {
-            Pace::Timing => "timing",
-            Pace::Load => "load",
-            Pace::AsFast => "as-fast",
-            Pace::Closed => "closed",
+            ReplayPace::Timing => "timing",
+            ReplayPace::Load => "load",
+            ReplayPace::AsFast => "as-fast",
+            ReplayPace::Closed => "closed",
         }
     }
 
     /// True if the arrival times of the trace matter, so that scaling has an effect.
     pub fn heeds_times(self) -> bool {
-        self == Pace::Timing
+        self == ReplayPace::Timing
     }
 }
 
@@ -67,10 +73,10 @@ impl Pace {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// The property to keep.
-    pub pace: Pace,
-    /// Factor of arrival times, above 0; used by [`Pace::Timing`].
+    pub pace: ReplayPace,
+    /// Factor of arrival times, above 0; used by [`ReplayPace::Timing`].
     pub scale: f64,
-    /// Most outstanding requests; used by [`Pace::AsFast`] and [`Pace::Closed`].
+    /// Most outstanding requests; used by [`ReplayPace::AsFast`] and [`ReplayPace::Closed`].
     pub outstanding: Option<u32>,
     /// A request that follows the previous one within this time is issued together with the
     /// previous one (section 6.5: a system that cannot issue requests separately issues them at
@@ -81,7 +87,7 @@ pub struct Rules {
 impl Default for Rules {
     fn default() -> Rules {
         Rules {
-            pace: Pace::Timing,
+            pace: ReplayPace::Timing,
             scale: 1.0,
             outstanding: None,
             batch: Duration::ZERO,
@@ -111,7 +117,7 @@ pub struct Traced {
 
 /// The issue time of the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum IssueTurn {
     /// No request is offered.
     Nothing,
     /// From this instant on, which may be in the past.
@@ -126,7 +132,7 @@ pub struct NoCompletion {
     /// Number of the request in the trace, from 1.
     pub number: u64,
     /// The pace.
-    pub pace: Pace,
+    pub pace: ReplayPace,
 }
 
 impl fmt::Display for NoCompletion {
@@ -151,30 +157,30 @@ impl std::error::Error for NoCompletion {}
 /// - Out: [`turn`](Self::turn), to ask again after each input.
 /// - Getters: [`outstanding`](Self::outstanding), [`conformity`](Self::conformity).
 ///
-/// One request is offered at a time, and the next request right after the issue: [`Pace::Load`]
+/// One request is offered at a time, and the next request right after the issue: [`ReplayPace::Load`]
 /// decides by the number of outstanding requests at this moment.
 ///
 /// Times are those of the replay. The first arrival of the trace is time 0.
 #[derive(Clone, Debug)]
 pub struct Dispatcher {
     rules: Rules,
-    profile: Profile,
-    recent: Recent,
-    /// Issued and incomplete requests by number; kept by [`Pace::AsFast`] only.
+    profile: OutstandingProfile,
+    recent: RecentResponses,
+    /// Issued and incomplete requests by number; kept by [`ReplayPace::AsFast`] only.
     numbers: BTreeSet<u64>,
     /// Incomplete requests that delay the next request.
     awaited: BTreeSet<u64>,
     outstanding: u64,
     issued: u64,
-    next: Option<Next>,
-    turn: Turn,
+    next: Option<OfferedRequest>,
+    turn: IssueTurn,
     previous: Option<Previous>,
     conformity: Option<Conformity>,
 }
 
 /// The offered request.
 #[derive(Clone, Copy, Debug)]
-struct Next {
+struct OfferedRequest {
     traced: Traced,
     /// Outstanding requests in the trace at the arrival.
     required: u64,
@@ -195,7 +201,7 @@ impl Dispatcher {
     /// 0.
     pub fn new(rules: Rules) -> Dispatcher {
         assert!(
-            rules.pace != Pace::Closed || rules.outstanding.is_some(),
+            rules.pace != ReplayPace::Closed || rules.outstanding.is_some(),
             "a closed pace has its number"
         );
         assert!(rules.scale > 0.0, "times are scaled by what is above 0");
@@ -205,14 +211,14 @@ impl Dispatcher {
         );
         Dispatcher {
             rules,
-            profile: Profile::default(),
-            recent: Recent::default(),
+            profile: OutstandingProfile::default(),
+            recent: RecentResponses::default(),
             numbers: BTreeSet::new(),
             awaited: BTreeSet::new(),
             outstanding: 0,
             issued: 0,
             next: None,
-            turn: Turn::Nothing,
+            turn: IssueTurn::Nothing,
             previous: None,
             conformity: None,
         }
@@ -238,7 +244,7 @@ impl Dispatcher {
     pub fn offer(&mut self, now: Time, traced: Traced) -> Result<(), NoCompletion> {
         assert!(self.next.is_none(), "one request is offered at a time");
         let Rules { pace, .. } = self.rules;
-        if pace == Pace::Load && traced.completed.is_none() {
+        if pace == ReplayPace::Load && traced.completed.is_none() {
             return Err(NoCompletion {
                 number: self.issued + 1,
                 pace,
@@ -249,14 +255,14 @@ impl Dispatcher {
         } else {
             0
         };
-        self.next = Some(Next { traced, required });
+        self.next = Some(OfferedRequest { traced, required });
         self.turn = self.first_turn(now);
         Ok(())
     }
 
     /// The issue time of the next request.
     #[inline]
-    pub fn turn(&self) -> Turn {
+    pub fn turn(&self) -> IssueTurn {
         self.turn
     }
 
@@ -265,14 +271,14 @@ impl Dispatcher {
     /// # Panics
     /// If the request was never due.
     pub fn issued(&mut self) -> u64 {
-        let (Some(next), Turn::At(due)) = (self.next.take(), self.turn) else {
+        let (Some(next), IssueTurn::At(due)) = (self.next.take(), self.turn) else {
             panic!("a request goes when it was offered and its turn has come")
         };
         if let Some(conformity) = &mut self.conformity {
             let required = next.traced.completed.is_some().then_some(next.required);
             conformity.add(required, self.outstanding, next.traced.arrival, due);
         }
-        self.turn = Turn::Nothing;
+        self.turn = IssueTurn::Nothing;
         self.previous = Some(Previous {
             arrival: next.traced.arrival,
             due,
@@ -290,7 +296,7 @@ impl Dispatcher {
         {
             self.profile.issued(completed, self.issued);
         }
-        if self.rules.pace == Pace::AsFast {
+        if self.rules.pace == ReplayPace::AsFast {
             self.numbers.insert(self.issued);
         }
         self.issued
@@ -307,15 +313,15 @@ impl Dispatcher {
         );
         self.outstanding -= 1;
         match self.rules.pace {
-            Pace::Load => self.recent.add(now, response),
-            Pace::AsFast => {
+            ReplayPace::Load => self.recent.add(now, response),
+            ReplayPace::AsFast => {
                 self.numbers.remove(&number);
                 self.awaited.remove(&number);
             }
-            Pace::Timing | Pace::Closed => {}
+            ReplayPace::Timing | ReplayPace::Closed => {}
         }
-        if self.turn == Turn::Waits && !self.must_wait() {
-            self.turn = Turn::At(now);
+        if self.turn == IssueTurn::Waits && !self.must_wait() {
+            self.turn = IssueTurn::At(now);
         }
     }
 
@@ -331,7 +337,8 @@ impl Dispatcher {
 
     /// True if the rule needs the trace's outstanding requests.
     fn heeds_profile(&self) -> bool {
-        matches!(self.rules.pace, Pace::Load | Pace::AsFast) || self.conformity.is_some()
+        matches!(self.rules.pace, ReplayPace::Load | ReplayPace::AsFast)
+            || self.conformity.is_some()
     }
 
     /// Advances the trace to the arrival of the next request, and returns the outstanding requests
@@ -346,22 +353,24 @@ impl Dispatcher {
     }
 
     /// The turn of a new next request.
-    fn first_turn(&mut self, now: Time) -> Turn {
-        let Some(Next { traced, required }) = self.next else {
-            return Turn::Nothing;
+    fn first_turn(&mut self, now: Time) -> IssueTurn {
+        let Some(OfferedRequest { traced, required }) = self.next else {
+            return IssueTurn::Nothing;
         };
         if self.must_wait() {
-            return Turn::Waits;
+            return IssueTurn::Waits;
         }
         match self.rules.pace {
-            Pace::Timing => Turn::At(
+            ReplayPace::Timing => IssueTurn::At(
                 self.batched(traced)
                     .unwrap_or(self.rules.scaled(traced.arrival)),
             ),
-            Pace::Load if self.outstanding == required => Turn::At(self.balanced(now, traced)),
+            ReplayPace::Load if self.outstanding == required => {
+                IssueTurn::At(self.balanced(now, traced))
+            }
             // The document calls fewer outstanding requests than in the trace rare (section 6.6.2)
             // and gives no rule: the request is late already and is issued at once.
-            Pace::Load | Pace::AsFast | Pace::Closed => Turn::At(now),
+            ReplayPace::Load | ReplayPace::AsFast | ReplayPace::Closed => IssueTurn::At(now),
         }
     }
 
@@ -374,10 +383,10 @@ impl Dispatcher {
                 .is_some_and(|most| self.outstanding >= u64::from(most))
         };
         match self.rules.pace {
-            Pace::Timing => false,
-            Pace::Load => self.outstanding > next.required,
-            Pace::AsFast => !self.awaited.is_empty() || is_full(),
-            Pace::Closed => is_full(),
+            ReplayPace::Timing => false,
+            ReplayPace::Load => self.outstanding > next.required,
+            ReplayPace::AsFast => !self.awaited.is_empty() || is_full(),
+            ReplayPace::Closed => is_full(),
         }
     }
 

@@ -9,12 +9,12 @@ use rand_distr::{Distribution as _, StandardNormal};
 #[derive(Clone, Debug)]
 pub(crate) struct Playout {
     rate: BitRate,
-    segment: Option<Box<Segment>>,
+    segment: Option<Box<RateSegment>>,
 }
 
 /// The segment of a variable-rate stream with the latest byte.
 #[derive(Clone, Debug)]
-struct Segment {
+struct RateSegment {
     variation: VariationConfig,
     random: Random,
     number: u64,
@@ -30,7 +30,7 @@ impl Playout {
         random: Random,
     ) -> Playout {
         let segment = variation.map(|variation| {
-            let mut segment = Segment {
+            let mut segment = RateSegment {
                 variation,
                 random,
                 number: 0,
@@ -55,7 +55,7 @@ impl Playout {
     }
 }
 
-impl Segment {
+impl RateSegment {
     fn at(&mut self, byte: u64, rate: BitRate) -> Duration {
         while byte - self.first >= self.bytes {
             self.number += 1;

@@ -1,17 +1,17 @@
 //! One process: its requests and its think times.
 
-use crate::addresses::{self, Addresses};
+use crate::addresses::{self, AddressPattern};
 use crate::process_config::ProcessConfig;
 use crate::region::{RegionKeys, region, sectors};
-use crate::sizes::Sizes;
+use crate::sizes::SizeDraws;
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{ConfigError, Extent, Hints, Operation, Request, RequestId};
 use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed};
 
 /// A closed loop.
-pub(crate) struct Process {
-    addresses: Box<dyn Addresses>,
-    sizes: Sizes,
+pub(crate) struct LoopProcess {
+    addresses: Box<dyn AddressPattern>,
+    sizes: SizeDraws,
     read_share: f64,
     waits_for_writes: bool,
     think_time: Duration,
@@ -27,7 +27,7 @@ pub(crate) struct Process {
 }
 
 /// Numbers that identify a process.
-pub(crate) struct Identity {
+pub(crate) struct ProcessIdentity {
     /// From 1.
     pub(crate) number: u32,
     /// Index among the processes of its entry, from 0.
@@ -38,16 +38,16 @@ pub(crate) struct Identity {
     pub(crate) first_stream: u32,
 }
 
-impl Process {
+impl LoopProcess {
     /// # Errors
     /// Names the impossible key.
     pub(crate) fn new(
         config: &ProcessConfig,
-        identity: &Identity,
+        identity: &ProcessIdentity,
         capacity: Sectors,
         seed: Seed,
-    ) -> Result<Process, ConfigError> {
-        let sizes = Sizes::new(&config.size)?;
+    ) -> Result<LoopProcess, ConfigError> {
+        let sizes = SizeDraws::new(&config.size)?;
         let start = start_of(config, identity.within_entry, capacity)?;
         let keys = RegionKeys {
             start,
@@ -69,7 +69,7 @@ impl Process {
                 config.name, identity.within_name
             ))
         };
-        Ok(Process {
+        Ok(LoopProcess {
             first_stream: if addresses.streams() == 0 {
                 0
             } else {

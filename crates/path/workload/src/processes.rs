@@ -1,8 +1,10 @@
 //! Many processes as one source.
 
-use crate::process::{Identity, Process, number_of};
+use crate::process::{LoopProcess, ProcessIdentity, number_of};
 use crate::process_config::ProcessesConfig;
-use fullstroke_contract::{Completion, ConfigError, Cx, Node, Out, Port, Source, Wake};
+use fullstroke_contract::{
+    Completion, ConfigError, Effects, Node, NodeContext, Port, Source, Wake,
+};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,8 +15,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// requests' hints. Each process draws from random streams named after its name and its number
 /// within this name, so another entry or an additional process does not change other processes'
 /// requests.
-pub struct Processes {
-    processes: Vec<Process>,
+pub struct ProcessSource {
+    processes: Vec<LoopProcess>,
     /// Issue time of a thinking process's next request, and the process's index.
     thinking: BinaryHeap<Reverse<(Time, u32)>>,
     left: u64,
@@ -22,7 +24,7 @@ pub struct Processes {
     expected: Option<u64>,
 }
 
-impl Processes {
+impl ProcessSource {
     /// The processes on a volume of `capacity`.
     ///
     /// # Errors
@@ -31,7 +33,7 @@ impl Processes {
         config: &ProcessesConfig,
         capacity: Sectors,
         seed: Seed,
-    ) -> Result<Processes, ConfigError> {
+    ) -> Result<ProcessSource, ConfigError> {
         config.check()?;
         let mut processes = Vec::new();
         let mut thinking = BinaryHeap::new();
@@ -42,20 +44,20 @@ impl Processes {
                 let within_name = of_name.entry(&kind.name).or_default();
                 *within_name += 1;
                 let index = processes.len() as u32;
-                let identity = Identity {
+                let identity = ProcessIdentity {
                     number: index + 1,
                     within_entry,
                     within_name: *within_name,
                     first_stream,
                 };
-                let process = Process::new(kind, &identity, capacity, seed)
+                let process = LoopProcess::new(kind, &identity, capacity, seed)
                     .map_err(|error| error.below(&format!("processes[{entry}]")))?;
                 first_stream += process.streams();
                 processes.push(process);
                 thinking.extend((0..kind.depth).map(|_| Reverse((Time::ZERO, index))));
             }
         }
-        Ok(Processes {
+        Ok(ProcessSource {
             processes,
             thinking,
             left: config.requests.unwrap_or(u64::MAX),
@@ -66,14 +68,14 @@ impl Processes {
         })
     }
 
-    fn issue(&mut self, index: u32, out: &mut Out) {
+    fn issue(&mut self, index: u32, out: &mut Effects) {
         self.left -= 1;
         out.issue(0, self.processes[index as usize].next());
     }
 }
 
-impl Node for Processes {
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+impl Node for ProcessSource {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         while let Some(&Reverse((due, index))) = self.thinking.peek()
             && due <= now
             && due < self.end
@@ -84,7 +86,7 @@ impl Node for Processes {
         }
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         if self.left == 0 || now >= self.end {
             return;
         }
@@ -103,7 +105,7 @@ impl Node for Processes {
     }
 }
 
-impl Source for Processes {
+impl Source for ProcessSource {
     fn expected_requests(&self) -> Option<u64> {
         self.expected
     }

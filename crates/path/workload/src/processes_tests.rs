@@ -9,25 +9,25 @@ fn config(value: Value) -> ProcessesConfig {
     serde_json::from_value(value).unwrap()
 }
 
-fn processes(value: Value) -> Processes {
-    Processes::new(&config(value), CAPACITY, Seed(9)).unwrap()
+fn processes(value: Value) -> ProcessSource {
+    ProcessSource::new(&config(value), CAPACITY, Seed(9)).unwrap()
 }
 
 fn refused(value: Value) -> String {
-    Processes::new(&config(value), CAPACITY, Seed(9))
+    ProcessSource::new(&config(value), CAPACITY, Seed(9))
         .err()
         .unwrap()
         .key
 }
 
-fn woken(source: &mut Processes, at_ns: u64) -> Vec<Request> {
-    let mut out = Out::new();
-    source.wake(Time::from_nanos(at_ns), &mut Cx::alone(&mut out));
+fn woken(source: &mut ProcessSource, at_ns: u64) -> Vec<Request> {
+    let mut out = Effects::new();
+    source.wake(Time::from_nanos(at_ns), &mut NodeContext::alone(&mut out));
     out.requests().collect()
 }
 
-fn answered(source: &mut Processes, request: &Request, at_ns: u64) -> Vec<Request> {
-    let mut out = Out::new();
+fn answered(source: &mut ProcessSource, request: &Request, at_ns: u64) -> Vec<Request> {
+    let mut out = Effects::new();
     let completion = Completion {
         id: request.id,
         ..Completion::default()
@@ -36,13 +36,13 @@ fn answered(source: &mut Processes, request: &Request, at_ns: u64) -> Vec<Reques
         Time::from_nanos(at_ns),
         Port::FIRST,
         completion,
-        &mut Cx::alone(&mut out),
+        &mut NodeContext::alone(&mut out),
     );
     out.requests().collect()
 }
 
 /// Requests of each process if each request takes `service_ns`.
-fn all_requests(source: &mut Processes, service_ns: u64) -> BTreeMap<u32, Vec<Request>> {
+fn all_requests(source: &mut ProcessSource, service_ns: u64) -> BTreeMap<u32, Vec<Request>> {
     let mut issued: BTreeMap<u32, Vec<Request>> = BTreeMap::new();
     let mut in_flight: Vec<(u64, Request)> = Vec::new();
     loop {

@@ -1,7 +1,7 @@
 //! The addressed part of a volume.
 
-use crate::addresses::Region;
-use crate::sizes::Sizes;
+use crate::addresses::AddressedRegion;
+use crate::sizes::SizeDraws;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, Sectors};
 
@@ -19,9 +19,9 @@ pub(crate) struct RegionKeys {
 /// Names the impossible key.
 pub(crate) fn region(
     keys: RegionKeys,
-    sizes: &Sizes,
+    sizes: &SizeDraws,
     capacity: Sectors,
-) -> Result<Region, ConfigError> {
+) -> Result<AddressedRegion, ConfigError> {
     let start = sectors("region_start", keys.start)?;
     let rest = Sectors(capacity.0.saturating_sub(start.0));
     let length = keys
@@ -55,7 +55,7 @@ pub(crate) fn region(
         start.0 + length.0 <= capacity.0 && sizes.largest() <= length,
         "a region of {length} from sector {start} on, of {capacity}"
     );
-    Ok(Region {
+    Ok(AddressedRegion {
         start,
         length,
         alignment,

@@ -1,12 +1,12 @@
 //! Several workloads at the same time: a database, and tonight's backup beside it.
 
 use fullstroke_contract::{
-    Completion, Counters, Cx, Node, Out, Port, RequestId, Slots, Source, Wake,
+    Completion, Counters, Effects, Node, NodeContext, Port, RequestId, Slots, Source, Wake,
 };
 use fullstroke_units::{Duration, Time};
 
 /// One of several workloads.
-pub struct Part {
+pub struct MemberWorkload {
     /// Issues the requests, on a timeline that starts at 0.
     pub source: Box<dyn Source>,
     /// Start of the timeline.
@@ -32,11 +32,11 @@ pub struct SideBySide {
     /// Requests in flight: the part, and the part's own id.
     in_flight: Slots<(u16, RequestId)>,
     /// Reused for the effects of a part.
-    issued: Out,
+    issued: Effects,
 }
 
 struct Running {
-    part: Part,
+    part: MemberWorkload,
     in_flight: u64,
 }
 
@@ -46,7 +46,7 @@ impl SideBySide {
     /// # Panics
     /// If all parts are in the background, so that nothing ends the run, or if there are more parts
     /// than a request can number.
-    pub fn new(parts: Vec<Part>) -> SideBySide {
+    pub fn new(parts: Vec<MemberWorkload>) -> SideBySide {
         assert!(
             parts.iter().any(|part| !part.background),
             "a workload in the foreground ends the run"
@@ -63,7 +63,7 @@ impl SideBySide {
             parts,
             first: 0,
             in_flight: Slots::default(),
-            issued: Out::new(),
+            issued: Effects::new(),
         }
     }
 
@@ -82,7 +82,7 @@ impl SideBySide {
     }
 
     /// Passes on the effects of part `index`.
-    fn pass_on(&mut self, index: usize, out: &mut Out) {
+    fn pass_on(&mut self, index: usize, out: &mut Effects) {
         let running = &mut self.parts[index];
         if let Some(error) = self.issued.take_stop() {
             out.stop(error);
@@ -126,7 +126,7 @@ impl Running {
 }
 
 impl Node for SideBySide {
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         if self.is_over() {
             return;
         }
@@ -137,13 +137,19 @@ impl Node for SideBySide {
                 running
                     .part
                     .source
-                    .wake(own, &mut Cx::alone(&mut self.issued));
+                    .wake(own, &mut NodeContext::alone(&mut self.issued));
                 self.pass_on(index, cx.out);
             }
         }
     }
 
-    fn completed(&mut self, now: Time, from: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(
+        &mut self,
+        now: Time,
+        from: Port,
+        completion: Completion,
+        cx: &mut NodeContext<'_>,
+    ) {
         let (index, id) = self.in_flight.take(completion.id.0 as u32);
         let index = usize::from(index);
         let running = &mut self.parts[index];
@@ -159,10 +165,12 @@ impl Node for SideBySide {
             ..completion
         };
         let own_now = running.own(now);
-        running
-            .part
-            .source
-            .completed(own_now, from, own, &mut Cx::alone(&mut self.issued));
+        running.part.source.completed(
+            own_now,
+            from,
+            own,
+            &mut NodeContext::alone(&mut self.issued),
+        );
         // The run no longer waits for a background workload.
         if running.part.background && self.is_over() {
             self.issued.clear();
@@ -221,15 +229,15 @@ mod tests {
     use fullstroke_contract::{Extent, Operation, Request};
 
     /// Closed: `left` requests, each 1 ms after the completion of the previous one.
-    struct Loop {
+    struct ClosedLoop {
         left: u32,
         next: Time,
         number: u64,
         seen: Vec<(u64, Time)>,
     }
 
-    impl Node for Loop {
-        fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    impl Node for ClosedLoop {
+        fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
             if self.next <= now && self.left > 0 {
                 self.left -= 1;
                 self.number += 1;
@@ -243,7 +251,13 @@ mod tests {
                 cx.out.issue(0, request);
             }
         }
-        fn completed(&mut self, now: Time, _: Port, completion: Completion, _: &mut Cx<'_>) {
+        fn completed(
+            &mut self,
+            now: Time,
+            _: Port,
+            completion: Completion,
+            _: &mut NodeContext<'_>,
+        ) {
             self.seen.push((completion.id.0, completion.finished));
             if self.left > 0 {
                 self.next = now + Duration::from_millis(1);
@@ -254,20 +268,20 @@ mod tests {
         }
     }
 
-    impl Source for Loop {
+    impl Source for ClosedLoop {
         fn expected_requests(&self) -> Option<u64> {
             Some(u64::from(self.left))
         }
     }
 
-    fn part(left: u32, start_ms: u64, background: bool, first_process: u32) -> Part {
-        let source = Box::new(Loop {
+    fn part(left: u32, start_ms: u64, background: bool, first_process: u32) -> MemberWorkload {
+        let source = Box::new(ClosedLoop {
             left,
             next: Time::ZERO,
             number: 0,
             seen: Vec::new(),
         });
-        Part {
+        MemberWorkload {
             source,
             start: Duration::from_millis(start_ms),
             background,
@@ -279,7 +293,7 @@ mod tests {
     fn run(mut source: SideBySide) -> Vec<(u16, u32, u64)> {
         let mut log = Vec::new();
         let mut flying: Vec<(Time, Request)> = Vec::new();
-        let mut out = Out::new();
+        let mut out = Effects::new();
         for _ in 0..10_000 {
             let due = source.next_wake().at();
             let landing = flying
@@ -292,7 +306,7 @@ mod tests {
                 return log;
             }
             if due <= landing {
-                source.wake(now, &mut Cx::alone(&mut out));
+                source.wake(now, &mut NodeContext::alone(&mut out));
             } else {
                 let index = flying.iter().position(|(at, _)| *at == landing).unwrap();
                 let (finished, request) = flying.swap_remove(index);
@@ -302,7 +316,12 @@ mod tests {
                     finished,
                     ..Completion::default()
                 };
-                source.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
+                source.completed(
+                    now,
+                    Port::FIRST,
+                    completion,
+                    &mut NodeContext::alone(&mut out),
+                );
             }
             for request in out.requests() {
                 assert_eq!(request.operation, Operation::Read);

@@ -27,13 +27,13 @@ pub struct WeightedSize {
 
 /// Draws sizes.
 #[derive(Clone, Debug)]
-pub(crate) struct Sizes {
+pub(crate) struct SizeDraws {
     /// Cumulative share and size, ascending by share; the last share is 1.
     cumulative: Vec<(f64, Sectors)>,
 }
 
-impl Sizes {
-    pub(crate) fn new(config: &SizeConfig) -> Result<Sizes, ConfigError> {
+impl SizeDraws {
+    pub(crate) fn new(config: &SizeConfig) -> Result<SizeDraws, ConfigError> {
         let weighted = match config {
             SizeConfig::Fixed(size) => vec![WeightedSize {
                 size: *size,
@@ -67,7 +67,7 @@ impl Sizes {
                 )),
             }
         });
-        Ok(Sizes {
+        Ok(SizeDraws {
             cumulative: cumulative.collect::<Result<_, _>>()?,
         })
     }

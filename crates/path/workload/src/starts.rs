@@ -64,7 +64,7 @@ impl Limit {
     }
 
     /// Notes a read of a stream.
-    pub fn saw(&mut self, tally: &StreamTally) {
+    pub fn note_read(&mut self, tally: &StreamTally) {
         self.reached |= tally
             .start_up_latency()
             .is_some_and(|latency| latency > self.latency_max);

@@ -37,11 +37,11 @@ impl Rules {
 /// A stream. Its bytes are numbered from its start, across files. Byte `b` is played at `origin`
 /// plus the playing time of `b`, so an underrun moves the origin and nothing else.
 ///
-/// - **Events in**: [`start`](Stream::start), [`came`](Stream::came).
-/// - **Effect out**: [`next_read`](Stream::next_read), which may be taken at
-///   [`has_room`](Stream::has_room).
+/// - **Events in**: [`start`](PlayedStream::start), [`note_arrival`](PlayedStream::note_arrival).
+/// - **Effect out**: [`next_read`](PlayedStream::next_read), which may be taken at
+///   [`has_room`](PlayedStream::has_room).
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct PlayedStream {
     file: u32,
     /// The next read of the file.
     next: u64,
@@ -58,7 +58,7 @@ pub struct Stream {
     place: Random,
 }
 
-impl Stream {
+impl PlayedStream {
     /// Stream number `number` (from 1) of a file, and its counters. The stream draws from random
     /// streams with its number.
     pub fn new(
@@ -67,7 +67,7 @@ impl Stream {
         file: u32,
         rules: &Rules,
         seed: Seed,
-    ) -> (Stream, StreamTally) {
+    ) -> (PlayedStream, StreamTally) {
         let random = |of: &str| seed.stream(&format!("stream {number} {of}"));
         let rate = draw_rate(config, &mut random("bit rate"));
         let mut place = random("place");
@@ -76,7 +76,7 @@ impl Stream {
             StartPosition::Random => place.below(rules.reads),
         };
         let playout = Playout::new(rate, config.variation, random("variation"));
-        let stream = Stream {
+        let stream = PlayedStream {
             file,
             next,
             issued: 0,
@@ -134,7 +134,7 @@ impl Stream {
 
     /// A read with the issue number `latest` has arrived. A byte needed from `end` on does not
     /// count as missed.
-    pub fn came(
+    pub fn note_arrival(
         &mut self,
         now: Time,
         latest: u32,

@@ -2,11 +2,12 @@
 
 use crate::media_files::MediaFiles;
 use crate::starts::{Limit, StartTimes, dealt_out};
-use crate::stream::{Rules, Stream};
+use crate::stream::{PlayedStream, Rules};
 use crate::streams_config::StreamsConfig;
 use crate::streams_results::{StreamTally, StreamsResults};
 use fullstroke_contract::{
-    Completion, ConfigError, Cx, Extent, Hints, Node, Out, Port, Request, RequestId, Source, Wake,
+    Completion, ConfigError, Effects, Extent, Hints, Node, NodeContext, Port, Request, RequestId,
+    Source, Wake,
 };
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use std::cmp::Reverse;
@@ -21,7 +22,7 @@ pub struct Streams {
     rules: Rules,
     files: MediaFiles,
     sectors: Sectors,
-    streams: Vec<Stream>,
+    streams: Vec<PlayedStream>,
     /// Started streams, and the next start time.
     started: u32,
     next_start: Time,
@@ -54,8 +55,8 @@ impl Streams {
         let files = MediaFiles::new(config, capacity, &mut seed.stream("media files"))?;
         let rules = Rules::new(config, files.count(), files.reads());
         let dealt = (1..).zip(dealt_out(files.count(), config.streams, seed));
-        let (streams, tallies): (Vec<Stream>, Vec<StreamTally>) = dealt
-            .map(|(number, file)| Stream::new(config, number, file, &rules, seed))
+        let (streams, tallies): (Vec<PlayedStream>, Vec<StreamTally>) = dealt
+            .map(|(number, file)| PlayedStream::new(config, number, file, &rules, seed))
             .unzip();
         let mut starts = StartTimes::new(config, seed);
         Ok(Streams {
@@ -83,7 +84,7 @@ impl Streams {
     }
 
     /// Issues all reads of a stream for which the server's buffer has room.
-    fn serve(&mut self, index: u32, now: Time, out: &mut Out) {
+    fn serve(&mut self, index: u32, now: Time, out: &mut Effects) {
         let stream = &mut self.streams[index as usize];
         while now < self.end {
             let room = stream.has_room(&self.rules);
@@ -119,7 +120,7 @@ impl Streams {
     }
 
     /// Starts the next stream, unless the starts have ended.
-    fn start(&mut self, now: Time, out: &mut Out) {
+    fn start(&mut self, now: Time, out: &mut Effects) {
         if self.limit.is_reached(now, &self.tallies) {
             self.next_start = Time::NEVER;
             self.end = now + self.duration;
@@ -139,7 +140,7 @@ impl Streams {
 }
 
 impl Node for Streams {
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         while let Some(&Reverse((due, index))) = self.room.peek()
             && due <= now
         {
@@ -151,13 +152,13 @@ impl Node for Streams {
         }
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         let index = (completion.id.0 >> 32) as u32;
         let stream = &mut self.streams[index as usize];
         let waits = stream.has_room(&self.rules);
         let tally = &mut self.tallies[index as usize];
-        stream.came(now, completion.id.0 as u32, self.end, &self.rules, tally);
-        self.limit.saw(tally);
+        stream.note_arrival(now, completion.id.0 as u32, self.end, &self.rules, tally);
+        self.limit.note_read(tally);
         // A stream that waits for room is already in the heap.
         if waits == Time::NEVER {
             self.serve(index, now, cx.out);

@@ -20,7 +20,7 @@ fn config(keys: &Value) -> StreamsConfig {
 
 /// A read as the volume receives it; times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Read {
+struct StreamRead {
     request: Request,
     issued: u64,
     came: u64,
@@ -32,12 +32,12 @@ fn play(
     keys: &Value,
     seed: u64,
     mut done: impl FnMut(u64, &Request) -> u64,
-) -> (BTreeMap<u32, Vec<Read>>, Vec<StreamTally>) {
+) -> (BTreeMap<u32, Vec<StreamRead>>, Vec<StreamTally>) {
     let mut source = Streams::new(&config(keys), CAPACITY, Seed(seed)).unwrap();
     let room = source.room.capacity();
-    let mut reads: BTreeMap<u32, Vec<Read>> = BTreeMap::new();
+    let mut reads: BTreeMap<u32, Vec<StreamRead>> = BTreeMap::new();
     let mut in_flight: BTreeMap<(u64, u64), Request> = BTreeMap::new();
-    let mut out = Out::new();
+    let mut out = Effects::new();
     for number in 0.. {
         let due = source.next_wake().at().as_nanos();
         let next = in_flight
@@ -57,18 +57,21 @@ fn play(
                 Time::from_nanos(now),
                 Port::FIRST,
                 completion,
-                &mut Cx::alone(&mut out),
+                &mut NodeContext::alone(&mut out),
             );
         } else {
-            source.wake(Time::from_nanos(now), &mut Cx::alone(&mut out));
+            source.wake(Time::from_nanos(now), &mut NodeContext::alone(&mut out));
         }
         for (place, request) in out.requests().enumerate() {
             let came = done(now, &request);
-            reads.entry(request.hints.stream).or_default().push(Read {
-                request,
-                issued: now,
-                came,
-            });
+            reads
+                .entry(request.hints.stream)
+                .or_default()
+                .push(StreamRead {
+                    request,
+                    issued: now,
+                    came,
+                });
             in_flight.insert((came, number << 20 | place as u64), request);
         }
     }
@@ -81,7 +84,7 @@ fn play(
 }
 
 /// A model of a client that plays read by read, given the arrival times.
-struct Client {
+struct ClientModel {
     playout: Playout,
     read: u64,
     /// Playing time of each read's first byte; empty until playback starts.
@@ -91,8 +94,8 @@ struct Client {
     until_then: u64,
 }
 
-impl Client {
-    fn new(keys: &Value, rate: BitRate, reads: &[Read]) -> Client {
+impl ClientModel {
+    fn new(keys: &Value, rate: BitRate, reads: &[StreamRead]) -> ClientModel {
         let config = config(keys);
         let read = config.read_size.0;
         let playout = Playout::new(rate, config.variation, Seed(7).stream("stream 1 variation"));
@@ -118,7 +121,7 @@ impl Client {
             }
         }
         let until_then = played.last().copied().unwrap_or(0);
-        Client {
+        ClientModel {
             playout,
             read,
             played,
@@ -207,7 +210,7 @@ proptest! {
         let mut service = services.iter().cycle();
         let (reads, tallies) = play(&keys, 7, |now, _| now + service.next().unwrap());
         let (reads, tally) = (&reads[&1], tallies[0]);
-        let client = Client::new(&keys, tally.bit_rate, reads);
+        let client = ClientModel::new(&keys, tally.bit_rate, reads);
         prop_assert_eq!(tally.plays_from.map_or(u64::MAX, Time::as_nanos), client.first_played);
         let ends = 20_000_000_000;
         if client.until_then < ends {

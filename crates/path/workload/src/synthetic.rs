@@ -1,13 +1,13 @@
 //! A load of an arrival process, an address pattern, request sizes and a read share.
 
-use crate::addresses::{self, Addresses};
+use crate::addresses::{self, AddressPattern};
 use crate::arrivals::{self, Arrivals};
 use crate::region::{RegionKeys, region};
-use crate::sizes::{SizeConfig, Sizes};
+use crate::sizes::{SizeConfig, SizeDraws};
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{
-    Completion, ConfigError, Cx, Extent, Node, Operation, Out, Port, Request, RequestId, Source,
-    Wake,
+    Completion, ConfigError, Effects, Extent, Node, NodeContext, Operation, Port, Request,
+    RequestId, Source, Wake,
 };
 use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
 use schemars::JsonSchema;
@@ -84,8 +84,8 @@ pub(crate) fn four_kib() -> SizeConfig {
 /// A source of synthetic requests.
 pub struct Synthetic {
     arrivals: Arrivals,
-    addresses: Box<dyn Addresses>,
-    sizes: Sizes,
+    addresses: Box<dyn AddressPattern>,
+    sizes: SizeDraws,
     read_share: f64,
     left: u64,
     expected: Option<u64>,
@@ -122,7 +122,7 @@ impl Synthetic {
                 format!("found {}; expected 0 to 1", config.read_share),
             ));
         }
-        let sizes = Sizes::new(&config.size)?;
+        let sizes = SizeDraws::new(&config.size)?;
         let region = region(
             RegionKeys {
                 start: config.region_start,
@@ -175,7 +175,7 @@ impl Synthetic {
     }
 
     #[inline]
-    fn issue(&mut self, out: &mut Out) {
+    fn issue(&mut self, out: &mut Effects) {
         self.left -= 1;
         self.issued += 1;
         let sectors = self.sizes.draw(&mut self.mix);
@@ -201,7 +201,7 @@ impl Synthetic {
 }
 
 impl Node for Synthetic {
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         while self.next <= now && self.left > 0 && self.next < self.end {
             self.issue(cx.out);
             self.next += self.arrivals.gap(&mut self.when);
@@ -215,7 +215,7 @@ impl Node for Synthetic {
         }
     }
 
-    fn completed(&mut self, now: Time, _: Port, _: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, _: Completion, cx: &mut NodeContext<'_>) {
         let Arrivals::Closed {
             think_time,
             exponential,
@@ -275,8 +275,8 @@ mod tests {
         let mut issued = Vec::new();
         while source.next_wake().is_work() {
             let now = source.next_wake().at();
-            let mut out = Out::new();
-            source.wake(now, &mut Cx::alone(&mut out));
+            let mut out = Effects::new();
+            source.wake(now, &mut NodeContext::alone(&mut out));
             issued.extend(out.requests().map(|request| (now, request)));
         }
         issued
@@ -321,15 +321,15 @@ mod tests {
     fn a_closed_load_keeps_its_number_outstanding() {
         let text = r#"{"requests": 10, "arrivals": {"process": "closed", "outstanding": 3}}"#;
         let mut source = Synthetic::new(&config(text), Sectors(100_000), Seed(1)).unwrap();
-        let mut out = Out::new();
-        source.wake(Time::ZERO, &mut Cx::alone(&mut out));
+        let mut out = Effects::new();
+        source.wake(Time::ZERO, &mut NodeContext::alone(&mut out));
         assert_eq!((out.len(), source.next_wake().at()), (3, Time::NEVER));
         for _ in 0..20 {
             source.completed(
                 Time::from_nanos(5),
                 Port::FIRST,
                 Completion::default(),
-                &mut Cx::alone(&mut out),
+                &mut NodeContext::alone(&mut out),
             );
         }
         assert_eq!(out.requests().count(), 10);
@@ -339,13 +339,13 @@ mod tests {
     fn think_time_delays_the_next_request() {
         let text = r#"{"requests": 2, "arrivals": {"process": "closed", "think_time": "2ms"}}"#;
         let mut source = Synthetic::new(&config(text), Sectors(100_000), Seed(1)).unwrap();
-        let mut out = Out::new();
-        source.wake(Time::ZERO, &mut Cx::alone(&mut out));
+        let mut out = Effects::new();
+        source.wake(Time::ZERO, &mut NodeContext::alone(&mut out));
         source.completed(
             Time::from_nanos(7),
             Port::FIRST,
             Completion::default(),
-            &mut Cx::alone(&mut out),
+            &mut NodeContext::alone(&mut out),
         );
         assert_eq!(
             (out.len(), source.next_wake().at()),

@@ -5,8 +5,10 @@
 //! Further arguments replace keys of the drive file: `queue.margin_ms=1`. `depths=64,1024` replaces
 //! the depths and leaves the writes out, for a count of instructions by a profiler.
 
-use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
-use fullstroke_drive::{DriveConfig, Model};
+use fullstroke_contract::{
+    Effect, Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId,
+};
+use fullstroke_drive::{DriveConfig, DriveModel};
 use fullstroke_units::{Duration, Time};
 
 /// Number of requests for each depth.
@@ -32,7 +34,7 @@ fn main() {
         set(&mut table, key, value);
     }
     let config: DriveConfig = table.try_into().expect("a drive file");
-    let model = Model::new(config).expect("a valid drive");
+    let model = DriveModel::new(config).expect("a valid drive");
     for operation in operations {
         for &depth in &depths {
             report(&model, operation, depth);
@@ -58,7 +60,7 @@ fn set(table: &mut toml::Table, key: &str, value: &str) {
     }
 }
 
-fn report(model: &Model, operation: Operation, depth: u64) {
+fn report(model: &DriveModel, operation: Operation, depth: u64) {
     let mut times = closed(model, operation, depth);
     let skipped = times.len() / 6;
     let seconds = times[skipped..]
@@ -85,10 +87,10 @@ fn report(model: &Model, operation: Operation, depth: u64) {
 }
 
 /// Returns the end in s and the response time in ms of each request, with `depth` outstanding.
-fn closed(model: &Model, operation: Operation, depth: u64) -> Vec<(f64, f64)> {
+fn closed(model: &DriveModel, operation: Operation, depth: u64) -> Vec<(f64, f64)> {
     let pages = model.config().capacity_sectors.0 / u64::from(model.config().actuators) / 8;
     let mut drive = model.drive().expect("a checked drive");
-    let (mut out, mut state, mut submitted) = (Out::new(), 7u64, 0u64);
+    let (mut out, mut state, mut submitted) = (Effects::new(), 7u64, 0u64);
     let mut due: Vec<Time> = (0..depth).map(|_| Time::ZERO).collect();
     let mut times = Vec::new();
     while (times.len() as u64) < REQUESTS {
@@ -107,9 +109,9 @@ fn closed(model: &Model, operation: Operation, depth: u64) -> Vec<(f64, f64)> {
                 ..Request::default()
             };
             submitted += 1;
-            drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
+            drive.submit(now, Port::FIRST, request, &mut NodeContext::alone(&mut out));
         } else {
-            drive.wake(event, &mut Cx::alone(&mut out));
+            drive.wake(event, &mut NodeContext::alone(&mut out));
         }
         for effect in out.drain() {
             if let Effect::Complete { completion, .. } = effect {

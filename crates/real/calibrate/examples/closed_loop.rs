@@ -3,10 +3,11 @@
 //! [drive ...]`.
 
 use fullstroke_calibrate::extract::{
-    Angles, Device, Extraction, Pace, Search, SeekTruth, SimulatedDrive, arms, compare, run,
-    seek_curve, seek_error, seeks, survey, translate_by, verify, zone_error, zones,
+    Angles, EndSearch, ExtractedDevice, Extraction, ExtractionPace, SeekTruth, SimulatedDrive,
+    arms, compare, run, seek_curve, seek_error, seeks, survey, translate_by, verify, zone_error,
+    zones,
 };
-use fullstroke_drive::Model;
+use fullstroke_drive::DriveModel;
 use fullstroke_stack::drives;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Seed;
@@ -28,21 +29,21 @@ fn main() -> Result<(), Box<dyn Error>> {
             "zones" => zoned(&model),
             "seeks" => sought(&model),
             "arms" => armed(&model),
-            "every" => timed(&model, Pace::Every),
-            _ => timed(&model, Pace::Jumping),
+            "every" => timed(&model, ExtractionPace::Every),
+            _ => timed(&model, ExtractionPace::Jumping),
         };
         println!("{name}: {}", told.unwrap_or_else(|error| error.to_string()));
     }
     Ok(())
 }
 
-fn truth(model: &Model) -> Result<Boundaries, Box<dyn Error>> {
+fn truth(model: &DriveModel) -> Result<Boundaries, Box<dyn Error>> {
     Ok(Boundaries::of(&*model.tracks(), "the drive")?)
 }
 
-fn translated(model: &Model) -> Result<String, Box<dyn Error>> {
+fn translated(model: &DriveModel) -> Result<String, Box<dyn Error>> {
     let mut told = Vec::new();
-    for search in [Search::Halves, Search::Sectors] {
+    for search in [EndSearch::Halves, EndSearch::Sectors] {
         let mut drive = SimulatedDrive::new(model)?;
         let extraction =
             Extraction::new(drive.capacity(), move |probe| translate_by(probe, search));
@@ -61,7 +62,7 @@ fn translated(model: &Model) -> Result<String, Box<dyn Error>> {
     Ok(told.join("; "))
 }
 
-fn verified(model: &Model) -> Result<String, Box<dyn Error>> {
+fn verified(model: &DriveModel) -> Result<String, Box<dyn Error>> {
     let mut drive = SimulatedDrive::new(model)?;
     let table = truth(model)?;
     let extraction = Extraction::new(drive.capacity(), |probe| {
@@ -79,7 +80,7 @@ fn verified(model: &Model) -> Result<String, Box<dyn Error>> {
     ))
 }
 
-fn zoned(model: &Model) -> Result<String, Box<dyn Error>> {
+fn zoned(model: &DriveModel) -> Result<String, Box<dyn Error>> {
     let mut drive = SimulatedDrive::new(model)?;
     let extraction = Extraction::new(drive.capacity(), |probe| zones(probe, Seed(1)));
     let (found, effort) = run(&mut drive, extraction, &mut |_, _| {})?;
@@ -93,7 +94,7 @@ fn zoned(model: &Model) -> Result<String, Box<dyn Error>> {
     ))
 }
 
-fn armed(model: &Model) -> Result<String, Box<dyn Error>> {
+fn armed(model: &DriveModel) -> Result<String, Box<dyn Error>> {
     let mut drive = SimulatedDrive::new(model)?;
     let told = async |probe| arms(&Angles::measure(probe, Seed(1)).await?, Seed(1)).await;
     let extraction = Extraction::new(drive.capacity(), told);
@@ -107,7 +108,7 @@ fn armed(model: &Model) -> Result<String, Box<dyn Error>> {
 }
 
 /// Measures seeks between tracks from the true table.
-fn sought(model: &Model) -> Result<String, Box<dyn Error>> {
+fn sought(model: &DriveModel) -> Result<String, Box<dyn Error>> {
     let mut drive = SimulatedDrive::new(model)?;
     let table = truth(model)?;
     let known = table.clone();
@@ -139,11 +140,11 @@ fn sought(model: &Model) -> Result<String, Box<dyn Error>> {
     Ok(text)
 }
 
-fn timed(model: &Model, pace: Pace) -> Result<String, Box<dyn Error>> {
+fn timed(model: &DriveModel, pace: ExtractionPace) -> Result<String, Box<dyn Error>> {
     let mut drive = SimulatedDrive::new(model)?;
     let extraction = Extraction::new(drive.capacity(), move |probe| survey(probe, Seed(1), pace));
     let mut tracks_ns = 0;
-    let watch = &mut |progress: fullstroke_calibrate::extract::Progress,
+    let watch = &mut |progress: fullstroke_calibrate::extract::ExtractionProgress,
                       effort: fullstroke_calibrate::extract::Effort| {
         if progress.stage == "tracks" {
             tracks_ns = effort.time_ns;
@@ -154,7 +155,7 @@ fn timed(model: &Model, pace: Pace) -> Result<String, Box<dyn Error>> {
     let (rms, mean) = seek_error(&found.seeks, &found.timed.table, model);
     let (zone_mean, zone_most, zones) = zone_error(&found.timed.zones(), model);
     let config = found.drive_file("found", "a simulated drive");
-    let again = Model::new(config).map(|again| {
+    let again = DriveModel::new(config).map(|again| {
         compare(
             &truth(&again).unwrap_or(found.timed.table.clone()),
             &found.timed.table,

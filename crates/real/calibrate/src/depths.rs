@@ -18,7 +18,7 @@ mod sheet;
 mod smart;
 
 pub use error::DepthsError;
-pub use fit::{Compared, DepthFit, Told, fit_by_depth};
-pub use rows::{Row, read_rows};
+pub use fit::{ComparedRow, DepthFit, FittedKey, fit_by_depth};
+pub use rows::{DepthRow, read_rows};
 pub use sheet::{Sheet, read_sheet};
 pub use smart::{SmartReport, read_smart};

@@ -56,22 +56,27 @@ mod zones;
 pub use angles::{Angles, NOISE_MAX, Rotation};
 pub use arms::arms;
 pub use block::BlockDevice;
-pub use cache::{Cache, cache};
-pub use check::{Nearness, SeekTruth, compare, seek_curve, seek_error, skew_error, zone_error};
+pub use cache::{MeasuredBuffer, cache};
+pub use check::{
+    BoundaryAccuracy, SeekTruth, compare, seek_curve, seek_error, skew_error, zone_error,
+};
 pub use density::{ZoneMap, zones};
 pub use depth::{Depth, depth};
 pub use drive_file::Mechanics;
 pub use error::ExtractError;
 pub use growth::growth;
-pub use machine::{Answer, Ask, Device, Effort, Extraction, Place, Probe, Progress, Step, run};
+pub use machine::{
+    Effort, ExtractedDevice, Extraction, ExtractionAlgorithm, ExtractionProgress,
+    ExtractionRequest, ExtractionStep, PhysicalPlace, RequestAnswer, run,
+};
 pub use pattern::FoundTrack;
-pub use sample::Sample;
+pub use sample::TimeSummary;
 pub use seek::{Seek, Seeks, seeks};
 pub use simulated::{SimulatedDrive, SplittingHost};
 pub use skew::{Skew, ZoneSkews, skews};
 pub use survey::survey;
-pub use timing::{Pace, Stretch, Timed, first_tracks, spot_check, timing, tracks};
-pub use translate::{Search, Translated, translate, translate_by};
+pub use timing::{ExtractionPace, Stretch, Timed, first_tracks, spot_check, timing, tracks};
+pub use translate::{EndSearch, Translated, translate, translate_by};
 pub use verify::{Offset, Verified, verify};
-pub use zero_latency::{Latency, zero_latency};
+pub use zero_latency::{ZeroLatencyResult, zero_latency};
 pub use zones::FoundZone;

@@ -1,6 +1,6 @@
 //! Compares the drive model with times measured on real disks.
 //!
-//! A validation trace holds requests measured on a real disk, one at a time. [`Replay`] gives the
+//! A validation trace holds requests measured on a real disk, one at a time. [`ReplayedTrace`] gives the
 //! same requests to a model in a closed loop, with the think times of the measurement.
 //! [`Validation`] reports the distance between the two distributions of service time. Single
 //! requests are not compared, because a trace records neither the rotational phase nor the state of
@@ -34,12 +34,14 @@ pub use error::ValidateError;
 pub use find::{
     FailedTrace, FoundDrive, SkippedTrace, TraceFile, Traces, find_drive, find_traces, model_beside,
 };
-pub use leave_one_out::{Distance, GAIN_MIN, LeaveOneOut, LeftOut, MeasuredDisk, leave_one_out};
+pub use leave_one_out::{
+    Distance, GAIN_MIN, HeldOutDisk, LeaveOneOut, MeasuredDisk, leave_one_out,
+};
 pub use log::write_log;
 pub use own::{
-    Candidate, FittedParameter, Kind, LOGGED_MIN, OwnDisk, OwnLog, Part, Times, Trust, Verdict,
-    fit_own_disk,
+    FittedDrive, FittedParameter, JudgedRequests, LOGGED_MIN, LogPart, ModelVerdict, OwnDisk,
+    OwnLog, TimeOrigin, Trust, fit_own_disk,
 };
-pub use replay::Replay;
-pub use sample::{Sample, bootstrap_noise, demerit};
+pub use replay::ReplayedTrace;
+pub use sample::{EmpiricalTimes, bootstrap_noise, demerit};
 pub use validation::{ClassValidation, RESAMPLES, Validation};

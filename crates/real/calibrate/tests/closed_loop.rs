@@ -1,26 +1,28 @@
 //! Extractions from simulated drives, whose true parameters are known.
 
 use fullstroke_calibrate::extract::{
-    Answer, Device, ExtractError, Extraction, Pace, Search, SimulatedDrive, SplittingHost, compare,
-    growth, run, seek_error, survey, timing, translate, translate_by, verify,
+    EndSearch, ExtractError, ExtractedDevice, Extraction, ExtractionPace, RequestAnswer,
+    SimulatedDrive, SplittingHost, compare, growth, run, seek_error, survey, timing, translate,
+    translate_by, verify,
 };
 use fullstroke_contract::Extent;
-use fullstroke_drive::{DriveConfig, Model};
+use fullstroke_drive::{DriveConfig, DriveModel};
 use fullstroke_stack::drives;
 use fullstroke_tracks::{Boundaries, Builder};
 use fullstroke_units::{Duration, Lbn, Random, Sectors, Seed, Time};
 use proptest::prelude::*;
 
-fn library(name: &str) -> Model {
+fn library(name: &str) -> DriveModel {
     drives::load(name).unwrap()
 }
 
-fn truth(model: &Model) -> Boundaries {
+fn truth(model: &DriveModel) -> Boundaries {
     Boundaries::of(&*model.tracks(), "the drive").unwrap()
 }
 
 fn no_watch()
--> impl FnMut(fullstroke_calibrate::extract::Progress, fullstroke_calibrate::extract::Effort) {
+-> impl FnMut(fullstroke_calibrate::extract::ExtractionProgress, fullstroke_calibrate::extract::Effort)
+{
     |_, _| {}
 }
 
@@ -30,7 +32,7 @@ fn made_up(
     slips: &[u64],
     exception: Option<(u32, u32)>,
     lengths: (u32, u32),
-) -> Model {
+) -> DriveModel {
     let exceptions = exception.map_or(String::new(), |(cylinder, fewer)| {
         let sectors = lengths.0 - fewer;
         let at = format!("cylinder = {cylinder}, surface = 0, sectors = {sectors}");
@@ -51,7 +53,7 @@ fn made_up(
         slips.len(),
     );
     let config: DriveConfig = toml::from_str(&text).unwrap();
-    Model::new(config).unwrap_or_else(|error| panic!("{error}: {text}"))
+    DriveModel::new(config).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 proptest! {
@@ -68,7 +70,7 @@ proptest! {
         // A slip in an exception's hole would make two holes in one place.
         let exception = exception.filter(|_| slips.is_empty());
         let model = made_up(order, &slips, exception, lengths);
-        for search in [Search::Sectors, Search::Halves] {
+        for search in [EndSearch::Sectors, EndSearch::Halves] {
             let mut drive = SimulatedDrive::new(&model).unwrap();
             let extraction = Extraction::new(drive.capacity(), move |probe| translate_by(probe, search));
             let (found, effort) = run(&mut drive, extraction, &mut no_watch()).unwrap();
@@ -77,8 +79,8 @@ proptest! {
             // tracks except the first. By halves the limit is two for each length that is tried,
             // and one for each halving of 130 sectors.
             let searched = match search {
-                Search::Sectors => found.irregular_sectors,
-                Search::Halves => found.irregular * (2 * 16 + 9),
+                EndSearch::Sectors => found.irregular_sectors,
+                EndSearch::Halves => found.irregular * (2 * 16 + 9),
             };
             prop_assert!(effort.translations <= 2 * found.table.len() + searched + 2 * found.irregular);
         }
@@ -88,7 +90,7 @@ proptest! {
     fn timing_gives_the_table_of_a_regular_drive(
         order in prop::sample::select(vec!["cylinder", "cylinder-serpentine", "banded-serpentine"]),
         lengths in (90u32..130, 90u32..130),
-        pace in prop::sample::select(vec![Pace::Every, Pace::Jumping]),
+        pace in prop::sample::select(vec![ExtractionPace::Every, ExtractionPace::Jumping]),
         seed in 0u64..1000,
     ) {
         let model = made_up(order, &[], None, lengths);
@@ -120,7 +122,7 @@ fn translation_is_exact_on_drives_of_the_library() {
 #[test]
 fn lengths_seen_before_and_halves_save_translations_where_bands_change_surface() {
     let model = library("maxtor-atlas-10k-v-73gb-czk");
-    let [by_sector, by_halves] = [Search::Sectors, Search::Halves].map(|search| {
+    let [by_sector, by_halves] = [EndSearch::Sectors, EndSearch::Halves].map(|search| {
         let mut drive = SimulatedDrive::new(&model).unwrap();
         let extraction =
             Extraction::new(drive.capacity(), move |probe| translate_by(probe, search));
@@ -182,7 +184,7 @@ fn no_track_is_missed_outside_holes_where_every_one_is_confirmed() {
         let model = library(name);
         let mut drive = SimulatedDrive::new(&model).unwrap();
         let extraction = Extraction::new(drive.capacity(), |probe| {
-            timing(probe, Seed(1), Pace::Every)
+            timing(probe, Seed(1), ExtractionPace::Every)
         });
         let (found, _) = run(&mut drive, extraction, &mut no_watch()).unwrap();
         let near = compare(&found.table, &truth(&model));
@@ -196,7 +198,7 @@ fn timing_confirms_every_track_in_three_reads() {
         let model = library(name);
         let mut drive = SimulatedDrive::new(&model).unwrap();
         let extraction = Extraction::new(drive.capacity(), |probe| {
-            timing(probe, Seed(1), Pace::Every)
+            timing(probe, Seed(1), ExtractionPace::Every)
         });
         let (found, _) = run(&mut drive, extraction, &mut no_watch()).unwrap();
         let near = compare(&found.table, &truth(&model));
@@ -210,7 +212,7 @@ fn a_survey_makes_a_drive_file_with_the_tracks_that_it_found() {
     let model = library("hp-dg072a4951");
     let mut drive = SimulatedDrive::new(&model).unwrap();
     let extraction = Extraction::new(drive.capacity(), |probe| {
-        survey(probe, Seed(1), Pace::Jumping)
+        survey(probe, Seed(1), ExtractionPace::Jumping)
     });
     let (found, _) = run(&mut drive, extraction, &mut no_watch()).unwrap();
     let near = compare(&found.timed.table, &truth(&model));
@@ -219,7 +221,7 @@ fn a_survey_makes_a_drive_file_with_the_tracks_that_it_found() {
     assert_eq!(found.latency.zero_latency, Some(true));
     let (rms, mean) = seek_error(&found.seeks, &found.timed.table, &model);
     assert!(rms < 0.05 * mean, "{rms} of {mean} ms");
-    let again = Model::new(found.drive_file("again", "a test")).unwrap();
+    let again = DriveModel::new(found.drive_file("again", "a test")).unwrap();
     assert_eq!(truth(&again), found.timed.table);
 }
 
@@ -302,26 +304,26 @@ struct NoDisk {
     spread: Duration,
 }
 
-impl Device for NoDisk {
+impl ExtractedDevice for NoDisk {
     fn capacity(&self) -> Sectors {
         Sectors(1 << 24)
     }
-    fn read(&mut self, _: Extent) -> Result<Answer, ExtractError> {
+    fn read(&mut self, _: Extent) -> Result<RequestAnswer, ExtractError> {
         let issued = self.now;
         self.now += Duration::from_micros(80)
             + Duration::from_nanos(self.random.below(self.spread.as_nanos()));
-        Ok(Answer {
+        Ok(RequestAnswer {
             issued,
             completed: self.now,
-            ..Answer::default()
+            ..RequestAnswer::default()
         })
     }
-    fn idle(&mut self, span: Duration) -> Answer {
+    fn idle(&mut self, span: Duration) -> RequestAnswer {
         self.now += span;
-        Answer {
+        RequestAnswer {
             issued: self.now,
             completed: self.now,
-            ..Answer::default()
+            ..RequestAnswer::default()
         }
     }
 }
@@ -335,7 +337,7 @@ fn what_is_no_disk_is_refused() {
             spread: Duration::from_micros(spread_us),
         };
         let extraction = Extraction::new(device.capacity(), |probe| {
-            timing(probe, Seed(1), Pace::Jumping)
+            timing(probe, Seed(1), ExtractionPace::Jumping)
         });
         let error = run(&mut device, extraction, &mut no_watch()).unwrap_err();
         assert!(matches!(error, ExtractError::CannotTell { .. }), "{error}");
@@ -343,23 +345,23 @@ fn what_is_no_disk_is_refused() {
 }
 
 /// Returns the first zones of a drive of the library.
-fn part(name: &str, zones: usize) -> Model {
+fn part(name: &str, zones: usize) -> DriveModel {
     let whole = library(name);
     let mut config = whole.config().clone();
     let next = whole.mechanics().geometry().zones().nth(zones).unwrap();
     config.capacity_sectors = Sectors(next.first_lbn.0);
     config.zones.truncate(zones);
-    Model::new(config).unwrap_or_else(|error| panic!("{name}: {error}"))
+    DriveModel::new(config).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// Returns the result of timing if completions are noticed late by an exponential time of this
 /// mean, or the reason of a refusal; and the number of reads.
 fn through_lateness(
-    model: &Model,
+    model: &DriveModel,
     late_us: u64,
     seed: u64,
 ) -> (
-    Result<fullstroke_calibrate::extract::Nearness, ExtractError>,
+    Result<fullstroke_calibrate::extract::BoundaryAccuracy, ExtractError>,
     u64,
 ) {
     let late = Duration::from_micros(late_us);
@@ -367,7 +369,7 @@ fn through_lateness(
         .unwrap()
         .noticed_late(late, Seed(seed));
     let extraction = Extraction::new(drive.capacity(), move |probe| {
-        timing(probe, Seed(seed), Pace::Jumping)
+        timing(probe, Seed(seed), ExtractionPace::Jumping)
     });
     let mut reads = 0;
     let found = run(&mut drive, extraction, &mut |_, effort| {
@@ -430,7 +432,7 @@ fn a_host_that_is_too_late_is_refused_and_one_that_is_a_little_late_is_not() {
             .unwrap()
             .noticed_late(late, Seed(3));
         let extraction = Extraction::new(drive.capacity(), |probe| {
-            timing(probe, Seed(1), Pace::Jumping)
+            timing(probe, Seed(1), ExtractionPace::Jumping)
         });
         let found = run(&mut drive, extraction, &mut no_watch());
         recalls.push(found.map(|(found, _)| compare(&found.table, &truth(&model)).recall));

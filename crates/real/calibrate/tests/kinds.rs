@@ -1,23 +1,23 @@
 //! Measurements of one property each, on simulated drives with known truth.
 
 use fullstroke_calibrate::extract::{
-    Angles, Device as _, ExtractError, Extraction, Pace, SimulatedDrive, SplittingHost, arms,
-    cache, depth, first_tracks, run, seek_error, seeks, skew_error, skews, tracks, zero_latency,
-    zone_error, zones,
+    Angles, ExtractError, ExtractedDevice as _, Extraction, ExtractionPace, SimulatedDrive,
+    SplittingHost, arms, cache, depth, first_tracks, run, seek_error, seeks, skew_error, skews,
+    tracks, zero_latency, zone_error, zones,
 };
-use fullstroke_drive::{Model, ReadAhead};
+use fullstroke_drive::{DriveModel, ReadAhead};
 use fullstroke_stack::drives;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Seed};
 
-fn library(name: &str) -> Model {
+fn library(name: &str) -> DriveModel {
     drives::load(name).unwrap()
 }
 
 /// Returns the result of an algorithm on a drive.
 fn found<T, F>(
-    model: &Model,
-    algorithm: impl FnOnce(fullstroke_calibrate::extract::Probe) -> F,
+    model: &DriveModel,
+    algorithm: impl FnOnce(fullstroke_calibrate::extract::ExtractionAlgorithm) -> F,
 ) -> Result<T, ExtractError>
 where
     F: Future<Output = Result<T, ExtractError>> + 'static,
@@ -50,17 +50,17 @@ fn a_queue_is_as_deep_as_reads_overtake() {
 fn a_host_that_waits_for_each_completion_cannot_tell_depth() {
     /// A device that takes only one command at a time.
     struct OneByOne(SplittingHost<SimulatedDrive>);
-    impl fullstroke_calibrate::extract::Device for OneByOne {
+    impl fullstroke_calibrate::extract::ExtractedDevice for OneByOne {
         fn capacity(&self) -> fullstroke_units::Sectors {
             self.0.capacity()
         }
         fn read(
             &mut self,
             extent: fullstroke_contract::Extent,
-        ) -> Result<fullstroke_calibrate::extract::Answer, ExtractError> {
+        ) -> Result<fullstroke_calibrate::extract::RequestAnswer, ExtractError> {
             self.0.read(extent)
         }
-        fn idle(&mut self, span: Duration) -> fullstroke_calibrate::extract::Answer {
+        fn idle(&mut self, span: Duration) -> fullstroke_calibrate::extract::RequestAnswer {
             self.0.idle(span)
         }
     }
@@ -149,7 +149,11 @@ fn skews_are_those_of_the_drive() {
     for name in ["hp-c2247a", "hp-dg072a4951"] {
         let model = library(name);
         let (timed, angles) = found(&model, async |probe| {
-            tracks(Angles::measure(probe, Seed(6)).await?, Pace::Jumping).await
+            tracks(
+                Angles::measure(probe, Seed(6)).await?,
+                ExtractionPace::Jumping,
+            )
+            .await
         })
         .unwrap();
         let (rms, held) = skew_error(&timed, &model);
@@ -210,7 +214,7 @@ fn arms_are_counted_up_to_eight_also_if_noticed_late() {
         let mut config = library("hp-c2247a").config().clone();
         config.actuators = arms;
         config.capacity_sectors.0 *= u64::from(arms);
-        let model = Model::new(config).unwrap();
+        let model = DriveModel::new(config).unwrap();
         for seed in 1..4 {
             let drive = SimulatedDrive::new(&model).unwrap();
             let late = drive.noticed_late(Duration::from_nanos(40_000), Seed(seed));

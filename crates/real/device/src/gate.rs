@@ -4,7 +4,7 @@
 //! on the path. The reason is that one file has many paths (symbolic and hard links, bind mounts,
 //! `/dev/fd`, loop devices):
 //!
-//! 1. **Which thing is it?** [`Identity`].
+//! 1. **Which thing is it?** [`DeviceIdentity`].
 //! 2. **Do two paths share bytes?** [`share_bytes`]: a file and the loop device above the file, a
 //!    disk and its partition.
 //! 3. **Is it in use?** [`Claim`] locks the file or device, and everything below that holds its
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// The file or device to which a path leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Identity {
+pub enum DeviceIdentity {
     /// A file, folder, pipe or character device.
     Inode {
         /// Number of the file system's device.
@@ -45,24 +45,24 @@ pub enum Identity {
     },
 }
 
-impl Identity {
+impl DeviceIdentity {
     /// Returns the identity of the final target of `path`.
     ///
     /// # Errors
     /// An error of the host, for example if nothing exists there.
-    pub fn of(path: &Path) -> io::Result<Identity> {
-        Ok(Identity::from(&fs::metadata(path)?))
+    pub fn of(path: &Path) -> io::Result<DeviceIdentity> {
+        Ok(DeviceIdentity::from(&fs::metadata(path)?))
     }
 }
 
-impl From<&Metadata> for Identity {
-    fn from(metadata: &Metadata) -> Identity {
+impl From<&Metadata> for DeviceIdentity {
+    fn from(metadata: &Metadata) -> DeviceIdentity {
         if metadata.file_type().is_block_device() {
-            Identity::BlockDevice {
+            DeviceIdentity::BlockDevice {
                 number: metadata.rdev(),
             }
         } else {
-            Identity::Inode {
+            DeviceIdentity::Inode {
                 device: metadata.dev(),
                 inode: metadata.ino(),
             }
@@ -75,7 +75,9 @@ impl From<&Metadata> for Identity {
 /// a path does not exist.
 pub fn share_bytes(one: &Path, other: &Path) -> bool {
     // A path that leads nowhere has no bytes to share. The later open reports the missing file.
-    let (Ok(one_identity), Ok(other_identity)) = (Identity::of(one), Identity::of(other)) else {
+    let (Ok(one_identity), Ok(other_identity)) =
+        (DeviceIdentity::of(one), DeviceIdentity::of(other))
+    else {
         return false;
     };
     let loops = loop_devices();
@@ -150,7 +152,7 @@ impl Claim {
     }
 
     fn of(file: &File, path: &Path, sharing: Sharing) -> Result<Claim, OpenError> {
-        let identity = Identity::from(&file.metadata()?);
+        let identity = DeviceIdentity::from(&file.metadata()?);
         let loops = loop_devices();
         let mut below = Vec::new();
         for (index, layer) in layers_of(identity, path, &loops).iter().enumerate() {
@@ -159,7 +161,7 @@ impl Claim {
             refuse_other_loops(layer, &loops)?;
             if index == 0 {
                 // The mount point gives a better message than the kernel's EBUSY.
-                if let Identity::BlockDevice { number } = identity
+                if let DeviceIdentity::BlockDevice { number } = identity
                     && let Some(place) = mounts::mount_of(number)
                 {
                     return Err(OpenError::InUse(place));
@@ -201,7 +203,7 @@ fn refuse_other_loops(layer: &Layer, loops: &[LoopDevice]) -> Result<(), OpenErr
 
 /// Locks a layer below the claimed one. The lock lasts as long as the returned file.
 fn claim_below(layer: &Layer, sharing: Sharing) -> Result<Option<File>, OpenError> {
-    let is_device = matches!(layer.identity, Identity::BlockDevice { .. });
+    let is_device = matches!(layer.identity, DeviceIdentity::BlockDevice { .. });
     // For the disk of a partition no lock is needed: the kernel's own claim (O_EXCL) on the
     // partition guards it.
     if is_device && layer.through.is_none() {
@@ -225,7 +227,7 @@ fn claim_below(layer: &Layer, sharing: Sharing) -> Result<Option<File>, OpenErro
     };
     // Another file has taken the path of the backing file. The bytes of the old file cannot be
     // reached by this name.
-    if Identity::from(&file.metadata()?) != layer.identity {
+    if DeviceIdentity::from(&file.metadata()?) != layer.identity {
         return Ok(None);
     }
     // Two partitions of one loop device are two members on the same file, so the lock must be

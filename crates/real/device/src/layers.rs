@@ -1,7 +1,7 @@
 //! The layers below a device: a partition's disk, a loop device's file, the members of a mapped
 //! device.
 
-use crate::gate::Identity;
+use crate::gate::DeviceIdentity;
 use rustix::ioctl::{Updater, ioctl};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const LAYERS_MAX: usize = 16;
 /// The claimed file or device, or a layer below with some of the same bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
-    pub(crate) identity: Identity,
+    pub(crate) identity: DeviceIdentity,
     pub(crate) path: PathBuf,
     /// True if this whole layer lies below the claimed device; false if only a part does.
     pub(crate) is_whole: bool,
@@ -28,7 +28,7 @@ pub(crate) struct LoopDevice {
     pub(crate) number: u64,
     pub(crate) path: PathBuf,
     /// Backing file or device; `None` if unknown.
-    pub(crate) backing: Option<Identity>,
+    pub(crate) backing: Option<DeviceIdentity>,
     backing_path: PathBuf,
     offset: u64,
     /// Length in bytes; 0 if the loop device reaches to the end.
@@ -70,7 +70,7 @@ struct LoopInfo {
 }
 
 /// Returns the layers of the target of `path`, the target itself first.
-pub(crate) fn layers_of(identity: Identity, path: &Path, loops: &[LoopDevice]) -> Vec<Layer> {
+pub(crate) fn layers_of(identity: DeviceIdentity, path: &Path, loops: &[LoopDevice]) -> Vec<Layer> {
     let mut layers = vec![Layer {
         identity,
         path: path.to_owned(),
@@ -95,7 +95,7 @@ pub(crate) fn layers_of(identity: Identity, path: &Path, loops: &[LoopDevice]) -
 /// Returns the layers directly below a layer. A file has none, because the file system protects the
 /// bytes of the file.
 fn below(layer: &Layer, loops: &[LoopDevice]) -> Vec<Layer> {
-    let Identity::BlockDevice { number } = layer.identity else {
+    let DeviceIdentity::BlockDevice { number } = layer.identity else {
         return Vec::new();
     };
     if let Some(device) = loops.iter().find(|device| device.number == number) {
@@ -130,7 +130,7 @@ fn below(layer: &Layer, loops: &[LoopDevice]) -> Vec<Layer> {
 fn part_of(folder: &Path) -> Option<Layer> {
     let name = fs::canonicalize(folder).ok()?.file_name()?.to_owned();
     Some(Layer {
-        identity: Identity::BlockDevice {
+        identity: DeviceIdentity::BlockDevice {
             number: number_in(&folder.join("dev"))?,
         },
         path: Path::new("/dev").join(name),
@@ -174,15 +174,15 @@ fn loop_device(folder: &Path) -> Option<LoopDevice> {
     // valid.
     let asked = File::open(&path).ok().and_then(|file| ask(&file));
     let backing = asked.map(|info| match decoded(info.block_device) {
-        0 => Identity::Inode {
+        0 => DeviceIdentity::Inode {
             device: decoded(info.device),
             inode: info.inode,
         },
-        number => Identity::BlockDevice { number },
+        number => DeviceIdentity::BlockDevice { number },
     });
     Some(LoopDevice {
         number: number_in(&folder.join("dev"))?,
-        backing: backing.or_else(|| Identity::of(&backing_path).ok()),
+        backing: backing.or_else(|| DeviceIdentity::of(&backing_path).ok()),
         path,
         backing_path,
         offset: bytes("offset"),

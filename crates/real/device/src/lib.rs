@@ -8,7 +8,7 @@ mod mounts;
 pub mod scsi;
 pub mod standby;
 
-pub use gate::{Claim, Identity};
+pub use gate::{Claim, DeviceIdentity};
 pub use memory::Aligned;
 
 use rustix::fs::{AtFlags, OFlags, StatxFlags};
@@ -27,7 +27,7 @@ const STATX_DIOALIGN: u32 = 0x2000;
 
 /// Kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum DeviceAccess {
     /// Only reads.
     Read,
     /// Reads and writes. Refused if the target is in use.
@@ -36,7 +36,7 @@ pub enum Access {
 
 /// Use of the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cache {
+pub enum CacheUse {
     /// Past the page cache (`O_DIRECT`).
     Past,
     /// Through the page cache.
@@ -83,18 +83,18 @@ pub enum OpenError {
 ///
 /// # Errors
 /// If the target has another kind, or is in use and should be written; or an error of the host.
-pub fn open(path: &Path, access: Access, cache: Cache) -> Result<Opened, OpenError> {
+pub fn open(path: &Path, access: DeviceAccess, cache: CacheUse) -> Result<Opened, OpenError> {
     let found = fs::metadata(path)?;
     let kind = found.file_type();
     let is_block_device = kind.is_block_device();
     if !is_block_device && !kind.is_file() {
         return Err(OpenError::Kind);
     }
-    let writes = access == Access::Write;
+    let writes = access == DeviceAccess::Write;
     if writes && let Some(mounted) = mounted(path) {
         return Err(OpenError::InUse(mounted));
     }
-    let direct = cache == Cache::Past || cache == Cache::OfFiles && is_block_device;
+    let direct = cache == CacheUse::Past || cache == CacheUse::OfFiles && is_block_device;
     let mut flags = OFlags::empty();
     flags.set(OFlags::DIRECT, direct);
     // With O_EXCL the kernel refuses a device that is mounted, used for swap, or a member of
@@ -114,7 +114,7 @@ pub fn open(path: &Path, access: Access, cache: Cache) -> Result<Opened, OpenErr
         _ => OpenError::Host(error),
     })?;
     // Another file may have taken the path meanwhile.
-    if Identity::from(&file.metadata()?) != Identity::from(&found) {
+    if DeviceIdentity::from(&file.metadata()?) != DeviceIdentity::from(&found) {
         return Err(OpenError::Kind);
     }
     let claim = writes.then(|| Claim::take(&file, path)).transpose()?;
@@ -138,9 +138,9 @@ pub fn open(path: &Path, access: Access, cache: Cache) -> Result<Opened, OpenErr
 /// Returns the mount point of a block device, because the kernel reports only that the device is
 /// busy.
 fn mounted(path: &Path) -> Option<String> {
-    match Identity::of(path).ok()? {
-        Identity::BlockDevice { number } => mounts::mount_of(number),
-        Identity::Inode { .. } => None,
+    match DeviceIdentity::of(path).ok()? {
+        DeviceIdentity::BlockDevice { number } => mounts::mount_of(number),
+        DeviceIdentity::Inode { .. } => None,
     }
 }
 
@@ -170,18 +170,23 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn refused(path: &Path, access: Access) -> String {
-        open(path, access, Cache::OfFiles).unwrap_err().to_string()
+    fn refused(path: &Path, access: DeviceAccess) -> String {
+        open(path, access, CacheUse::OfFiles)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn what_is_no_device_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(refused(folder.path(), Access::Read).contains("expected a block device or a file"));
-        assert!(refused(&folder.path().join("gone"), Access::Read).contains("No such file"));
+        assert!(
+            refused(folder.path(), DeviceAccess::Read)
+                .contains("expected a block device or a file")
+        );
+        assert!(refused(&folder.path().join("gone"), DeviceAccess::Read).contains("No such file"));
         let file = folder.path().join("file");
         fs::write(&file, [0; 700]).unwrap();
-        let opened = open(&file, Access::Write, Cache::OfFiles).unwrap();
+        let opened = open(&file, DeviceAccess::Write, CacheUse::OfFiles).unwrap();
         assert_eq!(
             (opened.bytes, opened.block_bytes, opened.is_block_device),
             (700, 512, false)
@@ -199,7 +204,7 @@ mod tests {
         });
         let mut tried = 0;
         for device in devices {
-            let error = refused(&device, Access::Write);
+            let error = refused(&device, DeviceAccess::Write);
             let root = File::open(&device).is_ok();
             assert!(!root || error.contains("not written to"), "{error}");
             tried += 1;

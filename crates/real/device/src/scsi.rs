@@ -17,7 +17,7 @@ const SG_IO: Opcode = 0x2285;
 /// Direction of a command's data. The numbers are those of `scsi/sg.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Direction {
+pub enum DataDirection {
     /// No data.
     None = -1,
     /// To the disk.
@@ -127,7 +127,7 @@ struct Header {
 pub fn carry_out(
     file: &File,
     command: &mut [u8; 6],
-    direction: Direction,
+    direction: DataDirection,
     data: &mut [u8],
 ) -> Result<usize, CommandError> {
     let mut sense = [0u8; SENSE_BYTES];
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn what_is_no_scsi_disk_is_refused() {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        let refused = carry_out(&file, &mut [0; 6], Direction::None, &mut []).unwrap_err();
+        let refused = carry_out(&file, &mut [0; 6], DataDirection::None, &mut []).unwrap_err();
         assert!(matches!(refused, CommandError::NoScsi(_)), "{refused}");
         assert!(
             refused.to_string().contains("expected a SCSI disk"),

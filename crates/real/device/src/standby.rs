@@ -10,7 +10,7 @@
 //!
 //! IMMED is 0, so the disk answers only when it has stopped, or has failed to stop.
 
-use crate::scsi::{CommandError, Direction, carry_out};
+use crate::scsi::{CommandError, DataDirection, carry_out};
 use std::fs::File;
 use std::path::Path;
 use thiserror::Error;
@@ -32,7 +32,7 @@ const DISKS: [u8; 2] = [0x00, 0x14];
 const TRANSLATED: &[u8] = b"ATA     ";
 
 /// A device whose platters can be stopped. The next access starts the platters again.
-pub trait Stops: Send + Sync {
+pub trait StoppableDisk: Send + Sync {
     /// Checks if the device can be stopped. Does not stop the device.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ pub enum StandbyError {
 
 /// Way to stop the platters of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum StopMethod {
     /// SATA: STANDBY IMMEDIATE, by translation.
     Stop,
     /// SCSI: the power condition.
@@ -84,12 +84,12 @@ enum Way {
 #[derive(Debug)]
 pub struct ScsiDisk {
     file: File,
-    kind: Kind,
+    kind: DeviceKind,
 }
 
 /// Kind of the device according to the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum DeviceKind {
     Whole,
     Other(&'static str),
 }
@@ -103,19 +103,19 @@ impl ScsiDisk {
 
     fn inquire(&self, command: &mut [u8; 6]) -> Result<Vec<u8>, CommandError> {
         let mut answer = vec![0; ANSWER_BYTES.into()];
-        let left = carry_out(&self.file, command, Direction::FromDevice, &mut answer)?;
+        let left = carry_out(&self.file, command, DataDirection::FromDevice, &mut answer)?;
         // A disk may send less than was asked for. The bytes behind are no answer.
         answer.truncate(answer.len().saturating_sub(left));
         Ok(answer)
     }
 
-    fn way(&self) -> Result<Way, StandbyError> {
-        if let Kind::Other(what) = self.kind {
+    fn way(&self) -> Result<StopMethod, StandbyError> {
+        if let DeviceKind::Other(what) = self.kind {
             return Err(StandbyError::NoDisk(what));
         }
         let way = way_of(&self.inquire(&mut inquiry(None))?)?;
         // A translator of SATA need not have the page, and does not need it.
-        if way == Way::Standby {
+        if way == StopMethod::Standby {
             let page = self.inquire(&mut inquiry(Some(POWER_CONDITION_PAGE)));
             page.map_err(no_page).and_then(|page| has_standby(&page))?;
         }
@@ -123,14 +123,19 @@ impl ScsiDisk {
     }
 }
 
-impl Stops for ScsiDisk {
+impl StoppableDisk for ScsiDisk {
     fn check(&self) -> Result<(), StandbyError> {
         self.way().map(|_| ())
     }
 
     fn stop(&self) -> Result<(), StandbyError> {
         let way = self.way()?;
-        carry_out(&self.file, &mut stop_command(way), Direction::None, &mut [])?;
+        carry_out(
+            &self.file,
+            &mut stop_command(way),
+            DataDirection::None,
+            &mut [],
+        )?;
         Ok(())
     }
 }
@@ -147,19 +152,19 @@ fn inquiry(page: Option<u8>) -> [u8; 6] {
     ]
 }
 
-fn stop_command(way: Way) -> [u8; 6] {
+fn stop_command(way: StopMethod) -> [u8; 6] {
     let condition = match way {
         // START = 0 and no power condition: SAT translates this to STANDBY IMMEDIATE.
-        Way::Stop => 0x00,
+        StopMethod::Stop => 0x00,
         // Power condition 3h, STANDBY, in the upper half of byte 4 (SBC-4, START STOP UNIT).
-        Way::Standby => 0x30,
+        StopMethod::Standby => 0x30,
     };
     [START_STOP_UNIT, 0, 0, 0, condition, 0]
 }
 
 /// Parses the standard data of INQUIRY (SPC-5): byte 0 bits 4 to 0 are the type, bytes 8 to 15 the
 /// vendor.
-fn way_of(answer: &[u8]) -> Result<Way, StandbyError> {
+fn way_of(answer: &[u8]) -> Result<StopMethod, StandbyError> {
     let Some(vendor) = answer.get(8..16) else {
         return Err(StandbyError::Short {
             found: answer.len(),
@@ -171,9 +176,9 @@ fn way_of(answer: &[u8]) -> Result<Way, StandbyError> {
         return Err(StandbyError::Type(kind));
     }
     Ok(if vendor == TRANSLATED {
-        Way::Stop
+        StopMethod::Stop
     } else {
-        Way::Standby
+        StopMethod::Standby
     })
 }
 
@@ -199,13 +204,13 @@ fn no_page(error: CommandError) -> StandbyError {
 /// Returns the kind of the device. Linux has a folder `device` for a device with a hardware driver,
 /// and a file `partition` for a partition. A partition must not be stopped, because other users of
 /// the disk would be stopped too.
-fn kind_of(file: &File, devices: &Path) -> Kind {
+fn kind_of(file: &File, devices: &Path) -> DeviceKind {
     use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
     let Ok(metadata) = file.metadata() else {
-        return Kind::Other("what cannot be looked at");
+        return DeviceKind::Other("what cannot be looked at");
     };
     if !metadata.file_type().is_block_device() {
-        return Kind::Other("a file");
+        return DeviceKind::Other("a file");
     }
     let number = metadata.rdev();
     let own = devices.join(format!(
@@ -216,14 +221,14 @@ fn kind_of(file: &File, devices: &Path) -> Kind {
     kind_in(&own)
 }
 
-fn kind_in(folder: &Path) -> Kind {
+fn kind_in(folder: &Path) -> DeviceKind {
     if folder.join("partition").exists() {
-        return Kind::Other("a partition, beside which others may be in use");
+        return DeviceKind::Other("a partition, beside which others may be in use");
     }
     if !folder.join("device").exists() {
-        return Kind::Other("a device that the kernel makes of others (loop, dm, md, nbd)");
+        return DeviceKind::Other("a device that the kernel makes of others (loop, dm, md, nbd)");
     }
-    Kind::Whole
+    DeviceKind::Whole
 }
 
 #[cfg(test)]
@@ -234,8 +239,8 @@ mod tests {
     /// START STOP UNIT of SBC-4, INQUIRY of SPC-5, byte by byte.
     #[test]
     fn commands_are_laid_out_as_the_standards_have_them() {
-        assert_eq!(stop_command(Way::Stop), [0x1b, 0, 0, 0, 0x00, 0]);
-        assert_eq!(stop_command(Way::Standby), [0x1b, 0, 0, 0, 0x30, 0]);
+        assert_eq!(stop_command(StopMethod::Stop), [0x1b, 0, 0, 0, 0x00, 0]);
+        assert_eq!(stop_command(StopMethod::Standby), [0x1b, 0, 0, 0, 0x30, 0]);
         assert_eq!(inquiry(None), [0x12, 0, 0, 0, 36, 0]);
         assert_eq!(inquiry(Some(0x8a)), [0x12, 1, 0x8a, 0, 36, 0]);
     }
@@ -249,9 +254,9 @@ mod tests {
 
     #[test]
     fn a_sata_disk_is_stopped_and_a_scsi_disk_put_to_standby() {
-        assert_eq!(way_of(&answer(0, b"ATA     ")), Ok(Way::Stop));
-        assert_eq!(way_of(&answer(0x14, b"ATA     ")), Ok(Way::Stop));
-        assert_eq!(way_of(&answer(0, b"SEAGATE ")), Ok(Way::Standby));
+        assert_eq!(way_of(&answer(0, b"ATA     ")), Ok(StopMethod::Stop));
+        assert_eq!(way_of(&answer(0x14, b"ATA     ")), Ok(StopMethod::Stop));
+        assert_eq!(way_of(&answer(0, b"SEAGATE ")), Ok(StopMethod::Standby));
         assert_eq!(way_of(&answer(5, b"HL-DT-ST")), Err(StandbyError::Type(5)));
         assert_eq!(
             way_of(&[0; 5]),
@@ -297,11 +302,13 @@ mod tests {
             }
             own
         };
-        assert_eq!(kind_in(&made("8:0", Some("device"))), Kind::Whole);
+        assert_eq!(kind_in(&made("8:0", Some("device"))), DeviceKind::Whole);
         assert!(
-            matches!(kind_in(&made("8:1", Some("partition"))), Kind::Other(what) if what.contains("partition"))
+            matches!(kind_in(&made("8:1", Some("partition"))), DeviceKind::Other(what) if what.contains("partition"))
         );
-        assert!(matches!(kind_in(&made("7:0", None)), Kind::Other(what) if what.contains("loop")));
+        assert!(
+            matches!(kind_in(&made("7:0", None)), DeviceKind::Other(what) if what.contains("loop"))
+        );
         let disk = ScsiDisk::new(File::open(std::env::current_exe().unwrap()).unwrap());
         for refused in [disk.check(), disk.stop()] {
             assert_eq!(refused, Err(StandbyError::NoDisk("a file")));

@@ -5,7 +5,7 @@ use crate::lateness::LatenessSummary;
 use crate::poll::{Interest, Poll};
 use crate::status::{
     ComparingStatus, DriveState, DriveStatus, ExportStatus, Health, OperationStatus, Operations,
-    RESPONSE_BUCKETS_S, Status,
+    RESPONSE_BUCKETS_S, ServerStatus,
 };
 use crate::totals::DriveTotals;
 use fullstroke_contract::MemberStatistics;
@@ -71,7 +71,7 @@ impl Drop for Answering {
 }
 
 /// A server with one export of two drives, the second being rebuilt.
-pub(crate) fn status() -> Status {
+pub(crate) fn status() -> ServerStatus {
     let mut buckets = vec![0; RESPONSE_BUCKETS_S.len() + 1];
     (buckets[0], buckets[3], buckets[16]) = (5, 7, 2);
     let read = OperationStatus {
@@ -116,7 +116,7 @@ pub(crate) fn status() -> Status {
         scrubbed_share: None,
         drives: vec![drive("0"), rebuilding],
     };
-    Status {
+    ServerStatus {
         version: "1.2.3".into(),
         uptime_s: 12.75,
         speed: Some(1.0),

@@ -1,14 +1,14 @@
 //! Answers of a running server to questions and orders.
 
-use crate::clock::Pace;
+use crate::clock::WorldPace;
 use crate::control_queue::{ControlRequest, ControlResponse};
 use crate::members::dotted;
-use crate::server::Server;
+use crate::served_stack::{GearedVolume, ServedStack};
+use crate::server::ConfiguredServer;
 use crate::status::{
-    DriveState, DriveStatus, ExportStatus, Health, RebuildStatus, Status, VolumeState,
+    DriveState, DriveStatus, ExportStatus, Health, RebuildStatus, ServerStatus, VolumeState,
 };
 use crate::totals::DriveTotals;
-use crate::world::{Geared, World};
 use fullstroke_contract::{RebuildSpeed, Refusal};
 use fullstroke_nbd::Features;
 use fullstroke_store::Repair;
@@ -16,13 +16,13 @@ use fullstroke_store::bytes::MemberStatus;
 use fullstroke_units::{Bytes, Duration};
 use std::sync::mpsc::Sender;
 
-impl Server {
+impl ConfiguredServer {
     /// Answers a question, or carries out an order. The answer comes at once or at the end of the
     /// order.
     pub(crate) fn ask(&mut self, question: ControlRequest, asker: Sender<ControlResponse>) {
         // The status is that of the present, and an order takes effect now. Without a clock the
         // world stands at its last event anyway.
-        if let Pace::Times(_) = self.pace {
+        if let WorldPace::Times(_) = self.pace {
             let now = self.clock.now();
             self.worlds.iter_mut().for_each(|world| world.advance(now));
         }
@@ -75,13 +75,13 @@ impl Server {
         let _ = asker.send(answer);
     }
 
-    pub(crate) fn status(&self) -> Status {
-        Status {
+    pub(crate) fn status(&self) -> ServerStatus {
+        ServerStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_s: self.began.elapsed().as_secs_f64(),
             speed: match self.pace {
-                Pace::Times(speed) => Some(speed),
-                Pace::Immediate => None,
+                WorldPace::Times(speed) => Some(speed),
+                WorldPace::Immediate => None,
             },
             clients: self.clients_now,
             exports: self.worlds.iter().map(export_status).collect(),
@@ -212,7 +212,7 @@ fn answered(result: Result<String, Refusal>) -> ControlResponse {
     }
 }
 
-fn export_status(world: &World) -> ExportStatus {
+fn export_status(world: &ServedStack) -> ExportStatus {
     ExportStatus {
         name: world.name.clone(),
         layout: world.layout.clone(),
@@ -231,7 +231,7 @@ fn export_status(world: &World) -> ExportStatus {
     }
 }
 
-fn health(world: &World) -> Health {
+fn health(world: &ServedStack) -> Health {
     let members = world.store.status();
     let state = match () {
         // The worst state first: a volume may have failed and rebuilding members at once.
@@ -265,11 +265,11 @@ fn health(world: &World) -> Health {
         data_lost: world.store.has_lost_data(),
         rebuilds: rebuilds.collect(),
         comparing: world.comparing(),
-        gears: world.gears.iter().map(Geared::status).collect(),
+        gears: world.gears.iter().map(GearedVolume::status).collect(),
     }
 }
 
-fn drives(world: &World) -> Vec<DriveStatus> {
+fn drives(world: &ServedStack) -> Vec<DriveStatus> {
     let tree = world.machine.graph();
     let statistics = world.machine.counters().drives;
     let members = world.store.status();

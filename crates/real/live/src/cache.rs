@@ -22,6 +22,6 @@ mod pages;
 mod serve;
 mod signals;
 
-pub use cached::{Asked, Cached, Job, Outcome, Work};
-pub use heed::{HeedOptions, Heeded, Heeding, heed};
-pub use serve::{CacheError, CacheOptions, Ready, Summary, serve};
+pub use cached::{Cached, ClientOutcome, ClientRequest, NumberedWork, ServerWork};
+pub use heed::{HeedOptions, SignalCounts, SignalSession, heed};
+pub use serve::{CacheCounters, CacheError, CacheOptions, Ready, serve};

@@ -2,13 +2,13 @@
 
 use crate::poll::{Interest, Poll};
 use crate::ticket::ClientId;
-use fullstroke_nbd::{Connection, Event, ProtocolError};
-use fullstroke_transport::socket::{Channel, Stream, TlsConfig};
+use fullstroke_nbd::{Connection, ConnectionEvent, ProtocolError};
+use fullstroke_transport::socket::{Channel, ClientSocket, TlsConfig};
 use std::io;
 use std::time::{Duration, Instant};
 
 /// A client's socket and protocol.
-pub(crate) struct Client {
+pub(crate) struct ConnectedClient {
     pub(crate) id: ClientId,
     pub(crate) connection: Connection,
     /// Export opened by the client.
@@ -29,16 +29,16 @@ pub(crate) struct Client {
     took_at: Instant,
 }
 
-impl Client {
+impl ConnectedClient {
     pub(crate) fn new(
         id: ClientId,
         key: u64,
-        stream: Stream,
+        stream: ClientSocket,
         connection: Connection,
         poll: &Poll,
-    ) -> io::Result<Client> {
+    ) -> io::Result<ConnectedClient> {
         poll.add(&stream, key, Interest::READ)?;
-        Ok(Client {
+        Ok(ConnectedClient {
             id,
             connection,
             export: None,
@@ -81,9 +81,9 @@ impl Client {
     }
 
     /// Returns the next event of the client.
-    pub(crate) fn next_event(&mut self) -> Result<Option<Event>, ProtocolError> {
+    pub(crate) fn next_event(&mut self) -> Result<Option<ConnectionEvent>, ProtocolError> {
         let event = self.connection.next_event()?;
-        self.finished_sending |= matches!(event, Some(Event::Disconnect));
+        self.finished_sending |= matches!(event, Some(ConnectionEvent::Disconnect));
         Ok(event)
     }
 

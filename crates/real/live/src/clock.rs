@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// Pace of the world's time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pace {
+pub enum WorldPace {
     /// Speed of the world's time: 1 is real time.
     Times(f64),
     /// From event to event, without waiting. Data and decisions are those of the stack, response
@@ -15,15 +15,15 @@ pub enum Pace {
 
 /// The world's clock, which begins at 0 and never goes back.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub(crate) struct WorldClock {
     began: Instant,
     speed: f64,
 }
 
-impl Clock {
+impl WorldClock {
     /// Returns a clock that begins now.
-    pub(crate) fn start(speed: f64) -> Clock {
-        Clock {
+    pub(crate) fn start(speed: f64) -> WorldClock {
+        WorldClock {
             began: Instant::now(),
             speed,
         }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn a_wait_is_never_shorter_than_what_is_left() {
         for speed in [1.0, 3.0, 0.1, 1000.0] {
-            let clock = Clock::start(speed);
+            let clock = WorldClock::start(speed);
             for left in [0u64, 1, 2, 7, 999, 1_000_003, 86_400_000_000_001] {
                 let wait = clock.wait(Time::from_nanos(5), Time::from_nanos(5 + left));
                 assert!(

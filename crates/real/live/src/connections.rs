@@ -1,10 +1,10 @@
 //! The server's clients: accept, read, answer, disconnect.
 
-use crate::client::Client;
+use crate::client::ConnectedClient;
 use crate::poll::{Interest, Ready};
-use crate::server::{FIRST_LISTENER, RETRY, Server, client_key, client_of};
+use crate::server::{ConfiguredServer, FIRST_LISTENER, RETRY, client_key, client_of};
 use crate::ticket::{ClientId, Ticket};
-use fullstroke_nbd::{Command, Connection, Event};
+use fullstroke_nbd::{Connection, ConnectionEvent, RequestCommand};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// is short, the limit holds for any stalled client.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Server {
+impl ConfiguredServer {
     pub(crate) fn send_to(&mut self, place: u32) {
         // New answers, and room in the socket, may let the client's received requests begin.
         self.begin_all(place);
@@ -72,7 +72,7 @@ impl Server {
                         number: self.clients_so_far,
                     };
                     let connection = self.connection();
-                    match Client::new(id, client_key(id), stream, connection, &self.poll) {
+                    match ConnectedClient::new(id, client_key(id), stream, connection, &self.poll) {
                         Ok(client) => {
                             self.clients[place as usize] = Some(client);
                             self.clients_now += 1;
@@ -306,20 +306,20 @@ impl Server {
         self.worlds.iter().all(|world| world.queued.is_empty())
     }
 
-    fn begin(&mut self, place: u32, event: Event) {
+    fn begin(&mut self, place: u32, event: ConnectionEvent) {
         let Some(client) = &mut self.clients[place as usize] else {
             return;
         };
         match event {
-            Event::Opened { export } => client.export = Some(export),
-            Event::Disconnect => {}
-            Event::StartTls => {
+            ConnectionEvent::Opened { export } => client.export = Some(export),
+            ConnectionEvent::Disconnect => {}
+            ConnectionEvent::StartTls => {
                 let config = self.admission.tls_config();
                 if config.is_none_or(|config| client.start_tls(config).is_err()) {
                     self.close(place);
                 }
             }
-            Event::Request { request, payload } => {
+            ConnectionEvent::Request { request, payload } => {
                 let Some(world) = client.export else { return };
                 if let Some(code) = self.worlds[world].refuses(&request) {
                     return client.connection.reply_error(
@@ -328,7 +328,7 @@ impl Server {
                         "zeroing is no faster than writing",
                     );
                 }
-                if request.command == Command::BlockStatus {
+                if request.command == RequestCommand::BlockStatus {
                     let extents = self.worlds[world].allocation(&request);
                     return client.connection.reply_status(&request, extents);
                 }

@@ -10,7 +10,7 @@
 //! A user who may open the socket file may fail drives, so the file belongs only to its owner.
 
 use crate::control_queue::{ControlRequest, ControlResponse, ServerHandle};
-use fullstroke_transport::socket::{Answers, ControlError, Questions};
+use fullstroke_transport::socket::{ControlError, QuestionServer, Questions};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct ControlSocket {
     _questions: Questions,
 }
 
-struct Control(ServerHandle);
+struct ControlHandler(ServerHandle);
 
 impl ControlSocket {
     /// Listens at `path`, where only this process's user may connect. A stale socket file is
@@ -35,12 +35,12 @@ impl ControlSocket {
     /// An error of the host; `AddrInUse` if another server listens there.
     pub fn open(path: &Path, server: ServerHandle) -> io::Result<ControlSocket> {
         Ok(ControlSocket {
-            _questions: Questions::open(path, Control(server))?,
+            _questions: Questions::open(path, ControlHandler(server))?,
         })
     }
 }
 
-impl Answers for Control {
+impl QuestionServer for ControlHandler {
     type Question = ControlRequest;
     type Answer = ControlResponse;
     const EXPECTED: &'static str = r#"{"ask":"status"} or {"ask":"fail","drive":"3"}"#;

@@ -1,7 +1,7 @@
 //! Requests to a running server from other threads.
 
-use crate::signals::Said;
-use crate::status::Status;
+use crate::signals::SignalExtent;
+use crate::status::ServerStatus;
 use fullstroke_store::Repair;
 use fullstroke_transport::socket::Waker;
 use fullstroke_units::Bytes;
@@ -108,7 +108,7 @@ impl ControlRequest {
 #[serde(rename_all = "kebab-case", tag = "answer")]
 pub enum ControlResponse {
     /// The status.
-    Status(Box<Status>),
+    Status(Box<ServerStatus>),
     /// The order was carried out or has begun.
     Done {
         /// Description of the effect, for people.
@@ -126,7 +126,7 @@ pub enum ControlResponse {
         /// Number of requested but dropped signals.
         missed: u64,
         /// The other signals, in order.
-        signals: Vec<Said>,
+        signals: Vec<SignalExtent>,
     },
     /// The order was refused; nothing has changed.
     Refused {

@@ -1,8 +1,8 @@
 //! Makes writes durable without delaying the world: a separate thread waits for the host's disks.
 
 use crate::ticket::Ticket;
-use crate::watch::Ended;
-use fullstroke_store::bytes::{MarkJob, Marked, SyncJob, Synced};
+use crate::watch::CompletedRequest;
+use fullstroke_store::bytes::{MarkJob, MarkResult, SyncJob, SyncResult};
 use fullstroke_transport::socket::Waker;
 use std::collections::VecDeque;
 use std::io;
@@ -11,33 +11,33 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 /// A request whose answer waits until earlier writes are durable.
-pub(crate) struct Waiting {
-    pub(crate) ended: Ended,
+pub(crate) struct UndurableRequest {
+    pub(crate) ended: CompletedRequest,
     pub(crate) ticket: Ticket,
 }
 
 /// Work waiting for the host's disks.
-pub(crate) trait Job: Send + 'static {
+pub(crate) trait DeferredWork: Send + 'static {
     type Outcome: Send + 'static;
     fn run(self) -> Self::Outcome;
 }
 
-impl Job for SyncJob {
-    type Outcome = Synced;
-    fn run(self) -> Synced {
+impl DeferredWork for SyncJob {
+    type Outcome = SyncResult;
+    fn run(self) -> SyncResult {
         SyncJob::run(self)
     }
 }
 
-impl Job for MarkJob {
-    type Outcome = Marked;
-    fn run(self) -> Marked {
+impl DeferredWork for MarkJob {
+    type Outcome = MarkResult;
+    fn run(self) -> MarkResult {
         MarkJob::run(self)
     }
 }
 
 /// A thread that waits for the host's disks.
-pub(crate) struct Syncer<J: Job> {
+pub(crate) struct Syncer<J: DeferredWork> {
     pub(crate) waker: Arc<Waker>,
     jobs: Sender<(usize, J)>,
     done: Receiver<(usize, J::Outcome)>,
@@ -46,9 +46,9 @@ pub(crate) struct Syncer<J: Job> {
 /// Changes of one world that wait for durable marks of their regions, in the order of completion in
 /// the layers.
 #[derive(Default)]
-pub(crate) struct Marks {
+pub(crate) struct AwaitedMarks {
     pub(crate) running: bool,
-    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) waiting: VecDeque<UndurableRequest>,
 }
 
 /// Waiting requests of one world. A request that comes during a job waits for the next job, because
@@ -56,11 +56,11 @@ pub(crate) struct Marks {
 #[derive(Default)]
 pub(crate) struct SyncQueue {
     running: bool,
-    under_way: Vec<Waiting>,
-    next: Vec<Waiting>,
+    under_way: Vec<UndurableRequest>,
+    next: Vec<UndurableRequest>,
 }
 
-impl<J: Job> Syncer<J> {
+impl<J: DeferredWork> Syncer<J> {
     pub(crate) fn start(name: &str) -> io::Result<Syncer<J>> {
         let waker = Arc::new(Waker::new()?);
         let (jobs, todo) = channel::<(usize, J)>();
@@ -89,7 +89,7 @@ impl<J: Job> Syncer<J> {
     }
 }
 
-impl Marks {
+impl AwaitedMarks {
     pub(crate) fn is_empty(&self) -> bool {
         !self.running && self.waiting.is_empty()
     }
@@ -97,7 +97,7 @@ impl Marks {
 
 impl SyncQueue {
     /// Adds a request. Returns true if a job must begin.
-    pub(crate) fn push(&mut self, waiting: Waiting) -> bool {
+    pub(crate) fn push(&mut self, waiting: UndurableRequest) -> bool {
         self.next.push(waiting);
         !self.running
     }
@@ -115,7 +115,7 @@ impl SyncQueue {
     }
 
     /// Ends the job. Returns the waiting requests, and true if another job must begin.
-    pub(crate) fn end(&mut self) -> (Vec<Waiting>, bool) {
+    pub(crate) fn end(&mut self) -> (Vec<UndurableRequest>, bool) {
         self.running = false;
         (std::mem::take(&mut self.under_way), !self.next.is_empty())
     }

@@ -23,7 +23,7 @@
 //! | `signals.rs` | signals of opportunities to clients |
 //! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
 //! | `client.rs`, `socket.rs`, `poll.rs` | one client, its socket, waiting for many |
-//! | `world.rs`, `watch.rs` | one served stack: layers and data |
+//! | `served_stack.rs`, `watch.rs` | one served stack: layers and data |
 //! | `members.rs` | the members of a stack and their states |
 //! | `ticket.rs` | a client's request in flight |
 //! | `parts.rs`, `scrub.rs` | long work, in small steps |
@@ -53,15 +53,15 @@ mod record;
 mod replay;
 mod scrub;
 mod serve;
+mod served_stack;
 mod server;
 mod signals;
 mod status;
 mod ticket;
 mod totals;
 mod watch;
-mod world;
 
-pub use clock::Pace;
+pub use clock::WorldPace;
 pub use control::{ControlSocket, ask};
 pub use control_queue::{ControlRequest, ControlResponse, ServerHandle};
 pub use decisions::Decisions;
@@ -72,11 +72,11 @@ pub use fullstroke_transport::socket::{
 pub use lateness::LatenessSummary;
 pub use metrics::MetricsServer;
 pub use record::RecordError;
-pub use replay::{Difference, ReplayError, Verdict, replay_decisions};
-pub use serve::{ServeError, ServeOptions, Serving, Summary, serve};
-pub use signals::Said;
+pub use replay::{Difference, RecordVerdict, ReplayError, replay_decisions};
+pub use serve::{ServeError, ServeOptions, ServerSummary, Serving, serve};
+pub use signals::SignalExtent;
 pub use status::{
     ComparingStatus, DriveState, DriveStatus, ExportStatus, GearStatus, Health, OperationStatus,
-    Operations, RESPONSE_BUCKETS_S, RebuildStatus, Status, VolumeState,
+    Operations, RESPONSE_BUCKETS_S, RebuildStatus, ServerStatus, VolumeState,
 };
 pub use totals::DriveTotals;

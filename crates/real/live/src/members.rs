@@ -2,23 +2,23 @@
 //!
 //! The store owns the states of members. The store learns first of a failure of the host's storage,
 //! and the stored states survive a kill of the server. A change of a member is carried out on the
-//! data first. Then the layers are told the new state ([`World::tell_layers`]). Only the progress
+//! data first. Then the layers are told the new state ([`ServedStack::tell_layers`]). Only the progress
 //! of a rebuild goes the other way, because the layers decide on the timing.
 
 use crate::record::RecordedOrder;
-use crate::signals::Said;
+use crate::served_stack::ServedStack;
+use crate::signals::SignalExtent;
 use crate::watch::Sent;
-use crate::world::World;
-use fullstroke_contract::{Gear, MemberState, Order, RebuildSpeed, Refusal, Signal};
-use fullstroke_store::bytes::{Dropped, MemberStatus, RebuildRecord, StoreError};
-use fullstroke_transport::complain;
+use fullstroke_contract::{Gear, LayerOrder, MemberState, RebuildSpeed, Refusal, Signal};
+use fullstroke_store::bytes::{HostFailedMember, MemberStatus, RebuildRecord, StoreError};
+use fullstroke_transport::print_error;
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use std::time::Instant;
 
 /// Data filled between two checks of the sockets: 1 MiB takes about a millisecond.
 const FILLED_AT_ONCE: Sectors = Sectors((1 << 20) / SECTOR_BYTES);
 
-impl World {
+impl ServedStack {
     /// Marks the member at `path` as failed.
     pub(crate) fn fail(&mut self, now: Time, path: &[usize]) -> Result<(), Refusal> {
         self.catch_up(now);
@@ -72,11 +72,11 @@ impl World {
     /// If the layers refuse the order, for example because the member already has this state there.
     fn tell_layers(&mut self, path: &[usize], rate: Option<Bytes>) -> Result<(), Refusal> {
         match self.store.member_state(path).map_err(refusal)? {
-            MemberState::Alive => self.order(path, |member| Order::ReAdd { member }),
+            MemberState::Alive => self.order(path, |member| LayerOrder::ReAdd { member }),
             MemberState::Rebuilding { done } => self.order_restore(path, done, rate),
             MemberState::Failed => {
                 self.watch.rebuilds.forget(path);
-                self.order(path, |member| Order::Fail { member })
+                self.order(path, |member| LayerOrder::Fail { member })
             }
         }
     }
@@ -124,7 +124,7 @@ impl World {
     ) -> Result<(), Refusal> {
         let sent = self.watch.sent.len();
         let accept_data_loss = !self.store.has_failed() || self.store.has_lost_data();
-        self.order(path, |member| Order::Restore {
+        self.order(path, |member| LayerOrder::Restore {
             member,
             done,
             rate,
@@ -157,7 +157,7 @@ impl World {
             return Err(Refusal("a single drive is not a member of a volume".into()));
         }
         for volume in volumes {
-            self.order_volume(&volume, Order::Speed(speed))?;
+            self.order_volume(&volume, LayerOrder::Speed(speed))?;
         }
         self.keep_speed(|kept| {
             let RebuildSpeed { least, most } = speed;
@@ -194,7 +194,7 @@ impl World {
                 .collect();
             for volume in volumes {
                 // A volume whose members never fail refuses a speed.
-                let _ = self.order_volume(&volume, Order::Speed(speed));
+                let _ = self.order_volume(&volume, LayerOrder::Speed(speed));
             }
         }
         self.tell_layers_all(kept.rate);
@@ -211,7 +211,7 @@ impl World {
         for path in self.paths(|member| member.filled().is_some()) {
             // The layers begin with whole members. A rebuild can only be ordered for a failed
             // member.
-            let _ = self.order(&path, |member| Order::Fail { member });
+            let _ = self.order(&path, |member| LayerOrder::Fail { member });
             // On a read-only store the rebuild must wait for a server that may write.
             if !self.store.is_read_only() {
                 let _ = self.tell_layers(&path, rate);
@@ -231,7 +231,11 @@ impl World {
     }
 
     /// Gives the layers an order about the member at `path`.
-    fn order(&mut self, path: &[usize], order: impl Fn(usize) -> Order) -> Result<(), Refusal> {
+    fn order(
+        &mut self,
+        path: &[usize],
+        order: impl Fn(usize) -> LayerOrder,
+    ) -> Result<(), Refusal> {
         let Some((&member, volume)) = path.split_last() else {
             return Err(Refusal("a single drive is not a member of a volume".into()));
         };
@@ -241,7 +245,7 @@ impl World {
     }
 
     /// Gives the volume at `volume` an order, now.
-    fn order_volume(&mut self, volume: &[usize], order: Order) -> Result<(), Refusal> {
+    fn order_volume(&mut self, volume: &[usize], order: LayerOrder) -> Result<(), Refusal> {
         let now = self.machine.now();
         let submitted = self.machine.submitted();
         self.machine.order(now, volume, order, &mut self.watch)?;
@@ -277,7 +281,7 @@ impl World {
     /// Takes the volumes' signals: rebuild progress, and signals for clients.
     fn note_signals(&mut self) {
         while let Some(Sent { mut path, signal }) = self.watch.sent.pop_front() {
-            if let Some(said) = Said::of(signal) {
+            if let Some(said) = SignalExtent::of(signal) {
                 self.signals.say(said);
                 continue;
             }
@@ -330,7 +334,7 @@ impl World {
             && !self.store.is_read_only()
         {
             // Both places continue to be written, and the next shift copies the rest.
-            complain(&format!("{}: a shift was not copied: {error}", self.name));
+            print_error(&format!("{}: a shift was not copied: {error}", self.name));
         }
     }
 
@@ -365,21 +369,21 @@ impl World {
             Err(error) => {
                 let member = dotted(&path);
                 // Standard error may be closed, which must not end the server.
-                complain(&format!("member {member} cannot be rebuilt: {error}"));
+                print_error(&format!("member {member} cannot be rebuilt: {error}"));
                 // Store or layers may know already.
                 let _ = self.store.fail_member(&path);
-                let _ = self.order(&path, |member| Order::Fail { member });
+                let _ = self.order(&path, |member| LayerOrder::Fail { member });
             }
         }
         self.note_rebuilding();
     }
 
     /// Handles data that cannot be filled up to `upto`. Layers with a whole member must not rely on
-    /// this member until the member is [filled again](World::fill_others).
+    /// this member until the member is [filled again](ServedStack::fill_others).
     fn fail_if_whole(&mut self, path: &[usize], upto: Sectors) {
         if self.store.member_used(path).is_ok_and(|used| upto >= used) {
             self.watch.rebuilds.forget(path);
-            let _ = self.order(path, |member| Order::Fail { member });
+            let _ = self.order(path, |member| LayerOrder::Fail { member });
         }
     }
 
@@ -393,9 +397,9 @@ impl World {
 
     /// Reports failures of members with the host's storage to the layers and to the user.
     pub(crate) fn tell_dropped(&mut self) {
-        for Dropped { path, why } in self.store.take_dropped() {
+        for HostFailedMember { path, why } in self.store.take_dropped() {
             let drive = dotted(&path);
-            complain(&format!("{}: drive {drive} has failed: {why}", self.name));
+            print_error(&format!("{}: drive {drive} has failed: {why}", self.name));
             // The layers may know already.
             let _ = self.tell_failure(&path);
         }
@@ -403,7 +407,7 @@ impl World {
             && !self.told_stop
         {
             self.told_stop = true;
-            complain(&format!(
+            print_error(&format!(
                 "{}: the export is stopped, because writes may be lost: {why}",
                 self.name
             ));

@@ -8,12 +8,12 @@ mod stream;
 use crate::control_queue::{ControlRequest, ControlResponse, ServerHandle};
 use crate::status::{
     DriveState, DriveStatus, ExportStatus, OperationStatus, RESPONSE_BUCKETS_S, RebuildStatus,
-    Status, VolumeState,
+    ServerStatus, VolumeState,
 };
 use fullstroke_contract::Gear;
 use fullstroke_counters::Counter;
-use fullstroke_transport::socket::exposition::{CONTENT_TYPE, Kind, Page};
-use fullstroke_transport::socket::{Admission, HttpServer, Pages, Peer, Response};
+use fullstroke_transport::socket::exposition::{CONTENT_TYPE, FamilyKind, MetricsPage};
+use fullstroke_transport::socket::{Admission, HttpPages, HttpServer, Peer, Response};
 use std::io;
 use std::net::SocketAddr;
 
@@ -68,7 +68,7 @@ impl MetricsServer {
     }
 }
 
-impl Pages for Metrics {
+impl HttpPages for Metrics {
     fn page(&self, path: &str) -> Response {
         if path == "/metrics" {
             self.numbers()
@@ -132,30 +132,30 @@ fn live_page(path: &str) -> Response {
 }
 
 /// Returns the page of metrics.
-fn render(status: &Status) -> String {
-    let mut page = Page::default();
+fn render(status: &ServerStatus) -> String {
+    let mut page = MetricsPage::default();
     page.family(
         "fullstroke_build_info",
-        Kind::Gauge,
+        FamilyKind::Gauge,
         "1, with the version of the server.",
     )
     .sample(&[("version", &status.version)], 1u64);
     page.family(
         "fullstroke_uptime_seconds",
-        Kind::Gauge,
+        FamilyKind::Gauge,
         "Since the server began, outside of the world.",
     )
     .sample(&[], status.uptime_s);
     page.family(
         "fullstroke_clients",
-        Kind::Gauge,
+        FamilyKind::Gauge,
         "Clients that are connected.",
     )
     .sample(&[], status.clients);
     if let Some(speed) = status.speed {
         page.family(
             "fullstroke_speed_ratio",
-            Kind::Gauge,
+            FamilyKind::Gauge,
             "How fast the world's time passes.",
         )
         .sample(&[], speed);
@@ -168,9 +168,9 @@ fn render(status: &Status) -> String {
     page.into_text()
 }
 
-fn exports(page: &mut Page, status: &Status) {
+fn exports(page: &mut MetricsPage, status: &ServerStatus) {
     let mut gauge = |name, help, value: &dyn Fn(&ExportStatus) -> f64| {
-        let mut family = page.family(name, Kind::Gauge, help);
+        let mut family = page.family(name, FamilyKind::Gauge, help);
         for export in &status.exports {
             family.sample(&[("export", &export.name)], value(export));
         }
@@ -202,7 +202,7 @@ fn exports(page: &mut Page, status: &Status) {
 }
 
 /// Adds the gears of volumes with gears.
-fn gears(page: &mut Page, status: &Status) {
+fn gears(page: &mut MetricsPage, status: &ServerStatus) {
     let each = || {
         let exports = status.exports.iter();
         exports.flat_map(|export| {
@@ -215,7 +215,7 @@ fn gears(page: &mut Page, status: &Status) {
     };
     let mut family = page.family(
         "fullstroke_volume_gear",
-        Kind::Gauge,
+        FamilyKind::Gauge,
         "1 for the gear in which the volume is.",
     );
     for (export, geared) in each() {
@@ -229,7 +229,11 @@ fn gears(page: &mut Page, status: &Status) {
         }
     }
     let help = "How often the volume has begun to shift.";
-    let mut family = page.family("fullstroke_volume_gear_shifts_total", Kind::Counter, help);
+    let mut family = page.family(
+        "fullstroke_volume_gear_shifts_total",
+        FamilyKind::Counter,
+        help,
+    );
     for (export, geared) in each() {
         family.sample(
             &[("export", export), ("volume", geared.volume.as_str())],
@@ -239,11 +243,11 @@ fn gears(page: &mut Page, status: &Status) {
 }
 
 /// Adds the time in each power state, for drives with known power.
-fn drive_power_states(page: &mut Page, status: &Status) {
+fn drive_power_states(page: &mut MetricsPage, status: &ServerStatus) {
     let help = "Time that the drive has spent in a state of power, of the world's time.";
     let mut family = page.family(
         "fullstroke_drive_power_state_seconds_total",
-        Kind::Counter,
+        FamilyKind::Counter,
         help,
     );
     for (export, drive) in each_drive(status) {
@@ -259,10 +263,10 @@ fn drive_power_states(page: &mut Page, status: &Status) {
 }
 
 /// Adds one sample for each volume state, with 1 for the present state; and the rebuilds.
-fn health(page: &mut Page, status: &Status) {
+fn health(page: &mut MetricsPage, status: &ServerStatus) {
     let mut family = page.family(
         "fullstroke_volume_state",
-        Kind::Gauge,
+        FamilyKind::Gauge,
         "1 for the state in which the volume is.",
     );
     for export in &status.exports {
@@ -279,7 +283,7 @@ fn health(page: &mut Page, status: &Status) {
         gears(page, status);
     }
     let mut gauge = |name, help, value: &dyn Fn(&RebuildStatus) -> Option<f64>| {
-        let mut family = page.family(name, Kind::Gauge, help);
+        let mut family = page.family(name, FamilyKind::Gauge, help);
         for export in &status.exports {
             for rebuild in &export.health.rebuilds {
                 let labels = [
@@ -306,9 +310,9 @@ fn health(page: &mut Page, status: &Status) {
     });
 }
 
-fn operations(page: &mut Page, status: &Status) {
+fn operations(page: &mut MetricsPage, status: &ServerStatus) {
     let mut counter = |name, help, value: &dyn Fn(&OperationStatus) -> u64| {
-        let mut family = page.family(name, Kind::Counter, help);
+        let mut family = page.family(name, FamilyKind::Counter, help);
         for (export, operation, numbers) in each_operation(status) {
             family.sample(
                 &[("export", export), ("operation", operation)],
@@ -332,7 +336,7 @@ fn operations(page: &mut Page, status: &Status) {
         &|numbers| numbers.errors,
     );
     let help = "Response times in the world of requests that did not fail.";
-    let mut family = page.family("fullstroke_response_seconds", Kind::Histogram, help);
+    let mut family = page.family("fullstroke_response_seconds", FamilyKind::Histogram, help);
     for (export, operation, numbers) in each_operation(status) {
         let labels = [("export", export), ("operation", operation)];
         family.histogram(
@@ -344,7 +348,9 @@ fn operations(page: &mut Page, status: &Status) {
     }
 }
 
-fn each_operation(status: &Status) -> impl Iterator<Item = (&str, &'static str, &OperationStatus)> {
+fn each_operation(
+    status: &ServerStatus,
+) -> impl Iterator<Item = (&str, &'static str, &OperationStatus)> {
     status.exports.iter().flat_map(|export| {
         export
             .operations
@@ -353,9 +359,9 @@ fn each_operation(status: &Status) -> impl Iterator<Item = (&str, &'static str, 
     })
 }
 
-fn lateness(page: &mut Page, status: &Status) {
+fn lateness(page: &mut MetricsPage, status: &ServerStatus) {
     let help = "How much later than the model the host answered, outside of the world.";
-    let mut family = page.family("fullstroke_lateness_seconds", Kind::Summary, help);
+    let mut family = page.family("fullstroke_lateness_seconds", FamilyKind::Summary, help);
     for export in &status.exports {
         let late = &export.lateness;
         let quantiles = [
@@ -368,7 +374,7 @@ fn lateness(page: &mut Page, status: &Status) {
     }
     let mut family = page.family(
         "fullstroke_lateness_max_seconds",
-        Kind::Gauge,
+        FamilyKind::Gauge,
         "The latest answer.",
     );
     for export in &status.exports {
@@ -376,9 +382,9 @@ fn lateness(page: &mut Page, status: &Status) {
     }
 }
 
-fn drives(page: &mut Page, status: &Status) {
+fn drives(page: &mut MetricsPage, status: &ServerStatus) {
     let mut gauge = |name, help, value: &dyn Fn(&DriveStatus) -> f64| {
-        let mut family = page.family(name, Kind::Gauge, help);
+        let mut family = page.family(name, FamilyKind::Gauge, help);
         for (export, drive) in each_drive(status) {
             family.sample(&[("export", export), ("drive", &drive.name)], value(drive));
         }
@@ -408,10 +414,10 @@ fn rebuilt_ratio(drive: &DriveStatus) -> f64 {
         })
 }
 
-fn drive_counters(page: &mut Page, status: &Status) {
+fn drive_counters(page: &mut MetricsPage, status: &ServerStatus) {
     for served in Counter::all_served() {
         let name = format!("fullstroke_drive_{}_total", served.family);
-        let mut family = page.family(&name, Kind::Counter, served.help);
+        let mut family = page.family(&name, FamilyKind::Counter, served.help);
         for (export, drive) in each_drive(status) {
             let totals = drive
                 .totals
@@ -427,10 +433,10 @@ fn drive_counters(page: &mut Page, status: &Status) {
 }
 
 /// Adds one sample for each drive state, with 1 for the present state.
-fn drive_states(page: &mut Page, status: &Status) {
+fn drive_states(page: &mut MetricsPage, status: &ServerStatus) {
     let mut family = page.family(
         "fullstroke_drive_state",
-        Kind::Gauge,
+        FamilyKind::Gauge,
         "1 for the state in which the drive is.",
     );
     for (export, drive) in each_drive(status) {
@@ -445,7 +451,7 @@ fn drive_states(page: &mut Page, status: &Status) {
     }
 }
 
-fn each_drive(status: &Status) -> impl Iterator<Item = (&str, &DriveStatus)> {
+fn each_drive(status: &ServerStatus) -> impl Iterator<Item = (&str, &DriveStatus)> {
     status.exports.iter().flat_map(|export| {
         export
             .drives

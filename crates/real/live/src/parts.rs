@@ -6,11 +6,13 @@
 //! | a write that begins or ends within a sector | that sector is read, then all is written | at the end |
 //! | trims, zeroes that may be holes | one discard | whole rows of 8 MiB, between checks of the sockets |
 
-use crate::ticket::{Carried, Parts, Stage, Ticket, around, extent, is_unaligned, timed};
-use crate::watch::Ended;
-use crate::world::World;
-use fullstroke_contract::{Extent, Hints, Operation, Request, RequestId, Status};
-use fullstroke_nbd::{Command, CommandFlags};
+use crate::served_stack::ServedStack;
+use crate::ticket::{
+    RequestOutcome, Ticket, TicketParts, TicketStage, around, extent, is_unaligned, timed,
+};
+use crate::watch::CompletedRequest;
+use fullstroke_contract::{Extent, Hints, Operation, Request, RequestId, RequestStatus};
+use fullstroke_nbd::{CommandFlags, RequestCommand};
 use fullstroke_store::bytes::StoreError;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
@@ -27,7 +29,7 @@ const DISCARDED_SECTORS: u64 = (8 << 20) / SECTOR_BYTES;
 /// A part held back because others have sent requests before. The drives' queues would prefer the
 /// run of zeroes to all of these requests.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
+pub(crate) struct DeferredPart {
     place: u32,
     since: Time,
     /// Number of requests in flight at that time and still unfinished.
@@ -36,22 +38,22 @@ pub(crate) struct Held {
 
 /// A request finished in the layers, but not yet on the data.
 #[derive(Debug)]
-pub(crate) struct Slow {
-    pub(crate) ended: Ended,
+pub(crate) struct AwaitingData {
+    pub(crate) ended: CompletedRequest,
     pub(crate) ticket: Ticket,
     left: VecDeque<Extent>,
-    failure: Option<Carried>,
+    failure: Option<RequestOutcome>,
 }
 
-impl Slow {
+impl AwaitingData {
     /// Returns the outcome, once nothing is left.
-    pub(crate) fn into_parts(self) -> (Ended, Ticket, Carried) {
+    pub(crate) fn into_parts(self) -> (CompletedRequest, Ticket, RequestOutcome) {
         let carried = self.failure.unwrap_or_else(|| self.ticket.done());
         (self.ended, self.ticket, carried)
     }
 }
 
-impl World {
+impl ServedStack {
     /// Begins the request of the ticket at `place`.
     pub(crate) fn begin(&mut self, place: u32) {
         let Some(Some(ticket)) = self.tickets.get_mut(place as usize) else {
@@ -61,9 +63,9 @@ impl World {
         // A short zeroing is one write, as a disk would get it.
         let long = u64::from(request.length_bytes) > ZEROED_BYTES;
         let edges = edges(&request);
-        if request.command == Command::WriteZeroes && allocates(&request) && long {
-            ticket.parts = Some(Box::new(Parts::new(
-                Stage::Zeroing {
+        if request.command == RequestCommand::WriteZeroes && allocates(&request) && long {
+            ticket.parts = Some(Box::new(TicketParts::new(
+                TicketStage::Zeroing {
                     next_bytes: request.offset_bytes,
                 },
                 0,
@@ -71,7 +73,7 @@ impl World {
             (0..ZEROING).for_each(|_| self.zero_on(place));
         } else if edges.iter().any(Option::is_some) {
             let count = edges.iter().flatten().count() as u32;
-            ticket.parts = Some(Box::new(Parts::new(Stage::Edges, count)));
+            ticket.parts = Some(Box::new(TicketParts::new(TicketStage::Edges, count)));
             for extent in edges.into_iter().flatten() {
                 self.issue(
                     place,
@@ -90,24 +92,24 @@ impl World {
     /// Handles the end of a part, or of a whole request. Returns the ticket if nothing more is to
     /// be done in the layers. If the client has left (`wanted` is false), parts not yet begun are
     /// withdrawn.
-    pub(crate) fn claim(&mut self, ended: &Ended, wanted: bool) -> Option<Ticket> {
+    pub(crate) fn claim(&mut self, ended: &CompletedRequest, wanted: bool) -> Option<Ticket> {
         let place = ended.finished.completion.id.0 as u32;
         let ticket = self.tickets.get_mut(place as usize)?.as_mut()?;
         let Some(parts) = &mut ticket.parts else {
             return self.release(place);
         };
         parts.under_way -= 1;
-        if ended.finished.completion.status != Status::Done || !wanted {
+        if ended.finished.completion.status != RequestStatus::Done || !wanted {
             // The first error counts. Parts in flight still end.
-            parts.failure.get_or_insert(Carried::Lost);
+            parts.failure.get_or_insert(RequestOutcome::Lost);
         }
         let (request, going) = (ticket.request, parts.failure.is_none());
         match parts.stage {
-            Stage::Edges if going && parts.under_way == 0 => {
-                (parts.stage, parts.under_way) = (Stage::Last, 1);
+            TicketStage::Edges if going && parts.under_way == 0 => {
+                (parts.stage, parts.under_way) = (TicketStage::Last, 1);
                 self.issue(place, timed(&request));
             }
-            Stage::Zeroing { .. } if going => {
+            TicketStage::Zeroing { .. } if going => {
                 self.zero_part(place, ended.finished.extent);
                 self.zero_when_others_are_served(place);
             }
@@ -149,7 +151,7 @@ impl World {
             return self.zero_on(place);
         }
         let since = self.machine.now();
-        self.held.push(Held {
+        self.held.push(DeferredPart {
             place,
             since,
             ahead,
@@ -188,7 +190,7 @@ impl World {
             request.offset_bytes + u64::from(request.length_bytes),
             request.flags,
         );
-        let Stage::Zeroing { next_bytes } = &mut parts.stage else {
+        let TicketStage::Zeroing { next_bytes } = &mut parts.stage else {
             return;
         };
         if parts.failure.is_some() || *next_bytes >= end {
@@ -232,7 +234,7 @@ impl World {
                 parts: Some(parts), ..
             })) = self.tickets.get_mut(place as usize)
         {
-            parts.failure = Some(Carried::of(Err(error)));
+            parts.failure = Some(RequestOutcome::of(Err(error)));
         }
     }
 
@@ -324,13 +326,13 @@ impl World {
     /// Returns true if a request is carried out on the data in small steps.
     pub(crate) fn takes_long(&self, ticket: &Ticket) -> bool {
         let request = &ticket.request;
-        let gives_back = request.command == Command::Trim
-            || (request.command == Command::WriteZeroes && !allocates(request));
+        let gives_back = request.command == RequestCommand::Trim
+            || (request.command == RequestCommand::WriteZeroes && !allocates(request));
         gives_back && u64::from(request.length_bytes) > 2 * DISCARDED_SECTORS * SECTOR_BYTES
     }
 
     /// Begins a request carried out in small steps.
-    pub(crate) fn begin_slowly(&mut self, ended: Ended, ticket: Ticket) {
+    pub(crate) fn begin_slowly(&mut self, ended: CompletedRequest, ticket: Ticket) {
         let (offset, length) = (
             ticket.request.offset_bytes,
             u64::from(ticket.request.length_bytes),
@@ -340,17 +342,17 @@ impl World {
         // The partial sectors at both ends are zeroed at once, because only whole sectors can be
         // given back.
         let mut failure = None;
-        if ticket.request.command == Command::WriteZeroes {
+        if ticket.request.command == RequestCommand::WriteZeroes {
             let (begin, end) = (bytes_to(inner.start), bytes_to(inner.end()));
             for (from, to) in [(offset, begin), (end, offset + length)] {
                 if to > from
                     && let Err(error) = self.zero_bytes(from, to - from, true)
                 {
-                    failure = Some(Carried::of(Err(error)));
+                    failure = Some(RequestOutcome::of(Err(error)));
                 }
             }
         }
-        self.slow.push_back(Slow {
+        self.slow.push_back(AwaitingData {
             ended,
             ticket,
             left: VecDeque::from([inner]),
@@ -364,7 +366,7 @@ impl World {
         &mut self,
         until: Instant,
         wanted: impl FnOnce(&Ticket) -> bool,
-    ) -> Option<Slow> {
+    ) -> Option<AwaitingData> {
         let mut slow = self.slow.pop_front()?;
         // The client has left, so nobody will know if the rest was done.
         if !wanted(&slow.ticket) {
@@ -382,7 +384,7 @@ impl World {
             slow.failure = self
                 .give_back(&slow.ticket.request, part)
                 .err()
-                .map(|error| Carried::of(Err(error)));
+                .map(|error| RequestOutcome::of(Err(error)));
             if Instant::now() >= until {
                 break;
             }
@@ -416,7 +418,7 @@ impl World {
                 slow.failure = slow
                     .failure
                     .take()
-                    .or(done.err().map(|error| Carried::of(Err(error))));
+                    .or(done.err().map(|error| RequestOutcome::of(Err(error))));
                 let rests = [(part.start.0, begin), (until, part.end().0)];
                 let rests = rests.into_iter().filter(|(from, to)| to > from);
                 slow.left
@@ -428,11 +430,11 @@ impl World {
 
     fn give_back(
         &mut self,
-        request: &fullstroke_nbd::Request,
+        request: &fullstroke_nbd::NbdRequest,
         part: Extent,
     ) -> Result<(), StoreError> {
         match request.command {
-            Command::Trim => self.store.discard(part.start, part.sectors),
+            RequestCommand::Trim => self.store.discard(part.start, part.sectors),
             _ => self.store.write_zeroes(part.start, part.sectors, true),
         }
     }
@@ -443,15 +445,15 @@ impl World {
     }
 }
 
-fn allocates(request: &fullstroke_nbd::Request) -> bool {
+fn allocates(request: &fullstroke_nbd::NbdRequest) -> bool {
     request.flags.contains(CommandFlags::NO_HOLE)
 }
 
 /// Returns the first and the last sector of a write, if only a part of the sector is written.
-fn edges(request: &fullstroke_nbd::Request) -> [Option<Extent>; 2] {
+fn edges(request: &fullstroke_nbd::NbdRequest) -> [Option<Extent>; 2] {
     let writes = match request.command {
-        Command::Write => true,
-        Command::WriteZeroes => allocates(request),
+        RequestCommand::Write => true,
+        RequestCommand::WriteZeroes => allocates(request),
         _ => false,
     };
     if !writes || !is_unaligned(request) {

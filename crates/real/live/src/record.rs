@@ -16,8 +16,8 @@
 //! Rows are in order of arrival. Orders to members are in the footer's note `orders`, as JSON.
 //! [`replay`](crate::replay) runs a record again.
 
-use crate::watch::Ended;
-use fullstroke_contract::{Order, RebuildSpeed, Request, Status};
+use crate::watch::CompletedRequest;
+use fullstroke_contract::{LayerOrder, RebuildSpeed, Request, RequestStatus};
 use fullstroke_table::{ColumnType, Schema, TableError, TableWriter};
 use fullstroke_trace::native_schema;
 use fullstroke_units::{Bytes, Sectors, Time};
@@ -89,7 +89,7 @@ impl RecordedOrder {
         at: Time,
         after_requests: u64,
         path: &[usize],
-        order: Order,
+        order: LayerOrder,
     ) -> RecordedOrder {
         let mut recorded = RecordedOrder {
             at_ns: at.as_nanos(),
@@ -98,8 +98,8 @@ impl RecordedOrder {
             ..RecordedOrder::default()
         };
         match order {
-            Order::Fail { member } => recorded.member = member,
-            Order::Restore {
+            LayerOrder::Fail { member } => recorded.member = member,
+            LayerOrder::Restore {
                 member,
                 done,
                 rate,
@@ -110,33 +110,33 @@ impl RecordedOrder {
                 recorded.done_sectors = done.0;
                 recorded.accept_data_loss = accept_data_loss;
             }
-            Order::ReAdd { member } => {
+            LayerOrder::ReAdd { member } => {
                 recorded.member = member;
                 recorded.re_add = true;
             }
-            Order::Speed(RebuildSpeed { least, most }) => {
+            LayerOrder::Speed(RebuildSpeed { least, most }) => {
                 recorded.speed = Some((least.0, most.map(|most| most.0)));
             }
-            Order::Rest => unreachable!("a server's volumes rebuild until it ends"),
+            LayerOrder::Rest => unreachable!("a server's volumes rebuild until it ends"),
         }
         recorded
     }
 
-    pub(crate) fn order(&self) -> Order {
+    pub(crate) fn order(&self) -> LayerOrder {
         let member = self.member;
         match (self.speed, self.restore) {
-            (Some((least, most)), _) => Order::Speed(RebuildSpeed {
+            (Some((least, most)), _) => LayerOrder::Speed(RebuildSpeed {
                 least: Bytes(least),
                 most: most.map(Bytes),
             }),
-            (None, Some(rate)) => Order::Restore {
+            (None, Some(rate)) => LayerOrder::Restore {
                 member,
                 done: Sectors(self.done_sectors),
                 rate: rate.map(Bytes),
                 accept_data_loss: self.accept_data_loss,
             },
-            (None, None) if self.re_add => Order::ReAdd { member },
-            (None, None) => Order::Fail { member },
+            (None, None) if self.re_add => LayerOrder::ReAdd { member },
+            (None, None) => LayerOrder::Fail { member },
         }
     }
 }
@@ -172,21 +172,21 @@ fn kept_text(kept: Option<&(u64, PathBuf)>) -> String {
 
 /// Identity of the recorded stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct StackIdentity {
     pub(crate) name: String,
     pub(crate) digest: String,
     pub(crate) seed: u64,
 }
 
 /// Writes a record. A request waits here until all earlier arrivals have finished. The file appears
-/// with [`finish`](Recorder::finish).
+/// with [`finish`](RequestRecorder::finish).
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub(crate) struct RequestRecorder {
     table: TableWriter,
     /// Names of the drives, in the order of the tree.
     names: Vec<String>,
     /// Requests from number `first` on, in order of arrival.
-    rows: VecDeque<Row>,
+    rows: VecDeque<RecordRow>,
     first: u64,
     /// Emptied lists of drives, for reuse.
     spare: Vec<Vec<u32>>,
@@ -196,35 +196,35 @@ pub(crate) struct Recorder {
 }
 
 #[derive(Debug)]
-struct Row {
+struct RecordRow {
     arrived: Time,
     request: Request,
     issued: Option<Time>,
     drives: Vec<u32>,
-    end: Option<End>,
+    end: Option<RequestEnd>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct End {
+struct RequestEnd {
     finished: Time,
-    status: Status,
+    status: RequestStatus,
     late_ns: u64,
     completion: u64,
     decisions: u64,
 }
 
-impl Recorder {
+impl RequestRecorder {
     pub(crate) fn create(
         path: &Path,
         names: &[String],
-        identity: &Identity,
-    ) -> Result<Recorder, TableError> {
+        identity: &StackIdentity,
+    ) -> Result<RequestRecorder, TableError> {
         let schema = schema()
             .metadata(note::STACK, &identity.name)
             .metadata(note::DIGEST, &identity.digest)
             .metadata(note::SEED, &identity.seed.to_string())
             .metadata(note::VERSION, env!("CARGO_PKG_VERSION"));
-        Ok(Recorder {
+        Ok(RequestRecorder {
             table: TableWriter::create(path, &schema)?,
             names: names.to_vec(),
             rows: VecDeque::new(),
@@ -238,7 +238,7 @@ impl Recorder {
 
     pub(crate) fn arrived(&mut self, now: Time, request: &Request) {
         let drives = self.spare.pop().unwrap_or_default();
-        self.rows.push_back(Row {
+        self.rows.push_back(RecordRow {
             arrived: now,
             request: *request,
             issued: None,
@@ -266,18 +266,18 @@ impl Recorder {
     }
 
     /// Records that a request was answered, `late_ns` after its end.
-    pub(crate) fn answered(&mut self, ended: &Ended, late_ns: u64) {
+    pub(crate) fn answered(&mut self, ended: &CompletedRequest, late_ns: u64) {
         let Some(row) = self.row(ended.finished.origin) else {
             return;
         };
-        row.end = Some(End {
+        row.end = Some(RequestEnd {
             finished: ended.finished.completion.finished,
             status: ended.finished.completion.status,
             late_ns,
             completion: ended.completion,
             decisions: ended.decisions,
         });
-        while let Some(Row { end: Some(end), .. }) = self.rows.front() {
+        while let Some(RecordRow { end: Some(end), .. }) = self.rows.front() {
             let end = *end;
             let Some(mut row) = self.rows.pop_front() else {
                 break;
@@ -294,11 +294,11 @@ impl Recorder {
     }
 
     /// Returns the unwritten row of a request.
-    fn row(&mut self, origin: u64) -> Option<&mut Row> {
+    fn row(&mut self, origin: u64) -> Option<&mut RecordRow> {
         self.rows.get_mut(origin.checked_sub(self.first)? as usize)
     }
 
-    fn put(&mut self, row: &Row, end: End) -> Result<(), TableError> {
+    fn put(&mut self, row: &RecordRow, end: RequestEnd) -> Result<(), TableError> {
         self.members.clear();
         for &drive in &row.drives {
             let separator = if self.members.is_empty() { "" } else { " " };
@@ -323,7 +323,7 @@ impl Recorder {
         );
         table.text(
             column::STATUS,
-            if end.status == Status::Done {
+            if end.status == RequestStatus::Done {
                 "done"
             } else {
                 "lost"

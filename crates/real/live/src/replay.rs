@@ -9,7 +9,7 @@ use crate::record::{RecordedOrder, column, note, schema};
 use fullstroke_contract::{Extent, Hints, Notice, Operation, Request};
 use fullstroke_engine::{Finished, Machine, Observer};
 use fullstroke_stack::Stack;
-use fullstroke_table::{Batch, TableError, TableReader};
+use fullstroke_table::{RowBatch, TableError, TableReader};
 use fullstroke_units::Time;
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
@@ -21,7 +21,7 @@ const BATCH_ROWS: usize = 4096;
 
 /// Result of a replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct RecordVerdict {
     /// Number of requests in the record.
     pub requests: u64,
     /// Number of orders in the record.
@@ -85,7 +85,7 @@ pub enum ReplayError {
 
 /// Recorded values of a request.
 #[derive(Clone, Copy, Debug)]
-struct Recorded {
+struct RecordedRequest {
     completion: u64,
     finished_ns: u64,
     decisions: u64,
@@ -93,14 +93,14 @@ struct Recorded {
 
 /// Compares events with the record.
 #[derive(Debug, Default)]
-struct Comparison {
+struct RecordComparison {
     decisions: Decisions,
-    recorded: HashMap<u64, Recorded>,
+    recorded: HashMap<u64, RecordedRequest>,
     alike: u64,
     first_difference: Option<Difference>,
 }
 
-impl Observer for Comparison {
+impl Observer for RecordComparison {
     fn finished(&mut self, finished: &Finished) {
         let completion = self.decisions.finished_requests();
         self.decisions.finished(finished);
@@ -132,11 +132,11 @@ impl Observer for Comparison {
 ///
 /// # Errors
 /// If the record cannot be read, or is not of this stack.
-pub fn replay_decisions(stack: &Stack, path: &Path) -> Result<Verdict, ReplayError> {
-    let mut record = Record::open(path)?;
+pub fn replay_decisions(stack: &Stack, path: &Path) -> Result<RecordVerdict, ReplayError> {
+    let mut record = RecordReader::open(path)?;
     record.check_identity(stack)?;
     let mut machine = Machine::new(stack.serve()?.graph);
-    let mut comparison = Comparison::default();
+    let mut comparison = RecordComparison::default();
     let mut orders = record.orders()?;
     let count = orders.len() as u64;
     while let Some((arrival, request, recorded)) = record.next()? {
@@ -153,7 +153,7 @@ pub fn replay_decisions(stack: &Stack, path: &Path) -> Result<Verdict, ReplayErr
     while machine.in_flight() > 0 {
         machine.wake(&mut comparison);
     }
-    Ok(Verdict {
+    Ok(RecordVerdict {
         requests: machine.submitted(),
         orders: count,
         alike: comparison.alike,
@@ -164,7 +164,7 @@ pub fn replay_decisions(stack: &Stack, path: &Path) -> Result<Verdict, ReplayErr
 /// Gives the orders recorded before the next request.
 fn give_orders(
     machine: &mut Machine,
-    comparison: &mut Comparison,
+    comparison: &mut RecordComparison,
     orders: &mut VecDeque<RecordedOrder>,
 ) {
     let given = machine.submitted();
@@ -183,18 +183,18 @@ fn give_orders(
 }
 
 /// Reads a record row by row.
-struct Record {
+struct RecordReader {
     path: PathBuf,
     table: TableReader,
-    rows: VecDeque<(Time, Request, Recorded)>,
+    rows: VecDeque<(Time, Request, RecordedRequest)>,
     rows_read: u64,
     latest: Time,
 }
 
-impl Record {
-    fn open(path: &Path) -> Result<Record, ReplayError> {
+impl RecordReader {
+    fn open(path: &Path) -> Result<RecordReader, ReplayError> {
         let table = TableReader::open(path, &schema())?;
-        Ok(Record {
+        Ok(RecordReader {
             path: path.to_owned(),
             table,
             rows: VecDeque::new(),
@@ -247,7 +247,7 @@ impl Record {
         })
     }
 
-    fn next(&mut self) -> Result<Option<(Time, Request, Recorded)>, ReplayError> {
+    fn next(&mut self) -> Result<Option<(Time, Request, RecordedRequest)>, ReplayError> {
         if self.rows.is_empty() {
             self.refill()?;
         }
@@ -305,7 +305,7 @@ impl Record {
 struct NoOperation(String);
 
 /// Parses one row.
-fn row(batch: &Batch, index: usize) -> Result<(Time, Request, Recorded), NoOperation> {
+fn row(batch: &RowBatch, index: usize) -> Result<(Time, Request, RecordedRequest), NoOperation> {
     let name = batch.text(column::OPERATION, index);
     let operation =
         Operation::named(name).ok_or_else(|| NoOperation(name.escape_debug().to_string()))?;
@@ -318,7 +318,7 @@ fn row(batch: &Batch, index: usize) -> Result<(Time, Request, Recorded), NoOpera
         batch.u64(column::START, index),
         batch.u64(column::SECTORS, index),
     );
-    let recorded = Recorded {
+    let recorded = RecordedRequest {
         completion: batch.u64(column::COMPLETION, index),
         finished_ns: batch
             .optional_u64(column::COMPLETED, index)

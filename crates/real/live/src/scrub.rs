@@ -1,9 +1,9 @@
 //! Compares all redundancy with the data in small steps, so that clients are served meanwhile.
 
 use crate::control_queue::ControlResponse;
-use crate::world::World;
+use crate::served_stack::ServedStack;
 use fullstroke_store::Repair;
-use fullstroke_store::bytes::{self as bytes, Comparison, Mismatch};
+use fullstroke_store::bytes::{self as bytes, Mismatch, RedundancyCheck};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ impl Scrub {
     }
 }
 
-impl World {
+impl ServedStack {
     /// Begins to compare the redundancy, and to mend it if that is wanted. Who
     /// asks for the same while that is under way waits for the same answer.
     pub(crate) fn begin_scrub(&mut self, repair: Repair, asker: Sender<ControlResponse>) {
@@ -117,7 +117,7 @@ fn answer(scrub: &Scrub, answer: &ControlResponse) {
 
 /// Returns the result, for people.
 fn verdict(scrub: &bytes::Scrub, impaired: bool) -> ControlResponse {
-    let Comparison {
+    let RedundancyCheck {
         compared_sectors,
         mismatched_sectors,
         undecided_sectors,

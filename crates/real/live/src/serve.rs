@@ -1,16 +1,16 @@
 //! From stacks and options to a server, and to its summary.
 
-use crate::clock::Pace;
+use crate::clock::WorldPace;
 use crate::control::ControlSocket;
 use crate::metrics::MetricsServer;
-use crate::record::{Identity, RecordError, Recorder};
-use crate::server::{Server, ask_for_punctuality};
+use crate::record::{RecordError, RequestRecorder, StackIdentity};
+use crate::served_stack::ServedStack;
+use crate::server::{ConfiguredServer, ask_for_punctuality};
 use crate::status::ExportStatus;
-use crate::world::World;
 use fullstroke_engine::Machine;
 use fullstroke_nbd::{Export, ExportError, Exports, Features};
 use fullstroke_stack::{Stack, StackError};
-use fullstroke_store::bytes::{Location, OpenReport, Opening, Store, StoreError};
+use fullstroke_store::bytes::{OpenReport, Opening, Store, StoreError, StoreLocation};
 use fullstroke_table::TableError;
 use fullstroke_transport::socket::{Admission, AdmissionOptions, Listen, Listener, TlsError};
 use fullstroke_units::Bytes;
@@ -31,7 +31,7 @@ pub struct ServeOptions {
     /// within.
     pub store: Option<PathBuf>,
     /// Pace of the world's time.
-    pub pace: Pace,
+    pub pace: WorldPace,
     /// File for the record of the run.
     pub record: Option<PathBuf>,
     /// Address for Prometheus.
@@ -70,7 +70,7 @@ pub struct Serving {
 
 /// Summary of a server at its end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
+pub struct ServerSummary {
     /// Real time since the server began, in s.
     pub uptime_s: f64,
     /// Exports at the end.
@@ -142,7 +142,7 @@ pub fn serve(
     stacks: &[Stack],
     options: &ServeOptions,
     ready: &mut dyn FnMut(&Serving),
-) -> Result<Summary, ServeError> {
+) -> Result<ServerSummary, ServeError> {
     check(stacks, options)?;
     let (signals, write_end) = UnixStream::pair().map_err(ServeError::host("signals"))?;
     for signal in [SIGTERM, SIGINT] {
@@ -173,7 +173,7 @@ pub fn serve(
             .and_then(|at| admission.warning_of_pages(at)),
     );
     let uris = listeners.iter().map(|at| admission.uri(at)).collect();
-    let mut server = Server::new(worlds, exports, listeners, signals, options.pace)
+    let mut server = ConfiguredServer::new(worlds, exports, listeners, signals, options.pace)
         .map_err(ServeError::host("event loop"))?;
     server.admission = admission.clone();
     let handle = server.control.handle();
@@ -218,7 +218,7 @@ pub fn serve(
 
 /// Makes all data durable and moves the record to its place. Each step is tried even if others
 /// fail.
-fn finish(server: Server) -> Result<Summary, ServeError> {
+fn finish(server: ConfiguredServer) -> Result<ServerSummary, ServeError> {
     let exports = server.status().exports;
     let uptime_s = server.began.elapsed().as_secs_f64();
     let mut recorded_requests = None;
@@ -229,7 +229,7 @@ fn finish(server: Server) -> Result<Summary, ServeError> {
             .watch
             .recorder
             .take()
-            .map(Recorder::finish)
+            .map(RequestRecorder::finish)
             .transpose();
         match recorded {
             Ok(rows) => recorded_requests = recorded_requests.or(rows),
@@ -241,7 +241,7 @@ fn finish(server: Server) -> Result<Summary, ServeError> {
     }
     match failed {
         Some(error) => Err(error),
-        None => Ok(Summary {
+        None => Ok(ServerSummary {
             uptime_s,
             exports,
             recorded_requests,
@@ -261,7 +261,7 @@ fn check(stacks: &[Stack], options: &ServeOptions) -> Result<(), ServeError> {
         ));
     }
     match options.pace {
-        Pace::Times(speed) if !(speed.is_finite() && speed > 0.0) => Err(ServeError::Options(
+        WorldPace::Times(speed) if !(speed.is_finite() && speed > 0.0) => Err(ServeError::Options(
             format!("--speed: found {speed}; expected a number above 0"),
         )),
         _ => Ok(()),
@@ -288,12 +288,12 @@ fn world(
     stacks: usize,
     options: &ServeOptions,
     notes: &mut Vec<String>,
-) -> Result<World, ServeError> {
+) -> Result<ServedStack, ServeError> {
     let service = stack.serve()?;
     let location = match &options.store {
-        None => Location::Memory,
-        Some(folder) if stacks == 1 => Location::Folder(folder.clone()),
-        Some(folder) => Location::Folder(folder.join(stack.name())),
+        None => StoreLocation::Memory,
+        Some(folder) if stacks == 1 => StoreLocation::Folder(folder.clone()),
+        Some(folder) => StoreLocation::Folder(folder.join(stack.name())),
     };
     let opening = |read_only| Opening {
         allow_degraded: options.allow_degraded,
@@ -336,7 +336,7 @@ fn world(
         .as_deref()
         .map(|path| recorder(stack, path, &names))
         .transpose()?;
-    let mut world = World::new(
+    let mut world = ServedStack::new(
         stack.name().to_owned(),
         service.summary.layout,
         machine,
@@ -347,16 +347,16 @@ fn world(
     Ok(world)
 }
 
-fn recorder(stack: &Stack, path: &Path, names: &[String]) -> Result<Recorder, TableError> {
-    let identity = Identity {
+fn recorder(stack: &Stack, path: &Path, names: &[String]) -> Result<RequestRecorder, TableError> {
+    let identity = StackIdentity {
         name: stack.name().to_owned(),
         digest: stack.digest().to_owned(),
         seed: stack.seed().0,
     };
-    Recorder::create(path, names, &identity)
+    RequestRecorder::create(path, names, &identity)
 }
 
-fn export(stack: &Stack, world: &World, options: &ServeOptions) -> Export {
+fn export(stack: &Stack, world: &ServedStack, options: &ServeOptions) -> Export {
     let mut export = Export::new(stack.name(), world.store.capacity().bytes().0);
     export.description = format!("{} ({})", stack.title(), world.layout);
     export.features |= Features::FAST_ZERO;

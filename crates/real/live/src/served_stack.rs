@@ -2,16 +2,16 @@
 
 use crate::lateness::Lateness;
 use crate::members::dotted;
-use crate::parts::{Held, Slow};
-use crate::record::Recorder;
+use crate::parts::{AwaitingData, DeferredPart};
+use crate::record::RequestRecorder;
 use crate::scrub::Scrub;
 use crate::signals::Signals;
 use crate::status::{ComparingStatus, GearStatus, Operations};
-use crate::ticket::{Carried, ClientId, Ticket, extent, is_unaligned, timed};
-use crate::watch::{Ended, Watch};
-use fullstroke_contract::{Extent, Gear, Operation, Status};
+use crate::ticket::{ClientId, RequestOutcome, Ticket, extent, is_unaligned, timed};
+use crate::watch::{CompletedRequest, EventCollector};
+use fullstroke_contract::{Extent, Gear, Operation, RequestStatus};
 use fullstroke_engine::Machine;
-use fullstroke_nbd::{Allocation, Command, CommandFlags, ErrorCode, StatusExtent};
+use fullstroke_nbd::{Allocation, CommandFlags, ErrorCode, RequestCommand, StatusExtent};
 use fullstroke_store::bytes::Store;
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
@@ -27,13 +27,13 @@ const REQUESTS_MAX: usize = 2048;
 const BYTES_MAX: u64 = 256 << 20;
 
 /// One served stack.
-pub(crate) struct World {
+pub(crate) struct ServedStack {
     pub(crate) name: String,
     /// Layouts, from the top.
     pub(crate) layout: String,
     pub(crate) machine: Machine,
     pub(crate) store: Store,
-    pub(crate) watch: Watch,
+    pub(crate) watch: EventCollector,
     /// Signals to clients.
     pub(crate) signals: Signals,
     pub(crate) lateness: Lateness,
@@ -41,9 +41,9 @@ pub(crate) struct World {
     /// Clients whose next request waits for a place in the layers, or for memory.
     pub(crate) queued: VecDeque<ClientId>,
     /// Requests finished in the layers, but not on the data.
-    pub(crate) slow: VecDeque<Slow>,
+    pub(crate) slow: VecDeque<AwaitingData>,
     /// Parts waiting until other requests are served.
-    pub(crate) held: Vec<Held>,
+    pub(crate) held: Vec<DeferredPart>,
     /// A running comparison of all redundancy.
     pub(crate) scrub: Option<Scrub>,
     /// Bytes to compare when the store was opened.
@@ -59,7 +59,7 @@ pub(crate) struct World {
     /// Members, and the sector up to which their data are to be filled.
     pub(crate) unfilled: VecDeque<(Vec<usize>, Sectors)>,
     /// Volumes with gears, and their state according to the layers.
-    pub(crate) gears: Vec<Geared>,
+    pub(crate) gears: Vec<GearedVolume>,
     /// Volumes, and the gears for their data to follow.
     pub(crate) shifts: VecDeque<(Vec<usize>, Gear)>,
     pub(crate) tickets: Vec<Option<Ticket>>,
@@ -67,14 +67,14 @@ pub(crate) struct World {
 }
 
 /// A volume with gears.
-pub(crate) struct Geared {
+pub(crate) struct GearedVolume {
     pub(crate) path: Vec<usize>,
     pub(crate) gear: Gear,
     /// Number of shifts begun.
     pub(crate) shifts: u64,
 }
 
-impl Geared {
+impl GearedVolume {
     pub(crate) fn status(&self) -> GearStatus {
         GearStatus {
             volume: dotted(&self.path),
@@ -84,15 +84,15 @@ impl Geared {
     }
 }
 
-impl World {
+impl ServedStack {
     pub(crate) fn new(
         name: String,
         layout: String,
         machine: Machine,
         store: Store,
-        recorder: Option<Recorder>,
-    ) -> World {
-        World {
+        recorder: Option<RequestRecorder>,
+    ) -> ServedStack {
+        ServedStack {
             name,
             layout,
             machine,
@@ -101,16 +101,16 @@ impl World {
             gears: store
                 .geared()
                 .into_iter()
-                .map(|path| Geared {
+                .map(|path| GearedVolume {
                     path,
                     gear: Gear::default(),
                     shifts: 0,
                 })
                 .collect(),
             store,
-            watch: Watch {
+            watch: EventCollector {
                 recorder,
-                ..Watch::default()
+                ..EventCollector::default()
             },
             signals: Signals::default(),
             lateness: Lateness::new(),
@@ -193,7 +193,7 @@ impl World {
     ///
     /// # Panics
     /// If requests are in flight and no event is due, because a layer has lost a request.
-    pub(crate) fn hurry(&mut self) {
+    pub(crate) fn run_next_event(&mut self) {
         let stuck = self.machine.in_flight() > 0 && self.machine.next_wake() == Time::NEVER;
         assert!(
             !stuck,
@@ -205,7 +205,7 @@ impl World {
 
     /// Returns the error of a request that is not begun at all. A disk zeroes no faster than by
     /// writing, unless deallocation is permitted.
-    pub(crate) fn refuses(&self, request: &fullstroke_nbd::Request) -> Option<ErrorCode> {
+    pub(crate) fn refuses(&self, request: &fullstroke_nbd::NbdRequest) -> Option<ErrorCode> {
         let fast = request
             .flags
             .contains(CommandFlags::FAST_ZERO | CommandFlags::NO_HOLE);
@@ -213,7 +213,7 @@ impl World {
     }
 
     /// Returns the allocated parts of a range.
-    pub(crate) fn allocation(&mut self, request: &fullstroke_nbd::Request) -> Vec<StatusExtent> {
+    pub(crate) fn allocation(&mut self, request: &fullstroke_nbd::NbdRequest) -> Vec<StatusExtent> {
         let Extent { start, sectors } = extent(request);
         let mut skipped = request.offset_bytes % SECTOR_BYTES;
         let one = request.flags.contains(CommandFlags::ONE_EXTENT);
@@ -245,7 +245,7 @@ impl World {
     }
 
     /// Counts an answered request.
-    pub(crate) fn count(&mut self, ticket: &Ticket, ended: &Ended, failed: bool) {
+    pub(crate) fn count(&mut self, ticket: &Ticket, ended: &CompletedRequest, failed: bool) {
         let kind = match timed(&ticket.request).operation {
             Operation::Read => &mut self.operations.read,
             Operation::Write => &mut self.operations.write,
@@ -263,7 +263,7 @@ impl World {
     }
 
     /// Returns the client whose request has ended.
-    pub(crate) fn asked(&self, ended: &Ended) -> Option<ClientId> {
+    pub(crate) fn asked(&self, ended: &CompletedRequest) -> Option<ClientId> {
         let ticket = self
             .tickets
             .get(ended.finished.completion.id.0 as usize)?
@@ -283,7 +283,7 @@ impl World {
     /// Returns true if a change can be carried out without waiting for the host's disk. The mark
     /// that its regions are being written must be durable first. An error here occurs again when
     /// the change is carried out, and is reported then.
-    pub(crate) fn announce(&mut self, request: &fullstroke_nbd::Request) -> bool {
+    pub(crate) fn announce(&mut self, request: &fullstroke_nbd::NbdRequest) -> bool {
         self.store.announce(extent(request)).unwrap_or(true)
     }
 
@@ -291,9 +291,9 @@ impl World {
     pub(crate) fn carry(
         &mut self,
         ticket: &mut Ticket,
-        status: Status,
+        status: RequestStatus,
         into: &mut [u8],
-    ) -> Carried {
+    ) -> RequestOutcome {
         let (failure, is_carried) = ticket
             .parts
             .as_mut()
@@ -301,8 +301,8 @@ impl World {
         if let Some(failure) = failure {
             return failure;
         }
-        if status != Status::Done {
-            return Carried::Lost;
+        if status != RequestStatus::Done {
+            return RequestOutcome::Lost;
         }
         let request = &ticket.request;
         let (offset, length) = (request.offset_bytes, u64::from(request.length_bytes));
@@ -314,22 +314,24 @@ impl World {
         }
         let done = match request.command {
             _ if is_carried => Ok(()),
-            Command::Read if is_unaligned(request) => self.read_bytes(offset, into),
-            Command::Read => self.store.read(start, into),
-            Command::Write if is_unaligned(request) => self.write_bytes(offset, &ticket.payload),
-            Command::Write => self.store.write(start, &ticket.payload),
-            Command::WriteZeroes => self.zero_bytes(
+            RequestCommand::Read if is_unaligned(request) => self.read_bytes(offset, into),
+            RequestCommand::Read => self.store.read(start, into),
+            RequestCommand::Write if is_unaligned(request) => {
+                self.write_bytes(offset, &ticket.payload)
+            }
+            RequestCommand::Write => self.store.write(start, &ticket.payload),
+            RequestCommand::WriteZeroes => self.zero_bytes(
                 offset,
                 length,
                 !request.flags.contains(CommandFlags::NO_HOLE),
             ),
-            Command::Trim => self.discard_bytes(offset, length),
+            RequestCommand::Trim => self.discard_bytes(offset, length),
             // Earlier writes may be lost. This is reported once, as by fsync(2).
-            Command::Flush if self.has_lost_untold() => return Carried::Lost,
-            Command::Flush | Command::Cache | Command::BlockStatus => Ok(()),
+            RequestCommand::Flush if self.has_lost_untold() => return RequestOutcome::Lost,
+            RequestCommand::Flush | RequestCommand::Cache | RequestCommand::BlockStatus => Ok(()),
         };
-        match Carried::of(done) {
-            Carried::Done => ticket.done(),
+        match RequestOutcome::of(done) {
+            RequestOutcome::Done => ticket.done(),
             failed => failed,
         }
     }
@@ -344,7 +346,7 @@ impl World {
     }
 
     /// Records that the answer to a request was sent, `late_ns` after its due time.
-    pub(crate) fn answered(&mut self, ended: &Ended, late_ns: u64) {
+    pub(crate) fn answered(&mut self, ended: &CompletedRequest, late_ns: u64) {
         self.lateness.add(late_ns);
         if let Some(recorder) = &mut self.watch.recorder {
             recorder.answered(ended, late_ns);

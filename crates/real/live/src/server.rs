@@ -1,18 +1,18 @@
 //! The loop of the server: clients above, worlds below, one thread.
 
 use crate::budget::Budget;
-use crate::client::Client;
-use crate::clock::{Clock, Pace};
+use crate::client::ConnectedClient;
+use crate::clock::{WorldClock, WorldPace};
 use crate::control_queue::ControlQueue;
-use crate::durability::{Marks, SyncQueue, Syncer, Waiting};
+use crate::durability::{AwaitedMarks, SyncQueue, Syncer, UndurableRequest};
 use crate::limits;
 use crate::poll::{Interest, Poll, Ready};
-use crate::ticket::{Carried, ClientId, Ticket};
-use crate::watch::Ended;
-use crate::world::World;
-use fullstroke_contract::Status;
-use fullstroke_nbd::{Command, ErrorCode, Exports};
-use fullstroke_store::bytes::{MarkJob, Marked, SyncJob, Synced, Tidy};
+use crate::served_stack::ServedStack;
+use crate::ticket::{ClientId, RequestOutcome, Ticket};
+use crate::watch::CompletedRequest;
+use fullstroke_contract::RequestStatus;
+use fullstroke_nbd::{ErrorCode, Exports, RequestCommand};
+use fullstroke_store::bytes::{MarkJob, MarkResult, SyncJob, SyncResult, TidyWork};
 use fullstroke_transport::socket::{Admission, Listener};
 use fullstroke_units::Time;
 use std::io::{self, Read as _};
@@ -49,8 +49,8 @@ pub(crate) const RETRY: Duration = Duration::from_millis(100);
 /// Makes sleeps of this thread end on time. If requested, also raises the thread's priority so that
 /// the thread runs at once. The reason is that clients of the model's time should not wait for
 /// other work of the host. Returns the new niceness, if permitted by the host.
-pub(crate) fn ask_for_punctuality(pace: Pace, raises_priority: bool) -> Option<i32> {
-    if pace == Pace::Immediate {
+pub(crate) fn ask_for_punctuality(pace: WorldPace, raises_priority: bool) -> Option<i32> {
+    if pace == WorldPace::Immediate {
         return None;
     }
     // By default sleeps end up to 50 us late (timer_slack_ns in proc(5)).
@@ -61,10 +61,10 @@ pub(crate) fn ask_for_punctuality(pace: Pace, raises_priority: bool) -> Option<i
 }
 
 /// A configured server.
-pub(crate) struct Server {
-    pub(crate) worlds: Vec<World>,
-    pub(crate) clock: Clock,
-    pub(crate) pace: Pace,
+pub(crate) struct ConfiguredServer {
+    pub(crate) worlds: Vec<ServedStack>,
+    pub(crate) clock: WorldClock,
+    pub(crate) pace: WorldPace,
     pub(crate) control: ControlQueue,
     pub(crate) clients_now: u64,
     pub(crate) began: Instant,
@@ -79,7 +79,7 @@ pub(crate) struct Server {
     pub(crate) unread: Vec<u32>,
     /// Largest number of connections.
     pub(crate) clients_max: u64,
-    pub(crate) clients: Vec<Option<Client>>,
+    pub(crate) clients: Vec<Option<ConnectedClient>>,
     pub(crate) generations: Vec<u32>,
     pub(crate) free: Vec<u32>,
     pub(crate) clients_so_far: u32,
@@ -93,8 +93,8 @@ pub(crate) struct Server {
     sync_queues: Vec<SyncQueue>,
     /// A second thread, because the first may be busy with gigabytes.
     marker: Syncer<MarkJob>,
-    marks: Vec<Marks>,
-    answered: Vec<(usize, Ended)>,
+    marks: Vec<AwaitedMarks>,
+    answered: Vec<(usize, CompletedRequest)>,
     tidy_at: Duration,
     sweep_at: Duration,
     pub(crate) stopping: Option<Instant>,
@@ -102,14 +102,14 @@ pub(crate) struct Server {
     hurrying: bool,
 }
 
-impl Server {
+impl ConfiguredServer {
     pub(crate) fn new(
-        worlds: Vec<World>,
+        worlds: Vec<ServedStack>,
         exports: Arc<Exports>,
         listeners: Vec<Listener>,
         signals: UnixStream,
-        pace: Pace,
-    ) -> io::Result<Server> {
+        pace: WorldPace,
+    ) -> io::Result<ConfiguredServer> {
         let poll = Poll::new()?;
         let control = ControlQueue::new()?;
         let syncer = Syncer::start("durability")?;
@@ -123,14 +123,14 @@ impl Server {
             poll.add(listener, key, Interest::READ)?;
         }
         let speed = match pace {
-            Pace::Times(speed) => speed,
-            Pace::Immediate => 1.0,
+            WorldPace::Times(speed) => speed,
+            WorldPace::Immediate => 1.0,
         };
-        Ok(Server {
+        Ok(ConfiguredServer {
             sync_queues: worlds.iter().map(|_| SyncQueue::default()).collect(),
-            marks: worlds.iter().map(|_| Marks::default()).collect(),
+            marks: worlds.iter().map(|_| AwaitedMarks::default()).collect(),
             worlds,
-            clock: Clock::start(speed),
+            clock: WorldClock::start(speed),
             pace,
             control,
             clients_now: 0,
@@ -177,7 +177,7 @@ impl Server {
                 self.react(*event);
             }
         }
-        self.worlds.iter_mut().for_each(World::end_scrub);
+        self.worlds.iter_mut().for_each(ServedStack::end_scrub);
         Ok(())
     }
 
@@ -190,7 +190,7 @@ impl Server {
             .iter()
             .all(|world| world.machine.in_flight() == 0 && !world.has_unanswered())
             && self.sync_queues.iter().all(SyncQueue::is_empty)
-            && self.marks.iter().all(Marks::is_empty);
+            && self.marks.iter().all(AwaitedMarks::is_empty);
         idle && (self.clients_now == 0 || since.elapsed() >= SHUTDOWN_TIMEOUT)
     }
 
@@ -214,30 +214,38 @@ impl Server {
             most = most.min(at.saturating_duration_since(Instant::now()));
         }
         // Something can be done without waiting, so the poll only looks.
-        if self.may_admit || !self.unread.is_empty() || self.worlds.iter().any(World::has_news) {
+        if self.may_admit
+            || !self.unread.is_empty()
+            || self.worlds.iter().any(ServedStack::has_news)
+        {
             return Duration::ZERO;
         }
-        if let Some(pause) = self.worlds.iter().filter_map(World::scrub_pause).min() {
+        if let Some(pause) = self
+            .worlds
+            .iter()
+            .filter_map(ServedStack::scrub_pause)
+            .min()
+        {
             most = most.min(pause);
         }
         match self.waits() {
             _ if due == Time::NEVER => most,
             true => self.clock.wait(self.clock.now(), due).min(most),
-            false if self.worlds.iter().any(World::has_to_hurry) => Duration::ZERO,
+            false if self.worlds.iter().any(ServedStack::has_to_hurry) => Duration::ZERO,
             false => most,
         }
     }
 
     /// Returns true if the loop waits for the world's time.
     fn waits(&self) -> bool {
-        self.pace != Pace::Immediate && !self.hurrying
+        self.pace != WorldPace::Immediate && !self.hurrying
     }
 
     /// Returns the world's time for a request arriving now.
     pub(crate) fn now(&self, world: usize) -> Time {
         match self.pace {
-            Pace::Times(_) => self.clock.now(),
-            Pace::Immediate => self.worlds[world].machine.now(),
+            WorldPace::Times(_) => self.clock.now(),
+            WorldPace::Immediate => self.worlds[world].machine.now(),
         }
     }
 
@@ -252,9 +260,9 @@ impl Server {
                 world.advance(self.clock.now());
                 world.carry_signals(until);
             } else {
-                hurry(world, until);
+                run_without_waiting(world, until);
             }
-            world.signals.tell();
+            world.signals.notify_clients();
             world.tell_dropped();
             // Answering ends no request, so the vector can be put back.
             let mut ended = std::mem::take(&mut world.watch.ended);
@@ -279,7 +287,7 @@ impl Server {
             let (clients, hurrying) = (&mut self.clients, self.hurrying);
             let wanted = |ticket: &Ticket| {
                 // A trim may be skipped.
-                let may_be_left = hurrying && ticket.request.command == Command::Trim;
+                let may_be_left = hurrying && ticket.request.command == RequestCommand::Trim;
                 !may_be_left && client_of(clients, ticket.client).is_some()
             };
             if let Some(slow) = self.worlds[index].go_on_slowly(until, wanted) {
@@ -306,20 +314,20 @@ impl Server {
                 continue;
             }
             match self.worlds[index].store.tidy(now) {
-                Ok(Tidy::Sync) => self.begin_sync(index),
+                Ok(TidyWork::Sync) => self.begin_sync(index),
                 // Half of the time belongs to the clients.
-                Ok(Tidy::Again) => {
+                Ok(TidyWork::Again) => {
                     let ended = self.began.elapsed();
                     self.tidy_at = ended + (ended - now);
                 }
                 // The host may permit later a step that it refuses now.
-                Ok(Tidy::Done | Tidy::At(_)) | Err(_) => {}
+                Ok(TidyWork::Done | TidyWork::At(_)) | Err(_) => {}
             }
         }
     }
 
     /// Carries out a finished request on the data and answers it.
-    fn answer(&mut self, index: usize, ended: Ended) {
+    fn answer(&mut self, index: usize, ended: CompletedRequest) {
         let world = &mut self.worlds[index];
         let wanted = world
             .asked(&ended)
@@ -328,15 +336,15 @@ impl Server {
             return;
         };
         let status = ended.finished.completion.status;
-        if ticket.request.command == Command::Read {
+        if ticket.request.command == RequestCommand::Read {
             return self.answer_read(index, ended, ticket);
         }
-        if status == Status::Done && ticket.request.command.changes() {
+        if status == RequestStatus::Done && ticket.request.command.changes() {
             let changes_at_once = world.announce(&ticket.request);
             if !changes_at_once || !self.marks[index].waiting.is_empty() {
                 self.marks[index]
                     .waiting
-                    .push_back(Waiting { ended, ticket });
+                    .push_back(UndurableRequest { ended, ticket });
                 return self.begin_marking(index);
             }
         }
@@ -344,10 +352,10 @@ impl Server {
     }
 
     /// Carries out a request that may change data, and answers it.
-    fn change(&mut self, index: usize, ended: Ended, mut ticket: Ticket) {
+    fn change(&mut self, index: usize, ended: CompletedRequest, mut ticket: Ticket) {
         let world = &mut self.worlds[index];
         let status = ended.finished.completion.status;
-        if status == Status::Done && world.takes_long(&ticket) {
+        if status == RequestStatus::Done && world.takes_long(&ticket) {
             return world.begin_slowly(ended, ticket);
         }
         let carried = world.carry(&mut ticket, status, &mut []);
@@ -367,15 +375,15 @@ impl Server {
 
     /// Handles durable marks. The waiting changes are carried out in order. The first change
     /// without a durable mark ends this.
-    fn end_marking(&mut self, index: usize, marked: Marked) {
+    fn end_marking(&mut self, index: usize, marked: MarkResult) {
         self.marks[index].running = false;
         // A stopped store reports this to every request.
         let _ = self.worlds[index].store.note_marked(marked);
-        while let Some(Waiting { ended, ticket }) = self.marks[index].waiting.pop_front() {
+        while let Some(UndurableRequest { ended, ticket }) = self.marks[index].waiting.pop_front() {
             if !self.worlds[index].announce(&ticket.request) {
                 self.marks[index]
                     .waiting
-                    .push_front(Waiting { ended, ticket });
+                    .push_front(UndurableRequest { ended, ticket });
                 break;
             }
             let answered = self.answered.len();
@@ -389,7 +397,7 @@ impl Server {
         self.begin_marking(index);
     }
 
-    fn answer_read(&mut self, index: usize, ended: Ended, mut ticket: Ticket) {
+    fn answer_read(&mut self, index: usize, ended: CompletedRequest, mut ticket: Ticket) {
         let world = &mut self.worlds[index];
         let mut failure = None;
         // The data of a read are of no use if its client has left.
@@ -408,10 +416,16 @@ impl Server {
     }
 
     /// Answers a request without data.
-    fn reply(&mut self, index: usize, ended: Ended, mut ticket: Ticket, carried: Carried) {
-        if matches!(carried, Carried::DoneWhenDurable) {
+    fn reply(
+        &mut self,
+        index: usize,
+        ended: CompletedRequest,
+        mut ticket: Ticket,
+        carried: RequestOutcome,
+    ) {
+        if matches!(carried, RequestOutcome::DoneWhenDurable) {
             ticket.payload = Vec::new();
-            return self.wait_until_durable(index, Waiting { ended, ticket });
+            return self.wait_until_durable(index, UndurableRequest { ended, ticket });
         }
         let failure = carried.failure();
         if let Some(client) = client_of(&mut self.clients, ticket.client) {
@@ -446,7 +460,7 @@ impl Server {
         }
     }
 
-    fn wait_until_durable(&mut self, index: usize, waiting: Waiting) {
+    fn wait_until_durable(&mut self, index: usize, waiting: UndurableRequest) {
         if self.sync_queues[index].push(waiting) {
             self.begin_sync(index);
         }
@@ -463,10 +477,10 @@ impl Server {
         }
     }
 
-    fn end_sync(&mut self, index: usize, synced: Synced) {
+    fn end_sync(&mut self, index: usize, synced: SyncResult) {
         let result = self.worlds[index].store.note_synced(synced);
         let (waiting, again) = self.sync_queues[index].end();
-        for Waiting { ended, ticket } in waiting {
+        for UndurableRequest { ended, ticket } in waiting {
             if let Some(client) = client_of(&mut self.clients, ticket.client) {
                 match &result {
                     Ok(()) => client.connection.reply_done(&ticket.request),
@@ -508,10 +522,10 @@ impl Server {
         let now = self.clock.now();
         for (index, ended) in self.answered.drain(..) {
             let late_ns = match self.pace {
-                Pace::Times(_) => self
+                WorldPace::Times(_) => self
                     .clock
                     .outside_ns(now.saturating_since(ended.finished.completion.finished)),
-                Pace::Immediate => 0,
+                WorldPace::Immediate => 0,
             };
             self.worlds[index].answered(&ended, late_ns);
         }
@@ -573,13 +587,13 @@ impl Server {
 
 /// Advances a world without waiting, until nothing is left to do, or until the sockets must be
 /// checked.
-fn hurry(world: &mut World, until: Instant) {
+fn run_without_waiting(world: &mut ServedStack, until: Instant) {
     while world.has_to_hurry() || world.has_signals() {
         for _ in 0..EVENTS {
             if !world.has_to_hurry() {
                 break;
             }
-            world.hurry();
+            world.run_next_event();
         }
         world.carry_signals(until);
         if Instant::now() >= until {
@@ -594,7 +608,10 @@ pub(crate) fn client_key(id: ClientId) -> u64 {
 }
 
 /// Returns the client with this id; `None` after the client has left.
-pub(crate) fn client_of(clients: &mut [Option<Client>], id: ClientId) -> Option<&mut Client> {
+pub(crate) fn client_of(
+    clients: &mut [Option<ConnectedClient>],
+    id: ClientId,
+) -> Option<&mut ConnectedClient> {
     clients
         .get_mut(id.place as usize)?
         .as_mut()

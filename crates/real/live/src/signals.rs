@@ -25,7 +25,7 @@ const AWAY: Duration = Duration::from_secs(15);
 /// PUSH or PULL, in sectors of the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "signal", deny_unknown_fields)]
-pub enum Said {
+pub enum SignalExtent {
     /// Write back dirty data: of these addresses, or of any addresses.
     Pull {
         /// First sector; `None` for any addresses.
@@ -43,39 +43,39 @@ pub enum Said {
     },
 }
 
-impl Said {
+impl SignalExtent {
     /// Returns the sectors of a PULL without an address; otherwise 0.
     pub fn of_any(&self) -> u64 {
         match self {
-            Said::Pull {
+            SignalExtent::Pull {
                 start: None,
                 sectors,
             } => *sectors,
-            Said::Pull { .. } | Said::Push { .. } => 0,
+            SignalExtent::Pull { .. } | SignalExtent::Push { .. } => 0,
         }
     }
 
     /// Returns a signal for clients; `None` for other signals.
-    pub(crate) fn of(signal: Signal) -> Option<Said> {
+    pub(crate) fn of(signal: Signal) -> Option<SignalExtent> {
         match signal {
             Signal::Pull {
                 extent: Some(extent),
                 ..
-            } => Some(Said::Pull {
+            } => Some(SignalExtent::Pull {
                 start: Some(extent.start.0),
                 sectors: extent.sectors.0,
             }),
             Signal::Pull {
                 extent: None,
                 sectors,
-            } => Some(Said::Pull {
+            } => Some(SignalExtent::Pull {
                 start: None,
                 sectors: sectors.0,
             }),
             Signal::Push(Extent {
                 start: Lbn(start),
                 sectors: Sectors(sectors),
-            }) => Some(Said::Push { start, sectors }),
+            }) => Some(SignalExtent::Push { start, sectors }),
             _ => None,
         }
     }
@@ -89,7 +89,7 @@ struct Listener {
 }
 
 /// A client with a name.
-struct Host {
+struct NamedClient {
     id: u64,
     name: String,
     /// Time of the last question.
@@ -102,12 +102,12 @@ struct Host {
 
 /// A signal, with its host if meant for one.
 #[derive(Clone, Copy)]
-struct Kept {
-    said: Said,
+struct ReceivedSignal {
+    said: SignalExtent,
     host: Option<u64>,
 }
 
-impl Kept {
+impl ReceivedSignal {
     fn is_for(&self, host: Option<u64>) -> bool {
         self.host.is_none() || host.is_none() || self.host == host
     }
@@ -116,18 +116,18 @@ impl Kept {
 /// The last signals of an export, by their numbers from 0, and the waiting clients.
 #[derive(Default)]
 pub(crate) struct Signals {
-    kept: VecDeque<Kept>,
+    kept: VecDeque<ReceivedSignal>,
     /// Number of the next signal.
     next: u64,
     listeners: Vec<Listener>,
     /// Hosts in the order of their turns.
-    hosts: VecDeque<Host>,
+    hosts: VecDeque<NamedClient>,
     next_host: u64,
 }
 
 impl Signals {
-    pub(crate) fn say(&mut self, said: Said) {
-        let any = matches!(said, Said::Pull { start: None, .. });
+    pub(crate) fn say(&mut self, said: SignalExtent) {
+        let any = matches!(said, SignalExtent::Pull { start: None, .. });
         let host = if any {
             self.whose_turn(Instant::now())
         } else {
@@ -137,7 +137,7 @@ impl Signals {
         if self.kept.len() == KEPT {
             self.kept.pop_front();
         }
-        self.kept.push_back(Kept { said, host });
+        self.kept.push_back(ReceivedSignal { said, host });
         self.next += 1;
     }
 
@@ -167,7 +167,7 @@ impl Signals {
             return host.id;
         }
         self.next_host += 1;
-        self.hosts.push_back(Host {
+        self.hosts.push_back(NamedClient {
             id: self.next_host,
             name,
             asked,
@@ -208,7 +208,7 @@ impl Signals {
     }
 
     /// Sends the waiting clients their new signals, or the message that there were none.
-    pub(crate) fn tell(&mut self) {
+    pub(crate) fn notify_clients(&mut self) {
         if self.listeners.is_empty() {
             return;
         }
@@ -221,15 +221,15 @@ impl Signals {
                     .skip(listener.after.saturating_sub(first) as usize)
             };
             let missed = first.saturating_sub(listener.after);
-            let is_for = |one: &&Kept| one.is_for(listener.host);
+            let is_for = |one: &&ReceivedSignal| one.is_for(listener.host);
             if missed == 0 && !new().any(|one| is_for(&one)) && now < listener.until {
                 // The signals seen so far were for other hosts, and need not be looked at again.
                 listener.after = next;
                 return true;
             }
-            let signals: Vec<Said> = new().filter(is_for).map(|one| one.said).collect();
+            let signals: Vec<SignalExtent> = new().filter(is_for).map(|one| one.said).collect();
             if let Some(host) = hosts.iter_mut().find(|host| Some(host.id) == listener.host) {
-                host.pulled = signals.iter().map(Said::of_any).sum();
+                host.pulled = signals.iter().map(SignalExtent::of_any).sum();
             }
             // The asker may have left.
             let _ = listener.asker.send(ControlResponse::Signals {
@@ -247,8 +247,8 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
-    fn pull(sectors: u64) -> Said {
-        Said::Pull {
+    fn pull(sectors: u64) -> SignalExtent {
+        SignalExtent::Pull {
             start: None,
             sectors,
         }
@@ -260,10 +260,10 @@ mod tests {
         signals.say(pull(1));
         let (sender, answers) = channel();
         signals.listen(None, None, sender.clone());
-        signals.tell();
+        signals.notify_clients();
         assert!(answers.try_recv().is_err(), "nothing was said since");
         signals.say(pull(2));
-        signals.tell();
+        signals.notify_clients();
         let heard = |next, missed, sectors: Vec<u64>| ControlResponse::Signals {
             next,
             missed,
@@ -274,7 +274,7 @@ mod tests {
             signals.say(pull(sectors));
         }
         signals.listen(Some(2), None, sender.clone());
-        signals.tell();
+        signals.notify_clients();
         let next = KEPT as u64 + 5;
         assert_eq!(
             answers.try_recv().unwrap(),
@@ -283,7 +283,7 @@ mod tests {
         // A number beyond the last signal means the next signal.
         signals.listen(Some(u64::MAX), None, sender);
         signals.say(pull(7));
-        signals.tell();
+        signals.notify_clients();
         assert_eq!(answers.try_recv().unwrap(), heard(next + 1, 0, vec![7]));
     }
 
@@ -297,7 +297,7 @@ mod tests {
                 host.map(|name| (name.to_owned(), None)),
                 sender.clone(),
             );
-            signals.tell();
+            signals.notify_clients();
             answers.try_recv().ok().map(|answer| match answer {
                 ControlResponse::Signals {
                     signals, missed: 0, ..
@@ -316,7 +316,7 @@ mod tests {
         for sectors in 1..=4 {
             signals.say(pull(sectors));
         }
-        let push = Said::Push {
+        let push = SignalExtent::Push {
             start: 8,
             sectors: 8,
         };
@@ -348,10 +348,10 @@ mod tests {
         // A signal for another host does not wake this one.
         assert_eq!(ask(&mut signals, Some("one"), 7), None);
         signals.say(pull(7));
-        signals.tell();
+        signals.notify_clients();
         assert!(answers.try_recv().is_err(), "it was for three");
         signals.say(pull(8));
-        signals.tell();
+        signals.notify_clients();
         assert!(
             matches!(answers.try_recv(), Ok(ControlResponse::Signals { signals, .. }) if signals == [pull(8)])
         );
@@ -363,10 +363,10 @@ mod tests {
         let (sender, answers) = channel();
         let asked = |signals: &mut Signals, after: u64, host: &str, wrote: Option<u64>| {
             signals.listen(Some(after), Some((host.to_owned(), wrote)), sender.clone());
-            signals.tell();
+            signals.notify_clients();
             match answers.try_recv() {
                 Ok(ControlResponse::Signals { signals, .. }) => {
-                    signals.iter().map(Said::of_any).sum()
+                    signals.iter().map(SignalExtent::of_any).sum()
                 }
                 _ => 0,
             }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Status of a running server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Status {
+pub struct ServerStatus {
     /// Version of the server's program.
     pub version: String,
     /// Real time since the server began, in s.

@@ -1,7 +1,7 @@
 //! Counters of a drive since the beginning, in a server's status.
 
 use fullstroke_contract::{MemberStatistics, PowerState, PowerStatistics};
-use fullstroke_counters::{Counter, Served, Total};
+use fullstroke_counters::{Counter, CounterTotal, Total};
 use serde::de::Error as _;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -33,7 +33,7 @@ impl DriveTotals {
     }
 
     /// Returns all totals, in order.
-    pub fn all(&self) -> impl Iterator<Item = (Served, Total)> {
+    pub fn all(&self) -> impl Iterator<Item = (CounterTotal, Total)> {
         Counter::all_served().zip(self.totals.iter().copied())
     }
 
@@ -79,7 +79,7 @@ impl<'de> Deserialize<'de> for DriveTotals {
     /// Ignores keys of another version.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DriveTotals, D::Error> {
         let found = Map::deserialize(deserializer)?;
-        let total = |served: Served| {
+        let total = |served: CounterTotal| {
             // A server without power data leaves out the energy, so its absence is no error.
             let unknown = (served.total)(&MemberStatistics::default()) == Total::Joules(None);
             let Some(value) = found.get(served.key) else {
@@ -106,7 +106,7 @@ impl<'de> Deserialize<'de> for DriveTotals {
     }
 }
 
-fn read(served: Served, value: &Value) -> Option<Total> {
+fn read(served: CounterTotal, value: &Value) -> Option<Total> {
     match (served.total)(&MemberStatistics::default()) {
         Total::Count(_) => value.as_u64().map(Total::Count),
         Total::Bytes(_) => value.as_u64().map(Total::Bytes),

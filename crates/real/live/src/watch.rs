@@ -1,7 +1,7 @@
 //! The observer above the layers of a served stack, for all events.
 
 use crate::decisions::Decisions;
-use crate::record::Recorder;
+use crate::record::RequestRecorder;
 use fullstroke_contract::{Notice, Request, Signal};
 use fullstroke_engine::{Finished, Observer, Rebuilds};
 use fullstroke_units::Time;
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// A finished request of the world.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CompletedRequest {
     pub(crate) finished: Finished,
     /// Number in the order of completion, from 0.
     pub(crate) completion: u64,
@@ -26,20 +26,20 @@ pub(crate) struct Sent {
 
 /// Collects the machine's events until the server has handled them.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct EventCollector {
     pub(crate) decisions: Decisions,
-    pub(crate) recorder: Option<Recorder>,
-    pub(crate) ended: Vec<Ended>,
+    pub(crate) recorder: Option<RequestRecorder>,
+    pub(crate) ended: Vec<CompletedRequest>,
     pub(crate) sent: VecDeque<Sent>,
     pub(crate) rebuilds: Rebuilds,
 }
 
-impl Observer for Watch {
+impl Observer for EventCollector {
     #[inline]
     fn finished(&mut self, finished: &Finished) {
         let completion = self.decisions.finished_requests();
         self.decisions.finished(finished);
-        self.ended.push(Ended {
+        self.ended.push(CompletedRequest {
             finished: *finished,
             completion,
             decisions: self.decisions.digest(),
@@ -56,7 +56,7 @@ impl Observer for Watch {
 
     fn noticed(&mut self, path: &[usize], notice: &Notice) {
         self.decisions.noticed(path, notice);
-        self.rebuilds.hear(path, notice);
+        self.rebuilds.note_notice(path, notice);
         self.sent.push_back(Sent {
             path: path.to_vec(),
             signal: notice.signal,

@@ -4,7 +4,7 @@
 // Needed because a measurement reads a clock.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
-use fullstroke_nbd::{Command, Connection, Event, Export, Exports, ProtocolError};
+use fullstroke_nbd::{Connection, ConnectionEvent, Export, Exports, ProtocolError, RequestCommand};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -56,11 +56,11 @@ fn exchange(
         connection.filled(count);
         bytes = &bytes[count..];
         while let Some(event) = connection.next_event()? {
-            let Event::Request { request, payload } = event else {
+            let ConnectionEvent::Request { request, payload } = event else {
                 continue;
             };
             match request.command {
-                Command::Read => connection.reply_read(&request, |data| {
+                RequestCommand::Read => connection.reply_read(&request, |data| {
                     data.copy_from_slice(block);
                     Ok(())
                 }),

@@ -1,7 +1,7 @@
 //! Checks if a request may be carried out.
 
 use crate::export::{Export, Features};
-use crate::request::{Command, CommandFlags, ErrorCode, Request};
+use crate::request::{CommandFlags, ErrorCode, NbdRequest, RequestCommand};
 use crate::session::Session;
 use crate::wire;
 use std::fmt;
@@ -53,9 +53,9 @@ impl Header {
     }
 
     /// Returns the request, if the export offers the operation.
-    pub(crate) fn check(&self, export: &Export, session: Session) -> Result<Request, Refusal> {
+    pub(crate) fn check(&self, export: &Export, session: Session) -> Result<NbdRequest, Refusal> {
         let command =
-            Command::from_wire(self.command).ok_or(Refusal::UnknownCommand(self.command))?;
+            RequestCommand::from_wire(self.command).ok_or(Refusal::UnknownCommand(self.command))?;
         // Before the offer is checked: a read-only export offers no changes, and the protocol wants
         // EPERM for them rather than EINVAL ("Error values").
         if command.changes() && export.features.contains(Features::READ_ONLY) {
@@ -65,12 +65,12 @@ impl Header {
             return Err(Refusal::NotOffered(command));
         }
         let flags = self.check_flags(command, export, session)?;
-        if command == Command::Flush {
+        if command == RequestCommand::Flush {
             self.check_flush()?;
         } else {
             self.check_range(command, export)?;
         }
-        Ok(Request {
+        Ok(NbdRequest {
             cookie: self.cookie,
             command,
             offset_bytes: self.offset,
@@ -81,7 +81,7 @@ impl Header {
 
     fn check_flags(
         &self,
-        command: Command,
+        command: RequestCommand,
         export: &Export,
         session: Session,
     ) -> Result<CommandFlags, Refusal> {
@@ -108,7 +108,7 @@ impl Header {
         }
     }
 
-    fn check_range(&self, command: Command, export: &Export) -> Result<(), Refusal> {
+    fn check_range(&self, command: RequestCommand, export: &Export) -> Result<(), Refusal> {
         let (offset, length) = (self.offset, self.length);
         if command.carries_data() && length > export.payload_bytes_max {
             return Err(Refusal::TooLong {
@@ -140,36 +140,36 @@ impl Header {
         }
         // The protocol requires a length above 0 here. Other requests of no bytes are answered with
         // success.
-        if length == 0 && command == Command::BlockStatus {
+        if length == 0 && command == RequestCommand::BlockStatus {
             return Err(Refusal::StatusOfNothing);
         }
         Ok(())
     }
 }
 
-fn offers(export: &Export, session: Session, command: Command) -> bool {
+fn offers(export: &Export, session: Session, command: RequestCommand) -> bool {
     match command {
-        Command::Read | Command::Write => true,
+        RequestCommand::Read | RequestCommand::Write => true,
         // A client may send only what was offered. A server that did more than it offers would hide
         // errors of clients.
-        Command::Flush => export.offers(Features::FLUSH),
-        Command::Trim => export.offers(Features::TRIM),
-        Command::Cache => export.offers(Features::CACHE),
-        Command::WriteZeroes => export.offers(Features::WRITE_ZEROES),
-        Command::BlockStatus => session.status,
+        RequestCommand::Flush => export.offers(Features::FLUSH),
+        RequestCommand::Trim => export.offers(Features::TRIM),
+        RequestCommand::Cache => export.offers(Features::CACHE),
+        RequestCommand::WriteZeroes => export.offers(Features::WRITE_ZEROES),
+        RequestCommand::BlockStatus => session.status,
     }
 }
 
 /// Returns the flags that a command may have. Forced unit access is valid with all commands, where
 /// offered.
-fn allowed(command: Command, export: &Export, session: Session) -> CommandFlags {
+fn allowed(command: RequestCommand, export: &Export, session: Session) -> CommandFlags {
     let mut allowed = match command {
-        Command::Read if session.structured => CommandFlags::DO_NOT_FRAGMENT,
-        Command::WriteZeroes if export.offers(Features::FAST_ZERO) => {
+        RequestCommand::Read if session.structured => CommandFlags::DO_NOT_FRAGMENT,
+        RequestCommand::WriteZeroes if export.offers(Features::FAST_ZERO) => {
             CommandFlags::NO_HOLE | CommandFlags::FAST_ZERO
         }
-        Command::WriteZeroes => CommandFlags::NO_HOLE,
-        Command::BlockStatus => CommandFlags::ONE_EXTENT,
+        RequestCommand::WriteZeroes => CommandFlags::NO_HOLE,
+        RequestCommand::BlockStatus => CommandFlags::ONE_EXTENT,
         _ => CommandFlags::empty(),
     };
     allowed.set(
@@ -183,10 +183,10 @@ fn allowed(command: Command, export: &Export, session: Session) -> CommandFlags 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     UnknownCommand(u16),
-    NotOffered(Command),
+    NotOffered(RequestCommand),
     ReadOnly,
     Flags {
-        command: Command,
+        command: RequestCommand,
         excess: u16,
     },
     FlushOfRange,
@@ -195,7 +195,7 @@ pub(crate) enum Refusal {
         limit: u32,
     },
     Beyond {
-        command: Command,
+        command: RequestCommand,
         offset: u64,
         length: u32,
         size: u64,
@@ -216,7 +216,7 @@ impl Refusal {
             // ENOSPC is the protocol's code for writes beyond the end; other commands beyond the
             // end get EINVAL.
             Refusal::Beyond {
-                command: Command::Write | Command::WriteZeroes,
+                command: RequestCommand::Write | RequestCommand::WriteZeroes,
                 ..
             } => ErrorCode::NoSpace,
             _ => ErrorCode::Invalid,

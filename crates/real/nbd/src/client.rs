@@ -14,25 +14,25 @@ mod stream;
 mod transmission;
 
 pub use error::ClientError;
-pub use handshake::{Opening, Options, list};
-pub use transmission::{Answer, Failure};
+pub use handshake::{ClientOptions, Opening, list};
+pub use transmission::{RequestAnswer, ServerFailure};
 
 use crate::export::Features;
-use crate::request::{Command, CommandFlags, StatusExtent};
+use crate::request::{CommandFlags, RequestCommand, StatusExtent};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use transmission::Pending;
+use transmission::PendingRequest;
 
 /// An open export.
 ///
-/// [`submit`](Client::submit) and [`receive`](Client::receive) keep many requests in flight. The
+/// [`submit`](ExportClient::submit) and [`receive`](ExportClient::receive) keep many requests in flight. The
 /// other calls are made one after the other, with no other request in flight.
 #[derive(Debug)]
-pub struct Client<S> {
+pub struct ExportClient<S> {
     stream: S,
     properties: Properties,
     next_cookie: u64,
-    pending: BTreeMap<u64, Pending>,
+    pending: BTreeMap<u64, PendingRequest>,
     /// Buffer for the outgoing request.
     message: Vec<u8>,
 }
@@ -52,15 +52,15 @@ pub struct Properties {
     pub block_bytes: Option<[u32; 3]>,
 }
 
-impl<S: Read + Write> Client<S> {
+impl<S: Read + Write> ExportClient<S> {
     /// Carries out the handshake and opens an export.
     ///
     /// # Errors
     /// If the stream failed, the server refused, or the answer is not NBD.
-    pub fn connect(stream: S, options: &Options) -> Result<Client<S>, ClientError> {
+    pub fn connect(stream: S, options: &ClientOptions) -> Result<ExportClient<S>, ClientError> {
         let mut stream = stream;
         let properties = handshake::open(&mut stream, options)?;
-        Ok(Client {
+        Ok(ExportClient {
             stream,
             properties,
             next_cookie: 1,
@@ -82,11 +82,11 @@ impl<S: Read + Write> Client<S> {
     /// Fills the buffer with data from `offset_bytes` on.
     ///
     /// # Errors
-    /// If the server answered with an error, or as [`connect`](Client::connect).
+    /// If the server answered with an error, or as [`connect`](ExportClient::connect).
     pub fn read(&mut self, offset_bytes: u64, buffer: &mut [u8]) -> Result<(), ClientError> {
         let length = buffer.len() as u32;
         let answer = self.call(
-            Command::Read,
+            RequestCommand::Read,
             offset_bytes,
             length,
             CommandFlags::empty(),
@@ -99,33 +99,39 @@ impl<S: Read + Write> Client<S> {
     /// Writes bytes.
     ///
     /// # Errors
-    /// As [`read`](Client::read).
+    /// As [`read`](ExportClient::read).
     pub fn write(
         &mut self,
         offset_bytes: u64,
         data: &[u8],
         flags: CommandFlags,
     ) -> Result<(), ClientError> {
-        self.call(Command::Write, offset_bytes, data.len() as u32, flags, data)
-            .map(drop)
+        self.call(
+            RequestCommand::Write,
+            offset_bytes,
+            data.len() as u32,
+            flags,
+            data,
+        )
+        .map(drop)
     }
 
     /// Makes all answered writes durable.
     ///
     /// # Errors
-    /// As [`read`](Client::read).
+    /// As [`read`](ExportClient::read).
     pub fn flush(&mut self) -> Result<(), ClientError> {
-        self.call(Command::Flush, 0, 0, CommandFlags::empty(), &[])
+        self.call(RequestCommand::Flush, 0, 0, CommandFlags::empty(), &[])
             .map(drop)
     }
 
     /// Discards a range.
     ///
     /// # Errors
-    /// As [`read`](Client::read).
+    /// As [`read`](ExportClient::read).
     pub fn trim(&mut self, offset_bytes: u64, length_bytes: u32) -> Result<(), ClientError> {
         self.call(
-            Command::Trim,
+            RequestCommand::Trim,
             offset_bytes,
             length_bytes,
             CommandFlags::empty(),
@@ -137,24 +143,30 @@ impl<S: Read + Write> Client<S> {
     /// Writes zeroes.
     ///
     /// # Errors
-    /// As [`read`](Client::read).
+    /// As [`read`](ExportClient::read).
     pub fn write_zeroes(
         &mut self,
         offset_bytes: u64,
         length_bytes: u32,
         flags: CommandFlags,
     ) -> Result<(), ClientError> {
-        self.call(Command::WriteZeroes, offset_bytes, length_bytes, flags, &[])
-            .map(drop)
+        self.call(
+            RequestCommand::WriteZeroes,
+            offset_bytes,
+            length_bytes,
+            flags,
+            &[],
+        )
+        .map(drop)
     }
 
     /// Announces a read of a range.
     ///
     /// # Errors
-    /// As [`read`](Client::read).
+    /// As [`read`](ExportClient::read).
     pub fn cache(&mut self, offset_bytes: u64, length_bytes: u32) -> Result<(), ClientError> {
         self.call(
-            Command::Cache,
+            RequestCommand::Cache,
             offset_bytes,
             length_bytes,
             CommandFlags::empty(),
@@ -166,7 +178,7 @@ impl<S: Read + Write> Client<S> {
     /// Returns the allocated parts of a range.
     ///
     /// # Errors
-    /// As [`read`](Client::read).
+    /// As [`read`](ExportClient::read).
     pub fn status(
         &mut self,
         offset_bytes: u64,
@@ -174,19 +186,25 @@ impl<S: Read + Write> Client<S> {
         flags: CommandFlags,
     ) -> Result<Vec<StatusExtent>, ClientError> {
         Ok(self
-            .call(Command::BlockStatus, offset_bytes, length_bytes, flags, &[])?
+            .call(
+                RequestCommand::BlockStatus,
+                offset_bytes,
+                length_bytes,
+                flags,
+                &[],
+            )?
             .extents)
     }
 
     /// Sends one request and waits for its answer.
     fn call(
         &mut self,
-        command: Command,
+        command: RequestCommand,
         offset_bytes: u64,
         length_bytes: u32,
         flags: CommandFlags,
         payload: &[u8],
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<RequestAnswer, ClientError> {
         let cookie = self.submit(command, offset_bytes, length_bytes, flags, payload)?;
         let answer = self.receive()?;
         if answer.cookie != cookie {

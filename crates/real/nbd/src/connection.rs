@@ -4,10 +4,10 @@ use crate::error::ProtocolError;
 use crate::export::Exports;
 use crate::handshake::{self, Handshake};
 use crate::input::Input;
-use crate::output::Output;
-use crate::pool::Pool;
-use crate::reply::{self, Piece};
-use crate::request::{Command, ErrorCode, Request, StatusExtent};
+use crate::output::OutputBytes;
+use crate::pool::BufferPool;
+use crate::reply::{self, ReplyPiece};
+use crate::request::{ErrorCode, NbdRequest, RequestCommand, StatusExtent};
 use crate::session::Encryption;
 use crate::transmission::{self, Transmission};
 use std::fmt;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// An event for the driver of a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ConnectionEvent {
     /// The client opened an export; requests follow.
     Opened {
         /// Number of the export among [`Exports::all`].
@@ -28,7 +28,7 @@ pub enum Event {
     /// A valid request. The driver answers it by one of the `reply` methods, in any order.
     Request {
         /// The request.
-        request: Request,
+        request: NbdRequest,
         /// Data of a write, as long as the request; empty for all other commands. Return the buffer
         /// with [`Connection::recycle`].
         payload: Vec<u8>,
@@ -101,9 +101,9 @@ pub struct Connection {
     exports: Arc<Exports>,
     limits: Limits,
     input: Input,
-    output: Output,
-    pool: Pool,
-    phase: Phase,
+    output: OutputBytes,
+    pool: BufferPool,
+    phase: ConnectionPhase,
     /// True if replies to reads come in chunks.
     structured: bool,
     requests_in_flight: u32,
@@ -115,7 +115,7 @@ pub struct Connection {
 }
 
 #[derive(Debug)]
-enum Phase {
+enum ConnectionPhase {
     Handshake(Handshake),
     Transmission(Transmission),
     Ended,
@@ -123,10 +123,10 @@ enum Phase {
 }
 
 /// Result of a step: an event, or the need to wait or go on.
-enum Step {
+enum ConnectionStep {
     Waiting,
     Going,
-    Event(Event),
+    Event(ConnectionEvent),
 }
 
 impl Connection {
@@ -137,15 +137,15 @@ impl Connection {
 
     /// Creates a connection that was just accepted.
     pub fn with_limits(exports: Arc<Exports>, limits: Limits) -> Connection {
-        let mut output = Output::default();
+        let mut output = OutputBytes::default();
         let handshake = Handshake::begin(&mut output);
         Connection {
             exports,
             limits,
             input: Input::new(),
             output,
-            pool: Pool::default(),
-            phase: Phase::Handshake(handshake),
+            pool: BufferPool::default(),
+            phase: ConnectionPhase::Handshake(handshake),
             structured: false,
             requests_in_flight: 0,
             payload_bytes_in_flight: 0,
@@ -157,7 +157,7 @@ impl Connection {
     /// Sets the use of TLS: offered, required, or off (default). Must be called before any bytes
     /// arrive.
     pub fn set_encryption(&mut self, encryption: Encryption) {
-        if let Phase::Handshake(handshake) = &mut self.phase {
+        if let ConnectionPhase::Handshake(handshake) = &mut self.phase {
             handshake.terms.encryption = encryption;
         }
     }
@@ -167,10 +167,10 @@ impl Connection {
     /// or is paused and full.
     pub fn space(&mut self) -> &mut [u8] {
         match &mut self.phase {
-            Phase::Ended | Phase::Failed(_) => &mut [],
+            ConnectionPhase::Ended | ConnectionPhase::Failed(_) => &mut [],
             // A direct read into the payload is possible only if no byte waits in the input.
             // Otherwise the payload would get its bytes in the wrong order.
-            Phase::Transmission(transmission) if self.input.bytes().is_empty() => {
+            ConnectionPhase::Transmission(transmission) if self.input.bytes().is_empty() => {
                 transmission.direct().unwrap_or_else(|| self.input.space())
             }
             _ => self.input.space(),
@@ -183,7 +183,7 @@ impl Connection {
     /// # Panics
     /// If `count` is larger than the space.
     pub fn filled(&mut self, count: usize) {
-        if let Phase::Transmission(transmission) = &mut self.phase
+        if let ConnectionPhase::Transmission(transmission) = &mut self.phase
             && self.input.bytes().is_empty()
             && transmission.direct().is_some()
         {
@@ -201,46 +201,48 @@ impl Connection {
     ///
     /// # Errors
     /// If the client broke the protocol so that the connection must be closed. The error stays.
-    pub fn next_event(&mut self) -> Result<Option<Event>, ProtocolError> {
+    pub fn next_event(&mut self) -> Result<Option<ConnectionEvent>, ProtocolError> {
         loop {
             // Checked before each step: an answer of the last step may have filled the output.
             if self.is_paused() {
                 return Ok(None);
             }
             let step = match &self.phase {
-                Phase::Handshake(_) => self.step_handshake(),
-                Phase::Transmission(_) => self.step_transmission(),
-                Phase::Ended => return Ok(None),
-                Phase::Failed(error) => return Err(error.clone()),
+                ConnectionPhase::Handshake(_) => self.step_handshake(),
+                ConnectionPhase::Transmission(_) => self.step_transmission(),
+                ConnectionPhase::Ended => return Ok(None),
+                ConnectionPhase::Failed(error) => return Err(error.clone()),
             };
             match step {
-                Ok(Step::Going) => {}
-                Ok(Step::Waiting) => return Ok(None),
-                Ok(Step::Event(event)) => return Ok(Some(event)),
+                Ok(ConnectionStep::Going) => {}
+                Ok(ConnectionStep::Waiting) => return Ok(None),
+                Ok(ConnectionStep::Event(event)) => return Ok(Some(event)),
                 Err(error) => {
                     // The error stays, so that a driver that calls again does not parse from the
                     // middle of a message.
-                    self.phase = Phase::Failed(error.clone());
+                    self.phase = ConnectionPhase::Failed(error.clone());
                     return Err(error);
                 }
             }
         }
     }
 
-    fn step_handshake(&mut self) -> Result<Step, ProtocolError> {
-        let Phase::Handshake(handshake) = &mut self.phase else {
-            return Ok(Step::Waiting);
+    fn step_handshake(&mut self) -> Result<ConnectionStep, ProtocolError> {
+        let ConnectionPhase::Handshake(handshake) = &mut self.phase else {
+            return Ok(ConnectionStep::Waiting);
         };
         Ok(
             match handshake.step(&self.exports, &mut self.input, &mut self.output)? {
-                handshake::Progress::Waiting => Step::Waiting,
-                handshake::Progress::Going => Step::Going,
-                handshake::Progress::Aborted => self.end(),
-                handshake::Progress::Encrypts => Step::Event(Event::StartTls),
-                handshake::Progress::Opened(session) => {
+                handshake::HandshakeProgress::Waiting => ConnectionStep::Waiting,
+                handshake::HandshakeProgress::Going => ConnectionStep::Going,
+                handshake::HandshakeProgress::Aborted => self.end(),
+                handshake::HandshakeProgress::Encrypts => {
+                    ConnectionStep::Event(ConnectionEvent::StartTls)
+                }
+                handshake::HandshakeProgress::Opened(session) => {
                     self.structured = session.structured;
-                    self.phase = Phase::Transmission(Transmission::new(session));
-                    Step::Event(Event::Opened {
+                    self.phase = ConnectionPhase::Transmission(Transmission::new(session));
+                    ConnectionStep::Event(ConnectionEvent::Opened {
                         export: session.export,
                     })
                 }
@@ -248,9 +250,9 @@ impl Connection {
         )
     }
 
-    fn step_transmission(&mut self) -> Result<Step, ProtocolError> {
-        let Phase::Transmission(transmission) = &mut self.phase else {
-            return Ok(Step::Waiting);
+    fn step_transmission(&mut self) -> Result<ConnectionStep, ProtocolError> {
+        let ConnectionPhase::Transmission(transmission) = &mut self.phase else {
+            return Ok(ConnectionStep::Waiting);
         };
         let export = &self.exports.all()[transmission.session.export];
         // The room may have changed since the last step, so the lack of room is found anew.
@@ -264,36 +266,36 @@ impl Connection {
                 &mut self.output,
                 &mut self.pool,
             )? {
-                transmission::Progress::NoRoom(bytes) => {
+                transmission::TransmissionProgress::NoRoom(bytes) => {
                     self.lacking = Some(bytes);
-                    Step::Waiting
+                    ConnectionStep::Waiting
                 }
-                transmission::Progress::Waiting => Step::Waiting,
-                transmission::Progress::Answered => Step::Going,
-                transmission::Progress::Disconnect => self.end(),
-                transmission::Progress::Request(request, payload) => {
+                transmission::TransmissionProgress::Waiting => ConnectionStep::Waiting,
+                transmission::TransmissionProgress::Answered => ConnectionStep::Going,
+                transmission::TransmissionProgress::Disconnect => self.end(),
+                transmission::TransmissionProgress::Request(request, payload) => {
                     self.requests_in_flight += 1;
                     self.payload_bytes_in_flight += request.payload_bytes();
-                    Step::Event(Event::Request { request, payload })
+                    ConnectionStep::Event(ConnectionEvent::Request { request, payload })
                 }
             },
         )
     }
 
-    fn end(&mut self) -> Step {
-        self.phase = Phase::Ended;
-        Step::Event(Event::Disconnect)
+    fn end(&mut self) -> ConnectionStep {
+        self.phase = ConnectionPhase::Ended;
+        ConnectionStep::Event(ConnectionEvent::Disconnect)
     }
 
     /// Returns true if no request is begun until requests are answered or output is sent. Do not
     /// read in this state.
     pub fn is_paused(&self) -> bool {
         let begins = match &self.phase {
-            Phase::Handshake(_) => true,
-            Phase::Transmission(transmission) => transmission.between_requests(),
+            ConnectionPhase::Handshake(_) => true,
+            ConnectionPhase::Transmission(transmission) => transmission.between_requests(),
             // Not paused, so that a driver goes on to call `next_event` and gets the end or the
             // error.
-            Phase::Ended | Phase::Failed(_) => false,
+            ConnectionPhase::Ended | ConnectionPhase::Failed(_) => false,
         };
         begins
             // A payload that has begun to arrive is taken to its end, because its memory is already
@@ -308,12 +310,12 @@ impl Connection {
     /// driver that serves clients in turns gives a turn only to connections for which this is true.
     pub fn has_request(&self) -> bool {
         let whole = match &self.phase {
-            Phase::Handshake(_) => true,
-            Phase::Transmission(transmission) if transmission.between_requests() => {
+            ConnectionPhase::Handshake(_) => true,
+            ConnectionPhase::Transmission(transmission) if transmission.between_requests() => {
                 self.input.bytes().len() >= crate::wire::REQUEST_BYTES
             }
-            Phase::Transmission(_) => !self.input.bytes().is_empty(),
-            Phase::Ended | Phase::Failed(_) => false,
+            ConnectionPhase::Transmission(_) => !self.input.bytes().is_empty(),
+            ConnectionPhase::Ended | ConnectionPhase::Failed(_) => false,
         };
         // A request that lacks room pauses the connection, and yet needs a turn when room comes.
         whole && (self.lacks_room() || !self.is_paused())
@@ -335,7 +337,7 @@ impl Connection {
     /// and a payload that has arrived in part.
     pub fn held_bytes(&self) -> u64 {
         let arriving = match &self.phase {
-            Phase::Transmission(transmission) => transmission.payload_bytes(),
+            ConnectionPhase::Transmission(transmission) => transmission.payload_bytes(),
             _ => 0,
         };
         self.output.len() as u64 + self.payload_bytes_in_flight + arriving
@@ -343,14 +345,17 @@ impl Connection {
 
     /// Frees the memory kept for later use.
     pub fn shrink(&mut self) {
-        self.pool = Pool::default();
+        self.pool = BufferPool::default();
         self.output.shrink();
     }
 
     /// Returns true if no more input is taken, because the client ended the session or an error
     /// occurred.
     pub fn has_ended(&self) -> bool {
-        matches!(self.phase, Phase::Ended | Phase::Failed(_))
+        matches!(
+            self.phase,
+            ConnectionPhase::Ended | ConnectionPhase::Failed(_)
+        )
     }
 
     /// Returns the number of unanswered requests.
@@ -380,9 +385,12 @@ impl Connection {
     ///
     /// # Panics
     /// If the request is one of these, or nothing is in flight.
-    pub fn reply_done(&mut self, request: &Request) {
+    pub fn reply_done(&mut self, request: &NbdRequest) {
         assert!(
-            !matches!(request.command, Command::Read | Command::BlockStatus),
+            !matches!(
+                request.command,
+                RequestCommand::Read | RequestCommand::BlockStatus
+            ),
             "{:?} is answered with data",
             request.command
         );
@@ -397,12 +405,12 @@ impl Connection {
     /// If the request is no read, or nothing is in flight.
     pub fn reply_read(
         &mut self,
-        request: &Request,
+        request: &NbdRequest,
         fill: impl FnOnce(&mut [u8]) -> Result<(), ErrorCode>,
     ) {
         assert_eq!(
             request.command,
-            Command::Read,
+            RequestCommand::Read,
             "only a read is answered with data"
         );
         self.finish(request);
@@ -417,12 +425,12 @@ impl Connection {
     /// flight.
     pub fn reply_read_pieces<'a>(
         &mut self,
-        request: &Request,
-        pieces: impl IntoIterator<Item = Piece<'a>>,
+        request: &NbdRequest,
+        pieces: impl IntoIterator<Item = ReplyPiece<'a>>,
     ) {
         assert_eq!(
             request.command,
-            Command::Read,
+            RequestCommand::Read,
             "only a read is answered with data"
         );
         self.finish(request);
@@ -438,12 +446,12 @@ impl Connection {
     /// If the request is no status request, or nothing is in flight.
     pub fn reply_status(
         &mut self,
-        request: &Request,
+        request: &NbdRequest,
         extents: impl IntoIterator<Item = StatusExtent>,
     ) {
         assert_eq!(
             request.command,
-            Command::BlockStatus,
+            RequestCommand::BlockStatus,
             "only a question for status is answered with extents"
         );
         self.finish(request);
@@ -455,7 +463,12 @@ impl Connection {
     ///
     /// # Panics
     /// If nothing is in flight.
-    pub fn reply_error(&mut self, request: &Request, code: ErrorCode, message: impl fmt::Display) {
+    pub fn reply_error(
+        &mut self,
+        request: &NbdRequest,
+        code: ErrorCode,
+        message: impl fmt::Display,
+    ) {
         self.finish(request);
         reply::error(
             &mut self.output,
@@ -473,13 +486,13 @@ impl Connection {
     /// If the offset lies outside the request, or nothing is in flight.
     pub fn reply_error_at(
         &mut self,
-        request: &Request,
+        request: &NbdRequest,
         code: ErrorCode,
         offset_bytes: u64,
         message: impl fmt::Display,
     ) {
         // A flush covers no range, so no offset lies within it.
-        if request.command == Command::Flush {
+        if request.command == RequestCommand::Flush {
             return self.reply_error(request, code, message);
         }
         let end = request.offset_bytes + u64::from(request.length_bytes);
@@ -498,7 +511,7 @@ impl Connection {
         );
     }
 
-    fn finish(&mut self, request: &Request) {
+    fn finish(&mut self, request: &NbdRequest) {
         // An answer for which no request is in flight is a mistake of the driver. Going on would
         // make the client's stream unreadable.
         assert!(self.requests_in_flight > 0, "a request was answered twice");

@@ -19,20 +19,20 @@ bitflags! {
     pub struct Features: u16 {
         /// Requests that change the export are refused.
         const READ_ONLY = 1 << 1;
-        /// [`Command::Flush`](crate::Command::Flush).
+        /// [`RequestCommand::Flush`](crate::RequestCommand::Flush).
         const FLUSH = 1 << 2;
         /// [`CommandFlags::FORCE_UNIT_ACCESS`](crate::CommandFlags::FORCE_UNIT_ACCESS).
         const FORCE_UNIT_ACCESS = 1 << 3;
         /// The client should schedule for a spinning disk.
         const ROTATIONAL = 1 << 4;
-        /// [`Command::Trim`](crate::Command::Trim).
+        /// [`RequestCommand::Trim`](crate::RequestCommand::Trim).
         const TRIM = 1 << 5;
-        /// [`Command::WriteZeroes`](crate::Command::WriteZeroes).
+        /// [`RequestCommand::WriteZeroes`](crate::RequestCommand::WriteZeroes).
         const WRITE_ZEROES = 1 << 6;
         /// A flush on one connection makes the writes of all connections durable, so a client may
         /// open several.
         const MULTIPLE_CONNECTIONS = 1 << 8;
-        /// [`Command::Cache`](crate::Command::Cache).
+        /// [`RequestCommand::Cache`](crate::RequestCommand::Cache).
         const CACHE = 1 << 10;
         /// [`CommandFlags::FAST_ZERO`](crate::CommandFlags::FAST_ZERO).
         const FAST_ZERO = 1 << 11;
@@ -215,7 +215,7 @@ impl Exports {
         Ok(Exports { exports })
     }
 
-    /// Returns the exports, indexed by the number in [`Event::Opened`](crate::Event::Opened).
+    /// Returns the exports, indexed by the number in [`ConnectionEvent::Opened`](crate::ConnectionEvent::Opened).
     pub fn all(&self) -> &[Export] {
         &self.exports
     }

@@ -5,9 +5,9 @@
 
 use crate::error::ProtocolError;
 use crate::export::Exports;
-use crate::input::{Fields, INPUT_BYTES, Input};
+use crate::input::{INPUT_BYTES, Input, MessageFields};
 use crate::options;
-use crate::output::Output;
+use crate::output::OutputBytes;
 use crate::session::{Encryption, Session};
 use crate::wire;
 
@@ -25,15 +25,15 @@ const _: () = assert!(OPTION_BYTES_MAX + wire::OPTION_HEADER_BYTES < INPUT_BYTES
 /// State of a handshake.
 #[derive(Debug)]
 pub(crate) struct Handshake {
-    state: State,
+    state: HandshakeState,
     options: u32,
     bytes: u64,
-    pub(crate) terms: Terms,
+    pub(crate) terms: AgreedTerms,
 }
 
 /// Agreed terms.
 #[derive(Debug, Default)]
-pub(crate) struct Terms {
+pub(crate) struct AgreedTerms {
     /// True if the answer to an export name has no padding.
     pub(crate) no_zeroes: bool,
     /// True if replies may come in chunks.
@@ -46,7 +46,7 @@ pub(crate) struct Terms {
     pub(crate) encrypted: bool,
 }
 
-impl Terms {
+impl AgreedTerms {
     /// Returns true if encryption must come before everything else.
     pub(crate) fn awaits_encryption(&self) -> bool {
         self.encryption == Encryption::Required && !self.encrypted
@@ -55,17 +55,17 @@ impl Terms {
     /// Starts encryption. Options in the clear may come from an attacker on the way
     /// (CVE-2021-3716), so they no longer count.
     pub(crate) fn encrypt(&mut self) {
-        *self = Terms {
+        *self = AgreedTerms {
             no_zeroes: self.no_zeroes,
             encryption: self.encryption,
             encrypted: true,
-            ..Terms::default()
+            ..AgreedTerms::default()
         };
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum HandshakeState {
     ClientFlags,
     Header,
     Data(OptionHeader),
@@ -80,7 +80,7 @@ struct OptionHeader {
 
 /// Result of a step.
 #[derive(Debug)]
-pub(crate) enum Progress {
+pub(crate) enum HandshakeProgress {
     /// More bytes are needed.
     Waiting,
     /// The next step can follow.
@@ -95,15 +95,15 @@ pub(crate) enum Progress {
 
 impl Handshake {
     /// Writes the greeting to the output.
-    pub(crate) fn begin(output: &mut Output) -> Handshake {
+    pub(crate) fn begin(output: &mut OutputBytes) -> Handshake {
         output.put_u64(wire::GREETING);
         output.put_u64(wire::OPTION);
         output.put_u16((wire::FIXED_NEWSTYLE | wire::NO_ZEROES) as u16);
         Handshake {
-            state: State::ClientFlags,
+            state: HandshakeState::ClientFlags,
             options: 0,
             bytes: 0,
-            terms: Terms::default(),
+            terms: AgreedTerms::default(),
         }
     }
 
@@ -112,19 +112,19 @@ impl Handshake {
         &mut self,
         exports: &Exports,
         input: &mut Input,
-        output: &mut Output,
-    ) -> Result<Progress, ProtocolError> {
+        output: &mut OutputBytes,
+    ) -> Result<HandshakeProgress, ProtocolError> {
         match self.state {
-            State::ClientFlags => self.client_flags(input),
-            State::Header => self.header(input),
-            State::Data(header) => self.data(header, exports, input, output),
-            State::Skip { option, left } => self.skip(option, left, input, output),
+            HandshakeState::ClientFlags => self.client_flags(input),
+            HandshakeState::Header => self.header(input),
+            HandshakeState::Data(header) => self.data(header, exports, input, output),
+            HandshakeState::Skip { option, left } => self.skip(option, left, input, output),
         }
     }
 
-    fn client_flags(&mut self, input: &mut Input) -> Result<Progress, ProtocolError> {
+    fn client_flags(&mut self, input: &mut Input) -> Result<HandshakeProgress, ProtocolError> {
         let Some(&flags) = input.peek::<{ wire::CLIENT_FLAGS_BYTES }>() else {
-            return Ok(Progress::Waiting);
+            return Ok(HandshakeProgress::Waiting);
         };
         let (found, offered) = (
             u32::from_be_bytes(flags),
@@ -137,18 +137,18 @@ impl Handshake {
         }
         input.take(flags.len());
         self.terms.no_zeroes = found & wire::NO_ZEROES != 0;
-        self.state = State::Header;
-        Ok(Progress::Going)
+        self.state = HandshakeState::Header;
+        Ok(HandshakeProgress::Going)
     }
 
-    fn header(&mut self, input: &mut Input) -> Result<Progress, ProtocolError> {
+    fn header(&mut self, input: &mut Input) -> Result<HandshakeProgress, ProtocolError> {
         let Some(bytes) = input.peek::<{ wire::OPTION_HEADER_BYTES }>() else {
-            return Ok(Progress::Waiting);
+            return Ok(HandshakeProgress::Waiting);
         };
-        let mut fields = Fields::new(bytes);
+        let mut fields = MessageFields::new(bytes);
         let (Some(found), Some(option), Some(length)) = (fields.u64(), fields.u32(), fields.u32())
         else {
-            return Ok(Progress::Waiting);
+            return Ok(HandshakeProgress::Waiting);
         };
         if found != wire::OPTION {
             return Err(ProtocolError::OptionMagic {
@@ -163,14 +163,14 @@ impl Handshake {
         let length = length as usize;
         // Data beyond the examined length are dropped as they arrive, so that they need no memory.
         self.state = if length > OPTION_BYTES_MAX {
-            State::Skip {
+            HandshakeState::Skip {
                 option,
                 left: length,
             }
         } else {
-            State::Data(OptionHeader { option, length })
+            HandshakeState::Data(OptionHeader { option, length })
         };
-        Ok(Progress::Going)
+        Ok(HandshakeProgress::Going)
     }
 
     /// Counts an option against the limits, before any of its data are taken.
@@ -194,19 +194,19 @@ impl Handshake {
         header: OptionHeader,
         exports: &Exports,
         input: &mut Input,
-        output: &mut Output,
-    ) -> Result<Progress, ProtocolError> {
+        output: &mut OutputBytes,
+    ) -> Result<HandshakeProgress, ProtocolError> {
         let Some(data) = input.bytes().get(..header.length) else {
-            return Ok(Progress::Waiting);
+            return Ok(HandshakeProgress::Waiting);
         };
         // The state is set first, because an answer may end the handshake.
-        self.state = State::Header;
+        self.state = HandshakeState::Header;
         let progress = options::answer(header.option, data, &mut self.terms, exports, output)?;
         // The data lie in the input, so they are taken after the answer was formed.
         input.take(header.length);
         // The client must wait for the answer before it sends more. An attacker on the way may have
         // added these bytes, to have them taken for encrypted ones.
-        if matches!(progress, Progress::Encrypts) && !input.bytes().is_empty() {
+        if matches!(progress, HandshakeProgress::Encrypts) && !input.bytes().is_empty() {
             return Err(ProtocolError::AheadOfTls {
                 position: input.position(),
             });
@@ -219,17 +219,17 @@ impl Handshake {
         option: u32,
         left: usize,
         input: &mut Input,
-        output: &mut Output,
-    ) -> Result<Progress, ProtocolError> {
+        output: &mut OutputBytes,
+    ) -> Result<HandshakeProgress, ProtocolError> {
         let skipped = input.skip(left);
         if skipped < left {
-            self.state = State::Skip {
+            self.state = HandshakeState::Skip {
                 option,
                 left: left - skipped,
             };
-            return Ok(Progress::Waiting);
+            return Ok(HandshakeProgress::Waiting);
         }
-        self.state = State::Header;
+        self.state = HandshakeState::Header;
         options::answer_too_big(option, &mut self.terms, output)
     }
 }

@@ -90,13 +90,13 @@ impl Input {
 
 /// Reads the fields of a message one after the other.
 #[derive(Clone, Debug)]
-pub(crate) struct Fields<'a> {
+pub(crate) struct MessageFields<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Fields<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Fields<'a> {
-        Fields { bytes }
+impl<'a> MessageFields<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> MessageFields<'a> {
+        MessageFields { bytes }
     }
 
     pub(crate) fn rest(&self) -> &'a [u8] {

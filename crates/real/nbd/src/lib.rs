@@ -26,7 +26,7 @@
 //! A server of zeroes, without its socket:
 //!
 //! ```
-//! use fullstroke_nbd::{Command, Connection, Event, Export, Exports};
+//! use fullstroke_nbd::{RequestCommand, Connection, ConnectionEvent, Export, Exports};
 //! use std::sync::Arc;
 //!
 //! let exports = Arc::new(Exports::new(vec![Export::new("disk", 1 << 30)])?);
@@ -36,13 +36,13 @@
 //!     connection.space()[..bytes.len()].copy_from_slice(bytes);
 //!     connection.filled(bytes.len());
 //!     while let Some(event) = connection.next_event()? {
-//!         let Event::Request { request, payload } = event else { continue };
+//!         let ConnectionEvent::Request { request, payload } = event else { continue };
 //!         match request.command {
-//!             Command::Read => connection.reply_read(&request, |data| {
+//!             RequestCommand::Read => connection.reply_read(&request, |data| {
 //!                 data.fill(0);
 //!                 Ok(())
 //!             }),
-//!             Command::BlockStatus => connection.reply_status(&request, []),
+//!             RequestCommand::BlockStatus => connection.reply_status(&request, []),
 //!             _ => connection.reply_done(&request),
 //!         }
 //!         connection.recycle(payload);
@@ -74,9 +74,9 @@ mod session;
 mod transmission;
 mod wire;
 
-pub use connection::{Connection, Event, Limits};
+pub use connection::{Connection, ConnectionEvent, Limits};
 pub use error::ProtocolError;
 pub use export::{Export, ExportError, Exports, Features, PAYLOAD_BYTES_MAX};
-pub use reply::Piece;
-pub use request::{Allocation, Command, CommandFlags, ErrorCode, Request, StatusExtent};
+pub use reply::ReplyPiece;
+pub use request::{Allocation, CommandFlags, ErrorCode, NbdRequest, RequestCommand, StatusExtent};
 pub use session::Encryption;

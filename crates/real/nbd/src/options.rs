@@ -2,9 +2,9 @@
 
 use crate::error::ProtocolError;
 use crate::export::{Export, Exports};
-use crate::handshake::{OPTION_BYTES_MAX, Progress, Terms};
-use crate::input::Fields;
-use crate::output::Output;
+use crate::handshake::{AgreedTerms, HandshakeProgress, OPTION_BYTES_MAX};
+use crate::input::MessageFields;
+use crate::output::OutputBytes;
 use crate::session::{Encryption, Session};
 use crate::wire::{self, info, option, option_reply};
 use std::fmt;
@@ -22,19 +22,19 @@ type Refusal = (u32, &'static str);
 pub(crate) fn answer(
     option: u32,
     data: &[u8],
-    terms: &mut Terms,
+    terms: &mut AgreedTerms,
     exports: &Exports,
-    output: &mut Output,
-) -> Result<Progress, ProtocolError> {
+    output: &mut OutputBytes,
+) -> Result<HandshakeProgress, ProtocolError> {
     let answered = match option {
         option::ABORT => {
             acknowledge(output, option);
-            return Ok(Progress::Aborted);
+            return Ok(HandshakeProgress::Aborted);
         }
         option::STARTTLS => match start_tls(data, terms) {
             Ok(()) => {
                 acknowledge(output, option);
-                return Ok(Progress::Encrypts);
+                return Ok(HandshakeProgress::Encrypts);
             }
             refused => refused,
         },
@@ -45,7 +45,7 @@ pub(crate) fn answer(
         option::GO | option::INFO => match information(option, data, terms, exports, output) {
             // INFO answers like GO, but leaves the handshake open.
             Ok(export) if option == option::GO => {
-                return Ok(Progress::Opened(session(terms, export)));
+                return Ok(HandshakeProgress::Opened(session(terms, export)));
             }
             answered => answered.map(|_| ()),
         },
@@ -58,7 +58,7 @@ pub(crate) fn answer(
     if let Err((kind, message)) = answered {
         refuse(output, option, kind, message);
     }
-    Ok(Progress::Going)
+    Ok(HandshakeProgress::Going)
 }
 
 /// Answers an option whose data were too long to be examined.
@@ -67,14 +67,14 @@ pub(crate) fn answer(
 /// If the option was `NBD_OPT_EXPORT_NAME`, because its answer has no room for an error.
 pub(crate) fn answer_too_big(
     option: u32,
-    terms: &mut Terms,
-    output: &mut Output,
-) -> Result<Progress, ProtocolError> {
+    terms: &mut AgreedTerms,
+    output: &mut OutputBytes,
+) -> Result<HandshakeProgress, ProtocolError> {
     let message = format_args!("found an option of more than {OPTION_BYTES_MAX} bytes; shorten it");
     match option {
         option::ABORT => {
             acknowledge(output, option);
-            return Ok(Progress::Aborted);
+            return Ok(HandshakeProgress::Aborted);
         }
         option::STARTTLS if terms.encryption == Encryption::Off => {
             refuse(output, option, option_reply::UNSUPPORTED, NO_ENCRYPTION)
@@ -101,11 +101,11 @@ pub(crate) fn answer_too_big(
         }
         _ => refuse(output, option, option_reply::UNSUPPORTED, NOT_KNOWN),
     }
-    Ok(Progress::Going)
+    Ok(HandshakeProgress::Going)
 }
 
 /// Starts TLS, or returns the reason of the refusal.
-fn start_tls(data: &[u8], terms: &mut Terms) -> Result<(), Refusal> {
+fn start_tls(data: &[u8], terms: &mut AgreedTerms) -> Result<(), Refusal> {
     if terms.encryption == Encryption::Off {
         return Err((option_reply::UNSUPPORTED, NO_ENCRYPTION));
     }
@@ -120,7 +120,7 @@ fn start_tls(data: &[u8], terms: &mut Terms) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn session(terms: &Terms, export: usize) -> Session {
+fn session(terms: &AgreedTerms, export: usize) -> Session {
     let status = terms.structured && terms.status_of == Some(export);
     Session {
         export,
@@ -131,10 +131,10 @@ fn session(terms: &Terms, export: usize) -> Session {
 
 fn export_name(
     data: &[u8],
-    terms: &Terms,
+    terms: &AgreedTerms,
     exports: &Exports,
-    output: &mut Output,
-) -> Result<Progress, ProtocolError> {
+    output: &mut OutputBytes,
+) -> Result<HandshakeProgress, ProtocolError> {
     let found = std::str::from_utf8(data)
         .ok()
         .and_then(|name| exports.find(name));
@@ -151,10 +151,10 @@ fn export_name(
     if !terms.no_zeroes {
         output.put_zeroes(wire::EXPORT_NAME_PADDING_BYTES);
     }
-    Ok(Progress::Opened(session(terms, export)))
+    Ok(HandshakeProgress::Opened(session(terms, export)))
 }
 
-fn list(data: &[u8], exports: &Exports, output: &mut Output) -> Result<(), Refusal> {
+fn list(data: &[u8], exports: &Exports, output: &mut OutputBytes) -> Result<(), Refusal> {
     no_data(data)?;
     for export in exports.all() {
         let length = 4 + export.name.len() + export.description.len();
@@ -167,7 +167,11 @@ fn list(data: &[u8], exports: &Exports, output: &mut Output) -> Result<(), Refus
     Ok(())
 }
 
-fn structured_reply(data: &[u8], terms: &mut Terms, output: &mut Output) -> Result<(), Refusal> {
+fn structured_reply(
+    data: &[u8],
+    terms: &mut AgreedTerms,
+    output: &mut OutputBytes,
+) -> Result<(), Refusal> {
     no_data(data)?;
     terms.structured = true;
     acknowledge(output, option::STRUCTURED_REPLY);
@@ -178,11 +182,11 @@ fn structured_reply(data: &[u8], terms: &mut Terms, output: &mut Output) -> Resu
 fn information(
     option: u32,
     data: &[u8],
-    terms: &Terms,
+    terms: &AgreedTerms,
     exports: &Exports,
-    output: &mut Output,
+    output: &mut OutputBytes,
 ) -> Result<usize, Refusal> {
-    let mut fields = Fields::new(data);
+    let mut fields = MessageFields::new(data);
     let name = string(&mut fields)?;
     let count = fields.u16().ok_or(SHORT)?;
     // The length is checked before anything is answered. A half-read option would otherwise get two
@@ -215,7 +219,7 @@ fn information(
     Ok(number)
 }
 
-fn put_info(output: &mut Output, option: u32, kind: u16, export: &Export) {
+fn put_info(output: &mut OutputBytes, option: u32, kind: u16, export: &Export) {
     match kind {
         info::BLOCK_SIZE => {
             reply_info(output, option, kind, 12);
@@ -237,9 +241,9 @@ fn put_info(output: &mut Output, option: u32, kind: u16, export: &Export) {
 
 fn list_contexts(
     data: &[u8],
-    terms: &Terms,
+    terms: &AgreedTerms,
     exports: &Exports,
-    output: &mut Output,
+    output: &mut OutputBytes,
 ) -> Result<(), Refusal> {
     let queries = context_queries(data, terms, exports)?;
     let everything = queries.count == 0;
@@ -254,9 +258,9 @@ fn list_contexts(
 
 fn set_contexts(
     data: &[u8],
-    terms: &mut Terms,
+    terms: &mut AgreedTerms,
     exports: &Exports,
-    output: &mut Output,
+    output: &mut OutputBytes,
 ) -> Result<(), Refusal> {
     // A new selection replaces the old one, even if the new one fails ("NBD_OPT_SET_META_CONTEXT").
     terms.status_of = None;
@@ -273,7 +277,7 @@ fn set_contexts(
     Ok(())
 }
 
-fn put_context(output: &mut Output, option: u32, id: u32) {
+fn put_context(output: &mut OutputBytes, option: u32, id: u32) {
     reply(
         output,
         option,
@@ -288,12 +292,12 @@ fn put_context(output: &mut Output, option: u32, id: u32) {
 struct ContextQueries<'a> {
     export: usize,
     count: u32,
-    fields: Fields<'a>,
+    fields: MessageFields<'a>,
 }
 
 fn context_queries<'a>(
     data: &'a [u8],
-    terms: &Terms,
+    terms: &AgreedTerms,
     exports: &Exports,
 ) -> Result<ContextQueries<'a>, Refusal> {
     // Contexts need structured replies to carry them.
@@ -303,7 +307,7 @@ fn context_queries<'a>(
             "expected structured replies to be negotiated first",
         ));
     }
-    let mut fields = Fields::new(data);
+    let mut fields = MessageFields::new(data);
     let name = string(&mut fields)?;
     let count = fields.u32().ok_or(SHORT)?;
     // All queries are checked on a copy first, so that a bad query leaves no half-finished answer
@@ -360,7 +364,7 @@ fn no_data(data: &[u8]) -> Result<(), Refusal> {
 }
 
 /// Reads a string with its length in front.
-fn string<'a>(fields: &mut Fields<'a>) -> Result<&'a str, Refusal> {
+fn string<'a>(fields: &mut MessageFields<'a>) -> Result<&'a str, Refusal> {
     let length = fields.u32().ok_or(SHORT)? as usize;
     let bytes = fields.take(length).ok_or(SHORT)?;
     if length > wire::STRING_BYTES_MAX {
@@ -374,23 +378,23 @@ fn string<'a>(fields: &mut Fields<'a>) -> Result<&'a str, Refusal> {
 }
 
 /// Writes the header of a reply with `length` bytes of data.
-fn reply(output: &mut Output, option: u32, kind: u32, length: usize) {
+fn reply(output: &mut OutputBytes, option: u32, kind: u32, length: usize) {
     output.put_u64(wire::OPTION_REPLY);
     output.put_u32(option);
     output.put_u32(kind);
     output.put_u32(length as u32);
 }
 
-fn reply_info(output: &mut Output, option: u32, kind: u16, length: usize) {
+fn reply_info(output: &mut OutputBytes, option: u32, kind: u16, length: usize) {
     reply(output, option, option_reply::INFO, 2 + length);
     output.put_u16(kind);
 }
 
-fn acknowledge(output: &mut Output, option: u32) {
+fn acknowledge(output: &mut OutputBytes, option: u32) {
     reply(output, option, option_reply::ACK, 0);
 }
 
-fn refuse(output: &mut Output, option: u32, kind: u32, message: impl fmt::Display) {
+fn refuse(output: &mut OutputBytes, option: u32, kind: u32, message: impl fmt::Display) {
     let header = output.mark();
     reply(output, option, kind, 0);
     let length = output.put_text(message);

@@ -10,13 +10,13 @@ const FIRST_BYTES: usize = 64 << 10;
 /// A queue of bytes in one piece. The storage is always initialised, so that room for data needs no
 /// zeroing.
 #[derive(Debug, Default)]
-pub(crate) struct Output {
+pub(crate) struct OutputBytes {
     storage: Vec<u8>,
     start: usize,
     end: usize,
 }
 
-impl Output {
+impl OutputBytes {
     pub(crate) fn pending(&self) -> &[u8] {
         &self.storage[self.start..self.end]
     }
@@ -42,7 +42,7 @@ impl Output {
     /// Frees the storage if the queue is empty.
     pub(crate) fn shrink(&mut self) {
         if self.start == self.end {
-            *self = Output::default();
+            *self = OutputBytes::default();
         }
     }
 
@@ -74,7 +74,7 @@ impl Output {
         (self.start, self.end) = (0, self.len());
     }
 
-    /// Returns a mark for [`rewind`](Output::rewind).
+    /// Returns a mark for [`rewind`](OutputBytes::rewind).
     pub(crate) fn mark(&self) -> usize {
         self.len()
     }
@@ -126,7 +126,7 @@ impl Output {
 
 /// Writes text into an output without a string in between.
 struct Text<'a> {
-    output: &'a mut Output,
+    output: &'a mut OutputBytes,
     left: usize,
 }
 
@@ -158,7 +158,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_put_comes_out_once_and_in_order(steps in prop::collection::vec((0usize..200_000, 0usize..300_000), 1..40)) {
-            let (mut output, mut model) = (Output::default(), VecDeque::new());
+            let (mut output, mut model) = (OutputBytes::default(), VecDeque::new());
             let mut next = 0u8;
             for (put, sent) in steps {
                 let bytes: Vec<u8> = (0..put).map(|_| { next = next.wrapping_mul(5).wrapping_add(1); next }).collect();
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_text_is_cut_between_two_characters_where_the_longest_string_ends() {
-        let mut output = Output::default();
+        let mut output = OutputBytes::default();
         let length = output.put_text(format_args!("x{}", "ä".repeat(3000)));
         assert_eq!(length, 4095);
         assert!(std::str::from_utf8(output.pending()).is_ok());

@@ -6,12 +6,12 @@ pub(crate) const POOL_BYTES_MAX: usize = 4 << 20;
 /// Unused buffers. The last returned buffer is taken first, because its data are still in the
 /// processor's cache.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub(crate) struct BufferPool {
     buffers: Vec<Vec<u8>>,
     bytes: usize,
 }
 
-impl Pool {
+impl BufferPool {
     /// Returns a buffer of this length, which holds old data or zeroes.
     pub(crate) fn take(&mut self, length: usize) -> Vec<u8> {
         let Some(mut buffer) = self.buffers.pop() else {
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn a_buffer_that_came_back_is_used_again() {
-        let mut pool = Pool::default();
+        let mut pool = BufferPool::default();
         let buffer = pool.take(4096);
         let address = buffer.as_ptr();
         pool.give(buffer);
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_the_bound_says() {
-        let mut pool = Pool::default();
+        let mut pool = BufferPool::default();
         for _ in 0..1000 {
             pool.give(vec![0; 64 << 10]);
         }

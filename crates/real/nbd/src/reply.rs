@@ -1,13 +1,13 @@
 //! Answers to requests, simple and in chunks.
 
-use crate::output::Output;
-use crate::request::{CommandFlags, ErrorCode, Request, StatusExtent};
+use crate::output::OutputBytes;
+use crate::request::{CommandFlags, ErrorCode, NbdRequest, StatusExtent};
 use crate::wire::{self, chunk};
 use std::fmt;
 
 /// A part of the answer to a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum ReplyPiece<'a> {
     /// Data.
     Data(&'a [u8]),
     /// Zeroes, which are not transferred in structured replies.
@@ -17,17 +17,17 @@ pub enum Piece<'a> {
     },
 }
 
-impl Piece<'_> {
+impl ReplyPiece<'_> {
     fn len(&self) -> usize {
         match self {
-            Piece::Data(bytes) => bytes.len(),
-            Piece::Hole { length_bytes } => *length_bytes as usize,
+            ReplyPiece::Data(bytes) => bytes.len(),
+            ReplyPiece::Hole { length_bytes } => *length_bytes as usize,
         }
     }
 }
 
 /// Writes a success without data.
-pub(crate) fn done(output: &mut Output, structured: bool, cookie: u64) {
+pub(crate) fn done(output: &mut OutputBytes, structured: bool, cookie: u64) {
     if structured {
         put_chunk(output, chunk::DONE, chunk::NONE, cookie, 0);
     } else {
@@ -37,7 +37,7 @@ pub(crate) fn done(output: &mut Output, structured: bool, cookie: u64) {
 
 /// Writes an error, with a text where the reply has room.
 pub(crate) fn error(
-    output: &mut Output,
+    output: &mut OutputBytes,
     structured: bool,
     cookie: u64,
     code: ErrorCode,
@@ -51,7 +51,7 @@ pub(crate) fn error(
 
 /// Writes an error at an offset.
 pub(crate) fn error_at(
-    output: &mut Output,
+    output: &mut OutputBytes,
     structured: bool,
     cookie: u64,
     code: ErrorCode,
@@ -72,7 +72,7 @@ pub(crate) fn error_at(
 }
 
 fn put_error(
-    output: &mut Output,
+    output: &mut OutputBytes,
     kind: u16,
     cookie: u64,
     code: ErrorCode,
@@ -96,9 +96,9 @@ fn put_error(
 
 /// Writes the data of a read in one piece. If `fill` fails, the answer is its error.
 pub(crate) fn read(
-    output: &mut Output,
+    output: &mut OutputBytes,
     structured: bool,
-    request: &Request,
+    request: &NbdRequest,
     fill: impl FnOnce(&mut [u8]) -> Result<(), ErrorCode>,
 ) {
     let mark = output.mark();
@@ -130,10 +130,10 @@ pub(crate) fn read(
 
 /// Writes the data of a read in consecutive pieces.
 pub(crate) fn read_pieces<'a>(
-    output: &mut Output,
+    output: &mut OutputBytes,
     structured: bool,
-    request: &Request,
-    pieces: impl IntoIterator<Item = Piece<'a>>,
+    request: &NbdRequest,
+    pieces: impl IntoIterator<Item = ReplyPiece<'a>>,
 ) {
     // A client that forbids fragments gets one chunk, and holes in it as zeroes.
     let whole = !structured || request.flags.contains(CommandFlags::DO_NOT_FRAGMENT);
@@ -151,10 +151,10 @@ pub(crate) fn read_pieces<'a>(
 
 /// Writes all pieces in one answer, holes as zeroes. Returns the number of bytes of the pieces.
 fn put_whole<'a>(
-    output: &mut Output,
+    output: &mut OutputBytes,
     structured: bool,
-    request: &Request,
-    pieces: impl IntoIterator<Item = Piece<'a>>,
+    request: &NbdRequest,
+    pieces: impl IntoIterator<Item = ReplyPiece<'a>>,
 ) -> u64 {
     if structured {
         let length = request.length_bytes as usize;
@@ -171,8 +171,8 @@ fn put_whole<'a>(
     let from = output.mark();
     for piece in pieces {
         match piece {
-            Piece::Data(bytes) => output.put(bytes),
-            Piece::Hole { length_bytes } => output.put_zeroes(length_bytes as usize),
+            ReplyPiece::Data(bytes) => output.put(bytes),
+            ReplyPiece::Hole { length_bytes } => output.put_zeroes(length_bytes as usize),
         }
     }
     (output.mark() - from) as u64
@@ -180,9 +180,9 @@ fn put_whole<'a>(
 
 /// Writes one chunk for each piece. Returns the number of bytes of the pieces.
 fn put_chunks<'a>(
-    output: &mut Output,
-    request: &Request,
-    pieces: impl IntoIterator<Item = Piece<'a>>,
+    output: &mut OutputBytes,
+    request: &NbdRequest,
+    pieces: impl IntoIterator<Item = ReplyPiece<'a>>,
 ) -> u64 {
     let mut offset = request.offset_bytes;
     let mut last = output.mark();
@@ -190,11 +190,11 @@ fn put_chunks<'a>(
     for piece in pieces.into_iter().filter(|piece| piece.len() > 0) {
         last = output.mark();
         match piece {
-            Piece::Data(bytes) => {
+            ReplyPiece::Data(bytes) => {
                 put_data_chunk(output, 0, request.cookie, offset, bytes.len());
                 output.put(bytes);
             }
-            Piece::Hole { length_bytes } => {
+            ReplyPiece::Hole { length_bytes } => {
                 put_chunk(output, 0, chunk::OFFSET_HOLE, request.cookie, 12);
                 output.put_u64(offset);
                 output.put_u32(length_bytes);
@@ -213,8 +213,8 @@ fn put_chunks<'a>(
 /// Writes the allocation of a range. Parts beyond the range are cut off. Without extents, the whole
 /// range counts as data.
 pub(crate) fn status(
-    output: &mut Output,
-    request: &Request,
+    output: &mut OutputBytes,
+    request: &NbdRequest,
     extents: impl IntoIterator<Item = StatusExtent>,
 ) {
     let header = output.mark();
@@ -244,7 +244,7 @@ pub(crate) fn status(
     output.patch(payload - 4, &payload_bytes.to_be_bytes());
 }
 
-fn put_simple(output: &mut Output, error: u32, cookie: u64) {
+fn put_simple(output: &mut OutputBytes, error: u32, cookie: u64) {
     let mut bytes = [0; wire::SIMPLE_REPLY_BYTES];
     bytes[..4].copy_from_slice(&wire::SIMPLE_REPLY.to_be_bytes());
     bytes[4..8].copy_from_slice(&error.to_be_bytes());
@@ -252,7 +252,7 @@ fn put_simple(output: &mut Output, error: u32, cookie: u64) {
     output.put(&bytes);
 }
 
-fn put_chunk(output: &mut Output, flags: u16, kind: u16, cookie: u64, length: u32) {
+fn put_chunk(output: &mut OutputBytes, flags: u16, kind: u16, cookie: u64, length: u32) {
     let mut bytes = [0; wire::STRUCTURED_REPLY_BYTES];
     bytes[..4].copy_from_slice(&wire::STRUCTURED_REPLY.to_be_bytes());
     bytes[4..6].copy_from_slice(&flags.to_be_bytes());
@@ -263,7 +263,7 @@ fn put_chunk(output: &mut Output, flags: u16, kind: u16, cookie: u64, length: u3
 }
 
 /// Writes the header of a chunk with `length` bytes of data.
-fn put_data_chunk(output: &mut Output, flags: u16, cookie: u64, offset: u64, length: usize) {
+fn put_data_chunk(output: &mut OutputBytes, flags: u16, cookie: u64, offset: u64, length: usize) {
     put_chunk(output, flags, chunk::OFFSET_DATA, cookie, 8 + length as u32);
     output.put_u64(offset);
 }

@@ -5,7 +5,7 @@ use bitflags::bitflags;
 
 /// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Command {
+pub enum RequestCommand {
     /// `NBD_CMD_READ`.
     Read,
     /// `NBD_CMD_WRITE`; the payload comes with the request.
@@ -22,41 +22,44 @@ pub enum Command {
     BlockStatus,
 }
 
-impl Command {
+impl RequestCommand {
     /// Returns the command of a number; `None` if the number is unknown or ends the session.
-    pub(crate) fn from_wire(number: u16) -> Option<Command> {
+    pub(crate) fn from_wire(number: u16) -> Option<RequestCommand> {
         Some(match number {
-            command::READ => Command::Read,
-            command::WRITE => Command::Write,
-            command::FLUSH => Command::Flush,
-            command::TRIM => Command::Trim,
-            command::CACHE => Command::Cache,
-            command::WRITE_ZEROES => Command::WriteZeroes,
-            command::BLOCK_STATUS => Command::BlockStatus,
+            command::READ => RequestCommand::Read,
+            command::WRITE => RequestCommand::Write,
+            command::FLUSH => RequestCommand::Flush,
+            command::TRIM => RequestCommand::Trim,
+            command::CACHE => RequestCommand::Cache,
+            command::WRITE_ZEROES => RequestCommand::WriteZeroes,
+            command::BLOCK_STATUS => RequestCommand::BlockStatus,
             _ => return None,
         })
     }
 
     pub(crate) fn to_wire(self) -> u16 {
         match self {
-            Command::Read => command::READ,
-            Command::Write => command::WRITE,
-            Command::Flush => command::FLUSH,
-            Command::Trim => command::TRIM,
-            Command::Cache => command::CACHE,
-            Command::WriteZeroes => command::WRITE_ZEROES,
-            Command::BlockStatus => command::BLOCK_STATUS,
+            RequestCommand::Read => command::READ,
+            RequestCommand::Write => command::WRITE,
+            RequestCommand::Flush => command::FLUSH,
+            RequestCommand::Trim => command::TRIM,
+            RequestCommand::Cache => command::CACHE,
+            RequestCommand::WriteZeroes => command::WRITE_ZEROES,
+            RequestCommand::BlockStatus => command::BLOCK_STATUS,
         }
     }
 
     /// Returns true if the command changes data of the export.
     pub fn changes(self) -> bool {
-        matches!(self, Command::Write | Command::Trim | Command::WriteZeroes)
+        matches!(
+            self,
+            RequestCommand::Write | RequestCommand::Trim | RequestCommand::WriteZeroes
+        )
     }
 
     /// Returns true if the data of the range are sent with the request or with its answer.
     pub fn carries_data(self) -> bool {
-        matches!(self, Command::Read | Command::Write)
+        matches!(self, RequestCommand::Read | RequestCommand::Write)
     }
 }
 
@@ -80,11 +83,11 @@ bitflags! {
 /// A valid request: within the export, aligned to its blocks unless the export takes unaligned
 /// requests, with a command and flags that the export offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct NbdRequest {
     /// Identifier chosen by the client, repeated in the answer.
     pub cookie: u64,
     /// Operation.
-    pub command: Command,
+    pub command: RequestCommand,
     /// Offset from the beginning of the export; 0 for a flush.
     pub offset_bytes: u64,
     /// Length in bytes: 0 for a flush, more than 0 for all others.
@@ -93,7 +96,7 @@ pub struct Request {
     pub flags: CommandFlags,
 }
 
-impl Request {
+impl NbdRequest {
     /// Returns the number of bytes sent with the request or with its answer.
     pub fn payload_bytes(&self) -> u64 {
         if self.command.carries_data() {
@@ -183,7 +186,7 @@ mod tests {
     #[test]
     fn numbers_of_commands_and_errors_read_back_as_they_were_written() {
         for number in 0..16 {
-            if let Some(command) = Command::from_wire(number) {
+            if let Some(command) = RequestCommand::from_wire(number) {
                 assert_eq!(command.to_wire(), number);
             }
         }

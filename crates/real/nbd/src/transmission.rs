@@ -4,10 +4,10 @@ use crate::check::{Header, Refusal};
 use crate::error::ProtocolError;
 use crate::export::{Export, PAYLOAD_BYTES_MAX};
 use crate::input::Input;
-use crate::output::Output;
-use crate::pool::Pool;
+use crate::output::OutputBytes;
+use crate::pool::BufferPool;
 use crate::reply;
-use crate::request::{Command, Request};
+use crate::request::{NbdRequest, RequestCommand};
 use crate::session::Session;
 use crate::wire::{self, command};
 
@@ -23,14 +23,14 @@ const DIRECT_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Transmission {
     pub(crate) session: Session,
-    state: State,
+    state: TransmissionState,
 }
 
 #[derive(Debug)]
-enum State {
+enum TransmissionState {
     Header,
     Payload {
-        request: Request,
+        request: NbdRequest,
         payload: Vec<u8>,
         filled: usize,
     },
@@ -46,13 +46,13 @@ type Outcome = Result<(), Refusal>;
 
 /// Result of a step.
 #[derive(Debug)]
-pub(crate) enum Progress {
+pub(crate) enum TransmissionProgress {
     /// More bytes are needed.
     Waiting,
     /// A request was answered at once.
     Answered,
     /// A request with its payload is complete.
-    Request(Request, Vec<u8>),
+    Request(NbdRequest, Vec<u8>),
     /// The client wants to disconnect.
     Disconnect,
     /// The next request has a payload of this many bytes, for which there is no room yet. No byte
@@ -64,19 +64,19 @@ impl Transmission {
     pub(crate) fn new(session: Session) -> Transmission {
         Transmission {
             session,
-            state: State::Header,
+            state: TransmissionState::Header,
         }
     }
 
     /// Returns true if the next step begins a new request.
     pub(crate) fn between_requests(&self) -> bool {
-        matches!(self.state, State::Header)
+        matches!(self.state, TransmissionState::Header)
     }
 
     /// Returns the place for a direct read of a long payload; `None` if the payload is short.
     pub(crate) fn direct(&mut self) -> Option<&mut [u8]> {
         match &mut self.state {
-            State::Payload {
+            TransmissionState::Payload {
                 payload, filled, ..
             // Counted by the missing bytes, not by the length: the end of a payload comes together
             // with the next request.
@@ -87,7 +87,7 @@ impl Transmission {
 
     /// Records that `count` bytes were written to the last `direct`.
     pub(crate) fn direct_filled(&mut self, count: usize) {
-        if let State::Payload {
+        if let TransmissionState::Payload {
             payload, filled, ..
         } = &mut self.state
         {
@@ -101,7 +101,7 @@ impl Transmission {
 
     /// Returns the length of a payload that has arrived in part.
     pub(crate) fn payload_bytes(&self) -> u64 {
-        if let State::Payload { payload, .. } = &self.state {
+        if let TransmissionState::Payload { payload, .. } = &self.state {
             payload.len() as u64
         } else {
             0
@@ -114,9 +114,9 @@ impl Transmission {
         export: &Export,
         room: u64,
         input: &mut Input,
-        output: &mut Output,
-        pool: &mut Pool,
-    ) -> Result<Progress, ProtocolError> {
+        output: &mut OutputBytes,
+        pool: &mut BufferPool,
+    ) -> Result<TransmissionProgress, ProtocolError> {
         if self.between_requests()
             && let Some(progress) = self.header(export, room, input, output, pool)?
         {
@@ -131,11 +131,11 @@ impl Transmission {
         export: &Export,
         room: u64,
         input: &mut Input,
-        output: &mut Output,
-        pool: &mut Pool,
-    ) -> Result<Option<Progress>, ProtocolError> {
+        output: &mut OutputBytes,
+        pool: &mut BufferPool,
+    ) -> Result<Option<TransmissionProgress>, ProtocolError> {
         let Some(bytes) = input.peek() else {
-            return Ok(Some(Progress::Waiting));
+            return Ok(Some(TransmissionProgress::Waiting));
         };
         let header = Header::parse(bytes);
         if header.magic != wire::REQUEST {
@@ -147,14 +147,14 @@ impl Transmission {
         // Before all checks: the disconnect has no answer, so nothing could be refused.
         if header.command == command::DISCONNECT {
             input.take(wire::REQUEST_BYTES);
-            return Ok(Some(Progress::Disconnect));
+            return Ok(Some(TransmissionProgress::Disconnect));
         }
         let checked = header.check(export, self.session);
         // A refused write does not need the room: its payload is skipped.
         if let Ok(request) = &checked
             && request.payload_bytes() > room
         {
-            return Ok(Some(Progress::NoRoom(request.payload_bytes())));
+            return Ok(Some(TransmissionProgress::NoRoom(request.payload_bytes())));
         }
         // The payload follows a write even if the write is refused. It must be taken or skipped, or
         // its bytes would be parsed as requests.
@@ -170,12 +170,12 @@ impl Transmission {
             }
             input.take(wire::REQUEST_BYTES);
             self.state = match checked {
-                Ok(request) => State::Payload {
+                Ok(request) => TransmissionState::Payload {
                     request,
                     payload: pool.take(header.length as usize),
                     filled: 0,
                 },
-                Err(refusal) => State::Skip {
+                Err(refusal) => TransmissionState::Skip {
                     cookie: header.cookie,
                     outcome: Err(refusal),
                     left: header.length as usize,
@@ -187,48 +187,55 @@ impl Transmission {
         Ok(Some(match checked {
             // A request of no bytes is answered here, so the layers below need not handle such
             // requests.
-            Ok(request) if request.length_bytes == 0 && request.command != Command::Flush => {
+            Ok(request)
+                if request.length_bytes == 0 && request.command != RequestCommand::Flush =>
+            {
                 self.answer(request.cookie, Ok(()), output)
             }
-            Ok(request) => Progress::Request(request, Vec::new()),
+            Ok(request) => TransmissionProgress::Request(request, Vec::new()),
             Err(refusal) => self.answer(header.cookie, Err(refusal), output),
         }))
     }
 
     /// Handles the data behind a header.
-    fn rest(&mut self, input: &mut Input, output: &mut Output) -> Progress {
+    fn rest(&mut self, input: &mut Input, output: &mut OutputBytes) -> TransmissionProgress {
         match &mut self.state {
-            State::Header => Progress::Answered,
-            State::Payload {
+            TransmissionState::Header => TransmissionProgress::Answered,
+            TransmissionState::Payload {
                 request,
                 payload,
                 filled,
             } => {
                 *filled += input.move_to(&mut payload[*filled..]);
                 if *filled < payload.len() {
-                    return Progress::Waiting;
+                    return TransmissionProgress::Waiting;
                 }
                 let (request, payload) = (*request, std::mem::take(payload));
-                self.state = State::Header;
-                Progress::Request(request, payload)
+                self.state = TransmissionState::Header;
+                TransmissionProgress::Request(request, payload)
             }
-            State::Skip {
+            TransmissionState::Skip {
                 cookie,
                 outcome,
                 left,
             } => {
                 *left -= input.skip(*left);
                 if *left > 0 {
-                    return Progress::Waiting;
+                    return TransmissionProgress::Waiting;
                 }
                 let (cookie, outcome) = (*cookie, *outcome);
-                self.state = State::Header;
+                self.state = TransmissionState::Header;
                 self.answer(cookie, outcome, output)
             }
         }
     }
 
-    fn answer(&self, cookie: u64, outcome: Outcome, output: &mut Output) -> Progress {
+    fn answer(
+        &self,
+        cookie: u64,
+        outcome: Outcome,
+        output: &mut OutputBytes,
+    ) -> TransmissionProgress {
         match outcome {
             Ok(()) => reply::done(output, self.session.structured, cookie),
             Err(refusal) => reply::error(
@@ -239,6 +246,6 @@ impl Transmission {
                 refusal,
             ),
         }
-        Progress::Answered
+        TransmissionProgress::Answered
     }
 }

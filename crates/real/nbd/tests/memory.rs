@@ -4,7 +4,7 @@ mod common;
 
 use cap::Cap;
 use common::*;
-use fullstroke_nbd::{Command, Connection, Event};
+use fullstroke_nbd::{Connection, ConnectionEvent, RequestCommand};
 use std::alloc::System;
 
 #[global_allocator]
@@ -20,15 +20,15 @@ fn serve(connection: &mut Connection, bytes: &[u8]) {
         connection.filled(count);
         rest = &rest[count..];
         while let Ok(Some(event)) = connection.next_event() {
-            let Event::Request { request, payload } = event else {
+            let ConnectionEvent::Request { request, payload } = event else {
                 continue;
             };
             match request.command {
-                Command::Read => connection.reply_read(&request, |data| {
+                RequestCommand::Read => connection.reply_read(&request, |data| {
                     data.fill(1);
                     Ok(())
                 }),
-                Command::BlockStatus => connection.reply_status(&request, []),
+                RequestCommand::BlockStatus => connection.reply_status(&request, []),
                 _ => connection.reply_done(&request),
             }
             connection.recycle(payload);
@@ -56,7 +56,7 @@ fn flood(opening: &[u8], message: &[u8]) -> usize {
         connection.filled(count);
         // No request is answered, and no output is sent.
         while let Ok(Some(event)) = connection.next_event() {
-            if let Event::Request { payload, .. } = event {
+            if let ConnectionEvent::Request { payload, .. } = event {
                 std::mem::forget(payload);
             }
         }

@@ -1,7 +1,7 @@
 //! Reads the trace in another thread during the replay.
 
 use crate::ReplayError;
-use crate::command::Command;
+use crate::command::IssuedCommand;
 use crate::prepared::Commands;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::Scope;
@@ -11,28 +11,28 @@ const AT_ONCE: usize = 512;
 /// Largest number of portions read ahead.
 const PORTIONS: usize = 128;
 
-type Portion = Result<Vec<Command>, ReplayError>;
+type Portion = Result<Vec<IssuedCommand>, ReplayError>;
 
 /// Commands read by another thread.
-pub(crate) struct Ahead {
+pub(crate) struct CommandsAhead {
     portions: Receiver<Portion>,
-    commands: std::vec::IntoIter<Command>,
+    commands: std::vec::IntoIter<IssuedCommand>,
     /// Number of late reads of the trace.
     pub(crate) waits: u64,
 }
 
-impl Ahead {
+impl CommandsAhead {
     /// Starts the reader thread.
     pub(crate) fn start<'scope, 'env>(
         scope: &'scope Scope<'scope, 'env>,
         commands: Commands<'env>,
-    ) -> Result<Ahead, ReplayError>
+    ) -> Result<CommandsAhead, ReplayError>
     where
         'env: 'scope,
     {
         let (sender, portions) = sync_channel(PORTIONS);
         scope.spawn(move || read(commands, &sender));
-        let mut ahead = Ahead {
+        let mut ahead = CommandsAhead {
             portions,
             commands: Vec::new().into_iter(),
             waits: 0,
@@ -43,7 +43,7 @@ impl Ahead {
     }
 
     /// Returns the next command; `None` at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<Command>, ReplayError> {
+    pub(crate) fn next(&mut self) -> Result<Option<IssuedCommand>, ReplayError> {
         if self.commands.as_slice().is_empty() {
             self.take(false)?;
         }

@@ -2,7 +2,7 @@
 //! systems*.
 
 use crate::command::Action;
-use crate::issuer::{Answer, Issuer};
+use crate::issuer::{Issuer, PieceAnswer};
 use crate::target::Target;
 use fullstroke_units::Duration;
 use std::io;
@@ -84,7 +84,7 @@ fn issue_gap(issuer: &mut Issuer, target: &Target) -> io::Result<Duration> {
 }
 
 /// Waits for `reads` reads. All answers are added to `answers`.
-fn complete(issuer: &mut Issuer, reads: u32, answers: &mut Vec<Answer>) -> io::Result<()> {
+fn complete(issuer: &mut Issuer, reads: u32, answers: &mut Vec<PieceAnswer>) -> io::Result<()> {
     let (mut left, mut failed) = (reads, None);
     while left > 0 {
         issuer.submit()?;
@@ -92,7 +92,7 @@ fn complete(issuer: &mut Issuer, reads: u32, answers: &mut Vec<Answer>) -> io::R
         let seen = answers.len();
         issuer.reap(answers);
         for answer in &answers[seen..] {
-            if let Answer::Done { result, .. } = *answer {
+            if let PieceAnswer::Done { result, .. } = *answer {
                 left -= 1;
                 failed = failed.or((result < 0).then_some(-result));
             }
@@ -114,8 +114,8 @@ fn hand_over(issuer: &mut Issuer, target: &Target) -> io::Result<std::time::Dura
         complete(issuer, 1, &mut answers)?;
         // The first answer of a read tells when the kernel had it.
         spans.extend(answers.iter().filter_map(|answer| match answer {
-            Answer::Begun { at, .. } => Some(at.saturating_duration_since(given)),
-            Answer::Done { .. } => None,
+            PieceAnswer::Begun { at, .. } => Some(at.saturating_duration_since(given)),
+            PieceAnswer::Done { .. } => None,
         }));
     }
     // The median, because a few reads are interrupted by other work of the host.

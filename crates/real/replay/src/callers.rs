@@ -11,22 +11,22 @@
 //!
 //! The thread that started the others counts the results, in the order of issue.
 
-use crate::ahead::Ahead;
+use crate::ahead::CommandsAhead;
 use crate::calls::Calls;
-use crate::clock::{Clock, outside};
-use crate::command::{Action, Command};
-use crate::issuer::Answer;
-use crate::log::Log;
+use crate::clock::{ReplayClock, outside};
+use crate::command::{Action, IssuedCommand};
+use crate::issuer::PieceAnswer;
+use crate::log::CompletionLog;
 use crate::player::{BATCH_MAX, LEAD, LOOK, PATIENCE, user};
 use crate::prepared::Commands;
-use crate::report::Report;
+use crate::report::ReplayReport;
 use crate::ring::Ring;
-use crate::tally::Tally;
+use crate::tally::ReplayTally;
 use crate::target::Target;
 use crate::threads::STACK_BYTES;
-use crate::{Calibration, Io, Prepared, ReplayError, ReplayOptions, calibration, priority};
+use crate::{Calibration, IoMethod, Prepared, ReplayError, ReplayOptions, calibration, priority};
 use fullstroke_units::{Duration, Time};
-use fullstroke_workload::pace::{Dispatcher, Rules, Traced, Turn};
+use fullstroke_workload::pace::{Dispatcher, IssueTurn, Rules, Traced};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -40,7 +40,7 @@ pub(crate) fn replay(
     threads: u32,
     target: &Target,
     stop: &AtomicBool,
-) -> Result<Report, ReplayError> {
+) -> Result<ReplayReport, ReplayError> {
     assert!(threads > 0, "a thread takes the requests");
     assert!(
         options.rules.pace.heeds_times(),
@@ -49,23 +49,19 @@ pub(crate) fn replay(
     let calls = Calls::new(&target.file)?;
     let (calibration, scheduling) = calibrated(&calls, target)?;
     let prepared = Prepared::read(options, target, calibration.issue_gap)?;
-    let mut report = Report::begin(options, target, &prepared, Io::Threads, calibration);
+    let mut report =
+        ReplayReport::begin(options, target, &prepared, IoMethod::Threads, calibration);
     report.conditions = vec![access(options, threads), scheduling];
-    let batch = if options.batch {
-        calibration.issue_gap
-    } else {
-        Duration::ZERO
-    };
-    let rules = Rules {
-        batch,
-        ..options.rules
-    };
+    let rules = rules(options, calibration.issue_gap);
     std::thread::scope(|scope| {
         let mut schedule = Schedule {
-            ahead: Some(Ahead::start(scope, Commands::open(options, target)?)?),
+            ahead: Some(CommandsAhead::start(
+                scope,
+                Commands::open(options, target)?,
+            )?),
             next: None,
             dispatcher: Dispatcher::new(rules),
-            clock: Clock::beginning_in(LEAD),
+            clock: ReplayClock::beginning_in(LEAD),
             error: None,
             late: 0,
             together: 0,
@@ -74,12 +70,12 @@ pub(crate) fn replay(
         let log = options
             .log
             .as_deref()
-            .map(|path| Log::start(scope, path))
+            .map(|path| CompletionLog::start(scope, path))
             .transpose()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(CallerState {
             calls,
             spin: outside(calibration.spin),
-            in_batches: batch > Duration::ZERO,
+            in_batches: rules.batch > Duration::ZERO,
             stop: AtomicBool::new(false),
             schedule: Mutex::new(schedule),
         });
@@ -90,7 +86,7 @@ pub(crate) fn replay(
             early: BTreeMap::new(),
             next: 1,
             outstanding: BTreeSet::new(),
-            tally: Tally::new(),
+            tally: ReplayTally::new(),
             log,
             errors: 0,
             failure: None,
@@ -103,13 +99,28 @@ pub(crate) fn replay(
         }
         accounts.finish(&mut report)?;
         let waits = ahead.map_or(0, |ahead| ahead.waits);
-        let notes = shared.schedule().notes(threads, &report, batch, waits);
+        let notes = shared
+            .schedule()
+            .notes(threads, &report, rules.batch, waits);
         report.notes.extend(notes);
         Ok(())
     })?;
     report.interrupted = report.requests < prepared.requests;
     report.verdict = report.judge(options);
     Ok(report)
+}
+
+/// Returns the rules of the replay. A batch is as long as the time between two issues.
+fn rules(options: &ReplayOptions, issue_gap: Duration) -> Rules {
+    let batch = if options.batch {
+        issue_gap
+    } else {
+        Duration::ZERO
+    };
+    Rules {
+        batch,
+        ..options.rules
+    }
 }
 
 fn access(options: &ReplayOptions, threads: u32) -> String {
@@ -145,7 +156,7 @@ fn calibrated(calls: &Calls, target: &Target) -> Result<(Calibration, String), R
 }
 
 /// State shared by all threads. The state lives as long as a thread is in the kernel.
-struct Shared {
+struct CallerState {
     calls: Calls,
     /// Time before an instant in which a thread does not sleep.
     spin: std::time::Duration,
@@ -157,11 +168,11 @@ struct Shared {
 /// The next request and its time.
 struct Schedule {
     /// Source of commands; `None` when no thread may take more.
-    ahead: Option<Ahead>,
+    ahead: Option<CommandsAhead>,
     /// Command offered to the dispatcher.
-    next: Option<Command>,
+    next: Option<IssuedCommand>,
     dispatcher: Dispatcher,
-    clock: Clock,
+    clock: ReplayClock,
     error: Option<ReplayError>,
     /// Number of requests whose instant had passed when a thread became free.
     late: u64,
@@ -173,7 +184,7 @@ struct Schedule {
 #[derive(Clone, Copy, Debug)]
 struct Issued {
     number: u64,
-    command: Command,
+    command: IssuedCommand,
     /// Scheduled time of issue.
     due: Time,
     at: Time,
@@ -195,7 +206,7 @@ impl Schedule {
             Some(ahead) => ahead.next()?,
             None => None,
         };
-        if let Some(Command { record, .. }) = self.next {
+        if let Some(IssuedCommand { record, .. }) = self.next {
             let traced = Traced {
                 arrival: record.arrival,
                 completed: record.completed,
@@ -212,12 +223,18 @@ impl Schedule {
     /// Returns the time when the next request is due.
     fn due(&self) -> Option<Time> {
         match self.dispatcher.turn() {
-            Turn::At(due) => Some(due),
-            Turn::Nothing | Turn::Waits => None,
+            IssueTurn::At(due) => Some(due),
+            IssueTurn::Nothing | IssueTurn::Waits => None,
         }
     }
 
-    fn notes(&self, threads: u32, report: &Report, batch: Duration, waits: u64) -> Vec<String> {
+    fn notes(
+        &self,
+        threads: u32,
+        report: &ReplayReport,
+        batch: Duration,
+        waits: u64,
+    ) -> Vec<String> {
         let mut notes = Vec::new();
         if self.late > 0 {
             let share = 100.0 * self.late as f64 / report.requests.max(1) as f64;
@@ -247,14 +264,14 @@ impl Schedule {
     }
 }
 
-impl Shared {
+impl CallerState {
     fn schedule(&self) -> MutexGuard<'_, Schedule> {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops all threads. Returns the reader of the trace, which the caller thereby ends, and the
     /// first error.
-    fn finish(&self) -> (Option<Ahead>, Option<ReplayError>) {
+    fn finish(&self) -> (Option<CommandsAhead>, Option<ReplayError>) {
         // Relaxed: the flag carries no data. The threads take the schedule by its lock.
         self.stop.store(true, Ordering::Relaxed);
         let mut schedule = self.schedule();
@@ -288,7 +305,7 @@ impl Shared {
 
     /// Waits until the next request is due. Takes this request and the requests that are issued
     /// together with it. Returns `None` at the end.
-    fn take(&self, group: &mut Vec<Issued>) -> Option<Clock> {
+    fn take(&self, group: &mut Vec<Issued>) -> Option<ReplayClock> {
         group.clear();
         let mut schedule = self.schedule();
         let clock = schedule.clock;
@@ -331,7 +348,7 @@ impl Shared {
     }
 
     /// Carries out a request and waits for it. Returns the error number, or 0.
-    fn call(&self, command: &Command) -> i32 {
+    fn call(&self, command: &IssuedCommand) -> i32 {
         let result = |(start, bytes)| {
             command.error_of(bytes, self.calls.carry_out(command.action, start, bytes))
         };
@@ -346,7 +363,7 @@ impl Shared {
 /// Issues several requests to the kernel, and waits for all.
 fn call_together(
     ring: &mut Ring,
-    clock: Clock,
+    clock: ReplayClock,
     group: &[Issued],
     finished: &Sender<Finished>,
 ) -> std::io::Result<()> {
@@ -372,7 +389,7 @@ fn call_together(
         ring.reap(&mut answers);
         let at = clock.now();
         for answer in &answers {
-            let Answer::Done { user, result } = *answer else {
+            let PieceAnswer::Done { user, result } = *answer else {
                 continue;
             };
             pieces -= 1;
@@ -398,7 +415,7 @@ fn call_together(
 /// Starts the threads, and counts until all have ended. Returns early if a thread hangs after a
 /// failure.
 fn play(
-    shared: &Arc<Shared>,
+    shared: &Arc<CallerState>,
     threads: u32,
     accounts: &mut Accounts<'_, '_>,
     stop: &AtomicBool,
@@ -447,7 +464,7 @@ fn play(
         }
     };
     // The clock begins when all threads are ready, because starting threads takes milliseconds.
-    schedule.clock = Clock::beginning_in(LEAD);
+    schedule.clock = ReplayClock::beginning_in(LEAD);
     // The threads wait for this lock, and begin when it is free.
     drop(schedule);
     if accounts.listen(shared, &finished, stop) {
@@ -472,8 +489,8 @@ struct Accounts<'env, 'scope> {
     next: u64,
     /// Completion times and numbers of counted requests that were outstanding at the last issue.
     outstanding: BTreeSet<(Time, u64)>,
-    tally: Tally,
-    log: Option<Log<'scope>>,
+    tally: ReplayTally,
+    log: Option<CompletionLog<'scope>>,
     errors: u64,
     failure: Option<(Finished, Instant)>,
 }
@@ -482,7 +499,7 @@ impl Accounts<'_, '_> {
     /// Counts the results. Returns true when all threads have ended.
     fn listen(
         &mut self,
-        shared: &Shared,
+        shared: &CallerState,
         finished: &Receiver<Finished>,
         stop: &AtomicBool,
     ) -> bool {
@@ -562,7 +579,7 @@ impl Accounts<'_, '_> {
         }
     }
 
-    fn finish(mut self, report: &mut Report) -> Result<(), ReplayError> {
+    fn finish(mut self, report: &mut ReplayReport) -> Result<(), ReplayError> {
         // Requests that were issued after a request that hangs.
         for finished in std::mem::take(&mut self.early).into_values() {
             self.count(finished);
@@ -582,6 +599,6 @@ impl Accounts<'_, '_> {
         }
         report.errors = self.errors;
         report.measured(&self.tally, &self.dispatcher);
-        self.log.map_or(Ok(()), Log::finish)
+        self.log.map_or(Ok(()), CompletionLog::finish)
     }
 }

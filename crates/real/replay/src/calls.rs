@@ -1,7 +1,7 @@
 //! `pread` and `pwrite` on one file, from any thread.
 
 use crate::command::Action;
-use crate::memory::{DISCARD, Memory};
+use crate::memory::{DISCARD, KernelMemory};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -9,11 +9,11 @@ use std::os::fd::AsRawFd as _;
 /// A file, and the memory for its calls. Both live as long as a thread is in a call.
 pub(crate) struct Calls {
     file: File,
-    read: Memory,
-    write: Memory,
+    read: KernelMemory,
+    write: KernelMemory,
 }
 
-// SAFETY: nothing is read through the pointers of `Memory`. Only the kernel uses the memory. The
+// SAFETY: nothing is read through the pointers of `KernelMemory`. Only the kernel uses the memory. The
 // memory lives until the last thread has dropped its reference to `Calls`.
 #[expect(unsafe_code, reason = "memory that the kernel alone uses")]
 unsafe impl Send for Calls {}
@@ -25,8 +25,8 @@ impl Calls {
     pub(crate) fn new(file: &File) -> io::Result<Calls> {
         Ok(Calls {
             file: file.try_clone()?,
-            read: Memory::new(),
-            write: Memory::scrambled(),
+            read: KernelMemory::new(),
+            write: KernelMemory::scrambled(),
         })
     }
 

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 /// Time since the beginning of a replay.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock(Instant);
+pub(crate) struct ReplayClock(Instant);
 
-impl Clock {
+impl ReplayClock {
     /// Returns a clock whose time 0 is `ahead` from now.
-    pub(crate) fn beginning_in(ahead: std::time::Duration) -> Clock {
-        Clock(Instant::now() + ahead)
+    pub(crate) fn beginning_in(ahead: std::time::Duration) -> ReplayClock {
+        ReplayClock(Instant::now() + ahead)
     }
 
     /// Returns the present time; 0 before the beginning.

@@ -1,10 +1,10 @@
 //! A request of the trace as a command for the device.
 
-use crate::Writes;
+use crate::WriteTreatment;
 use crate::memory::PIECE_BYTES;
 use crate::target::Target;
 use fullstroke_contract::Operation;
-use fullstroke_trace::Record;
+use fullstroke_trace::TraceRecord;
 use fullstroke_units::SECTOR_BYTES;
 
 /// Kind of a command.
@@ -39,38 +39,44 @@ impl Action {
 
 /// One request as issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Command {
+pub(crate) struct IssuedCommand {
     pub(crate) action: Action,
     /// First byte; aligned.
     pub(crate) start: u64,
     /// Length in bytes; 0 for a flush.
     pub(crate) bytes: u64,
-    pub(crate) record: Record,
+    pub(crate) record: TraceRecord,
 }
 
 /// Treatment of a request of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Issue(Command),
+pub(crate) enum ReplayTreatment {
+    Issue(IssuedCommand),
     LeaveOut,
     Forbid,
 }
 
 /// Returns the treatment of `record`, which lies within the target's capacity.
-pub(crate) fn fate(record: Record, writes: Writes, target: &Target) -> Fate {
+pub(crate) fn treatment(
+    record: TraceRecord,
+    writes: WriteTreatment,
+    target: &Target,
+) -> ReplayTreatment {
     let action = match (record.operation, writes) {
         (Operation::Read, _) => Action::Read,
-        (Operation::Write, Writes::Overwrite) => Action::Write,
-        (Operation::Write, Writes::AsReads) => Action::Read,
-        (Operation::Discard, Writes::Overwrite) => Action::Discard,
+        (Operation::Write, WriteTreatment::Overwrite) => Action::Write,
+        (Operation::Write, WriteTreatment::AsReads) => Action::Read,
+        (Operation::Discard, WriteTreatment::Overwrite) => Action::Discard,
         // A flush changes nothing. It belongs to the writes before it.
-        (Operation::Flush, Writes::Overwrite | Writes::AsReads) => Action::Flush,
-        (Operation::Write | Operation::Discard, Writes::Refuse) => return Fate::Forbid,
+        (Operation::Flush, WriteTreatment::Overwrite | WriteTreatment::AsReads) => Action::Flush,
+        (Operation::Write | Operation::Discard, WriteTreatment::Refuse) => {
+            return ReplayTreatment::Forbid;
+        }
         // Standby and start commands belong to a disk. No block device carries them out.
-        _ => return Fate::LeaveOut,
+        _ => return ReplayTreatment::LeaveOut,
     };
     let (start, bytes) = aligned(&record, target);
-    Fate::Issue(Command {
+    ReplayTreatment::Issue(IssuedCommand {
         action,
         start,
         bytes,
@@ -79,7 +85,7 @@ pub(crate) fn fate(record: Record, writes: Writes, target: &Target) -> Fate {
 }
 
 /// Returns the record's bytes, widened to the alignment.
-fn aligned(record: &Record, target: &Target) -> (u64, u64) {
+fn aligned(record: &TraceRecord, target: &Target) -> (u64, u64) {
     if record.operation.is_of_all() {
         return (0, 0);
     }
@@ -89,10 +95,10 @@ fn aligned(record: &Record, target: &Target) -> (u64, u64) {
     (start, end - start)
 }
 
-impl Command {
+impl IssuedCommand {
     /// Returns the pieces of the command: first byte and length of each.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
-        let Command { start, bytes, .. } = *self;
+        let IssuedCommand { start, bytes, .. } = *self;
         let most = if matches!(self.action, Action::Read | Action::Write) {
             PIECE_BYTES
         } else {
@@ -139,9 +145,9 @@ mod tests {
         }
     }
 
-    fn record(operation: Operation, start: u64, sectors: u64) -> Record {
+    fn record(operation: Operation, start: u64, sectors: u64) -> TraceRecord {
         let extent = Extent::new(start, sectors);
-        Record {
+        TraceRecord {
             arrival: Time::ZERO,
             operation,
             extent,
@@ -152,10 +158,14 @@ mod tests {
         }
     }
 
-    fn issued(record: Record, writes: Writes, target: &Target) -> Option<Command> {
-        match fate(record, writes, target) {
-            Fate::Issue(command) => Some(command),
-            Fate::LeaveOut | Fate::Forbid => None,
+    fn issued(
+        record: TraceRecord,
+        writes: WriteTreatment,
+        target: &Target,
+    ) -> Option<IssuedCommand> {
+        match treatment(record, writes, target) {
+            ReplayTreatment::Issue(command) => Some(command),
+            ReplayTreatment::LeaveOut | ReplayTreatment::Forbid => None,
         }
     }
 
@@ -164,10 +174,10 @@ mod tests {
         let target = target(512);
         for operation in [Operation::Write, Operation::Discard] {
             assert_eq!(
-                fate(record(operation, 8, 8), Writes::Refuse, &target),
-                Fate::Forbid
+                treatment(record(operation, 8, 8), WriteTreatment::Refuse, &target),
+                ReplayTreatment::Forbid
             );
-            for writes in [Writes::Skip, Writes::AsReads] {
+            for writes in [WriteTreatment::Skip, WriteTreatment::AsReads] {
                 let action =
                     issued(record(operation, 8, 8), writes, &target).map(|command| command.action);
                 assert!(
@@ -176,7 +186,12 @@ mod tests {
                 );
             }
         }
-        let written = issued(record(Operation::Write, 8, 8), Writes::Overwrite, &target).unwrap();
+        let written = issued(
+            record(Operation::Write, 8, 8),
+            WriteTreatment::Overwrite,
+            &target,
+        )
+        .unwrap();
         assert_eq!(
             (written.action, written.start, written.bytes),
             (Action::Write, 4096, 4096)
@@ -188,7 +203,7 @@ mod tests {
         let read = |start, sectors, alignment| {
             let command = issued(
                 record(Operation::Read, start, sectors),
-                Writes::Refuse,
+                WriteTreatment::Refuse,
                 &target(alignment),
             )
             .unwrap();

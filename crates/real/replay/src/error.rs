@@ -1,6 +1,6 @@
 //! Reasons why a trace is not replayed, or not to its end.
 
-use crate::command::Command;
+use crate::command::IssuedCommand;
 use crate::target::Target;
 use fullstroke_contract::Operation;
 use fullstroke_trace::TraceError;
@@ -106,7 +106,7 @@ impl ReplayError {
     pub(crate) fn of_request(
         target: &Target,
         number: u64,
-        command: &Command,
+        command: &IssuedCommand,
         issued: u64,
         at: Time,
         error: i32,

@@ -5,12 +5,12 @@
 //! known to a millisecond.
 
 use crate::prepared::Commands;
-use crate::report::Spread;
-use crate::tally::Tally;
+use crate::report::ReplayDistribution;
+use crate::tally::ReplayTally;
 use crate::target::Target;
-use crate::{ReplayError, ReplayOptions, Writes};
+use crate::{ReplayError, ReplayOptions, WriteTreatment};
 use fullstroke_contract::Extent;
-use fullstroke_trace::{OUTPUTS, Record, TraceError, TraceWriter};
+use fullstroke_trace::{OUTPUTS, TraceError, TraceRecord, TraceWriter};
 use fullstroke_units::{Duration, SECTOR_BYTES, Time};
 use serde::Serialize;
 use std::fs;
@@ -25,7 +25,7 @@ const IODEPTH: &str = "256";
 
 /// Result of fio's replay.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FioReport {
+pub struct FioReplay {
     /// Version string of fio.
     pub version: String,
     /// Number of requests in fio's log.
@@ -36,7 +36,7 @@ pub struct FioReport {
     pub scheduled_s: f64,
     /// Difference between the time of issue and the schedule in us, counted from the first request.
     /// The resolution is 1000 us.
-    pub issue_error_us: Spread,
+    pub issue_error_us: ReplayDistribution,
     /// Growth of the issue delay in us per second.
     pub drift_us_per_s: f64,
 }
@@ -84,9 +84,9 @@ pub enum BesideError {
 }
 
 /// A temporary folder, removed on drop.
-struct Folder(PathBuf);
+struct RemovedFolder(PathBuf);
 
-impl Drop for Folder {
+impl Drop for RemovedFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -96,14 +96,14 @@ impl Drop for Folder {
 ///
 /// # Errors
 /// If fio is absent, if fio fails, or if the trace cannot be converted for fio.
-pub fn fio_beside(options: &ReplayOptions, requests: u64) -> Result<FioReport, BesideError> {
+pub fn fio_beside(options: &ReplayOptions, requests: u64) -> Result<FioReplay, BesideError> {
     let version = Command::new("fio")
         .arg("--version")
         .output()
         .map_err(|_| BesideError::NotInstalled)?;
     let target = Target::open(&options.target, options.writes, options.buffered)?;
     let name = format!("fullstroke-replay-{}", std::process::id());
-    let folder = Folder(std::env::temp_dir().join(name));
+    let folder = RemovedFolder(std::env::temp_dir().join(name));
     fs::create_dir(&folder.0).map_err(|source| BesideError::Folder {
         folder: folder.0.clone(),
         source,
@@ -114,7 +114,7 @@ pub fn fio_beside(options: &ReplayOptions, requests: u64) -> Result<FioReport, B
     run(options, &folder.0)?;
     let issues = issues(&folder.0.join("fio_lat.1.log"))?;
     let tally = tally(&schedule, &issues);
-    Ok(FioReport {
+    Ok(FioReplay {
         version: String::from_utf8_lossy(&version.stdout).trim().to_owned(),
         requests: issues.len() as u64,
         duration_s: tally.span().as_secs_f64(),
@@ -143,7 +143,7 @@ fn write_iolog(
         let arrival = options.rules.scaled(command.record.arrival);
         let extent = Extent::new(command.start / SECTOR_BYTES, command.bytes / SECTOR_BYTES);
         let operation = command.action.operation();
-        let record = Record {
+        let record = TraceRecord {
             arrival,
             operation,
             extent,
@@ -174,7 +174,7 @@ fn run(options: &ReplayOptions, folder: &Path) -> Result<(), BesideError> {
         "--replay_redirect={}",
         target.display().to_string().replace(':', "\\:")
     ));
-    if options.writes != Writes::Overwrite {
+    if options.writes != WriteTreatment::Overwrite {
         fio.arg("--readonly");
     }
     let ended = fio
@@ -216,8 +216,8 @@ fn issues(log: &Path) -> Result<Vec<u64>, BesideError> {
 }
 
 /// Compares the times of issue with the schedule. Both are counted from the first request.
-fn tally(schedule: &[Time], issues: &[u64]) -> Tally {
-    let mut tally = Tally::new();
+fn tally(schedule: &[Time], issues: &[u64]) -> ReplayTally {
+    let mut tally = ReplayTally::new();
     for (due, issue) in schedule.iter().zip(issues) {
         let due = Time::ZERO + due.since(schedule[0]);
         tally.issued(

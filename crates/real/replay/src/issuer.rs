@@ -3,14 +3,14 @@
 use crate::command::Action;
 use crate::ring::{OUTSTANDING_MAX, Ring};
 use crate::threads::{THREADS, Threads};
-use crate::{Io, ReplayError};
+use crate::{IoMethod, ReplayError};
 use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
 
 /// A report on a piece of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Answer {
+pub(crate) enum PieceAnswer {
     /// A thread issues the piece now. A ring does not report this, because its time of issue is the
     /// submission.
     Begun {
@@ -47,7 +47,7 @@ impl Issuer {
     ///
     /// # Errors
     /// If the requested ring or the threads cannot be created.
-    pub(crate) fn new(file: &File, io: Option<Io>) -> Result<Issuer, ReplayError> {
+    pub(crate) fn new(file: &File, io: Option<IoMethod>) -> Result<Issuer, ReplayError> {
         let ring = || Ring::new(file).map(|ring| Issuer::Ring(Box::new(ring)));
         let threads = |instead| {
             Ok(Issuer::Threads {
@@ -56,8 +56,8 @@ impl Issuer {
             })
         };
         match io {
-            Some(Io::Threads) => threads(None),
-            Some(Io::IoUring) => ring(),
+            Some(IoMethod::Threads) => threads(None),
+            Some(IoMethod::IoUring) => ring(),
             None => match ring() {
                 Err(ReplayError::Ring { source }) => threads(Some(source.to_string())),
                 ring => ring,
@@ -66,10 +66,10 @@ impl Issuer {
     }
 
     /// Returns the kind of the issuer.
-    pub(crate) fn io(&self) -> Io {
+    pub(crate) fn io(&self) -> IoMethod {
         match self {
-            Issuer::Ring(_) => Io::IoUring,
-            Issuer::Threads { .. } => Io::Threads,
+            Issuer::Ring(_) => IoMethod::IoUring,
+            Issuer::Threads { .. } => IoMethod::Threads,
         }
     }
 
@@ -123,7 +123,7 @@ impl Issuer {
 
     /// Adds the new reports to `answers`. The reports on each piece are in order. Reports of
     /// beginnings are in the order in which pieces were added.
-    pub(crate) fn reap(&mut self, answers: &mut Vec<Answer>) {
+    pub(crate) fn reap(&mut self, answers: &mut Vec<PieceAnswer>) {
         match self {
             Issuer::Ring(ring) => ring.reap(answers),
             Issuer::Threads { threads, .. } => threads.reap(answers),

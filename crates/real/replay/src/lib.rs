@@ -14,7 +14,7 @@
 //! ([`prepare`](Prepared)). So a damaged trace, a request that does not fit the device, or a
 //! forbidden write is an error before the first request.
 //!
-//! **The results** are measured at each request and reported in the [`Report`]. The report holds
+//! **The results** are measured at each request and reported in the [`ReplayReport`]. The report holds
 //! the delay of the issue, the number of outstanding requests here and in the trace, and a verdict
 //! on the replay.
 //!
@@ -35,17 +35,17 @@
 //! | `callers.rs` | threads that wait for their calls, in place of the loop |
 //! | `tally.rs`, `report.rs` | measurements, and the report |
 //! | `log.rs` | the replay as a trace |
-//! | `beside.rs` | fio on the same requests |
+//! | `fio_replay.rs` | fio on the same requests |
 //! | `record.rs` | the reverse: requests that reach a device, recorded as a trace |
 
 mod ahead;
-mod beside;
 mod calibration;
 mod callers;
 mod calls;
 mod clock;
 mod command;
 mod error;
+mod fio_replay;
 mod issuer;
 mod log;
 mod memory;
@@ -61,13 +61,14 @@ mod tally;
 mod target;
 mod threads;
 
-pub use beside::{BesideError, FioReport, fio_beside};
 pub use calibration::Calibration;
 pub use error::ReplayError;
-pub use options::{Io, ReplayOptions, Writes};
+pub use fio_replay::{BesideError, FioReplay, fio_beside};
+pub use options::{IoMethod, ReplayOptions, WriteTreatment};
 pub use player::replay;
 pub use prepared::Prepared;
 pub use record::{RecordOptions, Recording, record};
 pub use report::{
-    GapSeconds, GapShare, OperationReport, OutstandingReport, Report, Spread, Verdict,
+    GapSeconds, GapShare, OperationReport, OutstandingReport, PaceVerdict, ReplayDistribution,
+    ReplayReport,
 };

@@ -1,9 +1,9 @@
 //! The replay as a trace in the native format, written by another thread.
 
 use crate::ReplayError;
-use crate::command::Command;
+use crate::command::IssuedCommand;
 use fullstroke_contract::Extent;
-use fullstroke_trace::{OUTPUTS, Record, TraceError, TraceWriter};
+use fullstroke_trace::{OUTPUTS, TraceError, TraceRecord, TraceWriter};
 use fullstroke_units::{SECTOR_BYTES, Time};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,27 +13,27 @@ use std::thread::{Scope, ScopedJoinHandle};
 /// Number of records in one portion. Large portions wake the other thread seldom.
 const AT_ONCE: usize = 256;
 
-type Numbered = (u64, Record);
+type Numbered = (u64, TraceRecord);
 
 /// Keeps issued requests with their completion times.
-pub(crate) struct Log<'scope> {
+pub(crate) struct CompletionLog<'scope> {
     sender: Sender<Vec<Numbered>>,
     portion: Vec<Numbered>,
     writer: ScopedJoinHandle<'scope, Result<(), TraceError>>,
 }
 
-impl<'scope> Log<'scope> {
+impl<'scope> CompletionLog<'scope> {
     pub(crate) fn start(
         scope: &'scope Scope<'scope, '_>,
         path: &Path,
-    ) -> Result<Log<'scope>, ReplayError> {
+    ) -> Result<CompletionLog<'scope>, ReplayError> {
         let Some(native) = OUTPUTS.iter().find(|output| output.name == "native") else {
             unreachable!("the native format can be written")
         };
         let writer = TraceWriter::create(native, path)?;
         let (sender, portions) = channel();
         let writer = scope.spawn(move || write(writer, &portions));
-        Ok(Log {
+        Ok(CompletionLog {
             sender,
             portion: Vec::with_capacity(AT_ONCE),
             writer,
@@ -41,9 +41,15 @@ impl<'scope> Log<'scope> {
     }
 
     /// Adds the completed request `number`.
-    pub(crate) fn add(&mut self, number: u64, command: &Command, issued: Time, completed: Time) {
+    pub(crate) fn add(
+        &mut self,
+        number: u64,
+        command: &IssuedCommand,
+        issued: Time,
+        completed: Time,
+    ) {
         let extent = Extent::new(command.start / SECTOR_BYTES, command.bytes / SECTOR_BYTES);
-        let record = Record {
+        let record = TraceRecord {
             arrival: issued,
             operation: command.action.operation(),
             extent,
@@ -68,7 +74,7 @@ impl<'scope> Log<'scope> {
     /// Writes the rest and moves the file to its place.
     pub(crate) fn finish(mut self) -> Result<(), ReplayError> {
         self.hand_over();
-        let Log { sender, writer, .. } = self;
+        let CompletionLog { sender, writer, .. } = self;
         // The writer thread ends when its channel is closed, and the join would wait for ever
         // otherwise.
         drop(sender);

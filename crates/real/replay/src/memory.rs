@@ -14,11 +14,11 @@ const ALIGNMENT: usize = 4096;
 pub(crate) const DISCARD: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 
 /// Memory that the kernel may use until it is freed.
-pub(crate) struct Memory {
+pub(crate) struct KernelMemory {
     pub(crate) start: *mut u8,
 }
 
-impl Memory {
+impl KernelMemory {
     const LAYOUT: Layout = match Layout::from_size_align(PIECE_BYTES as usize, ALIGNMENT) {
         Ok(layout) => layout,
         Err(_) => panic!("the alignment is a power of two"),
@@ -29,20 +29,20 @@ impl Memory {
         unsafe_code,
         reason = "the kernel writes to it at any time, so it can be no slice"
     )]
-    pub(crate) fn new() -> Memory {
+    pub(crate) fn new() -> KernelMemory {
         // SAFETY: the layout's size is not 0.
-        let start = unsafe { alloc_zeroed(Memory::LAYOUT) };
+        let start = unsafe { alloc_zeroed(KernelMemory::LAYOUT) };
         if start.is_null() {
-            handle_alloc_error(Memory::LAYOUT);
+            handle_alloc_error(KernelMemory::LAYOUT);
         }
-        Memory { start }
+        KernelMemory { start }
     }
 
     /// Allocates memory with bytes that do not compress, so that a device gains nothing from their
     /// content.
     #[expect(unsafe_code, reason = "filled before the kernel knows of it")]
-    pub(crate) fn scrambled() -> Memory {
-        let memory = Memory::new();
+    pub(crate) fn scrambled() -> KernelMemory {
+        let memory = KernelMemory::new();
         // SAFETY: the memory was just allocated with this size, and nothing else refers to it.
         let bytes = unsafe { std::slice::from_raw_parts_mut(memory.start, PIECE_BYTES as usize) };
         // xorshift64 (Marsaglia, 2003).
@@ -59,6 +59,6 @@ impl Memory {
     #[expect(unsafe_code, reason = "the counterpart of its allocation")]
     pub(crate) fn free(&mut self) {
         // SAFETY: the memory was allocated with this layout, and its owner frees it once.
-        unsafe { dealloc(self.start, Memory::LAYOUT) };
+        unsafe { dealloc(self.start, KernelMemory::LAYOUT) };
     }
 }

@@ -1,7 +1,7 @@
 //! Trace, target and rules of a replay.
 
-use crate::command::Command;
-use fullstroke_trace::{Beyond, Options};
+use crate::command::IssuedCommand;
+use fullstroke_trace::{BeyondPolicy, TraceOptions};
 use fullstroke_units::{Duration, Time};
 use fullstroke_workload::pace::Rules;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Treatment of requests to change the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Writes {
+pub enum WriteTreatment {
     /// Any such request is an error before the first issue.
     #[default]
     Refuse,
@@ -24,7 +24,7 @@ pub enum Writes {
 /// Way of requests to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Io {
+pub enum IoMethod {
     /// By io_uring, from one thread.
     IoUring,
     /// By `pread` and `pwrite` from a pool of threads, one for each outstanding request.
@@ -38,15 +38,15 @@ pub struct ReplayOptions {
     pub trace: PathBuf,
     /// Selection of requests, and the way of reading. The time scale is ignored here:
     /// [`Rules::scale`] is the scale of the replay.
-    pub selection: Options,
+    pub selection: TraceOptions,
     /// Largest number of requests; `None` for all.
     pub requests: Option<u64>,
     /// Path of a block device or a file.
     pub target: PathBuf,
     /// Treatment of addresses beyond the target.
-    pub beyond: Beyond,
+    pub beyond: BeyondPolicy,
     /// Treatment of requests to change the target.
-    pub writes: Writes,
+    pub writes: WriteTreatment,
     /// Rules for the times of issue.
     pub rules: Rules,
     /// True to issue together the requests that the ring could not issue apart, by calibration
@@ -54,7 +54,7 @@ pub struct ReplayOptions {
     pub batch: bool,
     /// Way of requests to the kernel. With `None`, io_uring is used, or threads where io_uring is
     /// forbidden.
-    pub io: Option<Io>,
+    pub io: Option<IoMethod>,
     /// Number of issuing threads. Each thread waits for its call to return before the next request.
     /// Only with [`Pace::Timing`](fullstroke_workload::pace::Pace::Timing). Replaces `io`.
     pub threads: Option<u32>,
@@ -82,7 +82,7 @@ impl ReplayOptions {
     }
 
     /// Returns the time of issue by the trace's times.
-    pub(crate) fn schedule(&self, command: &Command) -> Time {
+    pub(crate) fn schedule(&self, command: &IssuedCommand) -> Time {
         let arrival = command.record.arrival;
         if self.rules.pace.heeds_times() {
             self.rules.scaled(arrival)

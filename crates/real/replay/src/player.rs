@@ -1,18 +1,18 @@
 //! The loop: one thread that issues and reaps.
 
-use crate::ahead::Ahead;
-use crate::clock::{Clock, outside};
-use crate::command::Command;
-use crate::issuer::{Answer, Issuer};
-use crate::log::Log;
+use crate::ahead::CommandsAhead;
+use crate::clock::{ReplayClock, outside};
+use crate::command::IssuedCommand;
+use crate::issuer::{Issuer, PieceAnswer};
+use crate::log::CompletionLog;
 use crate::prepared::Commands;
-use crate::report::Report;
-use crate::tally::Tally;
+use crate::report::ReplayReport;
+use crate::tally::ReplayTally;
 use crate::target::Target;
-use crate::{Calibration, Io, Prepared, ReplayError, ReplayOptions, callers, priority};
+use crate::{Calibration, IoMethod, Prepared, ReplayError, ReplayOptions, callers, priority};
 use fullstroke_contract::Slots;
 use fullstroke_units::{Duration, Time};
-use fullstroke_workload::pace::{Dispatcher, Rules, Traced, Turn};
+use fullstroke_workload::pace::{Dispatcher, IssueTurn, Rules, Traced};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time;
@@ -34,7 +34,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// # Errors
 /// Before the first issue: an error of the trace or the device. Later: an error of the system, or a
 /// request that failed.
-pub fn replay(options: &ReplayOptions, stop: &AtomicBool) -> Result<Report, ReplayError> {
+pub fn replay(options: &ReplayOptions, stop: &AtomicBool) -> Result<ReplayReport, ReplayError> {
     let target = Target::open(&options.target, options.writes, options.buffered)?;
     target.refuse_trace(&options.trace, options.writes)?;
     if let Some(threads) = options.threads {
@@ -49,13 +49,13 @@ pub fn replay(options: &ReplayOptions, stop: &AtomicBool) -> Result<Report, Repl
     let scheduling = priority::raise();
     let calibration = Calibration::measure(&mut issuer, &target).map_err(fails)?;
     let prepared = Prepared::read(options, &target, calibration.issue_gap)?;
-    let mut report = Report::begin(options, &target, &prepared, issuer.io(), calibration);
+    let mut report = ReplayReport::begin(options, &target, &prepared, issuer.io(), calibration);
     std::thread::scope(|scope| {
-        let ahead = Ahead::start(scope, Commands::open(options, &target)?)?;
+        let ahead = CommandsAhead::start(scope, Commands::open(options, &target)?)?;
         let log = options
             .log
             .as_deref()
-            .map(|path| Log::start(scope, path))
+            .map(|path| CompletionLog::start(scope, path))
             .transpose()?;
         let rules = Rules {
             batch: if options.batch {
@@ -65,18 +65,18 @@ pub fn replay(options: &ReplayOptions, stop: &AtomicBool) -> Result<Report, Repl
             },
             ..options.rules
         };
-        let mut player = Player {
+        let mut player = ReplayPlayer {
             options,
             target: &target,
             dispatcher: Dispatcher::new(rules).counting(),
             spin: calibration.spin,
-            clock: Clock::beginning_in(LEAD),
+            clock: ReplayClock::beginning_in(LEAD),
             ahead,
             next: None,
             flying: Slots::default(),
             batch: Vec::with_capacity(BATCH_MAX),
             reaped: Vec::new(),
-            tally: Tally::new(),
+            tally: ReplayTally::new(),
             log,
             errors: 0,
             failure: None,
@@ -92,25 +92,25 @@ pub fn replay(options: &ReplayOptions, stop: &AtomicBool) -> Result<Report, Repl
     Ok(report)
 }
 
-struct Player<'env, 'scope> {
+struct ReplayPlayer<'env, 'scope> {
     options: &'env ReplayOptions,
     target: &'env Target,
     dispatcher: Dispatcher,
     /// Time before an instant in which the thread does not sleep.
     spin: Duration,
-    clock: Clock,
-    ahead: Ahead,
+    clock: ReplayClock,
+    ahead: CommandsAhead,
     /// Command offered to the dispatcher.
-    next: Option<Command>,
+    next: Option<IssuedCommand>,
     flying: Slots<Flying>,
     /// Slots of the next submission.
     batch: Vec<u32>,
     /// Buffer for answers, reused.
-    reaped: Vec<Answer>,
-    tally: Tally,
-    log: Option<Log<'scope>>,
+    reaped: Vec<PieceAnswer>,
+    tally: ReplayTally,
+    log: Option<CompletionLog<'scope>>,
     errors: u64,
-    failure: Option<Failure>,
+    failure: Option<FailedRequest>,
     held_back: u64,
     issuer: Issuer,
 }
@@ -119,7 +119,7 @@ struct Player<'env, 'scope> {
 #[derive(Clone, Copy, Debug)]
 struct Flying {
     number: u64,
-    command: Command,
+    command: IssuedCommand,
     /// Scheduled time of issue.
     due: Time,
     /// Time of issue by the trace's times.
@@ -134,12 +134,12 @@ struct Flying {
 
 /// A failed request beyond the tolerated number.
 #[derive(Debug)]
-struct Failure {
+struct FailedRequest {
     flying: Flying,
     at: Time,
 }
 
-impl Player<'_, '_> {
+impl ReplayPlayer<'_, '_> {
     /// Returns a description of the way to the device, with its cost.
     fn access(&self, calibration: Calibration) -> String {
         let cache = self.options.way();
@@ -178,20 +178,22 @@ impl Player<'_, '_> {
             let now = self.clock.now();
             match self.dispatcher.turn() {
                 // The next request waits for a completion. The report mentions such delays.
-                Turn::At(_) if self.dispatcher.outstanding() >= self.issuer.outstanding_max() => {
+                IssueTurn::At(_)
+                    if self.dispatcher.outstanding() >= self.issuer.outstanding_max() =>
+                {
                     self.held_back += 1;
                     self.issuer.wait(LOOK)?;
                 }
-                Turn::At(due) if due <= now => self.issue(now)?,
-                Turn::At(due) => self.wait_until(now, due)?,
-                Turn::Nothing if self.dispatcher.outstanding() == 0 => return Ok(()),
-                Turn::Nothing | Turn::Waits => self.issuer.wait(LOOK)?,
+                IssueTurn::At(due) if due <= now => self.issue(now)?,
+                IssueTurn::At(due) => self.wait_until(now, due)?,
+                IssueTurn::Nothing if self.dispatcher.outstanding() == 0 => return Ok(()),
+                IssueTurn::Nothing | IssueTurn::Waits => self.issuer.wait(LOOK)?,
             }
         }
     }
 
     fn wait_for_beginning(&mut self) -> io::Result<()> {
-        self.clock = Clock::beginning_in(LEAD);
+        self.clock = ReplayClock::beginning_in(LEAD);
         // The rest of the lead is spent spinning, as before each request, so that the first request
         // is on time.
         self.issuer.wait(LEAD.saturating_sub(outside(self.spin)))?;
@@ -217,7 +219,7 @@ impl Player<'_, '_> {
     /// Reads the next command and offers it to the dispatcher.
     fn offer(&mut self, now: Time) -> Result<(), ReplayError> {
         self.next = self.ahead.next()?;
-        let Some(Command { record, .. }) = self.next else {
+        let Some(IssuedCommand { record, .. }) = self.next else {
             return Ok(());
         };
         let traced = Traced {
@@ -235,7 +237,7 @@ impl Player<'_, '_> {
     /// Issues the requests due at `now`.
     fn issue(&mut self, now: Time) -> Result<(), ReplayError> {
         self.batch.clear();
-        while let Turn::At(due) = self.dispatcher.turn()
+        while let IssueTurn::At(due) = self.dispatcher.turn()
             && due <= now
             && let Some(command) = self.next
             && self.batch.len() < BATCH_MAX
@@ -246,7 +248,7 @@ impl Player<'_, '_> {
             self.offer(now)?;
         }
         let stamp = self.clock.now();
-        if self.issuer.io() == Io::IoUring {
+        if self.issuer.io() == IoMethod::IoUring {
             for index in 0..self.batch.len() {
                 self.begun(self.batch[index], stamp);
             }
@@ -266,7 +268,7 @@ impl Player<'_, '_> {
     }
 
     /// Adds the pieces of a command to the next submission.
-    fn push(&mut self, due: Time, command: Command) -> Result<u32, ReplayError> {
+    fn push(&mut self, due: Time, command: IssuedCommand) -> Result<u32, ReplayError> {
         let flying = Flying {
             number: self.dispatcher.issued(),
             command,
@@ -309,8 +311,8 @@ impl Player<'_, '_> {
         let now = self.clock.now();
         for index in 0..self.reaped.len() {
             match self.reaped[index] {
-                Answer::Begun { user, at } => self.begun(user as u32, self.clock.at(at)),
-                Answer::Done { user, result } => self.piece_completed(now, user, result),
+                PieceAnswer::Begun { user, at } => self.begun(user as u32, self.clock.at(at)),
+                PieceAnswer::Done { user, result } => self.piece_completed(now, user, result),
             }
         }
         Ok(())
@@ -357,9 +359,11 @@ impl Player<'_, '_> {
         self.errors += 1;
         if self.errors > self.options.tolerated_errors {
             // Of several requests that failed together, the error names the first in the trace.
-            let named = self.failure.get_or_insert(Failure { flying, at: now });
+            let named = self
+                .failure
+                .get_or_insert(FailedRequest { flying, at: now });
             if flying.number < named.flying.number {
-                *named = Failure { flying, at: now };
+                *named = FailedRequest { flying, at: now };
             }
         }
     }
@@ -379,7 +383,7 @@ impl Player<'_, '_> {
         }
     }
 
-    fn failed(&self, failure: &Failure) -> ReplayError {
+    fn failed(&self, failure: &FailedRequest) -> ReplayError {
         let Flying {
             number,
             command,
@@ -396,8 +400,8 @@ impl Player<'_, '_> {
         )
     }
 
-    fn finish(self, report: &mut Report) -> Result<(), ReplayError> {
-        let Player {
+    fn finish(self, report: &mut ReplayReport) -> Result<(), ReplayError> {
+        let ReplayPlayer {
             tally, dispatcher, ..
         } = &self;
         report.errors = self.errors;
@@ -414,7 +418,7 @@ impl Player<'_, '_> {
                 self.ahead.waits
             ));
         }
-        self.log.map_or(Ok(()), Log::finish)
+        self.log.map_or(Ok(()), CompletionLog::finish)
     }
 }
 

@@ -1,12 +1,12 @@
 //! The trace, read once before it is replayed.
 
-use crate::command::{Command, Fate, fate};
+use crate::command::{IssuedCommand, ReplayTreatment, treatment};
 use crate::target::Target;
-use crate::{ReplayError, ReplayOptions, Writes};
+use crate::{ReplayError, ReplayOptions, WriteTreatment};
 use fullstroke_contract::Operation;
-use fullstroke_trace::{Options, TraceError, TraceReader};
+use fullstroke_trace::{TraceError, TraceOptions, TraceReader};
 use fullstroke_units::{Duration, Time};
-use fullstroke_workload::pace::{NoCompletion, Pace};
+use fullstroke_workload::pace::{NoCompletion, ReplayPace};
 
 /// Reads the requests of a trace as commands for a target.
 pub(crate) struct Commands<'a> {
@@ -23,7 +23,7 @@ impl<'a> Commands<'a> {
         options: &'a ReplayOptions,
         target: &'a Target,
     ) -> Result<Commands<'a>, ReplayError> {
-        let selection = Options {
+        let selection = TraceOptions {
             capacity: Some(target.capacity),
             beyond: options.beyond,
             time_scale: 1.0,
@@ -43,11 +43,13 @@ impl<'a> Commands<'a> {
     }
 
     /// The next command; `None` at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<Command>, ReplayError> {
+    pub(crate) fn next(&mut self) -> Result<Option<IssuedCommand>, ReplayError> {
         while self.left > 0 {
             let record = match self.reader.next() {
                 // If a trace has only writes and all are left out, the selection is empty.
-                Err(TraceError::NothingSelected { .. }) if self.options.writes == Writes::Skip => {
+                Err(TraceError::NothingSelected { .. })
+                    if self.options.writes == WriteTreatment::Skip =>
+                {
                     return Ok(None);
                 }
                 record => record?,
@@ -56,13 +58,13 @@ impl<'a> Commands<'a> {
                 return Ok(None);
             };
             self.seen += 1;
-            match fate(record, self.options.writes, self.target) {
-                Fate::Issue(command) => {
+            match treatment(record, self.options.writes, self.target) {
+                ReplayTreatment::Issue(command) => {
                     self.left -= 1;
                     return Ok(Some(command));
                 }
-                Fate::LeaveOut => self.left_out += 1,
-                Fate::Forbid => {
+                ReplayTreatment::LeaveOut => self.left_out += 1,
+                ReplayTreatment::Forbid => {
                     return Err(ReplayError::Writes {
                         file: self.reader.file().to_owned(),
                         number: self.seen,
@@ -89,7 +91,7 @@ const SKIPPED: [Operation; 5] = [
 /// error for them.
 fn selected(options: &ReplayOptions, issued: bool) -> Vec<Operation> {
     let given = &options.selection.operations;
-    if options.writes != Writes::Skip {
+    if options.writes != WriteTreatment::Skip {
         return given.clone();
     }
     let wanted = |operation: &Operation| given.is_empty() || given.contains(operation);
@@ -105,10 +107,10 @@ fn selected(options: &ReplayOptions, issued: bool) -> Vec<Operation> {
 /// Returns the number of requests omitted by [`Writes::Skip`], up to the instant `last` if given.
 fn skipped(options: &ReplayOptions, last: Option<Time>) -> Result<u64, ReplayError> {
     let operations = selected(options, false);
-    if options.writes != Writes::Skip || operations.is_empty() {
+    if options.writes != WriteTreatment::Skip || operations.is_empty() {
         return Ok(0);
     }
-    let selection = Options {
+    let selection = TraceOptions {
         capacity: None,
         time_scale: 1.0,
         operations,
@@ -155,10 +157,10 @@ impl Prepared {
         let (mut first, mut last) = (None::<Time>, Time::ZERO);
         while let Some(command) = commands.next()? {
             prepared.requests += 1;
-            if options.rules.pace == Pace::Load && command.record.completed.is_none() {
+            if options.rules.pace == ReplayPace::Load && command.record.completed.is_none() {
                 let source = NoCompletion {
                     number: commands.seen,
-                    pace: Pace::Load,
+                    pace: ReplayPace::Load,
                 };
                 return Err(ReplayError::Completions {
                     file: commands.reader.file().to_owned(),

@@ -10,7 +10,7 @@ mod instance;
 mod pipe;
 
 use crate::ReplayError;
-use fullstroke_trace::{Conversion, Options, TraceReader, convert, output_for};
+use fullstroke_trace::{Conversion, TraceOptions, TraceReader, convert, output_for};
 use fullstroke_units::{Bytes, Duration};
 use instance::Instance;
 use pipe::Pipe;
@@ -89,7 +89,7 @@ enum RecordError {
 
 /// Counters of the reader of events.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct ReaderCounts {
     events: u64,
     lost: u64,
     high_water_bytes: u64,
@@ -110,7 +110,7 @@ pub fn record(options: &RecordOptions, stop: &Arc<AtomicBool>) -> Result<Recordi
     let number = device_number(&options.device).map_err(&refuse)?;
     let written = output_for(&options.file, None)?;
     let instance = Instance::create(number, options.buffer).map_err(&refuse)?;
-    let counts = Arc::new(Mutex::new(Counts::default()));
+    let counts = Arc::new(Mutex::new(ReaderCounts::default()));
     let pipe = Pipe::open(
         instance,
         options.duration,
@@ -118,7 +118,11 @@ pub fn record(options: &RecordOptions, stop: &Arc<AtomicBool>) -> Result<Recordi
         Arc::clone(&counts),
     )
     .map_err(&refuse)?;
-    let source = TraceReader::open_read(&device, Box::new(pipe), &Options::for_format("blkparse"));
+    let source = TraceReader::open_read(
+        &device,
+        Box::new(pipe),
+        &TraceOptions::for_format("blkparse"),
+    );
     let mut reader = match source {
         Err(fullstroke_trace::TraceError::Empty { .. }) => {
             return Err(refuse(RecordError::Nothing));

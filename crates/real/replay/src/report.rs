@@ -1,15 +1,15 @@
 //! The report on a replay, with the verdict.
 
-use crate::tally::Tally;
-use crate::{Calibration, FioReport, Io, Prepared, ReplayOptions};
-use fullstroke_workload::pace::{Dispatcher, Outstanding, Pace};
+use crate::tally::ReplayTally;
+use crate::{Calibration, FioReplay, IoMethod, Prepared, ReplayOptions};
+use fullstroke_workload::pace::{Dispatcher, Outstanding, ReplayPace};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::fmt;
 
 /// A distribution, in the unit of its field's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Spread {
+pub struct ReplayDistribution {
     /// Mean.
     pub mean: f64,
     /// Median.
@@ -22,11 +22,11 @@ pub struct Spread {
     pub max: f64,
 }
 
-impl Spread {
+impl ReplayDistribution {
     /// Summarises a histogram in nanoseconds. `unit_ns` is the unit of the result in nanoseconds.
-    pub(crate) fn of(histogram: &Histogram<u64>, unit_ns: f64) -> Spread {
+    pub(crate) fn of(histogram: &Histogram<u64>, unit_ns: f64) -> ReplayDistribution {
         let at = |quantile| histogram.value_at_quantile(quantile) as f64 / unit_ns;
-        Spread {
+        ReplayDistribution {
             mean: histogram.mean() / unit_ns,
             p50: at(0.5),
             p99: at(0.99),
@@ -46,7 +46,7 @@ pub struct OperationReport {
     /// Moved data, in 10^6 bytes.
     pub megabytes: f64,
     /// Time from issue to completion, in ms.
-    pub response_ms: Spread,
+    pub response_ms: ReplayDistribution,
 }
 
 /// Number of outstanding requests at the issue of a request, without this request.
@@ -119,7 +119,7 @@ pub struct GapShare {
 
 /// Verdict: did the replay keep the property of its pace?
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct PaceVerdict {
     /// True for a faithful replay; `None` if the pace promises nothing measurable.
     pub faithful: Option<bool>,
     /// Verdict in words.
@@ -128,7 +128,7 @@ pub struct Verdict {
 
 /// Result of a replay.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct ReplayReport {
     /// Path of the trace.
     pub trace: String,
     /// Name of the target.
@@ -136,7 +136,7 @@ pub struct Report {
     /// Size of the target, in 10^9 bytes.
     pub target_gb: f64,
     /// Way of requests to the kernel.
-    pub io: Io,
+    pub io: IoMethod,
     /// Number of threads that issue and wait for their calls; absent for other ways.
     pub threads: Option<u32>,
     /// Name of the pace.
@@ -158,7 +158,7 @@ pub struct Report {
     /// Time from the first arrival to the last in the trace, scaled, in s.
     pub scheduled_s: f64,
     /// Time from the scheduled instant of a request to its issue to the kernel, in us.
-    pub issue_error_us: Spread,
+    pub issue_error_us: ReplayDistribution,
     /// Growth of the issue error per second, in us.
     pub drift_us_per_s: f64,
     /// Error of the arrivals in each second, as a share of the trace's arrivals.
@@ -175,7 +175,7 @@ pub struct Report {
     pub outstanding: Option<OutstandingReport>,
     /// Time of a call that submits to the kernel or to threads, in us. One call may hold several
     /// requests. The value is 0 for threads that wait for their calls.
-    pub submission_us: Spread,
+    pub submission_us: ReplayDistribution,
     /// Results by kind of request.
     pub operations: Vec<OperationReport>,
     /// Mean gap between requests issued one by one, by calibration, in us. For threads that wait,
@@ -189,25 +189,25 @@ pub struct Report {
     /// Time before an instant at which the replay began to spin, in us.
     pub spin_us: f64,
     /// Verdict on the replay.
-    pub verdict: Verdict,
+    pub verdict: PaceVerdict,
     /// Conditions of the replay.
     pub conditions: Vec<String>,
     /// Notes on flaws of the trace and on delays.
     pub notes: Vec<String>,
     /// Result of fio on the same requests, if requested.
-    pub fio: Option<FioReport>,
+    pub fio: Option<FioReplay>,
 }
 
-impl Report {
+impl ReplayReport {
     /// Creates the report with the values known beforehand.
     pub(crate) fn begin(
         options: &ReplayOptions,
         target: &crate::target::Target,
         prepared: &Prepared,
-        io: Io,
+        io: IoMethod,
         calibration: Calibration,
-    ) -> Report {
-        Report {
+    ) -> ReplayReport {
+        ReplayReport {
             trace: options.trace.display().to_string(),
             target: target.name.clone(),
             target_gb: target.capacity.bytes().0 as f64 / 1e9,
@@ -222,7 +222,7 @@ impl Report {
             interrupted: false,
             duration_s: 0.0,
             scheduled_s: 0.0,
-            issue_error_us: Spread::default(),
+            issue_error_us: ReplayDistribution::default(),
             drift_us_per_s: 0.0,
             rate_error_share: 0.0,
             gap_error_us: 0.0,
@@ -230,13 +230,13 @@ impl Report {
             gap_seconds: GapSeconds::default(),
             gaps: Vec::new(),
             outstanding: None,
-            submission_us: Spread::default(),
+            submission_us: ReplayDistribution::default(),
             operations: Vec::new(),
             issue_gap_us: calibration.issue_gap.as_nanos() as f64 / 1e3,
             hand_over_us: calibration.hand_over.as_nanos() as f64 / 1e3,
             below_issue_gap: prepared.below_issue_gap,
             spin_us: calibration.spin.as_nanos() as f64 / 1e3,
-            verdict: Verdict {
+            verdict: PaceVerdict {
                 faithful: None,
                 says: String::new(),
             },
@@ -247,7 +247,7 @@ impl Report {
     }
 
     /// Adds the measured values.
-    pub(crate) fn measured(&mut self, tally: &Tally, dispatcher: &Dispatcher) {
+    pub(crate) fn measured(&mut self, tally: &ReplayTally, dispatcher: &Dispatcher) {
         self.requests = tally.issued;
         self.duration_s = tally.span().as_secs_f64();
         self.scheduled_s = tally.scheduled_span().as_secs_f64();
@@ -266,16 +266,16 @@ impl Report {
     }
 
     /// Returns the verdict: true if the replay kept the property of its pace.
-    pub(crate) fn judge(&self, options: &ReplayOptions) -> Verdict {
+    pub(crate) fn judge(&self, options: &ReplayOptions) -> PaceVerdict {
         let mut lacks = Vec::new();
         match options.rules.pace {
-            Pace::Timing => self.judge_timing(options, &mut lacks),
-            Pace::Load => self.judge_load(options, &mut lacks),
-            Pace::AsFast | Pace::Closed => {
+            ReplayPace::Timing => self.judge_timing(options, &mut lacks),
+            ReplayPace::Load => self.judge_load(options, &mut lacks),
+            ReplayPace::AsFast | ReplayPace::Closed => {
                 let says =
                     "by order alone: the times and the load of the trace are not replayed, so response times belong to another load"
                         .to_owned();
-                return Verdict {
+                return PaceVerdict {
                     faithful: None,
                     says,
                 };
@@ -299,12 +299,12 @@ impl Report {
         );
         let kept = self.kept(options);
         if lacks.is_empty() {
-            return Verdict {
+            return PaceVerdict {
                 faithful: Some(true),
                 says: format!("faithful in {kept}"),
             };
         }
-        Verdict {
+        PaceVerdict {
             faithful: Some(false),
             says: format!("not faithful in {kept}: {}", lacks.join("; ")),
         }
@@ -319,7 +319,7 @@ impl Report {
             ""
         };
         match options.rules.pace {
-            Pace::Load => format!("load{of} (outstanding within {percent} % of the trace's)"),
+            ReplayPace::Load => format!("load{of} (outstanding within {percent} % of the trace's)"),
             _ => format!(
                 "time{of} (99 of 100 issued within {} of their time, rates and gaps of each second within {percent} %)",
                 options.issue_error_max
@@ -369,7 +369,7 @@ impl Report {
     }
 }
 
-impl Report {
+impl ReplayReport {
     /// Writes the two distributions of gaps at some points.
     fn show_gaps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |point: &&GapShare| {
@@ -426,8 +426,8 @@ impl Report {
             "\n{:27}      mean       p50       p99     p99.9       max",
             ""
         )?;
-        let spread = |f: &mut fmt::Formatter<'_>, name: &str, spread: &Spread| {
-            let Spread {
+        let spread = |f: &mut fmt::Formatter<'_>, name: &str, spread: &ReplayDistribution| {
+            let ReplayDistribution {
                 mean,
                 p50,
                 p99,
@@ -457,9 +457,9 @@ impl Report {
 /// Points of the distributions of gaps in the text form; JSON has more points.
 const SHOWN_SHARES: [f64; 8] = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99];
 
-impl fmt::Display for Report {
+impl fmt::Display for ReplayReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report {
+        let ReplayReport {
             trace,
             target,
             pace,
@@ -526,9 +526,9 @@ impl fmt::Display for OutstandingReport {
     }
 }
 
-impl fmt::Display for FioReport {
+impl fmt::Display for FioReplay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FioReport {
+        let FioReplay {
             version,
             requests,
             duration_s,

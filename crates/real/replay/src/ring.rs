@@ -2,8 +2,8 @@
 
 use crate::ReplayError;
 use crate::command::Action;
-use crate::issuer::Answer;
-use crate::memory::{DISCARD, Memory, PIECE_BYTES};
+use crate::issuer::PieceAnswer;
+use crate::memory::{DISCARD, KernelMemory, PIECE_BYTES};
 use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use std::fs::File;
@@ -19,8 +19,8 @@ pub(crate) const OUTSTANDING_MAX: u64 = 32_768;
 /// A ring over one file.
 pub(crate) struct Ring {
     ring: IoUring,
-    read: Memory,
-    write: Memory,
+    read: KernelMemory,
+    write: KernelMemory,
     registered: bool,
     /// Number of pieces that the kernel has, or receives with the next submission.
     outstanding: u64,
@@ -55,8 +55,8 @@ impl Ring {
             .map_err(failed)?;
         let mut ring = Ring {
             ring,
-            read: Memory::new(),
-            write: Memory::scrambled(),
+            read: KernelMemory::new(),
+            write: KernelMemory::scrambled(),
             registered: false,
             outstanding: 0,
         };
@@ -67,7 +67,7 @@ impl Ring {
     #[expect(unsafe_code, reason = "the kernel keeps the addresses")]
     fn register(&self) -> io::Result<()> {
         let length = PIECE_BYTES as usize;
-        let buffer = |memory: &Memory| libc::iovec {
+        let buffer = |memory: &KernelMemory| libc::iovec {
             iov_base: memory.start.cast(),
             iov_len: length,
         };
@@ -149,9 +149,9 @@ impl Ring {
     }
 
     /// Adds the completed entries to `answers`.
-    pub(crate) fn reap(&mut self, answers: &mut Vec<Answer>) {
+    pub(crate) fn reap(&mut self, answers: &mut Vec<PieceAnswer>) {
         let before = answers.len();
-        let done = |entry: cqueue::Entry| Answer::Done {
+        let done = |entry: cqueue::Entry| PieceAnswer::Done {
             user: entry.user_data(),
             result: entry.result(),
         };

@@ -18,7 +18,7 @@ mod ramp;
 mod server;
 
 pub use medium::{Medium, NbdAddress, Target};
-pub use ramp::{Outcome, Progress, run};
+pub use ramp::{RampOutcome, RampProgress, run};
 
 use fullstroke_contract::ConfigError;
 use std::io;

@@ -1,7 +1,7 @@
 //! Measurements during a replay.
 
 use crate::command::Action;
-use crate::report::{GapSeconds, GapShare, OperationReport, Spread};
+use crate::report::{GapSeconds, GapShare, OperationReport, ReplayDistribution};
 use fullstroke_units::{Duration, Time};
 use hdrhistogram::Histogram;
 
@@ -11,12 +11,12 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// Counters of a whole replay. The memory grows by a few bytes per second of the replay.
 #[derive(Clone, Debug)]
-pub(crate) struct Tally {
+pub(crate) struct ReplayTally {
     pub(crate) issued: u64,
     issue_error: Histogram<u64>,
     submission: Histogram<u64>,
     responses: [Responses; 4],
-    line: Line,
+    line: FittedLine,
     seconds: Seconds,
     gaps: Gaps,
     /// Gaps by the schedule, and as issued.
@@ -40,7 +40,7 @@ struct Responses {
 
 /// A straight line by least squares through (seconds, nanoseconds).
 #[derive(Clone, Copy, Debug, Default)]
-struct Line {
+struct FittedLine {
     count: f64,
     x: f64,
     y: f64,
@@ -69,18 +69,18 @@ fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are constants, and valid")
 }
 
-impl Tally {
-    pub(crate) fn new() -> Tally {
+impl ReplayTally {
+    pub(crate) fn new() -> ReplayTally {
         let responses = || Responses {
             histogram: histogram(),
             bytes: 0,
         };
-        Tally {
+        ReplayTally {
             issued: 0,
             issue_error: histogram(),
             submission: histogram(),
             responses: std::array::from_fn(|_| responses()),
-            line: Line::default(),
+            line: FittedLine::default(),
             seconds: Seconds::default(),
             gaps: Gaps::default(),
             lengths: [histogram(), histogram()],
@@ -121,12 +121,12 @@ impl Tally {
     }
 
     /// Returns the delays of the issues.
-    pub(crate) fn issue_error_us(&self) -> Spread {
-        Spread::of(&self.issue_error, 1e3)
+    pub(crate) fn issue_error_us(&self) -> ReplayDistribution {
+        ReplayDistribution::of(&self.issue_error, 1e3)
     }
 
-    pub(crate) fn submission_us(&self) -> Spread {
-        Spread::of(&self.submission, 1e3)
+    pub(crate) fn submission_us(&self) -> ReplayDistribution {
+        ReplayDistribution::of(&self.submission, 1e3)
     }
 
     /// Returns the growth of the issue delay per second, in microseconds.
@@ -193,7 +193,7 @@ impl Tally {
                 operation: action.name().to_owned(),
                 requests: histogram.len(),
                 megabytes: *bytes as f64 / 1e6,
-                response_ms: Spread::of(histogram, 1e6),
+                response_ms: ReplayDistribution::of(histogram, 1e6),
             }
         };
         let actions = [Action::Read, Action::Write, Action::Flush, Action::Discard];
@@ -205,7 +205,7 @@ impl Tally {
     }
 }
 
-impl Line {
+impl FittedLine {
     fn add(&mut self, x: f64, y: f64) {
         self.count += 1.0;
         self.x += x;
@@ -321,8 +321,8 @@ mod tests {
 
     /// Returns the tally of 10,000 requests, 1 ms apart, of which request `i` is late by
     /// `late_us(i)`.
-    fn tally(late_us: impl Fn(u64) -> u64) -> Tally {
-        let mut tally = Tally::new();
+    fn tally(late_us: impl Fn(u64) -> u64) -> ReplayTally {
+        let mut tally = ReplayTally::new();
         (0..10_000)
             .for_each(|i| tally.issued(at(i * 1000), at(i * 1000), at(i * 1000 + late_us(i))));
         tally

@@ -1,8 +1,8 @@
 //! The device or file: its size, its alignment, and its other users.
 
-use crate::{ReplayError, Writes};
+use crate::{ReplayError, WriteTreatment};
 use fullstroke_device::gate::share_bytes;
-use fullstroke_device::{Access, Cache, Claim, OpenError};
+use fullstroke_device::{CacheUse, Claim, DeviceAccess, OpenError};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use std::fs::File;
 use std::path::Path;
@@ -23,21 +23,25 @@ pub(crate) struct Target {
 
 impl Target {
     /// Opens the target; for writing if writes are permitted.
-    pub(crate) fn open(path: &Path, writes: Writes, buffered: bool) -> Result<Target, ReplayError> {
+    pub(crate) fn open(
+        path: &Path,
+        writes: WriteTreatment,
+        buffered: bool,
+    ) -> Result<Target, ReplayError> {
         let name = path.display().to_string();
         let refuse = |reason: String| ReplayError::Target {
             device: name.clone(),
             reason,
         };
-        let access = if writes == Writes::Overwrite {
-            Access::Write
+        let access = if writes == WriteTreatment::Overwrite {
+            DeviceAccess::Write
         } else {
-            Access::Read
+            DeviceAccess::Read
         };
         let cache = if buffered {
-            Cache::Through
+            CacheUse::Through
         } else {
-            Cache::Past
+            CacheUse::Past
         };
         let opened = fullstroke_device::open(path, access, cache)
             .map_err(|error| refuse(explain(&error)))?;
@@ -63,8 +67,12 @@ impl Target {
 impl Target {
     /// Returns an error if the target is written and holds the trace itself. The trace may have
     /// another name, or lie below or above a loop device.
-    pub(crate) fn refuse_trace(&self, trace: &Path, writes: Writes) -> Result<(), ReplayError> {
-        if writes != Writes::Overwrite {
+    pub(crate) fn refuse_trace(
+        &self,
+        trace: &Path,
+        writes: WriteTreatment,
+    ) -> Result<(), ReplayError> {
+        if writes != WriteTreatment::Overwrite {
             return Ok(());
         }
         let files = fullstroke_trace::files_of(trace)?;
@@ -99,7 +107,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn refused(path: &Path, writes: Writes) -> String {
+    fn refused(path: &Path, writes: WriteTreatment) -> String {
         Target::open(path, writes, false).unwrap_err().to_string()
     }
 
@@ -112,13 +120,15 @@ mod tests {
         std::os::unix::fs::symlink(&trace, &soft).unwrap();
         fs::hard_link(&trace, &hard).unwrap();
         for name in [&trace, &soft, &hard] {
-            let target = Target::open(name, Writes::Overwrite, true).unwrap();
+            let target = Target::open(name, WriteTreatment::Overwrite, true).unwrap();
             let error = target
-                .refuse_trace(&trace, Writes::Overwrite)
+                .refuse_trace(&trace, WriteTreatment::Overwrite)
                 .unwrap_err()
                 .to_string();
             assert!(error.contains("found the trace itself"), "{error}");
-            target.refuse_trace(&trace, Writes::AsReads).unwrap();
+            target
+                .refuse_trace(&trace, WriteTreatment::AsReads)
+                .unwrap();
         }
     }
 
@@ -127,33 +137,33 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("member");
         fs::write(&file, [0; 4096]).unwrap();
-        let _held = Target::open(&file, Writes::Overwrite, true).unwrap();
-        let error = Target::open(&file, Writes::Overwrite, true)
+        let _held = Target::open(&file, WriteTreatment::Overwrite, true).unwrap();
+        let error = Target::open(&file, WriteTreatment::Overwrite, true)
             .unwrap_err()
             .to_string();
         assert!(
             error.contains("in use by another process") && error.contains("member"),
             "{error}"
         );
-        Target::open(&file, Writes::AsReads, true).unwrap();
+        Target::open(&file, WriteTreatment::AsReads, true).unwrap();
     }
 
     #[test]
     fn what_is_no_device_is_refused_with_its_name() {
         let folder = tempfile::tempdir().unwrap();
-        let error = refused(folder.path(), Writes::Refuse);
+        let error = refused(folder.path(), WriteTreatment::Refuse);
         assert!(
             error.contains("expected a block device or a file") && error.contains("`/"),
             "{error}"
         );
-        let error = refused(&folder.path().join("gone"), Writes::Refuse);
+        let error = refused(&folder.path().join("gone"), WriteTreatment::Refuse);
         assert!(
             error.contains("gone") && error.contains("No such file"),
             "{error}"
         );
         let empty = folder.path().join("empty");
         fs::write(&empty, "").unwrap();
-        let error = Target::open(&empty, Writes::Refuse, true)
+        let error = Target::open(&empty, WriteTreatment::Refuse, true)
             .unwrap_err()
             .to_string();
         assert!(

@@ -6,7 +6,7 @@
 
 use crate::calls::Calls;
 use crate::command::Action;
-use crate::issuer::Answer;
+use crate::issuer::PieceAnswer;
 use crate::priority;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -23,16 +23,16 @@ pub(crate) const STACK_BYTES: usize = 128 << 10;
 
 /// A pool of threads over one file.
 pub(crate) struct Threads {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
     threads: Vec<JoinHandle<()>>,
     /// Pieces added, but not submitted.
-    added: Vec<Job>,
+    added: Vec<ThreadJob>,
     /// Number of added, unanswered pieces.
     outstanding: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Job {
+struct ThreadJob {
     action: Action,
     start: u64,
     bytes: u64,
@@ -40,9 +40,9 @@ struct Job {
 }
 
 /// State shared by all threads. The state lives as long as a thread is in the kernel.
-struct Shared {
+struct PoolShared {
     calls: Calls,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     /// Signal: there are jobs, or the pool is closed.
     work: Condvar,
     /// Signal: a job was done.
@@ -52,9 +52,9 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
-    jobs: VecDeque<Job>,
-    answers: Vec<Answer>,
+struct PoolState {
+    jobs: VecDeque<ThreadJob>,
+    answers: Vec<PieceAnswer>,
     closed: bool,
 }
 
@@ -64,7 +64,7 @@ impl Threads {
     /// # Errors
     /// If the system provides no thread.
     pub(crate) fn new(file: &File) -> io::Result<Threads> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PoolShared {
             calls: Calls::new(file)?,
             state: Mutex::default(),
             work: Condvar::new(),
@@ -88,7 +88,7 @@ impl Threads {
     }
 
     pub(crate) fn push(&mut self, action: Action, start: u64, bytes: u64, user: u64) -> bool {
-        self.added.push(Job {
+        self.added.push(ThreadJob {
             action,
             start,
             bytes,
@@ -114,7 +114,7 @@ impl Threads {
         let state = self.shared.state();
         // Acquire pairs with the Release of the thread that has answered: its answer is in the list
         // when the counter is seen.
-        let nothing = |_: &mut State| self.shared.finished.load(Ordering::Acquire) == 0;
+        let nothing = |_: &mut PoolState| self.shared.finished.load(Ordering::Acquire) == 0;
         drop(
             self.shared
                 .done
@@ -123,7 +123,7 @@ impl Threads {
         );
     }
 
-    pub(crate) fn reap(&mut self, answers: &mut Vec<Answer>) {
+    pub(crate) fn reap(&mut self, answers: &mut Vec<PieceAnswer>) {
         // Looked at without the lock, because most looks find nothing and the threads need the
         // lock.
         if self.shared.finished.load(Ordering::Acquire) == 0 {
@@ -137,8 +137,8 @@ impl Threads {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl PoolShared {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -148,7 +148,7 @@ impl Shared {
         while let Some(job) = self.take() {
             let result = self.calls.carry_out(job.action, job.start, job.bytes);
             let mut state = self.state();
-            state.answers.push(Answer::Done {
+            state.answers.push(PieceAnswer::Done {
                 user: job.user,
                 result,
             });
@@ -162,12 +162,12 @@ impl Shared {
 
     /// Takes the next job. The time stamp is taken under the lock, so that beginnings are reported
     /// in order.
-    fn take(&self) -> Option<Job> {
-        let nothing = |state: &mut State| state.jobs.is_empty() && !state.closed;
+    fn take(&self) -> Option<ThreadJob> {
+        let nothing = |state: &mut PoolState| state.jobs.is_empty() && !state.closed;
         let state = self.work.wait_while(self.state(), nothing);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         let job = state.jobs.pop_front()?;
-        state.answers.push(Answer::Begun {
+        state.answers.push(PieceAnswer::Begun {
             user: job.user,
             at: Instant::now(),
         });

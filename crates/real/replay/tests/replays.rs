@@ -1,10 +1,14 @@
 //! Whole replays on small files, in real time. The tests make no claim on the duration of a replay.
 
 use fullstroke_contract::{Extent, Operation};
-use fullstroke_replay::{Io, ReplayError, ReplayOptions, Report, Writes, replay};
-use fullstroke_trace::{Beyond, OUTPUTS, Options, Record, TraceReader, TraceWriter};
+use fullstroke_replay::{
+    IoMethod, ReplayError, ReplayOptions, ReplayReport, WriteTreatment, replay,
+};
+use fullstroke_trace::{
+    BeyondPolicy, OUTPUTS, TraceOptions, TraceReader, TraceRecord, TraceWriter,
+};
 use fullstroke_units::{Duration, Time};
-use fullstroke_workload::pace::{Pace, Rules};
+use fullstroke_workload::pace::{ReplayPace, Rules};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const FILE_SECTORS: u64 = 8192;
 
 /// A folder with a file to replay on. The folder lies in the build's folder, which is on a disk.
-struct Place(tempfile::TempDir);
+struct ReplayFolder(tempfile::TempDir);
 
-impl Place {
+impl ReplayFolder {
     /// Returns `None` if files cannot be read past the page cache.
-    fn new() -> Option<Place> {
-        let place = Place(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+    fn new() -> Option<ReplayFolder> {
+        let place = ReplayFolder(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
         fs::write(place.file(), vec![0xa5; FILE_SECTORS as usize * 512]).unwrap();
         let trace = place.trace("probe", &[read(0, 0, 8)]);
         match replay(&place.options(trace), &AtomicBool::new(false)) {
@@ -34,7 +38,7 @@ impl Place {
         self.0.path().join("device")
     }
 
-    fn trace(&self, name: &str, records: &[Record]) -> PathBuf {
+    fn trace(&self, name: &str, records: &[TraceRecord]) -> PathBuf {
         let path = self.0.path().join(format!("{name}.parquet"));
         let native = OUTPUTS
             .iter()
@@ -51,11 +55,11 @@ impl Place {
     fn options(&self, trace: PathBuf) -> ReplayOptions {
         ReplayOptions {
             trace,
-            selection: Options::default(),
+            selection: TraceOptions::default(),
             requests: None,
             target: self.file(),
-            beyond: Beyond::Reject,
-            writes: Writes::Refuse,
+            beyond: BeyondPolicy::Reject,
+            writes: WriteTreatment::Refuse,
             rules: Rules::default(),
             batch: false,
             io: None,
@@ -69,18 +73,19 @@ impl Place {
     }
 
     /// Returns the replayed requests according to the log.
-    fn log(&self) -> Vec<Record> {
+    fn log(&self) -> Vec<TraceRecord> {
         let mut reader =
-            TraceReader::open(&self.0.path().join("log.parquet"), &Options::default()).unwrap();
+            TraceReader::open(&self.0.path().join("log.parquet"), &TraceOptions::default())
+                .unwrap();
         std::iter::from_fn(|| reader.next().unwrap()).collect()
     }
 }
 
-fn record(operation: Operation, arrival_us: u64, start: u64, sectors: u64) -> Record {
+fn record(operation: Operation, arrival_us: u64, start: u64, sectors: u64) -> TraceRecord {
     let arrival = Time::ZERO + Duration::from_micros(arrival_us);
     let completed = Some(arrival + Duration::from_micros(300));
     let extent = Extent::new(start, sectors);
-    Record {
+    TraceRecord {
         arrival,
         operation,
         extent,
@@ -91,18 +96,18 @@ fn record(operation: Operation, arrival_us: u64, start: u64, sectors: u64) -> Re
     }
 }
 
-fn read(arrival_us: u64, start: u64, sectors: u64) -> Record {
+fn read(arrival_us: u64, start: u64, sectors: u64) -> TraceRecord {
     record(Operation::Read, arrival_us, start, sectors)
 }
 
 /// Returns reads all over the file: pairs, 200 us apart.
-fn scattered(count: u64) -> Vec<Record> {
+fn scattered(count: u64) -> Vec<TraceRecord> {
     (0..count)
         .map(|i| read(i / 2 * 200, i * 1032 % (FILE_SECTORS - 8), 8))
         .collect()
 }
 
-fn run(options: &ReplayOptions) -> Report {
+fn run(options: &ReplayOptions) -> ReplayReport {
     replay(options, &AtomicBool::new(false)).unwrap()
 }
 
@@ -114,11 +119,13 @@ fn refused(options: &ReplayOptions) -> String {
 
 #[test]
 fn every_request_is_issued_once_and_in_order_at_each_pace() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = ReplayFolder::new() else {
+        return;
+    };
     let records = scattered(3000);
     let trace = place.trace("trace", &records);
-    for pace in Pace::ALL {
-        let outstanding = (pace == Pace::Closed).then_some(4);
+    for pace in ReplayPace::ALL {
+        let outstanding = (pace == ReplayPace::Closed).then_some(4);
         let rules = Rules {
             pace,
             outstanding,
@@ -134,7 +141,7 @@ fn every_request_is_issued_once_and_in_order_at_each_pace() {
             "{pace:?}"
         );
         let log = place.log();
-        let extents = |records: &[Record]| {
+        let extents = |records: &[TraceRecord]| {
             records
                 .iter()
                 .map(|record| record.extent)
@@ -145,7 +152,7 @@ fn every_request_is_issued_once_and_in_order_at_each_pace() {
             log.iter()
                 .all(|record| record.completed.unwrap() >= record.arrival)
         );
-        if pace == Pace::Timing {
+        if pace == ReplayPace::Timing {
             // The log begins with its first request, which may be late. So only the earliest
             // difference is exact.
             let pairs = log.iter().zip(&records);
@@ -159,11 +166,11 @@ fn every_request_is_issued_once_and_in_order_at_each_pace() {
 }
 
 /// Returns true if the kernel provides a ring. Prints a note if not.
-fn gives_a_ring(place: &Place) -> bool {
+fn gives_a_ring(place: &ReplayFolder) -> bool {
     let trace = place.trace("probe", &[read(0, 0, 8)]);
     match replay(
         &ReplayOptions {
-            io: Some(Io::IoUring),
+            io: Some(IoMethod::IoUring),
             ..place.options(trace)
         },
         &AtomicBool::new(false),
@@ -179,7 +186,9 @@ fn gives_a_ring(place: &Place) -> bool {
 
 #[test]
 fn a_ring_and_threads_issue_the_same_requests_in_the_same_order() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = ReplayFolder::new() else {
+        return;
+    };
     // The third request is issued in pieces. No request that changes the file overlaps another. 200
     // reads come at once, more than there are threads.
     let mut records = vec![
@@ -192,30 +201,30 @@ fn a_ring_and_threads_issue_the_same_requests_in_the_same_order() {
     records
         .extend((0..600).map(|i| read(50_000 + i / 200 * 3000, i * 1032 % (FILE_SECTORS - 8), 8)));
     let trace = place.trace("trace", &records);
-    let asked = |records: &[Record]| {
+    let asked = |records: &[TraceRecord]| {
         records
             .iter()
             .map(|r| (r.operation, r.extent))
             .collect::<Vec<_>>()
     };
     let ways = if gives_a_ring(&place) {
-        vec![Io::Threads, Io::IoUring]
+        vec![IoMethod::Threads, IoMethod::IoUring]
     } else {
-        vec![Io::Threads]
+        vec![IoMethod::Threads]
     };
-    for pace in Pace::ALL {
+    for pace in ReplayPace::ALL {
         let rules = Rules {
             pace,
-            outstanding: (pace == Pace::Closed).then_some(100),
+            outstanding: (pace == ReplayPace::Closed).then_some(100),
             ..Rules::default()
         };
-        let replayed = |io: &Io| {
+        let replayed = |io: &IoMethod| {
             fs::write(place.file(), vec![0xa5; FILE_SECTORS as usize * 512]).unwrap();
             let options = place.options(trace.clone());
             let report = run(&ReplayOptions {
                 rules,
                 io: Some(*io),
-                writes: Writes::Overwrite,
+                writes: WriteTreatment::Overwrite,
                 ..options
             });
             assert_eq!(
@@ -228,7 +237,7 @@ fn a_ring_and_threads_issue_the_same_requests_in_the_same_order() {
                 .iter()
                 .any(|note| note.contains("64 were outstanding"));
             assert!(
-                held == (*io == Io::Threads) || pace == Pace::Load,
+                held == (*io == IoMethod::Threads) || pace == ReplayPace::Load,
                 "{pace:?}: {:?}",
                 report.notes
             );
@@ -289,7 +298,9 @@ fn forbid_rings() {
 
 #[test]
 fn where_rings_are_forbidden_threads_replay_and_that_is_said() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = ReplayFolder::new() else {
+        return;
+    };
     let options = place.options(place.trace("trace", &scattered(600)));
     let (report, error) = std::thread::scope(|scope| {
         let forbidden = scope.spawn(|| {
@@ -297,14 +308,14 @@ fn where_rings_are_forbidden_threads_replay_and_that_is_said() {
             (
                 run(&options),
                 refused(&ReplayOptions {
-                    io: Some(Io::IoUring),
+                    io: Some(IoMethod::IoUring),
                     ..options.clone()
                 }),
             )
         });
         forbidden.join().unwrap()
     });
-    assert_eq!((report.io, report.requests), (Io::Threads, 600));
+    assert_eq!((report.io, report.requests), (IoMethod::Threads, 600));
     let way = &report.conditions[0];
     assert!(
         way.starts_with(
@@ -321,9 +332,11 @@ fn where_rings_are_forbidden_threads_replay_and_that_is_said() {
 
 #[test]
 fn by_load_never_more_are_outstanding_than_in_the_trace() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = ReplayFolder::new() else {
+        return;
+    };
     let rules = Rules {
-        pace: Pace::Load,
+        pace: ReplayPace::Load,
         ..Rules::default()
     };
     let report = run(&ReplayOptions {
@@ -338,7 +351,9 @@ fn by_load_never_more_are_outstanding_than_in_the_trace() {
 
 #[test]
 fn nothing_is_written_without_the_word_and_all_of_it_with_it() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = ReplayFolder::new() else {
+        return;
+    };
     let records = [
         read(0, 0, 8),
         record(Operation::Write, 100, 16, 8),
@@ -351,7 +366,7 @@ fn nothing_is_written_without_the_word_and_all_of_it_with_it() {
         error.contains("request 2 is a write") && error.contains("overwrite"),
         "{error}"
     );
-    for (writes, issued) in [(Writes::Skip, 1), (Writes::AsReads, 3)] {
+    for (writes, issued) in [(WriteTreatment::Skip, 1), (WriteTreatment::AsReads, 3)] {
         let report = run(&ReplayOptions {
             writes,
             ..options.clone()
@@ -366,7 +381,7 @@ fn nothing_is_written_without_the_word_and_all_of_it_with_it() {
         );
     }
     let report = run(&ReplayOptions {
-        writes: Writes::Overwrite,
+        writes: WriteTreatment::Overwrite,
         ..options
     });
     assert_eq!(report.requests, 4);
@@ -384,7 +399,9 @@ fn nothing_is_written_without_the_word_and_all_of_it_with_it() {
 
 #[test]
 fn a_device_that_is_too_small_is_told_before_anything_is_issued_or_mapped() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = ReplayFolder::new() else {
+        return;
+    };
     let records = [read(0, 0, 8), read(100, FILE_SECTORS + 16, 8)];
     let options = place.options(place.trace("trace", &records));
     let error = refused(&options);
@@ -393,7 +410,7 @@ fn a_device_that_is_too_small_is_told_before_anything_is_issued_or_mapped() {
         "{error}"
     );
     run(&ReplayOptions {
-        beyond: Beyond::Wrap,
+        beyond: BeyondPolicy::Wrap,
         ..options
     });
     assert_eq!(place.log()[1].extent, Extent::new(16, 8));
@@ -401,11 +418,13 @@ fn a_device_that_is_too_small_is_told_before_anything_is_issued_or_mapped() {
 
 #[test]
 fn writes_that_are_left_out_need_not_fit() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = ReplayFolder::new() else {
+        return;
+    };
     let beyond = record(Operation::Write, 10, 10 * FILE_SECTORS, 8);
     let trace = place.trace("beyond", &[read(0, 64, 8), beyond, read(20, 128, 8)]);
     let options = ReplayOptions {
-        writes: Writes::Skip,
+        writes: WriteTreatment::Skip,
         ..place.options(trace)
     };
     let report = run(&options);
@@ -421,7 +440,7 @@ fn writes_that_are_left_out_need_not_fit() {
         "where there is nothing to leave out"
     );
     // The requests left out do not change the addresses of the others.
-    for beyond in [Beyond::Wrap, Beyond::Scale] {
+    for beyond in [BeyondPolicy::Wrap, BeyondPolicy::Scale] {
         run(&ReplayOptions {
             beyond,
             ..options.clone()
@@ -437,13 +456,15 @@ fn writes_that_are_left_out_need_not_fit() {
 
 #[test]
 fn a_device_that_shrinks_under_the_replay_ends_it_with_the_request() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = ReplayFolder::new() else {
+        return;
+    };
     // Only the shrinking file ends this replay, which would otherwise take an hour.
-    let records: Vec<Record> = (0..200_000).map(|i| read(i * 18_000, 4096, 8)).collect();
+    let records: Vec<TraceRecord> = (0..200_000).map(|i| read(i * 18_000, 4096, 8)).collect();
     let options = place.options(place.trace("trace", &records));
     for (io, threads) in [
         (None, None),
-        (Some(Io::Threads), None),
+        (Some(IoMethod::Threads), None),
         (None, Some(1)),
         (None, Some(3)),
     ] {
@@ -475,8 +496,10 @@ fn a_device_that_shrinks_under_the_replay_ends_it_with_the_request() {
 
 #[test]
 fn the_word_to_stop_leaves_what_there_is() {
-    let Some(place) = Place::new() else { return };
-    let records: Vec<Record> = (0..100_000).map(|i| read(i * 36_000, 0, 8)).collect();
+    let Some(place) = ReplayFolder::new() else {
+        return;
+    };
+    let records: Vec<TraceRecord> = (0..100_000).map(|i| read(i * 36_000, 0, 8)).collect();
     for threads in [None, Some(3)] {
         let options = ReplayOptions {
             threads,
@@ -508,8 +531,8 @@ fn the_word_to_stop_leaves_what_there_is() {
 }
 
 /// Returns the largest number of outstanding requests at an issue, including the issued request.
-fn most_outstanding(log: &[Record]) -> usize {
-    let at = |one: &Record| {
+fn most_outstanding(log: &[TraceRecord]) -> usize {
+    let at = |one: &TraceRecord| {
         log.iter()
             .filter(|it| it.arrival <= one.arrival && it.completed.unwrap() > one.arrival)
             .count()
@@ -519,10 +542,12 @@ fn most_outstanding(log: &[Record]) -> usize {
 
 #[test]
 fn threads_that_wait_issue_each_request_once_in_order_and_have_no_more_outstanding_than_they_are() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = ReplayFolder::new() else {
+        return;
+    };
     // All requests are due at once. Each but the first finds that its instant has passed, or that
     // the request before is still in its call.
-    let records: Vec<Record> = (0..600)
+    let records: Vec<TraceRecord> = (0..600)
         .map(|i| read(0, i * 1032 % (FILE_SECTORS - 8), 8))
         .collect();
     let trace = place.trace("trace", &records);
@@ -536,7 +561,7 @@ fn threads_that_wait_issue_each_request_once_in_order_and_have_no_more_outstandi
             (Some(threads), 600, 0)
         );
         let log = place.log();
-        let extents = |records: &[Record]| {
+        let extents = |records: &[TraceRecord]| {
             records
                 .iter()
                 .map(|record| record.extent)
@@ -572,7 +597,9 @@ fn threads_that_wait_issue_each_request_once_in_order_and_have_no_more_outstandi
 
 #[test]
 fn threads_that_wait_carry_out_the_same_requests_as_a_ring_in_calls_of_one_or_of_several() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = ReplayFolder::new() else {
+        return;
+    };
     // The second request is issued in pieces, and each four reads with one arrival time are issued
     // together. No request overlaps another.
     let mut records = vec![
@@ -584,7 +611,7 @@ fn threads_that_wait_carry_out_the_same_requests_as_a_ring_in_calls_of_one_or_of
     records
         .extend((0..160).map(|i| read(100_000 + i / 4 * 20_000, i * 1032 % (FILE_SECTORS - 8), 8)));
     let trace = place.trace("trace", &records);
-    let asked = |records: &[Record]| {
+    let asked = |records: &[TraceRecord]| {
         records
             .iter()
             .map(|r| (r.operation, r.extent))
@@ -598,7 +625,7 @@ fn threads_that_wait_carry_out_the_same_requests_as_a_ring_in_calls_of_one_or_of
     for (batch, threads) in ways.into_iter().flat_map(|batch| [(batch, 1), (batch, 4)]) {
         fs::write(place.file(), vec![0xa5; FILE_SECTORS as usize * 512]).unwrap();
         let options = ReplayOptions {
-            writes: Writes::Overwrite,
+            writes: WriteTreatment::Overwrite,
             batch,
             ..place.options(trace.clone())
         };
@@ -608,7 +635,7 @@ fn threads_that_wait_carry_out_the_same_requests_as_a_ring_in_calls_of_one_or_of
         });
         assert_eq!(
             (report.requests, report.errors, report.io),
-            (164, 0, Io::Threads),
+            (164, 0, IoMethod::Threads),
             "{batch} {threads}"
         );
         let log = place.log();
@@ -640,8 +667,10 @@ fn threads_that_wait_carry_out_the_same_requests_as_a_ring_in_calls_of_one_or_of
 
 #[test]
 fn errors_are_tolerated_and_counted_by_threads_that_wait_and_by_those_that_do_not() {
-    let Some(place) = Place::new() else { return };
-    let records: Vec<Record> = (0..200).map(|i| read(i * 1000, i % 2 * 4096, 8)).collect();
+    let Some(place) = ReplayFolder::new() else {
+        return;
+    };
+    let records: Vec<TraceRecord> = (0..200).map(|i| read(i * 1000, i % 2 * 4096, 8)).collect();
     let trace = place.trace("trace", &records);
     for threads in [None, Some(1), Some(3)] {
         let file = fs::OpenOptions::new()
@@ -681,13 +710,15 @@ fn errors_are_tolerated_and_counted_by_threads_that_wait_and_by_those_that_do_no
 
 #[test]
 fn a_load_without_completions_and_a_trace_without_requests_are_refused() {
-    let Some(place) = Place::new() else { return };
-    let unknown = Record {
+    let Some(place) = ReplayFolder::new() else {
+        return;
+    };
+    let unknown = TraceRecord {
         completed: None,
         ..read(0, 0, 8)
     };
     let rules = Rules {
-        pace: Pace::Load,
+        pace: ReplayPace::Load,
         ..Rules::default()
     };
     let trace = place.trace("trace", &[read(0, 0, 8), unknown]);
@@ -701,7 +732,7 @@ fn a_load_without_completions_and_a_trace_without_requests_are_refused() {
     );
     let trace = place.trace("writes", &[record(Operation::Write, 0, 0, 8)]);
     let error = refused(&ReplayOptions {
-        writes: Writes::Skip,
+        writes: WriteTreatment::Skip,
         ..place.options(trace)
     });
     assert!(

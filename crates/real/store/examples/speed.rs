@@ -3,7 +3,7 @@
 //! temporary files.
 
 use fullstroke_contract::registry::find;
-use fullstroke_store::bytes::{Location, Opening, Store};
+use fullstroke_store::bytes::{Opening, Store, StoreLocation};
 use fullstroke_units::{Lbn, Sectors, Seed};
 use fullstroke_volume::{REGISTRY, Shape};
 use serde_json::json;
@@ -40,7 +40,7 @@ fn main() {
         "volume", "bytes in", "reads", "writes"
     );
     for kind in KINDS {
-        requests(kind, &Location::Memory, None);
+        requests(kind, &StoreLocation::Memory, None);
     }
     for (kind, failed) in [
         (("raid5", 5), None),
@@ -49,12 +49,16 @@ fn main() {
         (("raid6", 6), Some(2)),
     ] {
         let folder = tempfile::tempdir_in(&base).expect("a folder for the files");
-        requests(kind, &Location::Folder(folder.path().to_owned()), failed);
+        requests(
+            kind,
+            &StoreLocation::Folder(folder.path().to_owned()),
+            failed,
+        );
     }
     println!("\nmending a region of 16 MiB that is full, after a kill\n");
     for kind in [("raid10", 4), ("raid5", 5), ("raid6", 6)] {
         let folder = tempfile::tempdir_in(&base).expect("a folder for the files");
-        mending(kind, &Location::Folder(folder.path().to_owned()));
+        mending(kind, &StoreLocation::Folder(folder.path().to_owned()));
     }
 }
 
@@ -73,12 +77,12 @@ fn shape((name, drives): Kind) -> Shape {
     }
 }
 
-fn open(kind: Kind, location: &Location) -> (Store, fullstroke_store::bytes::OpenReport) {
+fn open(kind: Kind, location: &StoreLocation) -> (Store, fullstroke_store::bytes::OpenReport) {
     Store::open(shape(kind), location, "speed", Opening::default()).expect("a store")
 }
 
 /// Makes a store with data in all sectors.
-fn filled(kind: Kind, location: &Location) -> Store {
+fn filled(kind: Kind, location: &StoreLocation) -> Store {
     let (mut store, _) = open(kind, location);
     let bytes: Vec<u8> = (0..1 << 20).map(|at: u32| (at * 31 + 7) as u8).collect();
     let step = bytes.len() as u64 / 512;
@@ -88,7 +92,7 @@ fn filled(kind: Kind, location: &Location) -> Store {
     store
 }
 
-fn requests(kind: Kind, location: &Location, failed: Option<usize>) {
+fn requests(kind: Kind, location: &StoreLocation, failed: Option<usize>) {
     let mut store = filled(kind, location);
     if let Some(member) = failed {
         store.fail_member(&[member]).expect("a failure");
@@ -114,7 +118,7 @@ fn requests(kind: Kind, location: &Location, failed: Option<usize>) {
         ((name, drives), None) => format!("{name} of {drives}"),
         ((name, drives), Some(_)) => format!("{name} of {drives} - 1"),
     };
-    let place = if *location == Location::Memory {
+    let place = if *location == StoreLocation::Memory {
         "memory"
     } else {
         "files"
@@ -147,7 +151,7 @@ fn spent() -> Duration {
     )
 }
 
-fn mending(kind: Kind, location: &Location) {
+fn mending(kind: Kind, location: &StoreLocation) {
     // The store is not closed, so all its regions are marked.
     drop(filled(kind, location));
     let begun = spent();

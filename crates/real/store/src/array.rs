@@ -6,15 +6,15 @@ use crate::ArrayError;
 use crate::bitmap::{Bitmap, Granules};
 use crate::buffers::{Buffers, RequestBytes};
 use crate::device::Aligned;
-use crate::gather::{self, Gatherings, Place};
+use crate::gather::{self, Gatherings, WriterRole};
 use crate::gears::{self, GearFacts};
 use crate::group::Group;
-use crate::journal::{Change, Kind, Log, Run};
+use crate::journal::{Change, ChangeRun, ChangedContent, MemberJournal};
 use crate::locks::Locks;
-use crate::members::{Book, Happening};
+use crate::members::{ArrayEvent, RosterRecord};
 use crate::superblock::{JournalPolicy, Uuid};
-use crate::transfer::{Carrier, Devices, Direction, Failed, Transfer};
-use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status};
+use crate::transfer::{Carrier, Devices, FailedTransfer, MemberTransfer, TransferDirection};
+use fullstroke_contract::{Extent, LayersBelow, MemberState, Operation, Request, RequestStatus};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Content, Detail, Layout, ParityRows, Plan};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,8 +32,8 @@ pub(crate) const ATTEMPTS: usize = 64;
 ///
 /// - **Requests**: [`read`](Array::read), [`write`](Array::write),
 ///   [`write_zeroes`](Array::write_zeroes), [`flush`](Array::flush); from any number of threads,
-///   each with a [`Worker`] of its own.
-/// - **Upkeep**, by the caller: [`tidy`](Array::tidy) about once a second, [`tend`](Array::tend) as
+///   each with a [`RequestScratch`] of its own.
+/// - **Upkeep**, by the caller: [`tidy`](Array::tidy) about once a second, [`advance_maintenance`](Array::advance_maintenance) as
 ///   long as it returns true, [`take_happenings`](Array::take_happenings), [`stop`](Array::stop).
 /// - **Members**: [`fail`](Array::fail), [`add`](Array::add), [`status`](Array::status),
 ///   [`scrub_step`](Array::scrub_step).
@@ -47,14 +47,14 @@ pub(crate) const ATTEMPTS: usize = 64;
 ///   failure.
 pub struct Array {
     pub(crate) uuid: Uuid,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ArrayProperties,
     pub(crate) planner: Mutex<Planner>,
     pub(crate) devices: RwLock<Arc<Devices>>,
-    pub(crate) book: Mutex<Book>,
+    pub(crate) book: Mutex<RosterRecord>,
     /// `None` without redundancy, because there is nothing to mend then.
     pub(crate) bitmap: Option<Bitmap>,
     /// One for each slot; empty without parity.
-    pub(crate) logs: Vec<Log>,
+    pub(crate) logs: Vec<MemberJournal>,
     /// Requests share this lock. Changes of members and rebuild steps need exclusive access.
     gate: RwLock<()>,
     locks: Locks,
@@ -91,7 +91,7 @@ pub struct Array {
     pub(crate) shift_trouble: Mutex<Option<String>>,
     /// Place of the latest failed read of a shift; a second failure there fails the member.
     pub(crate) unread: Mutex<Option<(usize, u64)>>,
-    pub(crate) happenings: Mutex<Vec<Happening>>,
+    pub(crate) happenings: Mutex<Vec<ArrayEvent>>,
     pub(crate) sabotage: Sabotage,
 }
 
@@ -100,7 +100,7 @@ const COPIED_BELOW: usize = 64 << 10;
 
 /// Fixed properties of an array in use.
 #[derive(Clone, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct ArrayProperties {
     pub(crate) capacity: Sectors,
     /// `None` without parity.
     pub(crate) rows: Option<ParityRows>,
@@ -165,7 +165,7 @@ pub(crate) enum Sabotage {
 }
 
 /// Memory of one thread that serves requests.
-pub struct Worker {
+pub struct RequestScratch {
     plan: Plan,
     scratch: Aligned,
     data: Aligned,
@@ -174,22 +174,22 @@ pub struct Worker {
     pub(crate) carrier: Carrier,
 }
 
-impl Worker {
+impl RequestScratch {
     /// Returns a worker for concurrent transfers, if the kernel has io_uring.
     #[must_use]
-    pub fn new() -> Worker {
-        Worker::with(Carrier::new())
+    pub fn new() -> RequestScratch {
+        RequestScratch::with(Carrier::new())
     }
 
     /// Returns a worker for one transfer after the other.
     #[must_use]
-    pub fn one_by_one() -> Worker {
-        Worker::with(Carrier::one_by_one())
+    pub fn one_by_one() -> RequestScratch {
+        RequestScratch::with(Carrier::one_by_one())
     }
 
-    fn with(carrier: Carrier) -> Worker {
+    fn with(carrier: Carrier) -> RequestScratch {
         let [scratch, data, record, gathered] = [(); 4].map(|()| Aligned::default());
-        Worker {
+        RequestScratch {
             plan: Plan::new(Detail::Bytes),
             scratch,
             data,
@@ -206,16 +206,16 @@ impl Worker {
     }
 }
 
-impl Default for Worker {
-    fn default() -> Worker {
-        Worker::new()
+impl Default for RequestScratch {
+    fn default() -> RequestScratch {
+        RequestScratch::new()
     }
 }
 
 /// Reason of a failed attempt.
 enum Setback {
     /// A member could not be read.
-    Unread(Failed),
+    Unread(FailedTransfer),
     /// The attempt is to be repeated at once.
     Again,
     Error(ArrayError),
@@ -230,10 +230,10 @@ impl From<ArrayError> for Setback {
 impl Array {
     pub(crate) fn new(
         uuid: Uuid,
-        facts: Facts,
+        facts: ArrayProperties,
         layout: Box<dyn Layout>,
         devices: Devices,
-        book: Book,
+        book: RosterRecord,
         sabotage: Sabotage,
     ) -> Array {
         let roster = &book.roster;
@@ -242,7 +242,7 @@ impl Array {
         let slots = devices.len();
         let journals = if roster.journal_bytes > 0 { slots } else { 0 };
         let logs = (0..journals)
-            .map(|_| Log::new(uuid, roster.journal_at, roster.journal_bytes))
+            .map(|_| MemberJournal::new(uuid, roster.journal_at, roster.journal_bytes))
             .collect();
         Array {
             uuid,
@@ -297,7 +297,12 @@ impl Array {
     ///
     /// # Errors
     /// Out of range, lost, or a device's.
-    pub fn read(&self, worker: &mut Worker, at: u64, into: &mut [u8]) -> Result<(), ArrayError> {
+    pub fn read(
+        &self,
+        worker: &mut RequestScratch,
+        at: u64,
+        into: &mut [u8],
+    ) -> Result<(), ArrayError> {
         let extent = self.around_bytes(at, into.len())?;
         if extent.sectors.bytes().0 == into.len() as u64 && self.takes_it_as_it_is(into.len()) {
             return self.read_extent(worker, extent, into);
@@ -319,7 +324,12 @@ impl Array {
     /// # Errors
     /// Out of range, lost, or a device's. Part of the bytes may have been written then, sector by
     /// sector.
-    pub fn write(&self, worker: &mut Worker, at: u64, from: &[u8]) -> Result<(), ArrayError> {
+    pub fn write(
+        &self,
+        worker: &mut RequestScratch,
+        at: u64,
+        from: &[u8],
+    ) -> Result<(), ArrayError> {
         let extent = self.around_bytes(at, from.len())?;
         let length = extent.sectors.bytes().0 as usize;
         let whole = length == from.len();
@@ -351,7 +361,7 @@ impl Array {
     /// As [`write`](Array::write).
     pub fn write_zeroes(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         at: u64,
         length: u64,
     ) -> Result<(), ArrayError> {
@@ -401,7 +411,7 @@ impl Array {
 
     fn read_extent(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         extent: Extent,
         into: &mut [u8],
     ) -> Result<(), ArrayError> {
@@ -421,7 +431,7 @@ impl Array {
 
     fn try_to_read(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         extent: Extent,
         into: &mut [u8],
     ) -> Result<(), Setback> {
@@ -437,7 +447,7 @@ impl Array {
             held = Some(self.locks.hold(self.held_with(extent), false));
         }
         let devices = self.devices();
-        let Worker {
+        let RequestScratch {
             plan,
             scratch,
             carrier,
@@ -449,7 +459,7 @@ impl Array {
             scratch,
         };
         let reads = self.transfers(plan, Operation::Read);
-        let failed = carrier.carry(Direction::Read, &reads, &devices, &mut buffers);
+        let failed = carrier.carry(TransferDirection::Read, &reads, &devices, &mut buffers);
         if let Some(failed) = failed.into_iter().next() {
             return Err(Setback::Unread(failed));
         }
@@ -459,7 +469,7 @@ impl Array {
 
     fn write_extent(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         extent: Extent,
         from: &[u8],
     ) -> Result<(), ArrayError> {
@@ -476,7 +486,7 @@ impl Array {
 
     fn write_parts(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         extent: Extent,
         from: &[u8],
     ) -> Result<(), ArrayError> {
@@ -497,7 +507,7 @@ impl Array {
     /// each other.
     fn write_with_others(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         extent: Extent,
         from: &[u8],
         row: u64,
@@ -514,8 +524,8 @@ impl Array {
                 .gatherings
                 .enter(part.start.0 / row, row as usize, first, bytes)
             {
-                Place::First(gathering) => led.push((part, gathering)),
-                Place::Joined(gathering) => joined.push((part, gathering)),
+                WriterRole::First(gathering) => led.push((part, gathering)),
+                WriterRole::Joined(gathering) => joined.push((part, gathering)),
             }
         }
         let mut result = Ok(());
@@ -547,7 +557,7 @@ impl Array {
 
     fn write_runs(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         row: u64,
         runs: Vec<(usize, Vec<u8>)>,
     ) -> Result<(), ArrayError> {
@@ -606,7 +616,7 @@ impl Array {
     /// Writes a part. Returns false if the part must be written row by row instead.
     fn write_part(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         part: Extent,
         from: &[u8],
     ) -> Result<bool, ArrayError> {
@@ -624,7 +634,7 @@ impl Array {
 
     fn try_to_write(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         part: Extent,
         from: &[u8],
     ) -> Result<bool, Setback> {
@@ -654,11 +664,11 @@ impl Array {
     /// if a member lacks the new data.
     fn marked(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         version: u64,
         part: Extent,
         missing: bool,
-        carry_out: impl FnOnce(&mut Worker) -> Result<(), Setback>,
+        carry_out: impl FnOnce(&mut RequestScratch) -> Result<(), Setback>,
     ) -> Result<(), Setback> {
         let Some(bitmap) = self
             .bitmap
@@ -711,7 +721,7 @@ impl Array {
                 .any(|piece| self.is_written_parity(plan, piece))
     }
 
-    fn is_written_parity(&self, plan: &Plan, piece: &fullstroke_volume::Piece) -> bool {
+    fn is_written_parity(&self, plan: &Plan, piece: &fullstroke_volume::MemoryPiece) -> bool {
         let parity = matches!(piece.content, Content::Parity | Content::SecondParity);
         parity && plan.ios()[piece.io as usize].operation == Operation::Write
     }
@@ -719,13 +729,13 @@ impl Array {
     /// Carries out the plan of a write.
     fn make(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         part: Extent,
         from: &[u8],
         journalled: bool,
     ) -> Result<(), Setback> {
         let devices = self.devices();
-        let Worker {
+        let RequestScratch {
             plan,
             scratch,
             carrier,
@@ -738,7 +748,7 @@ impl Array {
             scratch,
         };
         let reads = self.transfers(plan, Operation::Read);
-        let failed = carrier.carry(Direction::Read, &reads, &devices, &mut buffers);
+        let failed = carrier.carry(TransferDirection::Read, &reads, &devices, &mut buffers);
         if let Some(failed) = failed.into_iter().next() {
             return Err(Setback::Unread(failed));
         }
@@ -748,7 +758,7 @@ impl Array {
             false => Vec::new(),
         };
         let writes = self.transfers(plan, Operation::Write);
-        let failed = carrier.carry(Direction::Write, &writes, &devices, &mut buffers);
+        let failed = carrier.carry(TransferDirection::Write, &writes, &devices, &mut buffers);
         // All other members have been written, so the row is whole without the failed ones.
         for failed in failed {
             let why = format!("write failed: {}", failed.error);
@@ -780,11 +790,11 @@ impl Array {
         for piece in plan.pieces() {
             let io = &plan.ios()[piece.io as usize];
             if io.operation == Operation::Write {
-                let run = Run {
+                let run = ChangeRun {
                     slot: io.member,
                     sectors: piece.sectors.0 as u32,
                     lbn: piece.lbn.0,
-                    kind: Kind::Written,
+                    kind: ChangedContent::Written,
                 };
                 change.runs.push(run);
                 change
@@ -804,7 +814,7 @@ impl Array {
             let Some(device) = &devices[slot] else {
                 continue;
             };
-            let room = Log::room(change.runs.len(), change.bytes.len() as u64);
+            let room = MemberJournal::room(change.runs.len(), change.bytes.len() as u64);
             if !self.logs[slot].fits(room) {
                 let message = format!("a change takes {room} bytes, more than a journal has");
                 return Err(ArrayError::Refused(message).into());
@@ -815,7 +825,7 @@ impl Array {
             let written = loop {
                 match self.logs[slot].append(&**device, row, &change, record) {
                     Ok(written) => break written,
-                    Err(crate::journal::Full) => self.give_up_records()?,
+                    Err(crate::journal::JournalFull) => self.give_up_records()?,
                 }
             };
             if written.is_err() {
@@ -884,7 +894,7 @@ impl Array {
     fn flush_members(&self) -> bool {
         // Taken before the flush, together with the epoch: the flush does not cover changes that
         // end during the flush.
-        let before: Vec<(u64, u64)> = self.logs.iter().map(Log::before_flush).collect();
+        let before: Vec<(u64, u64)> = self.logs.iter().map(MemberJournal::before_flush).collect();
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst);
         if !self.flush_devices() {
             return false;
@@ -992,13 +1002,13 @@ impl Array {
             extent,
             ..Request::default()
         };
-        match planner.layout.plan(&request, Below::NOTHING, plan) {
-            Status::Done | Status::Differs => {}
-            Status::Lost => {
+        match planner.layout.plan(&request, LayersBelow::NOTHING, plan) {
+            RequestStatus::Done | RequestStatus::Differs => {}
+            RequestStatus::Lost => {
                 self.lost.store(true, Ordering::SeqCst);
                 return Err(ArrayError::Lost { extent });
             }
-            Status::OutOfRange => {
+            RequestStatus::OutOfRange => {
                 return Err(ArrayError::OutOfRange {
                     extent,
                     capacity: self.facts.capacity,
@@ -1009,12 +1019,12 @@ impl Array {
     }
 
     /// Returns the reads or the writes of the plan as transfers.
-    pub(crate) fn transfers(&self, plan: &Plan, operation: Operation) -> Vec<Transfer> {
+    pub(crate) fn transfers(&self, plan: &Plan, operation: Operation) -> Vec<MemberTransfer> {
         let pieces = plan.pieces().iter().filter_map(|piece| {
             let io = &plan.ios()[piece.io as usize];
             let at = self.facts.data_at + piece.lbn.0 * SECTOR_BYTES;
             let slot = io.member as usize;
-            (io.operation == operation).then_some(Transfer {
+            (io.operation == operation).then_some(MemberTransfer {
                 slot,
                 at,
                 place: piece.place,
@@ -1128,7 +1138,7 @@ impl Array {
         Arc::clone(&self.devices.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+    pub(crate) fn book(&self) -> MutexGuard<'_, RosterRecord> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

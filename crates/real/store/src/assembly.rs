@@ -1,19 +1,19 @@
 //! Making, assembling, examining, stopping and destroying arrays.
 
-use crate::array::{Array, Facts, Sabotage, Worker};
+use crate::array::{Array, ArrayProperties, RequestScratch, Sabotage};
 use crate::bitmap;
 use crate::device::{ALIGNMENT_BYTES, Aligned};
 use crate::gears::GearFacts;
-use crate::journal::{Change, Log};
+use crate::journal::{Change, MemberJournal};
 use crate::keys;
 use crate::label::{self, Label};
-use crate::members::{Book, allocate, knows_what_it_missed, new_uuid, refuse_owned, wipe};
+use crate::members::{RosterRecord, allocate, knows_what_it_missed, new_uuid, refuse_owned, wipe};
 use crate::signatures::{LOOKED_AT_BYTES, OWN_BYTES};
 use crate::superblock::{
-    self, Copies, JournalPolicy, Knowledge, Measured, Roster, SlotState, Spare, Superblock, Uuid,
+    self, Copies, JournalPolicy, Knowledge, MemberRates, Roster, SlotState, Spare, Superblock, Uuid,
 };
 use crate::transfer::Devices;
-use crate::verify::Comparison;
+use crate::verify::RedundancyCheck;
 use crate::{ArrayError, Device};
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{Extent, MemberState};
@@ -63,12 +63,12 @@ pub struct Design {
     /// members' size.
     pub region_bytes: Option<u64>,
     /// Measured rates of the members, in order; empty if nothing was measured.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<MemberRates>,
 }
 
 /// Findings and repairs of an assembly.
 #[derive(Clone, Debug, Default, serde::Serialize)]
-pub struct Report {
+pub struct AssemblyReport {
     /// True if the array had been stopped properly.
     pub clean: bool,
     /// Number of changes repeated from the journals.
@@ -76,7 +76,7 @@ pub struct Report {
     /// Number of regions with redundancy made anew from the data.
     pub compared_regions: u64,
     /// Differences found in these regions.
-    pub mended: Comparison,
+    pub mended: RedundancyCheck,
     /// Number of regions with writes of whole rows during the loss of a member. The member's data
     /// in these rows may be neither old nor new.
     pub regions_at_risk: u64,
@@ -129,8 +129,8 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     devices
         .iter()
         .try_for_each(|device| wipe(&**device, LOOKED_AT_BYTES))?;
-    let facts = Facts::of(&roster, &mut *layout);
-    let book = Book {
+    let facts = ArrayProperties::of(&roster, &mut *layout);
+    let book = RosterRecord {
         newest: BTreeMap::new(),
         spares: devices[members..].to_vec(),
         roster: roster.clone(),
@@ -168,7 +168,7 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
 /// As those of [`create`], except those of the layout.
 pub fn room(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Vec<Extent>, ArrayError> {
     check_free(design, devices)?;
-    let places = Places::of(design, devices)?;
+    let places = RecordPlaces::of(design, devices)?;
     let data_at = places.without_journal();
     let extent = |device: &Arc<dyn Device>| {
         Ok(Extent::new(
@@ -218,15 +218,15 @@ fn check_names(devices: &[Arc<dyn Device>]) -> Result<(), ArrayError> {
 }
 
 /// Places of the records on each device, before its data.
-struct Places {
+struct RecordPlaces {
     region_bytes: u64,
     regions: u64,
     journal_at: u64,
     journal_bytes: u64,
 }
 
-impl Places {
-    fn of(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Places, ArrayError> {
+impl RecordPlaces {
+    fn of(design: &Design, devices: &[Arc<dyn Device>]) -> Result<RecordPlaces, ArrayError> {
         let smallest = devices
             .iter()
             .map(|device| device.bytes())
@@ -255,7 +255,7 @@ impl Places {
         let journal_at = (BITMAP_AT + bitmap::room(regions)).next_multiple_of(ALIGNMENT_BYTES);
         let journal_bytes =
             (smallest / 64).clamp(JOURNAL_LEAST, JOURNAL_BYTES) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
-        Ok(Places {
+        Ok(RecordPlaces {
             region_bytes,
             regions,
             journal_at,
@@ -295,7 +295,7 @@ fn plan_roster(
     devices: &[Arc<dyn Device>],
     members: usize,
 ) -> Result<(Roster, Box<dyn Layout>), ArrayError> {
-    let places = Places::of(design, devices)?;
+    let places = RecordPlaces::of(design, devices)?;
     let mut keys = keys::resolved(&design.layout, &design.keys)?;
     let block_bytes = devices
         .iter()
@@ -345,7 +345,7 @@ fn plan_roster(
         .zip(&all)
         .enumerate()
         .map(|(slot, (device, sectors))| {
-            Ok(superblock::Slot {
+            Ok(superblock::MemberSlot {
                 member: new_uuid()?,
                 device: device.name(),
                 sectors: sectors.0,
@@ -416,7 +416,7 @@ fn check_journal(
     [members, places]: [usize; 2],
     chunk: u64,
 ) -> Result<(), ArrayError> {
-    let needed = |chunk: u64| 2 * Log::room(places * 64, places as u64 * chunk);
+    let needed = |chunk: u64| 2 * MemberJournal::room(places * 64, places as u64 * chunk);
     if needed(chunk) <= journal_bytes {
         return Ok(());
     }
@@ -456,7 +456,7 @@ pub fn unused(roster: &Roster) -> Result<Vec<Sectors>, ArrayError> {
         .iter()
         .map(|slot| Sectors(slot.sectors))
         .collect();
-    let keys = keys::frozen(&roster.layout, &roster.keys);
+    let keys = keys::keys_of_existing(&roster.layout, &roster.keys);
     let layout = layout_of(&roster.layout, &keys, &members)?;
     Ok(members
         .iter()
@@ -470,9 +470,9 @@ fn layout_of(name: &str, keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Lay
     build().map_err(|error| ArrayError::Refused(error.to_string()))
 }
 
-impl Facts {
-    fn of(roster: &Roster, layout: &mut dyn Layout) -> Facts {
-        Facts {
+impl ArrayProperties {
+    fn of(roster: &Roster, layout: &mut dyn Layout) -> ArrayProperties {
+        ArrayProperties {
             capacity: layout.capacity(),
             rows: layout.geometry().parity_rows(),
             unit: layout.geometry().stripe().map_or(8, |stripe| stripe.unit.0),
@@ -487,12 +487,12 @@ impl Facts {
 }
 
 /// A device with its superblocks.
-struct Found {
+struct FoundDevice {
     device: Arc<dyn Device>,
     copies: Copies,
 }
 
-impl Found {
+impl FoundDevice {
     fn roster(&self) -> &Roster {
         &self.copies.superblock.roster
     }
@@ -501,7 +501,7 @@ impl Found {
     }
     /// Returns the reasons why the device cannot be part of the array, although its superblock
     /// names the array.
-    fn doubts(&self) -> Option<String> {
+    fn reasons_of_doubt(&self) -> Option<String> {
         let doubts = &self.copies.doubts;
         (!doubts.is_empty()).then(|| format!("`{}`: {}", self.device.name(), doubts.join("; ")))
     }
@@ -526,7 +526,7 @@ pub struct Allowances {
 pub fn assemble(
     devices: &[Arc<dyn Device>],
     degraded: bool,
-) -> Result<(Array, Report), ArrayError> {
+) -> Result<(Array, AssemblyReport), ArrayError> {
     assemble_without(devices, degraded, Sabotage::Nothing)
 }
 
@@ -537,13 +537,13 @@ pub fn assemble(
 pub fn assemble_with(
     devices: &[Arc<dyn Device>],
     allowances: &Allowances,
-) -> Result<(Array, Report), ArrayError> {
+) -> Result<(Array, AssemblyReport), ArrayError> {
     assemble_sabotaged(devices, allowances, Sabotage::Nothing)
 }
 
 /// Purpose of an assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+enum AssemblyPurpose {
     /// The array is mended, and may be changed.
     Use,
     /// The array is read, and nothing is written.
@@ -551,15 +551,15 @@ enum Purpose {
 }
 
 /// Reason of a failed assembly.
-enum Failed {
+enum AssemblyFailure {
     Wholly(ArrayError),
     /// A file system has no room for the writes of an assembly. A read-only assembly may succeed.
     ForWantOfRoom(ArrayError),
 }
 
-impl From<ArrayError> for Failed {
-    fn from(error: ArrayError) -> Failed {
-        Failed::Wholly(error)
+impl From<ArrayError> for AssemblyFailure {
+    fn from(error: ArrayError) -> AssemblyFailure {
+        AssemblyFailure::Wholly(error)
     }
 }
 
@@ -568,7 +568,7 @@ pub(crate) fn assemble_without(
     devices: &[Arc<dyn Device>],
     degraded: bool,
     sabotage: Sabotage,
-) -> Result<(Array, Report), ArrayError> {
+) -> Result<(Array, AssemblyReport), ArrayError> {
     let allowances = Allowances {
         degraded,
         ..Allowances::default()
@@ -580,12 +580,12 @@ fn assemble_sabotaged(
     devices: &[Arc<dyn Device>],
     allowances: &Allowances,
     sabotage: Sabotage,
-) -> Result<(Array, Report), ArrayError> {
-    match assemble_for(Purpose::Use, devices, allowances, sabotage) {
+) -> Result<(Array, AssemblyReport), ArrayError> {
+    match assemble_for(AssemblyPurpose::Use, devices, allowances, sabotage) {
         Ok(assembled) => Ok(assembled),
-        Err(Failed::Wholly(error)) => Err(error),
-        Err(Failed::ForWantOfRoom(error)) => {
-            match assemble_for(Purpose::Read, devices, allowances, sabotage) {
+        Err(AssemblyFailure::Wholly(error)) => Err(error),
+        Err(AssemblyFailure::ForWantOfRoom(error)) => {
+            match assemble_for(AssemblyPurpose::Read, devices, allowances, sabotage) {
                 Ok((array, mut report)) => {
                     report.remarks.push(format!(
                         "served read-only, since a member's file system has no room ({error}); make room, and assemble \
@@ -601,25 +601,26 @@ fn assemble_sabotaged(
 }
 
 fn assemble_for(
-    purpose: Purpose,
+    purpose: AssemblyPurpose,
     devices: &[Arc<dyn Device>],
     allowances: &Allowances,
     sabotage: Sabotage,
-) -> Result<(Array, Report), Failed> {
+) -> Result<(Array, AssemblyReport), AssemblyFailure> {
     check_names(devices)?;
     let degraded = allowances.degraded;
-    let mut report = Report::default();
+    let mut report = AssemblyReport::default();
     let found = members_among(devices, allowances, &mut report)?;
     let latest = latest(&found)?;
     refuse_exchanged(&found, allowances)?;
-    let torn = |found: &Found| found.copies.whole.iter().filter(|&&whole| !whole).count() as u64;
+    let torn =
+        |found: &FoundDevice| found.copies.whole.iter().filter(|&&whole| !whole).count() as u64;
     report.clean = latest.roster.clean;
     report.torn_superblocks = found.iter().map(torn).sum();
     let mut roster = latest.roster.clone();
-    roster.keys = keys::frozen(&roster.layout, &roster.keys);
+    roster.keys = keys::keys_of_existing(&roster.layout, &roster.keys);
     let present = members_of(&roster, &found, allowances, &mut report)?;
     if !report.newly_failed.is_empty() && !degraded {
-        return Err(Failed::Wholly(ArrayError::Missing(format!(
+        return Err(AssemblyFailure::Wholly(ArrayError::Missing(format!(
             "`{}` lacks members: {}",
             roster.name,
             report.newly_failed.join(", ")
@@ -634,7 +635,7 @@ fn assemble_for(
     if let Some(gears) = layout.gears() {
         match roster.low_gear {
             Some(_) => gears.found_low(),
-            None => gears.distrust(),
+            None => gears.mark_all_stale(),
         }
     }
     for (slot, device) in present.iter().enumerate() {
@@ -654,7 +655,7 @@ fn assemble_for(
         .map(|slot| roster.slots[slot].device.clone())
         .collect();
     if !layout.answers() {
-        return Err(Failed::Wholly(ArrayError::Refused(format!(
+        return Err(AssemblyFailure::Wholly(ArrayError::Refused(format!(
             "`{}` cannot be assembled: the array survives the loss of {} members, and lacks {}",
             roster.name,
             layout.failures_survived(),
@@ -663,7 +664,8 @@ fn assemble_for(
     }
     let spares = roster.spares.clone();
     let spare = |spare: &Spare| {
-        let sound = |one: &&Found| one.member() == spare.member && one.doubts().is_none();
+        let sound =
+            |one: &&FoundDevice| one.member() == spare.member && one.reasons_of_doubt().is_none();
         found.iter().find(sound)
     };
     let spare_devices = spares
@@ -676,7 +678,7 @@ fn assemble_for(
             .as_ref()
             .map_or_else(|| slot.device.clone(), |device| device.name());
     }
-    if purpose == Purpose::Use {
+    if purpose == AssemblyPurpose::Use {
         catch_up(&latest, &found, &present)?;
     }
     // `catch_up` wrote to the place of the older copy, which is the newest now.
@@ -686,22 +688,24 @@ fn assemble_for(
         (found.member(), if behind { 1 - newest } else { newest })
     });
     let newest = newest.collect();
-    let book = Book {
+    let book = RosterRecord {
         newest,
         spares: spare_devices,
         roster,
     };
-    let facts = Facts::of(&book.roster, &mut *layout);
+    let facts = ArrayProperties::of(&book.roster, &mut *layout);
     let uuid = latest.array;
     let array = Array::new(uuid, facts, layout, present, book, sabotage);
-    if purpose == Purpose::Read {
+    if purpose == AssemblyPurpose::Read {
         array.be_read_alone()?;
         return Ok((array, report));
     }
     match array.mend_after_loss_of_power(&mut report) {
         Ok(()) => Ok((array, report)),
-        Err(error) if array.lacks_room.load(Ordering::SeqCst) => Err(Failed::ForWantOfRoom(error)),
-        Err(error) => Err(Failed::Wholly(error)),
+        Err(error) if array.lacks_room.load(Ordering::SeqCst) => {
+            Err(AssemblyFailure::ForWantOfRoom(error))
+        }
+        Err(error) => Err(AssemblyFailure::Wholly(error)),
     }
 }
 
@@ -709,8 +713,8 @@ fn assemble_for(
 fn members_among(
     devices: &[Arc<dyn Device>],
     allowances: &Allowances,
-    report: &mut Report,
-) -> Result<Vec<Found>, ArrayError> {
+    report: &mut AssemblyReport,
+) -> Result<Vec<FoundDevice>, ArrayError> {
     let degraded = allowances.degraded;
     let mut found = Vec::new();
     for device in devices {
@@ -722,7 +726,7 @@ fn members_among(
                     report.remarks.extend(copies.doubts.drain(..).map(trust));
                 }
                 report.remarks.extend(has_grown(&**device, &copies));
-                found.push(Found {
+                found.push(FoundDevice {
                     device: Arc::clone(device),
                     copies,
                 });
@@ -773,7 +777,7 @@ fn has_grown(device: &dyn Device, copies: &Copies) -> Option<String> {
 
 /// Leaves out devices of other arrays: a replacement disk may come from another array. The array of
 /// most devices is the intended one.
-fn leave_out_strangers(found: &mut Vec<Found>, report: &mut Report) {
+fn leave_out_strangers(found: &mut Vec<FoundDevice>, report: &mut AssemblyReport) {
     let mut arrays: BTreeMap<Uuid, usize> = BTreeMap::new();
     for one in &*found {
         *arrays.entry(one.copies.superblock.array).or_default() += 1;
@@ -800,7 +804,7 @@ fn leave_out_strangers(found: &mut Vec<Found>, report: &mut Report) {
 }
 
 /// Returns the superblock with the highest count of events.
-fn latest(found: &[Found]) -> Result<Superblock, ArrayError> {
+fn latest(found: &[FoundDevice]) -> Result<Superblock, ArrayError> {
     let latest = found.iter().max_by_key(|found| found.roster().events);
     let latest =
         latest.ok_or_else(|| ArrayError::Refused("found no devices; expected members".into()))?;
@@ -829,7 +833,7 @@ fn latest(found: &[Found]) -> Result<Superblock, ArrayError> {
 
 /// Returns an error if superblocks were exchanged between two of the devices. The owner of the data
 /// on each device is not known then.
-fn refuse_exchanged(found: &[Found], allowances: &Allowances) -> Result<(), ArrayError> {
+fn refuse_exchanged(found: &[FoundDevice], allowances: &Allowances) -> Result<(), ArrayError> {
     for one in found {
         let (name, member) = (one.device.name(), one.member());
         let Some(label) = one.copies.label.filter(|label| *label != member) else {
@@ -867,9 +871,9 @@ pub(crate) fn write_label(
 /// when the array was last used, or if it was cut or overwritten.
 fn members_of(
     roster: &Roster,
-    found: &[Found],
+    found: &[FoundDevice],
     allowances: &Allowances,
-    report: &mut Report,
+    report: &mut AssemblyReport,
 ) -> Result<Devices, ArrayError> {
     let mut devices = Devices::new();
     for (index, slot) in roster.slots.iter().enumerate() {
@@ -877,7 +881,7 @@ fn members_of(
         if slot.state == SlotState::Failed {
             if let Some(own) = own {
                 refuse_other_history(roster, index, own)?;
-                let known = own.doubts().is_none()
+                let known = own.reasons_of_doubt().is_none()
                     && knows_what_it_missed(roster, index, &own.copies.superblock);
                 let how = if known {
                     "only the missed changes are filled"
@@ -899,7 +903,7 @@ fn members_of(
             devices.push(None);
             continue;
         };
-        let why_not = own.doubts().map_or_else(
+        let why_not = own.reasons_of_doubt().map_or_else(
             || why_not_fresh(roster, index, own, allowances),
             |why| Ok(Some(why)),
         )?;
@@ -913,7 +917,7 @@ fn members_of(
 fn why_not_fresh(
     roster: &Roster,
     slot: usize,
-    own: &Found,
+    own: &FoundDevice,
     allowances: &Allowances,
 ) -> Result<Option<String>, ArrayError> {
     let (name, events) = (own.device.name(), own.roster().events);
@@ -930,7 +934,7 @@ fn why_not_fresh(
     }
 }
 
-fn is_interrupted(roster: &Roster, own: &Found) -> bool {
+fn is_interrupted(roster: &Roster, own: &FoundDevice) -> bool {
     let member = own.member();
     let slot = roster.slots.iter().position(|slot| slot.member == member);
     slot.is_some_and(|slot| roster.knowledge(slot, own.roster()) == Knowledge::Interrupted)
@@ -938,8 +942,12 @@ fn is_interrupted(roster: &Roster, own: &Found) -> bool {
 
 /// Writes the newest event to members without it, after a loss of power. Otherwise such members
 /// would be two events behind if power fails again during the next event.
-fn catch_up(latest: &Superblock, found: &[Found], present: &Devices) -> Result<(), ArrayError> {
-    let is_present = |own: &&Found| {
+fn catch_up(
+    latest: &Superblock,
+    found: &[FoundDevice],
+    present: &Devices,
+) -> Result<(), ArrayError> {
+    let is_present = |own: &&FoundDevice| {
         let mut devices = present.iter().flatten();
         devices.any(|device| Arc::ptr_eq(device, &own.device))
     };
@@ -967,7 +975,11 @@ fn two_histories(device: &str, roster: &Roster) -> ArrayError {
 
 /// Returns an error if a failed member counts a live member as failed: both have been used without
 /// each other.
-fn refuse_other_history(roster: &Roster, index: usize, own: &Found) -> Result<(), ArrayError> {
+fn refuse_other_history(
+    roster: &Roster,
+    index: usize,
+    own: &FoundDevice,
+) -> Result<(), ArrayError> {
     let mut pairs = roster.slots.iter().zip(&own.roster().slots);
     let parted = pairs.any(|(ours, theirs)| {
         ours.state == SlotState::Alive
@@ -998,8 +1010,8 @@ impl Array {
     }
 
     /// Mends in this order: bitmap, journals, redundancy, and then the members' states.
-    fn mend_after_loss_of_power(&self, report: &mut Report) -> Result<(), ArrayError> {
-        let mut worker = Worker::new();
+    fn mend_after_loss_of_power(&self, report: &mut AssemblyReport) -> Result<(), ArrayError> {
+        let mut worker = RequestScratch::new();
         let roster = self.book().roster.clone();
         let devices = self.devices();
         if let Some(bitmap) = &self.bitmap {
@@ -1094,7 +1106,7 @@ impl Array {
     }
 
     /// Repeats the changes in the journals. A second repetition gives the same result.
-    fn replay(&self, devices: &Devices, report: &mut Report) -> Result<(), ArrayError> {
+    fn replay(&self, devices: &Devices, report: &mut AssemblyReport) -> Result<(), ArrayError> {
         let mut changes: BTreeMap<u64, Change> = BTreeMap::new();
         for (log, device) in self.logs.iter().zip(devices) {
             let Some(device) = device else { continue };

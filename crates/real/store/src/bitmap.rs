@@ -35,14 +35,14 @@ const QUIET_LOOKS: u64 = 3;
 pub(crate) struct Bitmap {
     array: Uuid,
     region_sectors: u64,
-    regions: Mutex<Regions>,
+    regions: Mutex<BitmapRegions>,
     /// Held while bits are written.
     writing: Mutex<()>,
 }
 
 #[derive(Debug)]
-struct Regions {
-    all: Vec<Region>,
+struct BitmapRegions {
+    all: Vec<BitmapRegion>,
     looks: u64,
     /// Number of dirty regions.
     dirty: usize,
@@ -51,7 +51,7 @@ struct Regions {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Region {
+struct BitmapRegion {
     writers: u32,
     /// Epoch in which the last writer ended.
     ended: u64,
@@ -79,8 +79,8 @@ fn plane_bytes(regions: usize) -> usize {
 impl Bitmap {
     /// Makes a bitmap with all bits clear.
     pub(crate) fn new(array: Uuid, region_sectors: u64, regions: u64) -> Bitmap {
-        let all = vec![Region::default(); regions as usize];
-        let regions = Mutex::new(Regions {
+        let all = vec![BitmapRegion::default(); regions as usize];
+        let regions = Mutex::new(BitmapRegions {
             all,
             looks: 0,
             dirty: 0,
@@ -106,7 +106,7 @@ impl Bitmap {
         Extent::new(u64::from(region) * self.region_sectors, self.region_sectors)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Regions> {
+    fn lock(&self) -> MutexGuard<'_, BitmapRegions> {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -197,7 +197,7 @@ impl Bitmap {
         write: impl FnOnce(Granules) -> Result<(), E>,
     ) -> Result<(), E> {
         let planes = if missing { PLANES } else { 1 };
-        let durable = |state: &Regions| {
+        let durable = |state: &BitmapRegions| {
             regions.iter().all(|&region| {
                 state.all[region as usize].durable[..planes]
                     .iter()
@@ -323,7 +323,7 @@ impl Bitmap {
     /// epoch `flushed`. `write` writes the bits, and need not flush.
     pub(crate) fn clear_quiet(&self, flushed: u64, write: impl FnOnce(Granules)) {
         let looks = self.lock().looks;
-        let quiet = |region: &Region| region.is_quiet(looks) && region.ended <= flushed;
+        let quiet = |region: &BitmapRegion| region.is_quiet(looks) && region.ended <= flushed;
         let Ok(()) = self.clear(quiet, |granules| {
             write(granules);
             Ok::<(), Infallible>(())
@@ -345,7 +345,7 @@ impl Bitmap {
 
     fn clear<E>(
         &self,
-        is_clear: impl Fn(&Region) -> bool,
+        is_clear: impl Fn(&BitmapRegion) -> bool,
         write: impl FnOnce(Granules) -> Result<(), E>,
     ) -> Result<(), E> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -391,7 +391,7 @@ impl Bitmap {
         well
     }
 
-    fn encode(&self, state: &Regions, granules: BTreeSet<(usize, usize)>) -> Granules {
+    fn encode(&self, state: &BitmapRegions, granules: BTreeSet<(usize, usize)>) -> Granules {
         let plane_bytes = plane_bytes(state.all.len());
         let encode = |(plane, granule): (usize, usize)| {
             let mut bytes = Vec::with_capacity(GRANULE);
@@ -450,7 +450,7 @@ impl Bitmap {
     }
 }
 
-impl Regions {
+impl BitmapRegions {
     /// Sets or clears a bit. A cleared bit is not durable on any member.
     fn set(&mut self, region: u32, plane: usize, is_set: bool) {
         let region = &mut self.all[region as usize];
@@ -464,7 +464,7 @@ impl Regions {
     }
 }
 
-impl Region {
+impl BitmapRegion {
     fn is_quiet(&self, looks: u64) -> bool {
         self.set[DIRTY] && self.writers == 0 && looks >= self.looked + QUIET_LOOKS
     }

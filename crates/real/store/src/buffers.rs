@@ -3,7 +3,7 @@
 use fullstroke_contract::Extent;
 use fullstroke_parity as parity;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
-use fullstroke_volume::{Band, Place, Plan, Step};
+use fullstroke_volume::{Band, BufferPlace, ParityStep, Plan};
 use std::ops::Range;
 
 /// Size of a block of a band: all steps of the band are carried out on a block before the next. The
@@ -33,11 +33,15 @@ fn range(start: Sectors, sectors: Sectors) -> Range<usize> {
 impl Buffers<'_> {
     /// Returns the bytes at `place`.
     #[inline]
-    pub fn at(&self, place: Place, sectors: Sectors) -> &[u8] {
+    pub fn at(&self, place: BufferPlace, sectors: Sectors) -> &[u8] {
         match (place, &self.request) {
-            (Place::Scratch(start), _) => &self.scratch[range(start, sectors)],
-            (Place::Request(start), RequestBytes::Into(bytes)) => &bytes[range(start, sectors)],
-            (Place::Request(start), RequestBytes::From(bytes)) => &bytes[range(start, sectors)],
+            (BufferPlace::Scratch(start), _) => &self.scratch[range(start, sectors)],
+            (BufferPlace::Request(start), RequestBytes::Into(bytes)) => {
+                &bytes[range(start, sectors)]
+            }
+            (BufferPlace::Request(start), RequestBytes::From(bytes)) => {
+                &bytes[range(start, sectors)]
+            }
         }
     }
 
@@ -46,11 +50,13 @@ impl Buffers<'_> {
     /// # Panics
     /// If the bytes are those of a write: no plan changes a request's data.
     #[inline]
-    pub fn at_mut(&mut self, place: Place, sectors: Sectors) -> &mut [u8] {
+    pub fn at_mut(&mut self, place: BufferPlace, sectors: Sectors) -> &mut [u8] {
         match (place, &mut self.request) {
-            (Place::Scratch(start), _) => &mut self.scratch[range(start, sectors)],
-            (Place::Request(start), RequestBytes::Into(bytes)) => &mut bytes[range(start, sectors)],
-            (Place::Request(_), RequestBytes::From(_)) => {
+            (BufferPlace::Scratch(start), _) => &mut self.scratch[range(start, sectors)],
+            (BufferPlace::Request(start), RequestBytes::Into(bytes)) => {
+                &mut bytes[range(start, sectors)]
+            }
+            (BufferPlace::Request(_), RequestBytes::From(_)) => {
                 panic!("a plan does not change what is written")
             }
         }
@@ -75,7 +81,7 @@ impl Buffers<'_> {
         }
     }
 
-    fn run_step(&mut self, step: &Step, block: Range<usize>) {
+    fn run_step(&mut self, step: &ParityStep, block: Range<usize>) {
         let (into, from) = self.pair(step);
         let (into, from) = (&mut into[block.clone()], &from[block]);
         if step.accumulate {
@@ -86,33 +92,39 @@ impl Buffers<'_> {
     }
 
     /// Returns target and source of a step.
-    fn pair(&mut self, step: &Step) -> (&mut [u8], &[u8]) {
-        let Step {
+    fn pair(&mut self, step: &ParityStep) -> (&mut [u8], &[u8]) {
+        let ParityStep {
             from,
             into,
             sectors,
             ..
         } = *step;
         match (into, from, &mut self.request) {
-            (Place::Scratch(into), Place::Scratch(from), _) => {
+            (BufferPlace::Scratch(into), BufferPlace::Scratch(from), _) => {
                 disjoint(self.scratch, range(into, sectors), range(from, sectors))
             }
-            (Place::Scratch(into), Place::Request(from), RequestBytes::From(bytes)) => (
-                &mut self.scratch[range(into, sectors)],
-                &bytes[range(from, sectors)],
-            ),
-            (Place::Scratch(into), Place::Request(from), RequestBytes::Into(bytes)) => (
-                &mut self.scratch[range(into, sectors)],
-                &bytes[range(from, sectors)],
-            ),
-            (Place::Request(into), Place::Scratch(from), RequestBytes::Into(bytes)) => (
-                &mut bytes[range(into, sectors)],
-                &self.scratch[range(from, sectors)],
-            ),
-            (Place::Request(into), Place::Request(from), RequestBytes::Into(bytes)) => {
+            (BufferPlace::Scratch(into), BufferPlace::Request(from), RequestBytes::From(bytes)) => {
+                (
+                    &mut self.scratch[range(into, sectors)],
+                    &bytes[range(from, sectors)],
+                )
+            }
+            (BufferPlace::Scratch(into), BufferPlace::Request(from), RequestBytes::Into(bytes)) => {
+                (
+                    &mut self.scratch[range(into, sectors)],
+                    &bytes[range(from, sectors)],
+                )
+            }
+            (BufferPlace::Request(into), BufferPlace::Scratch(from), RequestBytes::Into(bytes)) => {
+                (
+                    &mut bytes[range(into, sectors)],
+                    &self.scratch[range(from, sectors)],
+                )
+            }
+            (BufferPlace::Request(into), BufferPlace::Request(from), RequestBytes::Into(bytes)) => {
                 disjoint(bytes, range(into, sectors), range(from, sectors))
             }
-            (Place::Request(_), _, RequestBytes::From(_)) => {
+            (BufferPlace::Request(_), _, RequestBytes::From(_)) => {
                 panic!("a plan does not change what is written")
             }
         }

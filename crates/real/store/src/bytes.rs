@@ -105,10 +105,10 @@ mod power;
 mod samples;
 
 pub use description::RebuildRecord;
-pub use durability::{MarkJob, Marked, SyncJob, Synced, Tidy};
+pub use durability::{MarkJob, MarkResult, SyncJob, SyncResult, TidyWork};
 pub use error::StoreError;
 pub use lock::is_store;
 pub use members::MemberStatus;
-pub use opening::{Location, OpenReport, Opening, Progress};
-pub use store::{Dropped, Scrub, Store};
-pub use verify::{Comparison, Differing, Mismatch, differing};
+pub use opening::{MendingProgress, OpenReport, Opening, StoreLocation};
+pub use store::{HostFailedMember, Scrub, Store};
+pub use verify::{DifferingSectors, Mismatch, RedundancyCheck, differing};

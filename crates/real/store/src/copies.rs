@@ -30,7 +30,7 @@ pub(crate) const START_BYTES: u64 = 4096;
 
 /// A kind of records.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct RecordKind {
     pub(crate) magic: [u8; 8],
     pub(crate) version: u32,
     /// Size of a copy.
@@ -39,7 +39,7 @@ pub(crate) struct Kind {
 
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct StoreRecord {
     pub(crate) number: u64,
     pub(crate) store: Uuid,
     pub(crate) member: Uuid,
@@ -48,17 +48,17 @@ pub(crate) struct Record {
 
 /// Content at the place of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum PlaceContent {
     /// No whole record.
     Nothing,
     /// A whole record of another version.
     OtherVersion(u32),
-    Whole(Record),
+    Whole(StoreRecord),
 }
 
-impl Kind {
+impl RecordKind {
     /// Encodes the record in whole blocks; `None` if the record is too long.
-    pub(crate) fn encode(&self, record: &Record) -> Option<Vec<u8>> {
+    pub(crate) fn encode(&self, record: &StoreRecord) -> Option<Vec<u8>> {
         let mut bytes = vec![0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&self.magic);
         bytes[8..12].copy_from_slice(&self.version.to_le_bytes());
@@ -74,29 +74,29 @@ impl Kind {
     }
 
     /// Decodes a record.
-    pub(crate) fn decode(&self, bytes: &[u8]) -> Found {
+    pub(crate) fn decode(&self, bytes: &[u8]) -> PlaceContent {
         let Some(header) = bytes
             .get(..HEADER_BYTES)
             .filter(|header| header[..8] == self.magic)
         else {
-            return Found::Nothing;
+            return PlaceContent::Nothing;
         };
         let number = |at: usize| u32_at(header, at).unwrap_or_default();
         let Some(body) = bytes[HEADER_BYTES..].get(..number(12) as usize) else {
-            return Found::Nothing;
+            return PlaceContent::Nothing;
         };
         if check_sum(&bytes[..HEADER_BYTES + body.len()]) != number(16) {
-            return Found::Nothing;
+            return PlaceContent::Nothing;
         }
         if number(8) != self.version {
-            return Found::OtherVersion(number(8));
+            return PlaceContent::OtherVersion(number(8));
         }
         let sixteen = |at: usize| {
             let mut bytes = [0; 16];
             bytes.copy_from_slice(&header[at..at + 16]);
             Uuid::from_bytes(bytes)
         };
-        Found::Whole(Record {
+        PlaceContent::Whole(StoreRecord {
             number: u64::from(number(24)) | u64::from(number(28)) << 32,
             store: sixteen(32),
             member: sixteen(48),
@@ -114,7 +114,7 @@ impl Kind {
     }
 
     /// Reads both copies of a device.
-    pub(crate) fn read(&self, device: &dyn Device) -> [io::Result<Found>; 2] {
+    pub(crate) fn read(&self, device: &dyn Device) -> [io::Result<PlaceContent>; 2] {
         [0, 1].map(|copy| {
             let place = self.place(copy, device.bytes());
             let mut buffer = Aligned::default();
@@ -123,7 +123,7 @@ impl Kind {
             let length = u32_at(first, 12).map_or(0, |body| HEADER_BYTES as u64 + u64::from(body));
             // A damaged length must not ask for more memory than a record takes.
             if first[..8] != self.magic || length > self.room {
-                return Ok(Found::Nothing);
+                return Ok(PlaceContent::Nothing);
             }
             let bytes = buffer.of((length as usize).next_multiple_of(BLOCK_BYTES));
             device.read(place, bytes)?;

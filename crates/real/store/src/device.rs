@@ -1,12 +1,12 @@
 //! The storage of an array: block devices and files.
 
 use crate::ArrayError;
-use crate::standby::{Attended, Standby};
+use crate::standby::{Standby, StoppableDevice};
 use crate::timed::Limit;
 pub use fullstroke_device::ALIGNMENT_BYTES;
 pub(crate) use fullstroke_device::Aligned;
 use fullstroke_device::standby::ScsiDisk;
-use fullstroke_device::{Cache, Claim, OpenError, Opened};
+use fullstroke_device::{CacheUse, Claim, OpenError, Opened};
 use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io;
@@ -156,7 +156,7 @@ pub trait Device: Send + Sync {
 
 /// Purpose of an opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum OpenPurpose {
     /// Only for reading.
     Look,
     /// For exclusive use as part of an array.
@@ -186,15 +186,15 @@ impl FileDevice {
     ///
     /// # Errors
     /// The path is something else, is in use, or cannot be opened.
-    pub fn open(path: &Path, access: Access) -> Result<FileDevice, ArrayError> {
+    pub fn open(path: &Path, access: OpenPurpose) -> Result<FileDevice, ArrayError> {
         let name = path.display().to_string();
-        let owns = access == Access::Own;
+        let owns = access == OpenPurpose::Own;
         let wanted = if owns {
-            fullstroke_device::Access::Write
+            fullstroke_device::DeviceAccess::Write
         } else {
-            fullstroke_device::Access::Read
+            fullstroke_device::DeviceAccess::Read
         };
-        let opened = fullstroke_device::open(path, wanted, Cache::OfFiles);
+        let opened = fullstroke_device::open(path, wanted, CacheUse::OfFiles);
         let Opened {
             file,
             bytes,
@@ -234,7 +234,10 @@ impl FileDevice {
         }
         let file = self.file.try_clone();
         let file = file.map_err(|error| ArrayError::device(self.name.clone(), "open", error))?;
-        Ok(Arc::new(Attended::new(self, Box::new(ScsiDisk::new(file)))))
+        Ok(Arc::new(StoppableDevice::new(
+            self,
+            Box::new(ScsiDisk::new(file)),
+        )))
     }
 }
 

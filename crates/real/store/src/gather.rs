@@ -23,12 +23,12 @@ pub(crate) struct Gatherings {
 #[derive(Debug)]
 pub(crate) struct Gathering {
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<GatheredRow>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct GatheredRow {
     /// True for each sector of the row with a writer.
     brought: Vec<bool>,
     /// Parts of the joined writers: first sector in the row, and bytes.
@@ -38,7 +38,7 @@ struct State {
 }
 
 /// Role of a writer in a gathering.
-pub(crate) enum Place {
+pub(crate) enum WriterRole {
     /// The writer is the first, and writes for all.
     First(Arc<Gathering>),
     /// The first writer writes the bytes of this one.
@@ -51,7 +51,7 @@ impl Gatherings {
     }
 
     /// Adds bytes from the sector `first` of a row of so many sectors.
-    pub(crate) fn enter(&self, row: u64, sectors: usize, first: usize, bytes: &[u8]) -> Place {
+    pub(crate) fn enter(&self, row: u64, sectors: usize, first: usize, bytes: &[u8]) -> WriterRole {
         let count = bytes.len() / SECTOR_BYTES as usize;
         let mut rows = self.lock();
         if let Some(gathering) = rows.get(&row) {
@@ -60,11 +60,11 @@ impl Gatherings {
             state.joined.push((first, bytes.to_vec()));
             drop(state);
             gathering.changed.notify_all();
-            return Place::Joined(Arc::clone(gathering));
+            return WriterRole::Joined(Arc::clone(gathering));
         }
         let mut brought = vec![false; sectors];
         brought[first..first + count].fill(true);
-        let state = Mutex::new(State {
+        let state = Mutex::new(GatheredRow {
             brought,
             joined: Vec::new(),
             ended: None,
@@ -75,13 +75,13 @@ impl Gatherings {
             changed: Condvar::new(),
         });
         rows.insert(row, Arc::clone(&gathering));
-        Place::First(gathering)
+        WriterRole::First(gathering)
     }
 
     /// Waits until the row is full or the time is over, and closes the gathering. Returns the parts
     /// of the joined writers.
     pub(crate) fn close(&self, row: u64, gathering: &Gathering) -> Vec<(usize, Vec<u8>)> {
-        let full = |state: &mut State| state.brought.iter().all(|&brought| brought);
+        let full = |state: &mut GatheredRow| state.brought.iter().all(|&brought| brought);
         let left = PATIENCE.saturating_sub(gathering.began.elapsed());
         let state = gathering.lock();
         let waited = gathering
@@ -97,7 +97,7 @@ impl Gatherings {
 }
 
 impl Gathering {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GatheredRow> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -153,15 +153,15 @@ mod tests {
     #[test]
     fn the_first_writes_for_all_and_waits_no_longer_than_for_a_full_row() {
         let gatherings = Gatherings::default();
-        let Place::First(first) = gatherings.enter(7, 4, 0, &[1; 512]) else {
+        let WriterRole::First(first) = gatherings.enter(7, 4, 0, &[1; 512]) else {
             panic!("nobody was there")
         };
-        let Place::Joined(joined) = gatherings.enter(7, 4, 1, &[2; 1536]) else {
+        let WriterRole::Joined(joined) = gatherings.enter(7, 4, 1, &[2; 1536]) else {
             panic!("somebody waits")
         };
         assert_eq!(gatherings.close(7, &first), [(1, vec![2; 1536])]);
         assert!(
-            matches!(gatherings.enter(7, 4, 0, &[1; 512]), Place::First(_)),
+            matches!(gatherings.enter(7, 4, 0, &[1; 512]), WriterRole::First(_)),
             "it is closed"
         );
         first.end(true);

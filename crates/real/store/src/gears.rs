@@ -27,10 +27,10 @@
 //! members miss the events counted meanwhile, and this is no failure.
 
 use crate::ArrayError;
-use crate::array::{Array, Facts, Planner, Sabotage, Worker};
-use crate::members::{Book, next_event};
+use crate::array::{Array, ArrayProperties, Planner, RequestScratch, Sabotage};
+use crate::members::{RosterRecord, next_event};
 use crate::superblock::LowGear;
-use crate::transfer::{Devices, Direction};
+use crate::transfer::{Devices, TransferDirection};
 use fullstroke_contract::{Extent, Gear};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use fullstroke_volume::{CopiedRows, Detail, GearedRows, Layout, Plan, ShiftRules};
@@ -45,7 +45,7 @@ pub(crate) const COPIED_AT_ONCE: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
 /// Direction of a shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Towards {
+pub enum GearDirection {
     /// To the low gear.
     Down,
     /// To the high gear.
@@ -92,7 +92,7 @@ impl Planner {
     }
 
     /// True if redundancy can be compared with its data: the members that hold either are present.
-    pub(crate) fn can_be_compared(&self, facts: &Facts) -> bool {
+    pub(crate) fn can_be_compared(&self, facts: &ArrayProperties) -> bool {
         let is_low = self.gear().is_some_and(Gear::reads_soft);
         let standing = facts
             .gears
@@ -116,12 +116,12 @@ impl Array {
         self.gear().is_some_and(Gear::reads_soft)
     }
 
-    /// Begins to shift; [`tend`](Array::tend) does the rest.
+    /// Begins to shift; [`advance_maintenance`](Array::advance_maintenance) does the rest.
     ///
     /// # Errors
     /// There are no gears, the array is in that gear already or is shifting, or a member has failed
     /// or is being filled.
-    pub fn shift(&self, towards: Towards) -> Result<(), ArrayError> {
+    pub fn shift(&self, towards: GearDirection) -> Result<(), ArrayError> {
         let _alone = self.alone();
         self.check_running()?;
         let refused = |why: &str| Err(ArrayError::Refused(format!("the array {why}")));
@@ -132,19 +132,19 @@ impl Array {
                     "has no gears: found the layout {layout}; expected paraid or e-paraid"
                 ))
             }
-            (Towards::Down, Some(Gear::Low)) => refused("is in the low gear already"),
-            (Towards::Up, Some(Gear::High)) => refused("is in the high gear already"),
+            (GearDirection::Down, Some(Gear::Low)) => refused("is in the low gear already"),
+            (GearDirection::Up, Some(Gear::High)) => refused("is in the high gear already"),
             (_, Some(Gear::Falling)) => {
                 refused("is shifting down; wait until it is in the low gear")
             }
             (_, Some(Gear::Rising)) => refused("is shifting up; wait until it is in the high gear"),
-            (Towards::Down, Some(Gear::High)) => match self.begin_shift(Gear::Falling, "") {
+            (GearDirection::Down, Some(Gear::High)) => match self.begin_shift(Gear::Falling, "") {
                 true => Ok(()),
                 false => refused(
                     "lacks members: no member may go to standby until all members are filled",
                 ),
             },
-            (Towards::Up, Some(Gear::Low)) => {
+            (GearDirection::Up, Some(Gear::Low)) => {
                 self.begin_shift(Gear::Rising, "by order");
                 Ok(())
             }
@@ -212,7 +212,7 @@ impl Array {
     }
 
     /// True if the member in the slot stands in the low gear and gets no requests.
-    pub(crate) fn stands(&self, slot: usize) -> bool {
+    pub(crate) fn is_in_standby(&self, slot: usize) -> bool {
         self.standing().contains(&slot)
     }
 
@@ -258,7 +258,7 @@ impl Array {
     /// Marks all rows as stale, because only one of two copies may have been written.
     pub(crate) fn distrust_copies(&self) {
         if let Some(gears) = self.planner().layout.gears() {
-            gears.distrust();
+            gears.mark_all_stale();
         }
     }
 
@@ -283,7 +283,7 @@ impl Array {
     }
 
     /// Continues a shift, if there is something to do. Returns true if there was.
-    pub(crate) fn tend_gears(&self, worker: &mut Worker) -> Result<bool, ArrayError> {
+    pub(crate) fn tend_gears(&self, worker: &mut RequestScratch) -> Result<bool, ArrayError> {
         match self.gear() {
             None | Some(Gear::High) => Ok(false),
             Some(Gear::Low) if !self.must_rise() => Ok(false),
@@ -296,7 +296,7 @@ impl Array {
         }
     }
 
-    /// True if a shift is in progress or needed, so [`tend`](Array::tend) must be called.
+    /// True if a shift is in progress or needed, so [`advance_maintenance`](Array::advance_maintenance) must be called.
     pub(crate) fn is_to_be_shifted(&self) -> bool {
         match self.gear() {
             None | Some(Gear::High) => false,
@@ -318,7 +318,7 @@ impl Array {
         ))
     }
 
-    fn copy_some(&self, worker: &mut Worker) -> Result<(), ArrayError> {
+    fn copy_some(&self, worker: &mut RequestScratch) -> Result<(), ArrayError> {
         let _alone = self.alone();
         self.check_running()?;
         let mut plan = Plan::new(Detail::Bytes);
@@ -343,7 +343,12 @@ impl Array {
         copied
     }
 
-    fn copy(&self, worker: &mut Worker, plan: &Plan, rows: CopiedRows) -> Result<(), ArrayError> {
+    fn copy(
+        &self,
+        worker: &mut RequestScratch,
+        plan: &Plan,
+        rows: CopiedRows,
+    ) -> Result<(), ArrayError> {
         let Err((direction, failed)) = self.carry_out_alone(worker, plan) else {
             self.unread
                 .lock()
@@ -355,7 +360,7 @@ impl Array {
             gears.again(rows);
         }
         for failed in failed {
-            if direction == Direction::Read {
+            if direction == TransferDirection::Read {
                 let mut last = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
                 self.mend_or_drop(worker, failed, &mut last)?;
                 break;
@@ -440,7 +445,7 @@ impl Array {
         Ok(())
     }
 
-    fn commit_gear(&self, book: &mut Book) -> Result<(), ArrayError> {
+    fn commit_gear(&self, book: &mut RosterRecord) -> Result<(), ArrayError> {
         if self.sabotage == Sabotage::GearUnrecorded {
             return Ok(());
         }
@@ -468,7 +473,7 @@ impl Array {
         for (slot, device) in devices
             .iter()
             .enumerate()
-            .filter(|(slot, _)| self.stands(*slot))
+            .filter(|(slot, _)| self.is_in_standby(*slot))
         {
             let Some((device, standby)) =
                 device.as_ref().and_then(|one| Some((one, one.standby()?)))

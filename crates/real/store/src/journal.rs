@@ -46,16 +46,16 @@ const MARKERS_BYTES: u64 = 2 * ALIGNMENT_BYTES;
 
 /// A run of sectors of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct ChangeRun {
     pub(crate) slot: u32,
     pub(crate) sectors: u32,
     pub(crate) lbn: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ChangedContent,
 }
 
 /// Content of a run after the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ChangedContent {
     /// The run holds the next bytes of the change.
     Written,
     /// The run holds zeros, and takes no room if `hole` is set.
@@ -65,27 +65,27 @@ pub(crate) enum Kind {
 const ZEROS: u32 = 1 << 31;
 const HOLE: u32 = 1 << 30;
 
-impl Run {
+impl ChangeRun {
     /// Returns the number of bytes of the run in the record.
     pub(crate) fn bytes(&self) -> u64 {
         match self.kind {
-            Kind::Written => u64::from(self.sectors) * SECTOR_BYTES,
-            Kind::Zeros { .. } => 0,
+            ChangedContent::Written => u64::from(self.sectors) * SECTOR_BYTES,
+            ChangedContent::Zeros { .. } => 0,
         }
     }
 
     fn slot_and_kind(&self) -> u32 {
         match self.kind {
-            Kind::Written => self.slot,
-            Kind::Zeros { hole } => self.slot | ZEROS | if hole { HOLE } else { 0 },
+            ChangedContent::Written => self.slot,
+            ChangedContent::Zeros { hole } => self.slot | ZEROS | if hole { HOLE } else { 0 },
         }
     }
 
-    fn kind_of(slot: u32) -> Kind {
+    fn kind_of(slot: u32) -> ChangedContent {
         if slot & ZEROS == 0 {
-            Kind::Written
+            ChangedContent::Written
         } else {
-            Kind::Zeros {
+            ChangedContent::Zeros {
                 hole: slot & HOLE != 0,
             }
         }
@@ -97,23 +97,23 @@ impl Run {
 pub(crate) struct Change {
     /// Number of the change; orders changes of one row.
     pub(crate) id: u64,
-    pub(crate) runs: Vec<Run>,
+    pub(crate) runs: Vec<ChangeRun>,
     pub(crate) bytes: Vec<u8>,
 }
 
 /// The journal of one member.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct MemberJournal {
     array: Uuid,
     /// First byte of the journal on the member.
     at: u64,
     /// Length of the ring.
     ring: u64,
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct JournalState {
     epoch: u64,
     /// Place of the next record, if there is room.
     head: u64,
@@ -139,12 +139,12 @@ struct Live {
 
 /// The journal has no room; a flush frees some.
 #[derive(Debug)]
-pub(crate) struct Full;
+pub(crate) struct JournalFull;
 
-impl Log {
+impl MemberJournal {
     /// Returns the journal at the byte `at` of a member, of a length of `bytes`.
-    pub(crate) fn new(array: Uuid, at: u64, bytes: u64) -> Log {
-        Log {
+    pub(crate) fn new(array: Uuid, at: u64, bytes: u64) -> MemberJournal {
+        MemberJournal {
             array,
             at,
             // An array without parity has a journal of length 0, and no ring.
@@ -153,7 +153,7 @@ impl Log {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -175,10 +175,10 @@ impl Log {
         row: u64,
         change: &Change,
         buffer: &mut Aligned,
-    ) -> Result<io::Result<u64>, Full> {
-        let room = Log::room(change.runs.len(), change.bytes.len() as u64);
+    ) -> Result<io::Result<u64>, JournalFull> {
+        let room = MemberJournal::room(change.runs.len(), change.bytes.len() as u64);
         let mut state = self.lock();
-        let start = state.place(room, self.ring).ok_or(Full)?;
+        let start = state.place(room, self.ring).ok_or(JournalFull)?;
         let number = state.last + 1;
         let bytes = buffer.of(room as usize);
         encode(&self.array, state.epoch, number, start, change, bytes);
@@ -219,7 +219,7 @@ impl Log {
         )
     }
 
-    /// Notes a flush of all members since [`before_flush`](Log::before_flush) returned `before`.
+    /// Notes a flush of all members since [`before_flush`](MemberJournal::before_flush) returned `before`.
     /// Returns the rows of the finally given-up records, and the result of writing the next marker.
     /// The rows are given up even if the marker fails.
     pub(crate) fn after_flush(
@@ -285,9 +285,9 @@ impl Log {
     /// device before the first record.
     pub(crate) fn start(&self, device: &dyn Device, epoch: u64) -> io::Result<()> {
         let mut state = self.lock();
-        *state = State {
+        *state = JournalState {
             epoch,
-            ..State::default()
+            ..JournalState::default()
         };
         let newest = newest_marker(&self.markers(device).unwrap_or_default());
         // The older marker is overwritten, so that the newer one stays if power fails during the
@@ -298,7 +298,7 @@ impl Log {
 
     fn mark(
         &self,
-        state: &mut State,
+        state: &mut JournalState,
         device: &dyn Device,
         number: u64,
         position: u64,
@@ -343,7 +343,7 @@ impl Log {
         let (mut number, mut position) = (marker.number, marker.position);
         loop {
             let next = |at: u64| decode(&self.array, marker.epoch, number + 1, at, ring);
-            // A record without room at the end of the ring is at its start (`State::place`).
+            // A record without room at the end of the ring is at its start (`JournalState::place`).
             let Some((change, end)) = next(position).or_else(|| next(0)) else {
                 break;
             };
@@ -354,7 +354,7 @@ impl Log {
     }
 }
 
-impl State {
+impl JournalState {
     /// Returns the place of a record of this length; `None` if there is no free room.
     fn place(&self, room: u64, ring: u64) -> Option<u64> {
         let Some(oldest) = self.live.front() else {
@@ -479,9 +479,9 @@ fn decode(array: &Uuid, epoch: u64, number: u64, at: u64, ring: &[u8]) -> Option
     let payload = bytes.get(header_bytes(count) as usize..)?;
     let run = |run: &[u8]| {
         let slot = u32::from_le_bytes(run[..4].try_into().ok()?);
-        Some(Run {
+        Some(ChangeRun {
             slot: slot & !(ZEROS | HOLE),
-            kind: Run::kind_of(slot),
+            kind: ChangeRun::kind_of(slot),
             sectors: u32::from_le_bytes(run[4..8].try_into().ok()?),
             lbn: u64_at(run, 8)?,
         })
@@ -490,8 +490,8 @@ fn decode(array: &Uuid, epoch: u64, number: u64, at: u64, ring: &[u8]) -> Option
         .chunks_exact(16)
         .take(count as usize)
         .map(run);
-    let runs = runs.collect::<Option<Vec<Run>>>()?;
-    let length: u64 = runs.iter().map(Run::bytes).sum();
+    let runs = runs.collect::<Option<Vec<ChangeRun>>>()?;
+    let length: u64 = runs.iter().map(ChangeRun::bytes).sum();
     let payload = payload.get(..usize::try_from(length).ok()?)?;
     Some((
         Change {
@@ -510,31 +510,31 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::power::{Random, simulated};
+    use crate::power::{SplitMix, simulated};
 
     const ARRAY: Uuid = Uuid::from_bytes([3; 16]);
 
     fn change(id: u64, sectors: u32) -> Change {
         let runs = vec![
-            Run {
+            ChangeRun {
                 slot: 2,
                 sectors,
                 lbn: 17 * id,
-                kind: Kind::Written,
+                kind: ChangedContent::Written,
             },
-            Run {
+            ChangeRun {
                 slot: 3,
                 sectors: 1 << 30,
                 lbn: 5,
-                kind: Kind::Zeros {
+                kind: ChangedContent::Zeros {
                     hole: id.is_multiple_of(2),
                 },
             },
-            Run {
+            ChangeRun {
                 slot: 0,
                 sectors: 1,
                 lbn: 1 << 40,
-                kind: Kind::Written,
+                kind: ChangedContent::Written,
             },
         ];
         let bytes = (0..(sectors as usize + 1) * 512)
@@ -543,15 +543,15 @@ mod tests {
         Change { id, runs, bytes }
     }
 
-    fn log() -> (Log, std::sync::Arc<crate::power::Simulated>) {
+    fn log() -> (MemberJournal, std::sync::Arc<crate::power::Simulated>) {
         let (devices, _) = simulated(1, 1 << 20);
-        let log = Log::new(ARRAY, 4096, 64 << 10);
+        let log = MemberJournal::new(ARRAY, 4096, 64 << 10);
         log.start(&*devices[0], 5).unwrap();
         devices[0].flush().unwrap();
         (log, std::sync::Arc::clone(&devices[0]))
     }
 
-    fn ids(log: &Log, device: &dyn Device) -> Vec<u64> {
+    fn ids(log: &MemberJournal, device: &dyn Device) -> Vec<u64> {
         log.read(device)
             .unwrap()
             .iter()
@@ -594,12 +594,12 @@ mod tests {
     fn a_ring_that_wraps_has_what_was_not_given_up_after_any_loss_of_power() {
         for seed in 0..40 {
             let (log, device) = log();
-            let mut random = Random(seed);
+            let mut random = SplitMix(seed);
             let mut buffer = Aligned::default();
             let (mut durable, mut given_up, mut last) = (0, 0, 0);
             for id in 1..200u64 {
                 let sectors = 1 + random.below(20) as u32;
-                while let Err(Full) = log
+                while let Err(JournalFull) = log
                     .append(&*device, id, &change(id, sectors), &mut buffer)
                     .map(Result::unwrap)
                 {
@@ -631,7 +631,7 @@ mod tests {
     fn a_journal_that_restarts_has_nothing_whatever_power_leaves_of_the_records_before() {
         for seed in 0..40 {
             let (log, device) = log();
-            let mut random = Random(seed);
+            let mut random = SplitMix(seed);
             let mut buffer = Aligned::default();
             for round in 0..4 {
                 for id in 0..3 {
@@ -653,7 +653,7 @@ mod tests {
                 let found = ids(&log, &*device);
                 assert!(found.is_empty() || found == [10 * round + 9], "{found:?}");
                 // Another process begins where the first ended.
-                let log = Log::new(ARRAY, 4096, 64 << 10);
+                let log = MemberJournal::new(ARRAY, 4096, 64 << 10);
                 assert!(log.has_begun(&*device));
                 log.restart(&*device).unwrap();
                 device.flush().unwrap();

@@ -18,7 +18,7 @@ use crate::buffers::Buffers;
 use fullstroke_contract::Operation;
 use fullstroke_parity::field::divide;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
-use fullstroke_volume::{Band, Content, Piece, Place, Plan};
+use fullstroke_volume::{Band, BufferPlace, Content, MemoryPiece, Plan};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -68,15 +68,15 @@ impl<'de> Deserialize<'de> for Repair {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Repair, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Said {
+        enum Ruling {
             Whether(bool),
             How(String),
         }
-        match Said::deserialize(deserializer)? {
-            Said::Whether(false) => Ok(Repair::Nothing),
-            Said::Whether(true) => Ok(Repair::Proven),
-            Said::How(how) if how == "data" => Ok(Repair::Data),
-            Said::How(how) => Err(serde::de::Error::custom(format!(
+        match Ruling::deserialize(deserializer)? {
+            Ruling::Whether(false) => Ok(Repair::Nothing),
+            Ruling::Whether(true) => Ok(Repair::Proven),
+            Ruling::How(how) if how == "data" => Ok(Repair::Data),
+            Ruling::How(how) => Err(serde::de::Error::custom(format!(
                 "repair: found \"{how}\"; expected false, true or \"data\""
             ))),
         }
@@ -121,8 +121,8 @@ impl Finding {
 pub(crate) type Reads<'a, E> = dyn FnMut(usize, Lbn, Sectors) -> Result<Option<Vec<u8>>, E> + 'a;
 
 /// A piece of the planned write, with the present bytes.
-struct Held<'a> {
-    piece: &'a Piece,
+struct PresentPiece<'a> {
+    piece: &'a MemoryPiece,
     member: usize,
     row: Option<u64>,
     /// Bytes computed from the data.
@@ -130,7 +130,7 @@ struct Held<'a> {
     present: Option<Vec<u8>>,
 }
 
-impl Held<'_> {
+impl PresentPiece<'_> {
     fn wanted(&self, sector: usize) -> &[u8] {
         &self.wanted[sector * SECTOR..][..SECTOR]
     }
@@ -182,7 +182,7 @@ pub(crate) fn judge<E>(
         } else {
             read(member, piece.lbn, piece.sectors)?
         };
-        held.push(Held {
+        held.push(PresentPiece {
             piece,
             member,
             row: io.row,
@@ -193,7 +193,7 @@ pub(crate) fn judge<E>(
     let mut found = Vec::new();
     if has_parity {
         for band in plan.bands() {
-            Column::of(plan, band, &held, buffers, start).judge(is_whole, &mut found);
+            RowColumn::of(plan, band, &held, buffers, start).judge(is_whole, &mut found);
         }
     } else {
         vote(&held, start, &mut found);
@@ -216,16 +216,16 @@ fn merged(mut found: Vec<Finding>) -> Vec<Finding> {
     merged
 }
 
-fn request_sector(place: Place) -> Option<u64> {
+fn request_sector(place: BufferPlace) -> Option<u64> {
     match place {
-        Place::Request(sector) => Some(sector.0),
-        Place::Scratch(_) => None,
+        BufferPlace::Request(sector) => Some(sector.0),
+        BufferPlace::Scratch(_) => None,
     }
 }
 
 /// Lets copies vote, sector by sector.
-fn vote(held: &[Held<'_>], start: Lbn, found: &mut Vec<Finding>) {
-    let mut copies: BTreeMap<u64, Vec<(&Held<'_>, usize)>> = BTreeMap::new();
+fn vote(held: &[PresentPiece<'_>], start: Lbn, found: &mut Vec<Finding>) {
+    let mut copies: BTreeMap<u64, Vec<(&PresentPiece<'_>, usize)>> = BTreeMap::new();
     for one in held {
         let Some(first) = request_sector(one.piece.place) else {
             continue;
@@ -268,27 +268,27 @@ fn majority<'a>(copies: &[&'a [u8]]) -> Option<&'a [u8]> {
 }
 
 /// Sectors of a row at the same offsets of the chunks.
-struct Column<'a> {
+struct RowColumn<'a> {
     sectors: usize,
-    parity: Option<&'a Held<'a>>,
-    second: Option<&'a Held<'a>>,
+    parity: Option<&'a PresentPiece<'a>>,
+    second: Option<&'a PresentPiece<'a>>,
     /// Data chunks: the factor in Q, the first sector in the request, and the bytes.
     data: Vec<(u8, u64, &'a [u8])>,
-    held: &'a [Held<'a>],
+    held: &'a [PresentPiece<'a>],
     start: Lbn,
 }
 
-impl<'a> Column<'a> {
+impl<'a> RowColumn<'a> {
     fn of(
         plan: &Plan,
         band: &Band,
-        held: &'a [Held<'a>],
+        held: &'a [PresentPiece<'a>],
         buffers: &'a Buffers<'_>,
         start: Lbn,
-    ) -> Column<'a> {
+    ) -> RowColumn<'a> {
         let steps = plan.steps(band);
         let of = |content: Content| {
-            let is_summed = |one: &&Held<'_>| {
+            let is_summed = |one: &&PresentPiece<'_>| {
                 one.piece.content == content
                     && one.piece.sectors == band.sectors
                     && steps.iter().any(|step| step.into == one.piece.place)
@@ -306,7 +306,7 @@ impl<'a> Column<'a> {
                 let bytes = buffers.at(step.from, step.sectors);
                 Some((step.coefficient, request_sector(step.from)?, bytes))
             });
-        Column {
+        RowColumn {
             sectors: band.sectors.0 as usize,
             parity,
             second,
@@ -320,12 +320,12 @@ impl<'a> Column<'a> {
         for sector in 0..self.sectors {
             let first = self.data.first().map_or(0, |(_, at, _)| *at);
             let address = self.start + Sectors(first + sector as u64);
-            let parities: Vec<&Held<'_>> = [self.parity, self.second]
+            let parities: Vec<&PresentPiece<'_>> = [self.parity, self.second]
                 .into_iter()
                 .flatten()
                 .filter(|one| one.is_there(sector))
                 .collect();
-            let wrong: Vec<&Held<'_>> = parities
+            let wrong: Vec<&PresentPiece<'_>> = parities
                 .iter()
                 .copied()
                 .filter(|one| one.present(sector) != Some(one.wanted(sector)))
@@ -333,7 +333,7 @@ impl<'a> Column<'a> {
             if wrong.is_empty() {
                 continue;
             }
-            let unread = |one: &&&Held<'_>| one.present(sector).is_none();
+            let unread = |one: &&&PresentPiece<'_>| one.present(sector).is_none();
             // Unreadable parity is no evidence against the data.
             let only_unread = wrong.iter().all(|one| unread(&one));
             let one_of_two = parities.len() == 2 && wrong.len() == 1;

@@ -70,7 +70,7 @@ pub(crate) fn resolved(layout: &str, given: &Keys) -> Result<Keys, ArrayError> {
 
 /// Returns the keys of an existing array: those in its superblock, and for all others the values
 /// that the array was made with.
-pub(crate) fn frozen(layout: &str, written: &Keys) -> Keys {
+pub(crate) fn keys_of_existing(layout: &str, written: &Keys) -> Keys {
     of_version_1(layout).chain(written.clone()).collect()
 }
 
@@ -176,8 +176,8 @@ mod tests {
     fn what_was_given_goes_before_what_is_taken_for_granted() {
         let given = json!({ "chunk": "16KiB" }).as_object().unwrap().clone();
         assert_eq!(resolved("raid5", &given).unwrap()["chunk"], "16KiB");
-        assert_eq!(frozen("raid5", &given)["chunk"], "16KiB");
-        assert_eq!(frozen("raid5", &Keys::new())["chunk"], 65536);
+        assert_eq!(keys_of_existing("raid5", &given)["chunk"], "16KiB");
+        assert_eq!(keys_of_existing("raid5", &Keys::new())["chunk"], 65536);
         assert!(
             resolved("raid7", &given)
                 .unwrap_err()

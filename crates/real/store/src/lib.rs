@@ -99,23 +99,24 @@ mod verify;
 #[cfg(test)]
 mod power;
 
-pub use array::{Array, Worker};
+pub use array::{Array, RequestScratch};
 pub use assembly::{
-    Allowances, Design, Report, assemble, assemble_with, create, destroy, examine, room, unused,
+    Allowances, AssemblyReport, Design, assemble, assemble_with, create, destroy, examine, room,
+    unused,
 };
-pub use device::{ALIGNMENT_BYTES, Access, Device, FileDevice};
+pub use device::{ALIGNMENT_BYTES, Device, FileDevice, OpenPurpose};
 pub use error::ArrayError;
-pub use gears::Towards;
+pub use gears::GearDirection;
 pub use judge::Repair;
-pub use members::{Happening, SlotStatus, Status};
-pub use memory::Memory;
-pub use server::{Answer, Listen, Question, Serve, Serving, TOLD, ask, check_ublk, serve};
+pub use members::{ArrayEvent, ArrayStatus, SlotStatus};
+pub use memory::MemoryDevice;
+pub use server::{ControlAnswer, Listen, Question, Serve, Serving, TOLD, ask, check_ublk, serve};
 pub use signatures::owners;
 pub use sparse::SparseFile;
-pub use standby::{Attended, Standby, check_standby};
+pub use standby::{Standby, StoppableDevice, check_standby};
 pub use superblock::{
-    Copies, JournalPolicy, LowGear, Measured, Own, Roster, Slot, SlotState, Spare, Stamp,
-    Superblock, Uuid,
+    Copies, DeviceBinding, JournalPolicy, LowGear, MemberRates, MemberSlot, Roster, SlotState,
+    Spare, Stamp, Superblock, Uuid,
 };
 pub use timed::{Limit, Timed};
-pub use verify::{Comparison, Mismatch};
+pub use verify::{Mismatch, RedundancyCheck};

@@ -12,7 +12,7 @@ pub(crate) struct Locks {
 
 /// A held lock, released when dropped.
 #[derive(Debug)]
-pub(crate) struct Held<'a> {
+pub(crate) struct RangeGuard<'a> {
     locks: &'a Locks,
     extent: Extent,
     exclusive: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Held<'a> {
 impl Locks {
     /// Waits until no other thread holds any of `extent`. If the lock is not `exclusive`, other
     /// shared locks are allowed.
-    pub(crate) fn hold(&self, extent: Extent, exclusive: bool) -> Held<'_> {
+    pub(crate) fn hold(&self, extent: Extent, exclusive: bool) -> RangeGuard<'_> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         while held
             .iter()
@@ -33,7 +33,7 @@ impl Locks {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         held.push((extent, exclusive));
-        Held {
+        RangeGuard {
             locks: self,
             extent,
             exclusive,
@@ -45,7 +45,7 @@ fn overlap(a: Extent, b: Extent) -> bool {
     a.start < b.end() && b.start < a.end()
 }
 
-impl Drop for Held<'_> {
+impl Drop for RangeGuard<'_> {
     fn drop(&mut self) {
         let mut held = self
             .locks

@@ -1,13 +1,13 @@
 //! Members fail, come back, are replaced and filled.
 
-use crate::array::{Array, Worker};
+use crate::array::{Array, RequestScratch};
 use crate::assembly::write_label;
 use crate::buffers::{Buffers, RequestBytes};
 use crate::device::Aligned;
 use crate::error::is_out_of_space;
 use crate::standby::Standby;
-use crate::superblock::{self, Roster, Slot, SlotState, Spare, Superblock, Uuid};
-use crate::transfer::{Devices, Direction, Failed};
+use crate::superblock::{self, MemberSlot, Roster, SlotState, Spare, Superblock, Uuid};
+use crate::transfer::{Devices, FailedTransfer, TransferDirection};
 use crate::{ArrayError, Device, signatures};
 use fullstroke_contract::Gear;
 use fullstroke_contract::{Extent, MemberState, Operation};
@@ -25,7 +25,7 @@ const FILLED_AT_ONCE: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
 const RECORDED_SHARE: u64 = 32;
 
 /// The recorded description of the array, and the devices with the record.
-pub(crate) struct Book {
+pub(crate) struct RosterRecord {
     pub(crate) roster: Roster,
     /// Index of the newest copy of the superblock on each member.
     pub(crate) newest: BTreeMap<Uuid, usize>,
@@ -34,7 +34,7 @@ pub(crate) struct Book {
 
 /// An event for the operator of the array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Happening {
+pub struct ArrayEvent {
     /// `failed`, `degraded`, `halted`, `mismatch`, `spare`, `filled`; `mended`, `filling`; `stands`
     /// and `turns` of members in the low gear and out of it; `standby`, or `refused` if a device
     /// refused standby.
@@ -49,7 +49,7 @@ pub struct Happening {
 
 /// State of an array.
 #[derive(Clone, Debug, Serialize)]
-pub struct Status {
+pub struct ArrayStatus {
     /// Name of the array.
     pub name: String,
     /// Identifier of the array.
@@ -105,7 +105,7 @@ pub struct SlotStatus {
 
 impl Array {
     /// Returns the events since the last call.
-    pub fn take_happenings(&self) -> Vec<Happening> {
+    pub fn take_happenings(&self) -> Vec<ArrayEvent> {
         std::mem::take(
             &mut self
                 .happenings
@@ -115,7 +115,7 @@ impl Array {
     }
 
     pub(crate) fn happened(&self, kind: &'static str, slot: usize, device: String, why: &str) {
-        let happening = Happening {
+        let happening = ArrayEvent {
             kind,
             slot,
             device,
@@ -192,7 +192,7 @@ impl Array {
 
     /// Records the members' states on all members. The data and the bitmap behind the states are
     /// made durable first.
-    pub(crate) fn commit(&self, book: &mut Book) -> Result<(), ArrayError> {
+    pub(crate) fn commit(&self, book: &mut RosterRecord) -> Result<(), ArrayError> {
         loop {
             let failures = self.failures.load(Ordering::SeqCst);
             let states = self.states();
@@ -224,7 +224,7 @@ impl Array {
         }
     }
 
-    pub(crate) fn write_superblocks(&self, book: &mut Book) -> Result<(), ArrayError> {
+    pub(crate) fn write_superblocks(&self, book: &mut RosterRecord) -> Result<(), ArrayError> {
         let devices = self.turning();
         let members = book.roster.slots.iter().map(|slot| slot.member);
         let present = members.enumerate().zip(devices.iter());
@@ -431,7 +431,7 @@ impl Array {
     /// otherwise the device counts as empty.
     fn begin_to_fill(
         &self,
-        book: &mut Book,
+        book: &mut RosterRecord,
         slot: usize,
         device: Arc<dyn Device>,
         member: Uuid,
@@ -483,7 +483,7 @@ impl Array {
     ///
     /// # Errors
     /// The array has halted.
-    pub fn tend(&self, worker: &mut Worker) -> Result<bool, ArrayError> {
+    pub fn advance_maintenance(&self, worker: &mut RequestScratch) -> Result<bool, ArrayError> {
         self.settle()?;
         self.check_running()?;
         if self.tend_gears(worker)? {
@@ -538,7 +538,7 @@ impl Array {
             .position(|state| matches!(state, MemberState::Rebuilding { .. }))
     }
 
-    fn fill_some(&self, worker: &mut Worker, slot: usize) -> Result<(), ArrayError> {
+    fn fill_some(&self, worker: &mut RequestScratch, slot: usize) -> Result<(), ArrayError> {
         let _alone = self.alone();
         if self.gear().is_some_and(|gear| gear != Gear::High) {
             return Ok(());
@@ -613,10 +613,10 @@ impl Array {
     /// Fills one piece. Returns the first sector of the next.
     fn fill_from(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         slot: usize,
         from: Sectors,
-    ) -> Result<Sectors, Failed> {
+    ) -> Result<Sectors, FailedTransfer> {
         let mut plan = Plan::new(Detail::Bytes);
         let mut planner = self.planner();
         // A fill of missed regions skips others, so it may begin beyond the recorded progress. The
@@ -640,9 +640,9 @@ impl Array {
     /// failed transfers, at least one, in an error.
     pub(crate) fn carry_out_alone(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         plan: &Plan,
-    ) -> Result<(), (Direction, Vec<Failed>)> {
+    ) -> Result<(), (TransferDirection, Vec<FailedTransfer>)> {
         let devices = self.devices();
         let mut scratch = vec![0; plan.scratch().bytes().0 as usize + 4096];
         let start = scratch.as_ptr().align_offset(4096);
@@ -653,8 +653,8 @@ impl Array {
             scratch,
         };
         for (operation, direction) in [
-            (Operation::Read, Direction::Read),
-            (Operation::Write, Direction::Write),
+            (Operation::Read, TransferDirection::Read),
+            (Operation::Write, TransferDirection::Write),
         ] {
             let transfers = self.transfers(plan, operation);
             let failed = worker
@@ -663,7 +663,7 @@ impl Array {
             if !failed.is_empty() {
                 return Err((direction, failed));
             }
-            if direction == Direction::Read {
+            if direction == TransferDirection::Read {
                 buffers.run_steps(plan);
             }
         }
@@ -677,8 +677,8 @@ impl Array {
     /// The piece cannot be computed: the device's error.
     pub(crate) fn mend_read(
         &self,
-        worker: &mut Worker,
-        failed: Failed,
+        worker: &mut RequestScratch,
+        failed: FailedTransfer,
         last: &mut Option<(usize, u64)>,
     ) -> Result<(), ArrayError> {
         let _alone = self.alone();
@@ -688,8 +688,8 @@ impl Array {
     /// As [`mend_read`](Array::mend_read), for callers with the gate held exclusively.
     pub(crate) fn mend_or_drop(
         &self,
-        worker: &mut Worker,
-        failed: Failed,
+        worker: &mut RequestScratch,
+        failed: FailedTransfer,
         last: &mut Option<(usize, u64)>,
     ) -> Result<(), ArrayError> {
         let slot = failed.transfer.slot;
@@ -724,7 +724,7 @@ impl Array {
 
     /// Mends block by block, and only unreadable blocks: the other members may have unreadable
     /// sectors nearby.
-    fn mend(&self, worker: &mut Worker, slot: usize, extent: Extent) -> bool {
+    fn mend(&self, worker: &mut RequestScratch, slot: usize, extent: Extent) -> bool {
         let Some(device) = self.devices()[slot].clone() else {
             return false;
         };
@@ -782,7 +782,7 @@ impl Array {
     }
 
     /// Returns the state of the array.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> ArrayStatus {
         let states = self.states();
         let mut planner = self.planner();
         let gear = planner.gear();
@@ -804,8 +804,8 @@ impl Array {
         let slots = slots.zip(devices.iter()).enumerate();
         let slots = slots.map(|(index, (((slot, &state), used), device))| {
             let standby = device.as_ref().and_then(|device| device.standby());
-            let standby = standby.is_some_and(Standby::stands);
-            let stands = device.is_some() && self.stands(index);
+            let standby = standby.is_some_and(Standby::is_in_standby);
+            let stands = device.is_some() && self.is_in_standby(index);
             SlotStatus {
                 standby,
                 stands,
@@ -823,7 +823,7 @@ impl Array {
             () if filling => "filling",
             () => "whole",
         };
-        Status {
+        ArrayStatus {
             name: book.roster.name.clone(),
             array: self.uuid,
             layout,
@@ -854,11 +854,11 @@ impl Array {
     }
 }
 
-/// The states of [`Status`], and of [`SlotStatus`].
+/// The states of [`ArrayStatus`], and of [`SlotStatus`].
 pub(crate) const STATES: [&str; 5] = ["whole", "filling", "degraded", "failed", "halted"];
 pub(crate) const SLOT_STATES: [&str; 3] = ["alive", "filling", "failed"];
 
-fn slot_status(slot: &Slot, state: MemberState, used: u64) -> SlotStatus {
+fn slot_status(slot: &MemberSlot, state: MemberState, used: u64) -> SlotStatus {
     let (state, filled) = match state {
         MemberState::Alive => ("alive", 1.0),
         MemberState::Failed => ("failed", 0.0),
@@ -892,7 +892,7 @@ fn no_randomness(error: io::Error) -> ArrayError {
     ArrayError::device("/dev/urandom".into(), "read", error)
 }
 
-pub(crate) fn next_event(book: &mut Book, is_known_to_all: bool) -> Result<(), ArrayError> {
+pub(crate) fn next_event(book: &mut RosterRecord, is_known_to_all: bool) -> Result<(), ArrayError> {
     book.roster
         .next_event(is_known_to_all)
         .map_err(no_randomness)

@@ -22,7 +22,7 @@ type Directory = Box<[Option<Page>]>;
 /// A device in memory. A device of 24 TB takes no memory before the first write. Beside the
 /// granules a device takes at most 3 MB, and 136 bytes for each 64 KiB with a granule.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct MemoryDevice {
     bytes: u64,
     granules: RwLock<Granules>,
 }
@@ -42,7 +42,7 @@ pub(crate) fn is_zero(bytes: &[u8]) -> bool {
 }
 
 /// Part of a run of bytes in one granule.
-struct Part {
+struct GranulePart {
     directory: usize,
     page: usize,
     granule: usize,
@@ -53,13 +53,13 @@ struct Part {
 }
 
 /// Cuts `length` bytes from `start` at the borders of granules.
-fn parts(start: u64, length: usize) -> impl Iterator<Item = Part> {
+fn parts(start: u64, length: usize) -> impl Iterator<Item = GranulePart> {
     let mut done = 0;
     std::iter::from_fn(move || {
         let at = (start + done as u64) as usize;
         let (directory, within) = (at / DIRECTORY_BYTES, at % GRANULE_BYTES);
         let bytes = (GRANULE_BYTES - within).min(length - done);
-        let part = Part {
+        let part = GranulePart {
             directory,
             page: at % DIRECTORY_BYTES / PAGE_BYTES,
             granule: at % PAGE_BYTES / GRANULE_BYTES,
@@ -71,10 +71,10 @@ fn parts(start: u64, length: usize) -> impl Iterator<Item = Part> {
     })
 }
 
-impl Memory {
+impl MemoryDevice {
     /// Makes a device of zeros.
-    pub fn new(bytes: u64) -> Memory {
-        Memory {
+    pub fn new(bytes: u64) -> MemoryDevice {
+        MemoryDevice {
             bytes,
             granules: RwLock::default(),
         }
@@ -95,7 +95,7 @@ impl Memory {
 
 impl Granules {
     #[inline]
-    fn granule(&self, part: &Part) -> Option<&Granule> {
+    fn granule(&self, part: &GranulePart) -> Option<&Granule> {
         self.directories.get(part.directory)?.as_ref()?[part.page].as_ref()?[part.granule].as_ref()
     }
 
@@ -106,14 +106,14 @@ impl Granules {
         self.directories[index].get_or_insert_with(|| (0..PAGES).map(|_| None).collect())
     }
 
-    fn granule_mut(&mut self, part: &Part) -> &mut Granule {
+    fn granule_mut(&mut self, part: &GranulePart) -> &mut Granule {
         let page =
             self.directory_mut(part.directory)[part.page].get_or_insert_with(Default::default);
         page[part.granule].get_or_insert_with(|| Box::new([0; GRANULE_BYTES]))
     }
 
     /// Returns the granule's entry, if its page exists.
-    fn existing(&mut self, part: &Part) -> Option<&mut Option<Granule>> {
+    fn existing(&mut self, part: &GranulePart) -> Option<&mut Option<Granule>> {
         Some(
             &mut self.directories.get_mut(part.directory)?.as_mut()?[part.page].as_mut()?
                 [part.granule],
@@ -157,7 +157,7 @@ impl Granules {
     }
 }
 
-impl Device for Memory {
+impl Device for MemoryDevice {
     fn name(&self) -> String {
         "memory".to_owned()
     }

@@ -19,8 +19,8 @@ mod writers;
 use crate::array::Sabotage;
 use crate::assembly::assemble_without;
 use crate::{
-    Array, ArrayError, Comparison, Design, Device, JournalPolicy, Repair, Towards, Worker,
-    assemble, create,
+    Array, ArrayError, Design, Device, GearDirection, JournalPolicy, RedundancyCheck, Repair,
+    RequestScratch, assemble, create,
 };
 use fullstroke_contract::Gear;
 use fullstroke_units::{Lbn, Sectors};
@@ -32,9 +32,9 @@ use std::sync::{Arc, Mutex};
 const SECTOR: usize = 512;
 
 /// splitmix64 (Steele, Lea, Flood, 2014).
-pub(crate) struct Random(pub(crate) u64);
+pub(crate) struct SplitMix(pub(crate) u64);
 
-impl Random {
+impl SplitMix {
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -51,9 +51,9 @@ impl Random {
 }
 
 /// Power of all devices: the number of remaining writes and flushes.
-pub(crate) struct Power(pub(crate) AtomicI64);
+pub(crate) struct DevicePower(pub(crate) AtomicI64);
 
-impl Power {
+impl DevicePower {
     pub(crate) fn is_off(&self) -> bool {
         self.0.load(Ordering::SeqCst) < 0
     }
@@ -73,7 +73,7 @@ pub(crate) struct Simulated {
     slow: AtomicBool,
     /// True if writes of superblocks do not begin.
     stuck: AtomicBool,
-    power: Arc<Power>,
+    power: Arc<DevicePower>,
     state: Mutex<Media>,
     /// True if all requests fail.
     pub(crate) dead: AtomicBool,
@@ -118,7 +118,7 @@ impl Simulated {
             Ok(())
         }
     }
-    pub(crate) fn lose_power(&self, random: &mut Random, percent: u64) {
+    pub(crate) fn lose_power(&self, random: &mut SplitMix, percent: u64) {
         let mut media = self.lock();
         let cached = std::mem::take(&mut media.cached);
         for (sector, versions) in cached {
@@ -165,7 +165,7 @@ impl Simulated {
             ..Media::default()
         };
     }
-    pub(crate) fn spoil(&self, sector: usize) {
+    pub(crate) fn corrupt_sector(&self, sector: usize) {
         self.lock().bad.insert(sector);
     }
 }
@@ -246,7 +246,7 @@ impl Device for Simulated {
 }
 
 /// Allowed contents of sectors, as fingerprints; the last is the newest.
-pub(crate) struct Model(Vec<Vec<u64>>);
+pub(crate) struct AllowedFingerprints(Vec<Vec<u64>>);
 
 fn fingerprint(sector: &[u8]) -> u64 {
     let first = u64::from_le_bytes(sector[..8].try_into().unwrap());
@@ -262,9 +262,9 @@ pub(crate) fn fill(bytes: &mut [u8], mut tag: u64) {
     }
 }
 
-impl Model {
-    pub(crate) fn new(sectors: u64) -> Model {
-        Model(vec![vec![fingerprint(&[0; SECTOR])]; sectors as usize])
+impl AllowedFingerprints {
+    pub(crate) fn new(sectors: u64) -> AllowedFingerprints {
+        AllowedFingerprints(vec![vec![fingerprint(&[0; SECTOR])]; sectors as usize])
     }
     pub(crate) fn write(&mut self, first: u64, bytes: &[u8]) {
         for (index, sector) in bytes.chunks(SECTOR).enumerate() {
@@ -326,8 +326,8 @@ impl Case {
     }
 }
 
-pub(crate) fn simulated(count: usize, bytes: usize) -> (Vec<Arc<Simulated>>, Arc<Power>) {
-    let power = Arc::new(Power(AtomicI64::new(i64::MAX)));
+pub(crate) fn simulated(count: usize, bytes: usize) -> (Vec<Arc<Simulated>>, Arc<DevicePower>) {
+    let power = Arc::new(DevicePower(AtomicI64::new(i64::MAX)));
     let device = |index: usize| {
         let media = Media {
             durable: vec![0; bytes],
@@ -393,7 +393,7 @@ pub(crate) fn design(layout: &str, chunk: u64, policy: JournalPolicy) -> Design 
 
 /// One life of an array with one writer: several losses of power, members missing after
 /// some.
-fn live(case: &Case, seed: u64, losses: u64, sabotage: Sabotage) -> Result<Tally, String> {
+fn live(case: &Case, seed: u64, losses: u64, sabotage: Sabotage) -> Result<LossTally, String> {
     live_with(1, case, seed, losses, sabotage)
 }
 
@@ -404,8 +404,8 @@ fn live_with(
     seed: u64,
     losses: u64,
     sabotage: Sabotage,
-) -> Result<Tally, String> {
-    let mut random = Random(seed);
+) -> Result<LossTally, String> {
+    let mut random = SplitMix(seed);
     let (devices, power) = simulated(case.members, 1300 << 10);
     let mut design = design(case.layout, case.chunk, case.policy);
     design.member_bytes = Some((64 + 8 * random.below(5)) << 10);
@@ -416,15 +416,15 @@ fn live_with(
         devices,
         power,
         random,
-        model: Model::new(0),
+        model: AllowedFingerprints::new(0),
         loose: BTreeSet::new(),
         died: None,
         gear: None,
-        tally: Tally::default(),
+        tally: LossTally::default(),
         sabotage,
     };
     let (array, _) = assemble_without(&dynamic(&life.devices), false, sabotage).map_err(told)?;
-    life.model = Model::new(array.capacity().0);
+    life.model = AllowedFingerprints::new(array.capacity().0);
     let mut array = array;
     array.copied_at_once = COPIED;
     for _ in 0..losses {
@@ -434,7 +434,7 @@ fn live_with(
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct LossTally {
     losses: u64,
     missing: u64,
     died: u64,
@@ -458,22 +458,22 @@ const COPIED: Sectors = Sectors(24);
 struct Life<'a> {
     case: &'a Case,
     devices: Vec<Arc<Simulated>>,
-    power: Arc<Power>,
-    random: Random,
-    model: Model,
+    power: Arc<DevicePower>,
+    random: SplitMix,
+    model: AllowedFingerprints,
     /// Rows written whole since the last flush.
     loose: BTreeSet<u64>,
     /// Device that died by itself.
     died: Option<usize>,
     /// Gear before the latest step: a loss of power looks like a member that fails.
     gear: Option<Gear>,
-    tally: Tally,
+    tally: LossTally,
     sabotage: Sabotage,
 }
 
 impl Life<'_> {
     fn until_power_fails(&mut self, array: Array, writers: u64) -> Result<Array, String> {
-        let mut worker = Worker::one_by_one();
+        let mut worker = RequestScratch::one_by_one();
         let most = if writers > 1 { 240 } else { 120 };
         let most = if array.gear().is_some() {
             3 * most
@@ -509,9 +509,9 @@ impl Life<'_> {
 
     /// Makes one random step. Returns false if power is gone. Standing members in the low gear
     /// learn nothing of the step.
-    fn step(&mut self, array: &Array, worker: &mut Worker) -> Result<bool, String> {
+    fn step(&mut self, array: &Array, worker: &mut RequestScratch) -> Result<bool, String> {
         let standing: Vec<usize> = (0..self.devices.len())
-            .filter(|&slot| array.stands(slot))
+            .filter(|&slot| array.is_in_standby(slot))
             .collect();
         let touched = |devices: &[Arc<Simulated>]| -> Vec<u64> {
             standing
@@ -522,13 +522,15 @@ impl Life<'_> {
         self.gear = array.gear();
         let before = touched(&self.devices);
         let goes_on = self.step_in_gear(array, worker)?;
-        if standing.iter().all(|&slot| array.stands(slot)) && touched(&self.devices) != before {
+        if standing.iter().all(|&slot| array.is_in_standby(slot))
+            && touched(&self.devices) != before
+        {
             return Err("something was asked of a member that stands".to_owned());
         }
         Ok(goes_on)
     }
 
-    fn step_in_gear(&mut self, array: &Array, worker: &mut Worker) -> Result<bool, String> {
+    fn step_in_gear(&mut self, array: &Array, worker: &mut RequestScratch) -> Result<bool, String> {
         let sectors = array.capacity().0;
         if self.died.is_none() && self.case.survives() > 0 && self.random.chance(2) {
             let slot = self.random.below(self.devices.len() as u64) as usize;
@@ -574,7 +576,7 @@ impl Life<'_> {
     fn write(
         &mut self,
         array: &Array,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         sectors: u64,
     ) -> Result<(), ArrayError> {
         let row = array.facts.rows.map_or(64, |rows| rows.data.0);
@@ -614,7 +616,7 @@ impl Life<'_> {
     fn trim(
         &mut self,
         array: &Array,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         sectors: u64,
     ) -> Result<Result<(), ArrayError>, String> {
         let row = array.facts.rows.map_or(64, |rows| rows.data.0);
@@ -647,7 +649,7 @@ impl Life<'_> {
     }
 
     /// Assembles the array again, perhaps without a member at first.
-    fn come_back(&mut self, worker: &mut Worker) -> Result<Array, String> {
+    fn come_back(&mut self, worker: &mut RequestScratch) -> Result<Array, String> {
         let told = |error: ArrayError| error.to_string();
         let died = self.died.take();
         for device in &self.devices {
@@ -712,8 +714,8 @@ impl Life<'_> {
         for device in away.into_iter().chain(out.collect::<Vec<_>>()) {
             array.add(device, false).map_err(told)?;
         }
-        while array.tend(worker).map_err(told)? {}
-        let mut found = Comparison::default();
+        while array.advance_maintenance(worker).map_err(told)? {}
+        let mut found = RedundancyCheck::default();
         let mut next = Some(Lbn(0)).filter(|_| self.case.survives() > 0);
         while let Some(from) = next {
             next = array
@@ -862,7 +864,7 @@ fn lives() -> u64 {
 /// Runs so many lives of arrays of all cases, with so many writers.
 fn live_all(cases: &[Case], writers: u64, lives: u64) {
     for case in cases {
-        let mut all = Tally::default();
+        let mut all = LossTally::default();
         for seed in 0..lives {
             let tally =
                 live_with(writers, case, seed, 5, Sabotage::Nothing).unwrap_or_else(|error| {
@@ -942,13 +944,13 @@ fn without_a_piece_of_the_machinery_something_is_lost() {
 /// Begins a shift, or continues one. Returns the gear at its entry.
 fn shift_on(
     array: &Array,
-    worker: &mut Worker,
-    random: &mut Random,
+    worker: &mut RequestScratch,
+    random: &mut SplitMix,
 ) -> Result<Option<Gear>, ArrayError> {
     let before = array.gear();
     let towards = match before {
-        Some(Gear::High) => Some(Towards::Down),
-        Some(Gear::Low) if random.chance(30) => Some(Towards::Up),
+        Some(Gear::High) => Some(GearDirection::Down),
+        Some(Gear::Low) if random.chance(30) => Some(GearDirection::Up),
         _ => None,
     };
     match towards.map(|towards| array.shift(towards)) {
@@ -957,7 +959,7 @@ fn shift_on(
         Some(Err(error)) => return Err(error),
     }
     for _ in 0..1 + random.below(4) {
-        array.tend(worker)?;
+        array.advance_maintenance(worker)?;
     }
     let now = array
         .gear()
@@ -986,7 +988,7 @@ fn without_a_piece_of_what_keeps_gears_something_is_lost() {
     assert!(uncaught.is_empty(), "{uncaught:?} were not caught");
 }
 
-fn content(array: &Array, worker: &mut Worker) -> Vec<u8> {
+fn content(array: &Array, worker: &mut RequestScratch) -> Vec<u8> {
     let mut bytes = vec![0; array.capacity().0 as usize * SECTOR];
     array.read(worker, 0, &mut bytes).unwrap();
     bytes
@@ -998,7 +1000,11 @@ fn some_bytes(length: u64, tag: u64) -> Vec<u8> {
     bytes
 }
 
-fn made(layout: &str, members: usize, spares: usize) -> (Array, Vec<Arc<Simulated>>, Worker) {
+fn made(
+    layout: &str,
+    members: usize,
+    spares: usize,
+) -> (Array, Vec<Arc<Simulated>>, RequestScratch) {
     let (devices, _) = simulated(members + spares, 1300 << 10);
     let design = Design {
         spares,
@@ -1007,7 +1013,7 @@ fn made(layout: &str, members: usize, spares: usize) -> (Array, Vec<Arc<Simulate
     create(&design, &dynamic(&devices)).unwrap();
     let (array, report) = assemble(&dynamic(&devices), false).unwrap();
     assert!(report.clean && report.newly_failed.is_empty());
-    (array, devices, Worker::one_by_one())
+    (array, devices, RequestScratch::one_by_one())
 }
 
 fn kinds(array: &Array) -> Vec<&'static str> {
@@ -1031,7 +1037,7 @@ fn a_member_that_dies_is_done_without_and_a_spare_takes_its_place() {
         assert_eq!(content(&array, &mut worker)[..1000], bytes[..1000]);
         array.flush().unwrap();
         assert_eq!(array.status().state, "degraded");
-        while array.tend(&mut worker).unwrap() {}
+        while array.advance_maintenance(&mut worker).unwrap() {}
         assert_eq!(array.status().state, "whole");
         assert_eq!(
             kinds(&array),
@@ -1083,7 +1089,7 @@ fn a_write_that_a_member_missed_waits_for_whoever_is_writing_that_down() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             array
-                .write(&mut Worker::one_by_one(), 0, &some_bytes(512, 2))
+                .write(&mut RequestScratch::one_by_one(), 0, &some_bytes(512, 2))
                 .unwrap()
         });
         while array.failures.load(Ordering::SeqCst) == 0 || array.devices()[0].is_some() {
@@ -1093,7 +1099,7 @@ fn a_write_that_a_member_missed_waits_for_whoever_is_writing_that_down() {
         std::thread::sleep(std::time::Duration::from_millis(50));
         scope.spawn(|| {
             array
-                .write(&mut Worker::one_by_one(), 1024, &some_bytes(512, 3))
+                .write(&mut RequestScratch::one_by_one(), 1024, &some_bytes(512, 3))
                 .unwrap();
             answered.store(true, Ordering::SeqCst);
         });
@@ -1117,16 +1123,17 @@ fn sectors_that_cannot_be_read_are_computed_and_written_again() {
         array.write(&mut worker, 0, &bytes).unwrap();
         let data = array.facts.data_at as usize / SECTOR;
         for sector in [0, 9, 40] {
-            devices[0].spoil(data + sector);
+            devices[0].corrupt_sector(data + sector);
         }
         assert_eq!(content(&array, &mut worker), bytes, "{layout}");
         assert_eq!(array.status().state, "whole");
         assert!(kinds(&array).iter().all(|&kind| kind == "mended"));
         // Without another member the sectors cannot be computed: only requests for them fail.
         array.fail(1).unwrap();
-        devices[0].spoil(data);
-        let needs =
-            |array: &Array, worker: &mut Worker| array.read(worker, 0, &mut vec![0; 40 << 10]);
+        devices[0].corrupt_sector(data);
+        let needs = |array: &Array, worker: &mut RequestScratch| {
+            array.read(worker, 0, &mut vec![0; 40 << 10])
+        };
         if layout != "raid6" && layout != "raid10" {
             assert!(
                 matches!(needs(&array, &mut worker), Err(ArrayError::Device { .. })),
@@ -1138,8 +1145,8 @@ fn sectors_that_cannot_be_read_are_computed_and_written_again() {
 }
 
 /// Scrubs the whole array.
-fn scrubbed(array: &Array, worker: &mut Worker, repair: Repair) -> Comparison {
-    let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
+fn scrubbed(array: &Array, worker: &mut RequestScratch, repair: Repair) -> RedundancyCheck {
+    let (mut found, mut next) = (RedundancyCheck::default(), Some(Lbn(0)));
     while let Some(from) = next {
         next = array.scrub_step(worker, from, repair, &mut found).unwrap();
     }
@@ -1152,7 +1159,7 @@ fn spoil_here_and_there(array: &Array, devices: &[Arc<Simulated>]) -> usize {
     let data = array.facts.data_at as usize / SECTOR;
     for (slot, device) in devices.iter().enumerate() {
         // Chunks are of eight sectors: never two unreadable chunks of a row.
-        (0..3).for_each(|run| device.spoil(data + 8 * (run * devices.len() + slot)));
+        (0..3).for_each(|run| device.corrupt_sector(data + 8 * (run * devices.len() + slot)));
     }
     3 * devices.len()
 }
@@ -1256,10 +1263,10 @@ fn a_member_that_comes_back_is_filled_only_where_it_has_missed_something() {
             .unwrap(),
         "filling the missed changes"
     );
-    while array.tend(&mut worker).unwrap() {}
+    while array.advance_maintenance(&mut worker).unwrap() {}
     assert_eq!(array.status().state, "whole");
     assert_eq!(devices[2].lock().current[data..data + 8], [0xEE; 8]);
-    let mut found = Comparison::default();
+    let mut found = RedundancyCheck::default();
     let next = array
         .scrub_step(&mut worker, Lbn(0), Repair::Data, &mut found)
         .unwrap();
@@ -1281,7 +1288,7 @@ fn writers_beside_each_other_keep_redundancy_right_while_members_fail_and_are_fi
         let writers = (0..4).map(|writer| {
             let (array, runs) = (&array, mine(writer));
             scope.spawn(move || {
-                let mut worker = Worker::one_by_one();
+                let mut worker = RequestScratch::one_by_one();
                 for round in 0..3 {
                     for &run in &runs {
                         let tag = run * 100 + round;
@@ -1295,7 +1302,7 @@ fn writers_beside_each_other_keep_redundancy_right_while_members_fail_and_are_fi
         });
         let writers: Vec<_> = writers.collect();
         let keeper = scope.spawn(|| {
-            let mut worker = Worker::one_by_one();
+            let mut worker = RequestScratch::one_by_one();
             let mut slot = 0;
             while !ended.load(Ordering::SeqCst) {
                 array.fail(slot).unwrap();
@@ -1303,7 +1310,7 @@ fn writers_beside_each_other_keep_redundancy_right_while_members_fail_and_are_fi
                 array
                     .add(Arc::clone(&devices[slot]) as Arc<dyn Device>, false)
                     .unwrap();
-                while array.tend(&mut worker).unwrap() {}
+                while array.advance_maintenance(&mut worker).unwrap() {}
                 slot = (slot + 1) % 5;
             }
         });
@@ -1324,7 +1331,7 @@ fn writers_beside_each_other_keep_redundancy_right_while_members_fail_and_are_fi
             );
         }
     }
-    let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
+    let (mut found, mut next) = (RedundancyCheck::default(), Some(Lbn(0)));
     while let Some(from) = next {
         next = array
             .scrub_step(&mut worker, from, Repair::Nothing, &mut found)

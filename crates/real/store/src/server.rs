@@ -9,23 +9,23 @@ mod disk;
 mod jobs;
 mod metrics;
 
-pub use control::{Answer, Question, ask};
+pub use control::{ControlAnswer, Question, ask};
 pub use disk::check_ublk;
 pub use fullstroke_transport::socket::Listen;
 
 use crate::array::Array;
-use crate::standby::Watch;
-use crate::{ArrayError, Happening, Worker};
+use crate::standby::StandbyWatch;
+use crate::{ArrayError, ArrayEvent, RequestScratch};
 use fullstroke_contract::Gear;
-use fullstroke_nbd::{Export, Exports, Features, Request};
-use fullstroke_transport::complain;
+use fullstroke_nbd::{Export, Exports, Features, NbdRequest};
+use fullstroke_transport::print_error;
 use fullstroke_transport::socket::{
     Admission, HttpServer, Listener, NbdClient, NbdServer, OWNER, Questions, Serves,
 };
-use fullstroke_transport::ublk::Disk;
+use fullstroke_transport::ublk::UblkDisk;
 use fullstroke_units::Time;
-use jobs::{Job, Jobs};
-use metrics::{Counts, Metrics};
+use jobs::{Jobs, ServerJob};
+use metrics::{AnsweredCounts, Metrics};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -92,12 +92,12 @@ pub struct Serving {
 }
 
 /// Shared state of all threads.
-pub(crate) struct Server {
+pub(crate) struct ServerState {
     pub(crate) array: Array,
     pub(crate) jobs: Jobs,
-    pub(crate) counts: Counts,
+    pub(crate) counts: AnsweredCounts,
     /// `None` if members are never put to standby.
-    pub(crate) watch: Mutex<Option<Watch>>,
+    pub(crate) watch: Mutex<Option<StandbyWatch>>,
     /// Time limit of requests to a member.
     pub(crate) member_timeout: Duration,
     pub(crate) ends: AtomicBool,
@@ -113,15 +113,15 @@ pub fn serve(
     options: &Serve,
     stop: &AtomicBool,
     ready: &mut dyn FnMut(&Serving),
-    tell: &mut dyn FnMut(&Happening),
+    tell: &mut dyn FnMut(&ArrayEvent),
 ) -> Result<(), ArrayError> {
     let exports = exports(&array)?;
     let admission = &options.admission;
-    let watch = options.standby_after.map(Watch::new).transpose()?;
-    let server = Arc::new(Server {
+    let watch = options.standby_after.map(StandbyWatch::new).transpose()?;
+    let server = Arc::new(ServerState {
         array,
         jobs: Jobs::default(),
-        counts: Counts::default(),
+        counts: AnsweredCounts::default(),
         watch: Mutex::new(watch),
         member_timeout: options.member_timeout,
         ends: AtomicBool::new(false),
@@ -145,7 +145,7 @@ pub fn serve(
     let control = &options.control;
     let refused = |error| cannot_listen(&control.display().to_string(), error);
     let orders =
-        Questions::open(control, control::Control(Arc::clone(&server))).map_err(refused)?;
+        Questions::open(control, control::ControlServer(Arc::clone(&server))).map_err(refused)?;
     let metrics = options.metrics.map(|at| {
         let pages = Metrics(Arc::clone(&server));
         HttpServer::open(at, "metrics", admission.clone(), pages)
@@ -156,14 +156,14 @@ pub fn serve(
         fullstroke_transport::ublk::carry_out_for_others();
     }
     let workers: Vec<JoinHandle<()>> = (0..WORKERS)
-        .map(|_| on_thread(&server, Server::work))
+        .map(|_| on_thread(&server, ServerState::work))
         .collect();
-    let keeper = on_thread(&server, Server::keep);
+    let keeper = on_thread(&server, ServerState::keep);
     let serves: Arc<dyn Serves> = Arc::clone(&server) as _;
     let clients =
         NbdServer::open(listeners, exports, serves, admission.clone()).map_err(refused)?;
     let disk = options.ublk.then(|| disk::open(&server)).transpose()?;
-    let parallel = Worker::new().is_parallel();
+    let parallel = RequestScratch::new().is_parallel();
     ready(&Serving {
         uris: clients.uris().to_vec(),
         block_device: disk.as_ref().map(|disk| disk.path().to_owned()),
@@ -173,7 +173,7 @@ pub fn serve(
         warnings,
     });
     server.say_what_is_missing();
-    let is_over = || disk.as_ref().is_some_and(Disk::is_over);
+    let is_over = || disk.as_ref().is_some_and(UblkDisk::is_over);
     while !stop.load(Ordering::SeqCst) && !server.ends.load(Ordering::SeqCst) && !is_over() {
         server.tell_all(options, tell);
         sleep(LOOK);
@@ -225,14 +225,14 @@ fn exports(array: &Array) -> Result<Arc<Exports>, ArrayError> {
     Ok(Arc::new(exports))
 }
 
-fn on_thread(server: &Arc<Server>, act: fn(&Server)) -> JoinHandle<()> {
+fn on_thread(server: &Arc<ServerState>, act: fn(&ServerState)) -> JoinHandle<()> {
     let server = Arc::clone(server);
     spawn(move || act(&server))
 }
 
-impl Serves for Server {
-    fn asked(&self, client: &Arc<NbdClient>, request: Request, payload: Vec<u8>) -> bool {
-        self.jobs.add(Job::OfClient {
+impl Serves for ServerState {
+    fn asked(&self, client: &Arc<NbdClient>, request: NbdRequest, payload: Vec<u8>) -> bool {
+        self.jobs.add(ServerJob::OfClient {
             client: Arc::clone(client),
             request,
             payload,
@@ -241,10 +241,10 @@ impl Serves for Server {
     }
 }
 
-impl Server {
+impl ServerState {
     /// Carries out requests until the queue is closed and empty.
     fn work(&self) {
-        let mut worker = Worker::new();
+        let mut worker = RequestScratch::new();
         let mut data = Vec::new();
         while let Some(job) = self.jobs.next() {
             job.carry_out(self, &mut worker, &mut data);
@@ -255,7 +255,7 @@ impl Server {
     /// Shifts gears, fills members, clears marks, and puts members to standby. While there are
     /// requests, rebuilds and shifts take half of the time.
     fn keep(&self) {
-        let mut worker = Worker::new();
+        let mut worker = RequestScratch::new();
         let start = Instant::now();
         let mut tidied = Instant::now();
         let mut next_copy = start;
@@ -267,7 +267,7 @@ impl Server {
             let is_due = !is_shifted || began >= next_copy;
             let is_tended = is_due && self.array.is_to_be_tended();
             let tended = if is_tended {
-                self.array.tend(&mut worker)
+                self.array.advance_maintenance(&mut worker)
             } else {
                 Ok(false)
             };
@@ -307,7 +307,7 @@ impl Server {
         }
     }
 
-    fn tell_all(&self, options: &Serve, tell: &mut dyn FnMut(&Happening)) {
+    fn tell_all(&self, options: &Serve, tell: &mut dyn FnMut(&ArrayEvent)) {
         for happening in self.array.take_happenings() {
             tell(&happening);
             let serious = TOLD.contains(&happening.kind);
@@ -318,7 +318,7 @@ impl Server {
     }
 
     /// Runs a command, and does not wait for its end.
-    fn run(&self, command: &str, happening: &Happening) {
+    fn run(&self, command: &str, happening: &ArrayEvent) {
         let status = self.array.status();
         let begun = Command::new("sh")
             .args(["-c", command])
@@ -333,7 +333,7 @@ impl Server {
             Ok(mut child) => {
                 spawn(move || child.wait());
             }
-            Err(error) => complain(&format!("cannot run `{command}`: {error}")),
+            Err(error) => print_error(&format!("cannot run `{command}`: {error}")),
         }
     }
 }

@@ -224,7 +224,7 @@ pub fn owners(device: &dyn Device) -> io::Result<Vec<&'static str>> {
         device.read(start, bytes)?;
         into.copy_from_slice(bytes);
     }
-    let window = Window {
+    let window = DeviceEnds {
         size,
         head: &head,
         tail: &tail,
@@ -320,14 +320,14 @@ fn first_data_in(device: &dyn Device, run: Range<u64>) -> io::Result<Option<u64>
     Ok(None)
 }
 
-struct Window<'a> {
+struct DeviceEnds<'a> {
     size: u64,
     head: &'a [u8],
     tail: &'a [u8],
     tail_start: u64,
 }
 
-impl Window<'_> {
+impl DeviceEnds<'_> {
     /// Returns the bytes from `start` on, if they are at either end.
     fn at(&self, start: u64, length: usize) -> Option<&[u8]> {
         let head = self.head.get(start as usize..)?.get(..length);
@@ -404,14 +404,14 @@ impl Window<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Access, FileDevice};
+    use crate::{FileDevice, OpenPurpose};
     use std::fs::{self, File};
     use std::os::unix::fs::FileExt as _;
     use std::path::Path;
     use std::process::Command;
 
     fn owners_of(path: &Path) -> Vec<&'static str> {
-        owners(&FileDevice::open(path, Access::Look).unwrap()).unwrap()
+        owners(&FileDevice::open(path, OpenPurpose::Look).unwrap()).unwrap()
     }
 
     fn empty(path: &Path, bytes: u64) -> File {

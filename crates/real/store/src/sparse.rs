@@ -25,14 +25,14 @@ pub struct SparseFile {
     path: PathBuf,
     /// Files, each of `file_bytes`, except the last.
     files: Vec<File>,
-    lengths: Lengths,
+    lengths: FileLengths,
     /// Claims, one for each file. The claims keep out a second server, a replay and `array create`.
     _claims: Vec<Claim>,
 }
 
 /// Lengths of the files of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lengths {
+pub(crate) struct FileLengths {
     /// The bytes without the tail.
     pub(crate) bytes: u64,
     pub(crate) tail: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Lengths {
 }
 
 /// Part of a run of bytes in one file.
-struct Part {
+struct FilePart {
     file: usize,
     /// First byte in the file.
     offset: u64,
@@ -49,9 +49,9 @@ struct Part {
     of_run: Range<u64>,
 }
 
-impl Lengths {
-    pub(crate) fn new(bytes: u64, tail: u64) -> Lengths {
-        Lengths {
+impl FileLengths {
+    pub(crate) fn new(bytes: u64, tail: u64) -> FileLengths {
+        FileLengths {
             bytes,
             tail,
             file_bytes: FILE_BYTES_MAX,
@@ -88,11 +88,11 @@ impl SparseFile {
     /// # Errors
     /// The host's, for example for a missing folder.
     pub fn open(path: &Path, bytes: u64, tail: u64) -> io::Result<SparseFile> {
-        SparseFile::open_with(Lengths::new(bytes, tail), path)
+        SparseFile::open_with(FileLengths::new(bytes, tail), path)
     }
 
     /// Opens the files at `path` read-only. The files must have their length.
-    pub(crate) fn open_read_only(path: &Path, lengths: Lengths) -> io::Result<SparseFile> {
+    pub(crate) fn open_read_only(path: &Path, lengths: FileLengths) -> io::Result<SparseFile> {
         let files = lengths.of(path).map(|(path, ..)| {
             let file = File::open(&path)?;
             let claim = Claim::share(&file, &path).map_err(not_claimed)?;
@@ -107,7 +107,7 @@ impl SparseFile {
         })
     }
 
-    fn open_with(lengths: Lengths, path: &Path) -> io::Result<SparseFile> {
+    fn open_with(lengths: FileLengths, path: &Path) -> io::Result<SparseFile> {
         let files = lengths.of(path).map(|(path, length, _)| {
             let mut options = OpenOptions::new();
             let file = options
@@ -135,7 +135,7 @@ impl SparseFile {
     }
 
     /// Describes the fault of missing or too short files at `path`. The tail may be missing.
-    pub(crate) fn complaint(path: &Path, lengths: Lengths) -> Option<String> {
+    pub(crate) fn complaint(path: &Path, lengths: FileLengths) -> Option<String> {
         let mut files = lengths.of(path);
         files.find_map(|(path, _, length)| match fs::metadata(&path) {
             Ok(metadata) if metadata.len() >= length => None,
@@ -151,7 +151,7 @@ impl SparseFile {
     }
 
     /// Cuts a run of bytes at the borders of files.
-    fn parts(&self, start: u64, bytes: u64) -> impl Iterator<Item = Part> + use<> {
+    fn parts(&self, start: u64, bytes: u64) -> impl Iterator<Item = FilePart> + use<> {
         let (file_bytes, end) = (self.lengths.file_bytes, start + bytes);
         let last = self.files.len() as u64 - 1;
         let mut at = start;
@@ -164,7 +164,7 @@ impl SparseFile {
             } else {
                 end.min(at + (file_bytes - offset))
             };
-            let part = Part {
+            let part = FilePart {
                 file,
                 offset,
                 of_run: at - start..next - start,
@@ -186,7 +186,7 @@ impl SparseFile {
         }
     }
 
-    fn zero_part(&self, part: &Part, hole: bool) -> io::Result<()> {
+    fn zero_part(&self, part: &FilePart, hole: bool) -> io::Result<()> {
         let kind = if hole {
             FallocateFlags::PUNCH_HOLE
         } else {
@@ -305,7 +305,7 @@ mod tests {
 
     /// A drive of 40 sectors in files of 16.
     fn split(folder: &Path) -> SparseFile {
-        let lengths = Lengths {
+        let lengths = FileLengths {
             bytes: 40 * SECTOR_BYTES,
             tail: 4096,
             file_bytes: 16 * SECTOR_BYTES,
@@ -357,7 +357,7 @@ mod tests {
     fn a_large_drive_has_several_files_and_each_is_missed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("drive");
-        let lengths = Lengths::new((24 << 40) + 4096, 4096);
+        let lengths = FileLengths::new((24 << 40) + 4096, 4096);
         let device = SparseFile::open_with(lengths, &path).unwrap();
         device
             .write(lengths.bytes - SECTOR_BYTES, &[7; SECTOR_BYTES as usize])

@@ -1,11 +1,11 @@
 //! Stops the platters of idle members. Disks get no such commands unless the user has asked for
 //! standby.
 //!
-//! - [`Attended`] is a stoppable device. An attended device counts its requests, and holds up new
+//! - [`StoppableDevice`] is a stoppable device. An attended device counts its requests, and holds up new
 //!   requests during a stop.
-//! - [`Watch`] decides when to stop a device, by the policies of simulated drives
+//! - [`StandbyWatch`] decides when to stop a device, by the policies of simulated drives
 //!   ([`fullstroke_drive::spin_down`]). A watch has no clock: the caller passes `now`, and the
-//!   [`Reading`] of each device.
+//!   [`DeviceReading`] of each device.
 //! - [`Array::rest`] stops the due devices, [`Array::stand_by`] all devices now.
 //!
 //! # Accesses that wake a disk
@@ -17,10 +17,10 @@
 //! first.
 
 use crate::array::Array;
-use crate::transfer::Direction;
+use crate::transfer::TransferDirection;
 use crate::{ArrayError, Device};
 use fullstroke_contract::registry::Keys;
-use fullstroke_device::standby::{StandbyError, Stops};
+use fullstroke_device::standby::{StandbyError, StoppableDisk};
 use fullstroke_drive::spin_down::{self, Costs, SpinDown};
 use fullstroke_units::{Duration, Time};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ const LOOKS: usize = 5;
 
 /// Use of a device, and its means to stop.
 pub struct Standby {
-    stops: Box<dyn Stops>,
+    stops: Box<dyn StoppableDisk>,
     /// Number of begun reads and writes.
     begun: AtomicU64,
     under_way: AtomicU32,
@@ -54,11 +54,11 @@ pub struct Standby {
 }
 
 /// An access in progress, ended when dropped.
-pub(crate) struct Use<'a>(&'a Standby, Option<Direction>);
+pub(crate) struct AccessGuard<'a>(&'a Standby, Option<TransferDirection>);
 
-/// State of a device for a [`Watch`].
+/// State of a device for a [`StandbyWatch`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub(crate) struct DeviceReading {
     pub(crate) begun: u64,
     pub(crate) is_busy: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) enum Stopped {
 }
 
 impl Standby {
-    fn new(stops: Box<dyn Stops>) -> Standby {
+    fn new(stops: Box<dyn StoppableDisk>) -> Standby {
         Standby {
             stops,
             begun: AtomicU64::new(0),
@@ -98,22 +98,22 @@ impl Standby {
     }
 
     /// True if the device was stopped and not used since.
-    pub(crate) fn stands(&self) -> bool {
+    pub(crate) fn is_in_standby(&self) -> bool {
         self.stands.load(SeqCst)
     }
 
-    pub(crate) fn reading(&self) -> Reading {
-        Reading {
+    pub(crate) fn reading(&self) -> DeviceReading {
+        DeviceReading {
             begun: self.begun.load(SeqCst),
             is_busy: self.under_way.load(SeqCst) > 0,
         }
     }
 
     /// Begins a read or a write; waits while the device is being stopped.
-    pub(crate) fn begin(&self, direction: Direction) -> Use<'_> {
+    pub(crate) fn begin(&self, direction: TransferDirection) -> AccessGuard<'_> {
         let entered = self.enter(Some(direction));
         self.begun.fetch_add(1, SeqCst);
-        if direction == Direction::Write {
+        if direction == TransferDirection::Write {
             self.written.fetch_add(1, SeqCst);
         }
         self.stands.store(false, SeqCst);
@@ -122,11 +122,11 @@ impl Standby {
 
     /// Counts the access before the check of `stopping`, while `stop` sets `stopping` before it
     /// reads the count. So either the access sees the stop, or the stop sees the access.
-    fn enter(&self, direction: Option<Direction>) -> Use<'_> {
+    fn enter(&self, direction: Option<TransferDirection>) -> AccessGuard<'_> {
         loop {
             self.under_way.fetch_add(1, SeqCst);
             if !self.stopping.load(SeqCst) {
-                return Use(self, direction);
+                return AccessGuard(self, direction);
             }
             self.under_way.fetch_sub(1, SeqCst);
             // Waits for the end of the stop, which holds the gate.
@@ -139,7 +139,7 @@ impl Standby {
         let _use = self.enter(None);
         // Read before the flush, which does not cover later writes.
         let written = self.written.load(SeqCst);
-        if self.stands() {
+        if self.is_in_standby() {
             return Ok(());
         }
         device.flush()?;
@@ -152,7 +152,7 @@ impl Standby {
     /// is not stopped.
     pub(crate) fn stop(&self, begun: Option<u64>) -> Result<Stopped, StandbyError> {
         let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.stands() {
+        if self.is_in_standby() {
             return Ok(Stopped::Before);
         }
         self.stopping.store(true, SeqCst);
@@ -172,9 +172,9 @@ impl Standby {
     }
 }
 
-impl Drop for Use<'_> {
+impl Drop for AccessGuard<'_> {
     fn drop(&mut self) {
-        if self.1 == Some(Direction::Write) {
+        if self.1 == Some(TransferDirection::Write) {
             // A flush that began during the write does not cover it.
             self.0.written.fetch_add(1, SeqCst);
         }
@@ -183,22 +183,22 @@ impl Drop for Use<'_> {
 }
 
 /// A stoppable device.
-pub struct Attended<D> {
+pub struct StoppableDevice<D> {
     device: D,
     standby: Standby,
 }
 
-impl<D: Device> Attended<D> {
+impl<D: Device> StoppableDevice<D> {
     /// Wraps `device` with its means `stops` to stop. Nothing is sent to the device.
-    pub fn new(device: D, stops: Box<dyn Stops>) -> Attended<D> {
-        Attended {
+    pub fn new(device: D, stops: Box<dyn StoppableDisk>) -> StoppableDevice<D> {
+        StoppableDevice {
             device,
             standby: Standby::new(stops),
         }
     }
 }
 
-impl<D: Device> Device for Attended<D> {
+impl<D: Device> Device for StoppableDevice<D> {
     fn name(&self) -> String {
         self.device.name()
     }
@@ -209,11 +209,11 @@ impl<D: Device> Device for Attended<D> {
         self.device.block_bytes()
     }
     fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
-        let _use = self.standby.begin(Direction::Read);
+        let _use = self.standby.begin(TransferDirection::Read);
         self.device.read(at, into)
     }
     fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
-        let _use = self.standby.begin(Direction::Write);
+        let _use = self.standby.begin(TransferDirection::Write);
         self.device.write(at, from)
     }
     fn flush(&self) -> io::Result<()> {
@@ -223,7 +223,7 @@ impl<D: Device> Device for Attended<D> {
         self.device.trims()
     }
     fn trim(&self, at: u64, bytes: u64) -> io::Result<()> {
-        let _use = self.standby.begin(Direction::Write);
+        let _use = self.standby.begin(TransferDirection::Write);
         self.device.trim(at, bytes)
     }
     fn allocate(&self) -> io::Result<()> {
@@ -247,7 +247,7 @@ impl<D: Device> Device for Attended<D> {
 }
 
 /// Decides when devices are stopped.
-pub(crate) struct Watch {
+pub(crate) struct StandbyWatch {
     after: Duration,
     timers: BTreeMap<String, Timer>,
 }
@@ -262,13 +262,13 @@ struct Timer {
     refused: bool,
 }
 
-impl Watch {
+impl StandbyWatch {
     /// Makes a watch with the same idle time for each device.
     ///
     /// # Errors
     /// The time is too short: disks would do little but stop and start.
-    pub(crate) fn new(after: Duration) -> Result<Watch, ArrayError> {
-        policy(after).map(|_| Watch {
+    pub(crate) fn new(after: Duration) -> Result<StandbyWatch, ArrayError> {
+        policy(after).map(|_| StandbyWatch {
             after,
             timers: BTreeMap::new(),
         })
@@ -277,12 +277,12 @@ impl Watch {
     /// Returns true if the device is to be stopped now. The idle time of a new device begins now.
     ///
     /// # Errors
-    /// None beyond those of [`new`](Watch::new).
+    /// None beyond those of [`new`](StandbyWatch::new).
     pub(crate) fn look(
         &mut self,
         now: Time,
         device: &str,
-        reading: Reading,
+        reading: DeviceReading,
     ) -> Result<bool, ArrayError> {
         if !self.timers.contains_key(device) {
             let policy = policy(self.after)?;
@@ -310,7 +310,7 @@ impl Watch {
 }
 
 impl Timer {
-    fn look(&mut self, now: Time, reading: Reading) -> bool {
+    fn look(&mut self, now: Time, reading: DeviceReading) -> bool {
         if reading.is_busy || reading.begun != self.begun {
             if let Some(asked) = self.asked.take() {
                 self.policy.woken(now.saturating_since(asked));
@@ -386,7 +386,7 @@ impl Array {
     ///
     /// # Errors
     /// A device could not be flushed.
-    pub(crate) fn rest(&self, watch: &mut Watch, now: Time) -> Result<(), ArrayError> {
+    pub(crate) fn rest(&self, watch: &mut StandbyWatch, now: Time) -> Result<(), ArrayError> {
         let mut due = Vec::new();
         for (slot, device) in self.all_devices() {
             let Some(standby) = device.standby() else {

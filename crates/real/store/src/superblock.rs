@@ -10,7 +10,7 @@
 //! | 24..32 | events |
 //! | 32..48 | the array |
 //! | 48..64 | this member |
-//! | 64.. | the body as JSON: of version 1 a [`Roster`], of version 2 an [`Own`] and a [`Roster`] |
+//! | 64.. | the body as JSON: of version 1 a [`Roster`], of version 2 an [`DeviceBinding`] and a [`Roster`] |
 //!
 //! Numbers are little-endian. Two copies stand at 4 KiB from the start and 16 KiB before the end.
 //! Each change goes to the older copy, and is flushed before the next change goes to the other. So
@@ -170,7 +170,7 @@ pub struct Stamp {
 
 /// Description of the superblock's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Own {
+pub struct DeviceBinding {
     /// The device's size in bytes.
     pub bytes: u64,
     /// First byte of this copy.
@@ -186,7 +186,7 @@ struct Body<O, R> {
 
 /// A slot of the array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Slot {
+pub struct MemberSlot {
     /// Member in the slot, now or last.
     pub member: Uuid,
     /// Name of the device when it was last part of the array.
@@ -204,7 +204,7 @@ pub struct Slot {
     pub failed_after: Option<Uuid>,
     /// Rates measured when the array was made; `None` without a measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub measured: Option<Measured>,
+    pub measured: Option<MemberRates>,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -213,7 +213,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// Rates of a member, measured by timed reads in its data area.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct MemberRates {
     /// Rate of the outermost zone.
     pub outer_bytes_per_s: u64,
     /// Rate of the innermost zone.
@@ -282,7 +282,7 @@ pub struct Roster {
     /// members are present.
     pub missed_since: Option<u64>,
     /// Slots, in order.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<MemberSlot>,
     /// Spares.
     pub spares: Vec<Spare>,
     /// Set while an array with gears is in the low gear or rising.
@@ -398,7 +398,7 @@ impl Roster {
         let fullest = Superblock {
             array: id,
             member: id,
-            own: Some(Own {
+            own: Some(DeviceBinding {
                 bytes: u64::MAX,
                 copy_at: u64::MAX,
             }),
@@ -432,7 +432,7 @@ pub struct Superblock {
     pub member: Uuid,
     /// Description of the device; `None` in version 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub own: Option<Own>,
+    pub own: Option<DeviceBinding>,
     /// Description of the array.
     pub roster: Roster,
 }
@@ -486,7 +486,7 @@ impl Superblock {
     /// Adds the description of the device and of the copy's place.
     pub(crate) fn on(mut self, device: &dyn Device, copy: usize) -> Superblock {
         let bytes = device.bytes();
-        self.own = Some(Own {
+        self.own = Some(DeviceBinding {
             bytes,
             copy_at: place(copy, bytes),
         });
@@ -662,7 +662,7 @@ pub fn read(device: &dyn Device) -> Result<Option<Copies>, ArrayError> {
     let label = Label::read(device, &superblock.roster)
         .filter(|label| label.array == superblock.array)
         .map(|label| label.member);
-    let mut doubts = doubts(device, &copies, superblock)?;
+    let mut doubts = reasons_of_doubt(device, &copies, superblock)?;
     if let Some(label) = label.filter(|label| *label != superblock.member) {
         doubts.push(format!(
             "the superblocks name member {}, but the label, at byte {}, names member {label}: another program has written the superblocks",
@@ -680,7 +680,7 @@ pub fn read(device: &dyn Device) -> Result<Option<Copies>, ArrayError> {
 }
 
 /// Returns the doubts about a device: its size, or a missing copy.
-fn doubts(
+fn reasons_of_doubt(
     device: &dyn Device,
     copies: &[Copy; 2],
     newest: &Superblock,
@@ -746,7 +746,7 @@ pub(crate) fn write(device: &dyn Device, copy: usize, encoded: &[u8]) -> io::Res
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::power::{Random, simulated};
+    use crate::power::{SplitMix, simulated};
     use proptest::prelude::*;
 
     #[test]
@@ -757,14 +757,14 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn sample(events: u64) -> Superblock {
-        let slot = |index: u8, state| Slot {
+        let slot = |index: u8, state| MemberSlot {
             member: Uuid([index; 16]),
             device: format!("/dev/sd{index}"),
             sectors: 1 << 20,
             state,
             failed_at: 0,
             failed_after: None,
-            measured: (index == 1).then_some(Measured {
+            measured: (index == 1).then_some(MemberRates {
                 outer_bytes_per_s: 210_000_000,
                 inner_bytes_per_s: 98_000_000,
                 ratio_interval: (2.1, 2.2),
@@ -815,7 +815,7 @@ pub(crate) mod tests {
     /// A superblock of version 2, with all its new fields.
     fn sample_of_version_2(events: u64) -> Superblock {
         let mut sample = sample(events);
-        sample.own = Some(Own {
+        sample.own = Some(DeviceBinding {
             bytes: 1 << 30,
             copy_at: START_BYTES,
         });
@@ -889,7 +889,7 @@ pub(crate) mod tests {
             let fits = |members: &usize| {
                 let mut roster = sample(7).roster;
                 // A disk of 20 TB.
-                let slot = Slot {
+                let slot = MemberSlot {
                     sectors: 39_062_500_000,
                     measured: None,
                     ..roster.slots[0].clone()
@@ -913,7 +913,7 @@ pub(crate) mod tests {
         let (devices, _) = simulated(1, 1 << 20);
         let device = &*devices[0];
         let mut newest = 1;
-        let mut random = Random(4);
+        let mut random = SplitMix(4);
         for events in 1..60 {
             let copy = 1 - newest;
             write(device, copy, &sample(events).encode().unwrap()).unwrap();

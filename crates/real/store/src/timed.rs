@@ -32,7 +32,7 @@ impl Limit {
     }
 
     /// Notes that a request exceeded the limit.
-    pub(crate) fn hang(&self) {
+    pub(crate) fn note_timeout(&self) {
         self.has_hung.store(true, Ordering::SeqCst);
     }
 
@@ -57,12 +57,12 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Threads that make requests.
 #[derive(Default)]
 struct Hands {
-    state: Mutex<State>,
+    state: Mutex<TimedQueue>,
     more: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct TimedQueue {
     jobs: VecDeque<Job>,
     idle: usize,
     is_over: bool,
@@ -99,7 +99,7 @@ impl Timed {
             Ok(result) => result,
             Err(RecvTimeoutError::Disconnected) => Err(io::ErrorKind::Other.into()),
             Err(RecvTimeoutError::Timeout) => {
-                self.limit.hang();
+                self.limit.note_timeout();
                 self.limit.check()?;
                 Err(io::ErrorKind::TimedOut.into())
             }

@@ -4,10 +4,10 @@ mod ring;
 
 use crate::Device;
 use crate::buffers::Buffers;
-use crate::standby::Use;
+use crate::standby::AccessGuard;
 use crate::timed::Limit;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
-use fullstroke_volume::Place;
+use fullstroke_volume::BufferPlace;
 use ring::Ring;
 use std::io;
 use std::sync::Arc;
@@ -20,24 +20,24 @@ pub(crate) type Devices = Vec<Option<Arc<dyn Device>>>;
 
 /// A run of a member's bytes, and the memory of its source or target.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Transfer {
+pub(crate) struct MemberTransfer {
     pub(crate) slot: usize,
     /// First byte on the device.
     pub(crate) at: u64,
-    pub(crate) place: Place,
+    pub(crate) place: BufferPlace,
     pub(crate) sectors: Sectors,
 }
 
 /// A transfer with failures in all attempts.
 #[derive(Debug)]
-pub(crate) struct Failed {
-    pub(crate) transfer: Transfer,
+pub(crate) struct FailedTransfer {
+    pub(crate) transfer: MemberTransfer,
     pub(crate) error: io::Error,
 }
 
 /// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum TransferDirection {
     Read,
     Write,
 }
@@ -68,18 +68,18 @@ impl Carrier {
     /// Carries out all `transfers`. Returns the failed ones.
     pub(crate) fn carry(
         &mut self,
-        direction: Direction,
-        transfers: &[Transfer],
+        direction: TransferDirection,
+        transfers: &[MemberTransfer],
         devices: &Devices,
         buffers: &mut Buffers<'_>,
-    ) -> Vec<Failed> {
-        let files = |transfer: &Transfer| devices[transfer.slot].as_ref()?.descriptor();
+    ) -> Vec<FailedTransfer> {
+        let files = |transfer: &MemberTransfer| devices[transfer.slot].as_ref()?.descriptor();
         // A write to the page cache does not wait for a disk, so the ring has no advantage there.
-        let waits = |transfer: &Transfer| {
+        let waits = |transfer: &MemberTransfer| {
             let device = devices[transfer.slot].as_ref();
-            device.is_some_and(|device| direction == Direction::Read || !device.is_cached())
+            device.is_some_and(|device| direction == TransferDirection::Read || !device.is_cached())
         };
-        let limit = |transfer: &Transfer| devices[transfer.slot].as_ref()?.limit();
+        let limit = |transfer: &MemberTransfer| devices[transfer.slot].as_ref()?.limit();
         let shortest = transfers.iter().filter_map(limit).map(Limit::each).min();
         // With a limit the ring costs less than another thread, also for one transfer.
         let is_worth = transfers.len() > 1 && transfers.iter().any(waits) || shortest.is_some();
@@ -87,17 +87,18 @@ impl Carrier {
         let by_ring = is_worth
             && (keeps_limits || shortest.is_none())
             && transfers.iter().all(|transfer| files(transfer).is_some());
-        let standby = |transfer: &Transfer| devices[transfer.slot].as_ref()?.standby();
+        let standby = |transfer: &MemberTransfer| devices[transfer.slot].as_ref()?.standby();
         let is_tried = by_ring && self.ring.is_some();
         let mut left: Vec<usize> = match &mut self.ring {
             Some(ring) if by_ring => {
                 let attended = transfers.iter().filter_map(standby);
-                let uses: Vec<Use<'_>> = attended.map(|standby| standby.begin(direction)).collect();
+                let uses: Vec<AccessGuard<'_>> =
+                    attended.map(|standby| standby.begin(direction)).collect();
                 let (left, hung) =
                     ring.carry_within(shortest, direction, transfers, &files, buffers);
                 drop(uses);
                 for limit in hung.iter().filter_map(|&index| limit(&transfers[index])) {
-                    limit.hang();
+                    limit.note_timeout();
                 }
                 left
             }
@@ -113,7 +114,7 @@ impl Carrier {
                 false => persistently(carry),
             };
             if let Err(error) = result {
-                failed.push(Failed { transfer, error });
+                failed.push(FailedTransfer { transfer, error });
             }
         }
         failed
@@ -132,8 +133,8 @@ pub(crate) fn persistently<E>(mut act: impl FnMut() -> Result<(), E>) -> Result<
 }
 
 fn carry_one(
-    direction: Direction,
-    transfer: &Transfer,
+    direction: TransferDirection,
+    transfer: &MemberTransfer,
     devices: &Devices,
     buffers: &mut Buffers<'_>,
 ) -> io::Result<()> {
@@ -141,15 +142,17 @@ fn carry_one(
         return Err(io::ErrorKind::NotFound.into());
     };
     match direction {
-        Direction::Read => device.read(
+        TransferDirection::Read => device.read(
             transfer.at,
             buffers.at_mut(transfer.place, transfer.sectors),
         ),
-        Direction::Write => device.write(transfer.at, buffers.at(transfer.place, transfer.sectors)),
+        TransferDirection::Write => {
+            device.write(transfer.at, buffers.at(transfer.place, transfer.sectors))
+        }
     }
 }
 
-impl Transfer {
+impl MemberTransfer {
     /// Length of the transfer in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.sectors.0 * SECTOR_BYTES

@@ -4,12 +4,12 @@
 //! parity and copies, and their places.
 
 use crate::ArrayError;
-use crate::array::{ATTEMPTS, Array, Worker};
+use crate::array::{ATTEMPTS, Array, RequestScratch};
 use crate::buffers::{Buffers, RequestBytes};
-use crate::bytes::{Differing, differing};
+use crate::bytes::{DifferingSectors, differing};
 use crate::device::Aligned;
 use crate::judge::{Repair, judge};
-use crate::transfer::{Direction, Transfer, persistently};
+use crate::transfer::{MemberTransfer, TransferDirection, persistently};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Content, Detail, Plan};
@@ -25,7 +25,7 @@ type Makes<'a> = dyn FnMut(&mut Plan) -> Result<(), ArrayError> + 'a;
 
 /// Results of a comparison of redundancy with data.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-pub struct Comparison {
+pub struct RedundancyCheck {
     /// Compared sectors of the array's addresses.
     pub compared_sectors: u64,
     /// Sectors of parity, copies or data in contradiction to the rest, or unreadable.
@@ -57,7 +57,7 @@ pub struct Mismatch {
     pub undecided: bool,
 }
 
-impl Comparison {
+impl RedundancyCheck {
     fn note(&mut self, mismatch: Mismatch, sectors: u64, is_written: bool) {
         self.mismatched_sectors += sectors;
         if is_written {
@@ -83,10 +83,10 @@ impl Array {
     /// computed.
     pub fn scrub_step(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         next: Lbn,
         repair: Repair,
-        found: &mut Comparison,
+        found: &mut RedundancyCheck,
     ) -> Result<Option<Lbn>, ArrayError> {
         let _alone = self.alone();
         self.check_running()?;
@@ -120,10 +120,10 @@ impl Array {
     /// from redundancy, as for a client.
     pub(crate) fn mend_regions(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         regions: &[u32],
-    ) -> Result<Comparison, ArrayError> {
-        let mut found = Comparison::default();
+    ) -> Result<RedundancyCheck, ArrayError> {
+        let mut found = RedundancyCheck::default();
         if self.facts.gears.is_some() {
             self.mend_rows_in(worker, regions, &mut found)?;
             return Ok(found);
@@ -181,10 +181,10 @@ impl Array {
     /// none is older than the last flush.
     fn compare(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         extent: Extent,
         repair: Option<Repair>,
-        found: &mut Comparison,
+        found: &mut RedundancyCheck,
     ) -> Result<(), ArrayError> {
         found.compared_sectors += extent.sectors.0;
         let mut plan = Plan::new(Detail::Bytes);
@@ -217,7 +217,7 @@ impl Array {
             let plan = (&plan, &mut buffers);
             return self.compare_written(worker, plan, &follows, Repair::Data, found);
         };
-        let mut first = Comparison::default();
+        let mut first = RedundancyCheck::default();
         let looks = (&plan, &mut buffers);
         self.compare_written(worker, looks, &follows, Repair::Nothing, &mut first)?;
         // `first` has only looked. Its mismatches are counted when they are judged.
@@ -235,7 +235,7 @@ impl Array {
         start: Lbn,
         (plan, buffers): (&Plan, &Buffers<'_>),
         repair: Repair,
-        found: &mut Comparison,
+        found: &mut RedundancyCheck,
     ) -> Result<(), ArrayError> {
         let devices = self.devices();
         let at = |lbn: Lbn| self.facts.data_at + lbn.0 * SECTOR_BYTES;
@@ -277,11 +277,11 @@ impl Array {
     /// unreadable sectors must be written again.
     fn compare_written(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         (plan, buffers): (&Plan, &mut Buffers<'_>),
         follows: &dyn Fn(Content) -> bool,
         repair: Repair,
-        found: &mut Comparison,
+        found: &mut RedundancyCheck,
     ) -> Result<(), ArrayError> {
         let mut present = Aligned::default();
         let devices = self.devices();
@@ -306,12 +306,12 @@ impl Array {
                 // An unreadable piece counts as a mismatch, because another write may make it
                 // readable.
                 found.failed_reads += 1;
-                Some(Differing {
+                Some(DifferingSectors {
                     first: 0,
                     sectors: piece.sectors.0,
                 })
             };
-            let Some(Differing {
+            let Some(DifferingSectors {
                 first,
                 sectors: count,
             }) = difference
@@ -327,15 +327,16 @@ impl Array {
             let is_written = repair.writes(!is_read);
             found.note(mismatch, count, is_written);
             if is_written {
-                let transfer = Transfer {
+                let transfer = MemberTransfer {
                     slot,
                     at,
                     place: piece.place,
                     sectors: piece.sectors,
                 };
-                let failed = worker
-                    .carrier
-                    .carry(Direction::Write, &[transfer], &devices, buffers);
+                let failed =
+                    worker
+                        .carrier
+                        .carry(TransferDirection::Write, &[transfer], &devices, buffers);
                 for failed in failed {
                     let why = format!("write failed: {}", failed.error);
                     self.drop_member(slot, &why, failed.error)?;
@@ -349,10 +350,10 @@ impl Array {
     /// from a row on. Returns the next row; `None` at the end.
     fn check_rows(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         from: u64,
         repair: Repair,
-        found: &mut Comparison,
+        found: &mut RedundancyCheck,
     ) -> Result<Option<u64>, ArrayError> {
         let mut plan = Plan::new(Detail::Bytes);
         let mut next = None;
@@ -390,9 +391,9 @@ impl Array {
     /// soft state's parity.
     fn mend_rows_in(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         regions: &[u32],
-        found: &mut Comparison,
+        found: &mut RedundancyCheck,
     ) -> Result<(), ArrayError> {
         let rows = self.facts.gears.as_ref().and_then(|gears| gears.rows);
         let (Some(bitmap), Some(rows)) = (&self.bitmap, rows) else {
@@ -416,11 +417,11 @@ impl Array {
     /// member fails; then the plan is made again.
     fn read_alone(
         &self,
-        worker: &mut Worker,
+        worker: &mut RequestScratch,
         (make, plan): (&mut Makes<'_>, &mut Plan),
         mut request: RequestBytes<'_>,
         scratch: &mut Aligned,
-        found: &mut Comparison,
+        found: &mut RedundancyCheck,
     ) -> Result<(), ArrayError> {
         let mut last = None;
         // Bounded: each repair may uncover the next unreadable place.
@@ -433,10 +434,12 @@ impl Array {
             let scratch = scratch.of(plan.scratch().bytes().0 as usize);
             let mut buffers = Buffers { request, scratch };
             let reads = self.transfers(plan, Operation::Read);
-            let failed =
-                worker
-                    .carrier
-                    .carry(Direction::Read, &reads, &self.devices(), &mut buffers);
+            let failed = worker.carrier.carry(
+                TransferDirection::Read,
+                &reads,
+                &self.devices(),
+                &mut buffers,
+            );
             // Only the first failure is mended, because mending it may mend others, or fail a
             // member.
             let Some(failed) = failed.into_iter().next() else {

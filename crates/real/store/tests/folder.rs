@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{Sample, folder, path, pattern, sample};
+use common::{VolumeSample, folder, path, pattern, sample};
 use fullstroke_contract::{Extent, MemberState};
 use fullstroke_store::Repair;
 use fullstroke_store::bytes::{
-    Comparison, Location, MemberStatus, OpenReport, Opening, Scrub, Store, StoreError, Tidy,
+    MemberStatus, OpenReport, Opening, RedundancyCheck, Scrub, Store, StoreError, StoreLocation,
+    TidyWork,
 };
 use fullstroke_units::{Lbn, Sectors};
 use std::fs;
@@ -14,13 +15,13 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-fn open(sample: Sample, folder: &Path) -> Result<(Store, OpenReport), StoreError> {
-    let location = Location::Folder(folder.to_owned());
+fn open(sample: VolumeSample, folder: &Path) -> Result<(Store, OpenReport), StoreError> {
+    let location = StoreLocation::Folder(folder.to_owned());
     Store::open((sample.shape)(), &location, "0123", Opening::default())
 }
 
-fn open_degraded(sample: Sample, folder: &Path) -> Result<(Store, OpenReport), StoreError> {
-    let location = Location::Folder(folder.to_owned());
+fn open_degraded(sample: VolumeSample, folder: &Path) -> Result<(Store, OpenReport), StoreError> {
+    let location = StoreLocation::Folder(folder.to_owned());
     let opening = Opening {
         allow_degraded: true,
         ..Opening::default()
@@ -32,7 +33,7 @@ fn open_degraded(sample: Sample, folder: &Path) -> Result<(Store, OpenReport), S
 const LABEL_BLOCKS: u64 = 8;
 
 /// Makes a closed store full of a pattern.
-fn filled(sample: Sample, folder: &Path) -> Vec<u8> {
+fn filled(sample: VolumeSample, folder: &Path) -> Vec<u8> {
     let (mut store, report) = open(sample, folder).unwrap();
     assert!(report.created);
     let bytes = pattern(0, store.capacity().0, 1);
@@ -58,7 +59,7 @@ fn said<T>(result: Result<T, StoreError>) -> String {
 fn another_stacks_folder_is_refused_and_both_digests_are_named() {
     let folder = folder();
     filled(sample("raid5"), folder.path());
-    let location = Location::Folder(folder.path().to_owned());
+    let location = StoreLocation::Folder(folder.path().to_owned());
     let shape = (sample("raid6").shape)();
     let said = said(Store::open(shape, &location, "4567", Opening::default()));
     for part in [
@@ -332,7 +333,7 @@ fn a_rebuild_takes_no_room_for_what_holds_nothing() {
             )
         };
         let folder = folder();
-        let location = Location::Folder(folder.path().to_owned());
+        let location = StoreLocation::Folder(folder.path().to_owned());
         let (mut store, _) = Store::open(shape(), &location, "0123", Opening::default()).unwrap();
         let bytes = pattern(0, 8, 1);
         let places: Vec<Lbn> = (0..store.capacity().0 / (5 << 11))
@@ -545,7 +546,7 @@ fn an_unclean_store_can_serve_at_once_and_is_compared_behind() {
             compare_behind: true,
             ..Opening::default()
         };
-        let location = Location::Folder(folder.path().to_owned());
+        let location = StoreLocation::Folder(folder.path().to_owned());
         let (mut store, report) =
             Store::open((sample.shape)(), &location, "0123", opening).unwrap();
         assert_eq!(
@@ -559,7 +560,7 @@ fn an_unclean_store_can_serve_at_once_and_is_compared_behind() {
             all_of(&mut store) == first,
             "{name}: the same to every read"
         );
-        while store.tidy(Duration::ZERO).unwrap() == Tidy::Again {}
+        while store.tidy(Duration::ZERO).unwrap() == TidyWork::Again {}
         assert_eq!(store.left_to_compare().0, 0);
         assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
         store.fail_member(&path_of(name)).unwrap();
@@ -600,7 +601,7 @@ impl fullstroke_store::Device for HeldUp {
 #[test]
 fn others_are_served_while_the_mark_of_a_region_is_made_durable_elsewhere() {
     let (folder, shape) = (folder(), two_regions);
-    let location = Location::Folder(folder.path().to_owned());
+    let location = StoreLocation::Folder(folder.path().to_owned());
     let (mut store, _) = Store::open(shape(), &location, "0123", Opening::default()).unwrap();
     let (near, far) = (Extent::new(0, 8), Extent::new(80 << 11, 8));
     store.write(near.start, &pattern(0, 8, 1)).unwrap();
@@ -630,7 +631,7 @@ fn others_are_served_while_the_mark_of_a_region_is_made_durable_elsewhere() {
 #[test]
 fn marks_that_cannot_be_made_durable_stop_the_store() {
     let folder = folder();
-    let location = Location::Folder(folder.path().to_owned());
+    let location = StoreLocation::Folder(folder.path().to_owned());
     let (mut store, _) = Store::open(two_regions(), &location, "0123", Opening::default()).unwrap();
     assert!(!store.announce(Extent::new(0, 8)).unwrap());
     let (release, held_up) = std::sync::mpsc::channel();
@@ -667,14 +668,14 @@ fn snapshot(folder: &Path) -> Vec<(String, Vec<u8>, std::time::SystemTime)> {
     files
 }
 
-fn open_read_only(sample: Sample, folder: &Path) -> Result<(Store, OpenReport), StoreError> {
+fn open_read_only(sample: VolumeSample, folder: &Path) -> Result<(Store, OpenReport), StoreError> {
     let opening = Opening {
         read_only: true,
         ..Opening::default()
     };
     Store::open(
         (sample.shape)(),
-        &Location::Folder(folder.to_owned()),
+        &StoreLocation::Folder(folder.to_owned()),
         "0123",
         opening,
     )
@@ -737,7 +738,7 @@ fn an_unclean_store_that_is_opened_read_only_is_mended_in_memory() {
             all_of(&mut store) == first,
             "{name}: the same to every read"
         );
-        while store.tidy(Duration::ZERO).unwrap() == Tidy::Again {}
+        while store.tidy(Duration::ZERO).unwrap() == TidyWork::Again {}
         assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
         assert!(all_of(&mut store) == first, "{name}: mended and the same");
         store.close().unwrap();
@@ -799,7 +800,7 @@ fn path_of(name: &str) -> Vec<usize> {
 fn orders_that_make_no_sense_are_refused_with_the_reason() {
     let (mut store, _) = Store::open(
         (sample("raid50").shape)(),
-        &Location::Memory,
+        &StoreLocation::Memory,
         "0123",
         Opening::default(),
     )
@@ -826,7 +827,7 @@ fn orders_that_make_no_sense_are_refused_with_the_reason() {
 fn a_volume_fails_with_too_many_of_its_members_and_is_replaced_with_them() {
     let (mut store, _) = Store::open(
         (sample("raid0 in raid1").shape)(),
-        &Location::Memory,
+        &StoreLocation::Memory,
         "0123",
         Opening::default(),
     )
@@ -1100,25 +1101,25 @@ fn a_region_is_forgotten_some_seconds_after_its_last_write_and_a_sync() {
     let (mut store, _) = open(sample, folder.path()).unwrap();
     let second = Duration::from_secs;
     let dirty = || fs::read(own(folder.path())).unwrap()[MARKS as usize];
-    assert_eq!(store.tidy(second(100)).unwrap(), Tidy::Done);
+    assert_eq!(store.tidy(second(100)).unwrap(), TidyWork::Done);
     store.write(Lbn(3), &pattern(3, 1, 1)).unwrap();
     assert_eq!(dirty(), 1);
-    assert_eq!(store.tidy(second(101)).unwrap(), Tidy::At(second(106)));
-    assert_eq!(store.tidy(second(102)).unwrap(), Tidy::At(second(106)));
-    assert_eq!(store.tidy(second(106)).unwrap(), Tidy::Sync);
+    assert_eq!(store.tidy(second(101)).unwrap(), TidyWork::At(second(106)));
+    assert_eq!(store.tidy(second(102)).unwrap(), TidyWork::At(second(106)));
+    assert_eq!(store.tidy(second(106)).unwrap(), TidyWork::Sync);
     let job = store.sync_job();
     store.write(Lbn(4), &pattern(4, 1, 1)).unwrap();
     let synced = std::thread::spawn(move || job.run()).join().unwrap();
     store.note_synced(synced).unwrap();
     assert_eq!(
         store.tidy(second(107)).unwrap(),
-        Tidy::At(second(112)),
+        TidyWork::At(second(112)),
         "it was written meanwhile"
     );
     assert_eq!(dirty(), 1);
-    assert_eq!(store.tidy(second(112)).unwrap(), Tidy::Sync);
+    assert_eq!(store.tidy(second(112)).unwrap(), TidyWork::Sync);
     store.sync().unwrap();
-    assert_eq!(store.tidy(second(113)).unwrap(), Tidy::Done);
+    assert_eq!(store.tidy(second(113)).unwrap(), TidyWork::Done);
     assert_eq!(dirty(), 0);
 }
 
@@ -1135,15 +1136,16 @@ fn an_unclean_store_is_mended_with_progress_and_a_clean_one_is_not() {
     fn large() -> fullstroke_volume::Shape {
         fullstroke_volume::Shape::Drive(Sectors((40 << 20) / 512))
     }
-    let location = Location::Folder(folder.path().to_owned());
+    let location = StoreLocation::Folder(folder.path().to_owned());
     let (mut store, _) = Store::open(shape(), &location, "0123", Opening::default()).unwrap();
     for mebibyte in [0, 20, 60] {
         store.write(Lbn(mebibyte << 11), &pattern(0, 8, 1)).unwrap();
     }
     drop(store);
     let mut told = Vec::new();
-    let mut progress =
-        |progress: fullstroke_store::bytes::Progress| told.push((progress.done, progress.regions));
+    let mut progress = |progress: fullstroke_store::bytes::MendingProgress| {
+        told.push((progress.done, progress.regions))
+    };
     let opening = Opening {
         progress: Some(&mut progress),
         ..Opening::default()
@@ -1172,7 +1174,7 @@ fn requests_outside_the_volume_are_refused() {
     for name in ["drive", "raid5", "raid50"] {
         let (mut store, _) = Store::open(
             (sample(name).shape)(),
-            &Location::Memory,
+            &StoreLocation::Memory,
             "0123",
             Opening::default(),
         )
@@ -1193,7 +1195,8 @@ fn requests_outside_the_volume_are_refused() {
 #[test]
 fn a_large_drive_in_memory_costs_nothing_until_it_is_written() {
     let shape = fullstroke_volume::Shape::Drive(Sectors(24_000_000_000_000 / 512));
-    let (mut store, _) = Store::open(shape, &Location::Memory, "0123", Opening::default()).unwrap();
+    let (mut store, _) =
+        Store::open(shape, &StoreLocation::Memory, "0123", Opening::default()).unwrap();
     let last = Lbn(store.capacity().0 - 8);
     store.write(last, &pattern(0, 8, 1)).unwrap();
     let mut bytes = vec![0; 4096];
@@ -1277,7 +1280,7 @@ fn what_a_volume_was_filled_with_undoes_nothing_that_was_written_afterwards() {
 const MEMBER_DATA: u64 = 0;
 
 /// Scrubs the whole store.
-fn scrubbed(store: &mut Store, repair: Repair) -> Comparison {
+fn scrubbed(store: &mut Store, repair: Repair) -> RedundancyCheck {
     let mut scrub = Scrub {
         repair,
         ..Scrub::default()
@@ -1288,7 +1291,7 @@ fn scrubbed(store: &mut Store, repair: Repair) -> Comparison {
 
 /// Makes a store with one wrong sector on each of these members. Returns the findings of a scrub,
 /// and of repairs.
-fn with_wrong_sectors(name: &str, members: &[usize], sector: u64) -> [Comparison; 3] {
+fn with_wrong_sectors(name: &str, members: &[usize], sector: u64) -> [RedundancyCheck; 3] {
     let folder = folder();
     let sample = sample(name);
     let bytes = filled(sample, folder.path());

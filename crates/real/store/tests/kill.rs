@@ -8,8 +8,8 @@
 
 mod common;
 
-use common::{SAMPLES, Sample, folder, path, pattern, sample};
-use fullstroke_store::bytes::{Location, OpenReport, Opening, Store};
+use common::{SAMPLES, VolumeSample, folder, path, pattern, sample};
+use fullstroke_store::bytes::{OpenReport, Opening, Store, StoreLocation};
 use fullstroke_units::{Lbn, Random, Sectors, Seed};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -32,8 +32,8 @@ fn content(lbn: u64, sectors: u64, version: u64) -> Vec<u8> {
     }
 }
 
-fn open(sample: Sample, folder: &Path) -> (Store, OpenReport) {
-    let location = Location::Folder(folder.to_owned());
+fn open(sample: VolumeSample, folder: &Path) -> (Store, OpenReport) {
+    let location = StoreLocation::Folder(folder.to_owned());
     let opening = Opening {
         survive_power_loss: false,
         ..Opening::default()
@@ -100,8 +100,8 @@ fn fill_some(store: &mut Store, random: &mut Random) {
 }
 
 /// A volume whose servers are killed.
-struct Volume {
-    sample: Sample,
+struct KilledVolume {
+    sample: VolumeSample,
     folder: tempfile::TempDir,
     /// For each sector, the last completed version.
     versions: Vec<u64>,
@@ -112,13 +112,13 @@ struct Volume {
     writes: u64,
 }
 
-impl Volume {
-    fn new(sample: Sample) -> Volume {
+impl KilledVolume {
+    fn new(sample: VolumeSample) -> KilledVolume {
         let folder = folder();
         let (store, _) = open(sample, folder.path());
         let versions = vec![0; store.capacity().0 as usize];
         let random = Seed(1).stream(sample.name);
-        Volume {
+        KilledVolume {
             sample,
             folder,
             versions,
@@ -259,7 +259,7 @@ fn a_killed_server_loses_nothing_that_it_completed_and_leaves_sound_redundancy()
         .unwrap_or(10);
     let mut total = 0;
     for &sample in SAMPLES {
-        let mut volume = Volume::new(sample);
+        let mut volume = KilledVolume::new(sample);
         (0..kills).for_each(|_| volume.kill());
         total += kills;
         if sample.tolerance > 0 {

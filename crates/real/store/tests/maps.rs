@@ -4,7 +4,7 @@
 
 use fullstroke_contract::registry::Keys;
 use fullstroke_store::{
-    Access, Array, Design, Device, FileDevice, JournalPolicy, Worker, assemble, create,
+    Array, Design, Device, FileDevice, JournalPolicy, OpenPurpose, RequestScratch, assemble, create,
 };
 use fullstroke_volume::REGISTRY;
 use serde_json::json;
@@ -69,13 +69,14 @@ fn files(folder: &Path, name: &str, sizes: &[u64]) -> Vec<PathBuf> {
 }
 
 fn opened(paths: &[PathBuf]) -> Vec<Arc<dyn Device>> {
-    let open =
-        |path: &PathBuf| Arc::new(FileDevice::open(path, Access::Own).unwrap()) as Arc<dyn Device>;
+    let open = |path: &PathBuf| {
+        Arc::new(FileDevice::open(path, OpenPurpose::Own).unwrap()) as Arc<dyn Device>
+    };
     paths.iter().map(open).collect()
 }
 
 fn write_numbers(array: &Array) {
-    let mut worker = Worker::new();
+    let mut worker = RequestScratch::new();
     let sectors = array.capacity().0;
     // Pieces that begin and end within chunks.
     let mut at = 0;
@@ -91,7 +92,7 @@ fn write_numbers(array: &Array) {
 }
 
 fn check_numbers(array: &Array) {
-    let mut worker = Worker::new();
+    let mut worker = RequestScratch::new();
     let mut bytes = vec![0; array.capacity().bytes().0 as usize];
     array.read(&mut worker, 0, &mut bytes).unwrap();
     for (number, sector) in bytes.chunks_exact(SECTOR).enumerate() {
@@ -181,7 +182,7 @@ fn every_block_of_every_layout_stands_where_it_should_and_nothing_else_does() {
 struct Nested {
     array: Array,
     name: String,
-    worker: Mutex<Worker>,
+    worker: Mutex<RequestScratch>,
 }
 
 impl Nested {
@@ -190,7 +191,7 @@ impl Nested {
         Arc::new(Nested {
             array,
             name: name.to_owned(),
-            worker: Mutex::new(Worker::new()),
+            worker: Mutex::new(RequestScratch::new()),
         })
     }
 }
@@ -246,8 +247,8 @@ fn check_nested(outer: &str, pairs: usize) {
     create(&design(outer, None), &shared(&mirrors)).unwrap();
     let (array, _) = assemble(&shared(&mirrors), false).unwrap();
     // An array on mirrors of zeros needs no filling; otherwise the test fills it first.
-    let mut worker = Worker::new();
-    while array.tend(&mut worker).unwrap() {}
+    let mut worker = RequestScratch::new();
+    while array.advance_maintenance(&mut worker).unwrap() {}
     write_numbers(&array);
     check_numbers(&array);
     for mirror in &mirrors {

@@ -4,7 +4,7 @@ mod common;
 
 use common::folder;
 use fullstroke_contract::Extent;
-use fullstroke_store::{Device, Memory, SparseFile};
+use fullstroke_store::{Device, MemoryDevice, SparseFile};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -100,7 +100,7 @@ proptest! {
 
     #[test]
     fn memory_holds_what_was_written_and_knows_its_holes(acts in acts()) {
-        check(&Memory::new(CAPACITY * 512), &acts);
+        check(&MemoryDevice::new(CAPACITY * 512), &acts);
     }
 
     #[test]
@@ -113,7 +113,7 @@ proptest! {
 
 #[test]
 fn a_part_of_a_run_is_cut_at_what_was_asked_for() {
-    let memory = Memory::new(1 << 20);
+    let memory = MemoryDevice::new(1 << 20);
     memory.write(100 * 512, &[1; 512 * 50]).unwrap();
     let run = memory.next_data(110 * 512, 5 * 512).unwrap().unwrap();
     assert_eq!(run, 110 * 512..115 * 512);

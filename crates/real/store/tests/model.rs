@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{SAMPLES, Sample, folder, path, pattern};
-use fullstroke_store::bytes::{Location, MemberStatus, Opening, Store, StoreError};
+use common::{SAMPLES, VolumeSample, folder, path, pattern};
+use fullstroke_store::bytes::{MemberStatus, Opening, Store, StoreError, StoreLocation};
 use fullstroke_units::{Lbn, Sectors};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -64,9 +64,9 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..60)
 }
 
-struct Trial {
-    sample: Sample,
-    location: Location,
+struct ModelTrial {
+    sample: VolumeSample,
+    location: StoreLocation,
     store: Store,
     model: Vec<u8>,
     version: u64,
@@ -75,7 +75,7 @@ struct Trial {
     failures: usize,
 }
 
-fn open(sample: Sample, location: &Location) -> Store {
+fn open(sample: VolumeSample, location: &StoreLocation) -> Store {
     Store::open((sample.shape)(), location, "digest", Opening::default())
         .unwrap()
         .0
@@ -85,11 +85,11 @@ fn range(lbn: Lbn, sectors: Sectors) -> std::ops::Range<usize> {
     lbn.0 as usize * 512..(lbn.0 + sectors.0) as usize * 512
 }
 
-impl Trial {
-    fn new(sample: Sample, location: Location) -> Trial {
+impl ModelTrial {
+    fn new(sample: VolumeSample, location: StoreLocation) -> ModelTrial {
         let store = open(sample, &location);
         let model = vec![0; store.capacity().bytes().0 as usize];
-        Trial {
+        ModelTrial {
             sample,
             location,
             store,
@@ -225,9 +225,9 @@ impl Trial {
 
     /// Opens the volume again without a close, as after a kill.
     fn reopen(&mut self) {
-        if self.location != Location::Memory {
+        if self.location != StoreLocation::Memory {
             // Releases the lock of the folder.
-            self.store = open(self.sample, &Location::Memory);
+            self.store = open(self.sample, &StoreLocation::Memory);
             self.store = open(self.sample, &self.location);
         }
     }
@@ -250,7 +250,7 @@ impl Trial {
         self.check();
         assert!(self.store.status().iter().all(|member| member.is_alive()));
         self.store.close().unwrap();
-        if self.location != Location::Memory {
+        if self.location != StoreLocation::Memory {
             let opening = Opening::default();
             let (store, report) =
                 Store::open((self.sample.shape)(), &self.location, "digest", opening).unwrap();
@@ -258,9 +258,9 @@ impl Trial {
                 report.clean && report.regions == 0 && report.replayed_changes == 0,
                 "{report:?}"
             );
-            Trial {
+            ModelTrial {
                 store,
-                location: Location::Memory,
+                location: StoreLocation::Memory,
                 ..self
             }
             .check();
@@ -300,8 +300,8 @@ impl Trial {
     }
 }
 
-fn try_out(sample: Sample, location: Location, acts: &[Act]) {
-    let mut trial = Trial::new(sample, location);
+fn try_out(sample: VolumeSample, location: StoreLocation, acts: &[Act]) {
+    let mut trial = ModelTrial::new(sample, location);
     acts.iter().for_each(|act| trial.carry_out(act));
     trial.finish();
 }
@@ -311,7 +311,7 @@ proptest! {
 
     #[test]
     fn a_volume_in_memory_holds_what_was_written(which in 0..SAMPLES.len(), acts in acts()) {
-        try_out(SAMPLES[which], Location::Memory, &acts);
+        try_out(SAMPLES[which], StoreLocation::Memory, &acts);
     }
 }
 
@@ -321,6 +321,6 @@ proptest! {
     #[test]
     fn a_volume_in_files_holds_what_was_written(which in 0..SAMPLES.len(), acts in acts()) {
         let folder = folder();
-        try_out(SAMPLES[which], Location::Folder(folder.path().to_owned()), &acts);
+        try_out(SAMPLES[which], StoreLocation::Folder(folder.path().to_owned()), &acts);
     }
 }

@@ -11,7 +11,7 @@ pub mod ublk;
 use std::io::Write as _;
 
 /// Writes a message to standard error. A failed write is ignored.
-pub fn complain(message: &str) {
+pub fn print_error(message: &str) {
     let _ = writeln!(
         std::io::stderr(),
         "fullstroke: {}",

@@ -1,14 +1,14 @@
 //! Block devices of Linux served by a process: the server's side of ublk.
 //!
-//! [`Disk::open`] creates `/dev/ublkbN` and passes the device's requests to a receiver
-//! ([`Serves`]). Closing removes the device again. Each [`Request`] may be answered on any thread.
+//! [`UblkDisk::open`] creates `/dev/ublkbN` and passes the device's requests to a receiver
+//! ([`Serves`]). Closing removes the device again. Each [`UblkRequest`] may be answered on any thread.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `wire.rs` | the structures exchanged with the kernel, as bytes |
 //! | `control.rs` | commands to `/dev/ublk-control`: add, start, stop, delete a device |
 //! | `queue.rs` | a device's requests and their answers |
-//! | `disk.rs` | [`Disk`]: one device, from its beginning to its end |
+//! | `disk.rs` | [`UblkDisk`]: one device, from its beginning to its end |
 //! | `error.rs` | [`UblkError`] |
 //!
 //! Sources: `Documentation/block/ublk.rst` and `include/uapi/linux/ublk_cmd.h` of Linux 6.12.
@@ -23,7 +23,7 @@ mod queue;
 mod wire;
 
 pub use control::check;
-pub use disk::{Disk, Form, carry_out_for_others};
+pub use disk::{DeviceProperties, UblkDisk, carry_out_for_others};
 pub use error::UblkError;
-pub use queue::{Request, Serves};
-pub use wire::Operation;
+pub use queue::{Serves, UblkRequest};
+pub use wire::UblkOperation;

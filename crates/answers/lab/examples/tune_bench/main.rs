@@ -82,7 +82,7 @@ fn race(name: &str, sample: usize, seed: u64) -> Result<Value, Box<dyn std::erro
     loop {
         for (candidate, batches) in tuner.due() {
             let values = function.values(number(tuner.point(candidate)), batches);
-            tuner.tell(candidate, &values);
+            tuner.add_values(candidate, &values);
         }
         if !tuner.judge() {
             break;
@@ -92,5 +92,5 @@ fn race(name: &str, sample: usize, seed: u64) -> Result<Value, Box<dyn std::erro
         .race()
         .leader()
         .map(|leader| number(tuner.point(leader)));
-    Ok(json!({ "found": found, "best": function.best(), "told": tuner.race().told() }))
+    Ok(json!({ "found": found, "best": function.best(), "told": tuner.race().value_count() }))
 }

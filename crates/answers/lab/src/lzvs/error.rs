@@ -1,6 +1,6 @@
 //! Errors of measuring, planning and mapping.
 
-use fullstroke_contract::{ConfigError, Extent, Status};
+use fullstroke_contract::{ConfigError, Extent, RequestStatus};
 use fullstroke_trace::TraceError;
 use fullstroke_units::{Lbn, Sectors};
 use fullstroke_volume::Role;
@@ -74,7 +74,7 @@ pub enum LzvsError {
         /// Capacity of the volume.
         capacity: Sectors,
         /// The layout's answer.
-        status: Status,
+        status: RequestStatus,
     },
     /// The map from volume sectors to member sectors is not one-to-one.
     #[error("sector {} lies at {} of member {member}, which holds {role:?}", .lbn.0, .there.0)]

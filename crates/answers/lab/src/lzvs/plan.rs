@@ -1,6 +1,6 @@
 //! Layouts of two disks in comparison: capacity and guaranteed rate.
 
-use crate::lzvs::{LzvsError, Rates, rates};
+use crate::lzvs::{LzvsError, VolumeRates, rates};
 use fullstroke_contract::ZoneRate;
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
@@ -65,7 +65,7 @@ impl Pair {
     ///
     /// # Errors
     /// Errors of the layout.
-    pub fn offer(&self, layout: &str, keys: &Keys) -> Result<(Offer, Rates), LzvsError> {
+    pub fn offer(&self, layout: &str, keys: &Keys) -> Result<(Offer, VolumeRates), LzvsError> {
         let built = (find("layout", REGISTRY, "layout", layout)?.build)(keys, &self.members())?;
         let capacity = built.capacity();
         let mut volume = Shape::Volume {
@@ -96,7 +96,7 @@ impl Pair {
             false => Sectors(last.start.0),
         };
         let slowness: f64 = points.iter().map(|point| point.mb_per_s.recip()).sum();
-        let part = Rates {
+        let part = VolumeRates {
             floor_mb_per_s: last.mb_per_s,
             mean_mb_per_s: points.len() as f64 / slowness,
             top_mb_per_s: all.top_mb_per_s,
@@ -109,7 +109,7 @@ impl Pair {
         )))
     }
 
-    fn offer_of(&self, layout: String, capacity: Sectors, rates: &Rates) -> Offer {
+    fn offer_of(&self, layout: String, capacity: Sectors, rates: &VolumeRates) -> Offer {
         let [a, b] = self.members();
         Offer {
             layout,

@@ -62,7 +62,7 @@ const RATIO_MIN: f64 = 1.05;
 
 /// Result of the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Profile {
+pub struct RateProfile {
     /// The simplest fraction within the interval below.
     pub ratio: Ratio,
     /// Outer over inner rate, the mean of all spots.
@@ -90,8 +90,8 @@ pub struct Profile {
 pub fn profile(
     target: &mut dyn TimedReads,
     watch: &mut dyn FnMut(u32, u32),
-) -> Result<Profile, LzvsError> {
-    let mut reads = Reads {
+) -> Result<RateProfile, LzvsError> {
+    let mut reads = RateReads {
         target,
         watch,
         long: 0,
@@ -119,7 +119,7 @@ pub fn profile(
             ratio_interval,
         })?;
     let zones = reads.zones(&curve)?;
-    Ok(Profile {
+    Ok(RateProfile {
         ratio,
         ratio_mean,
         ratio_interval,
@@ -171,7 +171,7 @@ fn median(values: &[f64]) -> f64 {
 }
 
 /// Reads for rates.
-struct Reads<'a> {
+struct RateReads<'a> {
     target: &'a mut dyn TimedReads,
     watch: &'a mut dyn FnMut(u32, u32),
     /// The length of a read, in sectors.
@@ -183,7 +183,7 @@ struct Reads<'a> {
     seconds: f64,
 }
 
-impl Reads<'_> {
+impl RateReads<'_> {
     fn capacity(&self) -> u64 {
         self.target.capacity().0
     }
@@ -331,11 +331,11 @@ impl Reads<'_> {
 /// member meets the inside of the other; at the last address the reverse. The product of the best
 /// ratios of both ends is the product of the members' ratios, so the layout gets their geometric
 /// mean. The number of zones is that of the member with the most zones, and at least 24.
-pub fn measured_keys(layout: &str, profiles: &[Profile]) -> Option<Keys> {
+pub fn measured_keys(layout: &str, profiles: &[RateProfile]) -> Option<Keys> {
     let keys = match layout {
         "lzvs" => {
             let count = profiles.len().max(1) as f64;
-            let log_mean = |of: fn(&Profile) -> f64| {
+            let log_mean = |of: fn(&RateProfile) -> f64| {
                 (profiles.iter().map(|one| of(one).ln()).sum::<f64>() / count).exp()
             };
             let (low, high) = (
@@ -364,21 +364,21 @@ mod tests {
 
     /// A disk whose zones have these shares of the capacity and these rates. Each read takes a
     /// little longer by chance. Some reads take much longer because a disturbance intervenes.
-    struct Disk {
+    struct ZonedDisk {
         zones: Vec<(f64, f64)>,
         random: Random,
     }
 
-    impl Disk {
-        fn new(zones: &[(f64, f64)], seed: u64) -> Disk {
-            Disk {
+    impl ZonedDisk {
+        fn new(zones: &[(f64, f64)], seed: u64) -> ZonedDisk {
+            ZonedDisk {
                 zones: zones.to_vec(),
                 random: Seed(seed).stream("disturbances"),
             }
         }
     }
 
-    impl TimedReads for Disk {
+    impl TimedReads for ZonedDisk {
         fn capacity(&self) -> Sectors {
             Sectors(CAPACITY)
         }
@@ -412,7 +412,7 @@ mod tests {
         ];
         for seed in 0..4 {
             let (mut seen, mut of) = (0, 0);
-            let found = profile(&mut Disk::new(&zones, seed), &mut |done, about| {
+            let found = profile(&mut ZonedDisk::new(&zones, seed), &mut |done, about| {
                 (seen, of) = (done, about)
             });
             let found = found.unwrap();
@@ -446,7 +446,7 @@ mod tests {
         let arms = [(0.25, 120e6), (0.25, 80e6), (0.25, 120e6), (0.25, 80e6)];
         for zones in [&[(1.0, 500e6)][..], &arms, &[(0.5, 80e6), (0.5, 120e6)]] {
             for seed in 0..4 {
-                let error = profile(&mut Disk::new(zones, seed), &mut |_, _| {}).unwrap_err();
+                let error = profile(&mut ZonedDisk::new(zones, seed), &mut |_, _| {}).unwrap_err();
                 assert!(matches!(error, LzvsError::NoSlope { .. }), "{error}");
                 assert!(
                     error.to_string().contains("MB/s in the quarters"),
@@ -460,7 +460,7 @@ mod tests {
     fn members_that_differ_have_the_geometric_mean_of_their_ratios_and_zones_of_their_own() {
         let of = |outer: f64| {
             let zones = [(0.4, outer), (0.6, 50e6)];
-            profile(&mut Disk::new(&zones, 1), &mut |_, _| {}).unwrap()
+            profile(&mut ZonedDisk::new(&zones, 1), &mut |_, _| {}).unwrap()
         };
         let (one, other) = (of(100e6), of(72e6));
         let keys = measured_keys("lzvs", &[one.clone(), other.clone()]).unwrap();

@@ -1,7 +1,7 @@
 //! The highest transfer rate of a layout at each address, computed from the zones of its members
 //! alone, without seeks and rotational latency.
 
-use fullstroke_contract::{Below, Extent, Operation, Request, Status, ZoneRate};
+use fullstroke_contract::{Extent, LayersBelow, Operation, Request, RequestStatus, ZoneRate};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Detail, Plan, Shape};
 use serde::Serialize;
@@ -17,7 +17,7 @@ pub struct RateAt {
 
 /// Rates across a volume.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Rates {
+pub struct VolumeRates {
     /// Rates, by address.
     pub points: Vec<RateAt>,
     /// Lowest rate, in MB/s.
@@ -30,7 +30,12 @@ pub struct Rates {
 
 /// Returns the rates of transfers of `sectors` at `points` addresses of a volume. `drives` holds
 /// the zones of the volume's drives, in order.
-pub fn rates(volume: &mut Shape, drives: &[Vec<ZoneRate>], sectors: Sectors, points: u32) -> Rates {
+pub fn rates(
+    volume: &mut Shape,
+    drives: &[Vec<ZoneRate>],
+    sectors: Sectors,
+    points: u32,
+) -> VolumeRates {
     let capacity = volume.capacity().0;
     let sectors = sectors.0.clamp(1, capacity.max(1));
     let at = |point: u32| {
@@ -49,7 +54,7 @@ pub fn rates(volume: &mut Shape, drives: &[Vec<ZoneRate>], sectors: Sectors, poi
     };
     let points: Vec<RateAt> = (0..points.max(2)).map(at).collect();
     let each = || points.iter().map(|point| point.mb_per_s);
-    Rates {
+    VolumeRates {
         floor_mb_per_s: each().fold(f64::INFINITY, f64::min),
         // The harmonic mean: each address moves the same number of bytes.
         mean_mb_per_s: points.len() as f64 / each().map(f64::recip).sum::<f64>(),
@@ -73,7 +78,7 @@ fn occupy(volume: &mut Shape, extent: Extent, drives: &[Vec<ZoneRate>], busy_s: 
         extent,
         ..Request::default()
     };
-    if layout.plan(&request, Below::NOTHING, &mut plan) != Status::Done {
+    if layout.plan(&request, LayersBelow::NOTHING, &mut plan) != RequestStatus::Done {
         return;
     }
     let firsts: Vec<usize> = members
@@ -128,7 +133,7 @@ mod tests {
     use serde_json::{Value, json};
 
     /// Returns the rates of two disks with two zones of 100 and 50 MB/s.
-    fn of(layout: &str, keys: Value) -> Rates {
+    fn of(layout: &str, keys: Value) -> VolumeRates {
         let zone = |first: u64, bytes_per_s: u64| ZoneRate {
             first: Lbn(first),
             sectors: Sectors(1_000_000),

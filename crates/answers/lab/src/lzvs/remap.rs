@@ -5,24 +5,24 @@
 //! the same time, in this order.
 
 use crate::lzvs::LzvsError;
-use fullstroke_contract::{Below, Extent, Operation, Request, Status};
-use fullstroke_trace::Record;
+use fullstroke_contract::{Extent, LayersBelow, Operation, Request, RequestStatus};
+use fullstroke_trace::TraceRecord;
 use fullstroke_units::{Lbn, Sectors};
-use fullstroke_volume::{Content, Detail, Layout, Location, Place, Plan, Role, Shape};
+use fullstroke_volume::{BufferPlace, Content, Detail, Layout, Location, Plan, Role, Shape};
 
 /// Maps requests of a volume onto its drives.
 pub struct Remapper {
-    root: Node,
+    root: RemapNode,
     verify: bool,
     sectors_verified: u64,
 }
 
-enum Node {
+enum RemapNode {
     Drive(usize),
     Volume {
         layout: Box<dyn Layout>,
         plan: Plan,
-        members: Vec<Node>,
+        members: Vec<RemapNode>,
     },
 }
 
@@ -32,7 +32,7 @@ impl Remapper {
     pub fn new(shape: Shape, verify: bool) -> Remapper {
         let mut drives = 0;
         Remapper {
-            root: Node::new(shape, &mut drives),
+            root: RemapNode::new(shape, &mut drives),
             verify,
             sectors_verified: 0,
         }
@@ -49,27 +49,27 @@ impl Remapper {
     /// The request does not lie within the volume, or a sector does not map back to its address.
     pub fn remap(
         &mut self,
-        record: &Record,
-        each: &mut dyn FnMut(usize, Record) -> Result<(), LzvsError>,
+        record: &TraceRecord,
+        each: &mut dyn FnMut(usize, TraceRecord) -> Result<(), LzvsError>,
     ) -> Result<(), LzvsError> {
         let verified = self.verify.then_some(&mut self.sectors_verified);
         self.root.remap(record, verified, each)
     }
 }
 
-impl Node {
-    fn new(shape: Shape, drives: &mut usize) -> Node {
+impl RemapNode {
+    fn new(shape: Shape, drives: &mut usize) -> RemapNode {
         match shape {
             Shape::Drive(_) => {
                 *drives += 1;
-                Node::Drive(*drives - 1)
+                RemapNode::Drive(*drives - 1)
             }
             Shape::Volume { layout, members } => {
                 let members = members
                     .into_iter()
-                    .map(|member| Node::new(member, drives))
+                    .map(|member| RemapNode::new(member, drives))
                     .collect();
-                Node::Volume {
+                RemapNode::Volume {
                     layout,
                     plan: Plan::new(Detail::Bytes),
                     members,
@@ -80,21 +80,21 @@ impl Node {
 
     fn remap(
         &mut self,
-        record: &Record,
+        record: &TraceRecord,
         mut verified: Option<&mut u64>,
-        each: &mut dyn FnMut(usize, Record) -> Result<(), LzvsError>,
+        each: &mut dyn FnMut(usize, TraceRecord) -> Result<(), LzvsError>,
     ) -> Result<(), LzvsError> {
         let (layout, plan, members) = match self {
-            Node::Drive(drive) => {
+            RemapNode::Drive(drive) => {
                 return each(
                     *drive,
-                    Record {
+                    TraceRecord {
                         device: 0,
                         ..*record
                     },
                 );
             }
-            Node::Volume {
+            RemapNode::Volume {
                 layout,
                 plan,
                 members,
@@ -105,8 +105,8 @@ impl Node {
             extent: record.extent,
             ..Request::default()
         };
-        match layout.plan(&request, Below::NOTHING, plan) {
-            Status::Done => {}
+        match layout.plan(&request, LayersBelow::NOTHING, plan) {
+            RequestStatus::Done => {}
             status => {
                 let (extent, capacity) = (record.extent, layout.capacity());
                 return Err(LzvsError::Remap {
@@ -121,7 +121,7 @@ impl Node {
             *verified += record.extent.sectors.0;
         }
         for io in plan.ios() {
-            let below = Record {
+            let below = TraceRecord {
                 operation: io.operation,
                 extent: io.extent,
                 ..*record
@@ -134,7 +134,7 @@ impl Node {
 
 /// Follows each sector of a request to its member and back. Also checks that the pieces of the plan
 /// lie where the layout locates their sectors.
-fn verify(layout: &dyn Layout, plan: &Plan, record: &Record) -> Result<(), LzvsError> {
+fn verify(layout: &dyn Layout, plan: &Plan, record: &TraceRecord) -> Result<(), LzvsError> {
     let Extent { start, sectors } = record.extent;
     let wrong = |lbn: Lbn, Location { member, lbn: there }: Location| LzvsError::NotOneToOne {
         lbn,
@@ -151,7 +151,7 @@ fn verify(layout: &dyn Layout, plan: &Plan, record: &Record) -> Result<(), LzvsE
     let transferred = matches!(record.operation, Operation::Read | Operation::Write);
     let mut covered = Sectors::ZERO;
     for piece in plan.pieces() {
-        let (Place::Request(offset), Content::Data) = (piece.place, piece.content) else {
+        let (BufferPlace::Request(offset), Content::Data) = (piece.place, piece.content) else {
             continue;
         };
         let member = plan.ios()[piece.io as usize].member as usize;
@@ -190,8 +190,8 @@ mod tests {
         }
     }
 
-    fn read(start: u64, sectors: u64) -> Record {
-        Record {
+    fn read(start: u64, sectors: u64) -> TraceRecord {
+        TraceRecord {
             arrival: Time::ZERO,
             operation: Operation::Read,
             extent: Extent::new(start, sectors),
@@ -213,7 +213,7 @@ mod tests {
             for length in lengths {
                 let record = read(at, length);
                 at += length;
-                let mut each = |drive: usize, below: Record| {
+                let mut each = |drive: usize, below: TraceRecord| {
                     for lbn in below.extent.start.0..below.extent.end().0 {
                         assert!(seen.insert((drive, lbn)), "{lbn} of drive {drive} twice");
                     }
@@ -265,9 +265,9 @@ mod tests {
         fn plan_transfer(
             &mut self,
             request: &Request,
-            below: Below<'_>,
+            below: LayersBelow<'_>,
             plan: &mut Plan,
-        ) -> Status {
+        ) -> RequestStatus {
             self.0.plan_transfer(request, below, plan)
         }
     }
@@ -284,7 +284,7 @@ mod tests {
             },
             true,
         );
-        let mut each = |_: usize, _: Record| Ok(());
+        let mut each = |_: usize, _: TraceRecord| Ok(());
         assert!(remapper.remap(&read(2, 50), &mut each).is_ok());
         let error = remapper.remap(&read(0, 4), &mut each).unwrap_err();
         assert!(matches!(error, LzvsError::NotOneToOne { .. }), "{error}");

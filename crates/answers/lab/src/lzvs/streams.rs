@@ -53,7 +53,7 @@ pub fn stream_seeks(
     let tracks: Vec<_> = target.graph().drive_tracks().cloned().collect();
     let seeks = |(drive, name): (usize, &str)| {
         let own = moves.iter().filter(|step| step.drive == drive);
-        let distance = |step: &crate::lzvs::Move| {
+        let distance = |step: &crate::lzvs::DriveRequest| {
             let from = tracks[drive].cylinder_of(Lbn(step.from?.saturating_sub(1)));
             Some(from.0.abs_diff(tracks[drive].cylinder_of(Lbn(step.to)).0))
         };

@@ -56,7 +56,7 @@ pub struct Survey {
 pub fn survey(target: &mut dyn TimedReads, trials: u32) -> Result<Survey, LzvsError> {
     // A standard deviation needs two trials.
     let trials = trials.max(2);
-    let reads = Reads::fitting(target)?;
+    let reads = ReadLengths::fitting(target)?;
     let last = target.capacity().0 - reads.long;
     let mut ratios = Vec::with_capacity(trials as usize);
     for _ in 0..trials {
@@ -105,14 +105,14 @@ pub fn survey(target: &mut dyn TimedReads, trials: u32) -> Result<Survey, LzvsEr
 }
 
 /// Lengths of both reads, in sectors.
-struct Reads {
+struct ReadLengths {
     short: u64,
     long: u64,
 }
 
-impl Reads {
+impl ReadLengths {
     /// Finds reads of sufficient duration, up to an eighth of the target.
-    fn fitting(target: &mut dyn TimedReads) -> Result<Reads, LzvsError> {
+    fn fitting(target: &mut dyn TimedReads) -> Result<ReadLengths, LzvsError> {
         let capacity = target.capacity();
         let mut long = 2048;
         while long <= capacity.0 / 8 {
@@ -121,7 +121,7 @@ impl Reads {
             if took.as_millis_f64() - target.read(Extent::new(0, short))?.as_millis_f64()
                 >= LONG_ENOUGH.as_millis_f64()
             {
-                return Ok(Reads { short, long });
+                return Ok(ReadLengths { short, long });
             }
             long *= 2;
         }

@@ -1,7 +1,7 @@
 //! Targets with timed reads.
 
 use crate::lzvs::LzvsError;
-use fullstroke_contract::{Extent, Operation, Request, Status};
+use fullstroke_contract::{Extent, Operation, Request, RequestStatus};
 use fullstroke_engine::{Finished, Graph, Machine, Observer};
 use fullstroke_units::{Duration, Random, Sectors, Seed, Time};
 
@@ -25,7 +25,7 @@ pub struct SimulatedReads {
     capacity: Sectors,
     pauses: Random,
     pause_max: Duration,
-    seen: Seen,
+    seen: ReadState,
 }
 
 /// Longest pause. Longer than a revolution of any disk.
@@ -35,16 +35,16 @@ const PAUSE_OF_HOST: Duration = Duration::from_micros(100);
 
 /// State of the current read, and the arm movements so far.
 #[derive(Default)]
-struct Seen {
-    took: Option<(Status, Duration)>,
+struct ReadState {
+    took: Option<(RequestStatus, Duration)>,
     /// End of the latest transfer of each drive.
     ends: Vec<Option<u64>>,
-    moves: Vec<Move>,
+    moves: Vec<DriveRequest>,
 }
 
 /// One request to a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Move {
+pub struct DriveRequest {
     /// Index of the drive in the order of the graph.
     pub drive: usize,
     /// End of the drive's previous transfer; `None` for the first transfer.
@@ -53,7 +53,7 @@ pub struct Move {
     pub to: u64,
 }
 
-impl Observer for Seen {
+impl Observer for ReadState {
     fn finished(&mut self, finished: &Finished) {
         let took = finished.completion.finished.since(finished.arrived);
         self.took = Some((finished.completion.status, took));
@@ -62,7 +62,7 @@ impl Observer for Seen {
     fn drive_io(&mut self, _now: Time, drive: usize, request: &Request) {
         let end = request.extent.end().0;
         let from = self.ends[drive].replace(end);
-        self.moves.push(Move {
+        self.moves.push(DriveRequest {
             drive,
             from,
             to: request.extent.start.0,
@@ -80,9 +80,9 @@ impl SimulatedReads {
             capacity,
             pauses: seed.stream("pauses between reads"),
             pause_max: PAUSE_MAX,
-            seen: Seen {
+            seen: ReadState {
                 ends: vec![None; drives],
-                ..Seen::default()
+                ..ReadState::default()
             },
         }
     }
@@ -103,7 +103,7 @@ impl SimulatedReads {
     }
 
     /// Returns the requests to the drives since the last call, in order.
-    pub fn take_moves(&mut self) -> Vec<Move> {
+    pub fn take_moves(&mut self) -> Vec<DriveRequest> {
         std::mem::take(&mut self.seen.moves)
     }
 }
@@ -128,7 +128,7 @@ impl TimedReads for SimulatedReads {
             self.machine.wake(&mut self.seen);
         }
         match self.seen.took {
-            Some((Status::Done, took)) => Ok(took),
+            Some((RequestStatus::Done, took)) => Ok(took),
             Some((status, _)) => Err(LzvsError::Read {
                 extent,
                 reason: format!("{status:?}"),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A slice after decoding.
 #[derive(Clone, Debug)]
-pub(crate) struct Read {
+pub(crate) struct DecodedSlice {
     pub(crate) track: u64,
     pub(crate) name: String,
     pub(crate) begin: u64,
@@ -19,14 +19,14 @@ pub(crate) struct Trace {
     pub(crate) processes: BTreeMap<u64, String>,
     /// Process and name of each track.
     pub(crate) tracks: BTreeMap<u64, (u64, String)>,
-    pub(crate) slices: Vec<Read>,
+    pub(crate) slices: Vec<DecodedSlice>,
     /// Track, instant, value.
     pub(crate) counters: Vec<(u64, u64, u64)>,
     /// Number of slices of each flow.
     pub(crate) flows: BTreeMap<u64, usize>,
 }
 
-enum Value<'a> {
+enum FieldValue<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
@@ -44,22 +44,22 @@ fn varint(bytes: &mut &[u8]) -> u64 {
     panic!("a number of more than ten bytes");
 }
 
-fn fields(mut bytes: &[u8]) -> Vec<(u64, Value<'_>)> {
+fn fields(mut bytes: &[u8]) -> Vec<(u64, FieldValue<'_>)> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {
         let key = varint(&mut bytes);
         let value = match key & 7 {
-            0 => Value::Number(varint(&mut bytes)),
+            0 => FieldValue::Number(varint(&mut bytes)),
             1 => {
                 let (number, rest) = bytes.split_first_chunk().expect("eight bytes");
                 bytes = rest;
-                Value::Number(u64::from_le_bytes(*number))
+                FieldValue::Number(u64::from_le_bytes(*number))
             }
             2 => {
                 let length = varint(&mut bytes) as usize;
                 let (content, rest) = bytes.split_at(length);
                 bytes = rest;
-                Value::Bytes(content)
+                FieldValue::Bytes(content)
             }
             other => panic!("wire type {other}"),
         };
@@ -79,20 +79,20 @@ impl Trace {
     /// description.
     pub(crate) fn read(file: &[u8]) -> Trace {
         let mut trace = Trace::default();
-        let mut open: BTreeMap<u64, Read> = BTreeMap::new();
+        let mut open: BTreeMap<u64, DecodedSlice> = BTreeMap::new();
         let mut ended = BTreeSet::new();
         let mut now = 0;
         for (field, packet) in fields(file) {
-            let (1, Value::Bytes(packet)) = (field, packet) else {
+            let (1, FieldValue::Bytes(packet)) = (field, packet) else {
                 panic!("field {field} of a trace")
             };
             let mut at = None;
             for (field, value) in fields(packet) {
                 match (field, value) {
-                    (8, Value::Number(number)) => at = Some(number),
-                    (10, Value::Number(sequence)) => assert!(sequence > 0),
-                    (60, Value::Bytes(descriptor)) => trace.describe(descriptor),
-                    (11, Value::Bytes(event)) => {
+                    (8, FieldValue::Number(number)) => at = Some(number),
+                    (10, FieldValue::Number(sequence)) => assert!(sequence > 0),
+                    (60, FieldValue::Bytes(descriptor)) => trace.describe(descriptor),
+                    (11, FieldValue::Bytes(event)) => {
                         let at = at.expect("an event without an instant");
                         assert!(at >= now, "events go back in time");
                         now = at;
@@ -114,20 +114,20 @@ impl Trace {
         let (mut id, mut name, mut parent, mut process) = (0, String::new(), None, None);
         for (field, value) in fields(descriptor) {
             match (field, value) {
-                (1, Value::Number(number)) => id = number,
-                (2, Value::Bytes(bytes)) => name = text(bytes),
-                (5, Value::Number(number)) => parent = Some(number),
-                (3, Value::Bytes(bytes)) => {
+                (1, FieldValue::Number(number)) => id = number,
+                (2, FieldValue::Bytes(bytes)) => name = text(bytes),
+                (5, FieldValue::Number(number)) => parent = Some(number),
+                (3, FieldValue::Bytes(bytes)) => {
                     let name =
                         fields(bytes)
                             .into_iter()
                             .find_map(|(field, value)| match (field, value) {
-                                (6, Value::Bytes(bytes)) => Some(text(bytes)),
+                                (6, FieldValue::Bytes(bytes)) => Some(text(bytes)),
                                 _ => None,
                             });
                     process = Some(name.expect("a process has a name"));
                 }
-                (8, Value::Bytes(_)) => {}
+                (8, FieldValue::Bytes(_)) => {}
                 (field, _) => panic!("field {field} of a track"),
             }
         }
@@ -143,26 +143,26 @@ impl Trace {
         &mut self,
         at: u64,
         event: &[u8],
-        open: &mut BTreeMap<u64, Read>,
+        open: &mut BTreeMap<u64, DecodedSlice>,
         ended: &mut BTreeSet<u64>,
     ) {
         let (mut kind, mut track, mut count, mut name) = (0, 0, 0, String::new());
         let (mut notes, mut flows, mut ends) = (BTreeMap::new(), Vec::new(), Vec::new());
         for (field, value) in fields(event) {
             match (field, value) {
-                (9, Value::Number(number)) => kind = number,
-                (11, Value::Number(number)) => track = number,
-                (23, Value::Bytes(bytes)) => name = text(bytes),
-                (30, Value::Number(number)) => count = number,
-                (47, Value::Number(flow)) => flows.push(flow),
-                (48, Value::Number(flow)) => ends.push(flow),
-                (4, Value::Bytes(bytes)) => {
+                (9, FieldValue::Number(number)) => kind = number,
+                (11, FieldValue::Number(number)) => track = number,
+                (23, FieldValue::Bytes(bytes)) => name = text(bytes),
+                (30, FieldValue::Number(number)) => count = number,
+                (47, FieldValue::Number(flow)) => flows.push(flow),
+                (48, FieldValue::Number(flow)) => ends.push(flow),
+                (4, FieldValue::Bytes(bytes)) => {
                     let (mut key, mut content) = (String::new(), String::new());
                     for (field, value) in fields(bytes) {
                         match (field, value) {
-                            (10, Value::Bytes(bytes)) => key = text(bytes),
-                            (3, Value::Number(number)) => content = number.to_string(),
-                            (6, Value::Bytes(bytes)) => content = text(bytes),
+                            (10, FieldValue::Bytes(bytes)) => key = text(bytes),
+                            (3, FieldValue::Number(number)) => content = number.to_string(),
+                            (6, FieldValue::Bytes(bytes)) => content = text(bytes),
                             (field, _) => panic!("field {field} of an annotation"),
                         }
                     }
@@ -184,7 +184,7 @@ impl Trace {
             1 => {
                 let before = open.insert(
                     track,
-                    Read {
+                    DecodedSlice {
                         track,
                         name,
                         begin: at,
@@ -201,7 +201,7 @@ impl Trace {
                 let slice = open
                     .remove(&track)
                     .expect("a slice ends that did not begin");
-                self.slices.push(Read { end: at, ..slice });
+                self.slices.push(DecodedSlice { end: at, ..slice });
             }
             4 => self.counters.push((track, at, count)),
             other => panic!("an event of type {other}"),
@@ -209,14 +209,14 @@ impl Trace {
     }
 
     /// Returns the slices on tracks whose names `wanted` accepts.
-    pub(crate) fn on(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &Read> {
+    pub(crate) fn on(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &DecodedSlice> {
         self.slices
             .iter()
             .filter(move |slice| wanted(&self.tracks[&slice.track].1))
     }
 }
 
-impl Read {
+impl DecodedSlice {
     /// Returns the value of a numeric annotation.
     pub(crate) fn number(&self, name: &str) -> u64 {
         self.notes[name].parse().unwrap()

@@ -1,7 +1,7 @@
 //! Contents of a trace: processes with tracks, slices on tracks, flows between slices, counters.
 
-use super::{Depth, PerfettoRun, PerfettoTrace, Served, Server};
-use crate::perfetto::wire::{Counter, Note, Process, Slice, Track};
+use super::{ArmTrack, CompletedSlice, Depth, PerfettoRun, PerfettoTrace};
+use crate::perfetto::wire::{Counter, Note, PerfettoProcess, PerfettoTrack, Slice};
 use fullstroke_contract::{Breakdown, Completion, Extent, Operation, Request};
 use fullstroke_engine::Finished;
 use fullstroke_units::{Duration, Time};
@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 /// Contents of one run, or of several runs.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
-    pub(super) processes: Vec<Process>,
-    pub(super) tracks: Vec<Track>,
+pub(super) struct RunSlices {
+    pub(super) processes: Vec<PerfettoProcess>,
+    pub(super) tracks: Vec<PerfettoTrack>,
     pub(super) slices: Vec<Slice>,
     pub(super) counters: Vec<Counter>,
     /// Number of requests of workloads and drives.
@@ -23,7 +23,7 @@ pub(super) struct Shown {
     next_flow: u64,
 }
 
-impl Shown {
+impl RunSlices {
     /// Adds a run up to `to`. If there are several runs, `name` distinguishes the processes.
     pub(super) fn add(&mut self, name: Option<&str>, run: &PerfettoRun, to: Time) {
         let PerfettoRun {
@@ -33,7 +33,7 @@ impl Shown {
         } = run;
         self.prefix = name.map_or_else(String::new, |name| format!("{name}: "));
         let requests = self.add_requests(trace, workloads, to);
-        let mut by_server: BTreeMap<Server, Vec<&Served>> = BTreeMap::new();
+        let mut by_server: BTreeMap<ArmTrack, Vec<&CompletedSlice>> = BTreeMap::new();
         for served in trace
             .served
             .iter()
@@ -111,8 +111,8 @@ impl Shown {
     fn add_served(
         &mut self,
         process: u64,
-        server: Server,
-        served: &[&Served],
+        server: ArmTrack,
+        served: &[&CompletedSlice],
         several: bool,
         requests: &HashMap<u64, usize>,
     ) {
@@ -145,7 +145,7 @@ impl Shown {
                 moves_arm,
                 &mut first_parts,
             );
-            let buffered = |served: &Served| !moves_arm(served);
+            let buffered = |served: &CompletedSlice| !moves_arm(served);
             self.add_service(
                 process,
                 &format!("buffer{number}"),
@@ -165,11 +165,11 @@ impl Shown {
         &mut self,
         process: u64,
         name: &str,
-        served: &[&Served],
-        by_it: impl Fn(&Served) -> bool,
+        served: &[&CompletedSlice],
+        by_it: impl Fn(&CompletedSlice) -> bool,
         first_parts: &mut [Option<usize>],
     ) {
-        let lasts = |served: &Served| began(served) < served.completion.finished;
+        let lasts = |served: &CompletedSlice| began(served) < served.completion.finished;
         let mut order: Vec<usize> = (0..served.len())
             .filter(|&index| by_it(served[index]) && lasts(served[index]))
             .collect();
@@ -262,7 +262,7 @@ impl Shown {
 
     fn add_process(&mut self, name: &str) -> u64 {
         self.next_id += 1;
-        self.processes.push(Process {
+        self.processes.push(PerfettoProcess {
             id: self.next_id,
             name: format!("{}{name}", self.prefix),
         });
@@ -271,7 +271,7 @@ impl Shown {
 
     fn add_track(&mut self, process: u64, name: String, counter: bool) -> u64 {
         self.next_id += 1;
-        self.tracks.push(Track {
+        self.tracks.push(PerfettoTrack {
             id: self.next_id,
             process,
             name,
@@ -328,8 +328,8 @@ fn request_slice(finished: &Finished, track: u64) -> Slice {
 }
 
 /// Returns the slice of a request in a drive, from submission to completion.
-fn residence(served: &Served, track: u64) -> Slice {
-    let Served {
+fn residence(served: &CompletedSlice, track: u64) -> Slice {
+    let CompletedSlice {
         given, completion, ..
     } = served;
     let mut notes = about(given.origin, given.operation, given.extent);
@@ -351,8 +351,8 @@ fn residence(served: &Served, track: u64) -> Slice {
 
 /// Returns slices of the arm's work for a request, in order. If the work repeats between the tracks
 /// of one request, each slice contains the repeated time.
-fn parts(served: &Served, track: u64) -> impl Iterator<Item = Slice> {
-    let Served {
+fn parts(served: &CompletedSlice, track: u64) -> impl Iterator<Item = Slice> {
+    let CompletedSlice {
         given, completion, ..
     } = *served;
     let Breakdown {
@@ -399,7 +399,7 @@ fn parts(served: &Served, track: u64) -> impl Iterator<Item = Slice> {
 }
 
 /// Returns the time when the drive began to work on the request.
-fn began(served: &Served) -> Time {
+fn began(served: &CompletedSlice) -> Time {
     let Completion {
         submitted,
         breakdown,
@@ -410,7 +410,7 @@ fn began(served: &Served) -> Time {
 
 /// Returns true if the request reached the medium. Otherwise buffer and electronics answered the
 /// request.
-fn moves_arm(served: &Served) -> bool {
+fn moves_arm(served: &CompletedSlice) -> bool {
     let Breakdown {
         seek,
         rotation,

@@ -3,17 +3,17 @@
 //! `track_event/` `track_event.proto`, `track_descriptor.proto`,
 //! `process_descriptor.proto`, `debug_annotation.proto`.
 
-use super::slices::Shown;
+use super::slices::RunSlices;
 use fullstroke_units::Time;
 
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct PerfettoProcess {
     pub(super) id: u64,
     pub(super) name: String,
 }
 
 #[derive(Debug)]
-pub(super) struct Track {
+pub(super) struct PerfettoTrack {
     pub(super) id: u64,
     pub(super) process: u64,
     pub(super) name: String,
@@ -98,31 +98,31 @@ mod annotation {
 const SEQUENCE: u64 = 1;
 
 /// Returns the contents of the file.
-pub(super) fn write(shown: &Shown) -> Vec<u8> {
-    let mut file = Message::default();
-    for Process { id, name } in &shown.processes {
-        let mut process = Message::default();
+pub(super) fn write(shown: &RunSlices) -> Vec<u8> {
+    let mut file = ProtobufMessage::default();
+    for PerfettoProcess { id, name } in &shown.processes {
+        let mut process = ProtobufMessage::default();
         process.number(process::PID, *id).text(process::NAME, name);
-        let mut track = Message::default();
+        let mut track = ProtobufMessage::default();
         track
             .number(descriptor::UUID, *id)
             .message(descriptor::PROCESS, &process);
         file.packet(None, packet::TRACK_DESCRIPTOR, &track);
     }
-    for Track {
+    for PerfettoTrack {
         id,
         process,
         name,
         counter,
     } in &shown.tracks
     {
-        let mut track = Message::default();
+        let mut track = ProtobufMessage::default();
         track
             .number(descriptor::UUID, *id)
             .number(descriptor::PARENT, *process)
             .text(descriptor::NAME, name);
         if *counter {
-            track.message(descriptor::COUNTER, &Message::default());
+            track.message(descriptor::COUNTER, &ProtobufMessage::default());
         }
         file.packet(None, packet::TRACK_DESCRIPTOR, &track);
     }
@@ -142,7 +142,7 @@ enum What<'a> {
 
 /// Returns the events by time. At the same time, slices end before others begin on their tracks.
 /// Slices without duration begin and end in between.
-fn in_order(shown: &Shown) -> Vec<(Time, What<'_>)> {
+fn in_order(shown: &RunSlices) -> Vec<(Time, What<'_>)> {
     let mut events = Vec::with_capacity(2 * shown.slices.len() + shown.counters.len());
     for (index, slice) in shown.slices.iter().enumerate() {
         let lasts = slice.begin < slice.end;
@@ -164,8 +164,8 @@ fn in_order(shown: &Shown) -> Vec<(Time, What<'_>)> {
 }
 
 impl What<'_> {
-    fn message(self) -> Message {
-        let mut message = Message::default();
+    fn message(self) -> ProtobufMessage {
+        let mut message = ProtobufMessage::default();
         match self {
             What::Begins(slice) => {
                 message
@@ -173,7 +173,7 @@ impl What<'_> {
                     .number(event::TRACK, slice.track);
                 message.text(event::NAME, slice.name);
                 for (name, note) in &slice.notes {
-                    let mut annotation = Message::default();
+                    let mut annotation = ProtobufMessage::default();
                     annotation.text(annotation::NAME, name);
                     match note {
                         Note::Number(number) => annotation.number(annotation::UNSIGNED, *number),
@@ -209,11 +209,11 @@ impl What<'_> {
 
 /// A protobuf message: fields, each after its number and wire type.
 #[derive(Default)]
-struct Message(Vec<u8>);
+struct ProtobufMessage(Vec<u8>);
 
-impl Message {
-    fn packet(&mut self, at: Option<Time>, field: u32, content: &Message) {
-        let mut packet = Message::default();
+impl ProtobufMessage {
+    fn packet(&mut self, at: Option<Time>, field: u32, content: &ProtobufMessage) {
+        let mut packet = ProtobufMessage::default();
         if let Some(at) = at {
             packet.number(packet::TIMESTAMP, at.as_nanos());
         }
@@ -223,25 +223,25 @@ impl Message {
         self.message(PACKET, &packet);
     }
 
-    fn number(&mut self, field: u32, number: u64) -> &mut Message {
+    fn number(&mut self, field: u32, number: u64) -> &mut ProtobufMessage {
         self.key(field, 0).varint(number)
     }
 
     // `flow_ids` and `terminating_flow_ids` are fixed64 fields in `track_event.proto`, not varints.
-    fn fixed(&mut self, field: u32, number: u64) -> &mut Message {
+    fn fixed(&mut self, field: u32, number: u64) -> &mut ProtobufMessage {
         self.key(field, 1).0.extend(number.to_le_bytes());
         self
     }
 
-    fn text(&mut self, field: u32, text: &str) -> &mut Message {
+    fn text(&mut self, field: u32, text: &str) -> &mut ProtobufMessage {
         self.bytes(field, text.as_bytes())
     }
 
-    fn message(&mut self, field: u32, message: &Message) -> &mut Message {
+    fn message(&mut self, field: u32, message: &ProtobufMessage) -> &mut ProtobufMessage {
         self.bytes(field, &message.0)
     }
 
-    fn bytes(&mut self, field: u32, bytes: &[u8]) -> &mut Message {
+    fn bytes(&mut self, field: u32, bytes: &[u8]) -> &mut ProtobufMessage {
         self.key(field, 2)
             .varint(bytes.len() as u64)
             .0
@@ -249,12 +249,12 @@ impl Message {
         self
     }
 
-    fn key(&mut self, field: u32, wire_type: u32) -> &mut Message {
+    fn key(&mut self, field: u32, wire_type: u32) -> &mut ProtobufMessage {
         self.varint(u64::from(field << 3 | wire_type))
     }
 
     /// Writes seven bits per byte, the lowest first. The eighth bit is set if more bytes follow.
-    fn varint(&mut self, mut number: u64) -> &mut Message {
+    fn varint(&mut self, mut number: u64) -> &mut ProtobufMessage {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);
             number >>= 7;

@@ -4,14 +4,14 @@
 use super::load::PLACES;
 use super::moments::Moments;
 use fullstroke_contract::TrackTable as _;
-use fullstroke_drive::{Geometry, Mechanics, Model};
+use fullstroke_drive::{DriveModel, Geometry, Mechanics};
 use fullstroke_units::Lbn;
 
 /// Model of a drive. Its tables are computed once.
 #[derive(Clone, Debug)]
-pub struct Arm {
+pub struct ArmModel {
     /// Cylinders of each part of the addresses, cut at zones.
-    boxes: Vec<Piece>,
+    boxes: Vec<CylinderPiece>,
     /// Seeks between each pair of `boxes`, row by row: the first with itself, the second with the
     /// first and itself, and so on.
     seeks: Vec<Moments>,
@@ -22,7 +22,7 @@ pub struct Arm {
 
 /// Consecutive cylinders with a piece of a part of the addresses.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct CylinderPiece {
     part: usize,
     /// Share of the part's addresses.
     share: f64,
@@ -35,7 +35,7 @@ struct Piece {
 
 /// An access by phases, which are independent of each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Access {
+pub struct PhasedAccess {
     /// Movement of the arm.
     pub seek: Moments,
     /// Rotational latency: the wait for the first sector.
@@ -44,17 +44,17 @@ pub struct Access {
     pub transfer: Moments,
 }
 
-impl Access {
+impl PhasedAccess {
     /// Returns seek plus rotation, the part shortened by a choice in the queue.
     pub fn positioning(&self) -> Moments {
         self.seek.plus(self.rotation)
     }
 }
 
-impl Arm {
+impl ArmModel {
     /// Computes the tables of a drive whose first `used` sectors are used. For a drive with several
     /// arms, the tables describe one arm.
-    pub fn new(model: &Model, used: u64) -> Arm {
+    pub fn new(model: &DriveModel, used: u64) -> ArmModel {
         let (mechanics, config) = (model.mechanics(), model.config());
         let geometry = mechanics.geometry();
         let boxes = boxes(geometry, used.clamp(1, geometry.capacity().0));
@@ -63,7 +63,7 @@ impl Arm {
             .iter()
             .enumerate()
             .flat_map(|(one, from)| boxes[..=one].iter().map(move |to| (from, to)));
-        Arm {
+        ArmModel {
             seeks: pairs.map(|(from, to)| curve.between(from, to)).collect(),
             boxes,
             revolution_s: 60.0 / config.rpm,
@@ -79,12 +79,12 @@ impl Arm {
 
     /// Returns an access of `sectors` sectors to a place of the distribution `places`, from the end
     /// of an independent access. `places` are shares of [`PLACES`] equal parts of the addresses.
-    pub fn access(&self, places: &[f64], sectors: Moments, write: bool) -> Access {
+    pub fn access(&self, places: &[f64], sectors: Moments, write: bool) -> PhasedAccess {
         self.placed(places).access(sectors, write)
     }
 
     /// Returns the common part of all accesses to the distribution `places`.
-    pub(super) fn placed(&self, places: &[f64]) -> Placed<'_> {
+    pub(super) fn placed(&self, places: &[f64]) -> PlacedAccesses<'_> {
         let weighed: Vec<(f64, usize)> = self.weighed(places).collect();
         let mut sector = Moments::default();
         for &(weight, piece) in &weighed {
@@ -92,7 +92,7 @@ impl Arm {
             sector.mean += weight * turn;
             sector.square += weight * turn * turn;
         }
-        Placed {
+        PlacedAccesses {
             arm: self,
             seek: self.seek(&weighed),
             sector,
@@ -117,7 +117,7 @@ impl Arm {
 
     /// Yields the boxes with a positive share, ascending.
     fn weighed<'a>(&'a self, places: &'a [f64]) -> impl Iterator<Item = (f64, usize)> + 'a {
-        let weigh = |(index, piece): (usize, &Piece)| {
+        let weigh = |(index, piece): (usize, &CylinderPiece)| {
             (
                 places.get(piece.part).copied().unwrap_or(0.0) * piece.share,
                 index,
@@ -158,18 +158,18 @@ impl Arm {
 }
 
 /// Accesses of any length to the same distribution of places.
-pub(super) struct Placed<'a> {
-    arm: &'a Arm,
+pub(super) struct PlacedAccesses<'a> {
+    arm: &'a ArmModel,
     seek: Moments,
     /// Part of a revolution for one sector.
     sector: Moments,
 }
 
-impl Placed<'_> {
+impl PlacedAccesses<'_> {
     /// Returns an access of `sectors` sectors. The seek time must not become negative, even if the
     /// write settle time is negative.
-    pub(super) fn access(&self, sectors: Moments, write: bool) -> Access {
-        let Placed { arm, seek, sector } = self;
+    pub(super) fn access(&self, sectors: Moments, write: bool) -> PhasedAccess {
+        let PlacedAccesses { arm, seek, sector } = self;
         let settle_s = if write { arm.write_settle_s } else { 0.0 };
         let covered = Moments {
             mean: sectors.mean * sector.mean,
@@ -178,7 +178,7 @@ impl Placed<'_> {
         let (rotation, transfer) = arm.passing(covered, arm.zero_latency[usize::from(write)]);
         // A settle time shifts the mean and leaves the variance as it is.
         let seek = Moments::varied((seek.mean + settle_s).max(0.0), seek.variance());
-        Access {
+        PhasedAccess {
             seek,
             rotation,
             transfer,
@@ -187,7 +187,7 @@ impl Placed<'_> {
 }
 
 /// Returns the parts of the first `used` sectors, cut at zone boundaries.
-fn boxes(geometry: &Geometry, used: u64) -> Vec<Piece> {
+fn boxes(geometry: &Geometry, used: u64) -> Vec<CylinderPiece> {
     let mut boxes = Vec::new();
     let edge = |part: usize| (u128::from(used) * part as u128 / PLACES as u128) as u64;
     for zone in geometry.zones() {
@@ -201,7 +201,7 @@ fn boxes(geometry: &Geometry, used: u64) -> Vec<Piece> {
                 continue;
             }
             let ends = [from, to - 1].map(|lbn| u64::from(geometry.cylinder_of(Lbn(lbn)).0));
-            boxes.push(Piece {
+            boxes.push(CylinderPiece {
                 part,
                 share: (to - from) as f64 / (edge(part + 1) - edge(part)) as f64,
                 from: ends[0].min(ends[1]),
@@ -254,7 +254,7 @@ impl Curve {
     }
 
     /// Returns the seek from one run of cylinders to another.
-    fn between(&self, from: &Piece, to: &Piece) -> Moments {
+    fn between(&self, from: &CylinderPiece, to: &CylinderPiece) -> Moments {
         let pairs = ((from.to - from.from) * (to.to - to.from)) as f64;
         Moments {
             mean: sum(&self.first, from, to) * 1e-9 / pairs,
@@ -281,7 +281,7 @@ fn push(sums: &mut Vec<u64>, last: &mut [u64; 2], value: u64, middle: bool) {
 }
 
 /// Returns the sum over all pairs of cylinders of two runs.
-fn sum(sums: &[u64], one: &Piece, other: &Piece) -> f64 {
+fn sum(sums: &[u64], one: &CylinderPiece, other: &CylinderPiece) -> f64 {
     // Beyond the table no pair of cylinders exists.
     let at = |a: u64, b: u64| sums[(a.abs_diff(b) as usize).min(sums.len() - 1)];
     let twice = at(one.to, other.from)
@@ -294,11 +294,11 @@ fn sum(sums: &[u64], one: &Piece, other: &Piece) -> f64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use fullstroke_drive::presets::Class;
-    use fullstroke_drive::{DataSheet, Head, Model, sectors_of};
+    use fullstroke_drive::presets::DriveClass;
+    use fullstroke_drive::{DataSheet, DriveModel, HeadPosition, sectors_of};
     use fullstroke_units::{Bytes, Duration, Sectors, Seed, Time};
 
-    pub(crate) fn model(title: &str, surfaces: Option<u32>) -> Model {
+    pub(crate) fn model(title: &str, surfaces: Option<u32>) -> DriveModel {
         let sheet = DataSheet {
             title: title.to_owned(),
             capacity: sectors_of(Bytes(1_000_000_000_000)),
@@ -308,14 +308,14 @@ pub(crate) mod tests {
             average_seek_ms: Some(8.5),
             surfaces,
             buffer: None,
-            class: Some(Class::Nearline),
+            class: Some(DriveClass::Nearline),
         };
-        Model::new(sheet.drive().unwrap()).unwrap()
+        DriveModel::new(sheet.drive().unwrap()).unwrap()
     }
 
     /// Returns the means of consecutive accesses on the simulated mechanics.
     fn carried_out(
-        model: &Model,
+        model: &DriveModel,
         used: u64,
         sectors: u64,
         write: bool,
@@ -323,7 +323,7 @@ pub(crate) mod tests {
     ) -> [f64; 4] {
         let mechanics = model.mechanics();
         let mut random = Seed(4).stream("access");
-        let (mut head, mut now) = (Head::default(), Time::ZERO);
+        let (mut head, mut now) = (HeadPosition::default(), Time::ZERO);
         let (mut sums, mut count) = ([0.0; 4], 0.0);
         while count < 40_000.0 {
             let lbn = random.below(used / sectors) * sectors;
@@ -365,7 +365,7 @@ pub(crate) mod tests {
         let used = model.config().capacity_sectors.0;
         for (part, write) in [(used, false), (used / 3, true)] {
             let found =
-                Arm::new(&model, part).access(&[1.0 / 64.0; PLACES], Moments::of(8.0), write);
+                ArmModel::new(&model, part).access(&[1.0 / 64.0; PLACES], Moments::of(8.0), write);
             let [seek, square, rotation, transfer] = carried_out(&model, part, 8, write, |_| true);
             close(found.seek.mean, seek, 0.01, "seek");
             close(found.seek.square, square, 0.02, "its square");
@@ -383,7 +383,7 @@ pub(crate) mod tests {
         let mut places = vec![0.0; PLACES];
         (places[3], places[60]) = (0.5, 0.5);
         let part = |lbn: u64| (lbn * PLACES as u64 / used) as usize;
-        let found = Arm::new(&model, used).access(&places, Moments::of(64.0), false);
+        let found = ArmModel::new(&model, used).access(&places, Moments::of(64.0), false);
         let [seek, square, ..] =
             carried_out(&model, used, 64, false, |lbn| [3, 60].contains(&part(lbn)));
         // A request across a track boundary needs one more seek.
@@ -393,7 +393,7 @@ pub(crate) mod tests {
 
     #[test]
     fn heads_that_begin_anywhere_read_a_whole_revolution_in_one() {
-        let arm = Arm::new(&model("zero latency", None), 1 << 20);
+        let arm = ArmModel::new(&model("zero latency", None), 1 << 20);
         let turn = arm.revolution_s();
         let (rotation, transfer) = arm.passing(Moments::of(1.0), true);
         assert!((rotation.mean + transfer.mean - turn).abs() < 1e-12);

@@ -1,13 +1,13 @@
 //! Gain of a queue: positioning becomes shorter with the number of requests to choose from. The
 //! curve of a drive's own queue discipline is measured once on the simulated mechanics.
 
-use super::access::Arm;
+use super::access::ArmModel;
 use super::load::PLACES;
 use super::moments::Moments;
 use fullstroke_contract::{
-    ConfigError, Cx, Effect, Extent, Node, Out, Port, Request, RequestId, Wake,
+    ConfigError, Effect, Effects, Extent, Node, NodeContext, Port, Request, RequestId, Wake,
 };
-use fullstroke_drive::{Drive, DriveConfig, Model};
+use fullstroke_drive::{Drive, DriveConfig, DriveModel};
 use fullstroke_units::{Random, Sectors, Seed, Time};
 
 /// Queue depths at which the curve is measured.
@@ -33,8 +33,8 @@ impl QueueGain {
     /// depth.
     ///
     /// # Errors
-    /// As [`Model::new`].
-    pub fn new(model: &Model) -> Result<QueueGain, ConfigError> {
+    /// As [`DriveModel::new`].
+    pub fn new(model: &DriveModel) -> Result<QueueGain, ConfigError> {
         let config = DriveConfig {
             buffer: None,
             electronics: Default::default(),
@@ -48,9 +48,9 @@ impl QueueGain {
             ..model.config().clone()
         };
         let depth = config.queue.depth as usize;
-        let bare = Model::new(config)?;
+        let bare = DriveModel::new(config)?;
         let used = bare.mechanics().geometry().capacity().0;
-        let one = Arm::new(&bare, used).access(
+        let one = ArmModel::new(&bare, used).access(
             &[1.0 / PLACES as f64; PLACES],
             Moments::of(LENGTH as f64),
             false,
@@ -115,13 +115,13 @@ fn between(found: &[(f64, (f64, f64))], count: f64) -> (f64, f64) {
 }
 
 /// Returns the time of an access while `outstanding` requests are always outstanding.
-fn kept_full(model: &Model, used: u64, outstanding: u64) -> Result<Moments, ConfigError> {
+fn kept_full(model: &DriveModel, used: u64, outstanding: u64) -> Result<Moments, ConfigError> {
     let mut full = Full {
         drive: model.drive()?,
         random: Seed(1).stream("queue gain"),
         places: used / LENGTH,
         sent: 0,
-        out: Out::new(),
+        out: Effects::new(),
     };
     (0..outstanding).for_each(|_| full.send(Time::ZERO));
     let (mut before, mut accesses) = (Time::ZERO, Vec::with_capacity(ACCESSES as usize));
@@ -142,7 +142,7 @@ struct Full {
     random: Random,
     places: u64,
     sent: u64,
-    out: Out,
+    out: Effects,
 }
 
 impl Full {
@@ -158,8 +158,12 @@ impl Full {
             ..Request::default()
         };
         self.sent += 1;
-        self.drive
-            .submit(now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        self.drive.submit(
+            now,
+            Port::FIRST,
+            request,
+            &mut NodeContext::alone(&mut self.out),
+        );
     }
 
     /// Returns the time when the next request ends.
@@ -173,7 +177,7 @@ impl Full {
                 return at;
             }
             let (Wake::Work(at) | Wake::Chore(at)) = self.drive.next_wake();
-            self.drive.wake(at, &mut Cx::alone(&mut self.out));
+            self.drive.wake(at, &mut NodeContext::alone(&mut self.out));
         }
     }
 }
@@ -193,7 +197,7 @@ mod tests {
             queue,
             ..model("curve", Some(4)).config().clone()
         };
-        QueueGain::new(&Model::new(config).unwrap()).unwrap()
+        QueueGain::new(&DriveModel::new(config).unwrap()).unwrap()
     }
 
     #[test]
@@ -228,7 +232,7 @@ mod tests {
             ..model("one", Some(4)).config().clone()
         };
         assert_eq!(
-            QueueGain::new(&Model::new(config).unwrap())
+            QueueGain::new(&DriveModel::new(config).unwrap())
                 .unwrap()
                 .factor(32),
             1.0

@@ -4,14 +4,14 @@ use super::moments::Moments;
 
 /// Mean of a part of a request, and the variance between the parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Apart {
+pub struct PartMoments {
     /// Mean of a part: its wait and its service.
     pub mean: f64,
     /// Variance of the differences between the parts.
     pub variance: f64,
 }
 
-impl Apart {
+impl PartMoments {
     /// Makes the value from a wait and a service. The share `alike` of the service's variance is
     /// common to all parts.
     ///
@@ -20,11 +20,11 @@ impl Apart {
     /// It is `1 / (1 + c²)` if both queues see all arrivals (the Brownian limit, Varma and Makowski
     /// 1994). It is larger if the services are alike, and smaller if only a part of the arrivals is
     /// `shared`.
-    pub fn new(service: Moments, alike: f64, wait: Moments, shared: f64) -> Apart {
+    pub fn new(service: Moments, alike: f64, wait: Moments, shared: f64) -> PartMoments {
         let scv = service.scv();
         let common = shared * (1.0 + alike * scv) / (1.0 + scv);
         let variance = (1.0 - alike) * service.variance() + (1.0 - common) * wait.variance();
-        Apart {
+        PartMoments {
             mean: service.mean + wait.mean,
             // Rounding, or shares above 1, may leave the variance slightly below 0.
             variance: variance.max(0.0),
@@ -97,7 +97,7 @@ mod tests {
                 square: 2.0 * busy * response * response,
             };
             for of in [2, 4, 8, 16] {
-                let found = Apart::new(Moments::varied(1.0, 1.0), 0.0, wait, 1.0).last_s(of);
+                let found = PartMoments::new(Moments::varied(1.0, 1.0), 0.0, wait, 1.0).last_s(of);
                 let expected = nelson_tantawi(of, busy);
                 assert!(
                     (found / expected - 1.0).abs() < 0.06,
@@ -106,12 +106,12 @@ mod tests {
             }
         }
         assert_eq!(
-            Apart::new(Moments::varied(2.0, 4.0), 0.0, Moments::of(1.0), 1.0).last_s(1),
+            PartMoments::new(Moments::varied(2.0, 4.0), 0.0, Moments::of(1.0), 1.0).last_s(1),
             3.0
         );
         // Parts that do the same at the same time end at the same time.
         assert_eq!(
-            Apart::new(
+            PartMoments::new(
                 Moments::varied(2.0, 4.0),
                 1.0,
                 Moments::varied(1.0, 1.0),
@@ -164,7 +164,7 @@ mod tests {
             mean: wait.mean / all,
             square: wait.square / all,
         };
-        let found = Apart::new(
+        let found = PartMoments::new(
             Moments::varied(service, service * service / 12.0),
             0.0,
             wait,

@@ -2,7 +2,7 @@
 //! once and serve any volume and drive.
 
 use super::moments::Moments;
-use crate::fingerprint::Arrival;
+use crate::fingerprint::PredictArrival;
 
 /// Number of equal parts of the volume, for counts of the beginnings of requests.
 pub const PLACES: usize = 64;
@@ -29,7 +29,7 @@ pub struct Load {
     /// Mean length in sectors.
     pub sectors: f64,
     /// A sample of the requests, taken at regular intervals.
-    pub kept: Vec<Arrival>,
+    pub kept: Vec<PredictArrival>,
 }
 
 /// Gathers a [`Load`] from requests in order of arrival.
@@ -48,7 +48,7 @@ pub struct LoadGatherer {
     last_end: Option<u64>,
     sequential: u64,
     jumps: f64,
-    kept: Vec<Arrival>,
+    kept: Vec<PredictArrival>,
     every: u64,
 }
 
@@ -81,7 +81,7 @@ impl LoadGatherer {
     }
 
     /// Adds a request.
-    pub fn add(&mut self, arrival: Arrival) {
+    pub fn add(&mut self, arrival: PredictArrival) {
         // In 128 bits, because the product may exceed 64 bits.
         let place = u128::from(arrival.start) * PLACES as u128 / u128::from(self.capacity);
         // An address beyond the capacity counts in the last part.
@@ -105,7 +105,7 @@ impl LoadGatherer {
 
     /// Keeps every `every`-th request. The interval doubles as needed, so that a long load keeps
     /// from [`KEPT`] to twice as many requests.
-    fn keep(&mut self, arrival: Arrival) {
+    fn keep(&mut self, arrival: PredictArrival) {
         if !self.requests.is_multiple_of(self.every) {
             return;
         }
@@ -202,7 +202,7 @@ mod tests {
         for _ in 0..requests {
             at_s += random.exponential(Duration::from_millis(10)).as_secs_f64();
             let start = random.below(CAPACITY / 8) * 8;
-            gatherer.add(Arrival {
+            gatherer.add(PredictArrival {
                 at_s,
                 start,
                 sectors: 8,
@@ -235,7 +235,7 @@ mod tests {
         for index in 0..10_000u64 {
             // Every ten seconds a hundred requests arrive at once, one behind the other.
             let at_s = 10.0 * (index / 100) as f64 + 1.0;
-            gatherer.add(Arrival {
+            gatherer.add(PredictArrival {
                 at_s,
                 start: index * 64,
                 sectors: 64,
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(LoadGatherer::new(CAPACITY, 0.1).finish(), None);
         let mut gatherer = LoadGatherer::new(CAPACITY, 0.1);
         (0..3).for_each(|start| {
-            gatherer.add(Arrival {
+            gatherer.add(PredictArrival {
                 at_s: 0.0,
                 start,
                 sectors: 1,

@@ -2,14 +2,14 @@
 
 use super::load::Load;
 use super::moments::Moments;
-use crate::fingerprint::Arrival;
-use fullstroke_contract::{Below, Extent, Operation, Request, Status};
+use crate::fingerprint::PredictArrival;
+use fullstroke_contract::{Extent, LayersBelow, Operation, Request, RequestStatus};
 use fullstroke_units::Lbn;
 use fullstroke_volume::{Detail, MemberIo, Plan, Shape};
 
 /// Accesses for the sample of requests of a load.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Planned {
+pub struct PlannedAccesses {
     /// Number of drives.
     pub drives: usize,
     /// Planned requests.
@@ -57,16 +57,16 @@ struct Leaf {
 }
 
 /// Plans the sampled requests of a load on a volume of this shape.
-pub fn plans(load: &Load, shape: &mut Shape, in_step: bool) -> Planned {
+pub fn plans(load: &Load, shape: &mut Shape, in_step: bool) -> PlannedAccesses {
     let copies = copies(shape);
-    let mut planned = Planned {
+    let mut planned = PlannedAccesses {
         drives: drives(shape),
         in_step,
         copies,
-        ..Planned::default()
+        ..PlannedAccesses::default()
     };
-    let mut touched = Touched::new(planned.drives);
-    let mut lengths = [Lengths::default(); 3];
+    let mut touched = ReachedDrives::new(planned.drives);
+    let mut lengths = [AccessLengths::default(); 3];
     let (mut leaves, mut spare) = (Vec::new(), Vec::new());
     for arrival in &load.kept {
         leaves.clear();
@@ -98,12 +98,12 @@ pub fn plans(load: &Load, shape: &mut Shape, in_step: bool) -> Planned {
 
 /// Sums of the lengths of accesses.
 #[derive(Clone, Copy, Default)]
-struct Lengths {
+struct AccessLengths {
     count: f64,
     sum: Moments,
 }
 
-impl Lengths {
+impl AccessLengths {
     fn add(&mut self, sectors: f64) {
         self.count += 1.0;
         self.sum.mean += sectors;
@@ -119,7 +119,7 @@ impl Lengths {
     }
 }
 
-fn request(arrival: &Arrival) -> Request {
+fn request(arrival: &PredictArrival) -> Request {
     Request {
         operation: if arrival.write {
             Operation::Write
@@ -163,7 +163,7 @@ fn copies(shape: &mut Shape) -> usize {
 }
 
 /// Drives reached by requests, alone and together.
-struct Touched {
+struct ReachedDrives {
     drives: usize,
     /// Matrix, row by row: number of requests to both drives.
     both: Vec<u32>,
@@ -173,9 +173,9 @@ struct Touched {
     accesses: Vec<u32>,
 }
 
-impl Touched {
-    fn new(drives: usize) -> Touched {
-        Touched {
+impl ReachedDrives {
+    fn new(drives: usize) -> ReachedDrives {
+        ReachedDrives {
             drives,
             both: vec![0; drives * drives],
             of: Vec::with_capacity(drives),
@@ -264,7 +264,7 @@ fn flatten(
         Shape::Volume { layout, members } => (layout, members),
     };
     let mut plan = spare.pop().unwrap_or_else(|| Plan::new(Detail::Timing));
-    if layout.plan(request, Below::NOTHING, &mut plan) != Status::Done {
+    if layout.plan(request, LayersBelow::NOTHING, &mut plan) != RequestStatus::Done {
         return None;
     }
     let mut begin = phase;
@@ -324,7 +324,7 @@ pub(crate) mod tests {
     }
 
     fn load(start: u64, sectors: u64, write: bool) -> Load {
-        let kept = vec![Arrival {
+        let kept = vec![PredictArrival {
             at_s: 0.0,
             start,
             sectors,

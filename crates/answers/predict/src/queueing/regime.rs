@@ -2,7 +2,7 @@
 //! (the table is in docs/prediction.md).
 
 use super::load::Load;
-use super::volume::Queues;
+use super::volume::VolumeResult;
 use std::fmt;
 
 /// A bound of the regime.
@@ -14,7 +14,7 @@ pub struct Bound {
     pub least: Option<f64>,
     /// Largest value.
     pub most: f64,
-    of: fn(&Load, &Queues) -> f64,
+    of: fn(&Load, &VolumeResult) -> f64,
 }
 
 /// All bounds.
@@ -65,7 +65,7 @@ pub const REGIME: [Bound; 7] = [
 
 impl Bound {
     /// Returns the measure of a load and of the model's result.
-    pub fn found(&self, load: &Load, queues: &Queues) -> f64 {
+    pub fn found(&self, load: &Load, queues: &VolumeResult) -> f64 {
         (self.of)(load, queues)
     }
 

@@ -19,7 +19,7 @@ const RARE: f64 = 1e-9;
 
 /// Result for an arm with a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Waiting {
+pub struct StationResult {
     /// Mean number of requests, including the request in service.
     pub number: f64,
     /// Busy share of the arm's time.
@@ -28,7 +28,7 @@ pub struct Waiting {
     pub service: Moments,
 }
 
-impl Waiting {
+impl StationResult {
     /// Returns the mean time before service, with `rate` arrivals per second.
     pub fn wait_s(&self, rate: f64) -> f64 {
         if rate > 0.0 {
@@ -42,9 +42,13 @@ impl Waiting {
 /// Computes the queue for `rate` arrivals per second. The first arrival after a pause takes
 /// `first`. A request chosen from `n` takes `chosen(n)`. Returns `None` if the load exceeds the
 /// capacity.
-pub fn waiting(rate: f64, first: Moments, chosen: impl Fn(usize) -> Moments) -> Option<Waiting> {
+pub fn waiting(
+    rate: f64,
+    first: Moments,
+    chosen: impl Fn(usize) -> Moments,
+) -> Option<StationResult> {
     if rate <= 0.0 {
-        return Some(Waiting {
+        return Some(StationResult {
             number: 0.0,
             busy: 0.0,
             service: first,
@@ -76,7 +80,7 @@ pub fn waiting(rate: f64, first: Moments, chosen: impl Fn(usize) -> Moments) -> 
         .map(|(state, each)| state as f64 * each)
         .sum::<f64>();
     let service = Moments::mixed(served.into_iter());
-    Some(Waiting {
+    Some(StationResult {
         number: number / total,
         busy: (rate * service.mean).min(1.0),
         service,

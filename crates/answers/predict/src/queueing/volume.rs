@@ -1,14 +1,14 @@
 //! A volume under a load: response times, utilisation, watts.
 
-use super::access::{Access, Arm};
+use super::access::{ArmModel, PhasedAccess};
 use super::gain::QueueGain;
-use super::join::Apart;
+use super::join::PartMoments;
 use super::load::Load;
 use super::moments::Moments;
-use super::plans::{BACK, Planned, READ, Shapes, WRITE};
-use super::station::{Waiting, waiting};
+use super::plans::{BACK, PlannedAccesses, READ, Shapes, WRITE};
+use super::station::{StationResult, waiting};
 use fullstroke_contract::ConfigError;
-use fullstroke_drive::{BufferConfig, DriveConfig, Model, PowerConfig, ReadAhead};
+use fullstroke_drive::{BufferConfig, DriveConfig, DriveModel, PowerConfig, ReadAhead};
 
 /// Smallest number of write segments that the model covers. A smaller buffer is full as soon as a
 /// few writes come together.
@@ -20,14 +20,14 @@ const ROUNDS: usize = 8;
 /// Tables of a drive, computed once.
 #[derive(Clone, Debug)]
 pub struct DriveTables {
-    arm: Arm,
+    arm: ArmModel,
     gain: QueueGain,
     config: DriveConfig,
 }
 
 /// Result for a volume under a load within its capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Queues {
+pub struct VolumeResult {
     /// Mean response of all requests, in seconds.
     pub response_s: f64,
     /// Mean utilisation: busy share of an arm's time.
@@ -47,10 +47,10 @@ impl DriveTables {
     /// Computes the tables of a drive whose first `used` sectors are used.
     ///
     /// # Errors
-    /// As [`Model::new`].
-    pub fn new(model: &Model, used: u64) -> Result<DriveTables, ConfigError> {
+    /// As [`DriveModel::new`].
+    pub fn new(model: &DriveModel, used: u64) -> Result<DriveTables, ConfigError> {
         Ok(DriveTables {
-            arm: Arm::new(model, used),
+            arm: ArmModel::new(model, used),
             gain: QueueGain::new(model)?,
             config: model.config().clone(),
         })
@@ -136,7 +136,7 @@ impl DriveTables {
 
 /// Computes the queues of `planned` under its load on drives of this kind. Returns `None` if the
 /// load exceeds their capacity.
-pub fn queues(load: &Load, planned: &Planned, drive: &DriveTables) -> Option<Queues> {
+pub fn queues(load: &Load, planned: &PlannedAccesses, drive: &DriveTables) -> Option<VolumeResult> {
     let members = Members::new(load, planned, drive);
     let answered = match drive.write_back() {
         Some(buffer) if members.rates[WRITE] + members.rates[BACK] > 0.0 => {
@@ -150,7 +150,7 @@ pub fn queues(load: &Load, planned: &Planned, drive: &DriveTables) -> Option<Que
         .map(|shapes| members.response_s(shapes, &answered))
         .sum();
     let response_s = sum / planned.requests.len().max(1) as f64;
-    Some(Queues {
+    Some(VolumeResult {
         response_s,
         utilisation: answered.busy,
         outstanding: response_s * load.rate_per_s(),
@@ -163,11 +163,11 @@ pub fn queues(load: &Load, planned: &Planned, drive: &DriveTables) -> Option<Que
 /// Equal drives, each with its part of the accesses.
 struct Members<'a> {
     drive: &'a DriveTables,
-    planned: &'a Planned,
+    planned: &'a PlannedAccesses,
     /// Accesses of one drive per second, by kind.
     rates: [f64; 3],
     /// Time of a single access, by kind.
-    accesses: [Access; 3],
+    accesses: [PhasedAccess; 3],
     /// Mean length in sectors, by kind.
     sectors: [f64; 3],
 }
@@ -175,7 +175,7 @@ struct Members<'a> {
 /// Result for the drives.
 struct Answered {
     /// Response times, by kind.
-    responses: [Apart; 3],
+    responses: [PartMoments; 3],
     /// For a write back to the place just read: its time if the arm is still there, and the
     /// probability that the arm is there.
     undisturbed: (f64, f64),
@@ -187,7 +187,7 @@ struct Answered {
 }
 
 impl<'a> Members<'a> {
-    fn new(load: &Load, planned: &'a Planned, drive: &'a DriveTables) -> Members<'a> {
+    fn new(load: &Load, planned: &'a PlannedAccesses, drive: &'a DriveTables) -> Members<'a> {
         let each = load.rate_per_s() / planned.drives.max(1) as f64;
         let placed = drive.arm.placed(&load.places);
         let access = |kind: usize| placed.access(planned.kinds[kind].1, kind != READ);
@@ -239,7 +239,7 @@ impl<'a> Members<'a> {
         }
         let read = self.chosen(READ, 1, 0.0);
         let apart = 2.0
-            * (Apart {
+            * (PartMoments {
                 mean: read.mean,
                 variance: read.variance(),
             }
@@ -274,7 +274,7 @@ impl<'a> Members<'a> {
 
     /// Returns the mean positioning time with the choice in the queue, relative to a single
     /// request.
-    fn shortened(&self, queue: &Waiting) -> f64 {
+    fn shortened(&self, queue: &StationResult) -> f64 {
         let fresh = |kind: usize| {
             if kind == BACK {
                 Moments::default()
@@ -302,11 +302,11 @@ impl<'a> Members<'a> {
     fn response(
         &self,
         kind: usize,
-        queue: &Waiting,
+        queue: &StationResult,
         rate: f64,
         shortened: f64,
         behind: f64,
-    ) -> Apart {
+    ) -> PartMoments {
         let busy = queue.busy.max(f64::MIN_POSITIVE);
         let waits = if kind == BACK { 1.0 } else { busy };
         let waited_s = self.in_turn(queue) * queue.wait_s(rate) / busy;
@@ -325,7 +325,7 @@ impl<'a> Members<'a> {
         .plus(access.transfer)
         .plus(Moments::of(overhead));
         let wait = Moments::varied(wait, variance).plus(Moments::varied(behind, behind * behind));
-        Apart::new(
+        PartMoments::new(
             service,
             self.alike(kind, service),
             wait,
@@ -336,7 +336,7 @@ impl<'a> Members<'a> {
     /// Returns the share of a service's variance common to the parts of a request. Their arms may
     /// have been at one place. Platters in step make the parts end at the same angle.
     fn alike(&self, kind: usize, service: Moments) -> f64 {
-        let Access { seek, rotation, .. } = self.accesses[kind];
+        let PhasedAccess { seek, rotation, .. } = self.accesses[kind];
         let all = seek.variance() + rotation.variance();
         if all <= 0.0 || service.variance() <= 0.0 {
             return 1.0;
@@ -350,7 +350,7 @@ impl<'a> Members<'a> {
 
     /// Returns the factor of the wait for reads that go to copies in turn. Such reads arrive more
     /// regularly than a Poisson process, so they wait less (Kraemer and Langenbach-Belz 1976).
-    fn in_turn(&self, queue: &Waiting) -> f64 {
+    fn in_turn(&self, queue: &StationResult) -> f64 {
         let rate = self.rate();
         if self.planned.copies < 2 || rate <= 0.0 || queue.busy <= 0.0 {
             return 1.0;
@@ -400,7 +400,7 @@ impl<'a> Members<'a> {
         };
         let behind = writes * destage.square / 2.0 / (1.0 - queue.busy);
         let read = self.response(READ, &queue, reads, of_reads, behind);
-        let taken = |kind: usize| Apart {
+        let taken = |kind: usize| PartMoments {
             mean: self.drive.taken_s(self.sectors[kind]),
             variance: 0.0,
         };
@@ -413,7 +413,7 @@ impl<'a> Members<'a> {
         })
     }
 
-    fn alone_shortened(&self, queue: &Waiting) -> f64 {
+    fn alone_shortened(&self, queue: &StationResult) -> f64 {
         let access = &self.accesses[READ];
         let overhead = self.drive.overhead_s(false, queue.busy);
         ((queue.service.mean - access.transfer.mean - overhead) / access.positioning().mean)
@@ -507,7 +507,7 @@ impl<'a> Members<'a> {
     /// Returns the mean time for which an idle drive continues with read-ahead behind a read: until
     /// the next access. If the data are to be written back, the next access comes as soon as the
     /// last read of the request has ended.
-    fn ahead_s(&self, rate: f64, read: Apart) -> f64 {
+    fn ahead_s(&self, rate: f64, read: PartMoments) -> f64 {
         let Some(buffer) = &self.drive.config.buffer else {
             return 0.0;
         };

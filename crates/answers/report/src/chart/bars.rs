@@ -1,7 +1,7 @@
 //! A bar with an interval for each candidate.
 
 use crate::markup::Markup;
-use crate::svg::{Axis, Drawing, Figure, WIDTH, fitting, horizontal, label, line, rectangle};
+use crate::svg::{Axis, Drawing, SvgTitle, WIDTH, fitting, horizontal, label, line, rectangle};
 use fullstroke_measure::number;
 
 const LEFT: f64 = 290.0;
@@ -26,7 +26,7 @@ pub(crate) fn bars(id: &str, title: &str, axis: &str, bars: &[Bar]) -> Drawing {
         "A bar for each candidate. {}.",
         each.collect::<Vec<_>>().join("; ")
     );
-    let shown = Figure {
+    let shown = SvgTitle {
         id,
         title,
         description: &description,

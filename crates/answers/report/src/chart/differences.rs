@@ -2,10 +2,12 @@
 //! significant.
 
 use super::bars::whisker;
-use crate::candidate::Candidate;
+use crate::candidate::CandidateReport;
 use crate::markup::Markup;
 use crate::metric::axis;
-use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, fitting, horizontal, label, line};
+use crate::svg::{
+    Axis, LegendEntry, MarkForm, SvgTitle, WIDTH, figure, fitting, horizontal, label, line,
+};
 use fullstroke_measure::{Significance, number};
 
 const LEFT: f64 = 290.0;
@@ -38,32 +40,32 @@ fn sign(significance: Significance) -> &'static str {
 }
 
 /// Returns the difference of a candidate to the best, if there is one.
-fn difference(candidate: &Candidate<'_>) -> Option<f64> {
+fn difference(candidate: &CandidateReport<'_>) -> Option<f64> {
     let value = candidate.difference()?.value;
     Some(value).filter(|value| value.is_finite())
 }
 
 /// Returns half the width of the difference's interval, if there is one.
-fn half_width(candidate: &Candidate<'_>) -> Option<f64> {
+fn half_width(candidate: &CandidateReport<'_>) -> Option<f64> {
     let width = candidate.difference()?.half_width?;
     Some(width).filter(|width| width.is_finite())
 }
 
-fn significance(candidate: &Candidate<'_>) -> Significance {
+fn significance(candidate: &CandidateReport<'_>) -> Significance {
     let difference = candidate.difference();
     difference.map_or(Significance::Unknown, |difference| difference.significance)
 }
 
 /// Draws the candidates of a ranking with a difference. Draws nothing if there is none.
-pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate<'_>]) {
-    let shown: Vec<&Candidate<'_>> = candidates
+pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[CandidateReport<'_>]) {
+    let shown: Vec<&CandidateReport<'_>> = candidates
         .iter()
         .filter(|candidate| difference(candidate).is_some())
         .collect();
     if shown.is_empty() {
         return;
     }
-    let ends = |candidate: &&Candidate<'_>| {
+    let ends = |candidate: &&CandidateReport<'_>| {
         let (value, half_width) = (
             difference(candidate).unwrap_or(0.0),
             half_width(candidate).unwrap_or(0.0),
@@ -76,10 +78,10 @@ pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate
     let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let scale = Axis::linear((least, most), (LEFT, RIGHT));
     let bottom = TOP + ROW * shown.len() as f64;
-    let legend = SIGNS.map(|(_, sign, meaning)| Key {
+    let legend = SIGNS.map(|(_, sign, meaning)| LegendEntry {
         class: String::new(),
         name: meaning.to_owned(),
-        mark: Mark::Sign(sign),
+        mark: MarkForm::Sign(sign),
     });
     let each = shown.iter().map(|candidate| {
         let value = difference(candidate).unwrap_or(f64::NAN);
@@ -92,7 +94,7 @@ pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate
     );
     let title = "Differences to the best, with 95 % intervals over all pairs together";
     let axis = format!("less that of the best: {}", axis(by));
-    let frame = Figure {
+    let frame = SvgTitle {
         id: "differences",
         title,
         description: &description,

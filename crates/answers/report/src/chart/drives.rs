@@ -1,10 +1,10 @@
 //! Each drive over time: first addresses of its requests, and queue length at their arrival.
 
-use crate::candidate::Candidate;
+use crate::candidate::CandidateReport;
 use crate::markup::Markup;
 use crate::svg::{
-    Axis, Figure, Key, Mark, WIDTH, figure, horizontal, label, line, name_upwards, path, plain,
-    polyline, short,
+    Axis, LegendEntry, MarkForm, SvgTitle, WIDTH, figure, horizontal, label, line, name_upwards,
+    path, plain, polyline, short,
 };
 use fullstroke_measure::DriveTimeline;
 
@@ -32,7 +32,7 @@ struct Series<'a> {
 }
 
 /// Draws the first addresses of the requests of each drive.
-pub(crate) fn offsets(markup: &mut Markup, order: usize, candidate: &Candidate<'_>) {
+pub(crate) fn offsets(markup: &mut Markup, order: usize, candidate: &CandidateReport<'_>) {
     let series = Series {
         id: format!("offsets-{order}"),
         title: format!("{}: where the drives' requests began", candidate.label),
@@ -46,7 +46,7 @@ pub(crate) fn offsets(markup: &mut Markup, order: usize, candidate: &Candidate<'
 }
 
 /// Draws the number of requests in each drive when another request arrived.
-pub(crate) fn queues(markup: &mut Markup, order: usize, candidate: &Candidate<'_>) {
+pub(crate) fn queues(markup: &mut Markup, order: usize, candidate: &CandidateReport<'_>) {
     let series = Series {
         id: format!("queues-{order}"),
         title: format!(
@@ -63,7 +63,7 @@ pub(crate) fn queues(markup: &mut Markup, order: usize, candidate: &Candidate<'_
 }
 
 impl Series<'_> {
-    fn draw(&self, markup: &mut Markup, candidate: &Candidate<'_>) {
+    fn draw(&self, markup: &mut Markup, candidate: &CandidateReport<'_>) {
         let timeline = candidate
             .report()
             .and_then(|report| report.over_time.timeline.as_ref());
@@ -85,19 +85,19 @@ impl Series<'_> {
             .fold(0.0, f64::max);
         let bottom = TOP + (STRIP + GAP) * shown.len() as f64 - GAP;
         let legend = [
-            Key {
+            LegendEntry {
                 class: "band".to_owned(),
                 name: self.legend[0].to_owned(),
-                mark: Mark::Area,
+                mark: MarkForm::Area,
             },
-            Key {
+            LegendEntry {
                 class: "series-0".to_owned(),
                 name: self.legend[1].to_owned(),
-                mark: Mark::Line,
+                mark: MarkForm::Line,
             },
         ];
         let description = self.in_words(shown);
-        let frame = Figure {
+        let frame = SvgTitle {
             id: &self.id,
             title: &self.title,
             description: &description,

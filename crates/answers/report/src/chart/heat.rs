@@ -1,11 +1,11 @@
 //! Arrivals and response times of requests as a heat map. The colour of a cell is the cause of most
 //! of its response time. The opacity grows with the number of requests.
 
-use crate::candidate::Candidate;
+use crate::candidate::CandidateReport;
 use crate::markup::Markup;
 use crate::svg::{
-    Axis, Drawing, Figure, Key, Mark, WIDTH, horizontal, label, line, name_upwards, path, plain,
-    short,
+    Axis, Drawing, LegendEntry, MarkForm, SvgTitle, WIDTH, horizontal, label, line, name_upwards,
+    path, plain, short,
 };
 use fullstroke_measure::{CauseReport, CellReport, TimelineReport, number};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ const FEW: u64 = 10;
 const MANY: u64 = 100;
 
 /// Draws the map of one candidate, the `order`-th of its page.
-pub(crate) fn heat(markup: &mut Markup, order: usize, candidate: &Candidate<'_>) {
+pub(crate) fn heat(markup: &mut Markup, order: usize, candidate: &CandidateReport<'_>) {
     let (Some(map), Some(timeline)) = (heat_map(order, candidate), timeline(candidate)) else {
         return;
     };
@@ -36,24 +36,24 @@ pub(crate) fn heat(markup: &mut Markup, order: usize, candidate: &Candidate<'_>)
 }
 
 /// Returns the map alone; `None` without a request.
-pub(crate) fn heat_map(order: usize, candidate: &Candidate<'_>) -> Option<Drawing> {
+pub(crate) fn heat_map(order: usize, candidate: &CandidateReport<'_>) -> Option<Drawing> {
     let timeline = timeline(candidate)?;
     let (cells, bounds) = (&timeline.cells, &timeline.rows_ms);
-    let (column_s, span) = (timeline.column_s, Span::of(cells, bounds)?);
+    let (column_s, span) = (timeline.column_s, UsedCells::of(cells, bounds)?);
     let causes: Vec<&CauseReport> = timeline
         .causes_ms
         .iter()
         .filter(|cause| cause.mean_ms > 0.0)
         .collect();
-    let legend: Vec<Key> = causes
+    let legend: Vec<LegendEntry> = causes
         .iter()
         .filter(|cause| cells.iter().any(|cell| cell.cause == cause.cause))
         .map(|cause| {
             let name = cause.cause.name();
-            Key {
+            LegendEntry {
                 class: format!("cause-{name}"),
                 name: name.to_owned(),
-                mark: Mark::Area,
+                mark: MarkForm::Area,
             }
         })
         .collect();
@@ -63,7 +63,7 @@ pub(crate) fn heat_map(order: usize, candidate: &Candidate<'_>) -> Option<Drawin
     );
     let description = described(&causes);
     let bottom = TOP + ROW * (span.rows.1 - span.rows.0) as f64;
-    let frame = Figure {
+    let frame = SvgTitle {
         id: &id,
         title: &title,
         description: &description,
@@ -83,19 +83,19 @@ pub(crate) fn heat_map(order: usize, candidate: &Candidate<'_>) -> Option<Drawin
     }))
 }
 
-fn timeline<'a>(candidate: &Candidate<'a>) -> Option<&'a TimelineReport> {
+fn timeline<'a>(candidate: &CandidateReport<'a>) -> Option<&'a TimelineReport> {
     candidate.report()?.over_time.timeline.as_ref()
 }
 
 /// Used part of the map: columns from the first, rows from one to before another.
-struct Span {
+struct UsedCells {
     columns: usize,
     rows: (usize, usize),
 }
 
-impl Span {
+impl UsedCells {
     /// Returns whole decades of the rows with these lower bounds, at least two.
-    fn of(cells: &[CellReport], bounds: &[f64]) -> Option<Span> {
+    fn of(cells: &[CellReport], bounds: &[f64]) -> Option<UsedCells> {
         let columns = cells.iter().map(|cell| cell.column).max()? + 1;
         let least = cells.iter().map(|cell| cell.row).min()?;
         let most = cells.iter().map(|cell| cell.row).max()?.min(bounds.len());
@@ -113,7 +113,7 @@ impl Span {
         while to - from < ROWS_MIN && from > 0 {
             from = below(from - 1);
         }
-        Some(Span {
+        Some(UsedCells {
             columns,
             rows: (from, to),
         })
@@ -138,7 +138,7 @@ fn described(causes: &[&CauseReport]) -> String {
 }
 
 /// Draws a rule and a number at each row that begins at a power of ten, and the name of the axis.
-fn rows(svg: &mut Markup, bounds: &[f64], span: &Span, bottom: f64) {
+fn rows(svg: &mut Markup, bounds: &[f64], span: &UsedCells, bottom: f64) {
     for (row, &bound) in bounds
         .iter()
         .enumerate()
@@ -157,7 +157,7 @@ fn rows(svg: &mut Markup, bounds: &[f64], span: &Span, bottom: f64) {
 /// Returns one path for the cells of each style. Neighbours in a row form one area.
 fn ways(
     cells: &[CellReport],
-    span: &Span,
+    span: &UsedCells,
     width: f64,
     bottom: f64,
 ) -> BTreeMap<(&'static str, u8), String> {
@@ -225,13 +225,13 @@ mod tests {
             ((18, 19), (13, 25)),
         ] {
             assert_eq!(
-                Span::of(&[cell(rows.0), cell(rows.1)], &bounds)
+                UsedCells::of(&[cell(rows.0), cell(rows.1)], &bounds)
                     .unwrap()
                     .rows,
                 span,
                 "{rows:?}"
             );
         }
-        assert!(Span::of(&[], &bounds).is_none());
+        assert!(UsedCells::of(&[], &bounds).is_none());
     }
 }

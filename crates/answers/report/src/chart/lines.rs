@@ -3,9 +3,11 @@
 use super::abscissa::Abscissa;
 use crate::candidate::LINES;
 use crate::markup::Markup;
-use crate::svg::{Axis, Drawing, Figure, Key, Mark, WIDTH, line, path, polyline, short, vertical};
-use crate::value::{Cell, Column, Shown, column, table};
-use fullstroke_study::Drawn;
+use crate::svg::{
+    Axis, Drawing, LegendEntry, MarkForm, SvgTitle, WIDTH, line, path, polyline, short, vertical,
+};
+use crate::value::{NumberFormat, ReportColumn, TableCell, column, table};
+use fullstroke_study::FigureNumbers;
 
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = WIDTH - 20.0;
@@ -42,24 +44,24 @@ pub(crate) struct GraphLine {
 /// A value with half its interval, and the published value.
 #[derive(Clone, Debug)]
 pub(crate) struct GraphPoint {
-    value: Cell,
-    ci_half_width: Cell,
-    published: Cell,
+    value: TableCell,
+    ci_half_width: TableCell,
+    published: TableCell,
 }
 
 impl GraphPoint {
     /// Creates a value without interval and published value.
-    pub(crate) fn of(value: Cell) -> GraphPoint {
+    pub(crate) fn of(value: TableCell) -> GraphPoint {
         GraphPoint {
             value,
-            ci_half_width: Cell::Nothing,
-            published: Cell::Nothing,
+            ci_half_width: TableCell::Nothing,
+            published: TableCell::Nothing,
         }
     }
 }
 
-impl From<&Drawn> for Graph {
-    fn from(drawn: &Drawn) -> Graph {
+impl From<&FigureNumbers> for Graph {
+    fn from(drawn: &FigureNumbers) -> Graph {
         let lines = drawn.lines.iter().map(|line| GraphLine {
             name: line.name.clone(),
             points: line
@@ -135,7 +137,7 @@ pub(crate) fn line_chart(id: &str, drawn: &Graph) -> Option<Drawing> {
             .map(|(place, name)| (name.as_str(), x.at(*place))),
     );
     let legend = legend(shown);
-    let frame = Figure {
+    let frame = SvgTitle {
         id,
         title: &drawn.title,
         description: &description(drawn, shown),
@@ -158,7 +160,7 @@ fn one(
     places: &[f64],
     (x, y): (&Axis, &Axis),
 ) {
-    let of = |number: fn(&GraphPoint) -> &Cell| {
+    let of = |number: fn(&GraphPoint) -> &TableCell| {
         let each = places.iter().zip(points);
         each.map(move |(place, point)| (x.at(*place), number(point).float()))
     };
@@ -205,18 +207,18 @@ fn is_published(line: &GraphLine) -> bool {
         .any(|point| point.published.float().is_some())
 }
 
-fn legend(lines: &[GraphLine]) -> Vec<Key> {
-    let line = |(order, line): (usize, &GraphLine)| Key {
+fn legend(lines: &[GraphLine]) -> Vec<LegendEntry> {
+    let line = |(order, line): (usize, &GraphLine)| LegendEntry {
         class: format!("series-{order}"),
         name: name_of(line).to_owned(),
-        mark: Mark::Line,
+        mark: MarkForm::Line,
     };
-    let mut legend: Vec<Key> = lines.iter().enumerate().map(line).collect();
+    let mut legend: Vec<LegendEntry> = lines.iter().enumerate().map(line).collect();
     if lines.iter().any(is_published) {
-        legend.push(Key {
+        legend.push(LegendEntry {
             class: String::new(),
             name: "published".to_owned(),
-            mark: Mark::Sign("×"),
+            mark: MarkForm::Sign("×"),
         });
     }
     legend
@@ -239,7 +241,7 @@ fn description(drawn: &Graph, lines: &[GraphLine]) -> String {
 
 /// Writes a row for each value of the abscissa.
 fn numbers(markup: &mut Markup, drawn: &Graph) {
-    type Part = (fn(&GraphPoint) -> &Cell, &'static str);
+    type Part = (fn(&GraphPoint) -> &TableCell, &'static str);
     const PARTS: [Part; 3] = [
         (|point| &point.value, ""),
         (|point| &point.ci_half_width, " ±"),
@@ -250,17 +252,17 @@ fn numbers(markup: &mut Markup, drawn: &Graph) {
         .iter()
         .map(|line| PARTS.map(|(_, what)| format!("{}{what}", name_of(line))))
         .collect();
-    let columns: Vec<Column<'_, usize>> = drawn
+    let columns: Vec<ReportColumn<'_, usize>> = drawn
         .lines
         .iter()
         .zip(&headings)
         .flat_map(|(line, headings)| {
             let each = PARTS.iter().zip(headings);
             each.map(move |((part, _), heading)| {
-                column(heading, Shown::Plain, move |place: &usize| {
+                column(heading, NumberFormat::Plain, move |place: &usize| {
                     line.points
                         .get(*place)
-                        .map_or(Cell::Nothing, |point| part(point).clone())
+                        .map_or(TableCell::Nothing, |point| part(point).clone())
                 })
             })
         })

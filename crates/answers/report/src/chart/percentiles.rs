@@ -1,9 +1,11 @@
 //! Share of requests against the response time that the share does not exceed, with room for slow
 //! requests.
 
-use crate::candidate::{Candidate, LINES};
+use crate::candidate::{CandidateReport, LINES};
 use crate::markup::Markup;
-use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, label, line, polyline, vertical};
+use crate::svg::{
+    Axis, LegendEntry, MarkForm, SvgTitle, WIDTH, figure, label, line, polyline, vertical,
+};
 use fullstroke_measure::number;
 
 const LEFT: f64 = 70.0;
@@ -22,7 +24,7 @@ const NAMED: [(f64, &str); 6] = [
 ];
 
 /// Draws all candidates with a curve, or the first ones if there are too many.
-pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
+pub(crate) fn percentiles(markup: &mut Markup, candidates: &[CandidateReport<'_>]) {
     let curves: Vec<(&str, Vec<(f64, f64)>)> = candidates
         .iter()
         .map(|candidate| (candidate.label.as_str(), curve(candidate)))
@@ -43,17 +45,17 @@ pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
     }
     let x = Axis::linear((0.0, 4.0), (LEFT, RIGHT));
     let y = Axis::logarithmic((least, most), (BOTTOM, TOP));
-    let legend: Vec<Key> = curves
+    let legend: Vec<LegendEntry> = curves
         .iter()
         .enumerate()
-        .map(|(order, (name, _))| Key {
+        .map(|(order, (name, _))| LegendEntry {
             class: format!("series-{order}"),
             name: (*name).to_owned(),
-            mark: Mark::Line,
+            mark: MarkForm::Line,
         })
         .collect();
     let description = in_words(&curves);
-    let frame = Figure {
+    let frame = SvgTitle {
         id: "percentiles",
         title: "How many requests are done within which time",
         description: &description,
@@ -84,7 +86,7 @@ pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
 
 /// Returns the share of requests that are done within each time, in milliseconds; empty if no time
 /// was measured.
-fn curve(candidate: &Candidate<'_>) -> Vec<(f64, f64)> {
+fn curve(candidate: &CandidateReport<'_>) -> Vec<(f64, f64)> {
     let timeline = candidate
         .report()
         .and_then(|report| report.over_time.timeline.as_ref());

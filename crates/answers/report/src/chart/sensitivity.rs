@@ -1,11 +1,13 @@
 //! Effect of a varied key on the metric: one line for each setting of the other keys.
 
 use super::abscissa::Abscissa;
-use crate::answer::Answer;
-use crate::candidate::{Candidate, IN_A_CHART, LINES, saw_the_same};
+use crate::answer::CommandAnswer;
+use crate::candidate::{CandidateReport, IN_A_CHART, LINES, saw_the_same};
 use crate::markup::Markup;
 use crate::metric::{axis, words};
-use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, fitting, polyline, vertical};
+use crate::svg::{
+    Axis, LegendEntry, MarkForm, SvgTitle, WIDTH, figure, fitting, polyline, vertical,
+};
 use fullstroke_measure::number;
 use fullstroke_units::{parse_bit_rate, parse_bytes, parse_duration};
 use std::collections::HashSet;
@@ -16,28 +18,28 @@ const TOP: f64 = 10.0;
 const BOTTOM: f64 = 240.0;
 
 /// The drawn number: label with the unit, name without the unit, and getter.
-struct Number {
+struct DrawnNumber {
     axis: String,
     words: String,
-    of: fn(&Candidate<'_>) -> Option<f64>,
+    of: fn(&CandidateReport<'_>) -> Option<f64>,
 }
 
-impl Number {
+impl DrawnNumber {
     /// Returns the value. In a race the candidates may have seen different parts of the workload.
     /// Then the number is the difference to the best, which compares the same parts.
-    fn new(by: &str, candidates: &[Candidate<'_>]) -> Number {
+    fn new(by: &str, candidates: &[CandidateReport<'_>]) -> DrawnNumber {
         if saw_the_same(candidates) {
-            return Number {
+            return DrawnNumber {
                 axis: axis(by),
                 words: words(by),
                 of: |candidate| candidate.value(),
             };
         }
-        let of = |candidate: &Candidate<'_>| match candidate.difference() {
+        let of = |candidate: &CandidateReport<'_>| match candidate.difference() {
             None => Some(0.0),
             Some(difference) => Some(difference.value).filter(|value| value.is_finite()),
         };
-        Number {
+        DrawnNumber {
             axis: axis(by),
             words: format!("{}, less that of the best", words(by)),
             of,
@@ -46,11 +48,15 @@ impl Number {
 }
 
 /// Draws a figure for each varied key.
-pub(crate) fn sensitivity(markup: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]) {
-    let number = Number::new(answer.by(), candidates);
+pub(crate) fn sensitivity(
+    markup: &mut Markup,
+    answer: &CommandAnswer<'_>,
+    candidates: &[CandidateReport<'_>],
+) {
+    let number = DrawnNumber::new(answer.by(), candidates);
     let keys = candidates
         .first()
-        .map(Candidate::varied)
+        .map(CandidateReport::varied)
         .unwrap_or_default();
     for (order, (key, _)) in keys.iter().enumerate() {
         one(markup, order, &number, (key, answer.given(key)), candidates);
@@ -63,9 +69,9 @@ type Line = (String, Vec<Option<f64>>);
 fn one(
     markup: &mut Markup,
     order: usize,
-    drawn: &Number,
+    drawn: &DrawnNumber,
     (key, given): (&str, &[String]),
-    candidates: &[Candidate<'_>],
+    candidates: &[CandidateReport<'_>],
 ) {
     let values = values_of(key, given, candidates);
     let lines = lines(key, &values, drawn, candidates);
@@ -91,13 +97,13 @@ fn one(
             .map(|(place, name)| (name.as_str(), x(place))),
     );
     let y = Axis::linear((least * 1.05, most * 1.05), (BOTTOM, TOP));
-    let legend: Vec<Key> = shown
+    let legend: Vec<LegendEntry> = shown
         .iter()
         .enumerate()
-        .map(|(order, (name, _))| Key {
+        .map(|(order, (name, _))| LegendEntry {
             class: format!("series-{order}"),
             name: name.clone(),
-            mark: Mark::Line,
+            mark: MarkForm::Line,
         })
         .collect();
     let in_words = |(name, points): &Line| {
@@ -112,7 +118,7 @@ fn one(
         drawn.axis,
         shown.iter().map(in_words).collect::<Vec<_>>().join("; ")
     );
-    let frame = Figure {
+    let frame = SvgTitle {
         id: &format!("sensitivity-{order}"),
         title: &title,
         description: &description,
@@ -139,8 +145,12 @@ fn one(
 }
 
 /// Returns the values of a key: numbers by size, other values in the order given.
-fn values_of<'a>(key: &str, given: &'a [String], candidates: &[Candidate<'a>]) -> Vec<&'a str> {
-    let of = |candidate: &Candidate<'a>| {
+fn values_of<'a>(
+    key: &str,
+    given: &'a [String],
+    candidates: &[CandidateReport<'a>],
+) -> Vec<&'a str> {
+    let of = |candidate: &CandidateReport<'a>| {
         let own = candidate.varied().into_iter().find(|(own, _)| *own == key);
         own.map(|(_, value)| value)
     };
@@ -189,7 +199,12 @@ const READ: [Read; 5] = [
     },
 ];
 
-fn lines(key: &str, values: &[&str], number: &Number, candidates: &[Candidate<'_>]) -> Vec<Line> {
+fn lines(
+    key: &str,
+    values: &[&str],
+    number: &DrawnNumber,
+    candidates: &[CandidateReport<'_>],
+) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for candidate in candidates {
         let mut name = candidate.name().to_owned();
@@ -217,9 +232,9 @@ fn lines(key: &str, values: &[&str], number: &Number, candidates: &[Candidate<'_
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::Found;
+    use crate::answer::AnswerBody;
     use crate::candidate::candidates;
-    use fullstroke_lab::{Tuned, TunedCandidate, Values, Varied};
+    use fullstroke_lab::{Tuned, TunedCandidate, Varied, VariedValues};
 
     #[test]
     fn values_stand_by_size_and_words_in_the_order_in_which_they_were_given() {
@@ -240,7 +255,7 @@ mod tests {
                 ..TunedCandidate::default()
             });
             let tuned = Tuned {
-                varied: Values::of(
+                varied: VariedValues::of(
                     given
                         .iter()
                         .map(|value| varied(value))
@@ -250,8 +265,8 @@ mod tests {
                 candidates: each.collect(),
                 ..Tuned::default()
             };
-            let answer = Answer {
-                found: Found::Tuned(&tuned, &[]),
+            let answer = CommandAnswer {
+                found: AnswerBody::Tuned(&tuned, &[]),
                 version: "",
                 wall_s: None,
             };

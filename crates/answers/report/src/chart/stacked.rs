@@ -1,8 +1,10 @@
 //! A bar of parts for each candidate: parts of the response time, or power states of the drives.
 
-use crate::candidate::Candidate;
+use crate::candidate::CandidateReport;
 use crate::markup::Markup;
-use crate::svg::{Axis, Drawing, Figure, Key, Mark, WIDTH, fitting, horizontal, label, rectangle};
+use crate::svg::{
+    Axis, Drawing, LegendEntry, MarkForm, SvgTitle, WIDTH, fitting, horizontal, label, rectangle,
+};
 use fullstroke_contract::PowerState;
 use fullstroke_measure::{Report, number};
 
@@ -30,7 +32,7 @@ const STATES: [(PowerState, &str); 12] = [
 ];
 
 /// Contents of a chart of parts.
-struct Parts<'a> {
+struct StackedParts<'a> {
     id: &'a str,
     title: &'a str,
     axis: &'a str,
@@ -41,9 +43,9 @@ struct Parts<'a> {
 }
 
 /// Returns the parts of the mean response time of each candidate; `None` if nothing took time.
-pub(crate) fn time_parts(candidates: &[Candidate<'_>]) -> Option<Drawing> {
+pub(crate) fn time_parts(candidates: &[CandidateReport<'_>]) -> Option<Drawing> {
     let named = |report: &Report| report.times.time_ms.named();
-    let parts = Parts {
+    let parts = StackedParts {
         id: "time-parts",
         title: "Where the mean response time went",
         axis: "mean response time (ms)",
@@ -56,8 +58,8 @@ pub(crate) fn time_parts(candidates: &[Candidate<'_>]) -> Option<Drawing> {
 }
 
 /// Returns the shares of time of the drives in each power state; `None` if unknown.
-pub(crate) fn power_states(candidates: &[Candidate<'_>]) -> Option<Drawing> {
-    let parts = Parts {
+pub(crate) fn power_states(candidates: &[CandidateReport<'_>]) -> Option<Drawing> {
+    let parts = StackedParts {
         id: "power-states",
         title: "In which state the drives were",
         axis: "share of the drives' time (0 to 1)",
@@ -72,9 +74,9 @@ pub(crate) fn power_states(candidates: &[Candidate<'_>]) -> Option<Drawing> {
     parts.draw(candidates)
 }
 
-impl Parts<'_> {
+impl StackedParts<'_> {
     /// Returns the values of a candidate; NaN becomes zero.
-    fn values(&self, candidate: &Candidate<'_>) -> Vec<f64> {
+    fn values(&self, candidate: &CandidateReport<'_>) -> Vec<f64> {
         let values = candidate.report().and_then(self.values);
         let mut values = values.unwrap_or_else(|| vec![0.0; self.names.len()]);
         for value in values.iter_mut().filter(|value| !value.is_finite()) {
@@ -84,8 +86,8 @@ impl Parts<'_> {
         values
     }
 
-    fn draw(&self, candidates: &[Candidate<'_>]) -> Option<Drawing> {
-        let rows: Vec<(&Candidate<'_>, Vec<f64>)> = candidates
+    fn draw(&self, candidates: &[CandidateReport<'_>]) -> Option<Drawing> {
+        let rows: Vec<(&CandidateReport<'_>, Vec<f64>)> = candidates
             .iter()
             .map(|candidate| (candidate, self.values(candidate)))
             .collect();
@@ -103,18 +105,18 @@ impl Parts<'_> {
                 .any(|(_, values)| values[*part] > 0.001 * largest)
         };
         let shown: Vec<usize> = (0..self.names.len()).filter(present).collect();
-        let legend: Vec<Key> = shown
+        let legend: Vec<LegendEntry> = shown
             .iter()
             .map(|&part| {
                 let (name, class) = &self.names[part];
-                Key {
+                LegendEntry {
                     class: class.clone(),
                     name: (*name).to_owned(),
-                    mark: Mark::Area,
+                    mark: MarkForm::Area,
                 }
             })
             .collect();
-        let in_words = |(candidate, values): &(&Candidate<'_>, Vec<f64>)| {
+        let in_words = |(candidate, values): &(&CandidateReport<'_>, Vec<f64>)| {
             let parts = shown
                 .iter()
                 .map(|&part| format!("{} {}", self.names[part].0, number(values[part])));
@@ -130,10 +132,10 @@ impl Parts<'_> {
         );
         let bottom = TOP + ROW * rows.len() as f64;
         let scale = Axis::linear((0.0, largest), (LEFT, RIGHT));
-        let Parts {
+        let StackedParts {
             id, title, axis, ..
         } = *self;
-        let frame = Figure {
+        let frame = SvgTitle {
             id,
             title,
             description: &description,

@@ -2,8 +2,8 @@
 
 use super::curves::{Area, Drawn, picture, plain};
 use crate::plot::PlotError;
-use fullstroke_contract::Track;
-use fullstroke_drive::{Model, SeekConfig};
+use fullstroke_contract::TrackExtent;
+use fullstroke_drive::{DriveModel, SeekConfig};
 use fullstroke_units::Lbn;
 use plotters::prelude::*;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 pub struct DrivePicture {
     title: String,
-    zones: Vec<Zone>,
+    zones: Vec<ZoneRate>,
     /// Distance in cylinders, and ms; a selection if there are many distances.
     seek_ms: Vec<(u32, f64)>,
     /// Points of the description that define the seek curve, if there are any.
@@ -22,7 +22,7 @@ pub struct DrivePicture {
 
 /// Transfer rate of one zone.
 #[derive(Clone, Debug, Serialize)]
-struct Zone {
+struct ZoneRate {
     first_lbn: u64,
     end_lbn: u64,
     mb_per_s: f64,
@@ -46,9 +46,9 @@ const CURVE_POINTS_MAX: u32 = 600;
 
 impl DrivePicture {
     /// Collects the data of the drive `model`, with the order of its first `tracks` tracks.
-    pub fn new(model: &Model, tracks: u32) -> DrivePicture {
+    pub fn new(model: &DriveModel, tracks: u32) -> DrivePicture {
         let geometry = model.mechanics().geometry();
-        let zone = |view: fullstroke_drive::ZoneView| Zone {
+        let zone = |view: fullstroke_drive::ZoneView| ZoneRate {
             first_lbn: view.first_lbn.0,
             end_lbn: view.first_lbn.0 + view.sectors.0,
             mb_per_s: view.rate_mb_per_s(model.config().rpm),
@@ -248,7 +248,7 @@ fn whole(value: &f64) -> String {
 }
 
 /// Returns the seek curve from 1 cylinder to all. Points are closer where the curve bends most.
-fn seek_curve(model: &Model) -> Vec<(u32, f64)> {
+fn seek_curve(model: &DriveModel) -> Vec<(u32, f64)> {
     let seeks = model.mechanics().seek_table();
     let longest = model.mechanics().geometry().cylinders().saturating_sub(1);
     let points = longest.min(CURVE_POINTS_MAX);
@@ -265,12 +265,12 @@ fn seek_curve(model: &Model) -> Vec<(u32, f64)> {
 }
 
 /// Returns the tracks in the order of their LBNs, from the first.
-fn first_tracks(model: &Model, count: u32) -> Vec<TrackPlace> {
+fn first_tracks(model: &DriveModel, count: u32) -> Vec<TrackPlace> {
     let table = model.tracks();
     let mut places = Vec::new();
     let mut lbn = Lbn(0);
     while places.len() < count as usize && lbn.0 < table.capacity().0 {
-        let Track {
+        let TrackExtent {
             first,
             sectors,
             cylinder,

@@ -2,7 +2,7 @@
 
 use super::curves::{Area, Drawn, picture};
 use crate::plot::PlotError;
-use fullstroke_study::{Figure, Line};
+use fullstroke_study::{ChartLine, Figure};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -120,7 +120,12 @@ fn frame(figure: &Figure, plot: &Area<'_>, width: u32) -> Drawn {
 }
 
 /// Draws one line, its points with their intervals, and published points as crosses.
-fn draw_line(chart: &mut Chart<'_, '_>, figure: &Figure, line: &Line, colour: RGBColor) -> Drawn {
+fn draw_line(
+    chart: &mut Chart<'_, '_>,
+    figure: &Figure,
+    line: &ChartLine,
+    colour: RGBColor,
+) -> Drawn {
     let style = ShapeStyle {
         color: colour.to_rgba(),
         filled: true,

@@ -2,7 +2,7 @@
 
 use super::curves::{Area, Curve, Drawn, panel, picture};
 use crate::plot::PlotError;
-use fullstroke_lab::lzvs::{RateAt, Rates, Seeks, Sweep};
+use fullstroke_lab::lzvs::{RateAt, Seeks, Sweep, VolumeRates};
 use fullstroke_units::Sectors;
 
 const PAGE: (u32, u32) = (1200, 900);
@@ -16,7 +16,7 @@ pub struct VolumeDrawing<'a> {
     /// Completion times of reads by address.
     pub sweep: &'a Sweep,
     /// Transfer rates by address, from the drives' zones.
-    pub rates: &'a Rates,
+    pub rates: &'a VolumeRates,
     /// Arm movements of each drive between reads.
     pub seeks: &'a [Seeks],
 }

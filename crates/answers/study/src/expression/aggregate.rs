@@ -1,6 +1,6 @@
 //! Aggregates of many values.
 
-use super::{Estimate, Value};
+use super::{Estimate, ExpressionValue};
 use crate::unknown::UnknownName;
 
 /// An aggregate of many values.
@@ -58,7 +58,7 @@ pub(crate) const AGGREGATES: &[(&str, Aggregate, &str)] = &[
 ];
 
 /// The value of the first variable, and the result for this value.
-pub(super) type Item = (Value, Value);
+pub(super) type Item = (ExpressionValue, ExpressionValue);
 
 impl Aggregate {
     /// Returns the aggregate called `name`.
@@ -81,32 +81,38 @@ impl Aggregate {
 
     /// Returns the aggregate of `items`; NaN without items. The error names the expected type of an
     /// item.
-    pub(super) fn of(self, items: Vec<Item>) -> Result<Value, &'static str> {
-        let none = || Value::Number(Estimate::exact(f64::NAN));
+    pub(super) fn of(self, items: Vec<Item>) -> Result<ExpressionValue, &'static str> {
+        let none = || ExpressionValue::Number(Estimate::exact(f64::NAN));
         let count = items.len();
         Ok(match self {
             Aggregate::First => items.into_iter().next().map_or_else(none, |item| item.1),
             Aggregate::Last => items.into_iter().last().map_or_else(none, |item| item.1),
             Aggregate::Count => {
                 let true_ones = truths(&items)?.into_iter().filter(|&truth| truth).count();
-                Value::Number(Estimate::exact(true_ones as f64))
+                ExpressionValue::Number(Estimate::exact(true_ones as f64))
             }
-            Aggregate::All => Value::Truth(truths(&items)?.into_iter().all(|truth| truth)),
-            Aggregate::Any => Value::Truth(truths(&items)?.into_iter().any(|truth| truth)),
+            Aggregate::All => {
+                ExpressionValue::Truth(truths(&items)?.into_iter().all(|truth| truth))
+            }
+            Aggregate::Any => {
+                ExpressionValue::Truth(truths(&items)?.into_iter().any(|truth| truth))
+            }
             // The sign makes the search for the smallest a search for the largest.
             Aggregate::Min | Aggregate::Argmin => self.extreme(items, -1.0)?.unwrap_or_else(none),
             Aggregate::Max | Aggregate::Argmax => self.extreme(items, 1.0)?.unwrap_or_else(none),
-            Aggregate::Sum => Value::Number(sum(items)?),
-            Aggregate::Mean => Value::Number(sum(items)?.divide(&Estimate::exact(count as f64))),
+            Aggregate::Sum => ExpressionValue::Number(sum(items)?),
+            Aggregate::Mean => {
+                ExpressionValue::Number(sum(items)?.divide(&Estimate::exact(count as f64)))
+            }
         })
     }
 
     /// Returns the item with the largest number times `sign`, or the variable's value of that item.
     /// NaN items are ignored.
-    fn extreme(self, items: Vec<Item>, sign: f64) -> Result<Option<Value>, &'static str> {
-        let mut best: Option<(f64, Value)> = None;
+    fn extreme(self, items: Vec<Item>, sign: f64) -> Result<Option<ExpressionValue>, &'static str> {
+        let mut best: Option<(f64, ExpressionValue)> = None;
         for (variable, value) in items {
-            let Value::Number(number) = &value else {
+            let ExpressionValue::Number(number) = &value else {
                 return Err("a number");
             };
             let size = sign * number.mean();
@@ -121,7 +127,7 @@ impl Aggregate {
 
 fn truths(items: &[Item]) -> Result<Vec<bool>, &'static str> {
     let truth = |item: &Item| match item.1 {
-        Value::Truth(truth) => Ok(truth),
+        ExpressionValue::Truth(truth) => Ok(truth),
         _ => Err("true or false, such as a comparison"),
     };
     items.iter().map(truth).collect()
@@ -131,7 +137,7 @@ fn sum(items: Vec<Item>) -> Result<Estimate, &'static str> {
     items
         .into_iter()
         .try_fold(Estimate::exact(0.0), |sum, item| match item.1 {
-            Value::Number(number) => Ok(sum.add(&number)),
+            ExpressionValue::Number(number) => Ok(sum.add(&number)),
             _ => Err("a number"),
         })
 }

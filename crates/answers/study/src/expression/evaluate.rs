@@ -2,7 +2,8 @@
 
 use super::functions::FUNCTIONS;
 use super::{
-    Aggregate, Definition, Each, Estimate, Expression, ExpressionError, Kind, Node, Operator,
+    Aggregate, BoundAggregate, Definition, Estimate, Expression, ExpressionError, ExpressionKind,
+    ExpressionNode, Operator,
 };
 use crate::axes::Matrix;
 use std::cell::Cell;
@@ -16,7 +17,7 @@ const STEPS_MAX: u64 = 2_000_000;
 
 /// Result of an expression.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum ExpressionValue {
     /// A number.
     Number(Estimate),
     /// True or false.
@@ -37,10 +38,10 @@ pub enum Problem {
 }
 
 /// Names with their values.
-pub type Bindings = Vec<(String, Value)>;
+pub type Bindings = Vec<(String, ExpressionValue)>;
 
 /// Source of results.
-pub trait Data {
+pub trait ResultSource {
     /// Returns a metric at a point of the matrix; `metric` is the index among the evaluator's
     /// metrics. `None` if the point was not run yet.
     fn value(&self, point: usize, metric: usize) -> Option<Estimate>;
@@ -57,7 +58,7 @@ pub struct Evaluator<'a> {
     /// Index of the metric that aggregates without an expression use.
     pub first_metric: usize,
     /// The results.
-    pub data: &'a dyn Data,
+    pub data: &'a dyn ResultSource,
     /// True if every branch is evaluated, also a branch without influence, to find mistakes before
     /// there are results.
     pub thorough: bool,
@@ -77,7 +78,7 @@ impl Scope<'_> {
         Problem::Wrong(ExpressionError::new(self.text, span.clone(), message))
     }
 
-    pub(super) fn variable(&self, name: &str) -> Option<&Value> {
+    pub(super) fn variable(&self, name: &str) -> Option<&ExpressionValue> {
         self.bindings
             // From the end, because the innermost variable of a name counts.
             .iter()
@@ -92,7 +93,11 @@ impl Evaluator<'_> {
     ///
     /// # Errors
     /// A mistake in the expression, or missing results.
-    pub fn evaluate(&self, expression: &Expression, bindings: &Bindings) -> Result<Value, Problem> {
+    pub fn evaluate(
+        &self,
+        expression: &Expression,
+        bindings: &Bindings,
+    ) -> Result<ExpressionValue, Problem> {
         let steps = Cell::new(0);
         let mut scope = Scope {
             text: &expression.text,
@@ -103,29 +108,37 @@ impl Evaluator<'_> {
         self.value(&expression.root, &mut scope)
     }
 
-    pub(super) fn value(&self, node: &Node, scope: &mut Scope<'_>) -> Result<Value, Problem> {
+    pub(super) fn value(
+        &self,
+        node: &ExpressionNode,
+        scope: &mut Scope<'_>,
+    ) -> Result<ExpressionValue, Problem> {
         scope.steps.set(scope.steps.get() + 1);
         if scope.steps.get() > STEPS_MAX {
             return Err(scope.wrong(&node.span, "this takes too long; loop over less"));
         }
         match &node.kind {
-            Kind::Number(number) => Ok(Value::Number(Estimate::exact(*number))),
-            Kind::Text(text) => Ok(Value::Text(text.clone())),
-            Kind::Truth(truth) => Ok(Value::Truth(*truth)),
-            Kind::Name(name) => match scope.variable(name) {
+            ExpressionKind::Number(number) => Ok(ExpressionValue::Number(Estimate::exact(*number))),
+            ExpressionKind::Text(text) => Ok(ExpressionValue::Text(text.clone())),
+            ExpressionKind::Truth(truth) => Ok(ExpressionValue::Truth(*truth)),
+            ExpressionKind::Name(name) => match scope.variable(name) {
                 Some(value) => Ok(value.clone()),
                 None => self.named(name, &[], node, scope),
             },
-            Kind::Negate(inner) => Ok(Value::Number(self.number(inner, scope)?.negate())),
-            Kind::Not(inner) => Ok(Value::Truth(!self.truth(inner, scope)?)),
-            Kind::Binary(operator, one, other) => self.binary(*operator, one, other, scope),
-            Kind::Call(name, arguments) => self.call(name, arguments, node, scope),
-            Kind::Select(name, selectors) => self.named(name, selectors, node, scope),
-            Kind::Each(each) => self.each(each, node, scope),
+            ExpressionKind::Negate(inner) => {
+                Ok(ExpressionValue::Number(self.number(inner, scope)?.negate()))
+            }
+            ExpressionKind::Not(inner) => Ok(ExpressionValue::Truth(!self.truth(inner, scope)?)),
+            ExpressionKind::Binary(operator, one, other) => {
+                self.binary(*operator, one, other, scope)
+            }
+            ExpressionKind::Call(name, arguments) => self.call(name, arguments, node, scope),
+            ExpressionKind::Select(name, selectors) => self.named(name, selectors, node, scope),
+            ExpressionKind::Each(each) => self.each(each, node, scope),
         }
     }
 
-    fn number(&self, node: &Node, scope: &mut Scope<'_>) -> Result<Estimate, Problem> {
+    fn number(&self, node: &ExpressionNode, scope: &mut Scope<'_>) -> Result<Estimate, Problem> {
         let value = self.value(node, scope)?;
         self.as_number(&value).ok_or_else(|| {
             scope.wrong(
@@ -135,9 +148,9 @@ impl Evaluator<'_> {
         })
     }
 
-    fn truth(&self, node: &Node, scope: &mut Scope<'_>) -> Result<bool, Problem> {
+    fn truth(&self, node: &ExpressionNode, scope: &mut Scope<'_>) -> Result<bool, Problem> {
         match self.value(node, scope)? {
-            Value::Truth(truth) => Ok(truth),
+            ExpressionValue::Truth(truth) => Ok(truth),
             value => {
                 let found = self.describe(&value);
                 Err(scope.wrong(
@@ -148,23 +161,23 @@ impl Evaluator<'_> {
         }
     }
 
-    fn as_number(&self, value: &Value) -> Option<Estimate> {
+    fn as_number(&self, value: &ExpressionValue) -> Option<Estimate> {
         match value {
-            Value::Number(number) => Some(number.clone()),
-            Value::Label(axis, value) => self.matrix.axes[*axis].values[*value]
+            ExpressionValue::Number(number) => Some(number.clone()),
+            ExpressionValue::Label(axis, value) => self.matrix.axes[*axis].values[*value]
                 .number
                 .map(Estimate::exact),
-            Value::Truth(_) | Value::Text(_) => None,
+            ExpressionValue::Truth(_) | ExpressionValue::Text(_) => None,
         }
     }
 
     /// Returns a value as text for messages.
-    pub(super) fn describe(&self, value: &Value) -> String {
+    pub(super) fn describe(&self, value: &ExpressionValue) -> String {
         match value {
-            Value::Number(number) => format!("the number {}", number.mean()),
-            Value::Truth(truth) => format!("{truth}"),
-            Value::Text(text) => format!("the text `{text}`"),
-            Value::Label(axis, value) => {
+            ExpressionValue::Number(number) => format!("the number {}", number.mean()),
+            ExpressionValue::Truth(truth) => format!("{truth}"),
+            ExpressionValue::Text(text) => format!("the text `{text}`"),
+            ExpressionValue::Label(axis, value) => {
                 format!("the value `{}` of an axis", self.label(*axis, *value))
             }
         }
@@ -177,24 +190,30 @@ impl Evaluator<'_> {
     fn binary(
         &self,
         operator: Operator,
-        one: &Node,
-        other: &Node,
+        one: &ExpressionNode,
+        other: &ExpressionNode,
         scope: &mut Scope<'_>,
-    ) -> Result<Value, Problem> {
+    ) -> Result<ExpressionValue, Problem> {
         let operate = match operator {
             Operator::And | Operator::Or => {
                 let decided = operator == Operator::Or;
                 let first = self.truth(one, scope)?;
                 if first == decided && !self.thorough {
-                    return Ok(Value::Truth(first));
+                    return Ok(ExpressionValue::Truth(first));
                 }
                 let second = self.truth(other, scope)?;
                 // If the first decides, the second was evaluated only for its mistakes.
-                return Ok(Value::Truth(if first == decided { first } else { second }));
+                return Ok(ExpressionValue::Truth(if first == decided {
+                    first
+                } else {
+                    second
+                }));
             }
             Operator::Equal | Operator::Unequal => {
                 let equal = self.equal(one, other, scope)?;
-                return Ok(Value::Truth(equal == (operator == Operator::Equal)));
+                return Ok(ExpressionValue::Truth(
+                    equal == (operator == Operator::Equal),
+                ));
             }
             Operator::Add => Estimate::add,
             Operator::Subtract => Estimate::subtract,
@@ -208,7 +227,7 @@ impl Evaluator<'_> {
                     self.number(one, scope)?.mean(),
                     self.number(other, scope)?.mean(),
                 );
-                return Ok(Value::Truth(match operator {
+                return Ok(ExpressionValue::Truth(match operator {
                     Operator::Less => one < other,
                     Operator::LessOrEqual => one <= other,
                     Operator::Greater => one > other,
@@ -216,20 +235,25 @@ impl Evaluator<'_> {
                 }));
             }
         };
-        Ok(Value::Number(operate(
+        Ok(ExpressionValue::Number(operate(
             &self.number(one, scope)?,
             &self.number(other, scope)?,
         )))
     }
 
-    fn equal(&self, one: &Node, other: &Node, scope: &mut Scope<'_>) -> Result<bool, Problem> {
+    fn equal(
+        &self,
+        one: &ExpressionNode,
+        other: &ExpressionNode,
+        scope: &mut Scope<'_>,
+    ) -> Result<bool, Problem> {
         let (first, second) = (self.value(one, scope)?, self.value(other, scope)?);
-        let text = |value: &Value| match value {
-            Value::Text(text) => Some(text.clone()),
-            Value::Label(axis, value) => Some(self.label(*axis, *value).to_owned()),
+        let text = |value: &ExpressionValue| match value {
+            ExpressionValue::Text(text) => Some(text.clone()),
+            ExpressionValue::Label(axis, value) => Some(self.label(*axis, *value).to_owned()),
             _ => None,
         };
-        if let (Value::Truth(first), Value::Truth(second)) = (&first, &second) {
+        if let (ExpressionValue::Truth(first), ExpressionValue::Truth(second)) = (&first, &second) {
             return Ok(first == second);
         }
         if let (Some(first), Some(second)) = (text(&first), text(&second)) {
@@ -248,10 +272,10 @@ impl Evaluator<'_> {
     fn call(
         &self,
         name: &str,
-        arguments: &[Node],
-        node: &Node,
+        arguments: &[ExpressionNode],
+        node: &ExpressionNode,
         scope: &mut Scope<'_>,
-    ) -> Result<Value, Problem> {
+    ) -> Result<ExpressionValue, Problem> {
         let takes = |count: usize, scope: &Scope<'_>| {
             let message = format!(
                 "`{name}` takes {count} arguments; found {}",
@@ -277,7 +301,7 @@ impl Evaluator<'_> {
         }
         if name == "exists" {
             takes(1, scope)?;
-            return Ok(Value::Truth(
+            return Ok(ExpressionValue::Truth(
                 !self.number(&arguments[0], scope)?.mean().is_nan(),
             ));
         }
@@ -287,7 +311,7 @@ impl Evaluator<'_> {
             .find(|definition| definition.name == name)
         {
             takes(definition.parameters.len(), scope)?;
-            let values: Result<Vec<Value>, Problem> = arguments
+            let values: Result<Vec<ExpressionValue>, Problem> = arguments
                 .iter()
                 .map(|argument| self.value(argument, scope))
                 .collect();
@@ -299,7 +323,7 @@ impl Evaluator<'_> {
                 .iter()
                 .map(|argument| self.number(argument, scope))
                 .collect();
-            return Ok(Value::Number((function.call)(&numbers?)));
+            return Ok(ExpressionValue::Number((function.call)(&numbers?)));
         }
         let aggregate = Aggregate::find(name).map_err(|_| {
             scope.wrong(
@@ -310,7 +334,7 @@ impl Evaluator<'_> {
         let mut items = Vec::with_capacity(arguments.len());
         for argument in arguments {
             let value = match aggregate.takes_numbers() {
-                true => Value::Number(self.number(argument, scope)?),
+                true => ExpressionValue::Number(self.number(argument, scope)?),
                 false => self.value(argument, scope)?,
             };
             items.push((value.clone(), value));
@@ -321,10 +345,10 @@ impl Evaluator<'_> {
     pub(super) fn aggregate(
         &self,
         aggregate: Aggregate,
-        items: Vec<(Value, Value)>,
-        node: &Node,
+        items: Vec<(ExpressionValue, ExpressionValue)>,
+        node: &ExpressionNode,
         scope: &Scope<'_>,
-    ) -> Result<Value, Problem> {
+    ) -> Result<ExpressionValue, Problem> {
         let wrong = |expected| scope.wrong(&node.span, format!("expected each to be {expected}"));
         aggregate.of(items).map_err(wrong)
     }
@@ -332,10 +356,10 @@ impl Evaluator<'_> {
     pub(super) fn expand(
         &self,
         definition: &Definition,
-        values: Vec<Value>,
-        node: &Node,
+        values: Vec<ExpressionValue>,
+        node: &ExpressionNode,
         scope: &Scope<'_>,
-    ) -> Result<Value, Problem> {
+    ) -> Result<ExpressionValue, Problem> {
         if scope.depth == DEPTH_MAX {
             let message = format!("`{}` is defined by itself, or too deeply", definition.name);
             return Err(scope.wrong(&node.span, message));
@@ -349,7 +373,12 @@ impl Evaluator<'_> {
         self.value(&definition.body.root, &mut inner)
     }
 
-    fn each(&self, each: &Each, node: &Node, scope: &mut Scope<'_>) -> Result<Value, Problem> {
+    fn each(
+        &self,
+        each: &BoundAggregate,
+        node: &ExpressionNode,
+        scope: &mut Scope<'_>,
+    ) -> Result<ExpressionValue, Problem> {
         let mut domains = Vec::with_capacity(each.loops.len());
         for bound in &each.loops {
             let domain = self
@@ -369,9 +398,10 @@ impl Evaluator<'_> {
         let mut turn = vec![0; domains.len()];
         loop {
             for ((bound, (axis, values)), &at) in each.loops.iter().zip(&domains).zip(&turn) {
-                scope
-                    .bindings
-                    .push((bound.variable.clone(), Value::Label(*axis, values[at])));
+                scope.bindings.push((
+                    bound.variable.clone(),
+                    ExpressionValue::Label(*axis, values[at]),
+                ));
             }
             let item = self.item(each, &domains, &turn, scope);
             let variable = scope.bindings[outer].1.clone();
@@ -393,11 +423,11 @@ impl Evaluator<'_> {
     /// excludes the combination.
     fn item(
         &self,
-        each: &Each,
+        each: &BoundAggregate,
         domains: &[(usize, Vec<usize>)],
         turn: &[usize],
         scope: &mut Scope<'_>,
-    ) -> Result<Option<Value>, Problem> {
+    ) -> Result<Option<ExpressionValue>, Problem> {
         let chosen: Vec<(usize, usize)> = domains
             .iter()
             .zip(turn)
@@ -418,7 +448,7 @@ impl Evaluator<'_> {
             return Ok(None);
         }
         let value = match each.aggregate.takes_numbers() {
-            true => Value::Number(self.number(&each.body, scope)?),
+            true => ExpressionValue::Number(self.number(&each.body, scope)?),
             false => self.value(&each.body, scope)?,
         };
         Ok(Some(value))

@@ -1,7 +1,10 @@
 //! Names of an expression and the points behind the names.
 
 use super::evaluate::Scope;
-use super::{Aggregate, Estimate, Evaluator, Kind, Node, Problem, Selector, Value};
+use super::{
+    Aggregate, Estimate, Evaluator, ExpressionKind, ExpressionNode, ExpressionValue, Problem,
+    Selector,
+};
 
 impl Evaluator<'_> {
     /// Evaluates a definition without parameters, a metric, or an aggregate of the first metric.
@@ -9,9 +12,9 @@ impl Evaluator<'_> {
         &self,
         name: &str,
         selectors: &[Selector],
-        node: &Node,
+        node: &ExpressionNode,
         scope: &mut Scope<'_>,
-    ) -> Result<Value, Problem> {
+    ) -> Result<ExpressionValue, Problem> {
         if let Some(definition) = self
             .definitions
             .iter()
@@ -29,7 +32,7 @@ impl Evaluator<'_> {
         let mut fixed = vec![None; self.matrix.axes.len()];
         for (index, axis) in self.matrix.axes.iter().enumerate() {
             // An axis without a selector takes the variable of its own name.
-            if let Some(Value::Label(axis, value)) = scope.variable(&axis.name)
+            if let Some(ExpressionValue::Label(axis, value)) = scope.variable(&axis.name)
                 && *axis == index
             {
                 fixed[index] = Some(*value);
@@ -43,11 +46,13 @@ impl Evaluator<'_> {
             match self.selected(axis, &selector.value, scope)? {
                 Some(value) => fixed[axis] = Some(value),
                 // Without a point the value is NaN.
-                None => return Ok(Value::Number(Estimate::exact(f64::NAN))),
+                None => return Ok(ExpressionValue::Number(Estimate::exact(f64::NAN))),
             }
         }
         if let Some(metric) = metric_index(self.metrics, name) {
-            return Ok(Value::Number(self.at(metric, fixed, node, scope)?));
+            return Ok(ExpressionValue::Number(
+                self.at(metric, fixed, node, scope)?,
+            ));
         }
         match Aggregate::find(name) {
             Ok(aggregate) => self.over_points(aggregate, &fixed, node, scope),
@@ -63,22 +68,24 @@ impl Evaluator<'_> {
     fn selected(
         &self,
         axis: usize,
-        node: &Node,
+        node: &ExpressionNode,
         scope: &mut Scope<'_>,
     ) -> Result<Option<usize>, Problem> {
         let of = &self.matrix.axes[axis];
         let value = match &node.kind {
             // A name without a variable is the name of a value.
-            Kind::Name(name) if scope.variable(name).is_none() => Value::Text(name.clone()),
+            ExpressionKind::Name(name) if scope.variable(name).is_none() => {
+                ExpressionValue::Text(name.clone())
+            }
             _ => self.value(node, scope)?,
         };
         match value {
-            Value::Label(other, value) if other == axis => Ok(value),
-            Value::Number(number) if number.mean().is_nan() => return Ok(None),
-            Value::Label(other, value) => of.index(self.label(other, value)),
-            Value::Text(name) => of.index(&name),
-            Value::Truth(truth) => of.index(&truth.to_string()),
-            Value::Number(number) => {
+            ExpressionValue::Label(other, value) if other == axis => Ok(value),
+            ExpressionValue::Number(number) if number.mean().is_nan() => return Ok(None),
+            ExpressionValue::Label(other, value) => of.index(self.label(other, value)),
+            ExpressionValue::Text(name) => of.index(&name),
+            ExpressionValue::Truth(truth) => of.index(&truth.to_string()),
+            ExpressionValue::Number(number) => {
                 let number = number.mean();
                 let found = of
                     .values
@@ -95,7 +102,7 @@ impl Evaluator<'_> {
         &self,
         metric: usize,
         fixed: Vec<Option<usize>>,
-        node: &Node,
+        node: &ExpressionNode,
         scope: &Scope<'_>,
     ) -> Result<Estimate, Problem> {
         let mut values = Vec::with_capacity(fixed.len());
@@ -118,9 +125,9 @@ impl Evaluator<'_> {
         &self,
         aggregate: Aggregate,
         fixed: &[Option<usize>],
-        node: &Node,
+        node: &ExpressionNode,
         scope: &Scope<'_>,
-    ) -> Result<Value, Problem> {
+    ) -> Result<ExpressionValue, Problem> {
         let mut items = Vec::new();
         for (point, values) in self.matrix.points().iter().enumerate() {
             if fixed
@@ -132,7 +139,10 @@ impl Evaluator<'_> {
                     .data
                     .value(point, self.first_metric)
                     .ok_or(Problem::Missing)?;
-                items.push((Value::Number(found.clone()), Value::Number(found)));
+                items.push((
+                    ExpressionValue::Number(found.clone()),
+                    ExpressionValue::Number(found),
+                ));
             }
         }
         if items.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::aggregate::AGGREGATES;
 use super::lookup::metric_index;
-use super::{Definition, Expression, ExpressionError, FUNCTIONS, Kind, Node};
+use super::{Definition, Expression, ExpressionError, ExpressionKind, ExpressionNode, FUNCTIONS};
 use crate::axes::Matrix;
 use fullstroke_contract::registry::nearest;
 
@@ -37,22 +37,24 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    fn check(&mut self, node: &Node) -> Result<(), ExpressionError> {
+    fn check(&mut self, node: &ExpressionNode) -> Result<(), ExpressionError> {
         match &node.kind {
-            Kind::Number(_) | Kind::Text(_) | Kind::Truth(_) => Ok(()),
-            Kind::Name(name) => self.value(name, node, false),
-            Kind::Negate(inner) | Kind::Not(inner) => self.check(inner),
-            Kind::Binary(_, one, other) => {
+            ExpressionKind::Number(_) | ExpressionKind::Text(_) | ExpressionKind::Truth(_) => {
+                Ok(())
+            }
+            ExpressionKind::Name(name) => self.value(name, node, false),
+            ExpressionKind::Negate(inner) | ExpressionKind::Not(inner) => self.check(inner),
+            ExpressionKind::Binary(_, one, other) => {
                 self.check(one)?;
                 self.check(other)
             }
-            Kind::Call(name, arguments) => {
+            ExpressionKind::Call(name, arguments) => {
                 self.function(name, node)?;
                 arguments
                     .iter()
                     .try_for_each(|argument| self.check(argument))
             }
-            Kind::Select(name, selectors) => {
+            ExpressionKind::Select(name, selectors) => {
                 self.value(name, node, true)?;
                 for selector in selectors {
                     let axis = self
@@ -60,8 +62,8 @@ impl Names<'_> {
                         .axis(&selector.axis)
                         .map_err(|message| self.wrong(selector.span.clone(), message))?;
                     match &selector.value.kind {
-                        Kind::Name(name) if self.variables.contains(name) => {}
-                        Kind::Name(name) | Kind::Text(name) => {
+                        ExpressionKind::Name(name) if self.variables.contains(name) => {}
+                        ExpressionKind::Name(name) | ExpressionKind::Text(name) => {
                             self.matrix.axes[axis].index(name).map_err(|message| {
                                 self.wrong(selector.value.span.clone(), message)
                             })?;
@@ -71,7 +73,7 @@ impl Names<'_> {
                 }
                 Ok(())
             }
-            Kind::Each(each) => {
+            ExpressionKind::Each(each) => {
                 let outer = self.variables.len();
                 for bound in &each.loops {
                     self.matrix
@@ -89,7 +91,12 @@ impl Names<'_> {
 
     /// Checks a variable, a definition or a metric. If selectors are allowed, the name may also be
     /// an aggregate.
-    fn value(&self, name: &str, node: &Node, selects: bool) -> Result<(), ExpressionError> {
+    fn value(
+        &self,
+        name: &str,
+        node: &ExpressionNode,
+        selects: bool,
+    ) -> Result<(), ExpressionError> {
         let aggregate = selects && AGGREGATES.iter().any(|entry| entry.0 == name);
         let known = self.variables.iter().any(|variable| variable == name)
             || self
@@ -114,7 +121,7 @@ impl Names<'_> {
         Err(self.wrong(node.span.start..node.span.start + name.len(), message))
     }
 
-    fn function(&self, name: &str, node: &Node) -> Result<(), ExpressionError> {
+    fn function(&self, name: &str, node: &ExpressionNode) -> Result<(), ExpressionError> {
         let definitions = self
             .definitions
             .iter()

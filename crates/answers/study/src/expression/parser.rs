@@ -1,7 +1,10 @@
 //! From tokens to a tree, by recursive descent.
 
 use super::lexer::{Token, tokens};
-use super::{Aggregate, Each, Expression, ExpressionError, Kind, Loop, Node, Operator, Selector};
+use super::{
+    Aggregate, BoundAggregate, Expression, ExpressionError, ExpressionKind, ExpressionNode,
+    LoopVariable, Operator, Selector,
+};
 use std::ops::Range;
 
 /// Largest depth of a tree, so that no expression overflows the stack.
@@ -36,7 +39,7 @@ const RESERVED: &[&str] = &["and", "or", "not", "in", "where", "true", "false"];
 /// # Errors
 /// Names the column, the found and the expected part.
 pub fn parse(text: &str) -> Result<Expression, ExpressionError> {
-    let mut parser = Parser {
+    let mut parser = ExpressionParser {
         text,
         tokens: tokens(text)?,
         at: 0,
@@ -56,7 +59,7 @@ pub fn parse(text: &str) -> Result<Expression, ExpressionError> {
 /// # Errors
 /// As [`parse`].
 pub fn parse_signature(text: &str) -> Result<(String, Vec<String>), ExpressionError> {
-    let mut parser = Parser {
+    let mut parser = ExpressionParser {
         text,
         tokens: tokens(text)?,
         at: 0,
@@ -78,7 +81,7 @@ pub fn parse_signature(text: &str) -> Result<(String, Vec<String>), ExpressionEr
     Ok((name, parameters))
 }
 
-struct Parser<'a> {
+struct ExpressionParser<'a> {
     text: &'a str,
     tokens: Vec<(Token, Range<usize>)>,
     at: usize,
@@ -86,8 +89,8 @@ struct Parser<'a> {
     nodes: usize,
 }
 
-impl Parser<'_> {
-    fn level(&mut self, level: usize) -> Result<Node, ExpressionError> {
+impl ExpressionParser<'_> {
+    fn level(&mut self, level: usize) -> Result<ExpressionNode, ExpressionError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX * (LEVELS.len() + 1) {
             return Err(self.fail("brackets are nested too deeply; divide it by [define]"));
@@ -97,21 +100,21 @@ impl Parser<'_> {
         node
     }
 
-    fn operators(&mut self, level: usize) -> Result<Node, ExpressionError> {
+    fn operators(&mut self, level: usize) -> Result<ExpressionNode, ExpressionError> {
         let Some(operators) = LEVELS.get(level) else {
             return self.unary();
         };
         let start = self.span().start;
         if level == NOT_LEVEL && self.take("not") {
             let inner = self.level(level)?;
-            return self.node(Kind::Not(Box::new(inner)), start);
+            return self.node(ExpressionKind::Not(Box::new(inner)), start);
         }
         let mut left = self.level(level + 1)?;
         while let Some(&(_, operator)) = operators.iter().find(|(sign, _)| self.peek(sign)) {
             self.at += 1;
             let right = self.level(level + 1)?;
             left = self.node(
-                Kind::Binary(operator, Box::new(left), Box::new(right)),
+                ExpressionKind::Binary(operator, Box::new(left), Box::new(right)),
                 start,
             )?;
             // Comparisons do not chain, because `a < b < c` would compare a truth.
@@ -122,16 +125,16 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn unary(&mut self) -> Result<Node, ExpressionError> {
+    fn unary(&mut self) -> Result<ExpressionNode, ExpressionError> {
         let start = self.span().start;
         if self.take("-") {
             let inner = self.level(LEVELS.len())?;
-            return self.node(Kind::Negate(Box::new(inner)), start);
+            return self.node(ExpressionKind::Negate(Box::new(inner)), start);
         }
         let (token, _) = self.tokens[self.at].clone();
         match token {
-            Token::Number(number) => self.leaf(Kind::Number(number), start),
-            Token::Text(text) => self.leaf(Kind::Text(text), start),
+            Token::Number(number) => self.leaf(ExpressionKind::Number(number), start),
+            Token::Text(text) => self.leaf(ExpressionKind::Text(text), start),
             Token::Sign("(") => {
                 self.at += 1;
                 let inner = self.level(0)?;
@@ -139,8 +142,8 @@ impl Parser<'_> {
                 Ok(inner)
             }
             Token::Name(name) => match name.as_str() {
-                "true" => self.leaf(Kind::Truth(true), start),
-                "false" => self.leaf(Kind::Truth(false), start),
+                "true" => self.leaf(ExpressionKind::Truth(true), start),
+                "false" => self.leaf(ExpressionKind::Truth(false), start),
                 name if RESERVED.contains(&name) => {
                     Err(self.fail(format!("found `{name}`; expected a value")))
                 }
@@ -150,23 +153,29 @@ impl Parser<'_> {
         }
     }
 
-    fn leaf(&mut self, kind: Kind, start: usize) -> Result<Node, ExpressionError> {
+    fn leaf(
+        &mut self,
+        kind: ExpressionKind,
+        start: usize,
+    ) -> Result<ExpressionNode, ExpressionError> {
         self.at += 1;
         self.node(kind, start)
     }
 
-    fn named(&mut self, name: String, start: usize) -> Result<Node, ExpressionError> {
+    fn named(&mut self, name: String, start: usize) -> Result<ExpressionNode, ExpressionError> {
         self.at += 1;
         if !self.take("(") {
-            return self.node(Kind::Name(name), start);
+            return self.node(ExpressionKind::Name(name), start);
         }
         let second = self.tokens.get(self.at + 1).map(|(token, _)| token.clone());
         let first_is_name = matches!(self.tokens[self.at].0, Token::Name(_));
         let kind = match second {
-            Some(Token::Sign("=")) if first_is_name => Kind::Select(name, self.selectors()?),
+            Some(Token::Sign("=")) if first_is_name => {
+                ExpressionKind::Select(name, self.selectors()?)
+            }
             Some(Token::Name(word)) if first_is_name && word == "in" => self.each(&name, start)?,
-            _ if self.peek(")") => Kind::Select(name, Vec::new()),
-            _ => Kind::Call(name, self.arguments()?),
+            _ if self.peek(")") => ExpressionKind::Select(name, Vec::new()),
+            _ => ExpressionKind::Call(name, self.arguments()?),
         };
         self.expect(")")?;
         self.node(kind, start)
@@ -190,7 +199,7 @@ impl Parser<'_> {
         }
     }
 
-    fn each(&mut self, name: &str, start: usize) -> Result<Kind, ExpressionError> {
+    fn each(&mut self, name: &str, start: usize) -> Result<ExpressionKind, ExpressionError> {
         let aggregate = Aggregate::find(name).map_err(|message| {
             ExpressionError::new(self.text, start..start + name.len(), message)
         })?;
@@ -200,7 +209,7 @@ impl Parser<'_> {
             let variable = self.plain_name("the name of a variable")?;
             self.expect("in")?;
             let domain = self.plain_name("an axis or a set")?;
-            loops.push(Loop {
+            loops.push(LoopVariable {
                 variable,
                 domain,
                 span: span.start..self.before(),
@@ -217,13 +226,13 @@ impl Parser<'_> {
         let here = self.span().start;
         let body = match aggregate {
             // `count(l in load where ...)` counts all values that the condition keeps.
-            Aggregate::Count if self.peek(")") => self.node(Kind::Truth(true), here)?,
+            Aggregate::Count if self.peek(")") => self.node(ExpressionKind::Truth(true), here)?,
             _ => {
                 self.expect(":")?;
                 self.level(0)?
             }
         };
-        Ok(Kind::Each(Box::new(Each {
+        Ok(ExpressionKind::Each(Box::new(BoundAggregate {
             aggregate,
             loops,
             condition,
@@ -231,7 +240,7 @@ impl Parser<'_> {
         })))
     }
 
-    fn arguments(&mut self) -> Result<Vec<Node>, ExpressionError> {
+    fn arguments(&mut self) -> Result<Vec<ExpressionNode>, ExpressionError> {
         let mut arguments = vec![self.level(0)?];
         while self.take(",") {
             arguments.push(self.level(0)?);
@@ -252,7 +261,11 @@ impl Parser<'_> {
         }
     }
 
-    fn node(&mut self, kind: Kind, start: usize) -> Result<Node, ExpressionError> {
+    fn node(
+        &mut self,
+        kind: ExpressionKind,
+        start: usize,
+    ) -> Result<ExpressionNode, ExpressionError> {
         self.nodes += 1;
         let span = start..self.before().max(start);
         if self.nodes > NODES_MAX {
@@ -262,7 +275,7 @@ impl Parser<'_> {
                 "the expression is too long; divide it by [define]",
             ));
         }
-        Ok(Node { kind, span })
+        Ok(ExpressionNode { kind, span })
     }
 
     fn peek(&self, sign: &str) -> bool {

@@ -1,11 +1,11 @@
 //! The section of one study: its claims, its variants, its figures.
 
-use super::summary::Summary;
+use super::summary::SectionSummary;
 use super::{Draw, FIGURES, MARK, row};
-use crate::claims::{Judged, Verdict};
+use crate::claims::{ClaimVerdict, JudgedClaim};
 use crate::expression::CONFIDENCE;
 use crate::figure::Figure;
-use crate::held_out::Record;
+use crate::held_out::StudyRecord;
 use crate::run_list::RunList;
 use crate::store::Results;
 use crate::study::Study;
@@ -14,22 +14,22 @@ use crate::{StudyError, StudyTable, text};
 use std::fmt::Write as _;
 
 /// Section and figures of one study with its results.
-pub(super) struct Section {
+pub(super) struct StudySection {
     pub(super) text: String,
     /// File names below the folder, and SVG.
     pub(super) figures: Vec<(String, String)>,
 }
 
-impl Section {
+impl StudySection {
     /// Returns the section; `None` if results are missing.
     pub(super) fn new(
         index: usize,
         study: &Study,
         run_list: &RunList,
         results: &Results,
-        record: Option<&Record>,
+        record: Option<&StudyRecord>,
         draw: Draw<'_>,
-    ) -> Result<Option<Section>, StudyError> {
+    ) -> Result<Option<StudySection>, StudyError> {
         let table = |variation: Variation| run_list.table(index, study, variation, results);
         if !study
             .variations()
@@ -39,7 +39,7 @@ impl Section {
             return Ok(None);
         }
         let own = table(Variation::Base);
-        let judged: Vec<Judged> = study
+        let judged: Vec<JudgedClaim> = study
             .claims
             .iter()
             .map(|claim| claim.judge(study, &table, record))
@@ -68,7 +68,7 @@ impl Section {
             })?;
             figures.push((name, svg));
         }
-        Ok(Some(Section {
+        Ok(Some(StudySection {
             text: section,
             figures,
         }))
@@ -79,9 +79,9 @@ pub(super) fn mark(study: &Study) -> String {
     format!("{MARK}{} {} -->\n", study.id, study.digest)
 }
 
-fn opening(study: &Study, judged: &[Judged], own: Option<&StudyTable<'_>>) -> String {
+fn opening(study: &Study, judged: &[JudgedClaim], own: Option<&StudyTable<'_>>) -> String {
     let config = &study.config;
-    let summary = Summary::new(study, judged).comment();
+    let summary = SectionSummary::new(study, judged).comment();
     let mut text = format!(
         "{}{summary}\n## {}\n\n{}\n\n",
         mark(study),
@@ -114,14 +114,14 @@ fn opening(study: &Study, judged: &[Judged], own: Option<&StudyTable<'_>>) -> St
 }
 
 pub(super) fn not_run(study: &Study) -> String {
-    let judged: Vec<Judged> = study.claims.iter().map(crate::Claim::not_run).collect();
+    let judged: Vec<JudgedClaim> = study.claims.iter().map(crate::Claim::not_run).collect();
     let mut text = opening(study, &judged, None);
     text.push_str("Not run yet.\n\n");
     claims(&judged, &mut text);
     text
 }
 
-fn claims(judged: &[Judged], section: &mut String) {
+fn claims(judged: &[JudgedClaim], section: &mut String) {
     if judged.is_empty() {
         return;
     }
@@ -147,18 +147,18 @@ fn claims(judged: &[Judged], section: &mut String) {
     section.push('\n');
 }
 
-fn verdict(claim: &Judged) -> String {
+fn verdict(claim: &JudgedClaim) -> String {
     let text = claim.verdict.text();
-    let mut cell = if claim.verdict == Verdict::Holds {
+    let mut cell = if claim.verdict == ClaimVerdict::Holds {
         text.to_owned()
     } else {
         format!("**{text}**")
     };
-    if let (Some(why), true) = (&claim.why, claim.verdict != Verdict::Holds) {
+    if let (Some(why), true) = (&claim.why, claim.verdict != ClaimVerdict::Holds) {
         let _ = write!(cell, ": {why}");
     }
     if !claim.flips.is_empty() {
-        let does = if claim.verdict == Verdict::Fragile {
+        let does = if claim.verdict == ClaimVerdict::Fragile {
             "not"
         } else {
             "holds"
@@ -169,7 +169,7 @@ fn verdict(claim: &Judged) -> String {
 }
 
 /// Writes the settings with which the verdicts were tested.
-fn held_out(judged: &[Judged], record: Option<&Record>, section: &mut String) {
+fn held_out(judged: &[JudgedClaim], record: Option<&StudyRecord>, section: &mut String) {
     let Some(record) = record.filter(|record| !record.tried.is_empty()) else {
         return;
     };
@@ -190,7 +190,7 @@ fn held_out(judged: &[Judged], record: Option<&Record>, section: &mut String) {
 fn changed(
     index: usize,
     study: &Study,
-    judged: &[Judged],
+    judged: &[JudgedClaim],
     run_list: &RunList,
     results: &Results,
     section: &mut String,

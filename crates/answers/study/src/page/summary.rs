@@ -1,7 +1,7 @@
 //! The top of a page: the verdicts on all claims, and the assumptions.
 
-use super::{Page, row};
-use crate::claims::{Judged, Verdict};
+use super::{FolderPage, row};
+use crate::claims::{ClaimVerdict, JudgedClaim};
 use crate::expression::CONFIDENCE;
 use crate::held_out::HeldOut;
 use crate::study::Study;
@@ -14,34 +14,34 @@ const MARK: &str = "<!-- summary: ";
 /// Verdicts of a section. The section keeps them in a comment, so that the top of the page follows
 /// from its sections.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Summary {
+pub(super) struct SectionSummary {
     /// Claims of the source with their verdicts.
-    claims: Vec<Line>,
+    claims: Vec<VerdictLine>,
     /// Claims of this project.
-    ours: Vec<Line>,
+    ours: Vec<VerdictLine>,
     /// Number of untestable sentences.
     untestable: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Line {
+struct VerdictLine {
     id: String,
     says: String,
     verdict: String,
 }
 
-impl Summary {
-    pub(super) fn new(study: &Study, judged: &[Judged]) -> Summary {
+impl SectionSummary {
+    pub(super) fn new(study: &Study, judged: &[JudgedClaim]) -> SectionSummary {
         let lines = |ours: bool| {
             let those = judged.iter().filter(move |claim| claim.ours == ours);
-            let line = |claim: &Judged| Line {
+            let line = |claim: &JudgedClaim| VerdictLine {
                 id: claim.id.clone(),
                 says: claim.says.clone(),
                 verdict: claim.verdict.text().to_owned(),
             };
             those.map(line).collect()
         };
-        Summary {
+        SectionSummary {
             claims: lines(false),
             ours: lines(true),
             untestable: study.config.untestable.len(),
@@ -57,14 +57,19 @@ impl Summary {
         format!("{MARK}{text} -->\n")
     }
 
-    fn of_section(section: &str) -> Option<Summary> {
+    fn of_section(section: &str) -> Option<SectionSummary> {
         let line = section.lines().find_map(|line| line.strip_prefix(MARK))?;
         serde_json::from_str(line.strip_suffix(" -->")?).ok()
     }
 }
 
 /// Returns the top of the page of `folder`, from its sections and all of its studies.
-pub(super) fn head(folder: &Path, page: &Page, studies: &[Study], held_out: &HeldOut) -> String {
+pub(super) fn head(
+    folder: &Path,
+    page: &FolderPage,
+    studies: &[Study],
+    held_out: &HeldOut,
+) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let mut text = format!(
         "# Results: {name}\n\n<!-- Written by `fullstroke study results --write {name}/`; a test holds it to the studies. -->\n\n"
@@ -72,8 +77,8 @@ pub(super) fn head(folder: &Path, page: &Page, studies: &[Study], held_out: &Hel
     let sections = studies
         .iter()
         .filter_map(|study| page.sections.get(&study.id));
-    let summaries: Vec<Summary> = sections
-        .filter_map(|section| Summary::of_section(section))
+    let summaries: Vec<SectionSummary> = sections
+        .filter_map(|section| SectionSummary::of_section(section))
         .collect();
     verdicts(&summaries, studies.len(), &mut text);
     choices(studies, held_out, &mut text);
@@ -93,12 +98,12 @@ pub(super) fn head(folder: &Path, page: &Page, studies: &[Study], held_out: &Hel
 }
 
 /// Writes the claims by verdict.
-fn verdicts(summaries: &[Summary], studies: usize, text: &mut String) {
-    let claims: Vec<&Line> = summaries
+fn verdicts(summaries: &[SectionSummary], studies: usize, text: &mut String) {
+    let claims: Vec<&VerdictLine> = summaries
         .iter()
         .flat_map(|summary| &summary.claims)
         .collect();
-    let with = |verdict: Verdict| -> Vec<&Line> {
+    let with = |verdict: ClaimVerdict| -> Vec<&VerdictLine> {
         claims
             .iter()
             .copied()
@@ -110,16 +115,16 @@ fn verdicts(summaries: &[Summary], studies: usize, text: &mut String) {
         text,
         "Of {} statements of the source {} hold, {} hold as assumed and are fragile, {} do not hold; {} sentences cannot be tested.",
         claims.len(),
-        with(Verdict::Holds).len(),
-        with(Verdict::Fragile).len(),
-        with(Verdict::DoesNotHold).len() + with(Verdict::DiffersExplained).len(),
+        with(ClaimVerdict::Holds).len(),
+        with(ClaimVerdict::Fragile).len(),
+        with(ClaimVerdict::DoesNotHold).len() + with(ClaimVerdict::DiffersExplained).len(),
         untestable,
     );
-    let ours: Vec<&Line> = summaries.iter().flat_map(|summary| &summary.ours).collect();
+    let ours: Vec<&VerdictLine> = summaries.iter().flat_map(|summary| &summary.ours).collect();
     if !ours.is_empty() {
         let hold = ours
             .iter()
-            .filter(|line| line.verdict == Verdict::Holds.text())
+            .filter(|line| line.verdict == ClaimVerdict::Holds.text())
             .count();
         let _ = write!(text, " Of {} claims of ours {hold} hold.", ours.len());
     }
@@ -132,22 +137,22 @@ fn verdicts(summaries: &[Summary], studies: usize, text: &mut String) {
     }
     text.push_str("\n\n");
     for (verdict, title) in [
-        (Verdict::Holds, "Reproduced"),
+        (ClaimVerdict::Holds, "Reproduced"),
         (
-            Verdict::Fragile,
+            ClaimVerdict::Fragile,
             "Fragile: reproduced as assumed, and not with other seeds or another choice below",
         ),
         (
-            Verdict::DiffersExplained,
+            ClaimVerdict::DiffersExplained,
             "Not reproduced; a variant restores it",
         ),
-        (Verdict::DoesNotHold, "Not reproduced"),
+        (ClaimVerdict::DoesNotHold, "Not reproduced"),
         (
-            Verdict::HoldsThoughExplained,
+            ClaimVerdict::HoldsThoughExplained,
             "Reproduced, though a variant explains why not",
         ),
-        (Verdict::NotRun, "Not run"),
-        (Verdict::Broken, "Broken"),
+        (ClaimVerdict::NotRun, "Not run"),
+        (ClaimVerdict::Broken, "Broken"),
     ] {
         let lines = with(verdict);
         if !lines.is_empty() {

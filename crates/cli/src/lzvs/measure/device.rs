@@ -1,7 +1,7 @@
 //! Timed reads of a device or file under the real clock.
 
-use crate::output::Failure;
-use fullstroke_calibrate::extract::{BlockDevice, Device as _};
+use crate::output::CommandFailure;
+use fullstroke_calibrate::extract::{BlockDevice, ExtractedDevice as _};
 use fullstroke_contract::Extent;
 use fullstroke_lab::lzvs::{LzvsError, TimedReads};
 use fullstroke_units::{Duration, Lbn, Sectors};
@@ -16,10 +16,10 @@ pub(crate) struct TimedDevice {
 impl TimedDevice {
     /// Opens the device at `path`, or only `part` of it. Address 0 is then the first sector of the
     /// part.
-    pub(crate) fn open(path: &Path, part: Option<Extent>) -> Result<TimedDevice, Failure> {
+    pub(crate) fn open(path: &Path, part: Option<Extent>) -> Result<TimedDevice, CommandFailure> {
         let opened = BlockDevice::open(path);
-        let device =
-            opened.map_err(|error| Failure::Input(format!("`{}`: {error}", path.display())))?;
+        let device = opened
+            .map_err(|error| CommandFailure::Input(format!("`{}`: {error}", path.display())))?;
         // All reads are aligned to the largest block size, so that they fit any device.
         let all = Extent {
             start: Lbn(0),

@@ -3,10 +3,10 @@
 #[cfg(feature = "real")]
 use super::device::TimedDevice;
 use crate::bars::Bars;
-use crate::output::{Failure, Output};
+use crate::output::{CommandFailure, CommandOutput};
 
-use fullstroke_drive::Model;
-use fullstroke_lab::lzvs::{Pair, Profile, TimedReads, measured_keys, profile};
+use fullstroke_drive::DriveModel;
+use fullstroke_lab::lzvs::{Pair, RateProfile, TimedReads, measured_keys, profile};
 use fullstroke_units::Seed;
 use fullstroke_volume::MemberZone;
 use serde::Serialize;
@@ -15,9 +15,9 @@ use std::path::Path;
 
 /// Output of `lzvs measure --quick`.
 #[derive(Serialize)]
-struct Shown {
+struct QuickOutput {
     #[serde(flatten)]
-    profile: Profile,
+    profile: RateProfile,
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<Check>,
 }
@@ -41,10 +41,10 @@ struct Floor {
 }
 
 #[cfg(feature = "real")]
-pub(super) fn of_device(path: &Path, output: &Output) -> Result<(), Failure> {
+pub(super) fn of_device(path: &Path, output: &CommandOutput) -> Result<(), CommandFailure> {
     let profile = measured(&mut TimedDevice::open(path, None)?, output)?;
     show(
-        Shown {
+        QuickOutput {
             profile,
             check: None,
         },
@@ -53,32 +53,35 @@ pub(super) fn of_device(path: &Path, output: &Output) -> Result<(), Failure> {
 }
 
 pub(super) fn of_model(
-    model: &Model,
+    model: &DriveModel,
     seed: Seed,
     check: bool,
-    output: &Output,
-) -> Result<(), Failure> {
+    output: &CommandOutput,
+) -> Result<(), CommandFailure> {
     let profile = measured(&mut super::reads(model, seed)?.back_to_back(), output)?;
     let check = if check {
         Some(Check::of(model, &profile)?)
     } else {
         None
     };
-    show(Shown { profile, check }, output)
+    show(QuickOutput { profile, check }, output)
 }
 
 /// Measures a profile with a progress bar.
-pub(crate) fn measured(target: &mut dyn TimedReads, output: &Output) -> Result<Profile, Failure> {
+pub(crate) fn measured(
+    target: &mut dyn TimedReads,
+    output: &CommandOutput,
+) -> Result<RateProfile, CommandFailure> {
     let bars = Bars::new(["measure"], output);
     let found = profile(target, &mut |done, of| {
         bars.advance(0, u64::from(done), Some(u64::from(of)))
     });
     bars.clear();
-    found.map_err(Failure::input)
+    found.map_err(CommandFailure::input)
 }
 
 impl Check {
-    fn of(model: &Model, found: &Profile) -> Result<Check, Failure> {
+    fn of(model: &DriveModel, found: &RateProfile) -> Result<Check, CommandFailure> {
         let rates = model.tracks().zone_rates();
         let rate = |zone: Option<&fullstroke_contract::ZoneRate>| {
             zone.map_or(0.0, |zone| zone.bytes_per_s as f64)
@@ -92,18 +95,18 @@ impl Check {
         let pair = Pair {
             zones: [rates.clone(), rates],
         };
-        let truth = Profile {
+        let truth = RateProfile {
             // The true ratio has no error of measurement; the interval only allows for rounding.
             ratio_interval: (true_ratio * 0.9999, true_ratio * 1.0001),
             zones,
             ..found.clone()
         };
-        let floor = |layout: &'static str, profile: &Profile| -> Result<f64, Failure> {
+        let floor = |layout: &'static str, profile: &RateProfile| -> Result<f64, CommandFailure> {
             let keys =
                 measured_keys(layout, &[profile.clone(), profile.clone()]).unwrap_or_default();
             Ok(pair
                 .offer(layout, &keys)
-                .map_err(Failure::input)?
+                .map_err(CommandFailure::input)?
                 .0
                 .floor_mb_per_s)
         };
@@ -119,12 +122,12 @@ impl Check {
         Ok(Check {
             true_ratio,
             true_zones: truth.zones.len(),
-            floors: floors.collect::<Result<_, Failure>>()?,
+            floors: floors.collect::<Result<_, CommandFailure>>()?,
         })
     }
 }
 
-fn show(shown: Shown, output: &Output) -> Result<(), Failure> {
+fn show(shown: QuickOutput, output: &CommandOutput) -> Result<(), CommandFailure> {
     let mut lines = vec![line(&shown.profile)];
     for zone in &shown.profile.zones {
         lines.push(format!(
@@ -150,7 +153,7 @@ fn show(shown: Shown, output: &Output) -> Result<(), Failure> {
 }
 
 /// Returns the profile as one line of text.
-fn line(found: &Profile) -> String {
+fn line(found: &RateProfile) -> String {
     let (low, high) = found.ratio_interval;
     format!(
         "ratio {}: {:.4}, 95 % interval {low:.4} to {high:.4}; {} zones; {} reads of {} in {:.0} s",

@@ -35,7 +35,7 @@ fn totals(busy_ms: u64, ios: u64, sectors: u64) -> DriveTotals {
     })
 }
 
-fn status(drives: Vec<DriveStatus>) -> Status {
+fn status(drives: Vec<DriveStatus>) -> ServerStatus {
     let export = ExportStatus {
         name: "demo".into(),
         layout: "raid5 of 5".into(),
@@ -52,7 +52,7 @@ fn status(drives: Vec<DriveStatus>) -> Status {
         health: Health::default(),
         drives,
     };
-    Status {
+    ServerStatus {
         version: "1.2.3".into(),
         uptime_s: 3725.0,
         speed: Some(1.0),
@@ -64,7 +64,7 @@ fn status(drives: Vec<DriveStatus>) -> Status {
 #[test]
 fn what_is_compared_after_a_kill_has_a_line_until_it_is_done() {
     let mut status = status(vec![drive("0", 0.5)]);
-    let shown = |status: &Status| rows(&screen(&view(status, status), 80, 24)).join("\n");
+    let shown = |status: &ServerStatus| rows(&screen(&view(status, status), 80, 24)).join("\n");
     assert!(!shown(&status).contains("comparing"));
     let comparing = ComparingStatus {
         left_bytes: 40 << 20,
@@ -79,7 +79,7 @@ fn what_is_compared_after_a_kill_has_a_line_until_it_is_done() {
 }
 
 /// Returns a status that is two seconds of the world's time later, with `change` applied.
-fn later(status: &Status, change: impl FnOnce(&mut ExportStatus)) -> Status {
+fn later(status: &ServerStatus, change: impl FnOnce(&mut ExportStatus)) -> ServerStatus {
     let mut later = status.clone();
     later.exports[0].world_ns += 2_000_000_000;
     change(&mut later.exports[0]);
@@ -98,13 +98,13 @@ fn rows(buffer: &Buffer) -> Vec<String> {
     buffer.content.chunks(width).map(row).collect()
 }
 
-fn view<'a>(before: &'a Status, now: &'a Status) -> View<'a> {
+fn view<'a>(before: &'a ServerStatus, now: &'a ServerStatus) -> View<'a> {
     View {
         before,
         now,
         trouble: None,
         scrolled: 0,
-        look: Look::new(true, true),
+        look: TerminalAbilities::new(true, true),
     }
 }
 
@@ -212,8 +212,9 @@ fn the_first_look_has_no_rates() {
 #[test]
 fn drives_that_say_what_they_draw_have_their_watts_on_screen() {
     let before = status(vec![drive("0", 0.0), drive("1", 0.0)]);
-    let shown =
-        |before: &Status, now: &Status| rows(&screen(&view(before, now), 80, 24)).join("\n");
+    let shown = |before: &ServerStatus, now: &ServerStatus| {
+        rows(&screen(&view(before, now), 80, 24)).join("\n")
+    };
     assert!(!shown(&before, &later(&before, |_| {})).contains("drives draw"));
     let taken = |joules: f64| {
         let mut residency = Residency::default();
@@ -336,7 +337,7 @@ fn without_colours_nothing_is_coloured_and_ascii_is_enough() {
     let mut status = status(vec![drive("0", 0.3), drive("1", 0.9)]);
     status.exports[0].drives[1].state = DriveState::Failed;
     let plain = View {
-        look: Look::new(false, false),
+        look: TerminalAbilities::new(false, false),
         ..view(&status, &status)
     };
     let buffer = screen(&plain, 80, 24);
@@ -357,7 +358,7 @@ fn without_colours_nothing_is_coloured_and_ascii_is_enough() {
 
 #[test]
 fn queues_grow_as_bars_and_one_request_shows() {
-    let look = Look::new(true, true);
+    let look = TerminalAbilities::new(true, true);
     let widths: Vec<usize> = (0..=40)
         .map(|requests| bar(look, requests).trim_end().chars().count())
         .collect();
@@ -366,7 +367,7 @@ fn queues_grow_as_bars_and_one_request_shows() {
         (0, 1, BAR_CELLS, BAR_CELLS)
     );
     assert!(widths.is_sorted());
-    assert_eq!(bar(Look::new(true, false), 16), "####    ");
+    assert_eq!(bar(TerminalAbilities::new(true, false), 16), "####    ");
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! A node as runs of tracks in address order.
 
-use super::tree::{Child, Entry, Tree};
-use crate::grammar::Place;
+use super::tree::{Child, ChildInstances, LayoutTree};
+use crate::grammar::FilePlace;
 
 /// Largest number of runs of tracks in a layout.
 pub(super) const MAX_PIECES: usize = 1 << 21;
 
 /// Neighbouring tracks of one surface, in address order.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(super) struct TrackPiece {
     pub(super) head: u32,
     /// Cylinder of the first track.
     pub(super) cylinder: i64,
@@ -22,10 +22,10 @@ pub(super) struct Piece {
     /// Angle from one track to the next, in revolutions.
     pub(super) step: f64,
     /// Entry from which the piece was made.
-    pub(super) at: Place,
+    pub(super) at: FilePlace,
 }
 
-impl Piece {
+impl TrackPiece {
     pub(super) fn lbns(&self) -> u64 {
         u64::from(self.tracks) * u64::from(self.carrying)
     }
@@ -40,7 +40,7 @@ impl Piece {
         }
     }
 
-    pub(super) fn moved(mut self, cylinders: i64, revolutions: f64) -> Piece {
+    pub(super) fn moved(mut self, cylinders: i64, revolutions: f64) -> TrackPiece {
         self.cylinder += cylinders;
         self.angle += revolutions;
         self
@@ -48,10 +48,14 @@ impl Piece {
 }
 
 /// The error for too many pieces, or for pieces beyond the disk.
-pub(super) struct TooMany(pub(super) Place);
+pub(super) struct TooMany(pub(super) FilePlace);
 
 /// Returns the first `lbns` addresses of a node as pieces.
-pub(super) fn of_node(tree: &Tree, node: usize, lbns: u64) -> Result<Vec<Piece>, TooMany> {
+pub(super) fn of_node(
+    tree: &LayoutTree,
+    node: usize,
+    lbns: u64,
+) -> Result<Vec<TrackPiece>, TooMany> {
     let mut pieces = Vec::new();
     for entry in tree.nodes[node].iter().take_while(|entry| entry.lbn < lbns) {
         of_entry(tree, entry, entry.lbns.min(lbns - entry.lbn), &mut pieces)?;
@@ -61,10 +65,10 @@ pub(super) fn of_node(tree: &Tree, node: usize, lbns: u64) -> Result<Vec<Piece>,
 
 /// Adds the first `lbns` addresses of an entry.
 pub(super) fn of_entry(
-    tree: &Tree,
-    entry: &Entry,
+    tree: &LayoutTree,
+    entry: &ChildInstances,
     lbns: u64,
-    pieces: &mut Vec<Piece>,
+    pieces: &mut Vec<TrackPiece>,
 ) -> Result<(), TooMany> {
     let (full, rest) = (lbns / entry.lbns_each, lbns % entry.lbns_each);
     match entry.child {
@@ -95,7 +99,7 @@ pub(super) fn of_entry(
     }
 }
 
-impl Entry {
+impl ChildInstances {
     /// Returns the start of an instance: cylinders and revolutions from the start of the parent.
     pub(super) fn place(&self, instance: u64) -> (i64, f64) {
         let cylinders = instance as i64 * self.cylinders_each;
@@ -109,17 +113,17 @@ impl Entry {
 }
 
 fn tracks(
-    tree: &Tree,
-    entry: &Entry,
+    tree: &LayoutTree,
+    entry: &ChildInstances,
     full: u64,
     rest: u64,
-    pieces: &mut Vec<Piece>,
+    pieces: &mut Vec<TrackPiece>,
 ) -> Result<(), TooMany> {
     let Child::Track { pattern, head } = entry.child else {
         return Ok(());
     };
     let (cylinder, angle) = entry.place(0);
-    let one = Piece {
+    let one = TrackPiece {
         head,
         cylinder,
         tracks: 1,
@@ -132,7 +136,7 @@ fn tracks(
     };
     let at = |instance: u64| {
         let (cylinder, angle) = entry.place(instance);
-        Piece {
+        TrackPiece {
             cylinder,
             angle,
             ..one
@@ -140,7 +144,7 @@ fn tracks(
     };
     if entry.cylinders_each == 1 && full > 0 {
         room(pieces, 1, entry)?;
-        pieces.push(Piece {
+        pieces.push(TrackPiece {
             tracks: u32::try_from(full).map_err(|_| TooMany(entry.at))?,
             ..one
         });
@@ -150,7 +154,7 @@ fn tracks(
     }
     if rest > 0 {
         room(pieces, 1, entry)?;
-        pieces.push(Piece {
+        pieces.push(TrackPiece {
             carrying: rest as u32,
             ..at(full)
         });
@@ -158,7 +162,7 @@ fn tracks(
     Ok(())
 }
 
-fn room(pieces: &[Piece], more: usize, entry: &Entry) -> Result<(), TooMany> {
+fn room(pieces: &[TrackPiece], more: usize, entry: &ChildInstances) -> Result<(), TooMany> {
     if pieces.len().saturating_add(more) > MAX_PIECES {
         Err(TooMany(entry.at))
     } else {

@@ -1,9 +1,9 @@
 //! The tree as written in the file.
 
 use crate::error::{ErrorKind, ImportError};
-use crate::fields::{Fields, Found};
-use crate::grammar::{Content, Place};
-use crate::layout::{Disk, misfit};
+use crate::fields::{BlockFields, FoundValue};
+use crate::grammar::{Content, FilePlace};
+use crate::layout::{LayoutDisk, misfit};
 
 /// Largest depth of nested nodes.
 const MAX_DEPTH: usize = 32;
@@ -12,10 +12,10 @@ const MAX_LBNS: i64 = 1 << 53;
 
 /// A whole layout.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tree {
+pub(super) struct LayoutTree {
     pub(super) patterns: Vec<Pattern>,
     /// Nodes; the last one is the root.
-    pub(super) nodes: Vec<Vec<Entry>>,
+    pub(super) nodes: Vec<Vec<ChildInstances>>,
     /// First sector and length of each slip, in the tree's addresses.
     pub(super) slips: Vec<(u64, u64)>,
     pub(super) remaps: Vec<Remap>,
@@ -32,7 +32,7 @@ pub(super) struct Pattern {
 
 /// Instances of a child, one after the other.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct ChildInstances {
     pub(super) lbn: u64,
     pub(super) cylinder: i64,
     /// Angle of the first instance, in revolutions.
@@ -44,7 +44,7 @@ pub(super) struct Entry {
     pub(super) lbns: u64,
     pub(super) outward: bool,
     pub(super) child: Child,
-    pub(super) at: Place,
+    pub(super) at: FilePlace,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,14 +63,17 @@ pub(super) struct Remap {
     pub(super) sector: u64,
 }
 
-impl Tree {
-    pub(super) fn read(fields: &Fields<'_>, disk: Disk) -> Result<Tree, ImportError> {
-        let mut tree = Tree {
+impl LayoutTree {
+    pub(super) fn read(
+        fields: &BlockFields<'_>,
+        disk: LayoutDisk,
+    ) -> Result<LayoutTree, ImportError> {
+        let mut tree = LayoutTree {
             patterns: patterns(&fields.required("TP")?)?,
-            ..Tree::default()
+            ..LayoutTree::default()
         };
         let index = fields.required("IDX")?;
-        let nodes: Vec<Found<'_>> = index.elements()?.collect();
+        let nodes: Vec<FoundValue<'_>> = index.elements()?.collect();
         for node in &nodes {
             tree.nodes
                 .push(entries(node, disk, tree.patterns.len(), nodes.len())?);
@@ -85,7 +88,7 @@ impl Tree {
         Ok(tree)
     }
 
-    pub(super) fn root(&self) -> &[Entry] {
+    pub(super) fn root(&self) -> &[ChildInstances] {
         self.nodes.last().map_or(&[], Vec::as_slice)
     }
 
@@ -112,7 +115,7 @@ impl Tree {
     /// contains itself. Returns the number of addresses.
     fn check(
         &self,
-        fields: &Fields<'_>,
+        fields: &BlockFields<'_>,
         node: usize,
         lengths: &mut [Option<u64>],
         path: &mut Vec<usize>,
@@ -166,8 +169,8 @@ impl Tree {
     }
 }
 
-fn patterns(list: &Found<'_>) -> Result<Vec<Pattern>, ImportError> {
-    let numbers: Vec<Found<'_>> = list.elements()?.collect();
+fn patterns(list: &FoundValue<'_>) -> Result<Vec<Pattern>, ImportError> {
+    let numbers: Vec<FoundValue<'_>> = list.elements()?.collect();
     if numbers.is_empty() || !numbers.len().is_multiple_of(3) {
         let found = format!("{} numbers", numbers.len());
         return Err(list.error(
@@ -176,7 +179,7 @@ fn patterns(list: &Found<'_>) -> Result<Vec<Pattern>, ImportError> {
             "low, high, sectors per track of each pattern",
         ));
     }
-    let pattern = |three: &[Found<'_>]| {
+    let pattern = |three: &[FoundValue<'_>]| {
         let sectors = three[2].within(1, 1 << 24)?;
         let low = three[0].within(0, sectors - 1)?;
         let high = three[1].within(low, sectors - 1)?;
@@ -190,13 +193,13 @@ fn patterns(list: &Found<'_>) -> Result<Vec<Pattern>, ImportError> {
 
 /// Reads the entries of a node. They must follow each other without holes.
 fn entries(
-    node: &Found<'_>,
-    disk: Disk,
+    node: &FoundValue<'_>,
+    disk: LayoutDisk,
     patterns: usize,
     nodes: usize,
-) -> Result<Vec<Entry>, ImportError> {
+) -> Result<Vec<ChildInstances>, ImportError> {
     let mut fields = node.elements()?.peekable();
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<ChildInstances> = Vec::new();
     let mut free = 0;
     while fields.peek().is_some() {
         let entry = entry(node, &mut fields, disk, patterns, nodes)?;
@@ -239,12 +242,12 @@ fn entries(
 }
 
 fn entry<'a>(
-    node: &Found<'a>,
-    fields: &mut impl Iterator<Item = Found<'a>>,
-    disk: Disk,
+    node: &FoundValue<'a>,
+    fields: &mut impl Iterator<Item = FoundValue<'a>>,
+    disk: LayoutDisk,
     patterns: usize,
     nodes: usize,
-) -> Result<Entry, ImportError> {
+) -> Result<ChildInstances, ImportError> {
     let mut at = None;
     let mut next = |name: &str| {
         let mut found = fields.next().ok_or_else(|| {
@@ -256,7 +259,7 @@ fn entry<'a>(
         })?;
         at.get_or_insert(found.value.at);
         found.key = format!("{} ({name})", found.key);
-        Ok::<Found<'a>, ImportError>(found)
+        Ok::<FoundValue<'a>, ImportError>(found)
     };
     let cylinders = i64::from(disk.cylinders);
     let lbn = next("lbn")?.within(0, MAX_LBNS)? as u64;
@@ -296,7 +299,7 @@ fn entry<'a>(
         let expected = format!("instances that stay on the {cylinders} cylinders of the disk");
         return Err(misfit(node.document, at, &node.key, found, expected));
     }
-    Ok(Entry {
+    Ok(ChildInstances {
         lbn,
         cylinder,
         offset,
@@ -310,7 +313,7 @@ fn entry<'a>(
     })
 }
 
-fn revolutions(found: &Found<'_>) -> Result<f64, ImportError> {
+fn revolutions(found: &FoundValue<'_>) -> Result<f64, ImportError> {
     let number = found.number()?;
     if number.abs() <= 1e6 {
         return Ok(number);
@@ -320,8 +323,8 @@ fn revolutions(found: &Found<'_>) -> Result<f64, ImportError> {
 
 /// Reads runs of slipped sectors. A run that starts inside the previous run continues behind it, as
 /// in DiskSim.
-fn slips(list: &Found<'_>) -> Result<Vec<(u64, u64)>, ImportError> {
-    let numbers: Vec<Found<'_>> = list.elements()?.collect();
+fn slips(list: &FoundValue<'_>) -> Result<Vec<(u64, u64)>, ImportError> {
+    let numbers: Vec<FoundValue<'_>> = list.elements()?.collect();
     if numbers.len() % 2 == 1 {
         let found = format!("{} numbers", numbers.len());
         return Err(list.error(
@@ -355,14 +358,14 @@ fn slips(list: &Found<'_>) -> Result<Vec<(u64, u64)>, ImportError> {
     Ok(runs)
 }
 
-fn remaps(list: &Found<'_>) -> Result<Vec<Remap>, ImportError> {
-    let numbers: Vec<Found<'_>> = list.elements()?.collect();
+fn remaps(list: &FoundValue<'_>) -> Result<Vec<Remap>, ImportError> {
+    let numbers: Vec<FoundValue<'_>> = list.elements()?.collect();
     if !numbers.len().is_multiple_of(6) {
         let found = format!("{} numbers", numbers.len());
         let expected = "lbn, count, cylinder, head, sector and sectors per track of each remap";
         return Err(list.error(ErrorKind::WrongValue, found, expected));
     }
-    let remap = |six: &[Found<'_>]| {
+    let remap = |six: &[FoundValue<'_>]| {
         Ok(Remap {
             lbn: six[0].amount()?,
             sectors: six[1].within(0, 1 << 24)? as u64,

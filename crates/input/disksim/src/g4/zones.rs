@@ -5,13 +5,13 @@
 //! are appended to the group and carry no address, so a group is always a whole number of
 //! cylinders.
 
-use super::pieces::{MAX_PIECES, Piece, TooMany, of_entry, of_node};
-use super::tree::{Child, Entry, Remap, Tree};
-use crate::error::{ErrorKind, ImportError, Loss};
-use crate::fields::Fields;
-use crate::grammar::Place;
-use crate::layout::{Built, Disk, Layout, misfit};
-use fullstroke_drive::{Direction, RunConfig, SlipConfig, TrackOrder, ZoneConfig};
+use super::pieces::{MAX_PIECES, TooMany, TrackPiece, of_entry, of_node};
+use super::tree::{Child, ChildInstances, LayoutTree, Remap};
+use crate::error::{ErrorKind, ImportError, ImportLoss};
+use crate::fields::BlockFields;
+use crate::grammar::FilePlace;
+use crate::layout::{BuiltZone, ImportedLayout, LayoutDisk, misfit};
+use fullstroke_drive::{RunConfig, SeekDirection, SlipConfig, TrackOrder, ZoneConfig};
 
 /// Largest number of tracks of a group, the limit of the drive.
 const MAX_GROUP_TRACKS: u64 = 1 << 24;
@@ -21,7 +21,7 @@ const MAX_UNUSED: u64 = 1 << 23;
 const MAX_REMAPPED: u64 = 100_000;
 
 /// Instances of the same pieces, one after the other.
-struct Section {
+struct RepeatedPieces {
     /// First address in the tree.
     lbn: u64,
     /// Outermost cylinder.
@@ -32,13 +32,13 @@ struct Section {
     /// Angle from one instance to the next, in revolutions.
     advance: f64,
     /// Pieces of the first instance in address order, with cylinders of the disk.
-    pieces: Vec<Piece>,
-    at: Place,
+    pieces: Vec<TrackPiece>,
+    at: FilePlace,
 }
 
 /// A section with its tracks in order.
-struct Zone {
-    section: Section,
+struct TrackZone {
+    section: RepeatedPieces,
     /// For each piece: first sector within the group, and first address within the group.
     starts: Vec<(u64, u64)>,
     /// Sectors and addresses of a group.
@@ -50,11 +50,11 @@ struct Zone {
 
 /// Converts a tree.
 pub(super) fn layout(
-    fields: &Fields<'_>,
-    tree: &Tree,
-    disk: Disk,
-    losses: &mut Vec<Loss>,
-) -> Result<Layout, ImportError> {
+    fields: &BlockFields<'_>,
+    tree: &LayoutTree,
+    disk: LayoutDisk,
+    losses: &mut Vec<ImportLoss>,
+) -> Result<ImportedLayout, ImportError> {
     let too_many = |TooMany(at): TooMany| {
         let key = fields.path("IDX");
         fields.document.error(
@@ -77,14 +77,14 @@ pub(super) fn layout(
             .map_err(too_many)?;
     }
     let sections = separate(sections.list).map_err(too_many)?;
-    let mut layout = Layout {
+    let mut layout = ImportedLayout {
         order: TrackOrder::Cylinder,
         zones: Vec::new(),
     };
     let mut zones = Vec::new();
     let mut unused_left = MAX_UNUSED;
     for section in sections {
-        let zone = Zone::new(fields, section, disk)?;
+        let zone = TrackZone::new(fields, section, disk)?;
         let slips = zone.slips(fields, tree, &mut unused_left)?;
         layout.zones.push(zone.built(slips));
         zones.push(zone);
@@ -106,7 +106,12 @@ struct Origin {
 impl Origin {
     /// Adds the sections of an entry. A node of nodes with one instance becomes several sections,
     /// one or more for each of its entries.
-    fn sections(self, tree: &Tree, entry: &Entry, sections: &mut Sections) -> Result<(), TooMany> {
+    fn sections(
+        self,
+        tree: &LayoutTree,
+        entry: &ChildInstances,
+        sections: &mut Sections,
+    ) -> Result<(), TooMany> {
         let Some(lbns) = self
             .limit
             .checked_sub(entry.lbn)
@@ -144,7 +149,7 @@ impl Origin {
         }
         if rest > 0 {
             let (cylinders, revolutions) = entry.place(full);
-            let part: Vec<Piece> = of_node(tree, child, rest)?
+            let part: Vec<TrackPiece> = of_node(tree, child, rest)?
                 .iter()
                 .map(|piece| piece.moved(cylinders, revolutions))
                 .collect();
@@ -155,14 +160,14 @@ impl Origin {
 
     fn repeated(
         self,
-        tree: &Tree,
-        entry: &Entry,
+        tree: &LayoutTree,
+        entry: &ChildInstances,
         child: usize,
         instances: u64,
-    ) -> Result<Section, TooMany> {
+    ) -> Result<RepeatedPieces, TooMany> {
         let whole = of_node(tree, child, entry.lbns_each)?;
         let (cylinders, revolutions) = entry.place(0);
-        let first: Vec<Piece> = whole
+        let first: Vec<TrackPiece> = whole
             .iter()
             .map(|piece| piece.moved(cylinders, revolutions))
             .collect();
@@ -179,7 +184,7 @@ impl Origin {
             .iter()
             .map(|piece| piece.moved(self.cylinder, self.angle))
             .collect();
-        Ok(Section {
+        Ok(RepeatedPieces {
             lbn: self.lbn + entry.lbn,
             cylinder: self.cylinder + cylinders,
             cylinders: entry.cylinders_each,
@@ -190,24 +195,24 @@ impl Origin {
         })
     }
 
-    fn single(self, lbn: u64, pieces: &[Piece], at: Place) -> Section {
-        let pieces: Vec<Piece> = pieces
+    fn single(self, lbn: u64, pieces: &[TrackPiece], at: FilePlace) -> RepeatedPieces {
+        let pieces: Vec<TrackPiece> = pieces
             .iter()
             .map(|piece| piece.moved(self.cylinder, self.angle))
             .collect();
-        Section::once(self.lbn + lbn, pieces, at)
+        RepeatedPieces::once(self.lbn + lbn, pieces, at)
     }
 }
 
 /// Sections in address order, up to a limit.
 #[derive(Default)]
 struct Sections {
-    list: Vec<Section>,
+    list: Vec<RepeatedPieces>,
     pieces: usize,
 }
 
 impl Sections {
-    fn push(&mut self, section: Section) -> Result<(), TooMany> {
+    fn push(&mut self, section: RepeatedPieces) -> Result<(), TooMany> {
         self.pieces += section.pieces.len() + 1;
         if self.pieces > MAX_PIECES {
             return Err(TooMany(section.at));
@@ -217,20 +222,20 @@ impl Sections {
     }
 }
 
-fn span(pieces: &[Piece]) -> (i64, i64) {
+fn span(pieces: &[TrackPiece]) -> (i64, i64) {
     pieces
         .iter()
-        .map(Piece::span)
+        .map(TrackPiece::span)
         .fold((i64::MAX, i64::MIN), |all, one| {
             (all.0.min(one.0), all.1.max(one.1))
         })
 }
 
-impl Section {
-    fn once(lbn: u64, pieces: Vec<Piece>, at: Place) -> Section {
+impl RepeatedPieces {
+    fn once(lbn: u64, pieces: Vec<TrackPiece>, at: FilePlace) -> RepeatedPieces {
         let (outermost, innermost) = span(&pieces);
         let cylinders = innermost - outermost + 1;
-        Section {
+        RepeatedPieces {
             lbn,
             cylinder: outermost,
             cylinders,
@@ -246,7 +251,7 @@ impl Section {
     }
 
     /// Returns all instances as pieces.
-    fn expanded(&self) -> Result<Vec<Piece>, TooMany> {
+    fn expanded(&self) -> Result<Vec<TrackPiece>, TooMany> {
         if (self.instances as usize).saturating_mul(self.pieces.len()) > MAX_PIECES {
             return Err(TooMany(self.at));
         }
@@ -262,8 +267,8 @@ impl Section {
 }
 
 /// Joins sections that share cylinders or do not follow each other inward.
-fn separate(sections: Vec<Section>) -> Result<Vec<Section>, TooMany> {
-    let mut separate: Vec<Section> = Vec::new();
+fn separate(sections: Vec<RepeatedPieces>) -> Result<Vec<RepeatedPieces>, TooMany> {
+    let mut separate: Vec<RepeatedPieces> = Vec::new();
     for section in sections {
         let apart = separate.partition_point(|before| before.end() <= section.cylinder);
         let mut joined = separate.split_off(apart);
@@ -280,13 +285,17 @@ fn separate(sections: Vec<Section>) -> Result<Vec<Section>, TooMany> {
                 return Err(TooMany(at));
             }
         }
-        separate.push(Section::once(lbn, pieces, at));
+        separate.push(RepeatedPieces::once(lbn, pieces, at));
     }
     Ok(separate)
 }
 
-impl Zone {
-    fn new(fields: &Fields<'_>, section: Section, disk: Disk) -> Result<Zone, ImportError> {
+impl TrackZone {
+    fn new(
+        fields: &BlockFields<'_>,
+        section: RepeatedPieces,
+        disk: LayoutDisk,
+    ) -> Result<TrackZone, ImportError> {
         let outside = section.cylinder < 0 || section.end() > i64::from(disk.cylinders);
         let tracks = (section.cylinders as u64).saturating_mul(u64::from(disk.surfaces));
         if outside || tracks > MAX_GROUP_TRACKS {
@@ -321,7 +330,7 @@ impl Zone {
             .iter()
             .map(|filler| u64::from(filler.2) * u64::from(longest))
             .sum::<u64>();
-        Ok(Zone {
+        Ok(TrackZone {
             section,
             starts,
             group,
@@ -392,8 +401,8 @@ impl Zone {
     /// Returns the runs of sectors without an address, ascending.
     fn slips(
         &self,
-        fields: &Fields<'_>,
-        tree: &Tree,
+        fields: &BlockFields<'_>,
+        tree: &LayoutTree,
         left: &mut u64,
     ) -> Result<Vec<(u64, u64)>, ImportError> {
         let mut runs: Vec<(u64, u64)> = Vec::new();
@@ -456,7 +465,7 @@ impl Zone {
         Ok(runs)
     }
 
-    fn built(&self, slips: Vec<(u64, u64)>) -> Built {
+    fn built(&self, slips: Vec<(u64, u64)>) -> BuiltZone {
         let section = &self.section;
         let total = self.group.0 * section.instances;
         let spares: u64 = slips.iter().map(|slip| slip.1).sum();
@@ -491,7 +500,7 @@ impl Zone {
             run.offset_revolutions.unwrap_or(0.0) + run.step_revolutions.unwrap_or(0.0) * steps
         });
         config.cylinder_skew = turned(section.advance - last) * f64::from(self.longest);
-        Built {
+        BuiltZone {
             config,
             lbns: total - spares,
             at: section.at,
@@ -504,9 +513,9 @@ impl Zone {
             first_cylinder: (piece.span().0 - self.section.cylinder) as u32,
             tracks: piece.tracks,
             direction: if piece.outward {
-                Direction::Outward
+                SeekDirection::Outward
             } else {
-                Direction::Inward
+                SeekDirection::Inward
             },
             sectors_per_track: Some(piece.sectors),
             offset_revolutions: Some(turned(piece.angle)),
@@ -519,7 +528,7 @@ impl Zone {
                 surface,
                 first_cylinder,
                 tracks,
-                direction: Direction::Inward,
+                direction: SeekDirection::Inward,
                 sectors_per_track: Some(self.longest),
                 offset_revolutions: Some(0.0),
                 step_revolutions: (tracks > 1).then_some(0.0),
@@ -536,8 +545,8 @@ fn turned(revolutions: f64) -> f64 {
 
 /// Returns the tracks of a group without a piece.
 fn uncovered(
-    fields: &Fields<'_>,
-    section: &Section,
+    fields: &BlockFields<'_>,
+    section: &RepeatedPieces,
     surfaces: u32,
 ) -> Result<Vec<(u32, u32, u32)>, ImportError> {
     let cylinders = section.cylinders as usize;
@@ -578,7 +587,12 @@ fn uncovered(
 }
 
 /// Carries out remaps whose replacement lies in the same zone and carries no address.
-fn remap(tree: &Tree, zones: &[Zone], layout: &mut Layout, losses: &mut Vec<Loss>) {
+fn remap(
+    tree: &LayoutTree,
+    zones: &[TrackZone],
+    layout: &mut ImportedLayout,
+    losses: &mut Vec<ImportLoss>,
+) {
     let mut lost = 0;
     let mut used = std::collections::BTreeSet::new();
     let mut tried = 0;
@@ -608,15 +622,15 @@ fn remap(tree: &Tree, zones: &[Zone], layout: &mut Layout, losses: &mut Vec<Loss
         let what = format!(
             "{lost} sectors not remapped: the replacement lies in another zone or carries an address, or they are more than {MAX_REMAPPED}"
         );
-        losses.push(Loss::new("Layout Model.Remaps", what));
+        losses.push(ImportLoss::new("Layout Model.Remaps", what));
     }
 }
 
 /// Returns the zone, the defective sector and the replacement of one remapped address.
 fn replaced(
-    tree: &Tree,
-    zones: &[Zone],
-    layout: &Layout,
+    tree: &LayoutTree,
+    zones: &[TrackZone],
+    layout: &ImportedLayout,
     remap: &Remap,
     number: u64,
 ) -> Option<(usize, u64, u64)> {

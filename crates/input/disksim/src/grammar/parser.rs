@@ -1,7 +1,7 @@
 //! Builds a [`Document`] from tokens, and follows `source`.
 
 use super::lexer::{Lexer, Token};
-use super::{Block, Content, Document, Item, Parameter, Place, Topology, Value};
+use super::{Content, Document, FilePlace, Item, Parameter, PlacedValue, Topology, TypeBlock};
 use crate::error::{ErrorKind, ImportError};
 use crate::files::ReadFiles;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ const MAX_INHERITED: usize = 1_000_000;
 
 /// Reads a parameter file and all included files.
 pub(crate) fn parse(files: &dyn ReadFiles, path: &Path) -> Result<Document, ImportError> {
-    let mut parser = Parser {
+    let mut parser = DocumentParser {
         files,
         document: Document::default(),
         open: Vec::new(),
@@ -35,13 +35,13 @@ pub(crate) fn parse(files: &dyn ReadFiles, path: &Path) -> Result<Document, Impo
     Ok(parser.document)
 }
 
-struct Parser<'a> {
+struct DocumentParser<'a> {
     files: &'a dyn ReadFiles,
     document: Document,
     /// Stack of open files: the last is being read, and each includes the next.
     open: Vec<Open>,
     /// Tokens that were read ahead.
-    ahead: VecDeque<(Token, Place)>,
+    ahead: VecDeque<(Token, FilePlace)>,
     bytes: usize,
     ranges: u64,
     inherited: usize,
@@ -53,7 +53,7 @@ struct Open {
     lexer: Lexer,
 }
 
-impl Parser<'_> {
+impl DocumentParser<'_> {
     fn items(&mut self) -> Result<(), ImportError> {
         loop {
             let (token, at) = self.next()?;
@@ -87,7 +87,7 @@ impl Parser<'_> {
         }
     }
 
-    fn instantiate(&mut self, at: Place) -> Result<Item, ImportError> {
+    fn instantiate(&mut self, at: FilePlace) -> Result<Item, ImportError> {
         self.sign('[', "a list of names behind `instantiate`")?;
         let names = self.list(0)?;
         let names = names
@@ -122,10 +122,10 @@ impl Parser<'_> {
         &mut self,
         kind: String,
         name: Option<String>,
-        at: Place,
+        at: FilePlace,
         depth: u32,
-    ) -> Result<Arc<Block>, ImportError> {
-        let mut block = Block {
+    ) -> Result<Arc<TypeBlock>, ImportError> {
+        let mut block = TypeBlock {
             kind,
             name,
             parameters: Vec::new(),
@@ -182,7 +182,7 @@ impl Parser<'_> {
     }
 
     /// Adds a key, or replaces an earlier key of the same name.
-    fn set(&mut self, block: &mut Block, parameter: Parameter) {
+    fn set(&mut self, block: &mut TypeBlock, parameter: Parameter) {
         match block
             .parameters
             .iter_mut()
@@ -201,7 +201,7 @@ impl Parser<'_> {
     }
 
     /// Adds the keys of the earlier block that is the type of this block.
-    fn inherit(&mut self, block: &mut Block) -> Result<(), ImportError> {
+    fn inherit(&mut self, block: &mut TypeBlock) -> Result<(), ImportError> {
         let Some(parent) = self.document.named.get(&block.kind).cloned() else {
             return Ok(());
         };
@@ -235,7 +235,7 @@ impl Parser<'_> {
         Ok(key)
     }
 
-    fn value(&mut self, depth: u32) -> Result<Value, ImportError> {
+    fn value(&mut self, depth: u32) -> Result<PlacedValue, ImportError> {
         let (token, at) = self.next()?;
         if depth > MAX_DEPTH {
             return Err(self.limit(at, "blocks and lists nested deeper", u64::from(MAX_DEPTH)));
@@ -245,11 +245,16 @@ impl Parser<'_> {
             Token::Word(word) => self.word_value(word, at, depth)?,
             other => return Err(self.syntax(at, &other, "a value")),
         };
-        Ok(Value { content, at })
+        Ok(PlacedValue { content, at })
     }
 
     /// Reads a value that begins with a word: a number, a word, a block or a component.
-    fn word_value(&mut self, word: String, at: Place, depth: u32) -> Result<Content, ImportError> {
+    fn word_value(
+        &mut self,
+        word: String,
+        at: FilePlace,
+        depth: u32,
+    ) -> Result<Content, ImportError> {
         match self.peek(0)?.0 {
             Token::Sign('{') => {
                 self.next()?;
@@ -272,7 +277,7 @@ impl Parser<'_> {
     }
 
     /// Reads a list after its `[`.
-    fn list(&mut self, depth: u32) -> Result<Vec<Value>, ImportError> {
+    fn list(&mut self, depth: u32) -> Result<Vec<PlacedValue>, ImportError> {
         let mut items = Vec::new();
         loop {
             match self.peek(0)? {
@@ -305,9 +310,9 @@ impl Parser<'_> {
     /// end.
     fn expand(
         &mut self,
-        first: &Value,
-        last: &Value,
-        items: &mut Vec<Value>,
+        first: &PlacedValue,
+        last: &PlacedValue,
+        items: &mut Vec<PlacedValue>,
     ) -> Result<(), ImportError> {
         let (from, to) = (self.name_of(first)?, self.name_of(last)?);
         let numbers = match (numbered(&from), numbered(&to)) {
@@ -327,7 +332,7 @@ impl Parser<'_> {
         if self.ranges > MAX_RANGE {
             return Err(self.limit(first.at, "ranges of more names", MAX_RANGE));
         }
-        let word = |number| Value {
+        let word = |number| PlacedValue {
             content: Content::Word(format!("{stem}{number}")),
             at: first.at,
         };
@@ -335,7 +340,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn name_of(&self, value: &Value) -> Result<String, ImportError> {
+    fn name_of(&self, value: &PlacedValue) -> Result<String, ImportError> {
         match &value.content {
             Content::Word(word) => Ok(word.clone()),
             _ => Err(self.document.error(
@@ -362,14 +367,14 @@ impl Parser<'_> {
         }
     }
 
-    fn next(&mut self) -> Result<(Token, Place), ImportError> {
+    fn next(&mut self) -> Result<(Token, FilePlace), ImportError> {
         match self.ahead.pop_front() {
             Some(token) => Ok(token),
             None => self.read(),
         }
     }
 
-    fn peek(&mut self, distance: usize) -> Result<(Token, Place), ImportError> {
+    fn peek(&mut self, distance: usize) -> Result<(Token, FilePlace), ImportError> {
         while self.ahead.len() <= distance {
             let token = self.read()?;
             self.ahead.push_back(token);
@@ -378,14 +383,14 @@ impl Parser<'_> {
     }
 
     /// Returns the next token. `source FILE` is replaced by the tokens of the file.
-    fn read(&mut self) -> Result<(Token, Place), ImportError> {
+    fn read(&mut self) -> Result<(Token, FilePlace), ImportError> {
         loop {
             let depth = self.open.len();
             let Some(top) = self.open.last_mut() else {
-                return Ok((Token::End, Place::default()));
+                return Ok((Token::End, FilePlace::default()));
             };
             let (token, line) = top.lexer.next();
-            let at = Place {
+            let at = FilePlace {
                 file: top.file,
                 line,
             };
@@ -396,7 +401,7 @@ impl Parser<'_> {
                 Token::Word(word) if word == "source" => match top.lexer.next() {
                     (Token::Word(path), line) => {
                         let including = top.path.parent().unwrap_or(Path::new("")).join(path);
-                        self.open(&including, Some(Place { line, ..at }))?;
+                        self.open(&including, Some(FilePlace { line, ..at }))?;
                     }
                     (other, _) => {
                         return Err(self.syntax(at, &other, "the path of a file behind `source`"));
@@ -407,7 +412,7 @@ impl Parser<'_> {
         }
     }
 
-    fn open(&mut self, path: &Path, from: Option<Place>) -> Result<(), ImportError> {
+    fn open(&mut self, path: &Path, from: Option<FilePlace>) -> Result<(), ImportError> {
         let fail = |document: &Document, kind, found: String, expected: &str| match from {
             Some(at) => document.error(kind, at, "source", found, expected),
             None => ImportError::whole(kind, path, found, expected),
@@ -460,12 +465,12 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn syntax(&self, at: Place, found: &Token, expected: &str) -> ImportError {
+    fn syntax(&self, at: FilePlace, found: &Token, expected: &str) -> ImportError {
         self.document
             .error(ErrorKind::Syntax, at, "", found.describe(), expected)
     }
 
-    fn limit(&self, at: Place, what: &str, limit: u64) -> ImportError {
+    fn limit(&self, at: FilePlace, what: &str, limit: u64) -> ImportError {
         self.document.error(
             ErrorKind::TooLarge,
             at,

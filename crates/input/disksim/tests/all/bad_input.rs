@@ -1,7 +1,7 @@
 //! An error names the file, the line and the key.
 
 use crate::common::{SEEK, disk, files, model, one};
-use fullstroke_disksim::{ErrorKind, ImportError, Options, import_from, seek_file};
+use fullstroke_disksim::{ErrorKind, ImportError, ImportOptions, import_from, seek_file};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -185,10 +185,10 @@ fn sources_inheritance_and_ranges_are_followed() {
         let found = import_from(
             &files(&list),
             Path::new("d.diskspecs"),
-            &Options {
+            &ImportOptions {
                 name: Some(name.to_string()),
                 strict: true,
-                ..Options::default()
+                ..ImportOptions::default()
             },
         )
         .unwrap();
@@ -197,10 +197,10 @@ fn sources_inheritance_and_ranges_are_followed() {
     let error = import_from(
         &files(&list),
         Path::new("d.diskspecs"),
-        &Options {
+        &ImportOptions {
             name: Some("disk4".into()),
             strict: true,
-            ..Options::default()
+            ..ImportOptions::default()
         },
     )
     .unwrap_err();
@@ -292,7 +292,7 @@ fn a_layout_may_use_the_cylinder_behind_the_last() {
         let imported =
             one(&[("d.diskspecs", &text)], true).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(imported.config.zones.last().unwrap().last_cylinder, 10);
-        fullstroke_drive::Model::new(imported.config).unwrap();
+        fullstroke_drive::DriveModel::new(imported.config).unwrap();
         let loss = imported
             .losses
             .iter()
@@ -334,7 +334,7 @@ fn the_slowest_of_disk_bus_and_controller_sets_the_pace_and_a_shared_bus_is_told
         "{}",
         loss.what
     );
-    let quick = fullstroke_disksim::Bus {
+    let quick = fullstroke_disksim::BusTimes {
         controller_sector_ms: 0.0,
         ..bus
     };
@@ -398,7 +398,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let list: std::collections::BTreeMap<_, _> = [(std::path::PathBuf::from("d.diskspecs"), bytes.clone())].into();
-        let _ = import_from(&list, Path::new("d.diskspecs"), &Options { strict: true, ..Options::default() });
+        let _ = import_from(&list, Path::new("d.diskspecs"), &ImportOptions { strict: true, ..ImportOptions::default() });
         let _ = seek_file(Path::new("x"), &String::from_utf8_lossy(&bytes));
     }
 
@@ -417,7 +417,7 @@ proptest! {
 fn a_file_of_mechanics_alone_passes_the_check_of_drive_files() {
     let model = model(2, 10, 196, "source layout", SEEK);
     let imported = one(&[("d.diskspecs", &model), ("layout", ZONE)], false).unwrap();
-    let model = fullstroke_drive::Model::new(imported.config).unwrap();
+    let model = fullstroke_drive::DriveModel::new(imported.config).unwrap();
     let checks = fullstroke_drive::checks(&model);
     let failed: Vec<&str> = checks
         .iter()

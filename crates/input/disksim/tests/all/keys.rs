@@ -1,8 +1,10 @@
 //! No key is silently ignored.
 
 use crate::common::{SEEK, disk, files, model};
-use fullstroke_disksim::{DiskKeys, Imported, KeyUse, Options, Scheduler, Use, import_from};
-use fullstroke_drive::Model;
+use fullstroke_disksim::{
+    DiskKeys, ImportOptions, Imported, KeyTreatment, KeyUse, Scheduler, import_from,
+};
+use fullstroke_drive::DriveModel;
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -92,9 +94,9 @@ fn bases() -> Vec<String> {
 }
 
 fn imported(text: &str) -> Imported {
-    let options = Options {
+    let options = ImportOptions {
         strict: true,
-        ..Options::default()
+        ..ImportOptions::default()
     };
     let disks = import_from(
         &files(&[("d.diskspecs", text)]),
@@ -132,14 +134,18 @@ fn every_key_is_carried_or_told_or_says_why_it_changes_nothing() {
     for usage in DiskKeys::USES.iter().chain(Scheduler::USES) {
         let (changes, told) = outcome(usage);
         match usage.usage {
-            Use::Carried => assert!(
+            KeyTreatment::Carried => assert!(
                 changes,
                 "`{}` is called carried and changes nothing",
                 usage.key
             ),
-            Use::CarriedFor(..) => assert!(changes && told, "`{}`: {changes}, {told}", usage.key),
-            Use::Left(..) => assert!(!changes && told, "`{}`: {changes}, {told}", usage.key),
-            Use::Idle(because) => {
+            KeyTreatment::CarriedFor(..) => {
+                assert!(changes && told, "`{}`: {changes}, {told}", usage.key)
+            }
+            KeyTreatment::Left(..) => {
+                assert!(!changes && told, "`{}`: {changes}, {told}", usage.key)
+            }
+            KeyTreatment::Idle(because) => {
                 assert!(
                     !changes && !told && !because.is_empty(),
                     "`{}`: {changes}, {told}",
@@ -162,7 +168,7 @@ proptest! {
     fn legal_values_import_and_run(values in any_values(), requests in prop::collection::vec((0u64..190, 1u64..7, any::<bool>()), 1..60)) {
         let text = values.iter().fold(bases().remove(0), |text, (key, value)| with(&text, key, value));
         let config = imported(&text).config;
-        let mut drive = Model::new(config).unwrap().drive().unwrap();
+        let mut drive = DriveModel::new(config).unwrap().drive().unwrap();
         let done = crate::common::run(&mut drive, &requests);
         prop_assert_eq!(done, requests.len());
     }

@@ -8,10 +8,10 @@ use crate::oracle::{self, Table};
 use crate::whole::check_digest;
 use flate2::read::GzDecoder;
 use fullstroke_contract::{
-    Cx, Effect, Extent, Node as _, Operation, Out, Port, Request, RequestId,
+    Effect, Effects, Extent, Node as _, NodeContext, Operation, Port, Request, RequestId,
 };
-use fullstroke_disksim::{Options, Reading, import};
-use fullstroke_drive::{Drive, DriveConfig, Model, QueueConfig};
+use fullstroke_disksim::{ImportOptions, Reading, import};
+use fullstroke_drive::{Drive, DriveConfig, DriveModel, QueueConfig};
 use fullstroke_units::{Duration, Time};
 use std::fs::File;
 use std::io::Read as _;
@@ -31,9 +31,9 @@ fn drive(name: &str, parameters: &str, reading: Reading) -> DriveConfig {
     let text = std::fs::read_to_string(oracle::path(&format!("drives/{name}.toml"))).unwrap();
     let config: DriveConfig = toml::from_str(&text).unwrap();
     if let Some(path) = oracle::shared(&format!("oracle/{parameters}")) {
-        let options = Options {
+        let options = ImportOptions {
             reading,
-            ..Options::default()
+            ..ImportOptions::default()
         };
         let mut imported = import(&path, &options).unwrap().remove(0).config;
         imported.queue = config.queue.clone();
@@ -57,19 +57,19 @@ fn request(id: usize, lbn: u64, sectors: u64, write: bool) -> Request {
 }
 
 /// A drive under the virtual clock, and its answers.
-struct Bench {
+struct ReferenceDrive {
     drive: Drive,
-    out: Out,
+    out: Effects,
     /// Time of completion of each request, and its response time in ms.
     finished: Vec<(Time, f64)>,
 }
 
-impl Bench {
-    fn new(config: DriveConfig, requests: usize) -> Bench {
-        let drive = Model::new(config).unwrap().drive().unwrap();
-        Bench {
+impl ReferenceDrive {
+    fn new(config: DriveConfig, requests: usize) -> ReferenceDrive {
+        let drive = DriveModel::new(config).unwrap().drive().unwrap();
+        ReferenceDrive {
             drive,
-            out: Out::new(),
+            out: Effects::new(),
             finished: vec![(Time::ZERO, f64::NAN); requests],
         }
     }
@@ -90,8 +90,10 @@ impl Bench {
     /// Runs the drive until it has nothing to do before `until`.
     fn run_until(&mut self, until: Time) {
         while self.drive.next_wake().at() < until {
-            self.drive
-                .wake(self.drive.next_wake().at(), &mut Cx::alone(&mut self.out));
+            self.drive.wake(
+                self.drive.next_wake().at(),
+                &mut NodeContext::alone(&mut self.out),
+            );
             self.collect();
         }
     }
@@ -100,16 +102,22 @@ impl Bench {
     /// interrupt the drive's own later work.
     fn run_until_answered(&mut self, id: usize) {
         while self.finished[id].1.is_nan() {
-            self.drive
-                .wake(self.drive.next_wake().at(), &mut Cx::alone(&mut self.out));
+            self.drive.wake(
+                self.drive.next_wake().at(),
+                &mut NodeContext::alone(&mut self.out),
+            );
             self.collect();
         }
     }
 
     fn submit(&mut self, at: Time, request: Request) {
         self.run_until(at);
-        self.drive
-            .submit(at, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        self.drive.submit(
+            at,
+            Port::FIRST,
+            request,
+            &mut NodeContext::alone(&mut self.out),
+        );
         self.collect();
     }
 
@@ -171,7 +179,7 @@ fn write_back_of_the_reference(config: &mut DriveConfig) {
 
 /// A request of a reference file with the reference's answer.
 #[derive(Debug, PartialEq)]
-struct Row {
+struct ReferenceRow {
     at: Time,
     lbn: u64,
     sectors: u64,
@@ -179,10 +187,10 @@ struct Row {
     response_ms: f64,
 }
 
-impl Row {
-    fn new(arrival_ms: f64, lbn: u64, sectors: u64, write: bool, response_ms: f64) -> Row {
+impl ReferenceRow {
+    fn new(arrival_ms: f64, lbn: u64, sectors: u64, write: bool, response_ms: f64) -> ReferenceRow {
         let at = Time::from_nanos((arrival_ms * 1e6).round() as u64);
-        Row {
+        ReferenceRow {
             at,
             lbn,
             sectors,
@@ -193,7 +201,7 @@ impl Row {
 }
 
 /// Returns the rows of a case: the first 200 rows and, if the reference is present, all rows.
-fn reference(name: &str) -> Vec<Vec<Row>> {
+fn reference(name: &str) -> Vec<Vec<ReferenceRow>> {
     let case = format!("cheetah9LP.{name}");
     let (table, column) = oracle::mechanics(&case);
     let table = Table::read(&table);
@@ -205,7 +213,7 @@ fn reference(name: &str) -> Vec<Vec<Row>> {
     let (operation, response_ms) = (table.column("operation"), table.numbers(&column));
     let first = (0..lbn.len()).map(|at| {
         let write = operation[at] == "W";
-        Row::new(arrival_ms[at], lbn[at], sectors[at], write, response_ms[at])
+        ReferenceRow::new(arrival_ms[at], lbn[at], sectors[at], write, response_ms[at])
     });
     let mut parts = vec![first.collect::<Vec<_>>()];
     if let Some(path) = oracle::shared(&format!("oracle/mechanics/{case}.csv.gz")) {
@@ -215,7 +223,7 @@ fn reference(name: &str) -> Vec<Vec<Row>> {
             let fields: Vec<&str> = line.split(',').collect();
             let number = |field: usize| fields[field].parse::<f64>().unwrap();
             let (lbn, sectors) = (number(1) as u64, number(2) as u64);
-            Row::new(number(0), lbn, sectors, fields[3] == "W", number(4))
+            ReferenceRow::new(number(0), lbn, sectors, fields[3] == "W", number(4))
         };
         parts.push(text.lines().skip(1).map(row).collect());
         assert!(
@@ -262,8 +270,8 @@ fn drive_with_queue(order: &str) -> DriveConfig {
 }
 
 /// Returns the drive's and the reference's answers to the rows, in ms.
-fn replay_rows(rows: &[Row], config: DriveConfig) -> (Vec<f64>, Vec<f64>) {
-    let mut bench = Bench::new(config, rows.len());
+fn replay_rows(rows: &[ReferenceRow], config: DriveConfig) -> (Vec<f64>, Vec<f64>) {
+    let mut bench = ReferenceDrive::new(config, rows.len());
     for (id, row) in rows.iter().enumerate() {
         bench.submit(row.at, request(id, row.lbn, row.sectors, row.write));
     }
@@ -448,7 +456,7 @@ fn the_write_segments_of_the_file_answer_sooner_than_the_one_of_the_reference() 
 /// A request of a measured trace: address, length, true for a write, time of the disk, and
 /// following think time of the host.
 #[derive(Debug, PartialEq)]
-struct Measured {
+struct MeasuredRequest {
     lbn: u64,
     sectors: u64,
     write: bool,
@@ -457,10 +465,10 @@ struct Measured {
 }
 
 /// Parses the requests of a line in the format of validation traces.
-fn measured(line: &str) -> Measured {
+fn measured(line: &str) -> MeasuredRequest {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let number = |field: usize| fields[field].parse::<f64>().unwrap();
-    Measured {
+    MeasuredRequest {
         lbn: number(2) as u64,
         sectors: number(3) as u64,
         write: fields[0] == "W",
@@ -471,8 +479,8 @@ fn measured(line: &str) -> Measured {
 
 /// Replays a measured trace, one request at a time, with its think times. Returns the demerit in ms
 /// and the measured mean.
-fn replay(config: DriveConfig, rows: &[Measured]) -> (f64, f64) {
-    let mut bench = Bench::new(config, rows.len());
+fn replay(config: DriveConfig, rows: &[MeasuredRequest]) -> (f64, f64) {
+    let mut bench = ReferenceDrive::new(config, rows.len());
     let mut at = Time::ZERO;
     for (id, row) in rows.iter().enumerate() {
         bench.submit(at, request(id, row.lbn, row.sectors, row.write));
@@ -512,7 +520,7 @@ fn measured_disks_are_nearer_than_disksim_and_most_of_them_than_3_percent() {
         };
         let (text, table) = (unpacked(&path), Table::read(&format!("disks/{disk}")));
         check_digest(&table, "service_us", text.as_bytes());
-        let rows: Vec<Measured> = text.lines().map(measured).collect();
+        let rows: Vec<MeasuredRequest> = text.lines().map(measured).collect();
         let (rms_ms, mean_ms) = replay(drive_of_measured(disk), &rows);
         println!(
             "{disk:10} rms {rms_ms:.4} ms = {:.2} % of the mean",
@@ -544,7 +552,7 @@ fn the_first_requests_of_measured_disks_are_as_near_as_they_were() {
         .zip(reached.numbers::<f64>("rms_ms"))
     {
         let table = Table::read(&format!("disks/{disk}"));
-        let rows: Vec<Measured> = table.validation_trace().lines().map(measured).collect();
+        let rows: Vec<MeasuredRequest> = table.validation_trace().lines().map(measured).collect();
         let (rms_ms, mean_ms) = replay(drive_of_measured(disk), &rows);
         let disksim_ms = table.has("disksim_ms").then(|| {
             let theirs: Vec<f64> = rows.iter().map(|row| row.service_ms).collect();

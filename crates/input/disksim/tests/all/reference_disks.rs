@@ -6,9 +6,9 @@ use crate::oracle;
 use crate::parameters::write_parameters;
 use fullstroke_contract::TrackTable as _;
 use fullstroke_disksim::{
-    Content, Document, FileSystem, Imported, Options, Reading, Value, document, import,
+    Content, Document, FileSystem, ImportOptions, Imported, PlacedValue, Reading, document, import,
 };
-use fullstroke_drive::{DriveConfig, Geometry, Model, SeekConfig};
+use fullstroke_drive::{DriveConfig, DriveModel, Geometry, SeekConfig};
 use fullstroke_units::{Cylinder, Lbn};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ fn shared(name: &str) -> Option<PathBuf> {
 fn one(path: &Path) -> Imported {
     let mut disks = import(
         path,
-        &Options {
+        &ImportOptions {
             strict: true,
             reading: Reading::AS_WRITTEN,
-            ..Options::default()
+            ..ImportOptions::default()
         },
     )
     .unwrap_or_else(|error| panic!("{error}"));
@@ -49,7 +49,7 @@ fn every_disk_of_the_oracle_becomes_a_drive() {
     for disk in IN_THE_ORACLE {
         let imported = one(&write_parameters(disk, folder.path()));
         assert!(imported.electronics.bus.is_some(), "{disk}");
-        Model::new(imported.config.clone()).unwrap();
+        DriveModel::new(imported.config.clone()).unwrap();
         // If the published file lies beside the repository, it must agree.
         if let Some(path) = shared(&format!("{disk}.parv")) {
             let mut published = one(&path).config;
@@ -76,10 +76,10 @@ fn every_published_disk_becomes_a_drive() {
                 println!("    {}: {}", loss.key, loss.what);
             }
             assert_eq!(imported.electronics.bus.is_some(), suffix == "parv");
-            if let Err(error) = Model::new(imported.config.clone()) {
+            if let Err(error) = DriveModel::new(imported.config.clone()) {
                 println!("    needs falls in the seek curve: {error}");
             }
-            Model::new(imported.config).unwrap();
+            DriveModel::new(imported.config).unwrap();
         }
     }
 }
@@ -165,7 +165,7 @@ struct G1Zone {
     slips: Vec<u64>,
 }
 
-fn parameter(block: &fullstroke_disksim::Block, key: &str) -> Arc<Value> {
+fn parameter(block: &fullstroke_disksim::TypeBlock, key: &str) -> Arc<PlacedValue> {
     Arc::clone(
         &block
             .parameters
@@ -176,7 +176,7 @@ fn parameter(block: &fullstroke_disksim::Block, key: &str) -> Arc<Value> {
     )
 }
 
-fn number(value: &Value) -> f64 {
+fn number(value: &PlacedValue) -> f64 {
     match value.content {
         Content::Integer(number) => number as f64,
         Content::Float(number) => number,
@@ -185,7 +185,7 @@ fn number(value: &Value) -> f64 {
 }
 
 /// Returns the model of the disk: a block of its own, or the key of the disk's block.
-fn model(document: &Document) -> Arc<fullstroke_disksim::Block> {
+fn model(document: &Document) -> Arc<fullstroke_disksim::TypeBlock> {
     let of_kind = |kind| document.named.values().find(|block| block.kind == kind);
     match of_kind("dm_disk") {
         Some(model) => Arc::clone(model),
@@ -193,14 +193,14 @@ fn model(document: &Document) -> Arc<fullstroke_disksim::Block> {
     }
 }
 
-fn inner(value: &Value) -> Arc<fullstroke_disksim::Block> {
+fn inner(value: &PlacedValue) -> Arc<fullstroke_disksim::TypeBlock> {
     match &value.content {
         Content::Block(block) => Arc::clone(block),
         _ => panic!("{value:?}"),
     }
 }
 
-fn items(value: &Value) -> &[Value] {
+fn items(value: &PlacedValue) -> &[PlacedValue] {
     match &value.content {
         Content::List(items) => items,
         _ => panic!("{value:?}"),
@@ -355,7 +355,7 @@ fn follows_the_formulas(disk: &str, path: &Path) {
 }
 
 /// Returns the cylinder, head and angle of an address, by a walk down the index.
-fn g4_place(nodes: &[Vec<&Value>], patterns: &[Vec<f64>], lbn: u64) -> (i64, u32, f64) {
+fn g4_place(nodes: &[Vec<&PlacedValue>], patterns: &[Vec<f64>], lbn: u64) -> (i64, u32, f64) {
     let (mut node, mut left, mut cylinder, mut angle) = (nodes.len() - 1, lbn, 0, 0.0);
     loop {
         let mut fields = nodes[node].iter();
@@ -399,7 +399,7 @@ fn the_tree_layout_follows_its_index() {
     let document = document(&FileSystem, &path).unwrap();
     let layout = inner(&parameter(&model(&document), "Layout Model"));
     let (index, patterns) = (parameter(&layout, "IDX"), parameter(&layout, "TP"));
-    let nodes: Vec<Vec<&Value>> = items(&index)
+    let nodes: Vec<Vec<&PlacedValue>> = items(&index)
         .iter()
         .map(|node| items(node).iter().collect())
         .collect();

@@ -1,6 +1,6 @@
 //! A small disk in memory.
 
-use fullstroke_disksim::{ImportError, Imported, Options, Reading, import_from};
+use fullstroke_disksim::{ImportError, ImportOptions, Imported, Reading, import_from};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -38,10 +38,10 @@ pub fn one(list: &[(&str, &str)], strict: bool) -> Result<Imported, ImportError>
     import_from(
         &files(list),
         Path::new("d.diskspecs"),
-        &Options {
+        &ImportOptions {
             strict,
             reading: Reading::AS_WRITTEN,
-            ..Options::default()
+            ..ImportOptions::default()
         },
     )
     .map(|mut disks| disks.remove(0))
@@ -51,13 +51,15 @@ pub fn one(list: &[(&str, &str)], strict: bool) -> Result<Imported, ImportError>
 /// answers.
 #[allow(dead_code)]
 pub fn run(drive: &mut fullstroke_drive::Drive, requests: &[(u64, u64, bool)]) -> usize {
-    use fullstroke_contract::{Cx, Extent, Node as _, Operation, Out, Port, Request, RequestId};
+    use fullstroke_contract::{
+        Effects, Extent, Node as _, NodeContext, Operation, Port, Request, RequestId,
+    };
     use fullstroke_units::Time;
-    let (mut out, mut done) = (Out::new(), 0);
+    let (mut out, mut done) = (Effects::new(), 0);
     for (number, &(start, sectors, writes)) in requests.iter().enumerate() {
         let at = Time::from_nanos(1_000_000 * number as u64);
         while drive.next_wake().at() < at {
-            drive.wake(drive.next_wake().at(), &mut Cx::alone(&mut out));
+            drive.wake(drive.next_wake().at(), &mut NodeContext::alone(&mut out));
         }
         let operation = if writes {
             Operation::Write
@@ -75,12 +77,12 @@ pub fn run(drive: &mut fullstroke_drive::Drive, requests: &[(u64, u64, bool)]) -
                 extent,
                 ..Request::default()
             },
-            &mut Cx::alone(&mut out),
+            &mut NodeContext::alone(&mut out),
         );
         done += out.drain().count();
     }
     while drive.next_wake().at() < Time::NEVER {
-        drive.wake(drive.next_wake().at(), &mut Cx::alone(&mut out));
+        drive.wake(drive.next_wake().at(), &mut NodeContext::alone(&mut out));
         done += out.drain().count();
     }
     done

@@ -1,17 +1,17 @@
 //! Background reads, which no user waits for.
 
-use super::{Kind, Read, Workload, WorkloadError};
+use super::{Workload, WorkloadError, WorkloadKind, WorkloadReader};
 use fullstroke_contract::Source;
-use fullstroke_contract::registry::{Entry, read, schema_of};
+use fullstroke_contract::registry::{PolicyEntry, read, schema_of};
 use fullstroke_units::{Sectors, Seed};
 use fullstroke_workload::{Background, BackgroundConfig};
 
-pub(super) const ENTRY: Entry<Kind> = Entry {
+pub(super) const ENTRY: PolicyEntry<WorkloadKind> = PolicyEntry {
     name: "background",
     summary: "rounds of background reads: a scrub, or a monitor of the medium",
     schema: schema_of::<BackgroundConfig>,
-    build: Kind {
-        read: Read::Itself(|keys, _| Ok(Box::new(read::<BackgroundConfig>(keys)?))),
+    build: WorkloadKind {
+        read: WorkloadReader::Itself(|keys, _| Ok(Box::new(read::<BackgroundConfig>(keys)?))),
         tables: &[],
         alone: false,
         example: "every = \"10min\"\nduration = \"1h\"\nsize = \"4KiB\"\namount = \"1MiB\"\norder = \"random\"",

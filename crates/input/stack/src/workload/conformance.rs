@@ -1,24 +1,24 @@
 //! Tests for every kind of workload: the example is valid, wrong keys and files are refused by
 //! name, a seed repeats the requests, and all requests lie on the volume.
 
-use super::{Kind, REGISTRY, Workload, WorkloadError, read_workload, worked_example};
-use fullstroke_contract::registry::{Entry, Keys};
-use fullstroke_contract::{Completion, Cx, Out, Port, Request, Source};
+use super::{REGISTRY, Workload, WorkloadError, WorkloadKind, read_workload, worked_example};
+use fullstroke_contract::registry::{Keys, PolicyEntry};
+use fullstroke_contract::{Completion, Effects, NodeContext, Port, Request, Source};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
 const CAPACITY: Sectors = Sectors(1 << 30);
 
-fn every() -> impl Iterator<Item = &'static Entry<Kind>> {
+fn every() -> impl Iterator<Item = &'static PolicyEntry<WorkloadKind>> {
     REGISTRY.iter().chain(&[worked_example::ENTRY])
 }
 
-fn example(kind: &Entry<Kind>) -> Keys {
+fn example(kind: &PolicyEntry<WorkloadKind>) -> Keys {
     toml::from_str(kind.build.example).unwrap()
 }
 
-fn read(kind: &Entry<Kind>, keys: &Keys) -> Result<Box<dyn Workload>, WorkloadError> {
+fn read(kind: &PolicyEntry<WorkloadKind>, keys: &Keys) -> Result<Box<dyn Workload>, WorkloadError> {
     read_workload(
         kind,
         keys,
@@ -28,7 +28,7 @@ fn read(kind: &Entry<Kind>, keys: &Keys) -> Result<Box<dyn Workload>, WorkloadEr
 
 /// Returns the first requests and their times, for a device that takes a millisecond per request.
 fn requests(mut source: Box<dyn Source>, count: usize) -> Vec<(Time, Request)> {
-    let (mut issued, mut flying, mut out) = (Vec::new(), VecDeque::new(), Out::new());
+    let (mut issued, mut flying, mut out) = (Vec::new(), VecDeque::new(), Effects::new());
     while issued.len() < count {
         let due = source.next_wake().at();
         let landing = flying.front().map_or(Time::NEVER, |&(at, _)| at);
@@ -37,7 +37,7 @@ fn requests(mut source: Box<dyn Source>, count: usize) -> Vec<(Time, Request)> {
             break;
         }
         if due <= landing {
-            source.wake(now, &mut Cx::alone(&mut out));
+            source.wake(now, &mut NodeContext::alone(&mut out));
         } else if let Some((_, id)) = flying.pop_front() {
             let completion = Completion {
                 id,
@@ -45,7 +45,12 @@ fn requests(mut source: Box<dyn Source>, count: usize) -> Vec<(Time, Request)> {
                 finished: now,
                 ..Completion::default()
             };
-            source.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
+            source.completed(
+                now,
+                Port::FIRST,
+                completion,
+                &mut NodeContext::alone(&mut out),
+            );
         }
         for request in out.requests() {
             flying.push_back((now + Duration::from_millis(1), request.id));
@@ -77,7 +82,7 @@ fn a_seed_repeats_the_requests_and_all_lie_on_the_volume() {
 
 #[test]
 fn an_unknown_key_is_refused_in_the_keys_and_in_the_tables_within_them() {
-    let refused = |kind: &Entry<Kind>, keys: &Keys| match read(kind, keys) {
+    let refused = |kind: &PolicyEntry<WorkloadKind>, keys: &Keys| match read(kind, keys) {
         Err(WorkloadError::Key(error)) => error.to_string(),
         _ => panic!("{}: {keys:?}", kind.name),
     };

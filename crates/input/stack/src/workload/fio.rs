@@ -1,8 +1,8 @@
 //! A job file of fio as a workload.
 
-use super::{Kind, Read, StartedAs, Workload, WorkloadError};
+use super::{StartedAs, Workload, WorkloadError, WorkloadKind, WorkloadReader};
 use crate::StackError;
-use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_contract::{ConfigError, Source};
 use fullstroke_fio::{FioError, FioProgram, FioSource, JobSet};
 use fullstroke_units::{Sectors, Seed};
@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-pub(super) const ENTRY: Entry<Kind> = Entry {
+pub(super) const ENTRY: PolicyEntry<WorkloadKind> = PolicyEntry {
     name: "fio",
     summary: "a job file of fio's. Its options: [fio.md](fio.md)",
     schema: schema_of::<FioConfig>,
-    build: Kind {
-        read: Read::Itself(read_job_file),
+    build: WorkloadKind {
+        read: WorkloadReader::Itself(read_job_file),
         tables: &[],
         alone: true,
         example: "path = \"samples/jobs/mix-70-30.fio\"",

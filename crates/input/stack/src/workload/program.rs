@@ -1,8 +1,8 @@
 //! Programs as workloads: their keys, and the file that the keys name.
 
-use super::{Kind, Read, StartedAs, Workload, WorkloadError};
+use super::{StartedAs, Workload, WorkloadError, WorkloadKind, WorkloadReader};
 use crate::StackError;
-use fullstroke_contract::registry::{Entry, Keys};
+use fullstroke_contract::registry::{Keys, PolicyEntry};
 use fullstroke_contract::{ConfigError, Source};
 use fullstroke_programs::{ProgramError, REGISTRY, Recipe};
 use fullstroke_units::{Sectors, Seed};
@@ -11,13 +11,13 @@ use sha2::{Digest as _, Sha256};
 use std::path::Path;
 
 /// Returns a kind of workload for each program.
-pub(super) fn entries() -> impl Iterator<Item = Entry<Kind>> {
-    REGISTRY.iter().map(|entry| Entry {
+pub(super) fn entries() -> impl Iterator<Item = PolicyEntry<WorkloadKind>> {
+    REGISTRY.iter().map(|entry| PolicyEntry {
         name: entry.name,
         summary: entry.summary,
         schema: entry.schema,
-        build: Kind {
-            read: Read::Program(entry),
+        build: WorkloadKind {
+            read: WorkloadReader::Program(entry),
             tables: &[],
             alone: false,
             example: entry.build.example,
@@ -42,7 +42,7 @@ struct Named {
 
 /// Reads the keys and the file that they name.
 pub(super) fn read(
-    entry: &Entry<fullstroke_programs::Kind>,
+    entry: &PolicyEntry<fullstroke_programs::ProgramKind>,
     keys: &Keys,
     folder: &Path,
 ) -> Result<Box<dyn Workload>, WorkloadError> {
@@ -53,7 +53,7 @@ pub(super) fn read(
     let text = named
         .map(|(_, name)| read_text(&folder.join(name)))
         .transpose()?;
-    let recipe = fullstroke_programs::Kind::recipe(entry, keys, text.as_deref());
+    let recipe = fullstroke_programs::ProgramKind::recipe(entry, keys, text.as_deref());
     let recipe = recipe.map_err(|error| match (error, named) {
         (ProgramError::Key(error), _) => WorkloadError::Key(error),
         (ProgramError::Line(line, message), Some((_, name))) => WorkloadError::File(StackError {

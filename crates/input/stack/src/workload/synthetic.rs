@@ -1,17 +1,17 @@
 //! A synthetic load: an arrival process, an address pattern, sizes and a mix.
 
-use super::{Kind, Read, Workload, WorkloadError};
+use super::{Workload, WorkloadError, WorkloadKind, WorkloadReader};
 use fullstroke_contract::Source;
-use fullstroke_contract::registry::{Entry, read, schema_of};
+use fullstroke_contract::registry::{PolicyEntry, read, schema_of};
 use fullstroke_units::{Sectors, Seed};
 use fullstroke_workload::{Synthetic, SyntheticConfig};
 
-pub(super) const ENTRY: Entry<Kind> = Entry {
+pub(super) const ENTRY: PolicyEntry<WorkloadKind> = PolicyEntry {
     name: "synthetic",
     summary: "a load made of an arrival process, an address pattern, sizes and a share of reads",
     schema: schema_of::<SyntheticConfig>,
-    build: Kind {
-        read: Read::Itself(|keys, _| Ok(Box::new(read::<SyntheticConfig>(keys)?))),
+    build: WorkloadKind {
+        read: WorkloadReader::Itself(|keys, _| Ok(Box::new(read::<SyntheticConfig>(keys)?))),
         tables: &[],
         alone: false,
         example: "requests = 10000\narrivals = { process = \"poisson\", rate_per_s = 100 }",

@@ -1,26 +1,26 @@
 //! A trace as a source of requests: at the times of the trace, with its load, or faster.
 
-use super::{Kind, Read, Workload, WorkloadError};
+use super::{Workload, WorkloadError, WorkloadKind, WorkloadReader};
 use crate::StackError;
-use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_contract::{
-    Completion, ConfigError, Counters, Cx, Hints, LayerReadings, Node, Operation, Out, Port,
-    Request, RequestId, Source, SourceError, Wake,
+    Completion, ConfigError, Counters, Effects, Hints, LayerReadings, Node, NodeContext, Operation,
+    Port, Request, RequestId, Source, SourceError, Wake,
 };
-use fullstroke_trace::{Beyond, Options, Record, SharedReader};
+use fullstroke_trace::{BeyondPolicy, SharedReader, TraceOptions, TraceRecord};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
-use fullstroke_workload::pace::{Conformity, Dispatcher, Pace, Rules, Traced, Turn};
+use fullstroke_workload::pace::{Conformity, Dispatcher, IssueTurn, ReplayPace, Rules, Traced};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-pub(super) const ENTRY: Entry<Kind> = Entry {
+pub(super) const ENTRY: PolicyEntry<WorkloadKind> = PolicyEntry {
     name: "trace",
     summary: "a block trace. Formats: [traces.md](traces.md)",
     schema: schema_of::<TraceConfig>,
-    build: Kind {
-        read: Read::Itself(read_trace),
+    build: WorkloadKind {
+        read: WorkloadReader::Itself(read_trace),
         tables: &[],
         alone: false,
         example: "path = \"samples/pgbench.parquet\"\nbeyond = \"wrap\"",
@@ -61,7 +61,7 @@ struct TraceConfig {
     /// Property of the trace that the replay keeps: times, load or order. Default: the times, or
     /// `closed` if `outstanding` is set. If the key is set, reports compare the outstanding
     /// requests of the trace and of the replay.
-    pace: Option<Pace>,
+    pace: Option<ReplayPace>,
     /// Largest number of outstanding requests. With the pace `closed`, which is the default with
     /// this key, exactly this number is outstanding.
     outstanding: Option<u32>,
@@ -91,28 +91,28 @@ fn unscaled() -> f64 {
 impl TraceConfig {
     /// Returns the reader's options without the capacity of the volume. Times are scaled after the
     /// reader, because the outstanding requests of the trace follow from the original times.
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> TraceOptions {
+        TraceOptions {
             format: self.format.clone(),
             devices: self.devices.clone(),
             operations: self.operations.clone(),
             from: self.from,
             to: self.to,
             beyond: match self.beyond {
-                BeyondConfig::Reject => Beyond::Reject,
-                BeyondConfig::Wrap => Beyond::Wrap,
-                BeyondConfig::Scale => Beyond::Scale,
+                BeyondConfig::Reject => BeyondPolicy::Reject,
+                BeyondConfig::Wrap => BeyondPolicy::Wrap,
+                BeyondConfig::Scale => BeyondPolicy::Scale,
             },
             skip_bad: self.skip_bad,
-            ..Options::default()
+            ..TraceOptions::default()
         }
     }
 
     fn rules(&self) -> Rules {
         let unsaid = if self.outstanding.is_some() {
-            Pace::Closed
+            ReplayPace::Closed
         } else {
-            Pace::Timing
+            ReplayPace::Timing
         };
         Rules {
             pace: self.pace.unwrap_or(unsaid),
@@ -132,13 +132,13 @@ impl TraceConfig {
                 "found 0; expected at least 1, or no key",
             ));
         }
-        if self.outstanding.is_some() && matches!(pace, Pace::Timing | Pace::Load) {
+        if self.outstanding.is_some() && matches!(pace, ReplayPace::Timing | ReplayPace::Load) {
             let message = format!(
                 "a replay with pace = \"{name}\" has no limit; remove this key, or set another pace"
             );
             return Err(ConfigError::new("outstanding", message));
         }
-        if self.outstanding.is_none() && pace == Pace::Closed {
+        if self.outstanding.is_none() && pace == ReplayPace::Closed {
             let message = "pace = \"closed\" needs the number of requests: set outstanding";
             return Err(ConfigError::new("pace", message));
         }
@@ -146,13 +146,13 @@ impl TraceConfig {
             let message = format!("found {}; expected a factor above 0", self.time_scale);
             return Err(ConfigError::new("time_scale", message));
         }
-        if self.time_scale != 1.0 && matches!(pace, Pace::Load | Pace::AsFast) {
+        if self.time_scale != 1.0 && matches!(pace, ReplayPace::Load | ReplayPace::AsFast) {
             let message = format!(
                 "pace = \"{name}\" takes the number of outstanding requests from the trace; remove this key"
             );
             return Err(ConfigError::new("time_scale", message));
         }
-        if self.batch > Duration::ZERO && matches!(pace, Pace::AsFast | Pace::Closed) {
+        if self.batch > Duration::ZERO && matches!(pace, ReplayPace::AsFast | ReplayPace::Closed) {
             let message =
                 format!("pace = \"{name}\" issues without regard to time; leave this out");
             return Err(ConfigError::new("batch", message));
@@ -224,14 +224,14 @@ impl Workload for Trace {
     /// The source reads the file while the run proceeds. From the second run of a process on, the
     /// source takes the records from memory.
     fn source(&self, capacity: Sectors, _: Seed) -> Result<Box<dyn Source>, WorkloadError> {
-        let options = Options {
+        let options = TraceOptions {
             capacity: Some(capacity),
             ..self.config.options()
         };
         let reader =
             SharedReader::open(&self.file, &options).map_err(|error| StackError::trace(&error))?;
         let dispatcher = Dispatcher::new(self.config.rules());
-        let mut replay = Replay {
+        let mut replay = TraceReplay {
             reader,
             next: None,
             left: self.config.requests.unwrap_or(u64::MAX),
@@ -262,17 +262,17 @@ impl Workload for Trace {
     }
 }
 
-struct Replay {
+struct TraceReplay {
     reader: SharedReader,
     /// Request that is issued next.
-    next: Option<Record>,
+    next: Option<TraceRecord>,
     left: u64,
     limit: Option<u64>,
-    pace: Pace,
+    pace: ReplayPace,
     dispatcher: Dispatcher,
 }
 
-impl Replay {
+impl TraceReplay {
     /// Reads the next request.
     fn advance(&mut self, now: Time) -> Result<(), SourceError> {
         self.next = None;
@@ -283,7 +283,7 @@ impl Replay {
                 .next()
                 .map_err(|error| SourceError(error.to_string()))?;
         }
-        let Some(Record {
+        let Some(TraceRecord {
             arrival, completed, ..
         }) = self.next
         else {
@@ -294,8 +294,8 @@ impl Replay {
     }
 
     /// Issues all requests that are due.
-    fn issue_due(&mut self, now: Time, out: &mut Out) {
-        while let Turn::At(due) = self.dispatcher.turn()
+    fn issue_due(&mut self, now: Time, out: &mut Effects) {
+        while let IssueTurn::At(due) = self.dispatcher.turn()
             && due <= now
             && let Some(record) = self.next
         {
@@ -317,23 +317,23 @@ impl Replay {
     }
 }
 
-impl Node for Replay {
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+impl Node for TraceReplay {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         self.issue_due(now, cx.out);
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         let response = completion.finished.since(completion.submitted);
         self.dispatcher.completed(now, completion.id.0, response);
         // With other paces, a completion may allow the next request.
-        if self.pace != Pace::Timing {
+        if self.pace != ReplayPace::Timing {
             self.issue_due(now, cx.out);
         }
     }
 
     fn next_wake(&self) -> Wake {
         match self.dispatcher.turn() {
-            Turn::At(due) if self.next.is_some() => due.into(),
+            IssueTurn::At(due) if self.next.is_some() => due.into(),
             _ => Wake::NEVER,
         }
     }
@@ -352,9 +352,9 @@ impl Node for Replay {
     }
 }
 
-impl Source for Replay {
+impl Source for TraceReplay {
     fn heeds_completions(&self) -> bool {
-        self.pace != Pace::Timing
+        self.pace != ReplayPace::Timing
     }
 
     fn expected_requests(&self) -> Option<u64> {
@@ -363,7 +363,7 @@ impl Source for Replay {
 }
 
 /// Returns the comparison of the replay with the trace.
-fn readings(pace: Pace, conformity: &Conformity) -> LayerReadings {
+fn readings(pace: ReplayPace, conformity: &Conformity) -> LayerReadings {
     let mut readings = Vec::new();
     if conformity.trace_span() > Duration::ZERO {
         let ratio = conformity.span().as_secs_f64() / conformity.trace_span().as_secs_f64();
@@ -387,7 +387,7 @@ fn readings(pace: Pace, conformity: &Conformity) -> LayerReadings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_contract::{Completion, Reading};
+    use fullstroke_contract::{Completion, CounterReading};
     use std::collections::VecDeque;
     use std::fs;
 
@@ -408,11 +408,11 @@ mod tests {
 
     /// Replays the trace on a device that serves one request at a time and takes `takes_ms` for
     /// each. Returns the arrival times in ms and the readings.
-    fn replayed(keys: &str, takes_ms: u64) -> (Vec<u64>, Vec<Reading>) {
+    fn replayed(keys: &str, takes_ms: u64) -> (Vec<u64>, Vec<CounterReading>) {
         let mut source =
             source("pairs.csv", PAIRS, keys).unwrap_or_else(|error| panic!("{error:?}"));
         let (mut out, mut times, mut flying) = (
-            Out::new(),
+            Effects::new(),
             Vec::new(),
             VecDeque::<(Time, Time, RequestId)>::new(),
         );
@@ -424,7 +424,7 @@ mod tests {
                 break;
             }
             if due <= landing {
-                source.wake(now, &mut Cx::alone(&mut out));
+                source.wake(now, &mut NodeContext::alone(&mut out));
             } else if let Some((finished, submitted, id)) = flying.pop_front() {
                 let completion = Completion {
                     id,
@@ -432,7 +432,12 @@ mod tests {
                     finished,
                     ..Completion::default()
                 };
-                source.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
+                source.completed(
+                    now,
+                    Port::FIRST,
+                    completion,
+                    &mut NodeContext::alone(&mut out),
+                );
             }
             for request in out.requests() {
                 let free = flying.back().map_or(now, |&(at, ..)| at);
@@ -452,7 +457,7 @@ mod tests {
         )
     }
 
-    fn reading(readings: &[Reading], name: &str) -> f64 {
+    fn reading(readings: &[CounterReading], name: &str) -> f64 {
         readings
             .iter()
             .find(|reading| reading.name == name)

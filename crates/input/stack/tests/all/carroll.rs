@@ -84,7 +84,7 @@ fn the_write_back_buffer_shortens_writes_and_the_battery_makes_it_safe() {
         )
         .unwrap();
         let run = stack.build().unwrap();
-        let mut writes = Writes::default();
+        let mut writes = WriteSums::default();
         run.engine().run(&mut writes).unwrap();
         writes.sum_ms / writes.count
     };
@@ -96,12 +96,12 @@ fn the_write_back_buffer_shortens_writes_and_the_battery_makes_it_safe() {
 }
 
 #[derive(Default)]
-struct Writes {
+struct WriteSums {
     count: f64,
     sum_ms: f64,
 }
 
-impl Observer for Writes {
+impl Observer for WriteSums {
     fn finished(&mut self, finished: &Finished) {
         if finished.operation == Operation::Write {
             self.count += 1.0;

@@ -1,6 +1,6 @@
 //! The host of a stack: its effect on a run, and refused settings.
 
-use fullstroke_engine::{Finished, Observer, Outcome};
+use fullstroke_engine::{Finished, Observer, RunOutcome};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::Duration;
 use std::path::PathBuf;
@@ -19,9 +19,9 @@ const RAID5: &str = "[volume]\nlayout = \"raid5\"\nchunk = \"64KiB\"\ndrives = 5
 const RAID1: &str = "[volume]\nlayout = \"raid1\"\ndrives = 2\ndrive = \"seagate-cheetah-9lp\"\n";
 const DRIVE: &str = "[volume]\ndrive = \"seagate-cheetah-9lp\"\n";
 
-struct Folder(tempfile::TempDir);
+struct StackFolder(tempfile::TempDir);
 
-impl Folder {
+impl StackFolder {
     fn stack(&self, host: &str, volume: &str) -> Result<Stack, String> {
         let path: PathBuf = self.0.path().join("stack.toml");
         std::fs::write(&path, format!("{WORKLOAD}{host}\n{volume}")).unwrap();
@@ -46,8 +46,8 @@ impl Observer for Total {
 }
 
 /// Returns the outcome of a run and the sum of all response times.
-fn run(host: &str, volume: &str) -> (Outcome, Duration) {
-    let folder = Folder(tempfile::tempdir().unwrap());
+fn run(host: &str, volume: &str) -> (RunOutcome, Duration) {
+    let folder = StackFolder(tempfile::tempdir().unwrap());
     let run = folder.stack(host, volume).unwrap().build().unwrap();
     let mut total = Total::default();
     let outcome = run.engine().run(&mut total).unwrap();
@@ -56,7 +56,7 @@ fn run(host: &str, volume: &str) -> (Outcome, Duration) {
 }
 
 fn refused(host: &str, volume: &str) -> String {
-    let folder = Folder(tempfile::tempdir().unwrap());
+    let folder = StackFolder(tempfile::tempdir().unwrap());
     match folder.stack(host, volume) {
         Ok(_) => panic!("{host} was accepted"),
         Err(message) => message,

@@ -10,9 +10,9 @@ use std::path::Path;
 
 /// Finished requests, by workload.
 #[derive(Default)]
-struct Seen(BTreeMap<u16, Vec<Finished>>);
+struct FinishedByWorkload(BTreeMap<u16, Vec<Finished>>);
 
-impl Observer for Seen {
+impl Observer for FinishedByWorkload {
     fn finished(&mut self, finished: &Finished) {
         let span = finished.completion.finished.since(finished.arrived);
         assert_eq!(
@@ -36,9 +36,9 @@ fn load(text: &str) -> Result<Stack, String> {
     Stack::load(&path, &Overrides::default()).map_err(|error| error.to_string())
 }
 
-fn run(text: &str) -> (Stack, Seen) {
+fn run(text: &str) -> (Stack, FinishedByWorkload) {
     let stack = load(text).unwrap_or_else(|error| panic!("{error}"));
-    let mut seen = Seen::default();
+    let mut seen = FinishedByWorkload::default();
     stack.build().unwrap().engine().run(&mut seen).unwrap();
     (stack, seen)
 }
@@ -88,9 +88,9 @@ fn each_host_has_its_own_workload_elevator_and_addresses() {
 
 /// Extents that the drives read and write.
 #[derive(Default)]
-struct Touched(Vec<(u64, u64)>);
+struct DriveExtents(Vec<(u64, u64)>);
 
-impl Observer for Touched {
+impl Observer for DriveExtents {
     fn drive_io(&mut self, _: Time, _: usize, request: &Request) {
         if request.operation.transfers() {
             self.0
@@ -114,7 +114,7 @@ workload = { kind = "postmark", number = 4000, transactions = 1000, subdirectori
 layout = "jbod"
 drive = "hitachi-7k1000c-1tb"
 "#;
-    let mut touched = Touched::default();
+    let mut touched = DriveExtents::default();
     load(guests)
         .unwrap()
         .build()
@@ -149,7 +149,7 @@ fn a_host_that_is_alone_has_the_array_for_itself() {
     let (_, plain) = run(&format!(
         "{host}[host]\nelevator = \"mq-deadline\"\nflush = \"sequence\"\n{VOLUME}"
     ));
-    let times = |seen: &Seen| {
+    let times = |seen: &FinishedByWorkload| {
         let time = |finished: &Finished| {
             (
                 finished.origin,
@@ -319,7 +319,7 @@ fn what_is_shared_may_have_a_cache_and_an_elevator_of_its_own() {
             .build()
             .unwrap()
             .engine()
-            .run(&mut Seen::default())
+            .run(&mut FinishedByWorkload::default())
             .unwrap();
         let mut all = outcome
             .counters
@@ -362,7 +362,7 @@ fn disks_that_are_files_serve_their_hosts_and_cost_what_their_file_system_asks_f
             .build()
             .unwrap()
             .engine()
-            .run(&mut Seen::default())
+            .run(&mut FinishedByWorkload::default())
             .unwrap();
         let mut all = outcome
             .counters

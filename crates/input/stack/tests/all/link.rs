@@ -1,7 +1,7 @@
 //! The link of a stack: its effect on a run, and refused settings.
 
 use fullstroke_contract::LayerReadings;
-use fullstroke_engine::{Finished, Observer, Outcome};
+use fullstroke_engine::{Finished, Observer, RunOutcome};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::Duration;
 
@@ -41,7 +41,7 @@ impl Observer for Total {
     }
 }
 
-fn run(text: &str) -> (Outcome, Duration) {
+fn run(text: &str) -> (RunOutcome, Duration) {
     let run = stack(text).unwrap().build().unwrap();
     let mut total = Total::default();
     let outcome = run.engine().run(&mut total).unwrap();
@@ -50,7 +50,7 @@ fn run(text: &str) -> (Outcome, Duration) {
 }
 
 /// Returns the readings of links and controllers, without those of volumes.
-fn links(outcome: &Outcome) -> Vec<&LayerReadings> {
+fn links(outcome: &RunOutcome) -> Vec<&LayerReadings> {
     outcome
         .counters
         .layers
@@ -59,7 +59,7 @@ fn links(outcome: &Outcome) -> Vec<&LayerReadings> {
         .collect()
 }
 
-fn reading(outcome: &Outcome, layer: usize, name: &str) -> f64 {
+fn reading(outcome: &RunOutcome, layer: usize, name: &str) -> f64 {
     let readings = &links(outcome)[layer].readings;
     readings
         .iter()

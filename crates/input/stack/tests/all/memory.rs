@@ -1,19 +1,19 @@
 //! Stacks with a page cache.
 
 use fullstroke_contract::{Operation, Request};
-use fullstroke_engine::{Finished, Observer, Outcome};
+use fullstroke_engine::{Finished, Observer, RunOutcome};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::Time;
 use std::fs;
 
 /// Requests of the programs, and I/Os of the drive.
 #[derive(Default)]
-struct Seen {
+struct MemoryTraffic {
     finished: Vec<Finished>,
     ios: Vec<Request>,
 }
 
-impl Observer for Seen {
+impl Observer for MemoryTraffic {
     fn finished(&mut self, finished: &Finished) {
         let span = finished.completion.finished.since(finished.arrived);
         assert_eq!(
@@ -35,14 +35,14 @@ fn load(text: &str) -> Result<Stack, String> {
     Stack::load(&path, &Overrides::default()).map_err(|error| error.to_string())
 }
 
-fn run(text: &str) -> (Outcome, Seen) {
+fn run(text: &str) -> (RunOutcome, MemoryTraffic) {
     let stack = load(text).unwrap_or_else(|error| panic!("{error}"));
-    let mut seen = Seen::default();
+    let mut seen = MemoryTraffic::default();
     let outcome = stack.build().unwrap().engine().run(&mut seen).unwrap();
     (outcome, seen)
 }
 
-fn reading(outcome: &Outcome, name: &str) -> f64 {
+fn reading(outcome: &RunOutcome, name: &str) -> f64 {
     let mut readings = outcome
         .counters
         .layers

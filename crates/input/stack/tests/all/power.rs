@@ -3,19 +3,19 @@
 use fullstroke_contract::{Extent, Notice, Operation, Signal};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_stack::{Overrides, Stack};
-use fullstroke_trace::{OUTPUTS, Record, TraceWriter};
+use fullstroke_trace::{OUTPUTS, TraceRecord, TraceWriter};
 use fullstroke_units::Time;
 use std::fs;
 use std::path::Path;
 
 /// Operations with their response times, and signals with their senders.
 #[derive(Default)]
-struct Seen {
+struct PowerTraffic {
     ms: Vec<(Operation, f64)>,
     told: Vec<(Vec<usize>, Signal)>,
 }
 
-impl Observer for Seen {
+impl Observer for PowerTraffic {
     fn finished(&mut self, finished: &Finished) {
         let response = finished.completion.finished.since(finished.arrived);
         self.ms.push((finished.operation, response.as_millis_f64()));
@@ -41,7 +41,7 @@ fn write_trace(path: &Path, operations: &[Operation]) {
         } else {
             extent
         };
-        let record = Record {
+        let record = TraceRecord {
             arrival,
             operation,
             extent,
@@ -55,7 +55,7 @@ fn write_trace(path: &Path, operations: &[Operation]) {
     writer.finish().unwrap();
 }
 
-fn run(operations: &[Operation]) -> Seen {
+fn run(operations: &[Operation]) -> PowerTraffic {
     let folder = tempfile::tempdir().unwrap();
     let library =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../drives/seagate-cheetah-9lp.toml");
@@ -70,7 +70,7 @@ fn run(operations: &[Operation]) -> Seen {
     fs::write(folder.path().join("stack.toml"), stack).unwrap();
     let stack = Stack::load(&folder.path().join("stack.toml"), &Overrides::default()).unwrap();
     let run = stack.build().unwrap();
-    let mut seen = Seen::default();
+    let mut seen = PowerTraffic::default();
     run.engine().run(&mut seen).unwrap();
     seen
 }

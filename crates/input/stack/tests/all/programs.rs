@@ -1,17 +1,17 @@
 //! Stacks whose workloads are programs, above file systems, memory and block layer.
 
 use fullstroke_contract::{HostReadings, Operation, OperationReadings};
-use fullstroke_engine::{Finished, Observer, Outcome};
+use fullstroke_engine::{Finished, Observer, RunOutcome};
 use fullstroke_stack::{Overrides, Stack};
 use std::fs;
 
 /// Requests of the host.
 #[derive(Default)]
-struct Seen {
+struct HostRequests {
     requests: Vec<Finished>,
 }
 
-impl Observer for Seen {
+impl Observer for HostRequests {
     fn finished(&mut self, finished: &Finished) {
         let span = finished.completion.finished.since(finished.arrived);
         assert_eq!(
@@ -31,9 +31,9 @@ fn load(text: &str, script: &str) -> Result<Stack, String> {
     Stack::load(&path, &Overrides::default()).map_err(|error| error.to_string())
 }
 
-fn try_run(text: &str, script: &str) -> Result<(Outcome, Seen), String> {
+fn try_run(text: &str, script: &str) -> Result<(RunOutcome, HostRequests), String> {
     let stack = load(text, script)?;
-    let mut seen = Seen::default();
+    let mut seen = HostRequests::default();
     let run = stack.build().map_err(|error| error.to_string())?;
     let outcome = run
         .engine()
@@ -42,7 +42,7 @@ fn try_run(text: &str, script: &str) -> Result<(Outcome, Seen), String> {
     Ok((outcome, seen))
 }
 
-fn run(text: &str, script: &str) -> (Outcome, Seen) {
+fn run(text: &str, script: &str) -> (RunOutcome, HostRequests) {
     try_run(text, script).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -63,14 +63,14 @@ fn on(kind: &str, volume: &str) -> String {
     )
 }
 
-fn told(outcome: &Outcome) -> &HostReadings {
+fn told(outcome: &RunOutcome) -> &HostReadings {
     let [host] = &outcome.counters.hosts[..] else {
         panic!("{:?}", outcome.counters.hosts)
     };
     host
 }
 
-fn operation<'a>(outcome: &'a Outcome, kind: &str) -> &'a OperationReadings {
+fn operation<'a>(outcome: &'a RunOutcome, kind: &str) -> &'a OperationReadings {
     told(outcome)
         .operations
         .iter()
@@ -78,7 +78,7 @@ fn operation<'a>(outcome: &'a Outcome, kind: &str) -> &'a OperationReadings {
         .unwrap()
 }
 
-fn sectors(seen: &Seen, operation: Operation) -> u64 {
+fn sectors(seen: &HostRequests, operation: Operation) -> u64 {
     let of = seen
         .requests
         .iter()
@@ -325,7 +325,7 @@ fn two_hosts_share_a_disk_each_with_files_and_memory_of_its_own() {
     }
     // A program alone ends sooner.
     let (alone, _) = run(&on("ext4", DISK), LIFE);
-    let elapsed = |outcome: &Outcome| outcome.counters.hosts[0].programs[0].elapsed;
+    let elapsed = |outcome: &RunOutcome| outcome.counters.hosts[0].programs[0].elapsed;
     assert!(elapsed(&outcome) > elapsed(&alone));
 }
 
@@ -441,7 +441,7 @@ fn every_program_runs_on_every_file_system_on_a_disk_and_on_an_array() {
 const PLAYBACK: &str =
     "[workload]\nkind = \"playback\"\nstreams = 200\nbit_rate = \"4Mbit/s\"\nduration = \"2s\"\n";
 
-fn figure(outcome: &Outcome, name: &str) -> f64 {
+fn figure(outcome: &RunOutcome, name: &str) -> f64 {
     told(outcome).programs[0]
         .figures
         .iter()
@@ -499,7 +499,7 @@ fn more_streams_are_sustained_from_files_with_more_read_ahead() {
     assert!(long > 1.2 * short, "{short} and {long}");
 }
 
-fn run_job(job: &str) -> (Outcome, Seen) {
+fn run_job(job: &str) -> (RunOutcome, HostRequests) {
     let text = on("ext4", DISK).replace(SCRIPT, "[workload]\nkind = \"fio\"\npath = \"list\"\n");
     run(&text, &format!("[global]\ndirectory=d\nbs=4k\n{job}"))
 }
@@ -519,7 +519,7 @@ fn a_job_file_of_files_goes_through_memory() {
 
 #[test]
 fn an_fsync_for_each_write_of_a_job_is_paid_for() {
-    let elapsed = |outcome: &Outcome| told(outcome).programs[0].elapsed.as_secs_f64();
+    let elapsed = |outcome: &RunOutcome| told(outcome).programs[0].elapsed.as_secs_f64();
     let (lazy, _) = run_job("[a]\nrw=write\nsize=400k\n");
     let (eager, seen) = run_job("[a]\nrw=write\nsize=400k\nfsync=1\n");
     assert_eq!(

@@ -1,20 +1,20 @@
 //! Members that are rebuilt while a stack runs.
 
 use fullstroke_contract::{Notice, Signal};
-use fullstroke_engine::{Observer, Outcome};
+use fullstroke_engine::{Observer, RunOutcome};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::{Sectors, Time};
 use std::fs;
 
 /// Progress of a rebuild, from the notices of a run.
 #[derive(Default)]
-struct Seen {
+struct RebuildNotices {
     done: Vec<(Time, Vec<usize>, u32, Sectors)>,
     whole: Vec<u32>,
     background: u64,
 }
 
-impl Observer for Seen {
+impl Observer for RebuildNotices {
     fn noticed(&mut self, path: &[usize], notice: &Notice) {
         let now = notice.at;
         if let Signal::Rebuilt {
@@ -48,16 +48,16 @@ fn stack_at(rate_per_s: f64, volume: &str, requests: u64) -> Result<Stack, Strin
     Stack::load(&path, &Overrides::default()).map_err(|error| error.to_string())
 }
 
-fn run(volume: &str, requests: u64) -> (Outcome, Seen) {
+fn run(volume: &str, requests: u64) -> (RunOutcome, RebuildNotices) {
     run_at(20.0, volume, requests)
 }
 
-fn run_at(rate_per_s: f64, volume: &str, requests: u64) -> (Outcome, Seen) {
+fn run_at(rate_per_s: f64, volume: &str, requests: u64) -> (RunOutcome, RebuildNotices) {
     let run = stack_at(rate_per_s, volume, requests)
         .unwrap()
         .build()
         .unwrap();
-    let mut seen = Seen::default();
+    let mut seen = RebuildNotices::default();
     let outcome = run.engine().run(&mut seen).unwrap();
     (outcome, seen)
 }

@@ -16,10 +16,10 @@ use crate::oracle::{self, Table};
 use crate::whole::check_digest;
 use flate2::read::GzDecoder;
 use fullstroke_contract::{
-    Completion, Cx, Extent, Node, Operation, Port, Request, RequestId, Source, Wake,
+    Completion, Extent, Node, NodeContext, Operation, Port, Request, RequestId, Source, Wake,
 };
-use fullstroke_disksim::{Options, Reading, import};
-use fullstroke_drive::{DriveConfig, Model};
+use fullstroke_disksim::{ImportOptions, Reading, import};
+use fullstroke_drive::{DriveConfig, DriveModel};
 use fullstroke_engine::{Branch, Engine, Finished, Observer};
 use fullstroke_stack::drives;
 use fullstroke_units::{Lbn, Time};
@@ -31,7 +31,7 @@ use std::io::Read as _;
 const REFERENCE_LAG_NS: f64 = 0.358;
 
 #[derive(PartialEq)]
-struct Row {
+struct ReferenceRow {
     arrival_ms: f64,
     lbn: u64,
     sectors: u64,
@@ -40,7 +40,7 @@ struct Row {
 }
 
 /// Returns the rows of a case: the first 200 rows and, if the reference is present, all rows.
-fn reference(case: &str) -> Vec<Vec<Row>> {
+fn reference(case: &str) -> Vec<Vec<ReferenceRow>> {
     let (table, column) = oracle::mechanics(case);
     let table = Table::read(&table);
     let mut parts = vec![first_rows(&table, &column)];
@@ -59,7 +59,7 @@ fn reference(case: &str) -> Vec<Vec<Row>> {
     parts
 }
 
-fn first_rows(table: &Table, column: &str) -> Vec<Row> {
+fn first_rows(table: &Table, column: &str) -> Vec<ReferenceRow> {
     let (arrival_ms, lbn, sectors) = (
         table.numbers("arrival_ms"),
         table.numbers("lbn"),
@@ -67,7 +67,7 @@ fn first_rows(table: &Table, column: &str) -> Vec<Row> {
     );
     let (operation, response_ms) = (table.column("operation"), table.numbers(column));
     (0..lbn.len())
-        .map(|at| Row {
+        .map(|at| ReferenceRow {
             arrival_ms: arrival_ms[at],
             lbn: lbn[at],
             sectors: sectors[at],
@@ -78,9 +78,9 @@ fn first_rows(table: &Table, column: &str) -> Vec<Row> {
 }
 
 /// Parses a row of a reference file.
-fn row(line: &str) -> Row {
+fn row(line: &str) -> ReferenceRow {
     let fields: Vec<&str> = line.split(',').collect();
-    Row {
+    ReferenceRow {
         arrival_ms: fields[0].parse().unwrap(),
         lbn: fields[1].parse().unwrap(),
         sectors: fields[2].parse().unwrap(),
@@ -90,15 +90,15 @@ fn row(line: &str) -> Row {
 }
 
 /// A source that issues the rows at their times, less the lag.
-struct Rows {
+struct ReferenceRows {
     requests: Vec<(Time, Request)>,
     next: usize,
 }
 
-impl Rows {
-    fn new(rows: &[Row], lag_ns_per_sector: f64) -> Rows {
+impl ReferenceRows {
+    fn new(rows: &[ReferenceRow], lag_ns_per_sector: f64) -> ReferenceRows {
         let mut lag_ns = 0.0;
-        let request = |row: &Row| {
+        let request = |row: &ReferenceRow| {
             let at = Time::from_nanos((row.arrival_ms * 1e6 - lag_ns).round() as u64);
             lag_ns += lag_ns_per_sector * (row.sectors as f64 + 1.45);
             let operation = if row.write {
@@ -116,21 +116,21 @@ impl Rows {
                 },
             )
         };
-        Rows {
+        ReferenceRows {
             requests: rows.iter().map(request).collect(),
             next: 0,
         }
     }
 }
 
-impl Node for Rows {
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+impl Node for ReferenceRows {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         while self.next < self.requests.len() && self.requests[self.next].0 <= now {
             cx.out.issue(0, self.requests[self.next].1);
             self.next += 1;
         }
     }
-    fn completed(&mut self, _: Time, _: Port, _: Completion, _: &mut Cx<'_>) {}
+    fn completed(&mut self, _: Time, _: Port, _: Completion, _: &mut NodeContext<'_>) {}
     fn next_wake(&self) -> Wake {
         self.requests
             .get(self.next)
@@ -138,7 +138,7 @@ impl Node for Rows {
     }
 }
 
-impl Source for Rows {}
+impl Source for ReferenceRows {}
 
 #[derive(Default)]
 struct Responses(Vec<f64>);
@@ -153,46 +153,46 @@ impl Observer for Responses {
     }
 }
 
-fn drive(model: &Model) -> Branch {
+fn drive(model: &DriveModel) -> Branch {
     model.branch().unwrap()
 }
 
 /// Returns the response time of each row on `root`, in ms.
-fn simulate(root: Branch, rows: &[Row], lag_ns_per_sector: f64) -> Vec<f64> {
+fn simulate(root: Branch, rows: &[ReferenceRow], lag_ns_per_sector: f64) -> Vec<f64> {
     let mut responses = Responses(vec![0.0; rows.len()]);
-    let mut engine = Engine::new(root, Box::new(Rows::new(rows, lag_ns_per_sector)));
+    let mut engine = Engine::new(root, Box::new(ReferenceRows::new(rows, lag_ns_per_sector)));
     let outcome = engine.run(&mut responses).unwrap();
     assert_eq!(outcome.completed, rows.len() as u64);
     responses.0
 }
 
 /// Returns the Cheetah with a queue of its own.
-fn cheetah(discipline: &str) -> Model {
+fn cheetah(discipline: &str) -> DriveModel {
     let mut config = drives::load("seagate-cheetah-9lp")
         .unwrap()
         .config()
         .clone();
     config.queue = serde_json::from_str(discipline).unwrap();
-    Model::new(config).unwrap()
+    DriveModel::new(config).unwrap()
 }
 
 /// Returns the Atlas 10K from its parameter file for pure mechanics, with a queue of its own.
-fn atlas(discipline: &str) -> Model {
+fn atlas(discipline: &str) -> DriveModel {
     let text = std::fs::read_to_string(oracle::path("drives/atlas10k.mech.toml")).unwrap();
     let mut config: DriveConfig = toml::from_str(&text).unwrap();
     if let Some(path) = oracle::shared("oracle/mechanics/param/atlas10k.mech.diskspecs") {
-        let options = Options {
+        let options = ImportOptions {
             reading: Reading::AS_WRITTEN,
-            ..Options::default()
+            ..ImportOptions::default()
         };
         let imported = import(&path, &options).unwrap().remove(0).config;
         assert_eq!(imported, config, "the oracle has another Atlas 10K");
     }
     config.queue = serde_json::from_str(discipline).unwrap();
-    Model::new(config).unwrap()
+    DriveModel::new(config).unwrap()
 }
 
-fn disk_of(case: &str, discipline: &str) -> Model {
+fn disk_of(case: &str, discipline: &str) -> DriveModel {
     if case.starts_with("atlas10k") {
         atlas(discipline)
     } else {
@@ -202,7 +202,7 @@ fn disk_of(case: &str, discipline: &str) -> Model {
 
 /// The comparison of the answers to a trace.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Comparison {
+struct ReferenceComparison {
     /// Number of requests that agree within a microsecond, or within another tolerance.
     equal: usize,
     /// Number of requests that differ by one revolution. A sector begins just before or just behind
@@ -215,8 +215,8 @@ struct Comparison {
     unexplained: usize,
 }
 
-fn compare(model: &Model, rows: &[Row], tolerance_ms: f64) -> Comparison {
-    let mut comparison = Comparison::default();
+fn compare(model: &DriveModel, rows: &[ReferenceRow], tolerance_ms: f64) -> ReferenceComparison {
+    let mut comparison = ReferenceComparison::default();
     let revolution_ms = model.mechanics().spindle().revolution().as_millis_f64();
     for (simulated, row) in simulate(drive(model), rows, REFERENCE_LAG_NS)
         .into_iter()
@@ -238,7 +238,7 @@ fn compare(model: &Model, rows: &[Row], tolerance_ms: f64) -> Comparison {
 }
 
 /// Returns the time in which the slipped sectors between a request's sectors pass.
-fn inner_slips_ms(model: &Model, row: &Row) -> f64 {
+fn inner_slips_ms(model: &DriveModel, row: &ReferenceRow) -> f64 {
     let geometry = model.mechanics().geometry();
     let position = |lbn| geometry.locate(Lbn(lbn));
     (row.lbn..row.lbn + row.sectors - 1)
@@ -334,7 +334,7 @@ fn assert_equal_array(name: &str, layout: &str, keys: &str) {
     }
 }
 
-fn assert_near_but_for_the_lag(name: &str, simulated: &[f64], rows: &[Row]) {
+fn assert_near_but_for_the_lag(name: &str, simulated: &[f64], rows: &[ReferenceRow]) {
     let apart = simulated
         .iter()
         .zip(rows)

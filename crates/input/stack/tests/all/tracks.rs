@@ -10,9 +10,9 @@ const DRIVE: &str = "quantum-atlas-10k-9.1gb";
 const OTHER: &str = "seagate-cheetah-9lp";
 
 #[derive(Default)]
-struct Seen(Vec<Finished>);
+struct FinishedRequests(Vec<Finished>);
 
-impl Observer for Seen {
+impl Observer for FinishedRequests {
     fn finished(&mut self, finished: &Finished) {
         self.0.push(*finished);
     }
@@ -66,7 +66,7 @@ fn refused(text: &str, tables: &[(&str, &Boundaries)]) -> String {
 }
 
 fn run(stack: &Stack) -> Vec<Finished> {
-    let mut seen = Seen::default();
+    let mut seen = FinishedRequests::default();
     stack.build().unwrap().engine().run(&mut seen).unwrap();
     seen.0
 }

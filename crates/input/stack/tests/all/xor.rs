@@ -1,8 +1,8 @@
 //! Stacks of disks that compute parity themselves: the stacks of `studies/chang-du-2001`,
 //! shortened, and refused settings.
 
-use fullstroke_contract::Order;
-use fullstroke_engine::{Finished, Graph, Machine, Observer, Outcome};
+use fullstroke_contract::LayerOrder;
+use fullstroke_engine::{Finished, Graph, Machine, Observer, RunOutcome};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::{Duration, Time};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl Observer for Books {
     }
 }
 
-fn run(file: &str, set: &[&str]) -> Outcome {
+fn run(file: &str, set: &[&str]) -> RunOutcome {
     let run = load(file, set)
         .unwrap_or_else(|error| panic!("{error}"))
         .build()
@@ -100,7 +100,8 @@ fn an_order_to_smart_disks_is_refused_by_their_array() {
         graph.volume_paths().map(<[usize]>::len).collect::<Vec<_>>(),
         [0]
     );
-    let refused = Machine::new(graph).order(Time::ZERO, &[], Order::Fail { member: 2 }, &mut ());
+    let refused =
+        Machine::new(graph).order(Time::ZERO, &[], LayerOrder::Fail { member: 2 }, &mut ());
     assert!(
         refused
             .unwrap_err()

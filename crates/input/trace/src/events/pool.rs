@@ -1,7 +1,7 @@
 //! Requests that wait for issue or completion, with a look-up by sectors.
 
-use super::{Event, Stage};
-use crate::row::Row;
+use super::{AwaitedEvent, KernelEvent};
+use crate::row::TraceRow;
 use fullstroke_contract::Operation;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,15 +14,15 @@ type Key = (u32, Operation, u64, u64);
 /// A younger request that took an event. The event may have belonged to an older request for the
 /// same sectors.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Passer {
+pub(super) struct OvertakingRequest {
     pub(super) number: u64,
     /// True if the younger request is doubtful while the older one waits.
     pub(super) doubted: bool,
 }
 
-/// Progress of a request at one [`Stage`].
+/// Progress of a request at one [`AwaitedEvent`].
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct StageProgress {
     /// Number of sectors not yet at the stage.
     pub(super) left: u64,
     /// True if the request reached the stage, wholly or in part.
@@ -30,13 +30,13 @@ pub(super) struct Progress {
     /// Number of waiting older requests to which this request's event may belong.
     pub(super) doubts: u32,
     /// Younger requests that took an event which may belong to this request.
-    pub(super) passers: Vec<Passer>,
+    pub(super) passers: Vec<OvertakingRequest>,
 }
 
 #[derive(Debug)]
-pub(super) struct Waiting {
-    pub(super) row: Row,
-    pub(super) stages: [Progress; 2],
+pub(super) struct PendingRow {
+    pub(super) row: TraceRow,
+    pub(super) stages: [StageProgress; 2],
     pub(super) done: bool,
     /// True if the request was given up, because it is too old to be still waiting.
     pub(super) closed: bool,
@@ -50,17 +50,17 @@ pub(super) struct Waiting {
     pub(super) vouches_for: Option<u64>,
 }
 
-impl Waiting {
-    pub(super) fn at(&self, stage: Stage) -> &Progress {
+impl PendingRow {
+    pub(super) fn at(&self, stage: AwaitedEvent) -> &StageProgress {
         &self.stages[stage as usize]
     }
 
-    pub(super) fn at_mut(&mut self, stage: Stage) -> &mut Progress {
+    pub(super) fn at_mut(&mut self, stage: AwaitedEvent) -> &mut StageProgress {
         &mut self.stages[stage as usize]
     }
 
     /// Returns true if the request still waits for `stage`, wholly or in part.
-    pub(super) fn lacks(&self, stage: Stage) -> bool {
+    pub(super) fn lacks(&self, stage: AwaitedEvent) -> bool {
         let progress = self.at(stage);
         !self.done && !self.closed && (progress.left > 0 || !progress.begun)
     }
@@ -69,25 +69,25 @@ impl Waiting {
         self.stages.iter().any(|progress| progress.doubts > 0)
     }
 
-    pub(super) fn time_mut(&mut self, stage: Stage) -> &mut Option<u64> {
+    pub(super) fn time_mut(&mut self, stage: AwaitedEvent) -> &mut Option<u64> {
         match stage {
-            Stage::Issue => &mut self.row.issued,
-            Stage::Complete => &mut self.row.completed,
+            AwaitedEvent::Issue => &mut self.row.issued,
+            AwaitedEvent::Complete => &mut self.row.completed,
         }
     }
 }
 
 /// Requests in order of arrival, with look-ups by number and by sectors.
 #[derive(Debug, Default)]
-pub(super) struct Pool {
-    waiting: VecDeque<Waiting>,
+pub(super) struct PendingRows {
+    waiting: VecDeque<PendingRow>,
     /// Number of the oldest request.
     first: u64,
     /// End sector of each request neither complete nor given up.
     index: BTreeMap<Key, u64>,
 }
 
-impl Pool {
+impl PendingRows {
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -97,21 +97,21 @@ impl Pool {
         self.first + self.waiting.len() as u64
     }
 
-    pub(super) fn oldest(&self) -> Option<&Waiting> {
+    pub(super) fn oldest(&self) -> Option<&PendingRow> {
         self.waiting.front()
     }
 
     /// Adds a request as the youngest.
-    pub(super) fn add(&mut self, row: Row) {
+    pub(super) fn add(&mut self, row: TraceRow) {
         let number = self.arrivals();
-        let progress = || Progress {
+        let progress = || StageProgress {
             left: row.sectors,
-            ..Progress::default()
+            ..StageProgress::default()
         };
         self.index
             // A damaged length may reach beyond the range; such a request ends at the top.
             .insert(key(&row, number), row.start.saturating_add(row.sectors));
-        self.waiting.push_back(Waiting {
+        self.waiting.push_back(PendingRow {
             row,
             stages: [progress(), progress()],
             done: false,
@@ -124,20 +124,20 @@ impl Pool {
     }
 
     /// Removes the oldest request.
-    pub(super) fn pop(&mut self) -> Option<Waiting> {
+    pub(super) fn pop(&mut self) -> Option<PendingRow> {
         self.forget(self.first);
         let waiting = self.waiting.pop_front()?;
         self.first += 1;
         Some(waiting)
     }
 
-    pub(super) fn get(&self, number: u64) -> Option<&Waiting> {
+    pub(super) fn get(&self, number: u64) -> Option<&PendingRow> {
         self.waiting
             // A request older than the pool was released and is unknown.
             .get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
-    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Waiting> {
+    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut PendingRow> {
         self.waiting
             .get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
@@ -150,7 +150,7 @@ impl Pool {
     }
 
     /// Yields the requests for exactly the sectors of `event`, youngest first.
-    pub(super) fn alike(&self, event: &Event) -> impl Iterator<Item = (u64, &Waiting)> {
+    pub(super) fn alike(&self, event: &KernelEvent) -> impl Iterator<Item = (u64, &PendingRow)> {
         let key = |number| (event.device, event.operation, event.start, number);
         let end = event.start.saturating_add(event.sectors);
         self.index
@@ -165,7 +165,11 @@ impl Pool {
     /// sectors of each. Of several requests for the same sectors, the youngest is taken. The device
     /// answered the older ones before the younger one came, or the events of the older ones are
     /// lost; see [`super::Matcher`].
-    pub(super) fn covered(&self, event: &Event, fit: impl Fn(&Waiting) -> bool) -> Vec<(u64, u64)> {
+    pub(super) fn covered(
+        &self,
+        event: &KernelEvent,
+        fit: impl Fn(&PendingRow) -> bool,
+    ) -> Vec<(u64, u64)> {
         if let Some((number, _)) = self.alike(event).find(|(_, waiting)| fit(waiting)) {
             return vec![(number, event.sectors)];
         }
@@ -200,6 +204,6 @@ impl Pool {
     }
 }
 
-fn key(row: &Row, number: u64) -> Key {
+fn key(row: &TraceRow, number: u64) -> Key {
     (row.device, row.operation, row.start, number)
 }

@@ -23,7 +23,7 @@ pub(crate) struct Processors {
 
 impl Processors {
     /// Records an event. A `sequence` of 0 means that the event has no number.
-    pub(crate) fn see(&mut self, device: u32, processor: u32, sequence: u64) {
+    pub(crate) fn record_event(&mut self, device: u32, processor: u32, sequence: u64) {
         let room = self.last.len() < SEEN_MAX && processor <= PROCESSOR_MAX;
         let key = (device, processor);
         let Some(last) = self.last.get_mut(&key) else {
@@ -122,11 +122,11 @@ mod tests {
     fn gaps_in_sequence_numbers_are_events_that_were_dropped() {
         let mut processors = Processors::default();
         for sequence in [1, 2, 5, 6] {
-            processors.see(1, 0, sequence);
+            processors.record_event(1, 0, sequence);
         }
         // The events are late, not lost.
         for sequence in [1, 3, 2, 4] {
-            processors.see(1, 3, sequence);
+            processors.record_event(1, 3, sequence);
         }
         let notes = processors.notes(None, &Matcher::default());
         assert!(

@@ -3,9 +3,9 @@ use fullstroke_units::Seed;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-fn event(action: Action, time: u64, start: u64, sectors: u64) -> Event {
+fn event(action: Action, time: u64, start: u64, sectors: u64) -> KernelEvent {
     let operation = Operation::Write;
-    Event {
+    KernelEvent {
         action,
         time,
         device: 1,
@@ -18,7 +18,7 @@ fn event(action: Action, time: u64, start: u64, sectors: u64) -> Event {
 }
 
 /// Returns the requests, and true for each doubtful one.
-fn matched(events: &[Event]) -> (Vec<Row>, Vec<bool>) {
+fn matched(events: &[KernelEvent]) -> (Vec<TraceRow>, Vec<bool>) {
     let (mut matcher, mut rows) = (Matcher::default(), Vec::new());
     for &event in events {
         matcher.push(event, &mut rows);
@@ -28,7 +28,7 @@ fn matched(events: &[Event]) -> (Vec<Row>, Vec<bool>) {
     (rows, doubtful)
 }
 
-fn rows_of(events: &[Event]) -> Vec<(u64, u64, Option<u64>, Option<u64>)> {
+fn rows_of(events: &[KernelEvent]) -> Vec<(u64, u64, Option<u64>, Option<u64>)> {
     let (mut matcher, mut rows) = (Matcher::default(), Vec::new());
     for &event in events {
         matcher.push(event, &mut rows);
@@ -120,7 +120,7 @@ fn without_queue_events_the_issue_is_the_arrival() {
 
 #[test]
 fn requests_that_never_complete_are_given_without_a_completion() {
-    let events: Vec<Event> = (0..WAITING_MAX as u64 + 10)
+    let events: Vec<KernelEvent> = (0..WAITING_MAX as u64 + 10)
         .map(|number| event(Queue, number, number * 8, 8))
         .collect();
     let rows = rows_of(&events);
@@ -130,7 +130,7 @@ fn requests_that_never_complete_are_given_without_a_completion() {
 
 #[test]
 fn a_flush_is_matched_by_its_device_alone() {
-    let flush = |action, time| Event {
+    let flush = |action, time| KernelEvent {
         operation: Operation::Flush,
         ..event(action, time, 0, 0)
     };
@@ -251,7 +251,7 @@ fn a_completion_later_than_any_command_lasts_is_doubtful() {
 
 /// Events of a device with several requests for few places at once. Only the order of the queue
 /// decides which events belong together.
-fn served(places: &[u64], at_once: usize) -> Vec<Event> {
+fn served(places: &[u64], at_once: usize) -> Vec<KernelEvent> {
     let mut events = Vec::new();
     let mut queue = VecDeque::new();
     for (index, &place) in places.iter().enumerate() {
@@ -297,7 +297,7 @@ fn what_is_known_of_a_trace_with_lost_events_is_true() {
         let places: Vec<u64> = (0..600).map(|_| random.below(4000)).collect();
         let whole = served(&places, at_once);
         // Queue events are kept, because requests are counted by them.
-        let kept: Vec<Event> = whole
+        let kept: Vec<KernelEvent> = whole
             .iter()
             .filter(|event| event.action == Queue || random.below(10) > 3)
             .copied()

@@ -3,32 +3,32 @@
 //! The format is recognised by rows of five comma-separated fields, with `R` or `W` in the second.
 
 use super::spc1::letter;
-use super::{Confidence, Counted, Format, Head};
-use crate::fields::{Fields, Parsed};
-use crate::row::{LineParser, Lines, Row, byte_range};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::fields::{LineFields, Parsed};
+use crate::row::{LineParser, LineRows, TraceRow, byte_range};
 
 pub(super) const FORMAT: Format = Format {
     name: "alibaba",
     summary: "Alibaba Cloud block traces CSV: virtual disks, times in us",
     columns: "device_id (the device), opcode (R or W), offset (bytes), length (bytes), timestamp (us)",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
-    open: |_| Ok(Box::new(Lines(Alibaba))),
+    open: |_| Ok(Box::new(LineRows(Alibaba))),
 };
 
 struct Alibaba;
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     head.understood_by(Alibaba, Confidence::Likely)
 }
 
 impl LineParser for Alibaba {
     #[inline]
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
         if line.starts_with(b"device") {
             return Ok(None);
         }
-        let mut fields = Fields::new(line);
+        let mut fields = LineFields::new(line);
         fields.spaces();
         let device = fields.small("a device number")?;
         fields.separator(b',')?;
@@ -41,9 +41,9 @@ impl LineParser for Alibaba {
         fields.separator(b',')?;
         let arrival = fields.decimal(3, "a timestamp in us")?;
         fields.end()?;
-        Ok(Some(Row {
+        Ok(Some(TraceRow {
             device,
-            ..Row::new(arrival, operation, start, sectors)
+            ..TraceRow::new(arrival, operation, start, sectors)
         }))
     }
 }

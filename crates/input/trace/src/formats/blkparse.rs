@@ -1,12 +1,12 @@
 //! Text of blkparse. The kernel's own blk tracer writes the same text.
 
-use super::{Confidence, Counted, Format, Head};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
 use crate::events::processors::Processors;
-use crate::events::{Action, Event, Matcher, device_number, operation_of_flags};
-use crate::fault::Fault;
-use crate::fields::{Fields, Parsed};
+use crate::events::{Action, KernelEvent, Matcher, device_number, operation_of_flags};
+use crate::fault::TraceFault;
+use crate::fields::{LineFields, Parsed};
 use crate::input::Input;
-use crate::row::{Parser, Row};
+use crate::row::{Parser, TraceRow};
 
 pub(super) const FORMAT: Format = Format {
     name: "blkparse",
@@ -14,7 +14,7 @@ pub(super) const FORMAT: Format = Format {
     columns: "major,minor (the device: major << 20 | minor), cpu, sequence, time (s), process, action, rwbs, \
               first sector + sectors, [process name]. A request arrives with its Q event (I or D where the trace \
               has none), is issued with D and complete with C. Other events, messages and the summary are ignored",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
     open: |_| Ok(Box::new(BlkParse::default())),
 };
@@ -31,7 +31,7 @@ struct BlkParse {
 /// Number of events among the first lines that makes the format certain.
 const EVENTS_SURE: usize = 1;
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     let events = |line: &&[u8]| event(line).is_ok_and(|line| line.event.is_some());
     let found = head.lines().take(256).filter(events).count();
     if found >= EVENTS_SURE {
@@ -45,9 +45,9 @@ impl Parser for BlkParse {
     fn read(
         &mut self,
         input: &mut Input<'_>,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<TraceRow>,
         limit: usize,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, TraceFault> {
         // `rows` may hold rows already.
         let end = rows.len().saturating_add(limit);
         while rows.len() < end {
@@ -65,11 +65,11 @@ impl Parser for BlkParse {
             match event(line) {
                 Ok(line) => {
                     if let Some((device, processor, sequence)) = line.source {
-                        self.processors.see(device, processor, sequence);
+                        self.processors.record_event(device, processor, sequence);
                     }
                     if let Some(event) = line.event {
                         self.matcher.push(
-                            Event {
+                            KernelEvent {
                                 place: number,
                                 ..event
                             },
@@ -77,7 +77,7 @@ impl Parser for BlkParse {
                         );
                     }
                 }
-                Err(mismatch) => return Err(Fault::in_line(number, *mismatch)),
+                Err(mismatch) => return Err(TraceFault::in_line(number, *mismatch)),
             }
         }
         Ok(true)
@@ -110,21 +110,21 @@ impl BlkParse {
 
 /// Content of a line.
 #[derive(Debug)]
-struct Line {
+struct BlkparseLine {
     /// Device, processor and sequence number, if the event has all three.
     source: Option<(u32, u32, u64)>,
     /// The event; `None` if it does not concern requests.
-    event: Option<Event>,
+    event: Option<KernelEvent>,
 }
 
 /// Parses the event on `line`.
-fn event(line: &[u8]) -> Parsed<Line> {
-    let mut fields = Fields::new(line);
+fn event(line: &[u8]) -> Parsed<BlkparseLine> {
+    let mut fields = LineFields::new(line);
     fields.spaces();
     if matches!(fields.peek(), Some(b'0'..=b'9')) && fields.clone().word().contains(&b',') {
         return classic(&mut fields);
     }
-    Ok(Line {
+    Ok(BlkparseLine {
         source: None,
         event: traced(&mut fields)?,
     })
@@ -132,7 +132,7 @@ fn event(line: &[u8]) -> Parsed<Line> {
 
 /// Parses `major,minor cpu [sequence] time process action ...`. blkparse numbers the events; the
 /// kernel's own tracer does not.
-fn classic(fields: &mut Fields<'_>) -> Parsed<Line> {
+fn classic(fields: &mut LineFields<'_>) -> Parsed<BlkparseLine> {
     let device = device(fields)?;
     fields.spaces();
     let processor = fields.small("a processor number")?;
@@ -147,14 +147,14 @@ fn classic(fields: &mut Fields<'_>) -> Parsed<Line> {
     let process = fields.small("a process number")?;
     // Messages have no number.
     let source = (sequence > 0).then_some((device, processor, sequence));
-    Ok(Line {
+    Ok(BlkparseLine {
         source,
         event: request(fields, device, time, process)?,
     })
 }
 
 /// Parses the tracer's other form: `task-process [cpu] flags time: major,minor action ...`
-fn traced(fields: &mut Fields<'_>) -> Parsed<Option<Event>> {
+fn traced(fields: &mut LineFields<'_>) -> Parsed<Option<KernelEvent>> {
     let begin = fields.clone();
     let Some(cpu) = memchr::memmem::find(fields.rest(), b" [") else {
         return Err(begin
@@ -162,7 +162,9 @@ fn traced(fields: &mut Fields<'_>) -> Parsed<Option<Event>> {
     };
     let task = fields.rest()[..cpu].trim_ascii();
     let process = task.rsplit(|&byte| byte == b'-').next().unwrap_or_default();
-    let process = Fields::new(process).small("a process number").unwrap_or(0);
+    let process = LineFields::new(process)
+        .small("a process number")
+        .unwrap_or(0);
     fields.skip(cpu);
     fields.until(b']');
     // The time may be preceded by one word of flags.
@@ -180,7 +182,7 @@ fn traced(fields: &mut Fields<'_>) -> Parsed<Option<Event>> {
     event
 }
 
-fn device(fields: &mut Fields<'_>) -> Parsed<u32> {
+fn device(fields: &mut LineFields<'_>) -> Parsed<u32> {
     let before = fields.clone();
     let major = fields.integer("a device's `major,minor`")?;
     fields.byte(b',')?;
@@ -190,7 +192,12 @@ fn device(fields: &mut Fields<'_>) -> Parsed<u32> {
 }
 
 /// Parses `action rwbs sector + sectors ...`
-fn request(fields: &mut Fields<'_>, device: u32, time: u64, process: u32) -> Parsed<Option<Event>> {
+fn request(
+    fields: &mut LineFields<'_>,
+    device: u32,
+    time: u64,
+    process: u32,
+) -> Parsed<Option<KernelEvent>> {
     let before = fields.clone();
     let action = match fields.word() {
         b"Q" => Action::Queue,
@@ -213,7 +220,7 @@ fn request(fields: &mut Fields<'_>, device: u32, time: u64, process: u32) -> Par
     let Some(operation) = operation_of_flags(flags, sectors) else {
         return Ok(None);
     };
-    Ok(Some(Event {
+    Ok(Some(KernelEvent {
         action,
         time,
         device,
@@ -226,7 +233,7 @@ fn request(fields: &mut Fields<'_>, device: u32, time: u64, process: u32) -> Par
 }
 
 /// Parses `sector + sectors`, or a sector alone.
-fn extent(fields: &mut Fields<'_>) -> Parsed<(u64, u64)> {
+fn extent(fields: &mut LineFields<'_>) -> Parsed<(u64, u64)> {
     let start = fields.integer("a sector number")?;
     fields.spaces();
     if fields.peek() != Some(b'+') {

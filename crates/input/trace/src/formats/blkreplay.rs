@@ -5,12 +5,12 @@
 //! Such a header is skipped wherever it stands. If the times begin again behind a header, its
 //! requests follow the requests before it.
 
-use super::{Confidence, Counted, Format, Head};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
 use crate::events::operation_of_flags;
-use crate::fault::Fault;
-use crate::fields::{Fields, Parsed};
+use crate::fault::TraceFault;
+use crate::fields::{LineFields, Parsed};
 use crate::input::Input;
-use crate::row::{LineParser, Parser, Row};
+use crate::row::{LineParser, Parser, TraceRow};
 
 pub(super) const FORMAT: Format = Format {
     name: "blkreplay",
@@ -18,7 +18,7 @@ pub(super) const FORMAT: Format = Format {
     columns: "start (s); sector; length (512-byte sectors); op (R or W, flags may follow; D = discard, F = flush); \
               replay_delay (s, from start to issue); replay_duration (s, from issue to completion; 0 = unknown). \
               Text before a line of column names is passed over, wherever it stands",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
     open,
 };
@@ -28,7 +28,7 @@ const HEADER_BYTES_MAX: usize = 64 * 1024;
 
 struct BlkReplay;
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     if head.lines().any(names_columns) {
         return Confidence::Certain;
     }
@@ -36,14 +36,14 @@ fn detect(head: &Head<'_>) -> Confidence {
 }
 
 /// Continues behind the column names, if there are any.
-fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
+fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, TraceFault> {
     pass_header(input)?;
     Ok(Box::new(Loads::default()))
 }
 
 /// Skips a header, if one stands before the next request. Returns true if a header was skipped.
-fn pass_header(input: &mut Input<'_>) -> Result<bool, Fault> {
-    let head = Head {
+fn pass_header(input: &mut Input<'_>) -> Result<bool, TraceFault> {
+    let head = TraceHead {
         name: "",
         bytes: input.peek(HEADER_BYTES_MAX)?,
     };
@@ -75,16 +75,16 @@ impl Parser for Loads {
     fn read(
         &mut self,
         input: &mut Input<'_>,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<TraceRow>,
         limit: usize,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, TraceFault> {
         for _ in 0..limit {
             let number = input.line_number() + 1;
             let Some(line) = input.line()? else {
                 return Ok(false);
             };
             match BlkReplay.row(line) {
-                Ok(Some(row)) => rows.push(self.placed(Row {
+                Ok(Some(row)) => rows.push(self.placed(TraceRow {
                     place: number,
                     ..row
                 })),
@@ -95,7 +95,7 @@ impl Parser for Loads {
                     // The line may be text of a header. Then column names follow before any
                     // request.
                     if !pass_header(input)? {
-                        return Err(Fault::in_line(number, *mismatch));
+                        return Err(TraceFault::in_line(number, *mismatch));
                     }
                     self.fresh = true;
                 }
@@ -117,7 +117,7 @@ impl Parser for Loads {
 
 impl Loads {
     /// Converts `row` to the clock of the first load.
-    fn placed(&mut self, row: Row) -> Row {
+    fn placed(&mut self, row: TraceRow) -> TraceRow {
         // The first row of a load that begins before the latest time shows a clock that began anew.
         if std::mem::take(&mut self.fresh) && row.arrival.saturating_add(self.offset) < self.latest
         {
@@ -125,7 +125,7 @@ impl Loads {
             self.joined += 1;
         }
         let later = |time: u64| time.saturating_add(self.offset);
-        let row = Row {
+        let row = TraceRow {
             arrival: later(row.arrival),
             issued: row.issued.map(later),
             completed: row.completed.map(later),
@@ -145,11 +145,11 @@ fn names_columns(line: &[u8]) -> bool {
 
 impl LineParser for BlkReplay {
     #[inline]
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
         if line.starts_with(b"#") {
             return Ok(None);
         }
-        let mut fields = Fields::new(line);
+        let mut fields = LineFields::new(line);
         fields.spaces();
         let arrival = fields.decimal(9, "a start time in seconds")?;
         fields.separator(b';')?;
@@ -162,17 +162,17 @@ impl LineParser for BlkReplay {
             .ok_or_else(|| before.mismatch("an operation such as R or W"))?;
         let (issued, completed) = replayed(&mut fields, arrival)?;
         fields.end()?;
-        Ok(Some(Row {
+        Ok(Some(TraceRow {
             issued,
             completed,
-            ..Row::new(arrival, operation, start, sectors)
+            ..TraceRow::new(arrival, operation, start, sectors)
         }))
     }
 }
 
 /// Parses the times of issue and completion, which may be missing.
 #[inline]
-fn replayed(fields: &mut Fields<'_>, arrival: u64) -> Parsed<(Option<u64>, Option<u64>)> {
+fn replayed(fields: &mut LineFields<'_>, arrival: u64) -> Parsed<(Option<u64>, Option<u64>)> {
     if fields.is_end() {
         return Ok((None, None));
     }
@@ -191,7 +191,7 @@ fn replayed(fields: &mut Fields<'_>, arrival: u64) -> Parsed<(Option<u64>, Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Place;
+    use crate::TracePlace;
     use crate::formats::blktrace::testing::{rows_of, rows_of_shared};
     use fullstroke_contract::Operation;
 
@@ -220,7 +220,7 @@ mod tests {
         );
         assert_eq!(second.completed, Some(950_518_165));
         assert_eq!(
-            detect(&Head {
+            detect(&TraceHead {
                 name: "",
                 bytes: TEXT
             }),
@@ -259,29 +259,29 @@ mod tests {
         // Text without column names behind it is damage.
         let text =
             b"start ; sector; length ; op\n1.0 ; 8 ; 8 ; W\nwords\n2.0 ; 8 ; 8 ; W\nstart ; sector; length\n";
-        assert!(matches!(rows_of(&FORMAT, text), Err(Fault::Row(_))));
+        assert!(matches!(rows_of(&FORMAT, text), Err(TraceFault::Row(_))));
     }
 
     #[test]
     fn an_error_names_line_and_column() {
         let text = b"start ; sector; length ; op\n0.0 ; 8 ; 8 ; W\n0.5 ; 8 ; 8 ; Q ; 0 ; 0\n";
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else {
+        let Err(TraceFault::Row(problem)) = rows_of(&FORMAT, text) else {
             panic!("no error")
         };
         assert_eq!(
             problem.place,
-            Place::Line {
+            TracePlace::Line {
                 line: 3,
                 column: 15
             }
         );
         let text = b"0.0 ; 8 ; 8 ; W ; 0.0 ; 0.0\n0.5 ; 8 ; 8";
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else {
+        let Err(TraceFault::Row(problem)) = rows_of(&FORMAT, text) else {
             panic!("no error")
         };
         assert_eq!(
             problem.place,
-            Place::Line {
+            TracePlace::Line {
                 line: 2,
                 column: 12
             }

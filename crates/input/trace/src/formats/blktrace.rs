@@ -7,14 +7,14 @@
 //! are missing, and a note says so. After a damaged record, reading continues at the next magic
 //! number. A record cut off at the end of a file counts as damaged.
 
-use super::{Confidence, Counted, Format, Head};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
 use crate::events::processors::Processors;
-use crate::events::{Action, Event, Matcher};
-use crate::fault::Fault;
+use crate::events::{Action, KernelEvent, Matcher};
+use crate::fault::TraceFault;
 use crate::fields::excerpt;
 use crate::input::{BUFFER_BYTES, Input};
-use crate::row::{Parser, Row};
-use crate::{Place, TraceError, processor_files, source};
+use crate::row::{Parser, TraceRow};
+use crate::{TraceError, TracePlace, processor_files, source};
 use fullstroke_contract::Operation;
 use fullstroke_units::SECTOR_BYTES;
 use std::cmp::Reverse;
@@ -28,7 +28,7 @@ pub(super) const FORMAT: Format = Format {
               error, payload. A request arrives with its Q event (I or D where the trace has none), is issued with D \
               and complete with C; messages and pass-through commands are ignored. The files of the other \
               processors (name.blktrace.N) are merged in",
-    counted: Counted::Bytes,
+    counted: PlaceUnit::Bytes,
     detect,
     open,
 };
@@ -48,20 +48,20 @@ const PROCESSOR_MAX: u32 = 8192;
 
 /// Layout of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Layout {
+struct RecordLayout {
     big_endian: bool,
     wide: bool,
 }
 
-impl Layout {
+impl RecordLayout {
     /// Returns the layout, from the record's first bytes.
-    fn of(bytes: &[u8]) -> Option<Layout> {
+    fn of(bytes: &[u8]) -> Option<RecordLayout> {
         let (big_endian, version) = match *bytes.get(..4)? {
             [version, 0x74, 0x61, 0x65] => (false, version),
             [0x65, 0x61, 0x74, version] => (true, version),
             _ => return None,
         };
-        matches!(version, 7 | 8).then_some(Layout {
+        matches!(version, 7 | 8).then_some(RecordLayout {
             big_endian,
             wide: version == 8,
         })
@@ -131,7 +131,7 @@ impl Layout {
     }
 
     /// Returns the event of a whole record; `None` if it does not concern requests.
-    fn event(self, record: &[u8]) -> Option<Event> {
+    fn event(self, record: &[u8]) -> Option<KernelEvent> {
         let (action, process, device) = if self.wide {
             (
                 self.u64(record, 32),
@@ -147,7 +147,7 @@ impl Layout {
         };
         // Lengths are in bytes; a request with a part of a sector takes the whole sector.
         let sectors = u64::from(self.u32(record, 24)).div_ceil(SECTOR_BYTES);
-        Some(Event {
+        Some(KernelEvent {
             action: action_of(action)?,
             time: self.u64(record, 8),
             device,
@@ -198,20 +198,20 @@ fn operation_of(categories: u64, sectors: u64) -> Option<Operation> {
     })
 }
 
-fn detect(head: &Head<'_>) -> Confidence {
-    if Layout::of(head.bytes).is_some() {
+fn detect(head: &TraceHead<'_>) -> Confidence {
+    if RecordLayout::of(head.bytes).is_some() {
         Confidence::Certain
     } else {
         Confidence::No
     }
 }
 
-fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
+fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, TraceFault> {
     let first = input.peek(4)?;
     // An empty file is fine, because the first processor may have seen no event.
-    if !first.is_empty() && Layout::of(first).is_none() {
+    if !first.is_empty() && RecordLayout::of(first).is_none() {
         let found = excerpt(first);
-        return Err(Fault::broken(Place::Byte(0), found, EXPECTED));
+        return Err(TraceFault::broken(TracePlace::Byte(0), found, EXPECTED));
     }
     let (siblings, missing) = match input.path() {
         Some(path) => siblings(path)?,
@@ -248,8 +248,8 @@ struct Sibling {
 
 /// Returns the files of the other processors beside the file at `path`, and the processors below
 /// the last one that have no file. Returns `None` if the file's name has no processor number.
-fn siblings(path: &Path) -> Result<(Vec<Sibling>, Option<Vec<u32>>), Fault> {
-    let mut files = processor_files::beside(path)?;
+fn siblings(path: &Path) -> Result<(Vec<Sibling>, Option<Vec<u32>>), TraceFault> {
+    let mut files = processor_files::files_of_same_trace(path)?;
     let Some(&last) = files.keys().next_back() else {
         return Ok((Vec::new(), None));
     };
@@ -259,24 +259,26 @@ fn siblings(path: &Path) -> Result<(Vec<Sibling>, Option<Vec<u32>>), Fault> {
             files.len()
         );
         let expected = format!("at most {PROCESSORS_MAX}, and no number above {PROCESSOR_MAX}");
-        return Err(Fault::broken(Place::Byte(0), found, expected));
+        return Err(TraceFault::broken(TracePlace::Byte(0), found, expected));
     }
     let missing = (0..last)
         .filter(|processor| !files.contains_key(processor))
         .collect();
     files.retain(|_, file| file != path);
-    let siblings: Result<_, Fault> = files.into_values().map(open_sibling).collect();
+    let siblings: Result<_, TraceFault> = files.into_values().map(open_sibling).collect();
     Ok((siblings?, Some(missing)))
 }
 
-fn open_sibling(path: PathBuf) -> Result<Sibling, Fault> {
+fn open_sibling(path: PathBuf) -> Result<Sibling, TraceFault> {
     let file = path.display().to_string();
     match source::open(&path, SIBLING_BUFFER_BYTES) {
         Ok(input) => Ok(Sibling { file, input }),
-        Err(TraceError::Read { source, .. }) => Err(Fault::In(file, Box::new(Fault::Read(source)))),
-        Err(other) => Err(Fault::In(
+        Err(TraceError::Read { source, .. }) => {
+            Err(TraceFault::In(file, Box::new(TraceFault::Read(source))))
+        }
+        Err(other) => Err(TraceFault::In(
             file,
-            Box::new(Fault::Read(std::io::Error::other(other))),
+            Box::new(TraceFault::Read(std::io::Error::other(other))),
         )),
     }
 }
@@ -292,7 +294,7 @@ struct BlkTrace {
     /// Files with an event in `ahead`, by the time of this event.
     order: BinaryHeap<Reverse<(u64, usize)>>,
     /// Next event of each file.
-    ahead: Vec<Option<Event>>,
+    ahead: Vec<Option<KernelEvent>>,
     /// Files whose next event must still be read. 0 is the opened file, 1 the first sibling.
     behind: Vec<usize>,
     finished: bool,
@@ -302,9 +304,9 @@ impl Parser for BlkTrace {
     fn read(
         &mut self,
         input: &mut Input<'_>,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<TraceRow>,
         limit: usize,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, TraceFault> {
         // `rows` may hold rows already.
         let end = rows.len().saturating_add(limit);
         while rows.len() < end {
@@ -330,7 +332,7 @@ impl Parser for BlkTrace {
 impl BlkTrace {
     /// Reads one event ahead from each file. After a fault in one file, the function can be called
     /// again and continues there.
-    fn catch_up(&mut self, input: &mut Input<'_>) -> Result<(), Fault> {
+    fn catch_up(&mut self, input: &mut Input<'_>) -> Result<(), TraceFault> {
         while let Some(&file) = self.behind.last() {
             let event = match file
                 // File 0 is the first input, the siblings follow from 1.
@@ -338,7 +340,7 @@ impl BlkTrace {
                 .and_then(|sibling| self.siblings.get_mut(sibling))
             {
                 Some(sibling) => next_event(&mut sibling.input, &mut self.processors)
-                    .map_err(|fault| Fault::In(sibling.file.clone(), Box::new(fault)))?,
+                    .map_err(|fault| TraceFault::In(sibling.file.clone(), Box::new(fault)))?,
                 None => next_event(input, &mut self.processors)?,
             };
             self.behind.pop();
@@ -351,7 +353,7 @@ impl BlkTrace {
     }
 
     /// Returns the earliest event of all files.
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<KernelEvent> {
         let Reverse((_, file)) = self.order.pop()?;
         self.behind.push(file);
         self.ahead[file].take()
@@ -359,45 +361,48 @@ impl BlkTrace {
 }
 
 /// Returns the next event about requests.
-fn next_event(input: &mut Input<'_>, processors: &mut Processors) -> Result<Option<Event>, Fault> {
+fn next_event(
+    input: &mut Input<'_>,
+    processors: &mut Processors,
+) -> Result<Option<KernelEvent>, TraceFault> {
     loop {
         let place = input.offset();
         let first = input.peek(4)?;
         if first.is_empty() {
             return Ok(None);
         }
-        let Some(layout) = Layout::of(first) else {
+        let Some(layout) = RecordLayout::of(first) else {
             if first.len() < 4 {
                 input.bytes(RECORD_V7_BYTES, "record")?;
                 continue;
             }
             let found = excerpt(first);
             resume(input)?;
-            return Err(Fault::row(Place::Byte(place), found, EXPECTED));
+            return Err(TraceFault::row(TracePlace::Byte(place), found, EXPECTED));
         };
         let Some(record) = input.bytes(layout.record_bytes(), "record")? else {
             return Ok(None);
         };
         let event = layout.event(record);
         if let Some((device, processor, sequence)) = layout.source(record) {
-            processors.see(device, processor, sequence);
+            processors.record_event(device, processor, sequence);
         }
         let payload = layout.payload_bytes(record);
         input.skip(payload, "payload of a record")?;
         if let Some(event) = event {
-            return Ok(Some(Event { place, ..event }));
+            return Ok(Some(KernelEvent { place, ..event }));
         }
     }
 }
 
 /// Skips to the next magic number, or to the end.
-fn resume(input: &mut Input<'_>) -> Result<(), Fault> {
+fn resume(input: &mut Input<'_>) -> Result<(), TraceFault> {
     input.consume(1);
     loop {
         let bytes = input.peek(BUFFER_BYTES)?;
         if let Some(found) = bytes
             .windows(4)
-            .position(|window| Layout::of(window).is_some())
+            .position(|window| RecordLayout::of(window).is_some())
         {
             input.consume(found);
             return Ok(());
@@ -420,7 +425,10 @@ pub(super) mod testing {
     use std::io::Cursor;
 
     /// Returns all rows of `bytes`, or the first fault.
-    pub(in crate::formats) fn rows_of(format: &Format, bytes: &[u8]) -> Result<Vec<Row>, Fault> {
+    pub(in crate::formats) fn rows_of(
+        format: &Format,
+        bytes: &[u8],
+    ) -> Result<Vec<TraceRow>, TraceFault> {
         let source = Cursor::new(bytes.to_vec());
         rows_in(format, &mut source::unpack(source, None, BUFFER_BYTES)?)
     }
@@ -429,7 +437,7 @@ pub(super) mod testing {
     pub(in crate::formats) fn rows_in(
         format: &Format,
         input: &mut Input<'_>,
-    ) -> Result<Vec<Row>, Fault> {
+    ) -> Result<Vec<TraceRow>, TraceFault> {
         let mut parser = (format.open)(input)?;
         let (mut rows, mut batch) = (Vec::new(), Vec::new());
         loop {
@@ -443,7 +451,7 @@ pub(super) mod testing {
 
     /// Returns the rows of a trace that lies beside the project. Returns `None` with a message if
     /// the trace is not there.
-    pub(in crate::formats) fn rows_of_shared(format: &Format, file: &str) -> Option<Vec<Row>> {
+    pub(in crate::formats) fn rows_of_shared(format: &Format, file: &str) -> Option<Vec<TraceRow>> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../../../shared/traces")
             .join(file);
@@ -453,7 +461,7 @@ pub(super) mod testing {
         }
         let mut input = source::open(&path, BUFFER_BYTES).unwrap();
         let bytes = input.peek(64 * 1024).unwrap();
-        let certain = (format.detect)(&Head { name: file, bytes });
+        let certain = (format.detect)(&TraceHead { name: file, bytes });
         assert!(certain >= Confidence::Possible, "{file} is not recognised");
         Some(rows_in(format, &mut input).unwrap())
     }
@@ -469,27 +477,27 @@ mod tests {
     const COMPLETE: u64 = 0x81_0008;
     const WRITE: u64 = 0x2_0000;
 
-    const LAYOUTS: [Layout; 4] = [
-        Layout {
+    const LAYOUTS: [RecordLayout; 4] = [
+        RecordLayout {
             big_endian: false,
             wide: false,
         },
-        Layout {
+        RecordLayout {
             big_endian: true,
             wide: false,
         },
-        Layout {
+        RecordLayout {
             big_endian: false,
             wide: true,
         },
-        Layout {
+        RecordLayout {
             big_endian: true,
             wide: true,
         },
     ];
 
     /// Returns the bytes of numbers, given as value and width.
-    fn encode(layout: Layout, numbers: &[(u64, usize)]) -> Vec<u8> {
+    fn encode(layout: RecordLayout, numbers: &[(u64, usize)]) -> Vec<u8> {
         let bytes = |&(value, width): &(u64, usize)| {
             let (big, little) = (value.to_be_bytes(), value.to_le_bytes());
             if layout.big_endian {
@@ -502,7 +510,7 @@ mod tests {
     }
 
     fn record(
-        layout: Layout,
+        layout: RecordLayout,
         time: u64,
         sector: u64,
         bytes: u64,
@@ -539,7 +547,7 @@ mod tests {
         record
     }
 
-    fn request(layout: Layout, sector: u64) -> Vec<u8> {
+    fn request(layout: RecordLayout, sector: u64) -> Vec<u8> {
         [
             record(layout, 100 + sector, sector, 4096, QUEUE, b"a payload"),
             record(layout, 200 + sector, sector, 4096, ISSUE, b""),
@@ -553,19 +561,19 @@ mod tests {
         for layout in LAYOUTS {
             let bytes = request(layout, 64);
             assert_eq!(
-                detect(&Head {
+                detect(&TraceHead {
                     name: "",
                     bytes: &bytes
                 }),
                 Confidence::Certain
             );
             let rows = rows_of(&FORMAT, &bytes).unwrap();
-            let expected = Row {
+            let expected = TraceRow {
                 device: 8 << 20,
                 process: 77,
                 issued: Some(264),
                 completed: Some(364),
-                ..Row::new(164, Operation::Read, 64, 8)
+                ..TraceRow::new(164, Operation::Read, 64, 8)
             };
             assert_eq!(rows, [expected], "{layout:?}");
         }
@@ -597,7 +605,7 @@ mod tests {
         let layout = LAYOUTS[0];
         let bytes = request(layout, 64);
         for end in [RECORD_V7_BYTES + 4, bytes.len() - 1] {
-            let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes[..end]) else {
+            let Err(TraceFault::Row(problem)) = rows_of(&FORMAT, &bytes[..end]) else {
                 panic!("no fault")
             };
             assert!(problem.expected.contains("whole"), "{problem:?}");
@@ -615,10 +623,13 @@ mod tests {
         .concat();
         let mut input = source::unpack(std::io::Cursor::new(bytes), None, BUFFER_BYTES).unwrap();
         let (mut parser, mut rows) = (open(&mut input).unwrap(), Vec::new());
-        let Err(Fault::Row(problem)) = parser.read(&mut input, &mut rows, 100) else {
+        let Err(TraceFault::Row(problem)) = parser.read(&mut input, &mut rows, 100) else {
             panic!("no fault")
         };
-        assert_eq!(problem.place, Place::Byte(request(layout, 0).len() as u64));
+        assert_eq!(
+            problem.place,
+            TracePlace::Byte(request(layout, 0).len() as u64)
+        );
         assert!(!parser.read(&mut input, &mut rows, 100).unwrap());
         assert_eq!(rows.len(), 2);
     }
@@ -627,10 +638,10 @@ mod tests {
     fn another_file_is_refused_at_once() {
         assert!(matches!(
             rows_of(&FORMAT, b"not a trace"),
-            Err(Fault::Broken(_))
+            Err(TraceFault::Broken(_))
         ));
         assert_eq!(
-            detect(&Head {
+            detect(&TraceHead {
                 name: "",
                 bytes: b"\x06tae"
             }),

@@ -1,29 +1,29 @@
 //! DiskSim's ASCII format.
 
-use super::{Confidence, Counted, Format, Head};
-use crate::fields::{Fields, Parsed};
-use crate::row::{LineParser, Lines, Row};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::fields::{LineFields, Parsed};
+use crate::row::{LineParser, LineRows, TraceRow};
 use fullstroke_contract::Operation;
 
 pub(super) const FORMAT: Format = Format {
     name: "disksim",
     summary: "DiskSim ASCII: times in ms (if all numbers are whole, give --format, because mqsim has the same columns)",
     columns: "arrival (ms), device, first sector, sectors, flags (hexadecimal; bit 0 = read)",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
-    open: |_| Ok(Box::new(Lines(DiskSim))),
+    open: |_| Ok(Box::new(LineRows(DiskSim))),
 };
 
 struct DiskSim;
 
 /// DiskSim and MQSim have the same five columns. Only a time with a decimal point tells them apart,
 /// because MQSim's times are whole nanoseconds.
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     let fractional = head
         .lines()
         // A few lines decide; times in whole milliseconds for all of them are unlikely.
         .take(32)
-        .any(|line| Fields::new(line).word().contains(&b'.'));
+        .any(|line| LineFields::new(line).word().contains(&b'.'));
     let sure = if fractional {
         Confidence::Likely
     } else {
@@ -34,8 +34,8 @@ fn detect(head: &Head<'_>) -> Confidence {
 
 impl LineParser for DiskSim {
     #[inline]
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
-        let mut fields = Fields::new(line);
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
+        let mut fields = LineFields::new(line);
         fields.spaces();
         let arrival = fields.decimal(6, "an arrival time in ms")?;
         let (device, start, sectors) = place(&mut fields)?;
@@ -46,16 +46,16 @@ impl LineParser for DiskSim {
         } else {
             Operation::Write
         };
-        Ok(Some(Row {
+        Ok(Some(TraceRow {
             device,
-            ..Row::new(arrival, operation, start, sectors)
+            ..TraceRow::new(arrival, operation, start, sectors)
         }))
     }
 }
 
 /// Parses device, first sector and length, with spaces around.
 #[inline]
-pub(super) fn place(fields: &mut Fields<'_>) -> Parsed<(u32, u64, u64)> {
+pub(super) fn place(fields: &mut LineFields<'_>) -> Parsed<(u32, u64, u64)> {
     fields.separator_of_spaces()?;
     let device = fields.small("a device number")?;
     fields.separator_of_spaces()?;
@@ -66,7 +66,7 @@ pub(super) fn place(fields: &mut Fields<'_>) -> Parsed<(u32, u64, u64)> {
     Ok((device, start, sectors))
 }
 
-fn hexadecimal(fields: &mut Fields<'_>) -> Parsed<u64> {
+fn hexadecimal(fields: &mut LineFields<'_>) -> Parsed<u64> {
     let before = fields.clone();
     let word = fields.word();
     let digits = word.strip_prefix(b"0x").unwrap_or(word);

@@ -1,10 +1,10 @@
 //! DiskSim's validation traces: requests measured on a real disk and replayed one at a time.
 
-use super::{Confidence, Counted, Format, Head};
-use crate::fault::Fault;
-use crate::fields::{Fields, Parsed};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::fault::TraceFault;
+use crate::fields::{LineFields, Parsed};
 use crate::input::{BUFFER_BYTES, Input};
-use crate::row::{LineParser, Lines, Row};
+use crate::row::{LineParser, LineRows, TraceRow};
 use crate::{TraceError, source};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::Duration;
@@ -15,9 +15,9 @@ pub(super) const FORMAT: Format = Format {
     summary: "DiskSim validation: measured on a real disk, one request at a time",
     columns: "R or W, outcome (Hit, Miss, Doub or Trip), first sector, sectors, measured service (us), think time (us): \
               each request is issued a think time after its predecessor completed",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect: |head| detect(head),
-    open: |_| Ok(Box::new(Lines(Replay::default()))),
+    open: |_| Ok(Box::new(LineRows(ReplayParser::default()))),
 };
 
 /// Result of a request in the cache of the measured drive.
@@ -77,7 +77,7 @@ impl ValidateReader {
             .map_err(|fault| TraceError::from_fault(&self.file, fault))
     }
 
-    fn advance(&mut self) -> Result<Option<ValidateRow>, Fault> {
+    fn advance(&mut self) -> Result<Option<ValidateRow>, TraceFault> {
         loop {
             let number = self.input.line_number() + 1;
             let Some(line) = self.input.line()? else {
@@ -86,7 +86,7 @@ impl ValidateReader {
             if !line.trim_ascii().is_empty() {
                 return parse(line)
                     .map(Some)
-                    .map_err(|mismatch| Fault::in_line(number, *mismatch));
+                    .map_err(|mismatch| TraceFault::in_line(number, *mismatch));
             }
         }
     }
@@ -94,26 +94,26 @@ impl ValidateReader {
 
 /// Converts the closed trace to an open trace: arrivals are the sums of service and think times.
 #[derive(Default)]
-struct Replay {
+struct ReplayParser {
     next_arrival: u64,
 }
 
-fn detect(head: &Head<'_>) -> Confidence {
-    head.understood_by(Replay::default(), Confidence::Likely)
+fn detect(head: &TraceHead<'_>) -> Confidence {
+    head.understood_by(ReplayParser::default(), Confidence::Likely)
 }
 
-impl LineParser for Replay {
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
+impl LineParser for ReplayParser {
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
         let row = parse(line)?;
         let arrival = self.next_arrival;
         let completed = arrival.saturating_add(row.service.as_nanos());
         // The disk was asked one request at a time: the next one follows the completion and a think
         // time.
         self.next_arrival = completed.saturating_add(row.think.as_nanos());
-        Ok(Some(Row {
+        Ok(Some(TraceRow {
             issued: Some(arrival),
             completed: Some(completed),
-            ..Row::new(
+            ..TraceRow::new(
                 arrival,
                 row.operation,
                 row.extent.start.0,
@@ -124,7 +124,7 @@ impl LineParser for Replay {
 }
 
 fn parse(line: &[u8]) -> Parsed<ValidateRow> {
-    let mut fields = Fields::new(line);
+    let mut fields = LineFields::new(line);
     fields.spaces();
     let operation = super::spc1::letter(&mut fields)?;
     fields.separator_of_spaces()?;
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_next_request_arrives_a_think_time_after_the_last_completed() {
-        let mut replay = Replay::default();
+        let mut replay = ReplayParser::default();
         let first = replay
             .row(b"R Miss  564347     2     14095.370     13876.270")
             .unwrap()

@@ -6,11 +6,11 @@
 //! wrote ms, and the contents do not show the difference. Such logs are read with the format
 //! `fio-ms`.
 
-use super::{Confidence, Counted, Format, Head, bad_header};
-use crate::fault::Fault;
-use crate::fields::{Fields, Parsed, excerpt};
+use super::{Confidence, Format, PlaceUnit, TraceHead, bad_header};
+use crate::fault::TraceFault;
+use crate::fields::{LineFields, Parsed, excerpt};
 use crate::input::Input;
-use crate::row::{LineParser, Lines, Parser, Row, byte_range};
+use crate::row::{LineParser, LineRows, Parser, TraceRow, byte_range};
 use fullstroke_contract::Operation;
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub(super) const FORMAT: Format = Format {
               that much later than those before. Version 3: time (us), file, action, offset, length. Actions: add, \
               open, close (no requests), read, write, trim (a discard), sync, datasync, sync_file_range, syncfs (flushes). \
               The device is the file's number in order of appearance, from 0",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
     open,
 };
@@ -34,7 +34,7 @@ const NAME_BYTES_MAX: usize = 256;
 /// Largest number of files. Names are kept, and memory must be bounded.
 const FILES_MAX: usize = 65_536;
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     let first = head.lines().next().map(<[u8]>::trim_ascii_end);
     if first == Some(VERSION_2) || first == Some(VERSION_3) {
         Confidence::Certain
@@ -43,13 +43,13 @@ fn detect(head: &Head<'_>) -> Confidence {
     }
 }
 
-fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
+fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, TraceFault> {
     let first = input.line()?.unwrap_or_default().trim_ascii_end();
     if first == VERSION_2 {
-        return Ok(Box::new(Lines(IoLog::new(Clock::Waits { now: 0 }))));
+        return Ok(Box::new(LineRows(IoLog::new(TimeSource::Waits { now: 0 }))));
     }
     if first == VERSION_3 {
-        return Ok(Box::new(Lines(IoLog::new(Clock::Times {
+        return Ok(Box::new(LineRows(IoLog::new(TimeSource::Times {
             unit_ns: MICROSECOND_NS,
         }))));
     }
@@ -60,7 +60,7 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
 }
 
 /// Source of the times.
-pub(super) enum Clock {
+pub(super) enum TimeSource {
     /// `wait` lines; `now` is their sum so far in ns.
     Waits { now: u64 },
     /// First field of each line.
@@ -69,13 +69,13 @@ pub(super) enum Clock {
 
 /// Parser of the lines below the first line.
 pub(super) struct IoLog {
-    clock: Clock,
+    clock: TimeSource,
     /// Number of each file seen so far.
     files: HashMap<Box<[u8]>, u32>,
 }
 
 impl IoLog {
-    pub(super) fn new(clock: Clock) -> IoLog {
+    pub(super) fn new(clock: TimeSource) -> IoLog {
         IoLog {
             clock,
             files: HashMap::new(),
@@ -83,7 +83,7 @@ impl IoLog {
     }
 
     /// Returns the number of the file whose name comes next.
-    fn file(&mut self, fields: &mut Fields<'_>) -> Parsed<u32> {
+    fn file(&mut self, fields: &mut LineFields<'_>) -> Parsed<u32> {
         fields.spaces();
         let before = fields.clone();
         let name = fields.word();
@@ -103,10 +103,10 @@ impl IoLog {
     }
 
     /// Returns the time of the line; in version 2, of the last `wait`.
-    fn time(&self, fields: &mut Fields<'_>) -> Parsed<u64> {
+    fn time(&self, fields: &mut LineFields<'_>) -> Parsed<u64> {
         match self.clock {
-            Clock::Waits { now } => Ok(now),
-            Clock::Times { unit_ns } => {
+            TimeSource::Waits { now } => Ok(now),
+            TimeSource::Times { unit_ns } => {
                 let before = fields.clone();
                 let time = fields.integer("a time in whole units")?;
                 fields.separator_of_spaces()?;
@@ -118,8 +118,8 @@ impl IoLog {
     }
 
     /// Delays the following requests.
-    fn wait(&mut self, fields: &mut Fields<'_>) -> Parsed<()> {
-        let Clock::Waits { now } = &mut self.clock else {
+    fn wait(&mut self, fields: &mut LineFields<'_>) -> Parsed<()> {
+        let TimeSource::Waits { now } = &mut self.clock else {
             return Err(fields.mismatch("no `wait`, which version 3 does not have"));
         };
         fields.separator_of_spaces()?;
@@ -139,7 +139,7 @@ enum Action {
     Request(Operation),
 }
 
-fn action(fields: &mut Fields<'_>) -> Parsed<Action> {
+fn action(fields: &mut LineFields<'_>) -> Parsed<Action> {
     fields.spaces();
     let before = fields.clone();
     match fields.word() {
@@ -157,8 +157,8 @@ fn action(fields: &mut Fields<'_>) -> Parsed<Action> {
 }
 
 impl LineParser for IoLog {
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
-        let mut fields = Fields::new(line);
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
+        let mut fields = LineFields::new(line);
         fields.spaces();
         let arrival = self.time(&mut fields)?;
         let device = self.file(&mut fields)?;
@@ -166,15 +166,15 @@ impl LineParser for IoLog {
             Action::File => Ok(None),
             Action::Wait => self.wait(&mut fields).map(|()| None),
             // The offset and length of a flush, if present, have no meaning.
-            Action::Request(Operation::Flush) => Ok(Some(Row {
+            Action::Request(Operation::Flush) => Ok(Some(TraceRow {
                 device,
-                ..Row::new(arrival, Operation::Flush, 0, 0)
+                ..TraceRow::new(arrival, Operation::Flush, 0, 0)
             })),
             Action::Request(operation) => {
                 let (start, sectors) = extent(&mut fields)?;
-                Ok(Some(Row {
+                Ok(Some(TraceRow {
                     device,
-                    ..Row::new(arrival, operation, start, sectors)
+                    ..TraceRow::new(arrival, operation, start, sectors)
                 }))
             }
         }
@@ -182,7 +182,7 @@ impl LineParser for IoLog {
 }
 
 /// Parses offset and length, to the end of the line.
-fn extent(fields: &mut Fields<'_>) -> Parsed<(u64, u64)> {
+fn extent(fields: &mut LineFields<'_>) -> Parsed<(u64, u64)> {
     fields.separator_of_spaces()?;
     let offset = fields.integer("an offset in bytes")?;
     fields.separator_of_spaces()?;
@@ -194,7 +194,7 @@ fn extent(fields: &mut Fields<'_>) -> Parsed<(u64, u64)> {
 }
 
 /// Reads the first line of a log of version 3. Any other first line is a fault.
-pub(super) fn version_3(input: &mut Input<'_>) -> Result<(), Fault> {
+pub(super) fn version_3(input: &mut Input<'_>) -> Result<(), TraceFault> {
     let first = input.line()?.unwrap_or_default().trim_ascii_end();
     if first == VERSION_3 {
         return Ok(());
@@ -206,7 +206,7 @@ pub(super) fn version_3(input: &mut Input<'_>) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Place;
+    use crate::TracePlace;
     use crate::formats::blktrace::testing::rows_of;
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
             /dev/sda wait 250 0\n/dev/sdb write 100 1024\n/dev/sda wait 50\n/dev/sda trim 0 1024\n\
             /dev/sda datasync 0 0\n/dev/sda close\n";
         assert_eq!(
-            detect(&Head {
+            detect(&TraceHead {
                 name: "",
                 bytes: text
             }),
@@ -223,22 +223,22 @@ mod tests {
         );
         let rows = rows_of(&FORMAT, text).unwrap();
         let expected = [
-            Row {
+            TraceRow {
                 place: 4,
-                ..Row::new(0, Operation::Read, 8, 1)
+                ..TraceRow::new(0, Operation::Read, 8, 1)
             },
-            Row {
+            TraceRow {
                 place: 6,
                 device: 1,
-                ..Row::new(250_000, Operation::Write, 0, 3)
+                ..TraceRow::new(250_000, Operation::Write, 0, 3)
             },
-            Row {
+            TraceRow {
                 place: 8,
-                ..Row::new(300_000, Operation::Discard, 0, 2)
+                ..TraceRow::new(300_000, Operation::Discard, 0, 2)
             },
-            Row {
+            TraceRow {
                 place: 9,
-                ..Row::new(300_000, Operation::Flush, 0, 0)
+                ..TraceRow::new(300_000, Operation::Flush, 0, 0)
             },
         ];
         assert_eq!(rows, expected);
@@ -249,13 +249,13 @@ mod tests {
         let text = b"fio version 3 iolog\n0 /dev/sda add\n0 /dev/sda open\n1500 /dev/sda write 0 4096\n2000 /dev/sda sync\n";
         let rows = rows_of(&FORMAT, text).unwrap();
         let expected = [
-            Row {
+            TraceRow {
                 place: 4,
-                ..Row::new(1_500_000, Operation::Write, 0, 8)
+                ..TraceRow::new(1_500_000, Operation::Write, 0, 8)
             },
-            Row {
+            TraceRow {
                 place: 5,
-                ..Row::new(2_000_000, Operation::Flush, 0, 0)
+                ..TraceRow::new(2_000_000, Operation::Flush, 0, 0)
             },
         ];
         assert_eq!(rows, expected);
@@ -279,12 +279,12 @@ mod tests {
             (b"fio version 2 iolog\na wait -3\n", 8),
             (b"fio version 2 iolog\na\n", 2),
         ] {
-            let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else {
+            let Err(TraceFault::Row(problem)) = rows_of(&FORMAT, text) else {
                 panic!("no fault")
             };
             assert_eq!(
                 problem.place,
-                Place::Line { line: 2, column },
+                TracePlace::Line { line: 2, column },
                 "{}",
                 text.escape_ascii()
             );
@@ -294,9 +294,9 @@ mod tests {
     #[test]
     fn other_versions_are_refused() {
         for text in [&b"fio version 4 iolog\n"[..], b"read, 0, 512\n", b""] {
-            assert!(matches!(rows_of(&FORMAT, text), Err(Fault::Broken(_))));
+            assert!(matches!(rows_of(&FORMAT, text), Err(TraceFault::Broken(_))));
             assert_eq!(
-                detect(&Head {
+                detect(&TraceHead {
                     name: "",
                     bytes: text
                 }),
@@ -311,12 +311,12 @@ mod tests {
         for file in 0..=FILES_MAX {
             text.extend(format!("{file} add\n").into_bytes());
         }
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &text) else {
+        let Err(TraceFault::Row(problem)) = rows_of(&FORMAT, &text) else {
             panic!("no fault")
         };
         assert_eq!(
             problem.place,
-            Place::Line {
+            TracePlace::Line {
                 line: FILES_MAX as u64 + 2,
                 column: 1
             }

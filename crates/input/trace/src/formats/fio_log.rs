@@ -5,12 +5,12 @@
 //! and are taken when the row is written: at completion, or at issue for submission latencies.
 //! Offsets exist only with `log_offset=1`.
 
-use super::{Confidence, Counted, Format, Head};
-use crate::Place;
-use crate::fault::Fault;
-use crate::fields::{Fields, Parsed, excerpt};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::TracePlace;
+use crate::fault::TraceFault;
+use crate::fields::{LineFields, Parsed, excerpt};
 use crate::input::Input;
-use crate::row::{LineParser, Lines, Parser, Row, byte_range};
+use crate::row::{LineParser, LineRows, Parser, TraceRow, byte_range};
 use fullstroke_contract::Operation;
 
 pub(super) const FORMAT: Format = Format {
@@ -20,7 +20,7 @@ pub(super) const FORMAT: Format = Format {
               (bytes), offset (bytes; with log_offset=1), priority. The file's name tells the value: _lat and _clat are \
               counted back from the time to the arrival, _slat to the arrival from the issue; of _bw and _iops the time \
               is taken for the arrival. Averages (log_avg_msec) are no requests",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
     open,
 };
@@ -32,31 +32,31 @@ const REMEDY: &str = "run fio with write_lat_log and log_offset=1, or with write
 
 /// Quantity in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Value {
+enum LoggedQuantity {
     Total,
     Completion,
     Submission,
     Rate,
 }
 
-impl Value {
+impl LoggedQuantity {
     /// Returns the quantity, from the name of the log.
-    fn of(name: &str) -> Value {
+    fn of(name: &str) -> LoggedQuantity {
         let values = [
-            ("_slat", Value::Submission),
-            ("_clat", Value::Completion),
-            ("_bw", Value::Rate),
-            ("_iops", Value::Rate),
+            ("_slat", LoggedQuantity::Submission),
+            ("_clat", LoggedQuantity::Completion),
+            ("_bw", LoggedQuantity::Rate),
+            ("_iops", LoggedQuantity::Rate),
         ];
         values
             .into_iter()
             .find(|(part, _)| name.contains(part))
-            .map_or(Value::Total, |(_, value)| value)
+            .map_or(LoggedQuantity::Total, |(_, value)| value)
     }
 }
 
 /// One row.
-struct Sample {
+struct FioLogRow {
     time_ns: u64,
     value: u64,
     operation: Operation,
@@ -66,8 +66,8 @@ struct Sample {
 }
 
 /// Parses `time, value, direction, block size` and the following columns.
-fn sample(line: &[u8]) -> Parsed<Sample> {
-    let mut fields = Fields::new(line);
+fn sample(line: &[u8]) -> Parsed<FioLogRow> {
+    let mut fields = LineFields::new(line);
     fields.spaces();
     let time = fields.integer("a time in ms")?;
     let time_ns = time
@@ -95,7 +95,7 @@ fn sample(line: &[u8]) -> Parsed<Sample> {
         *column = Some(number(&mut fields)?);
     }
     // Further columns are ignored: later versions append columns, such as the time of issue.
-    Ok(Sample {
+    Ok(FioLogRow {
         time_ns,
         value,
         operation,
@@ -106,13 +106,13 @@ fn sample(line: &[u8]) -> Parsed<Sample> {
 
 /// Skips a comma and a space. fio writes a space behind each comma, which tells its logs from
 /// others.
-fn separator(fields: &mut Fields<'_>) -> Parsed<()> {
+fn separator(fields: &mut LineFields<'_>) -> Parsed<()> {
     fields.byte(b',')?;
     fields.separator_of_spaces()
 }
 
 /// Parses an offset or a priority. A hexadecimal priority is returned as 0.
-fn number(fields: &mut Fields<'_>) -> Parsed<u64> {
+fn number(fields: &mut LineFields<'_>) -> Parsed<u64> {
     if fields.rest().starts_with(b"0x") {
         fields.until(b',');
         return Ok(0);
@@ -120,34 +120,34 @@ fn number(fields: &mut Fields<'_>) -> Parsed<u64> {
     fields.integer("an offset in bytes or a priority")
 }
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     let sizes = FioLog {
-        value: Value::Total,
+        value: LoggedQuantity::Total,
         has_offsets: false,
         any_size: true,
     };
     head.understood_by(sizes, Confidence::Likely)
 }
 
-fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
+fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, TraceFault> {
     let name = input
         .path()
         .and_then(|path| path.file_name())
         .and_then(|name| name.to_str())
         .unwrap_or_default();
-    let value = Value::of(name);
-    let head = Head {
+    let value = LoggedQuantity::of(name);
+    let head = TraceHead {
         name: "",
         bytes: input.peek(HEAD_BYTES)?,
     };
-    let samples: Vec<Sample> = head.lines().filter_map(|line| sample(line).ok()).collect();
+    let samples: Vec<FioLogRow> = head.lines().filter_map(|line| sample(line).ok()).collect();
     if let (Some(first), Some(line)) = (samples.first(), head.lines().next())
         && first.bytes == 0
     {
         let expected =
             "a row for each request; averages have block size 0: run fio without log_avg_msec";
-        return Err(Fault::broken(
-            Place::Line { line: 1, column: 0 },
+        return Err(TraceFault::broken(
+            TracePlace::Line { line: 1, column: 0 },
             excerpt(line),
             expected,
         ));
@@ -157,8 +157,8 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
     let has_offsets = samples.iter().any(|sample| {
         sample.further[1].is_some() || sample.further[0].is_some_and(|number| number > 1)
     });
-    Ok(Box::new(Log {
-        lines: Lines(FioLog {
+    Ok(Box::new(FioLogRows {
+        lines: LineRows(FioLog {
             value,
             has_offsets,
             any_size: false,
@@ -168,31 +168,31 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
     }))
 }
 
-struct Log {
-    lines: Lines<FioLog>,
-    value: Value,
+struct FioLogRows {
+    lines: LineRows<FioLog>,
+    value: LoggedQuantity,
     has_offsets: bool,
 }
 
-impl Parser for Log {
+impl Parser for FioLogRows {
     fn read(
         &mut self,
         input: &mut Input<'_>,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<TraceRow>,
         limit: usize,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, TraceFault> {
         self.lines.read(input, rows, limit)
     }
 
     fn notes(&self) -> Vec<String> {
         let note = match self.value {
-            Value::Rate => {
+            LoggedQuantity::Rate => {
                 "arrivals are the times of completion, because a log of rates has no other times"
             }
-            Value::Completion => {
+            LoggedQuantity::Completion => {
                 "arrivals are the times of issue: the log has completion latencies only"
             }
-            Value::Total | Value::Submission => return Vec::new(),
+            LoggedQuantity::Total | LoggedQuantity::Submission => return Vec::new(),
         };
         vec![note.to_owned()]
     }
@@ -203,26 +203,26 @@ impl Parser for Log {
 }
 
 struct FioLog {
-    value: Value,
+    value: LoggedQuantity,
     has_offsets: bool,
     /// True to accept rows of size 0, which is needed to recognise logs of averages.
     any_size: bool,
 }
 
 impl LineParser for FioLog {
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
         let sample = sample(line)?;
         let offset = if self.has_offsets {
             sample.further[0].unwrap_or(0)
         } else {
             0
         };
-        let end = Fields::new(line);
+        let end = LineFields::new(line);
         let bytes = sample.bytes.max(u64::from(self.any_size));
         let (start, sectors) = byte_range(&end, offset, bytes)?;
         let (now, value) = (sample.time_ns, sample.value);
         // The clock has whole ms, so the time may be less than the latency.
-        let arrival = if self.value == Value::Rate {
+        let arrival = if self.value == LoggedQuantity::Rate {
             now
         } else {
             now.saturating_sub(value)
@@ -230,15 +230,15 @@ impl LineParser for FioLog {
         // The sum of a damaged row may exceed the range.
         let later = arrival.saturating_add(value);
         let (issued, completed) = match self.value {
-            Value::Total => (None, Some(later)),
-            Value::Completion => (Some(arrival), Some(later)),
-            Value::Submission => (Some(later), None),
-            Value::Rate => (None, None),
+            LoggedQuantity::Total => (None, Some(later)),
+            LoggedQuantity::Completion => (Some(arrival), Some(later)),
+            LoggedQuantity::Submission => (Some(later), None),
+            LoggedQuantity::Rate => (None, None),
         };
-        Ok(Some(Row {
+        Ok(Some(TraceRow {
             issued,
             completed,
-            ..Row::new(arrival, sample.operation, start, sectors)
+            ..TraceRow::new(arrival, sample.operation, start, sectors)
         }))
     }
 }
@@ -256,15 +256,15 @@ mod tests {
             b"7, 5519586, 0, 4096, 1011712, 0\n8, 192567, 1, 512, 512, 0x0000\n",
         )
         .unwrap();
-        let first = Row::new(1_480_414, Operation::Read, 1976, 8);
-        let second = Row::new(7_807_433, Operation::Write, 1, 1);
+        let first = TraceRow::new(1_480_414, Operation::Read, 1976, 8);
+        let second = TraceRow::new(7_807_433, Operation::Write, 1, 1);
         let expected = [
-            Row {
+            TraceRow {
                 completed: Some(7_000_000),
                 place: 1,
                 ..first
             },
-            Row {
+            TraceRow {
                 completed: Some(8_000_000),
                 place: 2,
                 ..second
@@ -292,11 +292,11 @@ mod tests {
             std::fs::write(&path, "7, 2000000, 2, 4096, 8192, 0\n").unwrap();
             let mut input = source::open(&path, input::BUFFER_BYTES).unwrap();
             let rows = rows_in(&FORMAT, &mut input).unwrap();
-            let row = Row {
+            let row = TraceRow {
                 issued,
                 completed,
                 place: 1,
-                ..Row::new(arrival, Operation::Discard, 16, 8)
+                ..TraceRow::new(arrival, Operation::Discard, 16, 8)
             };
             assert_eq!(rows, [row], "{name}");
         }
@@ -313,7 +313,7 @@ mod tests {
             (b"7, 5, 0, 4096, 0, 0, 123456\n", true),
         ] {
             assert_eq!(
-                detect(&Head {
+                detect(&TraceHead {
                     name: "",
                     bytes: text
                 }),
@@ -333,13 +333,13 @@ mod tests {
     fn averages_are_refused() {
         let text = b"1, 103037, 0, 0, 0\n2, 34119, 0, 0, 0\n";
         assert_eq!(
-            detect(&Head {
+            detect(&TraceHead {
                 name: "",
                 bytes: text
             }),
             Confidence::Likely
         );
-        let Err(Fault::Broken(problem)) = rows_of(&FORMAT, text) else {
+        let Err(TraceFault::Broken(problem)) = rows_of(&FORMAT, text) else {
             panic!("no fault")
         };
         assert!(problem.expected.contains("log_avg_msec"), "{problem:?}");
@@ -352,10 +352,10 @@ mod tests {
             (b"-7, 5, 0, 4096\n", 1),
             (b"7,5,0,4096\n", 3),
         ] {
-            let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else {
+            let Err(TraceFault::Row(problem)) = rows_of(&FORMAT, text) else {
                 panic!("no fault")
             };
-            assert_eq!(problem.place, Place::Line { line: 1, column });
+            assert_eq!(problem.place, TracePlace::Line { line: 1, column });
         }
     }
 }

@@ -3,26 +3,26 @@
 //! Nothing in a log distinguishes ms from us, so this format is never recognised. It must be given
 //! by name. The length of the run shows the unit, because the last time is the length of the run.
 
-use super::fio::{Clock, IoLog, version_3};
-use super::{Confidence, Counted, Format};
-use crate::fault::Fault;
+use super::fio::{IoLog, TimeSource, version_3};
+use super::{Confidence, Format, PlaceUnit};
+use crate::fault::TraceFault;
 use crate::input::Input;
-use crate::row::{Lines, Parser};
+use crate::row::{LineRows, Parser};
 
 pub(super) const FORMAT: Format = Format {
     name: "fio-ms",
     summary: "fio iolog version 3 with times in ms, of early fio 3 (give --format, because fio has the same columns)",
     columns: "time (ms), file, action, offset (bytes), length (bytes); else as fio",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect: |_| Confidence::No,
     open,
 };
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
-fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
+fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, TraceFault> {
     version_3(input)?;
-    Ok(Box::new(Lines(IoLog::new(Clock::Times {
+    Ok(Box::new(LineRows(IoLog::new(TimeSource::Times {
         unit_ns: MILLISECOND_NS,
     }))))
 }
@@ -30,10 +30,10 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Place;
-    use crate::formats::Head;
+    use crate::TracePlace;
+    use crate::formats::TraceHead;
     use crate::formats::blktrace::testing::rows_of;
-    use crate::row::Row;
+    use crate::row::TraceRow;
     use fullstroke_contract::Operation;
 
     const TEXT: &[u8] =
@@ -44,9 +44,9 @@ mod tests {
         let rows = rows_of(&FORMAT, &TEXT[..60]).unwrap();
         assert_eq!(
             rows,
-            [Row {
+            [TraceRow {
                 place: 3,
-                ..Row::new(15_000_000, Operation::Write, 0, 8)
+                ..TraceRow::new(15_000_000, Operation::Write, 0, 8)
             }]
         );
     }
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn it_has_to_be_said_by_name() {
         assert_eq!(
-            (FORMAT.detect)(&Head {
+            (FORMAT.detect)(&TraceHead {
                 name: "fio-ms",
                 bytes: TEXT
             }),
@@ -64,19 +64,19 @@ mod tests {
 
     #[test]
     fn damage_is_named_and_version_2_is_refused() {
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, TEXT) else {
+        let Err(TraceFault::Row(problem)) = rows_of(&FORMAT, TEXT) else {
             panic!("no fault")
         };
         assert_eq!(
             problem.place,
-            Place::Line {
+            TracePlace::Line {
                 line: 4,
                 column: 13
             }
         );
         assert!(matches!(
             rows_of(&FORMAT, b"fio version 2 iolog\na read 0 512\n"),
-            Err(Fault::Broken(_))
+            Err(TraceFault::Broken(_))
         ));
     }
 }

@@ -4,31 +4,31 @@
 //! The format is recognised by rows of at least eight words, with `R` or `W` in the sixth.
 
 use super::spc1::letter;
-use super::{Confidence, Counted, Format, Head};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
 use crate::events::device_number;
-use crate::fields::{Fields, Parsed};
-use crate::row::{LineParser, Lines, Row};
+use crate::fields::{LineFields, Parsed};
+use crate::row::{LineParser, LineRows, TraceRow};
 
 pub(super) const FORMAT: Format = Format {
     name: "fiu",
     summary: "Florida International University traces: Linux servers, times in ns",
     columns: "arrival (ns), process number, process name (ignored), first sector, sectors, operation (R or W), \
               major and minor (the device: major << 20 | minor); digests of the contents behind them are ignored",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
-    open: |_| Ok(Box::new(Lines(Fiu))),
+    open: |_| Ok(Box::new(LineRows(Fiu))),
 };
 
 struct Fiu;
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     head.understood_by(Fiu, Confidence::Likely)
 }
 
 impl LineParser for Fiu {
     #[inline]
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
-        let mut fields = Fields::new(line);
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
+        let mut fields = LineFields::new(line);
         fields.spaces();
         let arrival = fields.integer("an arrival time in ns")?;
         fields.separator_of_spaces()?;
@@ -43,15 +43,15 @@ impl LineParser for Fiu {
         let operation = letter(&mut fields)?;
         fields.separator_of_spaces()?;
         let device = device(&mut fields)?;
-        Ok(Some(Row {
+        Ok(Some(TraceRow {
             device,
             process,
-            ..Row::new(arrival, operation, start, sectors)
+            ..TraceRow::new(arrival, operation, start, sectors)
         }))
     }
 }
 
-fn device(fields: &mut Fields<'_>) -> Parsed<u32> {
+fn device(fields: &mut LineFields<'_>) -> Parsed<u32> {
     let before = fields.clone();
     let major = fields.integer("a device's major number")?;
     fields.separator_of_spaces()?;

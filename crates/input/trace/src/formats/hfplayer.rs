@@ -4,11 +4,11 @@
 //! with `#`. A file is recognised by the names of the required columns. Their order does not
 //! matter, and further columns are ignored.
 
-use super::{Confidence, Counted, Format, Head, bad_header};
-use crate::fault::Fault;
-use crate::fields::{Fields, Mismatch, Parsed};
+use super::{Confidence, Format, PlaceUnit, TraceHead, bad_header};
+use crate::fault::TraceFault;
+use crate::fields::{LineFields, Mismatch, Parsed};
 use crate::input::Input;
-use crate::row::{LineParser, Lines, Parser, Row};
+use crate::row::{LineParser, LineRows, Parser, TraceRow};
 use fullstroke_contract::Operation;
 
 pub(super) const FORMAT: Format = Format {
@@ -16,14 +16,14 @@ pub(super) const FORMAT: Format = Format {
     summary: "hfplayer CSV: traces of storage controllers; the header names the columns; times in us",
     columns: "ELAPSED_USECS.D (us), CMD.S (RD... = read, WR... = write), LBA.I (512-byte blocks), NBLKS.I (512-byte \
               blocks); where they are there: LATENCY_USECS.D (us, from arrival to completion), LUN_SSID.I (the device)",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
     open,
 };
 
 /// Content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
+enum ColumnContent {
     Arrival,
     Command,
     Start,
@@ -34,40 +34,41 @@ enum Column {
 }
 
 /// Required columns.
-const NEEDED: [Column; 4] = [
-    Column::Arrival,
-    Column::Command,
-    Column::Start,
-    Column::Sectors,
+const NEEDED: [ColumnContent; 4] = [
+    ColumnContent::Arrival,
+    ColumnContent::Command,
+    ColumnContent::Start,
+    ColumnContent::Sectors,
 ];
 
 /// Returns the columns named by a header. Returns `None` if a required column is missing or a
 /// column occurs twice.
-fn columns_of(header: &[u8]) -> Option<Vec<Column>> {
+fn columns_of(header: &[u8]) -> Option<Vec<ColumnContent>> {
     let names = header.trim_ascii();
     let names = names.strip_prefix(b"#").unwrap_or(names);
-    let columns: Vec<Column> = names
+    let columns: Vec<ColumnContent> = names
         .split(|&byte| byte == b',')
         .map(|name| column_of(name.trim_ascii()))
         .collect();
     let count = |column| columns.iter().filter(|&&other| other == column).count();
     let once = NEEDED.iter().all(|&column| count(column) == 1);
-    (once && count(Column::Latency) <= 1 && count(Column::Device) <= 1).then_some(columns)
+    (once && count(ColumnContent::Latency) <= 1 && count(ColumnContent::Device) <= 1)
+        .then_some(columns)
 }
 
-fn column_of(name: &[u8]) -> Column {
+fn column_of(name: &[u8]) -> ColumnContent {
     match name {
-        b"ELAPSED_USECS.D" => Column::Arrival,
-        b"CMD.S" => Column::Command,
-        b"LBA.I" => Column::Start,
-        b"NBLKS.I" => Column::Sectors,
-        b"LATENCY_USECS.D" => Column::Latency,
-        b"LUN_SSID.I" => Column::Device,
-        _ => Column::Other,
+        b"ELAPSED_USECS.D" => ColumnContent::Arrival,
+        b"CMD.S" => ColumnContent::Command,
+        b"LBA.I" => ColumnContent::Start,
+        b"NBLKS.I" => ColumnContent::Sectors,
+        b"LATENCY_USECS.D" => ColumnContent::Latency,
+        b"LUN_SSID.I" => ColumnContent::Device,
+        _ => ColumnContent::Other,
     }
 }
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     let header = head.lines().next().and_then(columns_of);
     if header.is_some() {
         Confidence::Certain
@@ -76,7 +77,7 @@ fn detect(head: &Head<'_>) -> Confidence {
     }
 }
 
-fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
+fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, TraceFault> {
     while let Some(line) = input.line()? {
         if line.trim_ascii().is_empty() {
             continue;
@@ -84,12 +85,12 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
         let Some(columns) = columns_of(line) else {
             return Err(no_header(line));
         };
-        return Ok(Box::new(Lines(HfPlayer { columns })));
+        return Ok(Box::new(LineRows(HfPlayer { columns })));
     }
     Err(no_header(b""))
 }
 
-fn no_header(line: &[u8]) -> Fault {
+fn no_header(line: &[u8]) -> TraceFault {
     bad_header(
         line,
         "names of columns, among them ELAPSED_USECS.D, CMD.S, LBA.I and NBLKS.I, each once",
@@ -97,29 +98,31 @@ fn no_header(line: &[u8]) -> Fault {
 }
 
 struct HfPlayer {
-    columns: Vec<Column>,
+    columns: Vec<ColumnContent>,
 }
 
 impl LineParser for HfPlayer {
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
         if line.starts_with(b"#") {
             return Ok(None);
         }
-        let mut fields = Fields::new(line);
-        let mut row = Row::new(0, Operation::Read, 0, 0);
+        let mut fields = LineFields::new(line);
+        let mut row = TraceRow::new(0, Operation::Read, 0, 0);
         let mut latency = None;
         for (index, &column) in self.columns.iter().enumerate() {
             if index > 0 {
                 fields.separator(b',')?;
             }
             match column {
-                Column::Arrival => row.arrival = fields.decimal(3, "an arrival time in us")?,
-                Column::Command => row.operation = command(&mut fields)?,
-                Column::Start => row.start = fields.integer("a block number")?,
-                Column::Sectors => row.sectors = fields.integer("a number of blocks")?,
-                Column::Latency => latency = Some(fields.decimal(3, "a latency in us")?),
-                Column::Device => row.device = fields.small("a logical unit number")?,
-                Column::Other => {
+                ColumnContent::Arrival => {
+                    row.arrival = fields.decimal(3, "an arrival time in us")?
+                }
+                ColumnContent::Command => row.operation = command(&mut fields)?,
+                ColumnContent::Start => row.start = fields.integer("a block number")?,
+                ColumnContent::Sectors => row.sectors = fields.integer("a number of blocks")?,
+                ColumnContent::Latency => latency = Some(fields.decimal(3, "a latency in us")?),
+                ColumnContent::Device => row.device = fields.small("a logical unit number")?,
+                ColumnContent::Other => {
                     fields.until(b',');
                 }
             }
@@ -132,7 +135,7 @@ impl LineParser for HfPlayer {
 }
 
 /// Parses `RD_...` or `WR_...`.
-fn command(fields: &mut Fields<'_>) -> Result<Operation, Box<Mismatch>> {
+fn command(fields: &mut LineFields<'_>) -> Result<Operation, Box<Mismatch>> {
     let before = fields.clone();
     match fields.until(b',') {
         [b'R', b'D', ..] => Ok(Operation::Read),
@@ -144,7 +147,7 @@ fn command(fields: &mut Fields<'_>) -> Result<Operation, Box<Mismatch>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Place;
+    use crate::TracePlace;
     use crate::formats::blktrace::testing::{rows_of, rows_of_shared};
 
     #[test]
@@ -152,7 +155,7 @@ mod tests {
         let text = b"#NBLKS.I,SEQID.I,LBA.I,CMD.S,ELAPSED_USECS.D,LATENCY_USECS.D,LUN_SSID.I\r\n\
             8,1,4096,WR_IN,81442951.096,56.910,3\r\n16,2,8192,RD_XFER,81442952,1,3\r\n";
         assert_eq!(
-            detect(&Head {
+            detect(&TraceHead {
                 name: "",
                 bytes: text
             }),
@@ -160,17 +163,17 @@ mod tests {
         );
         let rows = rows_of(&FORMAT, text).unwrap();
         let expected = [
-            Row {
+            TraceRow {
                 place: 2,
                 device: 3,
                 completed: Some(81_443_008_006),
-                ..Row::new(81_442_951_096, Operation::Write, 4096, 8)
+                ..TraceRow::new(81_442_951_096, Operation::Write, 4096, 8)
             },
-            Row {
+            TraceRow {
                 place: 3,
                 device: 3,
                 completed: Some(81_442_953_000),
-                ..Row::new(81_442_952_000, Operation::Read, 8192, 16)
+                ..TraceRow::new(81_442_952_000, Operation::Read, 8192, 16)
             },
         ];
         assert_eq!(rows, expected);
@@ -186,10 +189,14 @@ mod tests {
             ("1.5,RD,,8", 8),
         ] {
             let text = format!("ELAPSED_USECS.D,CMD.S,LBA.I,NBLKS.I\n{line}\n");
-            let Err(Fault::Row(problem)) = rows_of(&FORMAT, text.as_bytes()) else {
+            let Err(TraceFault::Row(problem)) = rows_of(&FORMAT, text.as_bytes()) else {
                 panic!("no fault")
             };
-            assert_eq!(problem.place, Place::Line { line: 2, column }, "{line}");
+            assert_eq!(
+                problem.place,
+                TracePlace::Line { line: 2, column },
+                "{line}"
+            );
         }
     }
 
@@ -202,11 +209,14 @@ mod tests {
             "ELAPSED_USECS.D,CMD.S,LBA.I,LBA.I,NBLKS.I\n",
         ] {
             assert!(
-                matches!(rows_of(&FORMAT, header.as_bytes()), Err(Fault::Broken(_))),
+                matches!(
+                    rows_of(&FORMAT, header.as_bytes()),
+                    Err(TraceFault::Broken(_))
+                ),
                 "{header}"
             );
             assert_eq!(
-                detect(&Head {
+                detect(&TraceHead {
                     name: "",
                     bytes: header.as_bytes()
                 }),

@@ -5,12 +5,12 @@
 //! The header ends with the byte 0x0c. Records of big-endian 32-bit words follow. Block numbers
 //! count in sectors of the size that the header gives for each disk.
 
-use super::{Confidence, Counted, Format, Head};
-use crate::Place;
-use crate::fault::Fault;
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::TracePlace;
+use crate::fault::TraceFault;
 use crate::fields::excerpt;
 use crate::input::Input;
-use crate::row::{Parser, Row, sectors_of_bytes};
+use crate::row::{Parser, TraceRow, sectors_of_bytes};
 use fullstroke_contract::Operation;
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) const FORMAT: Format = Format {
               arrival (us), issue (us after arrival), completion (us after arrival), length (bytes), block number \
               (in the header's sector size), device (bits 8 to 15), driver type, cylinder, flags (bit 0 = read), \
               further information, [queue length]",
-    counted: Counted::Bytes,
+    counted: PlaceUnit::Bytes,
     detect,
     open,
 };
@@ -42,7 +42,7 @@ const REQUEST: u32 = 1;
 const SECOND_NS: u64 = 1_000_000_000;
 const MICROSECOND_NS: u64 = 1000;
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     if head.bytes.starts_with(MAGIC) {
         Confidence::Certain
     } else {
@@ -50,28 +50,28 @@ fn detect(head: &Head<'_>) -> Confidence {
     }
 }
 
-fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
+fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, TraceFault> {
     let bytes = input.peek(HEADER_BYTES_MAX)?;
     if !bytes.starts_with(MAGIC) {
         let found = excerpt(bytes);
-        return Err(Fault::broken(
-            Place::Byte(0),
+        return Err(TraceFault::broken(
+            TracePlace::Byte(0),
             found,
             "a header that begins with `$$TR_IOREC`",
         ));
     }
     let Some(length) = memchr::memchr(HEADER_END, bytes) else {
         let found = format!("no byte 0x0c among the first {} bytes", bytes.len());
-        return Err(Fault::broken(
-            Place::Byte(bytes.len() as u64),
+        return Err(TraceFault::broken(
+            TracePlace::Byte(bytes.len() as u64),
             found,
             "a header that ends with it",
         ));
     };
     let sector_bytes = sector_sizes(&bytes[..length]);
     if sector_bytes.is_empty() {
-        let place = Place::Byte(length as u64);
-        return Err(Fault::broken(
+        let place = TracePlace::Byte(length as u64);
+        return Err(TraceFault::broken(
             place,
             "a header without sector sizes",
             "`sectorsize = ...` for each disk",
@@ -127,9 +127,9 @@ impl Parser for HpSrt {
     fn read(
         &mut self,
         input: &mut Input<'_>,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<TraceRow>,
         limit: usize,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, TraceFault> {
         for _ in 0..limit {
             let place = input.offset();
             let begin = input.peek(BEGIN_BYTES)?;
@@ -152,7 +152,7 @@ impl Parser for HpSrt {
 
 /// Returns the length in bytes of the record that begins with `begin`. An impossible size is a
 /// fault that ends the reading, because the beginning of the next record is unknown.
-fn record_bytes(begin: &[u8], place: u64) -> Result<usize, Fault> {
+fn record_bytes(begin: &[u8], place: u64) -> Result<usize, TraceFault> {
     let length = word(begin, 0) as usize;
     let least = if word(begin, 1) & 0xffff == REQUEST {
         REQUEST_BYTES
@@ -163,8 +163,8 @@ fn record_bytes(begin: &[u8], place: u64) -> Result<usize, Fault> {
         return Ok(length);
     }
     let expected = format!("a size from {least} to {RECORD_BYTES_MAX} bytes");
-    Err(Fault::broken(
-        Place::Byte(place),
+    Err(TraceFault::broken(
+        TracePlace::Byte(place),
         format!("a record of {length} bytes"),
         expected,
     ))
@@ -177,9 +177,10 @@ fn word(record: &[u8], index: usize) -> u32 {
 
 impl HpSrt {
     /// Parses the request of a whole record.
-    fn row(&self, record: &[u8], place: u64) -> Result<Row, Fault> {
-        let damaged =
-            |found: String, expected: &str| Fault::row(Place::Byte(place), found, expected);
+    fn row(&self, record: &[u8], place: u64) -> Result<TraceRow, TraceFault> {
+        let damaged = |found: String, expected: &str| {
+            TraceFault::row(TracePlace::Byte(place), found, expected)
+        };
         let time = |index| u64::from(word(record, index)) * MICROSECOND_NS;
         let arrival = u64::from(word(record, 2)) * SECOND_NS + time(3);
         let device = word(record, 8) >> 8 & 0xff;
@@ -205,12 +206,12 @@ impl HpSrt {
         } else {
             Operation::Write
         };
-        Ok(Row {
+        Ok(TraceRow {
             device,
             issued: Some(arrival + time(4)),
             completed: Some(arrival + time(5)),
             place,
-            ..Row::new(arrival, operation, start, sectors)
+            ..TraceRow::new(arrival, operation, start, sectors)
         })
     }
 }
@@ -254,28 +255,28 @@ mod tests {
         ]
         .concat();
         assert_eq!(
-            detect(&Head {
+            detect(&TraceHead {
                 name: "",
                 bytes: &bytes
             }),
             Confidence::Certain
         );
         let rows = rows_of(&FORMAT, &bytes).unwrap();
-        let times = |row: Row| Row {
+        let times = |row: TraceRow| TraceRow {
             issued: Some(2_000_040_000),
             completed: Some(2_000_430_000),
             ..row
         };
         let (arrival, begin) = (2_000_030_000, HEADER.len() as u64);
         let expected = [
-            Row {
+            TraceRow {
                 place: begin,
-                ..times(Row::new(arrival, Operation::Read, 1, 3))
+                ..times(TraceRow::new(arrival, Operation::Read, 1, 3))
             },
-            Row {
+            TraceRow {
                 place: begin + 112,
                 device: 1,
-                ..times(Row::new(arrival, Operation::Write, 3, 2))
+                ..times(TraceRow::new(arrival, Operation::Write, 3, 2))
             },
         ];
         assert_eq!(rows, expected);
@@ -284,13 +285,13 @@ mod tests {
     #[test]
     fn a_damaged_record_is_named_by_its_byte() {
         let bytes = [HEADER, &record(1, 0, 3, 1), &record(1, 5, 3, 1)].concat();
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes) else {
+        let Err(TraceFault::Row(problem)) = rows_of(&FORMAT, &bytes) else {
             panic!("no fault")
         };
-        assert_eq!(problem.place, Place::Byte(HEADER.len() as u64 + 56));
+        assert_eq!(problem.place, TracePlace::Byte(HEADER.len() as u64 + 56));
         let mut bytes = [HEADER, &record(1, 0, 3, 1)].concat();
         bytes[HEADER.len() + 3] = 40;
-        let Err(Fault::Broken(problem)) = rows_of(&FORMAT, &bytes) else {
+        let Err(TraceFault::Broken(problem)) = rows_of(&FORMAT, &bytes) else {
             panic!("no fault")
         };
         assert_eq!(problem.found, "a record of 40 bytes");
@@ -301,23 +302,23 @@ mod tests {
         let bytes = [HEADER, &record(1, 0, 3, 1)].concat();
         for end in [20, HEADER.len() - 1] {
             assert!(
-                matches!(rows_of(&FORMAT, &bytes[..end]), Err(Fault::Broken(_))),
+                matches!(rows_of(&FORMAT, &bytes[..end]), Err(TraceFault::Broken(_))),
                 "{end}"
             );
         }
         for end in [HEADER.len() + 4, bytes.len() - 1] {
             assert!(
-                matches!(rows_of(&FORMAT, &bytes[..end]), Err(Fault::Row(_))),
+                matches!(rows_of(&FORMAT, &bytes[..end]), Err(TraceFault::Row(_))),
                 "{end}"
             );
         }
         assert!(matches!(
             rows_of(&FORMAT, b"$$TR_IOREC\n\x0c"),
-            Err(Fault::Broken(_))
+            Err(TraceFault::Broken(_))
         ));
         assert!(matches!(
             rows_of(&FORMAT, b"no header"),
-            Err(Fault::Broken(_))
+            Err(TraceFault::Broken(_))
         ));
     }
 

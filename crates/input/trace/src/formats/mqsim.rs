@@ -1,30 +1,30 @@
 //! ASCII format of MQSim and SSDSim.
 
 use super::disksim::place;
-use super::{Confidence, Counted, Format, Head};
-use crate::fields::{Fields, Parsed};
-use crate::row::{LineParser, Lines, Row};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::fields::{LineFields, Parsed};
+use crate::row::{LineParser, LineRows, TraceRow};
 use fullstroke_contract::Operation;
 
 pub(super) const FORMAT: Format = Format {
     name: "mqsim",
     summary: "MQSim and SSDSim ASCII: times in ns (give --format, because disksim has the same columns)",
     columns: "arrival (ns), device, first sector, sectors, operation (1 = read, 0 = write)",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
-    open: |_| Ok(Box::new(Lines(MqSim))),
+    open: |_| Ok(Box::new(LineRows(MqSim))),
 };
 
 struct MqSim;
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     head.understood_by(MqSim, Confidence::Possible)
 }
 
 impl LineParser for MqSim {
     #[inline]
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
-        let mut fields = Fields::new(line);
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
+        let mut fields = LineFields::new(line);
         fields.spaces();
         let arrival = fields.integer("an arrival time in whole ns")?;
         let (device, start, sectors) = place(&mut fields)?;
@@ -35,9 +35,9 @@ impl LineParser for MqSim {
         };
         fields.skip(1);
         fields.end()?;
-        Ok(Some(Row {
+        Ok(Some(TraceRow {
             device,
-            ..Row::new(arrival, operation, start, sectors)
+            ..TraceRow::new(arrival, operation, start, sectors)
         }))
     }
 }

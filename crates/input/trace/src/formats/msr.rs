@@ -1,9 +1,9 @@
 //! MSR Cambridge CSV (SNIA IOTTA 388): one week of enterprise servers, 2007.
 
-use super::{Confidence, Counted, Format, Head};
-use crate::fields::{Fields, Parsed, digits_at};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::fields::{LineFields, Parsed, digits_at};
 use crate::input::USUAL_LINE_BYTES;
-use crate::row::{LineParser, Lines, Row, byte_range, sectors_of_bytes};
+use crate::row::{LineParser, LineRows, TraceRow, byte_range, sectors_of_bytes};
 use fullstroke_contract::Operation;
 
 pub(super) const FORMAT: Format = Format {
@@ -11,9 +11,9 @@ pub(super) const FORMAT: Format = Format {
     summary: "MSR Cambridge CSV: Windows servers, times in 100 ns since 1601",
     columns: "Timestamp (100 ns since 1601), Hostname (ignored), DiskNumber (the device), Type (Read or Write), \
               Offset (bytes), Size (bytes), ResponseTime (100 ns; 0 = unknown)",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
-    open: |_| Ok(Box::new(Lines(Msr::default()))),
+    open: |_| Ok(Box::new(LineRows(Msr::default()))),
 };
 
 /// Nanoseconds in the unit of FILETIME.
@@ -27,17 +27,17 @@ struct Msr {
     device: u32,
 }
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     head.understood_by(Msr::default(), Confidence::Likely)
 }
 
 impl LineParser for Msr {
     #[inline]
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
         if line.starts_with(b"Timestamp") {
             return Ok(None);
         }
-        let mut fields = Fields::new(line);
+        let mut fields = LineFields::new(line);
         let arrival = ticks(&mut fields, "a timestamp in 100 ns")?;
         fields.byte(b',')?;
         fields.until(b',');
@@ -55,15 +55,15 @@ impl LineParser for Msr {
         let (start, sectors) = byte_range(&fields, offset, size)?;
         // A response of 0 is unknown, not instantaneous.
         let completed = (response > 0).then(|| arrival.saturating_add(response));
-        Ok(Some(Row {
+        Ok(Some(TraceRow {
             device,
             completed,
-            ..Row::new(arrival, operation, start, sectors)
+            ..TraceRow::new(arrival, operation, start, sectors)
         }))
     }
 
     #[inline]
-    fn usual(&mut self, text: &[u8], place: u64, rows: &mut Vec<Row>) -> Option<usize> {
+    fn usual(&mut self, text: &[u8], place: u64, rows: &mut Vec<TraceRow>) -> Option<usize> {
         let text = text.first_chunk::<USUAL_LINE_BYTES>()?;
         let mut at = 0;
         // The usual form gives up here, and the slow way reports the error.
@@ -96,11 +96,11 @@ impl LineParser for Msr {
         };
         let (start, sectors) = sectors_of_bytes(offset, size)?;
         let completed = (response > 0).then(|| arrival.saturating_add(response));
-        rows.push(Row {
+        rows.push(TraceRow {
             device: self.device,
             completed,
             place,
-            ..Row::new(arrival, operation, start, sectors)
+            ..TraceRow::new(arrival, operation, start, sectors)
         });
         Some(length)
     }
@@ -148,7 +148,7 @@ fn comma(text: &[u8], at: &mut usize) -> Option<()> {
 }
 
 #[inline]
-fn ticks(fields: &mut Fields<'_>, expected: &str) -> Parsed<u64> {
+fn ticks(fields: &mut LineFields<'_>, expected: &str) -> Parsed<u64> {
     let value = fields.integer(expected)?;
     value
         .checked_mul(TICK_NS)
@@ -156,7 +156,7 @@ fn ticks(fields: &mut Fields<'_>, expected: &str) -> Parsed<u64> {
 }
 
 #[inline]
-fn operation(fields: &mut Fields<'_>) -> Parsed<Operation> {
+fn operation(fields: &mut LineFields<'_>) -> Parsed<Operation> {
     let rest = fields.rest();
     let (operation, length) = match rest {
         [b'R' | b'r', b'e', b'a', b'd', ..] => (Operation::Read, 4),

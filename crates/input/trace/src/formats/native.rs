@@ -1,12 +1,12 @@
 //! fullstroke's own format: a Parquet table with one row for each request.
 
-use super::{Confidence, Counted, Format, Head};
-use crate::Place;
-use crate::fault::Fault;
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::TracePlace;
+use crate::fault::TraceFault;
 use crate::input::Input;
-use crate::row::{Parser, Row};
+use crate::row::{Parser, TraceRow};
 use fullstroke_contract::Operation;
-use fullstroke_table::{Batch, ColumnType, Schema, TableReader};
+use fullstroke_table::{ColumnType, RowBatch, Schema, TableReader};
 use std::fs::File;
 use std::io::{self, Seek as _};
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(super) const FORMAT: Format = Format {
     summary: "fullstroke's own format: a Parquet table, one row per request, times in ns",
     columns: "arrival_ns, operation (read, write, flush, discard, standby or start), start_sector, sectors, device, process, \
               issued_ns and completed_ns (empty = unknown; not before arrival_ns, on the same clock)",
-    counted: Counted::Rows,
+    counted: PlaceUnit::Rows,
     detect,
     open: |input| Ok(Box::new(Native::open(input)?)),
 };
@@ -58,7 +58,7 @@ pub fn schema() -> Schema {
         .metadata(VERSION_KEY, VERSION)
 }
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     if head.bytes.starts_with(PARQUET_MAGIC) {
         Confidence::Certain
     } else {
@@ -75,15 +75,15 @@ struct Native {
 }
 
 impl Native {
-    fn open(input: &mut Input<'_>) -> Result<Native, Fault> {
+    fn open(input: &mut Input<'_>) -> Result<Native, TraceFault> {
         let table = open_table(input)?;
         if let (Some(SCHEMA_NAME), Some(version)) =
             (table.metadata(SCHEMA_KEY), table.metadata(VERSION_KEY))
             && version != VERSION
         {
             let found = format!("schema version `{version}` in the footer");
-            return Err(Fault::broken(
-                Place::Row(0),
+            return Err(TraceFault::broken(
+                TracePlace::Row(0),
                 found,
                 format!("version {VERSION}; use a newer fullstroke"),
             ));
@@ -96,7 +96,7 @@ impl Native {
     }
 
     /// Appends the rest of the batch to `rows`. Ends behind a damaged row.
-    fn hand_out(&mut self, rows: &mut Vec<Row>) -> Result<(), Fault> {
+    fn hand_out(&mut self, rows: &mut Vec<TraceRow>) -> Result<(), TraceFault> {
         let columns = Columns::of(self.table.batch());
         let (first, end) = (self.taken, columns.arrivals.len());
         rows.reserve(end - first);
@@ -118,16 +118,16 @@ impl Parser for Native {
     fn read(
         &mut self,
         _: &mut Input<'_>,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<TraceRow>,
         limit: usize,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, TraceFault> {
         if self.taken == self.table.batch().rows() {
             self.before += self.taken as u64;
             self.taken = 0;
             if self
                 .table
                 .next_batch(limit)
-                .map_err(Fault::Table)?
+                .map_err(TraceFault::Table)?
                 .is_none()
             {
                 return Ok(false);
@@ -139,15 +139,15 @@ impl Parser for Native {
 }
 
 /// Opens the table. A table is read from its end, so an input without seeks is copied first.
-fn open_table(input: &mut Input<'_>) -> Result<TableReader, Fault> {
+fn open_table(input: &mut Input<'_>) -> Result<TableReader, TraceFault> {
     // A pipe has a path too, but no seeks.
     let seekable = |path: &&Path| path.is_file();
     if let Some(path) = input.plain_path().filter(seekable) {
-        return TableReader::open(path, &schema()).map_err(Fault::Table);
+        return TableReader::open(path, &schema()).map_err(TraceFault::Table);
     }
     let name = input.path().unwrap_or(Path::new("trace")).to_owned();
-    let copy = spooled(input).map_err(Fault::Read)?;
-    TableReader::from_file(&name, copy, &schema()).map_err(Fault::Table)
+    let copy = spooled(input).map_err(TraceFault::Read)?;
+    TableReader::from_file(&name, copy, &schema()).map_err(TraceFault::Table)
 }
 
 /// Copies the rest of `input` to an unnamed file. The file disappears when it is closed.
@@ -169,17 +169,17 @@ struct Columns<'b> {
     sectors: &'b [u64],
     devices: &'b [u64],
     processes: &'b [u64],
-    issued: Times<'b>,
-    completed: Times<'b>,
+    issued: TimeColumn<'b>,
+    completed: TimeColumn<'b>,
 }
 
 /// A column of times, some of which are unknown.
-struct Times<'b> {
+struct TimeColumn<'b> {
     values: &'b [u64],
     known: Option<&'b [bool]>,
 }
 
-impl Times<'_> {
+impl TimeColumn<'_> {
     #[inline]
     fn get(&self, index: usize) -> Option<u64> {
         let known = self.known.is_none_or(|known| known[index]);
@@ -188,11 +188,11 @@ impl Times<'_> {
 }
 
 impl<'b> Columns<'b> {
-    fn of(batch: &'b Batch) -> Columns<'b> {
+    fn of(batch: &'b RowBatch) -> Columns<'b> {
         // Slices of one length, so that one check of an index serves all columns.
         let count = batch.rows();
         let numbers = |column| &batch.u64s(column)[..count];
-        let times = |column| Times {
+        let times = |column| TimeColumn {
             values: numbers(column),
             known: batch.filled(column).map(|known| &known[..count]),
         };
@@ -212,7 +212,7 @@ impl<'b> Columns<'b> {
 
     /// Returns the row `index` of the batch, which is the row `place` of the table.
     #[inline]
-    fn row(&self, index: usize, place: u64) -> Result<Row, Fault> {
+    fn row(&self, index: usize, place: u64) -> Result<TraceRow, TraceFault> {
         let Some(operation) = self.operations[self.texts.0[index] as usize] else {
             return Err(self.no_operation(index, place));
         };
@@ -222,22 +222,22 @@ impl<'b> Columns<'b> {
         if issue < arrival || completed.is_some_and(|completed| completed < issue) {
             return Err(out_of_order(place, arrival, issued, completed));
         }
-        Ok(Row {
+        Ok(TraceRow {
             // The table's reader has checked that both numbers have 32 bits.
             device: self.devices[index] as u32,
             process: self.processes[index] as u32,
             issued,
             completed,
             place,
-            ..Row::new(arrival, operation, self.starts[index], self.sectors[index])
+            ..TraceRow::new(arrival, operation, self.starts[index], self.sectors[index])
         })
     }
 
     #[cold]
-    fn no_operation(&self, index: usize, place: u64) -> Fault {
+    fn no_operation(&self, index: usize, place: u64) -> TraceFault {
         let name = &self.texts.1[self.texts.0[index] as usize];
-        Fault::row(
-            Place::Row(place),
+        TraceFault::row(
+            TracePlace::Row(place),
             format!("operation `{}`", name.escape_debug()),
             "read, write, flush or discard",
         )
@@ -245,9 +245,14 @@ impl<'b> Columns<'b> {
 }
 
 #[cold]
-fn out_of_order(place: u64, arrival: u64, issued: Option<u64>, completed: Option<u64>) -> Fault {
-    Fault::row(
-        Place::Row(place),
+fn out_of_order(
+    place: u64,
+    arrival: u64,
+    issued: Option<u64>,
+    completed: Option<u64>,
+) -> TraceFault {
+    TraceFault::row(
+        TracePlace::Row(place),
         format!("arrival {arrival} ns, issue {issued:?} and completion {completed:?}"),
         "an issue not before the arrival and a completion not before either",
     )

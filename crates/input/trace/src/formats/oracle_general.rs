@@ -8,11 +8,11 @@
 //! and each object's next use lies in the future. A name with `oracleGeneral` makes the format
 //! likely.
 
-use super::{Confidence, Counted, Format, Head};
-use crate::Place;
-use crate::fault::Fault;
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::TracePlace;
+use crate::fault::TraceFault;
 use crate::input::Input;
-use crate::row::{Parser, Row};
+use crate::row::{Parser, TraceRow};
 use fullstroke_contract::Operation;
 use fullstroke_units::SECTOR_BYTES;
 
@@ -21,7 +21,7 @@ pub(super) const FORMAT: Format = Format {
     summary: "libCacheSim oracleGeneral binary: for studies of addresses only (all requests are reads)",
     columns: "time (s), object (taken as the first sector), size (bytes), next access (ignored): 24 bytes, \
               little-endian",
-    counted: Counted::Bytes,
+    counted: PlaceUnit::Bytes,
     detect,
     open: |_| Ok(Box::new(OracleGeneral)),
 };
@@ -36,23 +36,23 @@ const RECORDS_DETECTED: usize = 256;
 const SIZE_DETECTED_MAX: u32 = 1 << 30;
 
 /// One use of an object.
-struct Access {
+struct ObjectUse {
     seconds: u32,
     object: u64,
     size: u32,
     next: i64,
 }
 
-impl Access {
+impl ObjectUse {
     /// Parses a whole record.
-    fn of(record: &[u8]) -> Access {
+    fn of(record: &[u8]) -> ObjectUse {
         let number = |at: usize, count: usize| {
             record[at..at + count]
                 .iter()
                 .rev()
                 .fold(0u64, |value, &byte| value << 8 | u64::from(byte))
         };
-        Access {
+        ObjectUse {
             seconds: number(0, 4) as u32,
             // The record is packed: the object begins at byte 4.
             object: number(4, 8),
@@ -62,11 +62,11 @@ impl Access {
     }
 }
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     let mut last = 0;
     let mut count = 0;
     for record in head.bytes.chunks_exact(RECORD_BYTES).take(RECORDS_DETECTED) {
-        let access = Access::of(record);
+        let access = ObjectUse::of(record);
         let sized = (1..=SIZE_DETECTED_MAX).contains(&access.size);
         // -1 and -2 mean never.
         let ahead = access.next > count || (-2..0).contains(&access.next);
@@ -92,25 +92,25 @@ impl Parser for OracleGeneral {
     fn read(
         &mut self,
         input: &mut Input<'_>,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<TraceRow>,
         limit: usize,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, TraceFault> {
         for _ in 0..limit {
             let place = input.offset();
             let Some(record) = input.bytes(RECORD_BYTES, "record")? else {
                 return Ok(false);
             };
-            let access = Access::of(record);
+            let access = ObjectUse::of(record);
             if access.object >= OBJECTS {
                 let found = format!("object {}", access.object);
                 let expected = "a number below 2^55, which can be a sector (digests of names are no addresses)";
-                return Err(Fault::row(Place::Byte(place), found, expected));
+                return Err(TraceFault::row(TracePlace::Byte(place), found, expected));
             }
             let arrival = u64::from(access.seconds) * SECOND_NS;
             let sectors = u64::from(access.size).div_ceil(SECTOR_BYTES);
-            rows.push(Row {
+            rows.push(TraceRow {
                 place,
-                ..Row::new(arrival, Operation::Read, access.object, sectors)
+                ..TraceRow::new(arrival, Operation::Read, access.object, sectors)
             });
         }
         Ok(true)
@@ -135,10 +135,10 @@ mod tests {
         let bytes = [record(3, 1000, 4096, 2), record(4, 1000, 513, -2)].concat();
         let rows = rows_of(&FORMAT, &bytes).unwrap();
         let expected = [
-            Row::new(3_000_000_000, Operation::Read, 1000, 8),
-            Row {
+            TraceRow::new(3_000_000_000, Operation::Read, 1000, 8),
+            TraceRow {
                 place: 24,
-                ..Row::new(4_000_000_000, Operation::Read, 1000, 2)
+                ..TraceRow::new(4_000_000_000, Operation::Read, 1000, 2)
             },
         ];
         assert_eq!(rows, expected);
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_name_makes_likely_what_the_contents_leave_open() {
         let bytes = [record(3, 1000, 4096, 2), record(4, 1000, 513, -2)].concat();
-        let sure = |name, bytes: &[u8]| detect(&Head { name, bytes });
+        let sure = |name, bytes: &[u8]| detect(&TraceHead { name, bytes });
         assert_eq!(sure("w1.bin", &bytes), Confidence::Possible);
         assert_eq!(sure("w1.oracleGeneral.zst", &bytes), Confidence::Likely);
         assert_eq!(
@@ -164,11 +164,11 @@ mod tests {
     #[test]
     fn digests_and_records_that_are_cut_off_are_faults_at_their_byte() {
         let bytes = [record(3, 1000, 4096, 2), record(4, u64::MAX, 512, -2)].concat();
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes) else {
+        let Err(TraceFault::Row(problem)) = rows_of(&FORMAT, &bytes) else {
             panic!("no fault")
         };
-        assert_eq!(problem.place, Place::Byte(24));
-        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes[..23]) else {
+        assert_eq!(problem.place, TracePlace::Byte(24));
+        let Err(TraceFault::Row(problem)) = rows_of(&FORMAT, &bytes[..23]) else {
             panic!("no fault")
         };
         assert_eq!(problem.expected, "a whole record");

@@ -1,9 +1,9 @@
 //! SPC-1 ASCII, the Storage Performance Council's trace format (revision 1.0.1), as used for the
 //! UMass financial and web-search traces.
 
-use super::{Confidence, Counted, Format, Head};
-use crate::fields::{Fields, Parsed};
-use crate::row::{LineParser, Lines, Row, byte_range};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::fields::{LineFields, Parsed};
+use crate::row::{LineParser, LineRows, TraceRow, byte_range};
 use fullstroke_contract::Operation;
 use fullstroke_units::SECTOR_BYTES;
 
@@ -12,21 +12,21 @@ pub(super) const FORMAT: Format = Format {
     summary: "SPC-1 ASCII: application storage units, times in seconds",
     columns: "ASU (the device), LBA (512-byte blocks within the ASU), size (bytes), opcode (R, r, W or w), \
               timestamp (s); further fields are ignored",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
-    open: |_| Ok(Box::new(Lines(Spc1))),
+    open: |_| Ok(Box::new(LineRows(Spc1))),
 };
 
 struct Spc1;
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     head.understood_by(Spc1, Confidence::Likely)
 }
 
 impl LineParser for Spc1 {
     #[inline]
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
-        let mut fields = Fields::new(line);
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
+        let mut fields = LineFields::new(line);
         fields.spaces();
         let device = fields.small("an application storage unit")?;
         fields.separator(b',')?;
@@ -46,16 +46,16 @@ impl LineParser for Spc1 {
             .checked_mul(SECTOR_BYTES)
             .ok_or_else(|| fields.mismatch("a block below 2^55"))?;
         let (start, sectors) = byte_range(&fields, offset, size)?;
-        Ok(Some(Row {
+        Ok(Some(TraceRow {
             device,
-            ..Row::new(arrival, operation, start, sectors)
+            ..TraceRow::new(arrival, operation, start, sectors)
         }))
     }
 }
 
 /// Parses `R`, `r`, `W` or `w`.
 #[inline]
-pub(super) fn letter(fields: &mut Fields<'_>) -> Parsed<Operation> {
+pub(super) fn letter(fields: &mut LineFields<'_>) -> Parsed<Operation> {
     let operation = match fields.peek() {
         Some(b'R' | b'r') => Operation::Read,
         Some(b'W' | b'w') => Operation::Write,

@@ -4,33 +4,33 @@
 //! The second field, a response time, may be empty.
 
 use super::spc1::letter;
-use super::{Confidence, Counted, Format, Head};
-use crate::fields::{Fields, Parsed};
-use crate::row::{LineParser, Lines, Row, byte_range};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::fields::{LineFields, Parsed};
+use crate::row::{LineParser, LineRows, TraceRow, byte_range};
 
 pub(super) const FORMAT: Format = Format {
     name: "systor",
     summary: "SYSTOR '17 CSV: virtual desktops, times in seconds",
     columns: "timestamp (s), response (s; empty = unknown), operation (R or W), LUN (the device), offset (bytes), \
               size (bytes)",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
-    open: |_| Ok(Box::new(Lines(Systor))),
+    open: |_| Ok(Box::new(LineRows(Systor))),
 };
 
 struct Systor;
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     head.understood_by(Systor, Confidence::Likely)
 }
 
 impl LineParser for Systor {
     #[inline]
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
         if matches!(line, [b'T' | b't', b'i', b'm', b'e', ..]) {
             return Ok(None);
         }
-        let mut fields = Fields::new(line);
+        let mut fields = LineFields::new(line);
         fields.spaces();
         let arrival = fields.decimal(9, "a timestamp in seconds")?;
         fields.separator(b',')?;
@@ -49,10 +49,10 @@ impl LineParser for Systor {
         let (start, sectors) = byte_range(&fields, offset, size)?;
         fields.end()?;
         let completed = response.map(|response| arrival.saturating_add(response));
-        Ok(Some(Row {
+        Ok(Some(TraceRow {
             device,
             completed,
-            ..Row::new(arrival, operation, start, sectors)
+            ..TraceRow::new(arrival, operation, start, sectors)
         }))
     }
 }

@@ -3,9 +3,9 @@
 //! The format is recognised by rows of five comma-separated whole numbers, of which the fourth is 0
 //! or 1.
 
-use super::{Confidence, Counted, Format, Head};
-use crate::fields::{Fields, Parsed};
-use crate::row::{LineParser, Lines, Row};
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::fields::{LineFields, Parsed};
+use crate::row::{LineParser, LineRows, TraceRow};
 use fullstroke_contract::Operation;
 
 pub(super) const FORMAT: Format = Format {
@@ -13,24 +13,24 @@ pub(super) const FORMAT: Format = Format {
     summary: "Tencent Cloud Block Storage CSV: virtual disks, times in whole seconds",
     columns: "timestamp (s), offset (512-byte sectors), size (512-byte sectors), operation (0 = read, 1 = write), \
               volume (the device)",
-    counted: Counted::Lines,
+    counted: PlaceUnit::Lines,
     detect,
-    open: |_| Ok(Box::new(Lines(Tencent))),
+    open: |_| Ok(Box::new(LineRows(Tencent))),
 };
 
 struct Tencent;
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     head.understood_by(Tencent, Confidence::Likely)
 }
 
 impl LineParser for Tencent {
     #[inline]
-    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
         if matches!(line, [b'T' | b't', b'i', b'm', b'e', ..]) {
             return Ok(None);
         }
-        let mut fields = Fields::new(line);
+        let mut fields = LineFields::new(line);
         fields.spaces();
         let arrival = fields.decimal(9, "a timestamp in seconds")?;
         fields.separator(b',')?;
@@ -47,9 +47,9 @@ impl LineParser for Tencent {
         fields.separator(b',')?;
         let device = fields.small("a volume number")?;
         fields.end()?;
-        Ok(Some(Row {
+        Ok(Some(TraceRow {
             device,
-            ..Row::new(arrival, operation, start, sectors)
+            ..TraceRow::new(arrival, operation, start, sectors)
         }))
     }
 }

@@ -3,11 +3,11 @@
 //! Versions 1 (32 bytes a record) and 2 (40 bytes) exist, both little-endian. There is no magic
 //! number. A file is recognised by the version and by SCSI commands in its first records.
 
-use super::{Confidence, Counted, Format, Head};
-use crate::Place;
-use crate::fault::Fault;
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::TracePlace;
+use crate::fault::TraceFault;
 use crate::input::Input;
-use crate::row::{Parser, Row};
+use crate::row::{Parser, TraceRow};
 use fullstroke_contract::Operation;
 use fullstroke_units::SECTOR_BYTES;
 
@@ -18,7 +18,7 @@ pub(super) const FORMAT: Format = Format {
               version 2: command, version, serial, length, scatter-gather entries, first sector, time (us), response \
               (us; 0 = unknown). Commands are those of SCSI; ones that move no data are left out, but for \
               SYNCHRONIZE CACHE, which is a flush",
-    counted: Counted::Bytes,
+    counted: PlaceUnit::Bytes,
     detect,
     open,
 };
@@ -35,7 +35,7 @@ enum Version {
 }
 
 /// Used fields of a record.
-struct Fields {
+struct RecordFields {
     command: u16,
     version: u16,
     length: u32,
@@ -70,14 +70,14 @@ impl Version {
         })
     }
 
-    fn fits(self, fields: &Fields) -> bool {
+    fn fits(self, fields: &RecordFields) -> bool {
         fields.version >> 8 == self.number() && is_command(fields.command)
     }
 
     /// Parses the fields of a whole record.
-    fn fields(self, record: &[u8]) -> Fields {
+    fn fields(self, record: &[u8]) -> RecordFields {
         match self {
-            Version::One => Fields {
+            Version::One => RecordFields {
                 command: u16_at(record, 12),
                 version: u16_at(record, 14),
                 length: u32_at(record, 4),
@@ -85,7 +85,7 @@ impl Version {
                 time_us: u64_at(record, 24),
                 response_us: 0,
             },
-            Version::Two => Fields {
+            Version::Two => RecordFields {
                 command: u16_at(record, 0),
                 version: u16_at(record, 2),
                 length: u32_at(record, 8),
@@ -127,7 +127,7 @@ fn operation_of(command: u16) -> Option<Operation> {
     }
 }
 
-fn detect(head: &Head<'_>) -> Confidence {
+fn detect(head: &TraceHead<'_>) -> Confidence {
     let Some(version) = Version::of(head.bytes) else {
         return Confidence::No;
     };
@@ -149,12 +149,12 @@ fn detect(head: &Head<'_>) -> Confidence {
     }
 }
 
-fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
+fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, TraceFault> {
     let first = input.peek(Version::Two.record_bytes())?;
     let Some(version) = Version::of(first) else {
         let found = crate::fields::excerpt(first);
         let expected = "a vscsi record of version 1 (32 bytes) or 2 (40 bytes) with a SCSI command";
-        return Err(Fault::broken(Place::Byte(0), found, expected));
+        return Err(TraceFault::broken(TracePlace::Byte(0), found, expected));
     };
     Ok(Box::new(Vscsi { version }))
 }
@@ -167,9 +167,9 @@ impl Parser for Vscsi {
     fn read(
         &mut self,
         input: &mut Input<'_>,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<TraceRow>,
         limit: usize,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, TraceFault> {
         for _ in 0..limit {
             let place = input.offset();
             let Some(record) = input.bytes(self.version.record_bytes(), "record")? else {
@@ -184,9 +184,10 @@ impl Parser for Vscsi {
 
 impl Vscsi {
     /// Returns the request of the record at `place`; `None` if the record is not a request.
-    fn row(&self, fields: &Fields, place: u64) -> Result<Option<Row>, Fault> {
-        let damaged =
-            |found: String, expected: &str| Err(Fault::row(Place::Byte(place), found, expected));
+    fn row(&self, fields: &RecordFields, place: u64) -> Result<Option<TraceRow>, TraceFault> {
+        let damaged = |found: String, expected: &str| {
+            Err(TraceFault::row(TracePlace::Byte(place), found, expected))
+        };
         if !self.version.fits(fields) {
             let found = format!(
                 "command {:#x} and version {:#x}",
@@ -218,10 +219,10 @@ impl Vscsi {
         // A damaged response stays at the top instead of refusing the row.
         let response = fields.response_us.saturating_mul(MICROSECOND_NS);
         let completed = (response > 0).then(|| arrival.saturating_add(response));
-        Ok(Some(Row {
+        Ok(Some(TraceRow {
             completed,
             place,
-            ..Row::new(arrival, operation, start, sectors)
+            ..TraceRow::new(arrival, operation, start, sectors)
         }))
     }
 }
@@ -255,7 +256,7 @@ mod tests {
         ]
         .concat();
         assert_eq!(
-            detect(&Head {
+            detect(&TraceHead {
                 name: "",
                 bytes: &bytes
             }),
@@ -263,17 +264,17 @@ mod tests {
         );
         let rows = rows_of(&FORMAT, &bytes).unwrap();
         let expected = [
-            Row {
+            TraceRow {
                 place: 0,
-                ..Row::new(5000, Operation::Read, 64, 8)
+                ..TraceRow::new(5000, Operation::Read, 64, 8)
             },
-            Row {
+            TraceRow {
                 place: 64,
-                ..Row::new(7000, Operation::Flush, 0, 0)
+                ..TraceRow::new(7000, Operation::Flush, 0, 0)
             },
-            Row {
+            TraceRow {
                 place: 96,
-                ..Row::new(8000, Operation::Write, 72, 8)
+                ..TraceRow::new(8000, Operation::Write, 72, 8)
             },
         ];
         assert_eq!(rows, expected);
@@ -283,7 +284,7 @@ mod tests {
     fn records_of_version_2_are_40_bytes_and_know_the_response() {
         let bytes = [second(0x2a, 64, 5, 0), second(0x08, 1, 6, 250)].concat();
         assert_eq!(
-            detect(&Head {
+            detect(&TraceHead {
                 name: "",
                 bytes: &bytes
             }),
@@ -291,11 +292,11 @@ mod tests {
         );
         let rows = rows_of(&FORMAT, &bytes).unwrap();
         let expected = [
-            Row::new(5000, Operation::Write, 64, 2),
-            Row {
+            TraceRow::new(5000, Operation::Write, 64, 2),
+            TraceRow {
                 place: 40,
                 completed: Some(256_000),
-                ..Row::new(6000, Operation::Read, 1, 2)
+                ..TraceRow::new(6000, Operation::Read, 1, 2)
             },
         ];
         assert_eq!(rows, expected);
@@ -307,11 +308,12 @@ mod tests {
             (first(0x128, 0, 6), "0x100"),
             (first(0x28, 0, u64::MAX), "584 years"),
         ] {
-            let Err(Fault::Row(problem)) = rows_of(&FORMAT, &[first(0x28, 0, 5), damaged].concat())
+            let Err(TraceFault::Row(problem)) =
+                rows_of(&FORMAT, &[first(0x28, 0, 5), damaged].concat())
             else {
                 panic!("no fault")
             };
-            assert_eq!(problem.place, Place::Byte(32));
+            assert_eq!(problem.place, TracePlace::Byte(32));
             assert!(problem.expected.contains(expected), "{problem:?}");
         }
     }
@@ -319,13 +321,16 @@ mod tests {
     #[test]
     fn a_record_that_is_cut_off_is_a_fault() {
         let bytes = [first(0x28, 0, 5), first(0x28, 0, 6)].concat();
-        assert!(matches!(rows_of(&FORMAT, &bytes[..50]), Err(Fault::Row(_))));
+        assert!(matches!(
+            rows_of(&FORMAT, &bytes[..50]),
+            Err(TraceFault::Row(_))
+        ));
         assert!(matches!(
             rows_of(&FORMAT, &bytes[..20]),
-            Err(Fault::Broken(_))
+            Err(TraceFault::Broken(_))
         ));
         assert_eq!(
-            detect(&Head {
+            detect(&TraceHead {
                 name: "",
                 bytes: &[0; 4096]
             }),

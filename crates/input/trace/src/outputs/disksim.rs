@@ -1,11 +1,11 @@
 //! DiskSim's ASCII format.
 
 use super::text::TextFile;
-use super::{Output, RecordWriter};
-use crate::{Record, TraceError};
+use super::{RecordWriter, TraceOutput};
+use crate::{TraceError, TraceRecord};
 use fullstroke_contract::Operation;
 
-pub(super) const OUTPUT: Output = Output {
+pub(super) const OUTPUT: TraceOutput = TraceOutput {
     name: "disksim",
     summary: "DiskSim ASCII: arrival in ms with 6 decimals, device, sector, sectors, flags",
     loses: "all but reads and writes is left out; processes and the times of issue and completion are lost",
@@ -18,7 +18,7 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 struct DiskSim(TextFile);
 
 impl RecordWriter for DiskSim {
-    fn write(&mut self, record: &Record) -> Result<bool, TraceError> {
+    fn write(&mut self, record: &TraceRecord) -> Result<bool, TraceError> {
         let flags = match record.operation {
             Operation::Read => 1,
             Operation::Write => 0,

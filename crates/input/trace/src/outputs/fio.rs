@@ -1,14 +1,14 @@
 //! fio's iolog, version 3.
 
 use super::text::TextFile;
-use super::{Output, RecordWriter};
-use crate::{Record, TraceError};
+use super::{RecordWriter, TraceOutput};
+use crate::{TraceError, TraceRecord};
 use fullstroke_contract::Operation;
 use fullstroke_units::SECTOR_BYTES;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-pub(super) const OUTPUT: Output = Output {
+pub(super) const OUTPUT: TraceOutput = TraceOutput {
     name: "fio",
     summary: "fio iolog version 3: times in us, one file `device<number>` per device",
     loses: "times are cut to 1 us; standbys and starts are left out; processes and the times of issue and completion are lost",
@@ -39,7 +39,7 @@ impl Fio {
 }
 
 impl RecordWriter for Fio {
-    fn write(&mut self, record: &Record) -> Result<bool, TraceError> {
+    fn write(&mut self, record: &TraceRecord) -> Result<bool, TraceError> {
         let action = match record.operation {
             Operation::Read => "read",
             Operation::Write => "write",

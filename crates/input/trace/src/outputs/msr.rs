@@ -1,12 +1,12 @@
 //! MSR Cambridge CSV.
 
 use super::text::TextFile;
-use super::{Output, RecordWriter};
-use crate::{Record, TraceError};
+use super::{RecordWriter, TraceOutput};
+use crate::{TraceError, TraceRecord};
 use fullstroke_contract::Operation;
 use fullstroke_units::SECTOR_BYTES;
 
-pub(super) const OUTPUT: Output = Output {
+pub(super) const OUTPUT: TraceOutput = TraceOutput {
     name: "msr",
     summary: "MSR Cambridge CSV: FILETIMEs from 1970 on, host `trace`, offsets and sizes in bytes",
     loses: "times are cut to 100 ns (a known response is at least that long); all but reads and writes is left out; \
@@ -22,7 +22,7 @@ const BEGINNING_TICKS: u64 = 116_444_736_000_000_000;
 struct Msr(TextFile);
 
 impl RecordWriter for Msr {
-    fn write(&mut self, record: &Record) -> Result<bool, TraceError> {
+    fn write(&mut self, record: &TraceRecord) -> Result<bool, TraceError> {
         let operation = match record.operation {
             Operation::Read => "Read",
             Operation::Write => "Write",

@@ -1,14 +1,14 @@
 //! fullstroke's own format; see `formats/native.rs` for its schema.
 
 use super::text::PACKINGS;
-use super::{Output, RecordWriter};
+use super::{RecordWriter, TraceOutput};
 use crate::formats::native::{column, schema};
-use crate::{Record, TraceError};
+use crate::{TraceError, TraceRecord};
 use fullstroke_table::TableWriter;
 use fullstroke_units::Time;
 use std::path::Path;
 
-pub(super) const OUTPUT: Output = Output {
+pub(super) const OUTPUT: TraceOutput = TraceOutput {
     name: "native",
     summary: "Parquet, one row per request, times in ns",
     loses: "nothing",
@@ -32,7 +32,7 @@ fn create(path: &Path) -> Result<TableWriter, TraceError> {
 }
 
 impl RecordWriter for Native {
-    fn write(&mut self, record: &Record) -> Result<bool, TraceError> {
+    fn write(&mut self, record: &TraceRecord) -> Result<bool, TraceError> {
         let table = &mut self.0;
         table.u64(column::ARRIVAL, record.arrival.as_nanos());
         table.text(column::OPERATION, record.operation.name());

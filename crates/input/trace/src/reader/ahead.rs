@@ -1,9 +1,9 @@
 //! Parser on its own thread, ahead of the consumer of its rows.
 
 use super::ROWS_AT_ONCE;
-use crate::fault::Fault;
+use crate::fault::TraceFault;
 use crate::input::Input;
-use crate::row::{Parser, Row};
+use crate::row::{Parser, TraceRow};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
@@ -16,36 +16,36 @@ const BATCH_ROWS: usize = 4 * ROWS_AT_ONCE;
 type Both = (Input<'static>, Box<dyn Parser>);
 
 /// Result of one call of the parser.
-struct Batch {
-    rows: Vec<Row>,
-    outcome: Result<bool, Fault>,
+struct ParsedBatch {
+    rows: Vec<TraceRow>,
+    outcome: Result<bool, TraceFault>,
 }
 
 /// A parser that runs on another thread.
-struct Ahead {
-    batches: Receiver<Batch>,
+struct ParserAhead {
+    batches: Receiver<ParsedBatch>,
     /// Returns emptied batches to the parser, so that it can reuse their memory.
-    spent: Sender<Vec<Row>>,
+    spent: Sender<Vec<TraceRow>>,
     thread: JoinHandle<Both>,
 }
 
 /// Source of rows: a parser called on demand, or a parser running ahead.
-pub(super) struct Rows {
+pub(super) struct RowSource {
     /// The parser; `None` while it runs ahead.
     here: Option<Box<Both>>,
-    ahead: Option<Ahead>,
+    ahead: Option<ParserAhead>,
 }
 
-impl Rows {
-    pub(super) fn new(input: Input<'static>, parser: Box<dyn Parser>) -> Rows {
-        Rows {
+impl RowSource {
+    pub(super) fn new(input: Input<'static>, parser: Box<dyn Parser>) -> RowSource {
+        RowSource {
             here: Some(Box::new((input, parser))),
             ahead: None,
         }
     }
 
     /// Appends the next rows to `rows`. Returns `false` at the end.
-    pub(super) fn read(&mut self, rows: &mut Vec<Row>) -> Result<bool, Fault> {
+    pub(super) fn read(&mut self, rows: &mut Vec<TraceRow>) -> Result<bool, TraceFault> {
         if let Some(ahead) = &self.ahead {
             let Ok(batch) = ahead.batches.recv() else {
                 // The thread has ended, perhaps in a panic. `stop` continues the panic here.
@@ -71,7 +71,7 @@ impl Rows {
             let (send, batches) = sync_channel(BATCHES_MAX);
             let (spent, emptied) = channel();
             let thread = thread::spawn(move || parse(*both, &send, &emptied));
-            self.ahead = Some(Ahead {
+            self.ahead = Some(ParserAhead {
                 batches,
                 spent,
                 thread,
@@ -81,7 +81,7 @@ impl Rows {
 
     /// Ends the thread and takes the parser back. Rows read ahead are lost.
     pub(super) fn stop(&mut self) {
-        let Some(Ahead {
+        let Some(ParserAhead {
             batches,
             spent,
             thread,
@@ -104,7 +104,7 @@ impl Rows {
 }
 
 /// Parses until the end, until a fatal error, or until the consumer is gone.
-fn parse(both: Both, batches: &SyncSender<Batch>, emptied: &Receiver<Vec<Row>>) -> Both {
+fn parse(both: Both, batches: &SyncSender<ParsedBatch>, emptied: &Receiver<Vec<TraceRow>>) -> Both {
     let (mut input, mut parser) = both;
     loop {
         let mut rows = emptied
@@ -116,7 +116,7 @@ fn parse(both: Both, batches: &SyncSender<Batch>, emptied: &Receiver<Vec<Row>>) 
             Ok(more) => !more,
             Err(fault) => !fault.is_one_row(),
         };
-        if batches.send(Batch { rows, outcome }).is_err() || last {
+        if batches.send(ParsedBatch { rows, outcome }).is_err() || last {
             return (input, parser);
         }
     }

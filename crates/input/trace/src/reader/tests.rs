@@ -6,8 +6,8 @@ use std::io::Write as _;
 
 const TEXT: &str = "5.0 0 1000 8 1\n5.5 1 4000 16 0\n6.0 0 9000 8 1\n7.0 1 2000 8 0\n";
 
-fn open(text: &str, options: &Options) -> Result<TraceReader, TraceError> {
-    let options = Options {
+fn open(text: &str, options: &TraceOptions) -> Result<TraceReader, TraceError> {
+    let options = TraceOptions {
         format: Some("disksim".to_owned()),
         ..options.clone()
     };
@@ -18,13 +18,13 @@ fn open(text: &str, options: &Options) -> Result<TraceReader, TraceError> {
     )
 }
 
-fn read(text: &str, options: &Options) -> Result<Vec<Record>, TraceError> {
+fn read(text: &str, options: &TraceOptions) -> Result<Vec<TraceRecord>, TraceError> {
     let mut records = Vec::new();
     open(text, options)?.next_batch(&mut records, usize::MAX)?;
     Ok(records)
 }
 
-fn starts(text: &str, options: &Options) -> Vec<(u64, u64)> {
+fn starts(text: &str, options: &TraceOptions) -> Vec<(u64, u64)> {
     let records = read(text, options).unwrap();
     records
         .iter()
@@ -46,19 +46,19 @@ fn times_count_from_the_first_request() {
         (1_000_000, 9000),
         (2_000_000, 2000),
     ];
-    assert_eq!(starts(TEXT, &Options::default()), expected);
+    assert_eq!(starts(TEXT, &TraceOptions::default()), expected);
 }
 
 #[test]
 fn devices_and_operations_are_chosen_without_moving_the_others() {
-    let options = Options {
+    let options = TraceOptions {
         devices: vec![1],
-        ..Options::default()
+        ..TraceOptions::default()
     };
     assert_eq!(starts(TEXT, &options), [(500_000, 4000), (2_000_000, 2000)]);
-    let options = Options {
+    let options = TraceOptions {
         operations: vec![Operation::Read],
-        ..Options::default()
+        ..TraceOptions::default()
     };
     assert_eq!(starts(TEXT, &options), [(0, 1000), (1_000_000, 9000)]);
 }
@@ -68,31 +68,31 @@ fn a_selection_of_nothing_is_an_error_that_says_what_there_is() {
     let late = Some(Duration::from_nanos(1));
     for (options, said) in [
         (
-            Options {
+            TraceOptions {
                 devices: vec![7, 8],
-                ..Options::default()
+                ..TraceOptions::default()
             },
             "--device 7 --device 8 selects no request; read so far: 4 requests from 0s to 0.002s, devices 0, 1, operations read, write",
         ),
         (
-            Options {
+            TraceOptions {
                 operations: vec![Operation::Discard],
-                ..Options::default()
+                ..TraceOptions::default()
             },
             "--operation discard selects no request; read so far: 4 requests",
         ),
         (
-            Options {
+            TraceOptions {
                 from: Duration::from_nanos(9_000_000_000),
-                ..Options::default()
+                ..TraceOptions::default()
             },
             "--from 9s selects no request; read so far: 4 requests",
         ),
         (
-            Options {
+            TraceOptions {
                 devices: vec![1],
                 to: late,
-                ..Options::default()
+                ..TraceOptions::default()
             },
             "--device 1 --to 1ns selects no request; read so far: 2 requests",
         ),
@@ -108,11 +108,11 @@ fn a_window_of_time_begins_at_0_and_is_scaled() {
         Duration::from_nanos(500_000),
         Some(Duration::from_nanos(2_000_000)),
     );
-    let options = Options {
+    let options = TraceOptions {
         from,
         to,
         time_scale: 2.0,
-        ..Options::default()
+        ..TraceOptions::default()
     };
     assert_eq!(starts(TEXT, &options), [(0, 4000), (1_000_000, 9000)]);
 }
@@ -121,22 +121,22 @@ fn a_window_of_time_begins_at_0_and_is_scaled() {
 fn rows_out_of_order_are_sorted_or_damaged() {
     let text = "1.0 0 1 1 1\n3.0 0 3 1 1\n2.0 0 2 1 1\n4.0 0 4 1 1\n";
     assert_eq!(
-        starts(text, &Options::default())
+        starts(text, &TraceOptions::default())
             .iter()
             .map(|row| row.1)
             .collect::<Vec<_>>(),
         [1, 2, 3, 4]
     );
-    let unsorted = Options {
+    let unsorted = TraceOptions {
         sort_window: 0,
-        ..Options::default()
+        ..TraceOptions::default()
     };
     let error = read(text, &unsorted).unwrap_err().to_string();
     assert!(
         error.contains("line 3") && error.contains("order of arrival"),
         "{error}"
     );
-    let tolerant = Options {
+    let tolerant = TraceOptions {
         skip_bad: 1,
         ..unsorted
     };
@@ -146,16 +146,18 @@ fn rows_out_of_order_are_sorted_or_damaged() {
 #[test]
 fn damaged_rows_are_tolerated_and_counted_up_to_the_limit() {
     let text = "1.0 0 1 1 1\nrubbish\n2.0 0 2 0 1\n3.0 0 3 1 1\n";
-    let error = read(text, &Options::default()).unwrap_err().to_string();
+    let error = read(text, &TraceOptions::default())
+        .unwrap_err()
+        .to_string();
     assert!(
         error.contains("`trace`, line 2, column 1") && error.contains("`rubbish`"),
         "{error}"
     );
     let error = read(
         text,
-        &Options {
+        &TraceOptions {
             skip_bad: 1,
-            ..Options::default()
+            ..TraceOptions::default()
         },
     )
     .unwrap_err();
@@ -165,9 +167,9 @@ fn damaged_rows_are_tolerated_and_counted_up_to_the_limit() {
     );
     let mut reader = open(
         text,
-        &Options {
+        &TraceOptions {
             skip_bad: 2,
-            ..Options::default()
+            ..TraceOptions::default()
         },
     )
     .unwrap();
@@ -178,7 +180,11 @@ fn damaged_rows_are_tolerated_and_counted_up_to_the_limit() {
 
 #[test]
 fn nothing_follows_an_error() {
-    let mut reader = open("1.0 0 1 1 1\nrubbish\n3.0 0 3 1 1\n", &Options::default()).unwrap();
+    let mut reader = open(
+        "1.0 0 1 1 1\nrubbish\n3.0 0 3 1 1\n",
+        &TraceOptions::default(),
+    )
+    .unwrap();
     assert!(reader.next().is_err());
     assert!(reader.next().unwrap().is_none());
 }
@@ -188,7 +194,7 @@ fn a_trace_without_requests_is_an_error() {
     for text in ["", "\n\n"] {
         assert!(
             matches!(
-                read(text, &Options::default()),
+                read(text, &TraceOptions::default()),
                 Err(TraceError::Empty { .. })
             ),
             "{text:?}"
@@ -200,16 +206,16 @@ fn a_trace_without_requests_is_an_error() {
 fn a_byte_order_mark_and_carriage_returns_are_tolerated() {
     let text = format!("\u{feff}{}", TEXT.replace('\n', "\r\n"));
     assert_eq!(
-        starts(&text, &Options::default()),
-        starts(TEXT, &Options::default())
+        starts(&text, &TraceOptions::default()),
+        starts(TEXT, &TraceOptions::default())
     );
 }
 
 #[test]
 fn a_request_beyond_the_volume_is_an_error_that_names_it() {
-    let options = Options {
+    let options = TraceOptions {
         capacity: Some(Sectors(5000)),
-        ..Options::default()
+        ..TraceOptions::default()
     };
     let error = read(TEXT, &options).unwrap_err().to_string();
     assert!(
@@ -228,12 +234,12 @@ fn scaling_finds_the_span_of_the_chosen_devices_first() {
         "1.0 0 0 8 1\n2.0 0 4100 8 1\n3.0 0 16376 8 1\n4.0 7 99999999 8 1\n",
     )
     .unwrap();
-    let options = Options {
+    let options = TraceOptions {
         devices: vec![0],
         capacity: Some(Sectors(8192)),
-        beyond: Beyond::Scale,
+        beyond: BeyondPolicy::Scale,
         operations: vec![Operation::Read],
-        ..Options::default()
+        ..TraceOptions::default()
     };
     let mut records = Vec::new();
     TraceReader::open(&path, &options)
@@ -258,7 +264,7 @@ fn packed_traces_are_told_by_their_first_bytes_and_must_be_whole() {
     let two_members = [gzip.clone(), gzip.clone()].concat();
     let count = |bytes: Vec<u8>| -> Result<usize, TraceError> {
         let bytes = Box::new(std::io::Cursor::new(bytes));
-        let mut reader = TraceReader::open_read("trace", bytes, &Options::default())?;
+        let mut reader = TraceReader::open_read("trace", bytes, &TraceOptions::default())?;
         reader.next_batch(&mut Vec::new(), usize::MAX)
     };
     for (bytes, requests) in [(&gzip, 4), (&zstd, 4), (&xz, 4), (&two_members, 8)] {
@@ -272,12 +278,13 @@ fn packed_traces_are_told_by_their_first_bytes_and_must_be_whole() {
 
 #[test]
 fn missing_files_and_folders_are_errors_that_name_them() {
-    let error = TraceReader::open(Path::new("/no/such/trace"), &Options::default()).unwrap_err();
+    let error =
+        TraceReader::open(Path::new("/no/such/trace"), &TraceOptions::default()).unwrap_err();
     assert!(error.to_string().contains("/no/such/trace"), "{error}");
     let folder = tempfile::tempdir().unwrap();
-    let error = TraceReader::open(folder.path(), &Options::default()).unwrap_err();
+    let error = TraceReader::open(folder.path(), &TraceOptions::default()).unwrap_err();
     assert!(error.to_string().contains("folder"), "{error}");
-    let error = TraceReader::open(folder.path(), &Options::for_format("msrr")).unwrap_err();
+    let error = TraceReader::open(folder.path(), &TraceOptions::for_format("msrr")).unwrap_err();
     assert!(
         matches!(
             error,
@@ -295,10 +302,10 @@ proptest! {
         capacity in 4096u64..1 << 40,
         wrap: bool,
     ) {
-        let beyond = if wrap { Beyond::Wrap } else { Beyond::Scale };
+        let beyond = if wrap { BeyondPolicy::Wrap } else { BeyondPolicy::Scale };
         let capacity = Sectors(capacity);
         let span = Some(Sectors(start + sectors));
-        let options = Options { capacity: Some(capacity), beyond, span, ..Options::default() };
+        let options = TraceOptions { capacity: Some(capacity), beyond, span, ..TraceOptions::default() };
         let records = read(&format!("1.0 0 {start} {sectors} 1\n"), &options).unwrap();
         prop_assert!(records[0].extent.within(capacity));
         prop_assert_eq!(records[0].extent.sectors.0, sectors);

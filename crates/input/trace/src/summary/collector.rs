@@ -1,12 +1,13 @@
 //! Statistics of requests, updated with each request.
 
-use super::recent::Recent;
-use super::spread::Spread;
+use super::recent::RecentEnds;
+use super::spread::QuantityDistribution;
 use super::{
-    Addresses, BYTES_PER_GIB, Completions, OperationSummary, Summary, gib, share, without_addresses,
+    AddressSummary, BYTES_PER_GIB, Completions, OperationSummary, TraceSummary, gib, share,
+    without_addresses,
 };
 use crate::footprint::Footprint;
-use crate::{Record, TraceReader};
+use crate::{TraceReader, TraceRecord};
 use fullstroke_contract::Operation;
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::cmp::Reverse;
@@ -24,21 +25,21 @@ const BYTES_PER_KIB: f64 = 1024.0;
 struct OperationCollector {
     requests: u64,
     sectors: u128,
-    sizes: Spread,
-    responses: Spread,
+    sizes: QuantityDistribution,
+    responses: QuantityDistribution,
 }
 
 /// Recent past of one device.
 #[derive(Default)]
-struct Device {
+struct DeviceHistory {
     requests: u64,
-    ends: Recent,
+    ends: RecentEnds,
 }
 
-impl Device {
+impl DeviceHistory {
     /// Adds requests of this device. Returns the number of reads and writes that continue the
     /// latest one, and the number of those that continue one of the latest.
-    fn add(&mut self, records: &[Record]) -> (u64, u64) {
+    fn add(&mut self, records: &[TraceRecord]) -> (u64, u64) {
         self.requests += records.len() as u64;
         let (mut sequential, mut streaming) = (0, 0);
         for record in records {
@@ -57,7 +58,7 @@ impl Device {
 pub(super) struct Collector {
     requests: u64,
     operations: [OperationCollector; Operation::ALL.len()],
-    devices: Vec<Device>,
+    devices: Vec<DeviceHistory>,
     /// Index of each device in `devices`.
     numbers: BTreeMap<u32, usize>,
     /// Device of the latest request with its index. A shortcut, because the next request most often
@@ -70,9 +71,9 @@ pub(super) struct Collector {
     footprint: Footprint,
     sequential: u64,
     streaming: u64,
-    interarrivals: Spread,
-    services: Spread,
-    depths: Spread,
+    interarrivals: QuantityDistribution,
+    services: QuantityDistribution,
+    depths: QuantityDistribution,
     /// Future completions, earliest first.
     in_flight: BinaryHeap<Reverse<Time>>,
 }
@@ -92,9 +93,9 @@ impl Default for Collector {
             footprint: Footprint::new(),
             sequential: 0,
             streaming: 0,
-            interarrivals: Spread::default(),
-            services: Spread::default(),
-            depths: Spread::default(),
+            interarrivals: QuantityDistribution::default(),
+            services: QuantityDistribution::default(),
+            depths: QuantityDistribution::default(),
             in_flight: BinaryHeap::new(),
         }
     }
@@ -103,7 +104,7 @@ impl Default for Collector {
 impl Collector {
     /// Adds the requests of a batch. Each statistic goes through the batch on its own, so that its
     /// state stays in registers.
-    pub(super) fn add(&mut self, records: &[Record]) {
+    pub(super) fn add(&mut self, records: &[TraceRecord]) {
         self.requests += records.len() as u64;
         self.add_arrivals(records);
         self.add_operations(records);
@@ -112,7 +113,7 @@ impl Collector {
         self.add_completions(records);
     }
 
-    fn add_arrivals(&mut self, records: &[Record]) {
+    fn add_arrivals(&mut self, records: &[TraceRecord]) {
         let Some(first) = records.first() else {
             return;
         };
@@ -130,7 +131,7 @@ impl Collector {
         self.last_arrival = last;
     }
 
-    fn add_operations(&mut self, records: &[Record]) {
+    fn add_operations(&mut self, records: &[TraceRecord]) {
         for record in records {
             let operation = &mut self.operations[record.operation as usize];
             operation.requests += 1;
@@ -144,7 +145,7 @@ impl Collector {
         }
     }
 
-    fn add_addresses(&mut self, records: &[Record]) {
+    fn add_addresses(&mut self, records: &[TraceRecord]) {
         let (mut first, mut end) = (self.first_sector, self.end_sector);
         for record in records {
             // A flush has no addresses.
@@ -160,7 +161,7 @@ impl Collector {
     }
 
     /// Counts the requests that continue an earlier request of their device.
-    fn add_places(&mut self, records: &[Record]) {
+    fn add_places(&mut self, records: &[TraceRecord]) {
         let mut rest = records;
         while let Some(first) = rest.first() {
             let number = first.device;
@@ -186,7 +187,7 @@ impl Collector {
             None if self.devices.len() == DEVICES_MAX => return None,
             None => {
                 self.numbers.insert(number, self.devices.len());
-                self.devices.push(Device::default());
+                self.devices.push(DeviceHistory::default());
                 self.devices.len() - 1
             }
         };
@@ -194,7 +195,7 @@ impl Collector {
         Some(place)
     }
 
-    fn add_completions(&mut self, records: &[Record]) {
+    fn add_completions(&mut self, records: &[TraceRecord]) {
         for record in records {
             while let Some(earliest) = self.in_flight.peek_mut()
                 && earliest.0 <= record.arrival
@@ -216,7 +217,7 @@ impl Collector {
         }
     }
 
-    fn addresses(&mut self) -> Addresses {
+    fn addresses(&mut self) -> AddressSummary {
         // Without addresses, the first sector is still `u64::MAX`.
         let first_sector = self.first_sector.min(self.end_sector);
         let transfers = Operation::ALL
@@ -224,7 +225,7 @@ impl Collector {
             .zip(&self.operations)
             .filter(|(operation, _)| operation.transfers());
         let transfers: u64 = transfers.map(|(_, collector)| collector.requests).sum();
-        Addresses {
+        AddressSummary {
             first_sector,
             end_sector: self.end_sector,
             span_gib: gib(Sectors(self.end_sector - first_sector)),
@@ -237,8 +238,11 @@ impl Collector {
     }
 
     /// Returns the sizes and the responses of all operations together.
-    fn joined(&mut self) -> (Spread, Spread) {
-        let (mut sizes, mut responses) = (Spread::default(), Spread::default());
+    fn joined(&mut self) -> (QuantityDistribution, QuantityDistribution) {
+        let (mut sizes, mut responses) = (
+            QuantityDistribution::default(),
+            QuantityDistribution::default(),
+        );
         for operation in &mut self.operations {
             sizes.join(&mut operation.sizes);
             responses.join(&mut operation.responses);
@@ -246,7 +250,7 @@ impl Collector {
         (sizes, responses)
     }
 
-    pub(super) fn summary(mut self, reader: &TraceReader) -> Summary {
+    pub(super) fn summary(mut self, reader: &TraceReader) -> TraceSummary {
         const MILLISECONDS: f64 = 1e-6;
         let kib = SECTOR_BYTES as f64 / BYTES_PER_KIB;
         let duration = self
@@ -265,7 +269,7 @@ impl Collector {
             .notes()
             .into_iter()
             .chain(reader.lacks_addresses().map(without_addresses));
-        Summary {
+        TraceSummary {
             file: reader.file().to_owned(),
             format: reader.format().name,
             requests: self.requests,

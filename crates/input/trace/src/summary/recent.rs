@@ -7,7 +7,7 @@ const COUNTERS: usize = 256;
 
 /// End sectors of a device's latest reads and writes.
 #[derive(Clone)]
-pub(super) struct Recent {
+pub(super) struct RecentEnds {
     /// Ring buffer; the entry at `next` is overwritten next.
     ends: [u64; STREAMS],
     next: usize,
@@ -17,9 +17,9 @@ pub(super) struct Recent {
     filter: [u8; COUNTERS],
 }
 
-impl Default for Recent {
-    fn default() -> Recent {
-        Recent {
+impl Default for RecentEnds {
+    fn default() -> RecentEnds {
+        RecentEnds {
             ends: [0; STREAMS],
             next: 0,
             count: 0,
@@ -28,7 +28,7 @@ impl Default for Recent {
     }
 }
 
-impl Recent {
+impl RecentEnds {
     /// Returns two flags: true if a request that starts here continues the latest request, and true
     /// if it continues any of the latest requests.
     #[inline]
@@ -70,7 +70,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_latest_ends_are_known(places in prop::collection::vec(0u64..80, 1..200)) {
-            let mut recent = Recent::default();
+            let mut recent = RecentEnds::default();
             for (index, &place) in places.iter().enumerate() {
                 let latest = &places[index.saturating_sub(STREAMS)..index];
                 prop_assert_eq!(recent.continued(place), (latest.last() == Some(&place), latest.contains(&place)));

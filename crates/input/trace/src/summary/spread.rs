@@ -1,6 +1,6 @@
 //! Distribution of one quantity, in memory of bounded size.
 
-use super::Distribution;
+use super::SummaryDistribution;
 
 /// Number of values processed together. In a loop over several values, the divisions do not wait
 /// for each other.
@@ -17,7 +17,7 @@ const FLOAT_EXACT: u64 = 1 << 52;
 
 /// Values of one quantity.
 #[derive(Clone)]
-pub(super) struct Spread {
+pub(super) struct QuantityDistribution {
     pending: [u64; BATCH],
     pending_count: usize,
     /// Number of values by [`bucket`].
@@ -30,9 +30,9 @@ pub(super) struct Spread {
     max: u64,
 }
 
-impl Default for Spread {
-    fn default() -> Spread {
-        Spread {
+impl Default for QuantityDistribution {
+    fn default() -> QuantityDistribution {
+        QuantityDistribution {
             pending: [0; BATCH],
             pending_count: 0,
             counts: Vec::new(),
@@ -45,7 +45,7 @@ impl Default for Spread {
     }
 }
 
-impl Spread {
+impl QuantityDistribution {
     #[inline]
     pub(super) fn add(&mut self, value: u64) {
         self.pending[self.pending_count] = value;
@@ -110,7 +110,7 @@ impl Spread {
     }
 
     /// Adds the values of `other`.
-    pub(super) fn join(&mut self, other: &mut Spread) {
+    pub(super) fn join(&mut self, other: &mut QuantityDistribution) {
         self.take_in();
         other.take_in();
         if other.count == 0 {
@@ -146,13 +146,13 @@ impl Spread {
     }
 
     /// Returns all figures times `unit`; `None` without values.
-    pub(super) fn distribution(&mut self, unit: f64) -> Option<Distribution> {
+    pub(super) fn distribution(&mut self, unit: f64) -> Option<SummaryDistribution> {
         self.take_in();
         if self.count == 0 {
             return None;
         }
         let quantile = |share: f64| self.quantile(share).clamp(self.min, self.max) as f64 * unit;
-        Some(Distribution {
+        Some(SummaryDistribution {
             count: self.count,
             mean: self.mean() * unit,
             stddev: (self.squares / self.count as f64).sqrt() * unit,
@@ -225,7 +225,7 @@ mod tests {
 
         #[test]
         fn a_spread_agrees_with_a_sorted_list(values in prop::collection::vec(0u64..1 << 40, 1..300)) {
-            let (mut spread, mut rest) = (Spread::default(), Spread::default());
+            let (mut spread, mut rest) = (QuantityDistribution::default(), QuantityDistribution::default());
             for (index, &value) in values.iter().enumerate() {
                 if index % 3 == 0 { rest.add(value) } else { spread.add(value) }
             }

@@ -1,11 +1,12 @@
-use super::spread::Spread;
+use super::spread::QuantityDistribution;
 use super::*;
-use crate::Options;
+use crate::TraceOptions;
 
-fn summary(text: &str) -> Summary {
+fn summary(text: &str) -> TraceSummary {
     let bytes = Box::new(std::io::Cursor::new(text.to_owned()));
-    let mut reader = TraceReader::open_read("trace", bytes, &Options::for_format("msr")).unwrap();
-    Summary::of(&mut reader).unwrap()
+    let mut reader =
+        TraceReader::open_read("trace", bytes, &TraceOptions::for_format("msr")).unwrap();
+    TraceSummary::of(&mut reader).unwrap()
 }
 
 #[test]
@@ -40,7 +41,7 @@ fn rates_shares_and_depths_follow_their_definitions() {
 
 #[test]
 fn percentiles_are_right_to_three_digits_over_the_whole_range() {
-    let mut spread = Spread::default();
+    let mut spread = QuantityDistribution::default();
     (1..=10_000u64).for_each(|value| spread.add(value * 1_000_000));
     let distribution = spread.distribution(1e-6).unwrap();
     for (found, expected) in [

@@ -1,6 +1,6 @@
 //! Tests that no input bytes, however damaged, make a reader panic, hang or violate its contract.
 
-use fullstroke_trace::{FORMATS, Options, TraceReader};
+use fullstroke_trace::{FORMATS, TraceOptions, TraceReader};
 use proptest::prelude::*;
 use std::io::Cursor;
 
@@ -77,10 +77,10 @@ const BEGINNINGS: &[(&str, &[u8])] = &[
 
 /// Reads `bytes` to the end or the first error.
 fn read(format: Option<&str>, bytes: &[u8], skip_bad: u64) -> Result<(), TestCaseError> {
-    let options = Options {
+    let options = TraceOptions {
         format: format.map(str::to_owned),
         skip_bad,
-        ..Options::default()
+        ..TraceOptions::default()
     };
     let source = Box::new(Cursor::new(bytes.to_vec()));
     let Ok(mut reader) = TraceReader::open_read("made up", source, &options) else {
@@ -109,7 +109,7 @@ fn good_rows_are_read_in_each_text_format() {
     for (format, text) in TEXTS {
         let source = Box::new(Cursor::new(text.as_bytes()));
         let mut reader =
-            TraceReader::open_read("made up", source, &Options::for_format(format)).unwrap();
+            TraceReader::open_read("made up", source, &TraceOptions::for_format(format)).unwrap();
         assert!(reader.next().unwrap().is_some(), "{format}");
         while reader.next().unwrap().is_some() {}
     }
@@ -119,7 +119,7 @@ fn good_rows_are_read_in_each_text_format() {
 fn text_formats_are_told_apart_by_their_rows() {
     for (format, text) in TEXTS {
         let source = Box::new(Cursor::new(text.as_bytes()));
-        let reader = TraceReader::open_read("made up", source, &Options::default());
+        let reader = TraceReader::open_read("made up", source, &TraceOptions::default());
         let found = reader.as_ref().map(|reader| reader.format().name).ok();
         let expected = match *format {
             // Times in whole numbers could also be DiskSim's.

@@ -3,14 +3,14 @@
 
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_trace::{
-    Options, Record, TraceError, TraceReader, convert, head, output_for, render_head,
+    TraceError, TraceOptions, TraceReader, TraceRecord, convert, head, output_for, render_head,
 };
 use fullstroke_units::Time;
 use proptest::prelude::*;
 use std::path::Path;
 
 /// Generates the content of a native trace.
-fn records() -> impl Strategy<Value = Vec<Record>> {
+fn records() -> impl Strategy<Value = Vec<TraceRecord>> {
     let operation = prop_oneof![
         Just(Operation::Read),
         Just(Operation::Write),
@@ -31,7 +31,7 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
     );
     prop::collection::vec(record, 1..60).prop_map(|raw| {
         let mut arrival = 0;
-        let mut all: Vec<Record> = raw
+        let mut all: Vec<TraceRecord> = raw
             .into_iter()
             .map(
                 |((gap, later), operation, start, sectors, device, process)| {
@@ -40,7 +40,7 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
                         Operation::Flush => Extent::new(0, 0),
                         _ => Extent::new(start, sectors),
                     };
-                    Record {
+                    TraceRecord {
                         arrival: Time::from_nanos(arrival),
                         operation,
                         extent,
@@ -67,7 +67,7 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
     })
 }
 
-fn write_native(records: &[Record], path: &Path) {
+fn write_native(records: &[TraceRecord], path: &Path) {
     let schema = fullstroke_trace::native_schema();
     let mut table = fullstroke_table::TableWriter::create(path, &schema).unwrap();
     for record in records {
@@ -87,16 +87,16 @@ fn write_native(records: &[Record], path: &Path) {
     table.finish().unwrap();
 }
 
-fn read(path: &Path, format: &str) -> Vec<Record> {
-    let mut reader = TraceReader::open(path, &Options::for_format(format)).unwrap();
+fn read(path: &Path, format: &str) -> Vec<TraceRecord> {
+    let mut reader = TraceReader::open(path, &TraceOptions::for_format(format)).unwrap();
     head(&mut reader, usize::MAX).unwrap()
 }
 
 /// Returns the part of `record` that the format keeps; `None` if the format leaves the record out.
-fn kept(format: &str, record: &Record) -> Option<Record> {
+fn kept(format: &str, record: &TraceRecord) -> Option<TraceRecord> {
     let cut = |time: Time, unit: u64| Time::from_nanos(time.as_nanos() / unit * unit);
     let left_out = matches!(record.operation, Operation::Flush | Operation::Discard);
-    let plain = Record {
+    let plain = TraceRecord {
         process: 0,
         issued: None,
         completed: None,
@@ -105,7 +105,7 @@ fn kept(format: &str, record: &Record) -> Option<Record> {
     match format {
         "native" => Some(*record),
         "disksim" => (!left_out).then_some(plain),
-        "fio" => Some(Record {
+        "fio" => Some(TraceRecord {
             arrival: cut(record.arrival, 1_000),
             device: 0,
             ..plain
@@ -115,7 +115,7 @@ fn kept(format: &str, record: &Record) -> Option<Record> {
             let completed = record.response().map(|response| {
                 Time::from_nanos(arrival.as_nanos() + (response.as_nanos() / 100).max(1) * 100)
             });
-            (!left_out).then_some(Record {
+            (!left_out).then_some(TraceRecord {
                 arrival,
                 completed,
                 ..plain
@@ -139,9 +139,9 @@ proptest! {
             let path = folder.path().join(format!("converted.{ending}{packing}"));
             let output = output_for(&path, None).unwrap();
             prop_assert_eq!(output.name, format);
-            let mut reader = TraceReader::open(&native, &Options::default()).unwrap();
+            let mut reader = TraceReader::open(&native, &TraceOptions::default()).unwrap();
             let conversion = convert(&mut reader, output, &path).unwrap();
-            let expected: Vec<Record> = records.iter().filter_map(|record| kept(format, record)).collect();
+            let expected: Vec<TraceRecord> = records.iter().filter_map(|record| kept(format, record)).collect();
             prop_assert_eq!(conversion.requests, expected.len() as u64);
             prop_assert_eq!(conversion.left_out, (records.len() - expected.len()) as u64);
             let mut found = read(&path, format);
@@ -155,7 +155,7 @@ proptest! {
 
 const TEXT: &str = "1.5 0 100 8 1\n2.5 0 108 8 0\n";
 
-fn reader(text: &str, options: &Options) -> TraceReader {
+fn reader(text: &str, options: &TraceOptions) -> TraceReader {
     TraceReader::open_read(
         "trace",
         Box::new(std::io::Cursor::new(text.to_owned())),
@@ -171,9 +171,9 @@ fn a_conversion_that_fails_leaves_no_file() {
         let path = folder.path().join(name);
         let output = output_for(&path, None).unwrap();
         let damaged = format!("{TEXT}rubbish\n");
-        let options = Options::for_format("disksim");
+        let options = TraceOptions::for_format("disksim");
         assert!(convert(&mut reader(&damaged, &options), output, &path).is_err());
-        let nothing = Options {
+        let nothing = TraceOptions {
             devices: vec![9],
             ..options
         };
@@ -196,7 +196,7 @@ fn a_full_disk_is_an_error() {
         let path = Path::new("/dev/full");
         let output = output_for(path, Some(name)).unwrap();
         let error = convert(
-            &mut reader(TEXT, &Options::for_format("disksim")),
+            &mut reader(TEXT, &TraceOptions::for_format("disksim")),
             output,
             path,
         )
@@ -224,7 +224,7 @@ fn a_name_that_tells_no_format_is_an_error_that_lists_them() {
     assert!(error.contains("`msr`"), "{error}");
     let native = output_for(Path::new("out.csv"), Some("native")).unwrap();
     let error = convert(
-        &mut reader(TEXT, &Options::for_format("disksim")),
+        &mut reader(TEXT, &TraceOptions::for_format("disksim")),
         native,
         Path::new("out.csv"),
     );
@@ -233,7 +233,7 @@ fn a_name_that_tells_no_format_is_an_error_that_lists_them() {
 
 #[test]
 fn the_head_is_a_table_and_serializes_to_the_native_columns() {
-    let records = head(&mut reader(TEXT, &Options::default()), 1).unwrap();
+    let records = head(&mut reader(TEXT, &TraceOptions::default()), 1).unwrap();
     let line = serde_json::to_string(&records[0]).unwrap();
     assert!(
         line.starts_with(r#"{"arrival_ns":0,"operation":"read","start_sector":100,"sectors":8"#),

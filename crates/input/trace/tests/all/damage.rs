@@ -1,15 +1,15 @@
 //! Tests that reading of any bytes ends, with records or an error.
 
-use fullstroke_trace::{FORMATS, Options, TraceReader};
+use fullstroke_trace::{FORMATS, TraceOptions, TraceReader};
 use proptest::prelude::*;
 use std::path::PathBuf;
 
 /// Reads `bytes` as `format` (or as recognised) to the end.
 fn read(bytes: &[u8], format: Option<&str>, skip_bad: u64) {
-    let options = Options {
+    let options = TraceOptions {
         format: format.map(str::to_owned),
         skip_bad,
-        ..Options::default()
+        ..TraceOptions::default()
     };
     let bytes = Box::new(std::io::Cursor::new(bytes.to_vec()));
     let Ok(mut reader) = TraceReader::open_read("trace", bytes, &options) else {

@@ -1,7 +1,7 @@
 //! Tests that fio's output can be read: logs of latencies and rates, and JSON reports. The tests
 //! that run fio are skipped with a message if fio is not installed.
 
-use fullstroke_trace::{FioReport, Options, Summary, TraceError, TraceReader};
+use fullstroke_trace::{FioReport, TraceError, TraceOptions, TraceReader, TraceSummary};
 use std::path::Path;
 use std::process::Command;
 
@@ -31,14 +31,14 @@ fn ran(folder: &Path, options: &[&str]) -> bool {
     }
 }
 
-fn summary(path: &Path, needs_addresses: bool) -> Result<Summary, TraceError> {
-    let options = Options {
+fn summary(path: &Path, needs_addresses: bool) -> Result<TraceSummary, TraceError> {
+    let options = TraceOptions {
         needs_addresses,
-        ..Options::default()
+        ..TraceOptions::default()
     };
     let mut reader = TraceReader::open(path, &options)?;
     assert_eq!(reader.format().name, "fio-log");
-    Summary::of(&mut reader)
+    TraceSummary::of(&mut reader)
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_report_in_json_is_told_from_a_trace() {
     let text = r#"{ "fio version" : "fio-3.33", "jobs" : [ { "jobname" : "a",
         "read" : { "total_ios" : 3, "iops" : 1.5, "bw_bytes" : 6144, "runtime" : 2000 } } ] }"#;
     std::fs::write(&path, text).unwrap();
-    let error = TraceReader::open(&path, &Options::default()).unwrap_err();
+    let error = TraceReader::open(&path, &TraceOptions::default()).unwrap_err();
     assert!(matches!(error, TraceError::FioReport { .. }), "{error}");
     assert!(error.to_string().contains("write_iolog"), "{error}");
     let report = FioReport::read(&path).unwrap();

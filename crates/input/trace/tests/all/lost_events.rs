@@ -1,6 +1,6 @@
 //! Tests that results are true even if the events of a processor are missing.
 
-use fullstroke_trace::{Options, Summary, TraceReader};
+use fullstroke_trace::{TraceOptions, TraceReader, TraceSummary};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,9 +11,9 @@ const WRITE: u32 = 0x2_0000;
 const PROCESSORS: u64 = 4;
 
 /// A small random generator that gives the same numbers on every run (Knuth's MMIX).
-struct Numbers(u64);
+struct RandomNumbers(u64);
 
-impl Numbers {
+impl RandomNumbers {
     fn below(&mut self, limit: u64) -> u64 {
         self.0 = self
             .0
@@ -25,11 +25,11 @@ impl Numbers {
 
 /// Files of a trace under construction, one for each processor.
 #[derive(Default)]
-struct Files {
+struct ProcessorFiles {
     events: Vec<(u64, usize, u64, u32)>,
 }
 
-impl Files {
+impl ProcessorFiles {
     fn event(&mut self, time: u64, processor: u64, sector: u64, action: u32) {
         self.events.push((time, processor as usize, sector, action));
     }
@@ -65,7 +65,7 @@ impl Files {
 /// same time. A request is queued and issued on one processor, and another processor sees its
 /// completion; processor 1 sees 56 % of the completions.
 fn trace(folder: &Path, lost: &[usize]) {
-    let (mut numbers, mut files) = (Numbers(7), Files::default());
+    let (mut numbers, mut files) = (RandomNumbers(7), ProcessorFiles::default());
     let mut busy = [0u64; 16];
     for number in 0..20_000u64 {
         let arrival = number * 4_000_000 + numbers.below(2_000_000);
@@ -102,23 +102,26 @@ fn trace(folder: &Path, lost: &[usize]) {
     files.write(folder, lost);
 }
 
-fn summary(path: &Path, options: &Options) -> Summary {
+fn summary(path: &Path, options: &TraceOptions) -> TraceSummary {
     let mut reader = TraceReader::open(path, options).unwrap();
-    Summary::of(&mut reader).unwrap()
+    TraceSummary::of(&mut reader).unwrap()
 }
 
 #[test]
 fn responses_of_a_trace_without_one_processors_file_are_those_of_the_whole_trace() {
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), &[]);
-    let whole = summary(&folder.path().join("sda.blktrace.0"), &Options::default());
+    let whole = summary(
+        &folder.path().join("sda.blktrace.0"),
+        &TraceOptions::default(),
+    );
     assert_eq!((whole.requests, whole.completions.known), (20_000, 20_000));
     assert!(whole.notes.is_empty(), "{whole}");
     let truth = whole.response_ms.unwrap();
 
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), &[1]);
-    let part = summary(folder.path(), &Options::default());
+    let part = summary(folder.path(), &TraceOptions::default());
     // With matching in order of the queue alone, the result was 416 ms on a trace of this kind.
     let response = part.response_ms.unwrap();
     assert!((response.mean / truth.mean - 1.0).abs() < 0.02, "{part}");
@@ -147,19 +150,26 @@ fn responses_of_a_trace_without_one_processors_file_are_those_of_the_whole_trace
 fn a_blktrace_is_named_by_its_folder_or_without_a_number() {
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), &[]);
-    let whole = summary(&folder.path().join("sda.blktrace.2"), &Options::default()).requests;
+    let whole = summary(
+        &folder.path().join("sda.blktrace.2"),
+        &TraceOptions::default(),
+    )
+    .requests;
     for name in ["", "sda", "sda.blktrace"] {
         assert_eq!(
-            summary(&folder.path().join(name), &Options::default()).requests,
+            summary(&folder.path().join(name), &TraceOptions::default()).requests,
             whole,
             "{name}"
         );
     }
     // The first processor's file is empty, or missing.
     fs::write(folder.path().join("sda.blktrace.0"), b"").unwrap();
-    let named = summary(&folder.path().join("sda.blktrace.0"), &Options::default());
+    let named = summary(
+        &folder.path().join("sda.blktrace.0"),
+        &TraceOptions::default(),
+    );
     assert_eq!(
-        summary(folder.path(), &Options::default()).requests,
+        summary(folder.path(), &TraceOptions::default()).requests,
         named.requests
     );
     assert!(
@@ -171,7 +181,7 @@ fn a_blktrace_is_named_by_its_folder_or_without_a_number() {
     );
     fs::remove_file(folder.path().join("sda.blktrace.0")).unwrap();
     assert!(
-        summary(&folder.path().join("sda"), &Options::default()).notes[0]
+        summary(&folder.path().join("sda"), &TraceOptions::default()).notes[0]
             .contains("the file of processor 0 is missing")
     );
     // The folder now has two traces, so its name is ambiguous.
@@ -180,12 +190,12 @@ fn a_blktrace_is_named_by_its_folder_or_without_a_number() {
         folder.path().join("sdb.blktrace.0"),
     )
     .unwrap();
-    let error = TraceReader::open(folder.path(), &Options::default())
+    let error = TraceReader::open(folder.path(), &TraceOptions::default())
         .unwrap_err()
         .to_string();
     assert!(error.contains("sda, ") && error.contains("sdb"), "{error}");
     let empty = tempfile::tempdir().unwrap();
-    let error = TraceReader::open(empty.path(), &Options::default())
+    let error = TraceReader::open(empty.path(), &TraceOptions::default())
         .unwrap_err()
         .to_string();
     assert!(error.contains("folder"), "{error}");
@@ -197,17 +207,17 @@ fn a_file_that_is_cut_off_is_an_error_at_its_byte_or_a_row_to_skip() {
     trace(folder.path(), &[]);
     let path = folder.path().join("sda.blktrace.1");
     let bytes = fs::read(&path).unwrap();
-    let kept = summary(&path, &Options::default());
+    let kept = summary(&path, &TraceOptions::default());
     fs::write(&path, &bytes[..bytes.len() - 20]).unwrap();
-    let mut reader = TraceReader::open(&path, &Options::default()).unwrap();
-    let error = Summary::of(&mut reader).unwrap_err().to_string();
+    let mut reader = TraceReader::open(&path, &TraceOptions::default()).unwrap();
+    let error = TraceSummary::of(&mut reader).unwrap_err().to_string();
     assert!(
         error.contains(&format!("byte {}", bytes.len() - 48)) && error.contains("--skip-bad"),
         "{error}"
     );
-    let skipping = Options {
+    let skipping = TraceOptions {
         skip_bad: 1,
-        ..Options::default()
+        ..TraceOptions::default()
     };
     let part = summary(&path, &skipping);
     assert_eq!((part.requests, part.skipped_rows), (kept.requests, 1));
@@ -219,9 +229,9 @@ fn a_file_that_is_cut_off_is_an_error_at_its_byte_or_a_row_to_skip() {
     let packed = packer.finish().unwrap();
     let path = folder.path().join("cut.gz");
     fs::write(&path, &packed[..packed.len() * 3 / 4]).unwrap();
-    let mut reader = TraceReader::open(&path, &Options::default()).unwrap();
+    let mut reader = TraceReader::open(&path, &TraceOptions::default()).unwrap();
     assert!(
-        Summary::of(&mut reader)
+        TraceSummary::of(&mut reader)
             .unwrap_err()
             .to_string()
             .contains("truncated")
@@ -254,7 +264,8 @@ fn known_completions_of_the_shared_sample_stay_true_when_one_in_three_is_lost() 
     let records = |bytes: Vec<u8>| {
         let source = Box::new(std::io::Cursor::new(bytes));
         let mut reader =
-            TraceReader::open_read("sample", source, &Options::for_format("blktrace")).unwrap();
+            TraceReader::open_read("sample", source, &TraceOptions::for_format("blktrace"))
+                .unwrap();
         let mut records = Vec::new();
         reader.next_batch(&mut records, usize::MAX).unwrap();
         records

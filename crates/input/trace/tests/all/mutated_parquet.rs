@@ -1,6 +1,6 @@
 //! Reading of native traces with changed bytes.
 
-use fullstroke_trace::{Options, TraceError, TraceReader, convert, output_for};
+use fullstroke_trace::{TraceError, TraceOptions, TraceReader, convert, output_for};
 use std::io::Cursor;
 use std::path::Path;
 
@@ -57,7 +57,7 @@ fn native(path: &Path) -> Vec<u8> {
             4096
         );
     }
-    let options = Options::for_format("fio");
+    let options = TraceOptions::for_format("fio");
     let bytes = Box::new(Cursor::new(text.into_bytes()));
     let mut reader = TraceReader::open_read("trace", bytes, &options).unwrap();
     let output = output_for(path, None).unwrap();
@@ -66,10 +66,10 @@ fn native(path: &Path) -> Vec<u8> {
 }
 
 fn read(bytes: Vec<u8>) -> Result<(), TraceError> {
-    let options = Options {
+    let options = TraceOptions {
         format: Some("native".to_owned()),
         skip_bad: 1_000_000,
-        ..Options::default()
+        ..TraceOptions::default()
     };
     let mut reader = TraceReader::open_read("trace", Box::new(Cursor::new(bytes)), &options)?;
     let mut records = Vec::new();

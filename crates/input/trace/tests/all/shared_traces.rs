@@ -9,7 +9,7 @@ use crate::oracle::{self, Table};
 use crate::whole::check_digest;
 use flate2::read::MultiGzDecoder;
 use fullstroke_contract::{Extent, Operation};
-use fullstroke_trace::{Options, Record, Summary, TraceReader};
+use fullstroke_trace::{TraceOptions, TraceReader, TraceRecord, TraceSummary};
 use fullstroke_units::Time;
 use std::fs::File;
 use std::io::Read as _;
@@ -260,13 +260,13 @@ fn table_of(file: &str) -> Table {
 /// Compares the first requests read from `path` with the oracle.
 fn assert_read(path: &Path, format: &str, facts: &[Fact]) {
     let options = if format == "mqsim" {
-        Options::for_format(format)
+        TraceOptions::for_format(format)
     } else {
-        Options::default()
+        TraceOptions::default()
     };
     let mut reader = TraceReader::open(path, &options).unwrap();
     assert_eq!(reader.format().name, format, "{}", path.display());
-    let read: Vec<Record> = (0..facts.len())
+    let read: Vec<TraceRecord> = (0..facts.len())
         .map_while(|_| reader.next().unwrap())
         .collect();
     assert_eq!(read.len(), facts.len(), "{}", path.display());
@@ -328,7 +328,10 @@ fn more_requests_than_the_sort_window_holds_are_read_one_by_one() {
     let times = 50;
     for (file, format, name, write) in WRITTEN {
         let facts = repeated(&facts(&table_of(file)), times);
-        assert!(facts.len() > 2 * Options::default().sort_window, "{file}");
+        assert!(
+            facts.len() > 2 * TraceOptions::default().sort_window,
+            "{file}"
+        );
         let path = folder.path().join(name);
         std::fs::write(&path, write(&facts)).unwrap();
         assert_read(&path, format, &facts);
@@ -352,19 +355,19 @@ fn requests_of_real_traces_are_read_from_their_files() {
 }
 
 /// Reads `file` and returns its summary. The format is recognised unless `said` is true.
-fn summary(file: &str, format: &str, said: bool) -> Option<Summary> {
+fn summary(file: &str, format: &str, said: bool) -> Option<TraceSummary> {
     let path = shared(file)?;
     let options = if said {
-        Options::for_format(format)
+        TraceOptions::for_format(format)
     } else {
-        Options::default()
+        TraceOptions::default()
     };
     let mut reader = TraceReader::open(&path, &options).unwrap();
     assert_eq!(reader.format().name, format, "{file}");
-    Some(Summary::of(&mut reader).unwrap())
+    Some(TraceSummary::of(&mut reader).unwrap())
 }
 
-fn share(summary: &Summary, operation: &str) -> f64 {
+fn share(summary: &TraceSummary, operation: &str) -> f64 {
     summary
         .operations
         .iter()
@@ -408,7 +411,7 @@ fn an_mqsim_trace_is_read_when_its_format_is_said_and_asked_for_otherwise() {
         return;
     };
     assert_eq!(summary.requests, 2_000);
-    let error = TraceReader::open(&shared(file).unwrap(), &Options::default())
+    let error = TraceReader::open(&shared(file).unwrap(), &TraceOptions::default())
         .unwrap_err()
         .to_string();
     assert!(

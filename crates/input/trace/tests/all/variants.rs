@@ -1,18 +1,18 @@
 //! Tests of variations in real files: other line ends, blank lines, comments, rows out of order,
 //! clocks that jump, requests of no length.
 
-use fullstroke_trace::{Options, Record, Summary, TraceError, TraceReader};
+use fullstroke_trace::{TraceError, TraceOptions, TraceReader, TraceRecord, TraceSummary};
 use std::io::Cursor;
 
 fn reader(format: &str, text: &str, skip_bad: u64) -> TraceReader {
-    let options = Options {
+    let options = TraceOptions {
         skip_bad,
-        ..Options::for_format(format)
+        ..TraceOptions::for_format(format)
     };
     TraceReader::open_read("made up", Box::new(Cursor::new(text.to_owned())), &options).unwrap()
 }
 
-fn read(format: &str, text: &str, skip_bad: u64) -> Result<(Vec<Record>, u64), TraceError> {
+fn read(format: &str, text: &str, skip_bad: u64) -> Result<(Vec<TraceRecord>, u64), TraceError> {
     let mut reader = reader(format, text, skip_bad);
     let mut records = Vec::new();
     reader.next_batch(&mut records, usize::MAX)?;
@@ -33,7 +33,7 @@ fn a_clock_that_jumps_by_years_gets_a_word() {
         event(1_700_000_001, 32),
     ]
     .concat();
-    let summary = Summary::of(&mut reader("blkparse", &text, 0)).unwrap();
+    let summary = TraceSummary::of(&mut reader("blkparse", &text, 0)).unwrap();
     let note = summary
         .notes
         .iter()
@@ -45,7 +45,7 @@ fn a_clock_that_jumps_by_years_gets_a_word() {
     );
     // The same holds in every format.
     let rows = "128166372003061629,a,0,Read,0,512,10\n138166372003061629,a,0,Read,0,512,10\n";
-    let summary = Summary::of(&mut reader("msr", rows, 0)).unwrap();
+    let summary = TraceSummary::of(&mut reader("msr", rows, 0)).unwrap();
     assert!(
         summary.notes[0].starts_with("line 2: 31.7 years without"),
         "{summary}"
@@ -53,7 +53,7 @@ fn a_clock_that_jumps_by_years_gets_a_word() {
     assert!(summary.to_string().contains("note: line 2"), "{summary}");
     let quiet = "128166372003061629,a,0,Read,0,512,10\n128167372003061629,a,0,Read,0,512,10\n";
     assert!(
-        Summary::of(&mut reader("msr", quiet, 0))
+        TraceSummary::of(&mut reader("msr", quiet, 0))
             .unwrap()
             .notes
             .is_empty()

@@ -1,7 +1,7 @@
 //! Upwards through the addresses, then again from the lowest address.
 
 use super::sorted::Sorted;
-use super::{ControllerDiscipline, NoKeys};
+use super::{ControllerDiscipline, NoDisciplineKeys};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Lbn;
@@ -13,7 +13,7 @@ pub(super) const SUMMARY: &str =
 struct Clook(Sorted);
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn ControllerDiscipline>, ConfigError> {
-    let NoKeys {} = read(keys)?;
+    let NoDisciplineKeys {} = read(keys)?;
     Ok(Box::new(Clook::default()))
 }
 

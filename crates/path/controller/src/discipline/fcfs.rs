@@ -1,6 +1,6 @@
 //! In order of arrival.
 
-use super::{ControllerDiscipline, NoKeys};
+use super::{ControllerDiscipline, NoDisciplineKeys};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Lbn;
@@ -12,7 +12,7 @@ pub(super) const SUMMARY: &str = "in order of arrival";
 struct Fcfs(VecDeque<u32>);
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn ControllerDiscipline>, ConfigError> {
-    let NoKeys {} = read(keys)?;
+    let NoDisciplineKeys {} = read(keys)?;
     Ok(Box::new(Fcfs::default()))
 }
 

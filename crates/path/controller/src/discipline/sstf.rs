@@ -1,7 +1,7 @@
 //! The nearest address first.
 
 use super::sorted::Sorted;
-use super::{ControllerDiscipline, NoKeys};
+use super::{ControllerDiscipline, NoDisciplineKeys};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Lbn;
@@ -9,14 +9,14 @@ use fullstroke_units::Lbn;
 pub(super) const SUMMARY: &str = "the nearest address first";
 
 #[derive(Default)]
-struct Sstf(Sorted);
+struct SstfDiscipline(Sorted);
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn ControllerDiscipline>, ConfigError> {
-    let NoKeys {} = read(keys)?;
-    Ok(Box::new(Sstf::default()))
+    let NoDisciplineKeys {} = read(keys)?;
+    Ok(Box::new(SstfDiscipline::default()))
 }
 
-impl ControllerDiscipline for Sstf {
+impl ControllerDiscipline for SstfDiscipline {
     fn insert(&mut self, slot: u32, start: Lbn) {
         self.0.insert(slot, start);
     }

@@ -1,13 +1,13 @@
 //! Dirty data, written to the medium in order of age.
 
 use super::oldest::Oldest;
-use super::order::Order;
+use super::order::SegmentOrder;
 use fullstroke_contract::{Extent, Slots};
 use fullstroke_units::Time;
 
 /// Acknowledged data, not yet on the medium.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Dirty {
+pub(super) struct DirtyData {
     pub(super) extent: Extent,
     /// Earliest time of an arm movement for the data.
     pub(super) since: Time,
@@ -17,10 +17,10 @@ pub(super) struct Dirty {
 
 /// Dirty data in order of arrival. A second index by address finds overwritten data without a look
 /// at all entries.
-pub(super) struct Fifo {
-    entries: Slots<Entry>,
-    ends: Option<Ends>,
-    places: Order,
+pub(super) struct DirtyFifo {
+    entries: Slots<FifoEntry>,
+    ends: Option<ListEnds>,
+    places: SegmentOrder,
     /// Earliest time of an arm movement, for each entry.
     since: Oldest,
     /// Scratch space for the overwritten entries of one write.
@@ -29,25 +29,25 @@ pub(super) struct Fifo {
 
 /// An entry of the linked list.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    dirty: Dirty,
+struct FifoEntry {
+    dirty: DirtyData,
     older: Option<u32>,
     newer: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Ends {
+struct ListEnds {
     oldest: u32,
     newest: u32,
 }
 
-impl Fifo {
+impl DirtyFifo {
     /// Creates an empty list with room for `count` entries.
-    pub(super) fn new(count: usize) -> Fifo {
-        Fifo {
+    pub(super) fn new(count: usize) -> DirtyFifo {
+        DirtyFifo {
             entries: Slots::default(),
             ends: None,
-            places: Order::new(count),
+            places: SegmentOrder::new(count),
             since: Oldest::new(count, Oldest::NEVER),
             found: Vec::with_capacity(count),
         }
@@ -58,12 +58,12 @@ impl Fifo {
     }
 
     /// Returns the oldest entry.
-    pub(super) fn oldest(&self) -> Option<&Dirty> {
+    pub(super) fn oldest(&self) -> Option<&DirtyData> {
         self.ends.map(|ends| &self.entries[ends.oldest].dirty)
     }
 
     /// Returns the newest entry.
-    pub(super) fn newest(&self) -> Option<&Dirty> {
+    pub(super) fn newest(&self) -> Option<&DirtyData> {
         self.ends.map(|ends| &self.entries[ends.newest].dirty)
     }
 
@@ -73,13 +73,13 @@ impl Fifo {
     }
 
     /// Adds the newest entry.
-    pub(super) fn push(&mut self, dirty: Dirty) {
+    pub(super) fn push(&mut self, dirty: DirtyData) {
         let older = self.ends.map(|ends| ends.newest);
         debug_assert!(
             dirty.extent.sectors.0 > 0 && dirty.since <= dirty.arrived,
             "dirty data that are none, or arrive before they begin: {dirty:?}"
         );
-        let slot = self.entries.keep(Entry {
+        let slot = self.entries.keep(FifoEntry {
             dirty,
             older,
             newer: None,
@@ -87,7 +87,7 @@ impl Fifo {
         if let Some(older) = older {
             self.entries[older].newer = Some(slot);
         }
-        self.ends = Some(Ends {
+        self.ends = Some(ListEnds {
             oldest: self.ends.map_or(slot, |ends| ends.oldest),
             newest: slot,
         });
@@ -97,14 +97,14 @@ impl Fifo {
     }
 
     /// Removes the oldest entry.
-    pub(super) fn pop(&mut self) -> Option<Dirty> {
+    pub(super) fn pop(&mut self) -> Option<DirtyData> {
         let ends = self.ends?;
         Some(self.remove(ends.oldest))
     }
 
     /// Extends the newest entry by `sectors`, which arrive at `arrived`.
     pub(super) fn grow_newest(&mut self, sectors: u64, arrived: Time) {
-        let Some(Ends { newest, .. }) = self.ends else {
+        let Some(ListEnds { newest, .. }) = self.ends else {
             return;
         };
         let dirty = &mut self.entries[newest].dirty;
@@ -133,8 +133,8 @@ impl Fifo {
         self.found = found;
     }
 
-    fn remove(&mut self, slot: u32) -> Dirty {
-        let Entry {
+    fn remove(&mut self, slot: u32) -> DirtyData {
+        let FifoEntry {
             dirty,
             older,
             newer,
@@ -151,10 +151,10 @@ impl Fifo {
         if let Some(newer) = newer {
             self.entries[newer].older = older;
         }
-        self.ends = self.ends.and_then(|Ends { oldest, newest }| {
+        self.ends = self.ends.and_then(|ListEnds { oldest, newest }| {
             let oldest = if oldest == slot { newer? } else { oldest };
             let newest = if newest == slot { older? } else { newest };
-            Some(Ends { oldest, newest })
+            Some(ListEnds { oldest, newest })
         });
         self.places.remove(slot as usize);
         self.since.set(slot as usize, Oldest::NEVER);
@@ -170,9 +170,9 @@ mod tests {
     #[test]
     fn a_write_looks_only_at_dirty_data_in_its_place() {
         for count in [8u64, 512, 65_536] {
-            let mut fifo = Fifo::new(count as usize);
+            let mut fifo = DirtyFifo::new(count as usize);
             let at = |place: u64| Extent::new(8 * (place * 7919 % count), 8);
-            let dirty = |extent| Dirty {
+            let dirty = |extent| DirtyData {
                 extent,
                 since: Time::ZERO,
                 arrived: Time::ZERO,
@@ -195,8 +195,8 @@ mod tests {
         fn the_chain_is_a_list_from_which_what_is_overwritten_leaves(
             steps in prop::collection::vec((0u32..4, 0u64..100, 1u64..30), 0..300), asked in 0u64..400,
         ) {
-            let mut fifo = Fifo::new(300);
-            let mut plain: Vec<Dirty> = Vec::new();
+            let mut fifo = DirtyFifo::new(300);
+            let mut plain: Vec<DirtyData> = Vec::new();
             for (tick, (step, start, sectors)) in steps.into_iter().enumerate() {
                 let (extent, at) = (Extent::new(start, sectors), Time::from_nanos(tick as u64 ^ start));
                 match step {
@@ -206,7 +206,7 @@ mod tests {
                         plain.last_mut().into_iter().for_each(|dirty| dirty.extent.sectors.0 += sectors);
                     }
                     _ => {
-                        let dirty = Dirty { extent, since: at, arrived: at };
+                        let dirty = DirtyData { extent, since: at, arrived: at };
                         fifo.remove_within(extent);
                         plain.retain(|dirty| dirty.extent.start < extent.start || extent.end() < dirty.extent.end());
                         fifo.push(dirty);

@@ -25,11 +25,11 @@ const MERGED: usize = 24;
 const GROUP: usize = 16;
 
 /// The sorted segments.
-pub(super) struct Order {
-    blocks: Vec<Block>,
+pub(super) struct SegmentOrder {
+    blocks: Vec<OrderBlock>,
     free: Vec<u32>,
     /// The blocks in order.
-    directory: Vec<Summary>,
+    directory: Vec<BlockSummary>,
     /// The reach of each group of 16 directory entries.
     groups: Vec<u64>,
     /// The first sector of each segment. The sector is the key for finding the segment again.
@@ -41,7 +41,7 @@ pub(super) struct Order {
 
 /// A few neighbours, sorted by first sector and number.
 #[derive(Clone)]
-struct Block {
+struct OrderBlock {
     len: usize,
     starts: [u64; BLOCK],
     ends: [u64; BLOCK],
@@ -53,7 +53,7 @@ struct Block {
 
 /// Directory entry of a block.
 #[derive(Clone, Copy)]
-struct Summary {
+struct BlockSummary {
     start: u64,
     segment: u32,
     block: u32,
@@ -62,8 +62,8 @@ struct Summary {
     furthest: u64,
 }
 
-impl Block {
-    const EMPTY: Block = Block {
+impl OrderBlock {
+    const EMPTY: OrderBlock = OrderBlock {
         len: 0,
         starts: [0; BLOCK],
         ends: [0; BLOCK],
@@ -105,7 +105,7 @@ impl Block {
     }
 
     /// Appends entries of another block.
-    fn append(&mut self, other: &Block, from: usize) {
+    fn append(&mut self, other: &OrderBlock, from: usize) {
         let (len, more) = (self.len, other.len - from);
         self.starts[len..len + more].copy_from_slice(&other.starts[from..other.len]);
         self.ends[len..len + more].copy_from_slice(&other.ends[from..other.len]);
@@ -129,11 +129,11 @@ impl Block {
     }
 }
 
-impl Order {
+impl SegmentOrder {
     /// Creates an order without segments and with room for `count` segments.
-    pub(super) fn new(count: usize) -> Order {
+    pub(super) fn new(count: usize) -> SegmentOrder {
         let blocks = count / SPARSE + 2;
-        Order {
+        SegmentOrder {
             blocks: Vec::with_capacity(blocks),
             free: Vec::with_capacity(blocks),
             directory: Vec::with_capacity(blocks),
@@ -150,7 +150,7 @@ impl Order {
         let number = segment as u32;
         if self.directory.is_empty() {
             let block = self.new_block();
-            self.directory.push(Summary {
+            self.directory.push(BlockSummary {
                 start,
                 segment: number,
                 block,
@@ -278,7 +278,7 @@ impl Order {
 
     /// Returns the block that holds a key or will hold a new key.
     fn place_of(&self, start: u64, segment: u32) -> usize {
-        let before = |summary: &Summary| (summary.start, summary.segment) <= (start, segment);
+        let before = |summary: &BlockSummary| (summary.start, summary.segment) <= (start, segment);
         self.directory.partition_point(before).saturating_sub(1)
     }
 
@@ -297,7 +297,7 @@ impl Order {
 
     fn new_block(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
-            self.blocks.push(Block::EMPTY);
+            self.blocks.push(OrderBlock::EMPTY);
             self.blocks.len() as u32 - 1
         })
     }
@@ -313,7 +313,7 @@ impl Order {
         upper.len = 0;
         upper.append(lower, BLOCK / 2);
         lower.len = BLOCK / 2;
-        let summary = Summary {
+        let summary = BlockSummary {
             start: upper.starts[0],
             segment: upper.segments[0],
             block: new,
@@ -424,7 +424,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Returns the found segments in the order of the visits.
-    fn found(order: &Order, last: u64, least: u64) -> Vec<usize> {
+    fn found(order: &SegmentOrder, last: u64, least: u64) -> Vec<usize> {
         let mut found = Vec::new();
         order.back_from(last, least, |segment| {
             found.push(segment);
@@ -441,7 +441,7 @@ mod tests {
             steps in prop::collection::vec((0usize..200, 0u64..120, 0u64..40), 0..900),
             limits in prop::collection::vec((0u64..130, 0u64..150), 8),
         ) {
-            let mut order = Order::new(200);
+            let mut order = SegmentOrder::new(200);
             let mut plain: Vec<Option<(u64, u64)>> = vec![None; 200];
             for (segment, start, length) in steps {
                 let end = start + length;
@@ -478,7 +478,7 @@ mod tests {
                 .wrapping_add(1442695040888963407);
             (state >> 33) % below
         };
-        let mut order = Order::new(COUNT);
+        let mut order = SegmentOrder::new(COUNT);
         let mut plain: Vec<Option<(u64, u64)>> = vec![None; COUNT];
         for step in 0..40_000 {
             let segment = draw(COUNT as u64) as usize;
@@ -521,7 +521,7 @@ mod tests {
         }
     }
 
-    fn order_holds(order: &Order, segment: usize) -> bool {
+    fn order_holds(order: &SegmentOrder, segment: usize) -> bool {
         order.directory.iter().any(|summary| {
             let block = &order.blocks[summary.block as usize];
             block.segments[..block.len].contains(&(segment as u32))

@@ -1,23 +1,23 @@
 //! Dirty data, written to the medium in the order of a queue discipline.
 
-use super::segments::Segment;
-use crate::arm::Arm;
+use super::segments::BufferSegment;
+use crate::arm::DriveArm;
 use crate::mechanics::Mechanics;
-use crate::queue::{ArmView, Discipline, Waiting};
+use crate::queue::{ArmView, Discipline, WaitingRequest};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, Time};
 
 /// The dirty segments of a buffer.
-pub(super) struct Pool {
+pub(super) struct DirtySegments {
     discipline: Box<dyn Discipline>,
     sectors: u64,
     /// Start of the time in which the pool has not been empty.
     since: Time,
 }
 
-impl Pool {
-    pub(super) fn new(discipline: Box<dyn Discipline>) -> Pool {
-        Pool {
+impl DirtySegments {
+    pub(super) fn new(discipline: Box<dyn Discipline>) -> DirtySegments {
+        DirtySegments {
             discipline,
             sectors: 0,
             since: Time::ZERO,
@@ -51,7 +51,7 @@ impl Pool {
         let position = mechanics.geometry().locate(extent.start);
         let first_track = extent.sectors.min(position.sectors_left);
         self.sectors += extent.sectors.0;
-        self.discipline.insert(Waiting {
+        self.discipline.insert(WaitingRequest {
             slot: index as u32,
             lbn: extent.start,
             position,
@@ -67,7 +67,7 @@ impl Pool {
     }
 
     /// Removes a completely overwritten segment.
-    pub(super) fn remove(&mut self, index: usize, segment: &Segment) {
+    pub(super) fn remove(&mut self, index: usize, segment: &BufferSegment) {
         if self.discipline.remove(index as u32).is_some() {
             assert!(
                 segment.end - segment.start <= self.sectors,
@@ -81,7 +81,12 @@ impl Pool {
 
     /// Removes the segment that goes to the medium next. The arm is free at `now`, and `next_lbn`
     /// follows the last destaged sector.
-    pub(super) fn take(&mut self, now: Time, next_lbn: Lbn, arm: &Arm) -> Option<Waiting> {
+    pub(super) fn take(
+        &mut self,
+        now: Time,
+        next_lbn: Lbn,
+        arm: &DriveArm,
+    ) -> Option<WaitingRequest> {
         let view = ArmView {
             now,
             head: arm.head(),
@@ -92,7 +97,7 @@ impl Pool {
     }
 
     /// Records that a segment was taken out to be written.
-    pub(super) fn taken(&mut self, segment: &Segment) {
+    pub(super) fn taken(&mut self, segment: &BufferSegment) {
         assert!(
             segment.end - segment.start <= self.sectors,
             "a segment of {} sectors is written, and {} are dirty",

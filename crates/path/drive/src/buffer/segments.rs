@@ -4,13 +4,13 @@
 //! request asks several times.
 
 use super::oldest::Oldest;
-use super::order::Order;
+use super::order::SegmentOrder;
 use fullstroke_contract::Extent;
 use fullstroke_units::Time;
 
 /// Content of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) enum Kind {
+pub(super) enum SegmentContent {
     /// No data.
     #[default]
     Free,
@@ -22,7 +22,7 @@ pub(super) enum Kind {
 
 /// State of the drive's own filling of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) enum Fill {
+pub(super) enum FillState {
     /// The drive is not filling the segment.
     #[default]
     Idle,
@@ -36,11 +36,11 @@ pub(super) enum Fill {
 /// Data of neighbouring addresses. A free segment has no data and tick 0, so that a free segment is
 /// replaced first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(super) struct BufferSegment {
     pub(super) start: u64,
     pub(super) end: u64,
-    pub(super) kind: Kind,
-    pub(super) fill: Fill,
+    pub(super) kind: SegmentContent,
+    pub(super) fill: FillState,
     /// Time when the data of the segment were complete. Sectors of read-ahead have their own times.
     pub(super) ready: Time,
     /// Tick of the last use.
@@ -49,9 +49,9 @@ pub(super) struct Segment {
 
 /// All segments of a buffer.
 pub(super) struct Segments {
-    all: Vec<Segment>,
+    all: Vec<BufferSegment>,
     /// Segments with data, by first and last sector.
-    order: Order,
+    order: SegmentOrder,
     /// Segments with read data, in no order, and the index of each segment in this list.
     read: Vec<u32>,
     read_places: Vec<u32>,
@@ -72,8 +72,8 @@ impl Segments {
     /// Creates `count` segments. With `Some`, the segments share `sectors` sectors.
     pub(super) fn new(count: usize, sectors: Option<u64>) -> Segments {
         Segments {
-            all: vec![Segment::default(); count],
-            order: Order::new(count),
+            all: vec![BufferSegment::default(); count],
+            order: SegmentOrder::new(count),
             read: Vec::with_capacity(count),
             read_places: vec![0; count],
             oldest: Oldest::new(count, 0),
@@ -86,7 +86,7 @@ impl Segments {
         }
     }
 
-    pub(super) fn get(&self, index: usize) -> &Segment {
+    pub(super) fn get(&self, index: usize) -> &BufferSegment {
         &self.all[index]
     }
 
@@ -96,24 +96,24 @@ impl Segments {
     }
 
     /// Changes the fill state of a segment.
-    pub(super) fn set_fill(&mut self, index: usize, fill: Fill) {
+    pub(super) fn set_fill(&mut self, index: usize, fill: FillState) {
         self.all[index].fill = fill;
     }
 
     /// Changes a segment and updates the indices.
-    pub(super) fn update(&mut self, index: usize, change: impl FnOnce(&mut Segment)) {
+    pub(super) fn update(&mut self, index: usize, change: impl FnOnce(&mut BufferSegment)) {
         let old = self.all[index];
         change(&mut self.all[index]);
         self.changed(index, &old);
     }
 
-    pub(super) fn put(&mut self, index: usize, segment: Segment) {
+    pub(super) fn put(&mut self, index: usize, segment: BufferSegment) {
         self.update(index, |place| *place = segment);
     }
 
     /// Frees a segment.
     pub(super) fn drop(&mut self, index: usize) {
-        self.put(index, Segment::default());
+        self.put(index, BufferSegment::default());
     }
 
     /// Changes all segments overlapping `start..end`, in order of index.
@@ -121,7 +121,7 @@ impl Segments {
         &mut self,
         start: u64,
         end: u64,
-        mut change: impl FnMut(usize, &mut Segment),
+        mut change: impl FnMut(usize, &mut BufferSegment),
     ) {
         let mut found = std::mem::take(&mut self.found);
         self.order
@@ -151,7 +151,7 @@ impl Segments {
         &self,
         start: u64,
         end: u64,
-        wanted: impl Fn(&Segment) -> bool,
+        wanted: impl Fn(&BufferSegment) -> bool,
     ) -> Option<usize> {
         let mut lowest: Option<usize> = None;
         self.order.back_from(start, end, |index| {
@@ -165,7 +165,11 @@ impl Segments {
 
     /// Returns a segment that holds the sector `place`, or ends directly before `place`, and is
     /// `wanted`. Of several such segments, returns the one with the largest first sector.
-    pub(super) fn touching(&self, place: u64, wanted: impl Fn(&Segment) -> bool) -> Option<usize> {
+    pub(super) fn touching(
+        &self,
+        place: u64,
+        wanted: impl Fn(&BufferSegment) -> bool,
+    ) -> Option<usize> {
         let mut last = None;
         self.order.back_from(place, place, |index| {
             last = Some(index).filter(|&index| wanted(&self.all[index]));
@@ -198,7 +202,7 @@ impl Segments {
     }
 
     /// Updates all indices after a change of a segment.
-    fn changed(&mut self, index: usize, old: &Segment) {
+    fn changed(&mut self, index: usize, old: &BufferSegment) {
         let new = self.all[index];
         assert!(
             new.start <= new.end && (new.holds_data() || new.start == new.end),
@@ -212,7 +216,10 @@ impl Segments {
             (false, true) => self.order.insert(index, new.start, new.end),
             _ => {}
         }
-        match (old.kind == Kind::Read, new.kind == Kind::Read) {
+        match (
+            old.kind == SegmentContent::Read,
+            new.kind == SegmentContent::Read,
+        ) {
             (true, false) => self.forget_read(index),
             (false, true) => {
                 self.read_places[index] = self.read.len() as u32;
@@ -228,7 +235,7 @@ impl Segments {
         }
         self.sectors = self.sectors + (new.end - new.start) - (old.end - old.start);
         if let Some((oldest, _)) = &mut self.shared {
-            let rank = |segment: &Segment| match segment.holds_data() {
+            let rank = |segment: &BufferSegment| match segment.holds_data() {
                 true => segment.rank(),
                 false => Oldest::NEVER,
             };
@@ -262,13 +269,18 @@ impl Segments {
     }
 }
 
-impl Segment {
-    pub(super) fn new(extent: Extent, kind: Kind, ready: Time, used: u64) -> Segment {
-        Segment {
+impl BufferSegment {
+    pub(super) fn new(
+        extent: Extent,
+        kind: SegmentContent,
+        ready: Time,
+        used: u64,
+    ) -> BufferSegment {
+        BufferSegment {
             start: extent.start.0,
             end: extent.end().0,
             kind,
-            fill: Fill::Idle,
+            fill: FillState::Idle,
             ready,
             used,
         }
@@ -276,15 +288,15 @@ impl Segment {
 
     /// True if another segment may replace this one.
     fn may_go(&self) -> bool {
-        self.kind != Kind::Dirty
+        self.kind != SegmentContent::Dirty
     }
 
     pub(super) fn holds_data(&self) -> bool {
-        self.kind != Kind::Free
+        self.kind != SegmentContent::Free
     }
 
     pub(super) fn is_written(&self) -> bool {
-        matches!(self.kind, Kind::Written | Kind::Dirty)
+        matches!(self.kind, SegmentContent::Written | SegmentContent::Dirty)
     }
 
     /// Tick in the order of replacement.
@@ -298,7 +310,7 @@ impl Segment {
 
     /// Tick in the order of replacement among written segments.
     fn rank_written(&self) -> u64 {
-        if self.kind == Kind::Written {
+        if self.kind == SegmentContent::Written {
             self.used
         } else {
             Oldest::NEVER
@@ -328,7 +340,7 @@ impl Segment {
             self.start = end.min(self.end)
         }
         if self.start >= self.end {
-            *self = Segment::default();
+            *self = BufferSegment::default();
         }
     }
 }
@@ -339,9 +351,9 @@ mod tests {
     use proptest::prelude::*;
 
     /// A model that visits every segment. The indices must find the same segments.
-    struct Plain(Vec<Segment>);
+    struct PlainSegments(Vec<BufferSegment>);
 
-    impl Plain {
+    impl PlainSegments {
         fn holding(&self, start: u64, end: u64) -> Option<usize> {
             self.0.iter().position(|segment| {
                 segment.holds_data() && segment.start <= start && end <= segment.end
@@ -349,7 +361,7 @@ mod tests {
         }
 
         fn to_replace(&self, written: bool, quota: usize) -> Option<usize> {
-            let oldest = |among: &dyn Fn(&Segment) -> bool| {
+            let oldest = |among: &dyn Fn(&BufferSegment) -> bool| {
                 let ranks = self
                     .0
                     .iter()
@@ -359,7 +371,7 @@ mod tests {
                     .min_by_key(|(_, segment)| segment.used)
                     .map(|(index, _)| index)
             };
-            let alike = |segment: &Segment| segment.is_written() == written;
+            let alike = |segment: &BufferSegment| segment.is_written() == written;
             let full = self.0.iter().filter(|segment| alike(segment)).count() >= quota;
             oldest(&alike)
                 .filter(|_| full)
@@ -367,15 +379,20 @@ mod tests {
         }
     }
 
-    fn kinds() -> impl Strategy<Value = Kind> {
-        let kinds = vec![Kind::Read, Kind::Written, Kind::Dirty, Kind::Free];
+    fn kinds() -> impl Strategy<Value = SegmentContent> {
+        let kinds = vec![
+            SegmentContent::Read,
+            SegmentContent::Written,
+            SegmentContent::Dirty,
+            SegmentContent::Free,
+        ];
         prop::sample::select(kinds)
     }
 
-    fn segment(start: u64, sectors: u64, kind: Kind, used: u64) -> Segment {
+    fn segment(start: u64, sectors: u64, kind: SegmentContent, used: u64) -> BufferSegment {
         match kind {
-            Kind::Free => Segment::default(),
-            _ => Segment::new(Extent::new(start, sectors), kind, Time::ZERO, used),
+            SegmentContent::Free => BufferSegment::default(),
+            _ => BufferSegment::new(Extent::new(start, sectors), kind, Time::ZERO, used),
         }
     }
 
@@ -383,12 +400,12 @@ mod tests {
     /// stream leaves behind.
     fn dense(count: usize) -> Segments {
         let mut segments = Segments::new(count, None);
-        segments.put(0, segment(0, 4096, Kind::Read, 1));
+        segments.put(0, segment(0, 4096, SegmentContent::Read, 1));
         for index in 1..count {
             let kind = if index % 2 == 0 {
-                Kind::Read
+                SegmentContent::Read
             } else {
-                Kind::Written
+                SegmentContent::Written
             };
             // A permutation, so that indices are not in the order of addresses.
             let place = index * 7919 % (count - 1).max(1);
@@ -446,8 +463,11 @@ mod tests {
         let left = segments
             .all
             .iter()
-            .filter(|segment| segment.kind != Kind::Free);
-        assert!(left.clone().all(|segment| segment.kind == Kind::Written));
+            .filter(|segment| segment.kind != SegmentContent::Free);
+        assert!(
+            left.clone()
+                .all(|segment| segment.kind == SegmentContent::Written)
+        );
         assert_eq!(left.count(), 32);
     }
 
@@ -461,7 +481,7 @@ mod tests {
         ) {
             let quota = quota.min(count);
             let mut segments = Segments::new(count, None);
-            let mut plain = Plain(vec![Segment::default(); count]);
+            let mut plain = PlainSegments(vec![BufferSegment::default(); count]);
             for (tick, (index, start, sectors, kind, at, length)) in steps.into_iter().enumerate() {
                 let new = segment(start, sectors, kind, tick as u64 + 1);
                 segments.put(index % count, new);
@@ -473,9 +493,9 @@ mod tests {
                 }
                 prop_assert_eq!(segments.may_go(), plain.0.iter().filter(|segment| segment.may_go()).count());
                 if tick % 7 == 0 {
-                    let cut = |segment: &mut Segment| segment.cut(at, at + length);
+                    let cut = |segment: &mut BufferSegment| segment.cut(at, at + length);
                     segments.update_overlapping(at, at + length, |_, segment| cut(segment));
-                    let hit = |segment: &&mut Segment| segment.holds_data() && segment.overlaps(at, at + length);
+                    let hit = |segment: &&mut BufferSegment| segment.holds_data() && segment.overlaps(at, at + length);
                     plain.0.iter_mut().filter(hit).for_each(cut);
                 }
                 prop_assert_eq!(&segments.all, &plain.0);

@@ -235,7 +235,7 @@ impl PowerConfig {
 }
 
 /// Watts and times of a kind of drive.
-struct Class {
+struct PowerClass {
     power: PowerConfig,
     source: &'static str,
 }
@@ -245,7 +245,7 @@ const fn class(
     [spin_up_ms, spin_up_j, spin_down_ms, spin_down_j]: [f64; 4],
     start_stop_cycles: u64,
     source: &'static str,
-) -> Class {
+) -> PowerClass {
     let power = PowerConfig {
         spin_up_ms,
         spin_down_ms,
@@ -263,13 +263,13 @@ const fn class(
         start_stop_cycles: Some(start_stop_cycles),
         load_cycles: None,
     };
-    Class { power, source }
+    PowerClass { power, source }
 }
 
-impl Class {
+impl PowerClass {
     /// Returns the class with another power for the seeks of writes.
-    const fn seeking_to_write(self, watts: f64) -> Class {
-        Class {
+    const fn seeking_to_write(self, watts: f64) -> PowerClass {
+        PowerClass {
             power: PowerConfig {
                 write_seek_w: Some(watts),
                 ..self.power
@@ -282,7 +282,7 @@ impl Class {
 /// Classes by speed and size. Some manuals give watts under random reads. The seek power then
 /// follows under the assumption that seeks take 60 % of the time. A seek for a write adds 3.80 W to
 /// idle on the 4 TB model, as `tests/all/held_out_energy.rs` finds.
-const CLASSES: [Class; 5] = [
+const CLASSES: [PowerClass; 5] = [
     class(
         [15.70, 8.71, 11.68, 11.58, 8.71, 2.88],
         [20_000.0, 360.0, 15_000.0, 45.0],
@@ -353,7 +353,7 @@ fn not_above(
 mod tests {
     use super::*;
     use crate::config::tests::small_drive;
-    use crate::drive::Model;
+    use crate::drive::DriveModel;
 
     fn full() -> PowerConfig {
         PowerConfig::assumed_for(&small_drive()).0
@@ -362,7 +362,7 @@ mod tests {
     fn refused(change: impl FnOnce(&mut PowerConfig)) -> ConfigError {
         let mut power = full();
         change(&mut power);
-        Model::new(DriveConfig {
+        DriveModel::new(DriveConfig {
             power: Some(power),
             ..small_drive()
         })

@@ -22,7 +22,7 @@ const ADVANCED_FORMAT_FROM: f64 = 1600.0;
 const CYLINDERS: std::ops::RangeInclusive<f64> = 1000.0..=4e6;
 
 /// Places and lengths of the tracks.
-pub(super) struct Layout {
+pub(super) struct TrackLayout {
     pub(super) band_tracks: u32,
     /// Track length by surface, zone by zone.
     lengths: Vec<Vec<u32>>,
@@ -30,13 +30,13 @@ pub(super) struct Layout {
     zone_cylinders: Vec<u32>,
 }
 
-impl Layout {
+impl TrackLayout {
     /// Returns the layout for `sheet`.
     ///
     /// # Errors
     /// Names `surfaces`, or `capacity` if no surfaces are given, if the number of cylinders is not
     /// plausible.
-    pub(super) fn fit(sheet: &DataSheet) -> Result<Layout, ConfigError> {
+    pub(super) fn fit(sheet: &DataSheet) -> Result<TrackLayout, ConfigError> {
         let (surfaces, about) = sheet.surfaces_and_cylinders()?;
         let zones = if sheet.inner() < sheet.outer_mb_per_s {
             ZONES
@@ -64,7 +64,7 @@ impl Layout {
         let zone_cylinders = (1..zones)
             .map(|zone| first(zone) - first(zone - 1))
             .collect();
-        Ok(Layout {
+        Ok(TrackLayout {
             band_tracks,
             lengths,
             zone_cylinders,

@@ -9,9 +9,9 @@
 
 use super::{Drive, Lookup};
 use crate::config::{BackgroundConfig, milliseconds};
-use crate::electronics::Before;
-use crate::mechanics::Head;
-use crate::queue::{Choice, Waiting};
+use crate::electronics::PreviousKind;
+use crate::mechanics::HeadPosition;
+use crate::queue::{NextRequest, WaitingRequest};
 use fullstroke_contract::{ConfigError, LayerReadings, Operation, Request};
 use fullstroke_units::{Duration, Sectors, Time};
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ pub(super) struct Background {
     age: Duration,
     idle: Duration,
     margin: Duration,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingRequest>,
     /// End of the last foreground request.
     quiet: Time,
     free: Sectors,
@@ -35,13 +35,13 @@ pub(super) struct Background {
 
 /// State of a drive before the next command.
 #[derive(Clone, Copy)]
-struct Ahead {
+struct DriveOutlook {
     /// Time when the arm is free of the previous command.
     free: Time,
     /// Time when the previous command was prepared.
     prepared: Time,
-    head: Head,
-    last: Before,
+    head: HeadPosition,
+    last: PreviousKind,
 }
 
 /// Largest rounding error between two instants computed from each other.
@@ -93,7 +93,7 @@ impl Background {
     }
 
     /// Adds a request. If too many requests wait, returns the oldest.
-    fn keep(&mut self, waiting: Waiting) -> Option<Waiting> {
+    fn keep(&mut self, waiting: WaitingRequest) -> Option<WaitingRequest> {
         self.waiting.push_back(waiting);
         debug_assert!(
             self.waiting.len() <= self.most + 1,
@@ -106,7 +106,7 @@ impl Background {
             .flatten()
     }
 
-    fn take_overdue(&mut self, now: Time) -> Option<Waiting> {
+    fn take_overdue(&mut self, now: Time) -> Option<WaitingRequest> {
         let overdue = self
             .waiting
             .front()
@@ -191,23 +191,27 @@ impl Drive {
 
     /// Returns a background request that does not delay `choice`, if the arm leaves at `now`. Of
     /// several, returns the request that ends first. A choice that the buffer answers needs no arm.
-    pub(super) fn ride(&mut self, now: Time, choice: &Choice) -> Option<Waiting> {
+    pub(super) fn request_on_the_way(
+        &mut self,
+        now: Time,
+        choice: &NextRequest,
+    ) -> Option<WaitingRequest> {
         let margin = self
             .background
             .as_ref()
             .filter(|background| background.len() > 0)?
             .margin;
-        let Choice { waiting: next, via } = choice;
+        let NextRequest { waiting: next, via } = choice;
         let extent = self.slots[next.slot].request.extent;
         let answered = !next.write && !matches!(self.look_up(extent, now), Lookup::Miss);
-        if answered || via.is_some() || self.arm.rests() {
+        if answered || via.is_some() || self.arm.is_stopped() {
             return None;
         }
         let ahead = self.ahead(now);
         let (_, alone) = self.foresee(&ahead, next);
         let at = self.least_of_background(|waiting| {
             let (after, end) = self.foresee(&ahead, waiting);
-            let after = Ahead {
+            let after = DriveOutlook {
                 free: after.free + margin,
                 ..after
             };
@@ -220,7 +224,7 @@ impl Drive {
     }
 
     /// Returns the index of the request with the earliest `end`, among the requests with an end.
-    fn least_of_background(&self, end: impl Fn(&Waiting) -> Option<Time>) -> Option<usize> {
+    fn least_of_background(&self, end: impl Fn(&WaitingRequest) -> Option<Time>) -> Option<usize> {
         let waiting = &self.background.as_ref()?.waiting;
         let ends = waiting
             .iter()
@@ -230,9 +234,9 @@ impl Drive {
     }
 
     /// Returns the state of the drive at `now`.
-    fn ahead(&self, now: Time) -> Ahead {
+    fn ahead(&self, now: Time) -> DriveOutlook {
         let (free, last) = (self.arm.free_from(now), self.last.kind);
-        Ahead {
+        DriveOutlook {
             free,
             prepared: self.prepared,
             head: self.arm.head(),
@@ -242,7 +246,7 @@ impl Drive {
 
     /// Predicts the state of the drive after a request on the medium, and the end of the request on
     /// the medium.
-    fn foresee(&self, ahead: &Ahead, waiting: &Waiting) -> (Ahead, Time) {
+    fn foresee(&self, ahead: &DriveOutlook, waiting: &WaitingRequest) -> (DriveOutlook, Time) {
         let (mechanics, electronics) = (self.arm.mechanics(), &self.electronics);
         let extent = self.slots[waiting.slot].request.extent;
         let mut head = ahead.head;
@@ -259,11 +263,11 @@ impl Drive {
                     .duration();
             let free = bus.end.max(end) + electronics.read_completion;
             return (
-                Ahead {
+                DriveOutlook {
                     free,
                     prepared,
                     head,
-                    last: Before::Read,
+                    last: PreviousKind::Read,
                 },
                 end,
             );
@@ -271,18 +275,18 @@ impl Drive {
         let (overhead, data) = electronics.write_miss(ahead.last);
         let (prepared, moves) =
             self.prepared(ahead.prepared, waiting.arrived, ahead.free, overhead);
-        let feed = Some(self.feed(moves, overhead, data, extent));
+        let feed = Some(self.bus_arrivals(moves, overhead, data, extent));
         let end = moves
             + mechanics
                 .access_fed(&mut head, moves, extent, position, true, feed, |_| {})
                 .duration();
         let free = end + electronics.write_reselect + electronics.write_completion;
         (
-            Ahead {
+            DriveOutlook {
                 free,
                 prepared,
                 head,
-                last: Before::Write,
+                last: PreviousKind::Write,
             },
             end,
         )

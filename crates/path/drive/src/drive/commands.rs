@@ -1,10 +1,10 @@
 //! Commands of a drive that move no data to or from the host: flushes, discards, and commands that
 //! stop and start the platters.
 
-use super::{Drive, Service, Slot, parts};
+use super::{Drive, RequestInService, RequestSlot, parts};
 use crate::config::FlushCommand;
-use crate::mechanics::Access;
-use fullstroke_contract::{Breakdown, Notice, Operation, Out, Port, Request, Signal};
+use crate::mechanics::AccessTimes;
+use fullstroke_contract::{Breakdown, Effects, Notice, Operation, Port, Request, Signal};
 use fullstroke_units::{Duration, Time};
 
 impl Drive {
@@ -69,9 +69,9 @@ impl Drive {
     }
 
     /// Writes dirty data to the medium, then stops the platters.
-    fn stand_by(&mut self, slot: u32, entered: Time, now: Time) -> Service {
+    fn stand_by(&mut self, slot: u32, entered: Time, now: Time) -> RequestInService {
         let mut service = self.flush(slot, entered, now);
-        let Some(spin_down) = self.spin_down.filter(|_| !self.arm.rests()) else {
+        let Some(spin_down) = self.spin_down.filter(|_| !self.arm.is_stopped()) else {
             return service;
         };
         let last = service.finish;
@@ -93,30 +93,30 @@ impl Drive {
     }
 
     /// Starts the platters. The command ends when the platters turn.
-    fn start(&mut self, slot: u32, now: Time) -> Service {
+    fn start(&mut self, slot: u32, now: Time) -> RequestInService {
         let submitted = self.slots[slot].submitted;
         if let Some(buffer) = &mut self.buffer {
             // Destaging may have started the platters already.
             buffer.catch_up(now, false, &mut self.arm);
         }
-        let ready = if self.arm.rests() {
+        let ready = if self.arm.is_stopped() {
             self.arm.free_from(now)
         } else {
             now
         };
         self.arm.turn(ready);
-        assert!(!self.arm.rests(), "platters that were started turn");
+        assert!(!self.arm.is_stopped(), "platters that were started turn");
         let finish = ready + self.command_overhead;
-        Service {
+        RequestInService {
             slot,
             finish,
-            breakdown: parts(submitted, now, finish, &Access::default()),
+            breakdown: parts(submitted, now, finish, &AccessTimes::default()),
         }
     }
 
     /// Sends notices of the stops and starts up to `now`, in order of time.
     #[inline]
-    pub(super) fn tell(&mut self, now: Time, out: &mut Out) {
+    pub(super) fn send_notices(&mut self, now: Time, out: &mut Effects) {
         // This check runs at every event, and most drives never stop.
         if self.spin_down.is_some() {
             let stops = self.stopped.or(self.stopped_before);
@@ -127,7 +127,7 @@ impl Drive {
     }
 
     #[cold]
-    fn tell_of_platters(&mut self, now: Time, out: &mut Out) {
+    fn tell_of_platters(&mut self, now: Time, out: &mut Effects) {
         let stopped = self
             .stopped
             .take_if(|at| *at <= now)
@@ -145,9 +145,9 @@ impl Drive {
     }
 
     /// Writes the data to the medium that were in the buffer when the flush came.
-    fn flush(&mut self, slot: u32, entered: Time, now: Time) -> Service {
+    fn flush(&mut self, slot: u32, entered: Time, now: Time) -> RequestInService {
         let submitted = self.slots[slot].submitted;
-        let mut access = Access::default();
+        let mut access = AccessTimes::default();
         let finish = self
             .buffer
             .as_mut()
@@ -166,7 +166,7 @@ impl Drive {
                 }
                 buffer.flush(begin, entered, &mut self.arm, &mut access)
             });
-        Service {
+        RequestInService {
             slot,
             finish,
             breakdown: parts(submitted, now, finish, &access),
@@ -176,7 +176,7 @@ impl Drive {
     /// Serves a discard. A discard costs the electronics one command and the arm nothing, because
     /// addresses are forgotten, not written. A drive that ignores discards takes as long.
     pub(super) fn discard(&mut self, slot: u32, now: Time) {
-        let Slot { submitted, .. } = self.slots[slot];
+        let RequestSlot { submitted, .. } = self.slots[slot];
         let begun = self.bus_free.max(now);
         let finish = begun + self.command_overhead;
         self.bus_free = finish;
@@ -185,7 +185,7 @@ impl Drive {
             overhead: self.command_overhead,
             ..Breakdown::default()
         };
-        self.passing.push_back(Service {
+        self.passing.push_back(RequestInService {
             slot,
             finish,
             breakdown,

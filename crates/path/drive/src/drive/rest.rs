@@ -16,7 +16,7 @@ impl Drive {
 
     /// Time of the next stop of the platters. The buffer's own work does not postpone the stop.
     fn stops_at(&self) -> Time {
-        let idle = self.slots.is_empty() && !self.arm.rests();
+        let idle = self.slots.is_empty() && !self.arm.is_stopped();
         let timer = self.timer.as_ref().filter(|_| idle);
         timer.map_or(Time::NEVER, |timer| {
             timer.stops_at(self.idle_since).max(self.idle_since)
@@ -44,7 +44,7 @@ impl Drive {
             }
             let last = self.settle(due);
             assert!(
-                last >= due && !self.arm.rests(),
+                last >= due && !self.arm.is_stopped(),
                 "the platters stop at {last:?}, before they are due to at {due:?}, or stand already"
             );
             let Some(spin_down) = self.spin_down else {
@@ -58,7 +58,7 @@ impl Drive {
 
     /// Lets the buffer start standing platters if the buffer needs the platters.
     fn turn_for_buffer(&mut self, now: Time) {
-        if let Some(buffer) = self.buffer.as_mut().filter(|_| self.arm.rests()) {
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| self.arm.is_stopped()) {
             buffer.catch_up(now, false, &mut self.arm);
             self.learn();
         }
@@ -77,7 +77,7 @@ impl Drive {
             return from;
         };
         buffer.catch_up(due, false, &mut self.arm);
-        let mut work = crate::mechanics::Access::default();
+        let mut work = crate::mechanics::AccessTimes::default();
         let last = buffer
             .flush(self.arm.free_from(due), due, &mut self.arm, &mut work)
             .max(due);
@@ -87,7 +87,7 @@ impl Drive {
 
     /// Tells the policy that stopped platters are needed again.
     fn learn(&mut self) {
-        if self.arm.rests() {
+        if self.arm.is_stopped() {
             return;
         }
         let (Some(timer), Some(stopping)) = (&mut self.timer, self.stopping.take()) else {

@@ -5,18 +5,18 @@
 //! Only drives with `buffered_first` work like this. Other drives look into the buffer when a
 //! request comes, and when the arm takes up the request.
 
-use super::{Drive, Last, Service};
-use crate::buffer::{Buffer, Lookup};
-use crate::electronics::Before;
-use crate::queue::{Choice, Waiting};
+use super::{Drive, Last, RequestInService};
+use crate::buffer::{DriveBuffer, Lookup};
+use crate::electronics::PreviousKind;
+use crate::queue::{NextRequest, WaitingRequest};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{Cylinder, Time};
 use std::collections::VecDeque;
 
 /// Waiting requests of such a drive, besides the requests under the discipline.
-pub(super) struct Beside {
+pub(super) struct SideQueue {
     /// Reads waiting for the arm, by first sector.
-    reads: Vec<Wanted>,
+    reads: Vec<SideRead>,
     /// Writes without room in the buffer, in order of arrival.
     writers: VecDeque<u32>,
     /// Time when the arm may leave the current stream.
@@ -27,16 +27,16 @@ pub(super) struct Beside {
 
 /// A read waiting for the arm.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct SideRead {
     start: u64,
     end: u64,
     slot: u32,
 }
 
-impl Beside {
-    pub(super) fn new() -> Beside {
+impl SideQueue {
+    pub(super) fn new() -> SideQueue {
         let (reads, writers) = (Vec::new(), VecDeque::new());
-        Beside {
+        SideQueue {
             reads,
             writers,
             held: Time::ZERO,
@@ -56,14 +56,14 @@ impl Beside {
             self.reads.iter().all(|other| other.slot != slot),
             "the read of slot {slot} waits for the arm already"
         );
-        self.reads.insert(at, Wanted { start, end, slot });
+        self.reads.insert(at, SideRead { start, end, slot });
     }
 
     /// Counts the reads from number `first` on that continue each other within reach. The first
     /// read must continue `end`.
-    fn in_a_row(&self, first: usize, end: u64, buffer: &Buffer) -> usize {
+    fn in_a_row(&self, first: usize, end: u64, buffer: &DriveBuffer) -> usize {
         let mut reached = end;
-        let goes_on = |read: &&Wanted| {
+        let goes_on = |read: &&SideRead| {
             let goes_on = read.start <= buffer.reaches(reached);
             reached = reached.max(read.end);
             goes_on
@@ -105,7 +105,7 @@ impl Drive {
     }
 
     /// Lets waiting requests go on at `now`, and computes the next time to look again.
-    pub(super) fn attend(&mut self, now: Time) {
+    pub(super) fn advance_queue(&mut self, now: Time) {
         self.let_buffer_work(now);
         self.let_writers_in(now);
         if self.service.is_none() && !self.begin_of_all(now) {
@@ -184,7 +184,7 @@ impl Drive {
                 return;
             }
             self.decides = Time::ZERO;
-            let held = |beside: &Beside| now < beside.held;
+            let held = |beside: &SideQueue| now < beside.held;
             if !overdue && self.beside.as_ref().is_some_and(held) {
                 return;
             }
@@ -202,7 +202,8 @@ impl Drive {
         };
         let (from, to) = buffer.read_last();
         let mut at = beside.reads.partition_point(|read| read.start < from);
-        while let Some(Wanted { start, end, slot }) = self.wanted(at).filter(|read| read.start < to)
+        while let Some(SideRead { start, end, slot }) =
+            self.wanted(at).filter(|read| read.start < to)
         {
             let extent = Extent::new(start, end - start);
             match self.look_up(extent, now) {
@@ -215,7 +216,7 @@ impl Drive {
         }
     }
 
-    fn wanted(&self, at: usize) -> Option<Wanted> {
+    fn wanted(&self, at: usize) -> Option<SideRead> {
         self.beside.as_ref()?.reads.get(at).copied()
     }
 
@@ -236,7 +237,7 @@ impl Drive {
     /// Serves a read that begins at or shortly behind the position of read-ahead. Such a read costs
     /// no positioning. The read goes first while the arm is held for the stream, and while no other
     /// request waits.
-    fn go_on_with_stream(&mut self, now: Time) -> Option<Service> {
+    fn go_on_with_stream(&mut self, now: Time) -> Option<RequestInService> {
         let (beside, buffer) = (self.beside.as_ref()?, self.buffer.as_ref()?);
         let (start, end) = buffer.being_read()?;
         let first = beside.reads.partition_point(|read| read.start < start);
@@ -255,7 +256,12 @@ impl Drive {
 
     /// Serves a read that begins within reach of the heads, while the heads read ahead. The read
     /// costs no positioning. `None` if the heads do not read towards the extent.
-    fn join_read_ahead(&mut self, slot: u32, extent: Extent, now: Time) -> Option<Service> {
+    fn join_read_ahead(
+        &mut self,
+        slot: u32,
+        extent: Extent,
+        now: Time,
+    ) -> Option<RequestInService> {
         let buffer = self.buffer.as_mut()?;
         let (start, end) = buffer.being_read()?;
         if !(start..=buffer.reaches(end)).contains(&extent.start.0) {
@@ -270,13 +276,13 @@ impl Drive {
     }
 
     /// Serves the discipline's choice. `None` if the buffer answers the choice.
-    fn serve_next(&mut self, now: Time) -> Option<Service> {
+    fn serve_next(&mut self, now: Time) -> Option<RequestInService> {
         let buffer = self.buffer.as_mut()?;
         if buffer.above_watermark() {
             buffer.destage_one(now, &mut self.arm);
         }
         let moves = self.next_moves(now);
-        let Choice { mut waiting, via } = self.choose(now, moves)?;
+        let NextRequest { mut waiting, via } = self.choose(now, moves)?;
         if via.is_none() && !waiting.write && self.queue.has_age_limit() {
             waiting = self.first_in_row(waiting);
         }
@@ -311,7 +317,7 @@ impl Drive {
     /// belongs to the stream under the heads. The heads have passed the start of the first read of
     /// the stream, so that an order by access time would begin in the middle of the stream, come
     /// back for the rest, and lose a revolution each time.
-    fn first_in_row(&mut self, chosen: Waiting) -> Waiting {
+    fn first_in_row(&mut self, chosen: WaitingRequest) -> WaitingRequest {
         let (Some(beside), Some(buffer)) = (&self.beside, &self.buffer) else {
             return chosen;
         };
@@ -337,7 +343,12 @@ impl Drive {
 
     /// Reads from the medium. After a read continuing an earlier read, the arm stays to read ahead.
     /// Otherwise the arm would spend the time between streams on seeks.
-    fn read_stream(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
+    fn read_stream(
+        &mut self,
+        waiting: &WaitingRequest,
+        via: Option<Cylinder>,
+        now: Time,
+    ) -> RequestInService {
         let goes_on = self
             .buffer
             .as_ref()
@@ -389,7 +400,7 @@ impl Drive {
         self.pass(service);
     }
 
-    fn pass(&mut self, service: Service) {
+    fn pass(&mut self, service: RequestInService) {
         assert!(
             service.finish >= self.bus_free,
             "the bus is free at {:?}, and a request ends on it at {:?}",
@@ -401,7 +412,11 @@ impl Drive {
     }
 
     fn remember(&mut self, extent: Extent, write: bool) {
-        let kind = if write { Before::Write } else { Before::Read };
+        let kind = if write {
+            PreviousKind::Write
+        } else {
+            PreviousKind::Read
+        };
         self.next_lbn = extent.end();
         self.last = Last { kind, extent };
     }

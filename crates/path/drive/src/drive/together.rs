@@ -1,22 +1,22 @@
 //! Answers of several commands together. Some firmware orders a batch of commands, serves the
 //! batch, and reports the ends of all commands at once (`answer_together`).
 
-use super::{Drive, Service};
+use super::{Drive, RequestInService};
 use fullstroke_units::Time;
 
 /// Commands that have ended on the medium and are not answered yet.
-pub(super) struct Together {
+pub(super) struct UnansweredCommands {
     /// Number of commands that are answered together; at least 2.
     most: usize,
-    ended: Vec<Service>,
+    ended: Vec<RequestInService>,
     /// Time when the answers go out; [`Time::NEVER`] while the batch goes on.
     pub(super) due: Time,
 }
 
-impl Together {
+impl UnansweredCommands {
     /// Returns the store for batches of `most` commands. `None` if each command is answered alone.
-    pub(super) fn new(most: u32) -> Option<Together> {
-        (most > 1).then(|| Together {
+    pub(super) fn new(most: u32) -> Option<UnansweredCommands> {
+        (most > 1).then(|| UnansweredCommands {
             most: most as usize,
             ended: Vec::with_capacity(most as usize),
             due: Time::NEVER,
@@ -32,7 +32,7 @@ impl Together {
 impl Drive {
     /// Keeps the answer of a command until the batch ends. Returns the service if the drive answers
     /// the command at once.
-    pub(super) fn keep_answer(&mut self, service: Service) -> Option<Service> {
+    pub(super) fn keep_answer(&mut self, service: RequestInService) -> Option<RequestInService> {
         let alone = self.slots[service.slot].request.operation.is_of_all();
         let Some(together) = self.together.as_mut().filter(|_| !alone) else {
             return Some(service);
@@ -64,7 +64,7 @@ impl Drive {
     }
 
     /// Returns the oldest answer that is due, with the wait for the other commands as overhead.
-    pub(super) fn take_answer(&mut self) -> Option<Service> {
+    pub(super) fn take_answer(&mut self) -> Option<RequestInService> {
         let together = self.together.as_mut()?;
         let due = together.due;
         if due == Time::NEVER || together.ended.is_empty() {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::config::tests::small_drive;
 use crate::config::{BufferConfig, DriveConfig, SlipConfig, TrackOrder, ZeroLatency};
-use crate::drive::Model;
+use crate::drive::DriveModel;
 use crate::drive::tests::{request, serve};
 use fullstroke_contract::{Completion, Operation};
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ proptest! {
         let slips: Vec<u64> = slips.into_iter().collect();
         let mechanics = Mechanics::new(&uneven(order, &slips)).unwrap();
         let mut scan = Freeblock::new(&of_margin(0.0, on_the_way), &mechanics).unwrap();
-        let (mut head, mut now) = (Head::default(), Time::ZERO);
+        let (mut head, mut now) = (HeadPosition::default(), Time::ZERO);
         let mut times = vec![0u8; mechanics.geometry().capacity().0 as usize];
         for (lbn, sectors, write, pause) in asked {
             let extent = Extent::new(lbn, sectors.min(times.len() as u64 - lbn));
@@ -100,7 +100,7 @@ proptest! {
         let slips: Vec<u64> = slips.into_iter().collect();
         let mechanics = Mechanics::new(&uneven(order, &slips)).unwrap();
         let track = mechanics.geometry().track_on(Cylinder(cylinder), surface).unwrap();
-        let head = Head { cylinder: Cylinder(cylinder), surface, ..Head::default() };
+        let head = HeadPosition { cylinder: Cylinder(cylinder), surface, ..HeadPosition::default() };
         let (from, until) = (Time::from_nanos(from), Time::from_nanos(from + lasts));
         let mut read = Vec::new();
         passing(&SectorSet::default(), &mechanics, head, track, from, until, &mut read);
@@ -142,7 +142,7 @@ fn run(config: DriveConfig, asked: &[Asked]) -> Vec<Completion> {
         (now, request(id, lbn, sectors, operation))
     });
     serve(
-        &mut Model::new(config).unwrap().drive().unwrap(),
+        &mut DriveModel::new(config).unwrap().drive().unwrap(),
         requests,
         0,
     )
@@ -152,7 +152,7 @@ fn run(config: DriveConfig, asked: &[Asked]) -> Vec<Completion> {
 fn a_scan_comes_to_its_end() {
     let mechanics = Mechanics::new(&small_drive()).unwrap();
     let mut scan = Freeblock::new(&FreeblockConfig::default(), &mechanics).unwrap();
-    let (mut head, mut now, mut requests) = (Head::default(), Time::ZERO, 0u64);
+    let (mut head, mut now, mut requests) = (HeadPosition::default(), Time::ZERO, 0u64);
     while scan.ended.is_none() {
         requests += 1;
         assert!(
@@ -193,7 +193,7 @@ fn a_longer_margin_reads_less() {
     let mechanics = Mechanics::new(&small_drive()).unwrap();
     let read = |margin_ms| {
         let mut scan = Freeblock::new(&of_margin(margin_ms, 0), &mechanics).unwrap();
-        let (mut head, mut now) = (Head::default(), Time::ZERO);
+        let (mut head, mut now) = (HeadPosition::default(), Time::ZERO);
         for request in 0..10u64 {
             let lbn = Lbn(request * 977 % 1400);
             let position = mechanics.geometry().locate(lbn);
@@ -225,7 +225,7 @@ fn what_cannot_be_is_refused_at_its_key() {
         (of_margin(6.0, 8), "freeblock.margin_ms"),
         (of_margin(0.0, 1025), "freeblock.on_the_way"),
     ] {
-        let error = Model::new(DriveConfig {
+        let error = DriveModel::new(DriveConfig {
             freeblock: Some(config),
             ..small_drive()
         })

@@ -7,21 +7,21 @@ use fullstroke_contract::ConfigError;
 /// are sorted and indexed, so that tens of thousands of runs cost one look-up.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slips {
-    runs: Vec<Run>,
+    runs: Vec<SlippedRun>,
     /// For each `1 << shift` offsets, the number of runs that were slipped over before the offsets.
     index: Vec<u32>,
     shift: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct SlippedRun {
     start: u64,
     sectors: u64,
     /// Number of slipped sectors in all runs before this one.
     before: u64,
 }
 
-impl Run {
+impl SlippedRun {
     fn end(&self) -> u64 {
         self.start + self.sectors
     }
@@ -40,7 +40,7 @@ impl Slips {
         total: u64,
         range: u64,
     ) -> Result<Slips, ConfigError> {
-        let mut runs: Vec<Run> = Vec::with_capacity(configured.len());
+        let mut runs: Vec<SlippedRun> = Vec::with_capacity(configured.len());
         let (mut before, mut free) = (0, 0);
         for slip in configured {
             let (start, sectors) = slip.run();
@@ -60,7 +60,7 @@ impl Slips {
             let mut start = start;
             while start < end {
                 let sectors = (range - start % range).min(end - start);
-                runs.push(Run {
+                runs.push(SlippedRun {
                     start,
                     sectors,
                     before,
@@ -72,7 +72,7 @@ impl Slips {
         Ok(Slips::indexed(runs, total))
     }
 
-    fn indexed(runs: Vec<Run>, total: u64) -> Slips {
+    fn indexed(runs: Vec<SlippedRun>, total: u64) -> Slips {
         if runs.is_empty() {
             return Slips::default();
         }
@@ -85,7 +85,7 @@ impl Slips {
         for bucket in 0..(total >> shift) + 2 {
             while runs
                 .get(run)
-                .is_some_and(|run: &Run| run.slipped_from() < bucket << shift)
+                .is_some_and(|run: &SlippedRun| run.slipped_from() < bucket << shift)
             {
                 run += 1;
             }

@@ -5,18 +5,18 @@
 //! conventional drive has groups of one cylinder and runs of one track. Banded orders have groups
 //! of one or two bands on each surface.
 
-use crate::config::{Direction, RunConfig, TrackOrder};
+use crate::config::{RunConfig, SeekDirection, TrackOrder};
 use fullstroke_contract::ConfigError;
 use fullstroke_units::Angle;
 
 /// Neighbouring tracks of one surface with consecutive addresses.
 #[derive(Clone, Debug, PartialEq)]
-struct Run {
+struct TrackRun {
     surface: u32,
     /// Outermost cylinder, counted within the group.
     first_cylinder: u32,
     tracks: u32,
-    direction: Direction,
+    direction: SeekDirection,
     sectors_per_track: u64,
     sector_angle: Angle,
     /// First sector, counted within the group.
@@ -30,7 +30,7 @@ struct Run {
 /// Neighbouring cylinders that form one period of the order.
 #[derive(Clone, Debug)]
 struct Group {
-    runs: Vec<Run>,
+    runs: Vec<TrackRun>,
     /// Number of sectors of each run, if all runs are equal.
     run_sectors: Option<u64>,
     /// Mean number of sectors of a run, at least 1.
@@ -40,7 +40,7 @@ struct Group {
 
 /// The tracks of a zone.
 #[derive(Clone, Debug)]
-pub(super) struct Tracks {
+pub(super) struct ZoneTracks {
     group: Group,
     group_cylinders: u32,
     groups: u32,
@@ -70,7 +70,7 @@ pub(super) struct FoundTrack {
 pub(super) struct TracksConfig<'a> {
     pub(super) order: TrackOrder,
     pub(super) band_tracks: u32,
-    pub(super) band_start: Direction,
+    pub(super) band_start: SeekDirection,
     /// Runs of one group in place of the order; empty if `order` holds.
     pub(super) runs: &'a [RunConfig],
     pub(super) cylinders: u32,
@@ -93,7 +93,7 @@ impl TracksConfig<'_> {
     }
 
     /// Returns the skew from the last track of one run to the first track of the next.
-    fn skew_between(&self, before: &Run, next: &Run) -> Angle {
+    fn skew_between(&self, before: &TrackRun, next: &TrackRun) -> Angle {
         let by_track = if self.skews_by_head() {
             before.surface != next.surface
         } else {
@@ -116,8 +116,8 @@ impl TracksConfig<'_> {
     }
 }
 
-impl Tracks {
-    pub(super) fn new(config: &TracksConfig<'_>) -> Result<Tracks, ConfigError> {
+impl ZoneTracks {
+    pub(super) fn new(config: &TracksConfig<'_>) -> Result<ZoneTracks, ConfigError> {
         let (group_cylinders, runs) = if config.runs.is_empty() {
             let (cylinders, runs) = outlines(config);
             (cylinders.min(config.cylinders), runs)
@@ -130,7 +130,7 @@ impl Tracks {
         let tail = (rest > 0).then(|| Group::new(&runs, rest, config).0);
         let sectors =
             group.sectors * u64::from(groups) + tail.as_ref().map_or(0, |tail| tail.sectors);
-        Ok(Tracks {
+        Ok(ZoneTracks {
             group,
             group_cylinders,
             groups,
@@ -159,14 +159,14 @@ impl Tracks {
     pub(super) fn of_group(&self) -> (u64, f64, f64) {
         let tracks: u32 = self.group.runs.iter().map(|run| run.tracks).sum();
         let mut switched = 0.0;
-        let mut before: Option<&Run> = None;
+        let mut before: Option<&TrackRun> = None;
         for run in &self.group.runs {
             let into = before.map_or(Angle::ZERO, |before| run.angle - before.last_angle());
             switched +=
                 into.as_revolutions() + run.step.as_revolutions() * f64::from(run.tracks - 1);
             before = Some(run);
         }
-        let last = before.map_or(Angle::ZERO, Run::last_angle);
+        let last = before.map_or(Angle::ZERO, TrackRun::last_angle);
         switched += (self.group_advance - last).as_revolutions();
         (
             self.group.sectors,
@@ -216,18 +216,18 @@ impl Tracks {
                 && (run.first_cylinder..run.first_cylinder + run.tracks).contains(&within)
         })?;
         let track = match run.direction {
-            Direction::Inward => within - run.first_cylinder,
-            Direction::Outward => run.first_cylinder + run.tracks - 1 - within,
+            SeekDirection::Inward => within - run.first_cylinder,
+            SeekDirection::Outward => run.first_cylinder + run.tracks - 1 - within,
         };
         Some(self.track(number, run, track))
     }
 
     /// Returns track number `track` of `run` in group number `group`.
     #[inline]
-    fn track(&self, group: u32, run: &Run, track: u32) -> FoundTrack {
+    fn track(&self, group: u32, run: &TrackRun, track: u32) -> FoundTrack {
         let cylinder = match run.direction {
-            Direction::Inward => run.first_cylinder + track,
-            Direction::Outward => run.first_cylinder + run.tracks - 1 - track,
+            SeekDirection::Inward => run.first_cylinder + track,
+            SeekDirection::Outward => run.first_cylinder + run.tracks - 1 - track,
         };
         // Angles wrap at a whole revolution, so wrapping arithmetic loses nothing.
         let angle = self
@@ -253,7 +253,7 @@ impl Group {
     /// Returns the run that holds sector `within` of the group. The tracks of the surfaces differ
     /// by a few per cent, so the mean length of a run leads to a run nearby.
     #[inline]
-    fn run_holding(&self, within: u64) -> &Run {
+    fn run_holding(&self, within: u64) -> &TrackRun {
         let last = self.runs.len() - 1;
         let mut at = ((within / self.mean_run) as usize).min(last);
         while self.runs[at].start > within {
@@ -272,7 +272,7 @@ struct RunOutline {
     surface: u32,
     first_cylinder: u32,
     tracks: u32,
-    direction: Direction,
+    direction: SeekDirection,
     /// Track length in sectors. `None` means the length of the surface.
     sectors: Option<u64>,
     /// Angle of the first track, from the origin of the group. `None` means from the skews.
@@ -283,7 +283,7 @@ struct RunOutline {
 }
 
 impl RunOutline {
-    fn new(surface: u32, first_cylinder: u32, tracks: u32, direction: Direction) -> RunOutline {
+    fn new(surface: u32, first_cylinder: u32, tracks: u32, direction: SeekDirection) -> RunOutline {
         RunOutline {
             surface,
             first_cylinder,
@@ -299,7 +299,7 @@ impl RunOutline {
 /// Returns the number of cylinders of a group and the runs, for each named order.
 fn outlines(config: &TracksConfig<'_>) -> (u32, Vec<RunOutline>) {
     let surfaces = config.lengths.len() as u32;
-    let one = |surface, cylinder| RunOutline::new(surface, cylinder, 1, Direction::Inward);
+    let one = |surface, cylinder| RunOutline::new(surface, cylinder, 1, SeekDirection::Inward);
     match config.order {
         TrackOrder::Cylinder => (1, (0..surfaces).map(|surface| one(surface, 0)).collect()),
         TrackOrder::CylinderSerpentine => {
@@ -310,9 +310,9 @@ fn outlines(config: &TracksConfig<'_>) -> (u32, Vec<RunOutline>) {
         TrackOrder::SurfaceSerpentine => {
             let turn = |surface: u32| {
                 if surface.is_multiple_of(2) {
-                    Direction::Inward
+                    SeekDirection::Inward
                 } else {
-                    Direction::Outward
+                    SeekDirection::Outward
                 }
             };
             let runs = (0..surfaces)
@@ -407,18 +407,18 @@ fn described(config: &TracksConfig<'_>) -> Result<(u32, Vec<RunOutline>), Config
     Ok((cylinders, config.runs.iter().map(outline).collect()))
 }
 
-impl Run {
+impl TrackRun {
     fn first_place(&self) -> u32 {
         match self.direction {
-            Direction::Inward => self.first_cylinder,
-            Direction::Outward => self.first_cylinder + self.tracks - 1,
+            SeekDirection::Inward => self.first_cylinder,
+            SeekDirection::Outward => self.first_cylinder + self.tracks - 1,
         }
     }
 
     fn last_place(&self) -> u32 {
         match self.direction {
-            Direction::Inward => self.first_cylinder + self.tracks - 1,
-            Direction::Outward => self.first_cylinder,
+            SeekDirection::Inward => self.first_cylinder + self.tracks - 1,
+            SeekDirection::Outward => self.first_cylinder,
         }
     }
 
@@ -436,7 +436,7 @@ impl Group {
     /// Builds the first `cylinders` cylinders of a group. Also returns the angle from the origin of
     /// this group to the origin of the next.
     fn new(outlines: &[RunOutline], cylinders: u32, config: &TracksConfig<'_>) -> (Group, Angle) {
-        let mut runs: Vec<Run> = Vec::with_capacity(outlines.len());
+        let mut runs: Vec<TrackRun> = Vec::with_capacity(outlines.len());
         let mut sectors = 0;
         for outline in outlines
             .iter()
@@ -445,7 +445,7 @@ impl Group {
             let length = outline
                 .sectors
                 .unwrap_or(config.lengths[outline.surface as usize]);
-            let mut run = Run {
+            let mut run = TrackRun {
                 surface: outline.surface,
                 first_cylinder: outline.first_cylinder,
                 tracks: outline.tracks.min(cylinders - outline.first_cylinder),
@@ -463,7 +463,8 @@ impl Group {
             sectors += length * u64::from(run.tracks);
             runs.push(run);
         }
-        let advance = runs.last().map_or(Angle::ZERO, Run::last_angle) + config.skew_of_groups();
+        let advance =
+            runs.last().map_or(Angle::ZERO, TrackRun::last_angle) + config.skew_of_groups();
         let each = runs
             .first()
             .map_or(0, |run| u64::from(run.tracks) * run.sectors_per_track);

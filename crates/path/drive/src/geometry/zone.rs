@@ -1,7 +1,7 @@
 //! A zone: the map between the sectors of the zone and LBNs.
 
 use super::slips::{Remaps, Slips};
-use super::tracks::{FoundTrack, Tracks, TracksConfig};
+use super::tracks::{FoundTrack, TracksConfig, ZoneTracks};
 use crate::config::{DriveConfig, SectorsPerTrack, SlipConfig, ZoneConfig};
 use fullstroke_contract::ConfigError;
 use fullstroke_units::Angle;
@@ -13,7 +13,7 @@ pub(super) struct Zone {
     pub(super) lbns: u64,
     pub(super) first_cylinder: u32,
     pub(super) cylinders: u32,
-    pub(super) tracks: Tracks,
+    pub(super) tracks: ZoneTracks,
     /// Number of sectors in front of the first LBN of the zone.
     dead: u64,
     /// Angle of the first sector of the zone.
@@ -35,7 +35,7 @@ struct Range {
 
 /// The sector of an LBN, counted within the zone in LBN order, including sectors without LBN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct ZoneSector {
     pub(super) sector: u64,
     /// Index of the first run of slips behind the sector.
     pub(super) next_slip: u32,
@@ -57,7 +57,7 @@ impl Zone {
         let lengths = config.sectors_per_track.by_surface(drive.surfaces)?;
         let reference = lengths[0];
         let cylinders = config.last_cylinder - config.first_cylinder + 1;
-        let tracks = Tracks::new(&TracksConfig {
+        let tracks = ZoneTracks::new(&TracksConfig {
             order: config.order.unwrap_or(drive.order),
             band_tracks: drive.band_tracks.max(1),
             band_start: drive.band_start,
@@ -91,7 +91,7 @@ impl Zone {
     /// returns the number of sectors in the latter.
     fn slips(
         config: &ZoneConfig,
-        tracks: &Tracks,
+        tracks: &ZoneTracks,
         range: Option<Range>,
     ) -> Result<(Slips, u64), ConfigError> {
         let mut all = config.slips.clone();
@@ -160,7 +160,7 @@ impl Zone {
 
     /// Returns the sector of the LBN at `offset` of the zone, without remaps.
     #[inline]
-    pub(super) fn place(&self, offset: u64) -> Placed {
+    pub(super) fn place(&self, offset: u64) -> ZoneSector {
         debug_assert!(
             offset < self.lbns,
             "LBN {offset} of a zone that has {}",
@@ -170,7 +170,7 @@ impl Zone {
         match self.range {
             None => {
                 let (sector, next_slip) = self.slips.slip(shifted);
-                Placed {
+                ZoneSector {
                     sector,
                     next_slip,
                     lbns_left: self.lbns - offset,
@@ -181,7 +181,7 @@ impl Zone {
                 let (number, within) = (shifted / range.lbns, shifted % range.lbns);
                 let (sector, next_slip) = self.slips.slip_within(number * range.sectors, within);
                 let lbns_left = (range.lbns - within).min(self.lbns - offset);
-                Placed {
+                ZoneSector {
                     sector,
                     next_slip,
                     lbns_left,
@@ -224,7 +224,7 @@ impl Zone {
 
     /// Number of LBNs from `placed` to the end of the track, inclusive.
     #[inline]
-    pub(super) fn left_on_track(&self, placed: &Placed, track: &FoundTrack) -> u64 {
+    pub(super) fn left_on_track(&self, placed: &ZoneSector, track: &FoundTrack) -> u64 {
         let end = track.start + track.sectors;
         debug_assert!(
             (track.start..end).contains(&placed.sector),
@@ -237,7 +237,7 @@ impl Zone {
     }
 
     /// Number of LBNs before `placed` on the track.
-    pub(super) fn before_on_track(&self, placed: &Placed, track: &FoundTrack) -> u64 {
+    pub(super) fn before_on_track(&self, placed: &ZoneSector, track: &FoundTrack) -> u64 {
         let slipped = self.slips.before(placed.sector) - self.slips.before(track.start);
         (placed.sector - track.start - slipped).min(placed.lbns_before)
     }
@@ -246,7 +246,7 @@ impl Zone {
     /// returns `Err` with the number of LBNs from `placed` on, inclusive, before the next remapped
     /// LBN.
     #[inline]
-    pub(super) fn remapped(&self, placed: &Placed) -> Result<u64, u64> {
+    pub(super) fn remapped(&self, placed: &ZoneSector) -> Result<u64, u64> {
         if self.remaps.is_empty() {
             return Err(u64::MAX);
         }
@@ -261,8 +261,8 @@ impl Zone {
     }
 
     /// Returns the place of a replacement sector.
-    pub(super) fn replacement(&self, sector: u64) -> Placed {
-        Placed {
+    pub(super) fn replacement(&self, sector: u64) -> ZoneSector {
+        ZoneSector {
             sector,
             next_slip: self.slips.first_from(sector) as u32,
             lbns_left: 1,

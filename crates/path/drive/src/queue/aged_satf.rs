@@ -1,8 +1,8 @@
 //! Aged SATF: a request that has waited long counts as nearer.
 
-use super::search::{Outward, Positioning, key, outward_order};
+use super::search::{OutwardSearch, Positioning, key, outward_order};
 use super::sorted::Sorted;
-use super::{ArmView, Choice, Discipline, Waiting};
+use super::{ArmView, Discipline, NextRequest, WaitingRequest};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Duration, Time};
@@ -47,17 +47,17 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
 }
 
 impl Discipline for AgedSatf {
-    fn insert(&mut self, waiting: Waiting) {
+    fn insert(&mut self, waiting: WaitingRequest) {
         self.by_age.insert(&waiting, &self.waiting);
         self.waiting.insert(key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
         let slot = self.cheapest(&arm)?;
-        self.remove(slot).map(Choice::direct)
+        self.remove(slot).map(NextRequest::direct)
     }
 
-    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+    fn remove(&mut self, slot: u32) -> Option<WaitingRequest> {
         let removed = self.waiting.remove_slot(slot);
         self.by_age.trim(&self.waiting);
         removed
@@ -79,10 +79,10 @@ impl AgedSatf {
     fn cheapest(&self, arm: &ArmView<'_>) -> Option<u32> {
         let credit =
             |arrived: Time| self.weight * arm.now.saturating_since(arrived).as_nanos() as f64;
-        let mut outward = Outward::new(&self.waiting, arm);
+        let mut outward = OutwardSearch::new(&self.waiting, arm);
         let mut by_age = self.by_age.walk(&self.waiting).peekable();
         let mut best: Option<(f64, u32)> = None;
-        let mut judge = |waiting: &Waiting, least_seek: Duration| {
+        let mut judge = |waiting: &WaitingRequest, least_seek: Duration| {
             let credit = credit(waiting.arrived);
             // The rotation costs more instructions than all the rest, and is at least 0.
             if best.is_some_and(|(least, _)| least_seek.as_nanos() as f64 - credit > least) {
@@ -127,7 +127,7 @@ struct ByAge {
 }
 
 impl ByAge {
-    fn insert(&mut self, waiting: &Waiting, all: &Sorted) {
+    fn insert(&mut self, waiting: &WaitingRequest, all: &Sorted) {
         if self.list.len() > 2 * all.len() + 16 {
             self.list.retain(|&entry| waits(entry, all).is_some());
         }
@@ -149,14 +149,14 @@ impl ByAge {
     }
 
     /// Yields the waiting requests, the oldest first.
-    fn walk<'a>(&'a self, all: &'a Sorted) -> impl Iterator<Item = &'a Waiting> {
+    fn walk<'a>(&'a self, all: &'a Sorted) -> impl Iterator<Item = &'a WaitingRequest> {
         self.list.iter().filter_map(|&entry| waits(entry, all))
     }
 }
 
 /// Returns the request of an entry, if the request waits. A slot serves one request after the
 /// other, so that the time of arrival has to agree as well.
-fn waits((arrived, slot): (Time, u32), all: &Sorted) -> Option<&Waiting> {
+fn waits((arrived, slot): (Time, u32), all: &Sorted) -> Option<&WaitingRequest> {
     all.of_slot(slot)
         .filter(|waiting| waiting.arrived == arrived)
 }

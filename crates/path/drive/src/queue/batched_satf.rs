@@ -3,7 +3,7 @@
 
 use super::search::{Positioning, key, take_cheapest};
 use super::sorted::Sorted;
-use super::{ArmView, Choice, Discipline, NoKeys, Waiting};
+use super::{ArmView, Discipline, NextRequest, NoKeys, WaitingRequest};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
@@ -22,22 +22,22 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
 }
 
 impl Discipline for BatchedSatf {
-    fn insert(&mut self, waiting: Waiting) {
+    fn insert(&mut self, waiting: WaitingRequest) {
         self.later.insert(key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
         if self.batch.len() == 0 {
             std::mem::swap(&mut self.batch, &mut self.later);
         }
-        let access = |waiting: &Waiting| {
+        let access = |waiting: &WaitingRequest| {
             let Positioning { seek, rotation } = Positioning::of(waiting, &arm);
             Some(seek + rotation)
         };
-        take_cheapest(&mut self.batch, &arm, |seek| seek, access).map(Choice::direct)
+        take_cheapest(&mut self.batch, &arm, |seek| seek, access).map(NextRequest::direct)
     }
 
-    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+    fn remove(&mut self, slot: u32) -> Option<WaitingRequest> {
         self.batch
             .remove_slot(slot)
             .or_else(|| self.later.remove_slot(slot))

@@ -1,7 +1,9 @@
 //! C-LOOK: sweeps inward as far as requests wait, then returns to the outermost request.
 
 use super::sorted::Sorted;
-use super::{ArmView, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
+use super::{
+    ArmView, Discipline, NextRequest, SortBy, SortedConfig, WaitingRequest, sorted_config,
+};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 
@@ -22,18 +24,18 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
 }
 
 impl Discipline for CLook {
-    fn insert(&mut self, waiting: Waiting) {
+    fn insert(&mut self, waiting: WaitingRequest) {
         self.waiting.insert(self.by.key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
         let ahead = self.waiting.at_or_after(self.by.here(&arm));
         let index = if ahead < self.waiting.len() { ahead } else { 0 };
         self.waiting.key(index)?;
-        Some(Choice::direct(self.waiting.remove(index)))
+        Some(NextRequest::direct(self.waiting.remove(index)))
     }
 
-    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+    fn remove(&mut self, slot: u32) -> Option<WaitingRequest> {
         self.waiting.remove_slot(slot)
     }
 

@@ -1,6 +1,6 @@
 //! The drive's queue: a discipline, and two rules with precedence over the discipline.
 
-use super::{ArmView, Choice, Discipline, Waiting};
+use super::{ArmView, Discipline, NextRequest, WaitingRequest};
 use fullstroke_units::{Duration, Lbn, Time};
 use std::collections::VecDeque;
 
@@ -18,15 +18,15 @@ pub struct CommandQueue {
     age_limit: Option<Duration>,
     concatenate: bool,
     /// A choice that was taken and put back, because another request goes first.
-    first: Option<Choice>,
+    first: Option<NextRequest>,
     /// Waiting requests in order of arrival; kept only if one of the two rules needs the order.
-    arrivals: VecDeque<Arrival>,
+    arrivals: VecDeque<QueuedCommand>,
     /// True if the last served request was a write.
     last_write: bool,
 }
 
 #[derive(Clone, Copy)]
-struct Arrival {
+struct QueuedCommand {
     slot: u32,
     arrived: Time,
     lbn: Lbn,
@@ -77,23 +77,23 @@ impl CommandQueue {
         self.overdue(now).is_some()
     }
 
-    fn overdue(&self, now: Time) -> Option<&Arrival> {
+    fn overdue(&self, now: Time) -> Option<&QueuedCommand> {
         let limit = self.age_limit?;
         let oldest = self.arrivals.front()?;
         (now.saturating_since(oldest.arrived) > limit).then_some(oldest)
     }
 
     /// Adds a request.
-    pub fn insert(&mut self, waiting: Waiting) {
+    pub fn insert(&mut self, waiting: WaitingRequest) {
         if self.age_limit.is_some() || self.concatenate {
-            let Waiting {
+            let WaitingRequest {
                 slot,
                 arrived,
                 lbn,
                 write,
                 ..
             } = waiting;
-            self.arrivals.push_back(Arrival {
+            self.arrivals.push_back(QueuedCommand {
                 slot,
                 arrived,
                 lbn,
@@ -105,16 +105,16 @@ impl CommandQueue {
     }
 
     /// Removes and returns the next request.
-    pub fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
+    pub fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
         if let Some(first) = self.first.take() {
             self.len -= 1;
             return Some(first);
         }
         let choice = match self.out_of_turn(&arm) {
-            Some(slot) => self.discipline.remove(slot).map(Choice::direct),
+            Some(slot) => self.discipline.remove(slot).map(NextRequest::direct),
             None => self.discipline.take(arm),
         };
-        if let Some(Choice { waiting, .. }) = &choice {
+        if let Some(NextRequest { waiting, .. }) = &choice {
             self.len -= 1;
             self.last_write = waiting.write;
             self.arrivals.retain(|arrival| arrival.slot != waiting.slot);
@@ -124,13 +124,13 @@ impl CommandQueue {
 
     /// Puts a taken choice back as the next request, regardless of later arrivals. The drive calls
     /// this to serve a background request that does not delay the choice.
-    pub fn put_first(&mut self, choice: Choice) {
+    pub fn put_first(&mut self, choice: NextRequest) {
         self.len += 1;
         self.first = Some(choice);
     }
 
     /// Removes the request in `slot`, because the drive serves the request out of turn.
-    pub fn remove(&mut self, slot: u32) -> Option<Waiting> {
+    pub fn remove(&mut self, slot: u32) -> Option<WaitingRequest> {
         if let Some(first) = self.first.take_if(|first| first.waiting.slot == slot) {
             self.len -= 1;
             return Some(first.waiting);
@@ -146,7 +146,7 @@ impl CommandQueue {
     fn out_of_turn(&self, arm: &ArmView<'_>) -> Option<u32> {
         let overdue = self.overdue(arm.now);
         let follower = || {
-            let follows = |arrival: &&Arrival| {
+            let follows = |arrival: &&QueuedCommand| {
                 arrival.lbn == arm.next_lbn && arrival.write == self.last_write
             };
             self.arrivals
@@ -172,13 +172,14 @@ mod tests {
         let mut queue = config.build().unwrap();
         for (slot, &(arrived_ms, lbn)) in requests.iter().enumerate() {
             let arrived = Time::from_nanos(arrived_ms * 1_000_000);
-            queue.insert(Waiting {
+            queue.insert(WaitingRequest {
                 arrived,
                 ..waiting(&mechanics, slot as u32, lbn, false)
             });
         }
         let (mut at, mut served) = (0, Vec::new());
-        while let Some(Choice { waiting, .. }) = queue.take(arm(&mechanics, at, now_ms * 1_000_000))
+        while let Some(NextRequest { waiting, .. }) =
+            queue.take(arm(&mechanics, at, now_ms * 1_000_000))
         {
             served.push(waiting.lbn.0);
             at = waiting.lbn.0 + 1;

@@ -1,6 +1,6 @@
 //! First come, first served.
 
-use super::{ArmView, Choice, Discipline, NoKeys, Waiting};
+use super::{ArmView, Discipline, NextRequest, NoKeys, WaitingRequest};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ pub(super) type Config = NoKeys;
 
 #[derive(Default)]
 struct Fcfs {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingRequest>,
 }
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
@@ -19,13 +19,13 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
 }
 
 impl Discipline for Fcfs {
-    fn insert(&mut self, waiting: Waiting) {
+    fn insert(&mut self, waiting: WaitingRequest) {
         self.waiting.push_back(waiting);
     }
-    fn take(&mut self, _: ArmView<'_>) -> Option<Choice> {
-        self.waiting.pop_front().map(Choice::direct)
+    fn take(&mut self, _: ArmView<'_>) -> Option<NextRequest> {
+        self.waiting.pop_front().map(NextRequest::direct)
     }
-    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+    fn remove(&mut self, slot: u32) -> Option<WaitingRequest> {
         let index = self
             .waiting
             .iter()

@@ -13,7 +13,7 @@
 
 use super::search::{Positioning, cheapest, key};
 use super::sorted::Sorted;
-use super::{ArmView, Choice, Discipline, Waiting};
+use super::{ArmView, Discipline, NextRequest, WaitingRequest};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Duration, Time};
@@ -123,7 +123,7 @@ impl Firmware {
 }
 
 impl Discipline for Firmware {
-    fn insert(&mut self, waiting: Waiting) {
+    fn insert(&mut self, waiting: WaitingRequest) {
         let at = self
             .arrivals
             .partition_point(|&(arrived, _)| arrived <= waiting.arrived);
@@ -131,11 +131,11 @@ impl Discipline for Firmware {
         self.waiting.insert(key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
         let latest = self.latest()?;
         let turn = arm.mechanics.spindle().revolution();
         let margin = self.margin.min(turn);
-        let cost = |waiting: &Waiting| {
+        let cost = |waiting: &WaitingRequest| {
             if waiting.arrived > latest {
                 return None;
             }
@@ -151,10 +151,10 @@ impl Discipline for Firmware {
         if self.dispatches.len() > self.look_ahead {
             self.dispatches.pop_front();
         }
-        Some(Choice::direct(waiting))
+        Some(NextRequest::direct(waiting))
     }
 
-    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+    fn remove(&mut self, slot: u32) -> Option<WaitingRequest> {
         let waiting = self.waiting.remove_slot(slot)?;
         self.forget(slot);
         Some(waiting)
@@ -184,7 +184,7 @@ mod tests {
         for &now in times_ms {
             while let Some(&(came, lbn)) = commands.get(next).filter(|(came, _)| *came <= now) {
                 let arrived = Time::from_nanos(came * 1_000_000);
-                queue.insert(Waiting {
+                queue.insert(WaitingRequest {
                     arrived,
                     ..waiting(&mechanics, next as u32, lbn, false)
                 });

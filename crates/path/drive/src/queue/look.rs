@@ -1,7 +1,9 @@
 //! LOOK: sweeps in one direction as far as requests wait, then turns.
 
 use super::sorted::Sorted;
-use super::{ArmView, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
+use super::{
+    ArmView, Discipline, NextRequest, SortBy, SortedConfig, WaitingRequest, sorted_config,
+};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 
@@ -23,11 +25,11 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
 }
 
 impl Discipline for Look {
-    fn insert(&mut self, waiting: Waiting) {
+    fn insert(&mut self, waiting: WaitingRequest) {
         self.waiting.insert(self.by.key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
         let (outer, inner) = self.waiting.neighbours(self.by.here(&arm));
         let (ahead, behind) = if self.inward {
             (inner, outer)
@@ -38,10 +40,10 @@ impl Discipline for Look {
             self.inward = !self.inward;
         }
         let (_, index) = ahead.or(behind)?;
-        Some(Choice::direct(self.waiting.remove_first_of_key(index)))
+        Some(NextRequest::direct(self.waiting.remove_first_of_key(index)))
     }
 
-    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+    fn remove(&mut self, slot: u32) -> Option<WaitingRequest> {
         self.waiting.remove_slot(slot)
     }
 

@@ -2,7 +2,7 @@
 
 use super::search::{Positioning, cheapest, key};
 use super::sorted::Sorted;
-use super::{ArmView, Waiting};
+use super::{ArmView, WaitingRequest};
 use fullstroke_units::Duration;
 
 /// Requests in the order of their cylinders, searched by access time: seek and rotation until the
@@ -18,7 +18,7 @@ pub struct Nearest {
 
 impl Nearest {
     /// Adds a request.
-    pub fn insert(&mut self, waiting: Waiting) {
+    pub fn insert(&mut self, waiting: WaitingRequest) {
         self.waiting.insert(key(&waiting), waiting);
     }
 
@@ -26,7 +26,7 @@ impl Nearest {
     /// next change. `None` if no access is shorter than `limit`. At equal times, the nearer request
     /// wins.
     pub fn find(&self, arm: &ArmView<'_>, limit: Duration) -> Option<(Duration, usize)> {
-        let access = |waiting: &Waiting| {
+        let access = |waiting: &WaitingRequest| {
             let Positioning { seek, rotation } = Positioning::of(waiting, arm);
             Some(seek + rotation)
         };
@@ -37,7 +37,7 @@ impl Nearest {
     ///
     /// # Panics
     /// Panics if there is no such request.
-    pub fn take(&mut self, index: usize) -> Waiting {
+    pub fn take(&mut self, index: usize) -> WaitingRequest {
         self.waiting.remove(index)
     }
 

@@ -2,7 +2,7 @@
 
 use super::search::{Positioning, key, take_cheapest};
 use super::sorted::Sorted;
-use super::{ArmView, Choice, Discipline, NoKeys, Waiting};
+use super::{ArmView, Discipline, NextRequest, NoKeys, WaitingRequest};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
@@ -21,19 +21,19 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
 }
 
 impl Discipline for Satf {
-    fn insert(&mut self, waiting: Waiting) {
+    fn insert(&mut self, waiting: WaitingRequest) {
         self.waiting.insert(key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
-        let access = |waiting: &Waiting| {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
+        let access = |waiting: &WaitingRequest| {
             let Positioning { seek, rotation } = Positioning::of(waiting, &arm);
             Some(seek + rotation)
         };
-        take_cheapest(&mut self.waiting, &arm, |seek| seek, access).map(Choice::direct)
+        take_cheapest(&mut self.waiting, &arm, |seek| seek, access).map(NextRequest::direct)
     }
 
-    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+    fn remove(&mut self, slot: u32) -> Option<WaitingRequest> {
         self.waiting.remove_slot(slot)
     }
 

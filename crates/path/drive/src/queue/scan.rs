@@ -1,7 +1,9 @@
 //! SCAN: sweeps from edge to edge.
 
 use super::sorted::Sorted;
-use super::{ArmView, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
+use super::{
+    ArmView, Discipline, NextRequest, SortBy, SortedConfig, WaitingRequest, sorted_config,
+};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 use fullstroke_units::Cylinder;
@@ -25,11 +27,11 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
 }
 
 impl Discipline for Scan {
-    fn insert(&mut self, waiting: Waiting) {
+    fn insert(&mut self, waiting: WaitingRequest) {
         self.waiting.insert(self.by.key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
         let (outer, inner) = self.waiting.neighbours(self.by.here(&arm));
         let (ahead, behind) = if self.inward {
             (inner, outer)
@@ -37,19 +39,19 @@ impl Discipline for Scan {
             (outer, inner)
         };
         if let Some((_, index)) = ahead {
-            return Some(Choice::direct(self.waiting.remove_first_of_key(index)));
+            return Some(NextRequest::direct(self.waiting.remove_first_of_key(index)));
         }
         let (_, index) = behind?;
         let last = arm.mechanics.geometry().cylinders() - 1;
         let edge = Cylinder(if self.inward { last } else { 0 });
         self.inward = !self.inward;
-        Some(Choice {
+        Some(NextRequest {
             waiting: self.waiting.remove_first_of_key(index),
             via: Some(edge),
         })
     }
 
-    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+    fn remove(&mut self, slot: u32) -> Option<WaitingRequest> {
         self.waiting.remove_slot(slot)
     }
 

@@ -5,7 +5,7 @@
 //! the bound exceeds the best access found.
 
 use super::sorted::Sorted;
-use super::{ArmView, Waiting};
+use super::{ArmView, WaitingRequest};
 use crate::seek::SeekTable;
 use fullstroke_units::Duration;
 
@@ -17,7 +17,7 @@ pub(super) struct Positioning {
 }
 
 impl Positioning {
-    pub(super) fn of(waiting: &Waiting, arm: &ArmView<'_>) -> Positioning {
+    pub(super) fn of(waiting: &WaitingRequest, arm: &ArmView<'_>) -> Positioning {
         let position = &waiting.position;
         let seek = arm
             .mechanics
@@ -34,7 +34,7 @@ impl Positioning {
 }
 
 /// Returns the key by which requests must be sorted.
-pub(super) fn key(waiting: &Waiting) -> u64 {
+pub(super) fn key(waiting: &WaitingRequest) -> u64 {
     u64::from(waiting.position.cylinder.0)
 }
 
@@ -46,8 +46,8 @@ pub(super) fn take_cheapest<C: PartialOrd + Copy>(
     waiting: &mut Sorted,
     arm: &ArmView<'_>,
     bound: impl Fn(Duration) -> C,
-    cost: impl Fn(&Waiting) -> Option<C>,
-) -> Option<Waiting> {
+    cost: impl Fn(&WaitingRequest) -> Option<C>,
+) -> Option<WaitingRequest> {
     let (_, index) = cheapest(waiting, arm, None, bound, cost)?;
     Some(waiting.remove(index))
 }
@@ -60,10 +60,10 @@ pub(super) fn cheapest<C: PartialOrd + Copy>(
     arm: &ArmView<'_>,
     limit: Option<C>,
     bound: impl Fn(Duration) -> C,
-    cost: impl Fn(&Waiting) -> Option<C>,
+    cost: impl Fn(&WaitingRequest) -> Option<C>,
 ) -> Option<(C, usize)> {
     let mut best: Option<(C, usize)> = None;
-    for (seek, index) in Outward::new(waiting, arm) {
+    for (seek, index) in OutwardSearch::new(waiting, arm) {
         if best
             .map(|(least, _)| least)
             .or(limit)
@@ -86,7 +86,7 @@ pub(super) fn cheapest<C: PartialOrd + Copy>(
 /// Yields all waiting requests from the arm outward on both sides: a lower bound of the seek
 /// time, which never falls, and the index of the request. At equal bounds the requests on the
 /// inner side come first.
-pub(super) struct Outward<'a> {
+pub(super) struct OutwardSearch<'a> {
     waiting: &'a Sorted,
     seek_table: &'a SeekTable,
     here: u64,
@@ -94,16 +94,16 @@ pub(super) struct Outward<'a> {
     outward: Option<usize>,
 }
 
-impl<'a> Outward<'a> {
+impl<'a> OutwardSearch<'a> {
     #[inline]
-    pub(super) fn new(waiting: &'a Sorted, arm: &ArmView<'a>) -> Outward<'a> {
+    pub(super) fn new(waiting: &'a Sorted, arm: &ArmView<'a>) -> OutwardSearch<'a> {
         let here = u64::from(arm.head.cylinder.0);
         debug_assert!(
             here < u64::from(arm.mechanics.geometry().cylinders()),
             "the arm stands at cylinder {here}, beyond the innermost"
         );
         let inward = waiting.at_or_after(here);
-        Outward {
+        OutwardSearch {
             waiting,
             seek_table: arm.mechanics.seek_table(),
             here,
@@ -119,7 +119,7 @@ impl<'a> Outward<'a> {
     }
 }
 
-impl Iterator for Outward<'_> {
+impl Iterator for OutwardSearch<'_> {
     type Item = (Duration, usize);
 
     #[inline]
@@ -141,12 +141,12 @@ impl Iterator for Outward<'_> {
     }
 }
 
-/// Returns a value that orders requests as [`Outward`] yields them.
+/// Returns a value that orders requests as [`OutwardSearch`] yields them.
 pub(super) fn outward_order(waiting: &Sorted, arm: &ArmView<'_>, slot: u32) -> impl Ord + use<> {
     let index = waiting.index_of(slot);
     let seek = index.and_then(|index| {
         let key = waiting.key(index)?;
-        Some(Outward::new(waiting, arm).least_seek(key))
+        Some(OutwardSearch::new(waiting, arm).least_seek(key))
     });
     let inward = waiting.at_or_after(u64::from(arm.head.cylinder.0));
     let distance = index.map(|index| index.abs_diff(inward));

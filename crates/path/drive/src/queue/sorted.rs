@@ -1,6 +1,6 @@
 //! A store of requests sorted by position. Most disciplines choose from this store.
 
-use super::Waiting;
+use super::WaitingRequest;
 use fullstroke_contract::Slots;
 
 /// Requests in ascending order of a key, then of arrival. Queues inside drives hold at most some
@@ -9,7 +9,7 @@ use fullstroke_contract::Slots;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sorted {
     order: Vec<(u64, u32)>,
-    records: Slots<Waiting>,
+    records: Slots<WaitingRequest>,
     /// Key and record of each of the drive's slots that waits here, because a request that
     /// leaves out of turn must be found without a search of all.
     slots: Vec<Option<(u64, u32)>>,
@@ -23,7 +23,7 @@ impl Sorted {
         self.order.len()
     }
 
-    pub(super) fn insert(&mut self, key: u64, waiting: Waiting) {
+    pub(super) fn insert(&mut self, key: u64, waiting: WaitingRequest) {
         let (record, slot) = (self.records.keep(waiting), waiting.slot as usize);
         if self.slots.len() <= slot {
             self.slots.resize(slot + 1, None);
@@ -43,7 +43,7 @@ impl Sorted {
         self.order.get(index).map(|&(key, _)| key)
     }
 
-    pub(super) fn get(&self, index: usize) -> &Waiting {
+    pub(super) fn get(&self, index: usize) -> &WaitingRequest {
         &self.records[self.order[index].1]
     }
 
@@ -57,12 +57,12 @@ impl Sorted {
     }
 
     /// Removes the earliest arrival among the requests with the key of `index`.
-    pub(super) fn remove_first_of_key(&mut self, index: usize) -> Waiting {
+    pub(super) fn remove_first_of_key(&mut self, index: usize) -> WaitingRequest {
         self.remove(self.at_or_after(self.order[index].0))
     }
 
     /// Removes the request in `slot`. `None` if no such request waits.
-    pub(super) fn remove_slot(&mut self, slot: u32) -> Option<Waiting> {
+    pub(super) fn remove_slot(&mut self, slot: u32) -> Option<WaitingRequest> {
         self.index_of(slot).map(|index| self.remove(index))
     }
 
@@ -77,12 +77,12 @@ impl Sorted {
     }
 
     /// Returns the request in `slot`, if the request waits here.
-    pub(super) fn of_slot(&self, slot: u32) -> Option<&Waiting> {
+    pub(super) fn of_slot(&self, slot: u32) -> Option<&WaitingRequest> {
         let (_, record) = self.slots.get(slot as usize).copied().flatten()?;
         Some(&self.records[record])
     }
 
-    pub(super) fn remove(&mut self, index: usize) -> Waiting {
+    pub(super) fn remove(&mut self, index: usize) -> WaitingRequest {
         let (_, record) = self.order.remove(index);
         let waiting = self.records.take(record);
         let key = self.slots[waiting.slot as usize].take();

@@ -4,7 +4,7 @@
 //! arm counts as farther by R times the width of the disk.
 
 use super::sorted::Sorted;
-use super::{ArmView, Choice, Discipline, SortBy, Waiting};
+use super::{ArmView, Discipline, NextRequest, SortBy, WaitingRequest};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
@@ -49,11 +49,11 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
 }
 
 impl Discipline for Vr {
-    fn insert(&mut self, waiting: Waiting) {
+    fn insert(&mut self, waiting: WaitingRequest) {
         self.waiting.insert(self.config.by.key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
         let here = self.config.by.here(&arm);
         let turn = self.config.r * self.config.by.width(&arm) as f64;
         let (outer, inner) = self.waiting.neighbours(here);
@@ -67,10 +67,10 @@ impl Discipline for Vr {
         if self.waiting.key(index) != Some(here) {
             self.inward = inward;
         }
-        Some(Choice::direct(self.waiting.remove_first_of_key(index)))
+        Some(NextRequest::direct(self.waiting.remove_first_of_key(index)))
     }
 
-    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+    fn remove(&mut self, slot: u32) -> Option<WaitingRequest> {
         self.waiting.remove_slot(slot)
     }
 

@@ -2,7 +2,7 @@
 
 use super::search::{Positioning, key, take_cheapest};
 use super::sorted::Sorted;
-use super::{ArmView, Choice, Discipline, Waiting};
+use super::{ArmView, Discipline, NextRequest, WaitingRequest};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
@@ -48,26 +48,26 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
 }
 
 impl Discipline for Weighted {
-    fn insert(&mut self, waiting: Waiting) {
+    fn insert(&mut self, waiting: WaitingRequest) {
         self.waiting.insert(key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
         let Config {
             seek: seek_weight,
             rotation: rotation_weight,
         } = self.config;
-        let weighted = |waiting: &Waiting| {
+        let weighted = |waiting: &WaitingRequest| {
             let Positioning { seek, rotation } = Positioning::of(waiting, &arm);
             Some(
                 seek_weight * seek.as_nanos() as f64 + rotation_weight * rotation.as_nanos() as f64,
             )
         };
         let bound = |seek: fullstroke_units::Duration| seek_weight * seek.as_nanos() as f64;
-        take_cheapest(&mut self.waiting, &arm, bound, weighted).map(Choice::direct)
+        take_cheapest(&mut self.waiting, &arm, bound, weighted).map(NextRequest::direct)
     }
 
-    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+    fn remove(&mut self, slot: u32) -> Option<WaitingRequest> {
         self.waiting.remove_slot(slot)
     }
 

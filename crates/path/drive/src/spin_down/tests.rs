@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::tests::small_drive;
-use crate::drive::Model;
+use crate::drive::DriveModel;
 use serde_json::{Value, json};
 
 fn power() -> PowerConfig {
@@ -158,7 +158,7 @@ fn a_policy_needs_a_drive_that_stops() {
         ..small_drive()
     };
     assert_eq!(
-        Model::new(without).map(|_| ()).unwrap_err().key,
+        DriveModel::new(without).map(|_| ()).unwrap_err().key,
         "spin_down.policy"
     );
     let times = PowerConfig {
@@ -172,7 +172,7 @@ fn a_policy_needs_a_drive_that_stops() {
         ..small_drive()
     };
     assert!(
-        Model::new(fixed.clone()).is_ok(),
+        DriveModel::new(fixed.clone()).is_ok(),
         "a fixed time needs no watts"
     );
     let break_even = serde_json::from_value(json!({ "policy": "break-even" })).unwrap();
@@ -181,7 +181,7 @@ fn a_policy_needs_a_drive_that_stops() {
         ..fixed
     };
     assert_eq!(
-        Model::new(unknown).map(|_| ()).unwrap_err().key,
+        DriveModel::new(unknown).map(|_| ()).unwrap_err().key,
         "spin_down.policy"
     );
 }

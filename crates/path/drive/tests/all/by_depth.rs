@@ -2,15 +2,17 @@
 //! reads of 4 KiB, and random writes a second, against the model (VALIDATION.md, "Drives by queue
 //! depth").
 
-use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
-use fullstroke_drive::{DriveConfig, Model};
+use fullstroke_contract::{
+    Effect, Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId,
+};
+use fullstroke_drive::{DriveConfig, DriveModel};
 use fullstroke_units::{Duration, Time};
 
 /// Time from an answer to the host's next request.
 const HOST: Duration = Duration::from_micros(20);
 
 /// A measured drive.
-struct Measured {
+struct MeasuredDrive {
     name: &'static str,
     file: &'static str,
     /// Depth, mean and 99th percentile in ms of random reads of 4 KiB; 0 where not published.
@@ -27,8 +29,8 @@ macro_rules! drive {
 
 /// louwrentius/fio-plot, benchmark_data (libaio, direct, one job, 60 s a row); the ST2000DM006:
 /// lumir-sliva/ublk-disksim, docs/VALIDATION.md, whose means are depth over requests a second.
-const MEASURED: [Measured; 4] = [
-    Measured {
+const MEASURED: [MeasuredDrive; 4] = [
+    MeasuredDrive {
         name: "Samsung F1",
         file: drive!("samsung-f1-1tb"),
         reads: [
@@ -41,7 +43,7 @@ const MEASURED: [Measured; 4] = [
         ],
         writes: 150.0,
     },
-    Measured {
+    MeasuredDrive {
         name: "500 GB disk",
         file: drive!("desktop-500gb"),
         reads: [
@@ -54,7 +56,7 @@ const MEASURED: [Measured; 4] = [
         ],
         writes: 123.8,
     },
-    Measured {
+    MeasuredDrive {
         name: "Travelstar 7K100",
         file: drive!("hitachi-7k100-100gb"),
         reads: [
@@ -67,7 +69,7 @@ const MEASURED: [Measured; 4] = [
         ],
         writes: 43.9,
     },
-    Measured {
+    MeasuredDrive {
         name: "ST2000DM006",
         file: drive!("seagate-barracuda-2tb"),
         reads: [
@@ -82,17 +84,22 @@ const MEASURED: [Measured; 4] = [
     },
 ];
 
-fn model(file: &str) -> Model {
+fn model(file: &str) -> DriveModel {
     let config: DriveConfig = toml::from_str(file).expect("the library's drives are sound");
-    Model::new(config).expect("the library's drives are sound")
+    DriveModel::new(config).expect("the library's drives are sound")
 }
 
 /// Returns the response times in ms of `requests` random requests of 4 KiB with `depth`
 /// outstanding, in ascending order, and the requests a second. The first sixth does not count.
-fn closed(model: &Model, operation: Operation, depth: u64, requests: usize) -> (Vec<f64>, f64) {
+fn closed(
+    model: &DriveModel,
+    operation: Operation,
+    depth: u64,
+    requests: usize,
+) -> (Vec<f64>, f64) {
     let pages = model.config().capacity_sectors.0 / 8;
     let mut drive = model.drive().expect("a checked drive");
-    let (mut out, mut state, mut submitted) = (Out::new(), 7u64, 0);
+    let (mut out, mut state, mut submitted) = (Effects::new(), 7u64, 0);
     let mut due = vec![Time::ZERO; depth as usize];
     let mut times: Vec<(Time, f64)> = Vec::new();
     while times.len() < requests {
@@ -112,9 +119,9 @@ fn closed(model: &Model, operation: Operation, depth: u64, requests: usize) -> (
                 ..Request::default()
             };
             submitted += 1;
-            drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
+            drive.submit(now, Port::FIRST, request, &mut NodeContext::alone(&mut out));
         } else {
-            drive.wake(event, &mut Cx::alone(&mut out));
+            drive.wake(event, &mut NodeContext::alone(&mut out));
         }
         for effect in out.drain() {
             if let Effect::Complete { completion, .. } = effect {

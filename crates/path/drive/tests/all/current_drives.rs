@@ -1,8 +1,10 @@
 //! Buffers of the current drives in the library: streams run at the rate of the medium, and only
 //! the medium holds writes back.
 
-use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
-use fullstroke_drive::{BufferConfig, Drive, DriveConfig, Model, ReadAhead};
+use fullstroke_contract::{
+    Effect, Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId,
+};
+use fullstroke_drive::{BufferConfig, Drive, DriveConfig, DriveModel, ReadAhead};
 use fullstroke_units::Time;
 
 const X24: &str = include_str!("../../../../../drives/seagate-exos-x24-24tb.toml");
@@ -10,21 +12,21 @@ const X24: &str = include_str!("../../../../../drives/seagate-exos-x24-24tb.toml
 const OUTER_MB_PER_S: f64 = 285.0;
 
 /// A drive with a constant queue depth.
-struct Bench {
+struct DepthBench {
     drive: Drive,
-    out: Out,
+    out: Effects,
     now: Time,
     submitted: u64,
     done: u64,
     response_ns: u64,
 }
 
-impl Bench {
-    fn new(model: &Model) -> Bench {
+impl DepthBench {
+    fn new(model: &DriveModel) -> DepthBench {
         let drive = model.drive().expect("the library's drives are sound");
-        Bench {
+        DepthBench {
             drive,
-            out: Out::new(),
+            out: Effects::new(),
             now: Time::ZERO,
             submitted: 0,
             done: 0,
@@ -45,7 +47,7 @@ impl Bench {
             self.now,
             Port::FIRST,
             request,
-            &mut Cx::alone(&mut self.out),
+            &mut NodeContext::alone(&mut self.out),
         );
         self.collect();
     }
@@ -81,7 +83,8 @@ impl Bench {
             if self.done < requests {
                 self.now = self.drive.next_wake().at();
                 assert_ne!(self.now, Time::NEVER, "a request is never answered");
-                self.drive.wake(self.now, &mut Cx::alone(&mut self.out));
+                self.drive
+                    .wake(self.now, &mut NodeContext::alone(&mut self.out));
                 self.collect();
             }
         }
@@ -93,14 +96,14 @@ impl Bench {
     }
 }
 
-fn x24() -> Model {
+fn x24() -> DriveModel {
     x24_with(|_| {})
 }
 
-fn x24_with(change: impl Fn(&mut BufferConfig)) -> Model {
+fn x24_with(change: impl Fn(&mut BufferConfig)) -> DriveModel {
     let mut config: DriveConfig = toml::from_str(X24).expect("the library's drives are sound");
     change(config.buffer.as_mut().expect("it has a buffer"));
-    Model::new(config).expect("the library's drives are sound")
+    DriveModel::new(config).expect("the library's drives are sound")
 }
 
 /// Returns addresses over the whole drive, the same in each run.
@@ -121,7 +124,7 @@ fn sequential_requests_go_at_the_rate_of_the_medium_at_any_depth() {
             for depth in [1, 2, 4, 32] {
                 let bytes: u64 = 1_500_000_000;
                 let count = (bytes / 512 / sectors).min(60_000);
-                let (rate, _) = Bench::new(&x24()).run(count, depth, |i| {
+                let (rate, _) = DepthBench::new(&x24()).run(count, depth, |i| {
                     (operation, Extent::new(i * sectors, sectors))
                 });
                 println!("{operation:?} {sectors} sectors, depth {depth}: {rate:.1} MB/s");
@@ -138,7 +141,7 @@ fn sequential_requests_go_at_the_rate_of_the_medium_at_any_depth() {
 fn streams_side_by_side_each_have_their_read_ahead() {
     for (streams, least) in [(2, 120.0), (4, 120.0), (8, 110.0)] {
         for operation in [Operation::Read, Operation::Write] {
-            let (rate, _) = Bench::new(&x24()).run(20_000, streams, |i| {
+            let (rate, _) = DepthBench::new(&x24()).run(20_000, streams, |i| {
                 let (stream, at) = (i % streams, i / streams);
                 (operation, Extent::new(stream * 100_000_000 + at * 256, 256))
             });
@@ -153,7 +156,7 @@ fn streams_side_by_side_each_have_their_read_ahead() {
 fn a_stream_that_skips_a_little_goes_at_the_rate_of_the_medium() {
     for depth in [1, 4] {
         let chunk = |i: u64| (Operation::Read, Extent::new((i + i / 4) * 128, 128));
-        let (rate, _) = Bench::new(&x24()).run(10_000, depth, chunk);
+        let (rate, _) = DepthBench::new(&x24()).run(10_000, depth, chunk);
         println!("four chunks of five, depth {depth}: {rate:.1} MB/s");
         assert!(rate >= 0.95 * 0.8 * OUTER_MB_PER_S, "{depth}: {rate}");
     }
@@ -166,7 +169,7 @@ fn random_reads_do_not_feel_the_buffer() {
     for depth in [1, 16, 32] {
         let rates = [x24(), plain.clone()].map(|model| {
             let mut next = random(1);
-            Bench::new(&model)
+            DepthBench::new(&model)
                 .run(3_000, depth, |_| (Operation::Read, Extent::new(next(), 8)))
                 .1
         });
@@ -187,7 +190,7 @@ fn random_writes_go_at_the_rate_of_destaging_in_the_order_of_access_time() {
         let rates = [true, false].map(|cached| {
             let model = x24_with(|buffer| buffer.write_back = cached);
             let mut next = random(2);
-            Bench::new(&model)
+            DepthBench::new(&model)
                 .run(6_000, depth, |_| (Operation::Write, Extent::new(next(), 8)))
                 .1
         });
@@ -205,7 +208,7 @@ fn random_writes_go_at_the_rate_of_destaging_in_the_order_of_access_time() {
 /// Half of the buffer may be dirty: 256 MiB.
 #[test]
 fn a_full_write_cache_holds_writers_back() {
-    let mut bench = Bench::new(&x24());
+    let mut bench = DepthBench::new(&x24());
     let mut next = random(3);
     let mut responses = Vec::new();
     for _ in 0..700 {
@@ -228,7 +231,7 @@ fn a_full_write_cache_holds_writers_back() {
 fn a_stream_beside_random_reads_leaves_them_their_turn() {
     let mut next = random(4);
     let mut stream = 0;
-    let mut bench = Bench::new(&x24());
+    let mut bench = DepthBench::new(&x24());
     let (rate, _) = bench.run(20_000, 8, |i| {
         if i % 8 == 0 {
             return (Operation::Read, Extent::new(next(), 8));

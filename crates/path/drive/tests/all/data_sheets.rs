@@ -1,8 +1,10 @@
 //! Drives from data sheets. The description has the numbers of the sheet, can be read back from its
 //! file, and runs.
 
-use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
-use fullstroke_drive::{DataSheet, DriveConfig, Model, checks, sectors_of};
+use fullstroke_contract::{
+    Effect, Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId,
+};
+use fullstroke_drive::{DataSheet, DriveConfig, DriveModel, checks, sectors_of};
 use fullstroke_units::{Bytes, Lbn, Sectors, Time};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
@@ -55,9 +57,9 @@ fn sheets() -> impl Strategy<Value = DataSheet> {
 }
 
 /// Reads and writes all over the drive; all are answered.
-fn run(model: &Model) {
+fn run(model: &DriveModel) {
     let mut drive = model.drive().unwrap();
-    let mut out = Out::new();
+    let mut out = Effects::new();
     let (mut now, mut done) = (Time::ZERO, 0);
     let stride = model.config().capacity_sectors.0 / 40;
     for number in 0..40 {
@@ -72,10 +74,10 @@ fn run(model: &Model) {
             extent: Extent::new(number * 17 % 40 * stride, 8),
             ..Request::default()
         };
-        drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
+        drive.submit(now, Port::FIRST, request, &mut NodeContext::alone(&mut out));
         while drive.next_wake().at() != Time::NEVER {
             now = drive.next_wake().at();
-            drive.wake(now, &mut Cx::alone(&mut out));
+            drive.wake(now, &mut NodeContext::alone(&mut out));
         }
         done += out
             .drain()
@@ -101,7 +103,7 @@ proptest! {
         prop_assert_eq!(config.capacity_sectors, sheet.capacity);
         let written = toml::to_string(&config).unwrap();
         prop_assert_eq!(&toml::from_str::<DriveConfig>(&written).unwrap(), &config);
-        let model = Model::new(config).unwrap();
+        let model = DriveModel::new(config).unwrap();
         let near = |found: f64, given: f64| (found / given - 1.0).abs() <= 0.01;
         let geometry = model.mechanics().geometry();
         let rates: Vec<f64> = geometry.zones().map(|zone| zone.rate_mb_per_s(sheet.rpm)).collect();
@@ -136,7 +138,7 @@ fn most_sheets_are_taken() {
 
 #[test]
 fn a_drive_is_one_whose_heads_keep_to_their_surfaces() {
-    let model = Model::new(eight_terabytes().drive().unwrap()).unwrap();
+    let model = DriveModel::new(eight_terabytes().drive().unwrap()).unwrap();
     let tracks = model.tracks();
     let (mut track, mut changes, mut lengths) = (tracks.track_at(Lbn(0)), 0, Vec::new());
     for _ in 0..5000 {

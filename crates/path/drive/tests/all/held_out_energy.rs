@@ -3,9 +3,10 @@
 //! prediction is compared with the 4 TB model (table 2), of which only the idle watts are used.
 
 use fullstroke_contract::{
-    Cx, Effect, Extent, Node, Operation, Out, Port, PowerState, PowerStatistics, Request, RequestId,
+    Effect, Effects, Extent, Node, NodeContext, Operation, Port, PowerState, PowerStatistics,
+    Request, RequestId,
 };
-use fullstroke_drive::{DataSheet, DriveConfig, Model, PowerConfig, sectors_of};
+use fullstroke_drive::{DataSheet, DriveConfig, DriveModel, PowerConfig, sectors_of};
 use fullstroke_units::{Bytes, Time};
 
 /// Watts of a model, from the currents at 5 and 12 V.
@@ -55,7 +56,7 @@ fn config(terabytes: u64, power: PowerConfig) -> DriveConfig {
         average_seek_ms: Some(8.5),
         surfaces: None,
         buffer: Some(Bytes(128 << 20)),
-        class: Some(fullstroke_drive::presets::Class::Nearline),
+        class: Some(fullstroke_drive::presets::DriveClass::Nearline),
     };
     DriveConfig {
         power: Some(power),
@@ -82,10 +83,10 @@ fn load(config: &DriveConfig, operation: Operation, random: bool) -> PowerStatis
     const REQUESTS: u64 = 6000;
     let sectors = if random { 8 } else { 128 };
     let places = config.capacity_sectors.0 / sectors;
-    let mut drive = Model::new(config.clone())
+    let mut drive = DriveModel::new(config.clone())
         .and_then(|model| model.drive())
         .expect("it can be built");
-    let mut out = Out::new();
+    let mut out = Effects::new();
     let (mut state, mut now, mut done) = (7u64, Time::ZERO, 0);
     for id in 0..REQUESTS {
         state = state
@@ -103,7 +104,7 @@ fn load(config: &DriveConfig, operation: Operation, random: bool) -> PowerStatis
             extent,
             ..Request::default()
         };
-        drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
+        drive.submit(now, Port::FIRST, request, &mut NodeContext::alone(&mut out));
         while done == id {
             done += out
                 .drain()
@@ -111,7 +112,7 @@ fn load(config: &DriveConfig, operation: Operation, random: bool) -> PowerStatis
                 .count() as u64;
             if done == id {
                 now = drive.next_wake().at();
-                drive.wake(now, &mut Cx::alone(&mut out));
+                drive.wake(now, &mut NodeContext::alone(&mut out));
             }
         }
     }

@@ -1,13 +1,13 @@
 //! Compares the place of each sector with the formula of zoned layouts: cylinder, head and angle of
 //! every address. The test implements the formula independently.
 
-use fullstroke_drive::{DriveConfig, Geometry, Head, Model};
+use fullstroke_drive::{DriveConfig, DriveModel, Geometry, HeadPosition};
 use fullstroke_units::{Cylinder, Lbn};
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
 #[derive(Clone, Debug)]
-struct Zone {
+struct PlaceZone {
     cylinders: u64,
     sectors: u64,
     /// Sectors from angle 0 to the zone's first sector, and skews.
@@ -19,11 +19,11 @@ struct Zone {
     spares: u64,
 }
 
-fn zones() -> impl Strategy<Value = Vec<Zone>> {
+fn zones() -> impl Strategy<Value = Vec<PlaceZone>> {
     let skew = || (0u32..40).prop_map(|quarters| f64::from(quarters) / 4.0);
     // A zone of one track has more sectors than the largest dead space and spares together.
     let zone = (1u64..6, 12u64..40, skew(), skew(), skew(), 0u64..7, 0u64..5).prop_map(
-        |(cylinders, sectors, offset, track_skew, cylinder_skew, dead, spares)| Zone {
+        |(cylinders, sectors, offset, track_skew, cylinder_skew, dead, spares)| PlaceZone {
             cylinders,
             sectors,
             offset,
@@ -36,7 +36,7 @@ fn zones() -> impl Strategy<Value = Vec<Zone>> {
     prop::collection::vec(zone, 1..5)
 }
 
-fn drive(zones: &[Zone], surfaces: u64, serpentine: bool) -> DriveConfig {
+fn drive(zones: &[PlaceZone], surfaces: u64, serpentine: bool) -> DriveConfig {
     let mut capacity = 0;
     let mut tables = String::new();
     let mut first = 0;
@@ -70,7 +70,7 @@ fn drive(zones: &[Zone], surfaces: u64, serpentine: bool) -> DriveConfig {
 }
 
 /// Cylinder, head, and angle in revolutions of an address.
-fn place(zones: &[Zone], surfaces: u64, serpentine: bool, lbn: u64) -> (u64, u64, f64) {
+fn place(zones: &[PlaceZone], surfaces: u64, serpentine: bool, lbn: u64) -> (u64, u64, f64) {
     let (mut left, mut first) = (lbn, 0);
     for zone in zones {
         let addresses = zone.cylinders * surfaces * zone.sectors - zone.dead - zone.spares;
@@ -118,7 +118,7 @@ proptest! {
 /// switch waits for the head.
 #[test]
 fn a_change_of_head_takes_its_time_however_short_the_seek() {
-    let zone = Zone {
+    let zone = PlaceZone {
         cylinders: 20,
         sectors: 30,
         offset: 0.0,
@@ -129,7 +129,7 @@ fn a_change_of_head_takes_its_time_however_short_the_seek() {
     };
     let mut config = drive(&[zone], 2, false);
     config.head_switch_ms = 1.5;
-    let model = Model::new(config).unwrap();
+    let model = DriveModel::new(config).unwrap();
     // The curve passes 1 ms at one cylinder and 2 ms at nine.
     for (cylinder, surface, expected_ms) in [
         (0, 0, 0.0),
@@ -139,9 +139,10 @@ fn a_change_of_head_takes_its_time_however_short_the_seek() {
         (9, 0, 2.0),
         (9, 1, 2.0),
     ] {
-        let seek = model
-            .mechanics()
-            .seek(Head::default(), Cylinder(cylinder), surface, false);
+        let seek =
+            model
+                .mechanics()
+                .seek(HeadPosition::default(), Cylinder(cylinder), surface, false);
         assert_eq!(seek.as_millis_f64(), expected_ms, "{cylinder}, {surface}");
     }
 }

@@ -1,8 +1,10 @@
 //! Published figures to which the descriptions were not fitted, compared with the results of the
 //! model (VALIDATION.md, "Drives that people own").
 
-use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
-use fullstroke_drive::{DriveConfig, Model, SectorsPerTrack};
+use fullstroke_contract::{
+    Effect, Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId,
+};
+use fullstroke_drive::{DriveConfig, DriveModel, SectorsPerTrack};
 use fullstroke_units::Time;
 
 macro_rules! drive {
@@ -14,15 +16,15 @@ macro_rules! drive {
     };
 }
 
-fn model((name, text): (&str, &str)) -> Model {
+fn model((name, text): (&str, &str)) -> DriveModel {
     let config: DriveConfig =
         toml::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
-    Model::new(config).unwrap_or_else(|error| panic!("{name}: {error}"))
+    DriveModel::new(config).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// Returns random reads or writes of 4 KiB a second with `depth` in flight, over all addresses of
 /// one arm, with the write cache off.
-fn random_a_second(model: &Model, operation: Operation, depth: u64) -> f64 {
+fn random_a_second(model: &DriveModel, operation: Operation, depth: u64) -> f64 {
     const REQUESTS: u64 = 4000;
     let mut config = model.config().clone();
     config
@@ -31,10 +33,10 @@ fn random_a_second(model: &Model, operation: Operation, depth: u64) -> f64 {
         .expect("a current drive has a buffer")
         .write_back = false;
     let pages = config.capacity_sectors.0 / u64::from(config.actuators) / 8;
-    let mut drive = Model::new(config)
+    let mut drive = DriveModel::new(config)
         .and_then(|model| model.drive())
         .expect("only its cache is off");
-    let mut out = Out::new();
+    let mut out = Effects::new();
     let (mut state, mut now, mut submitted, mut done) = (7u64, Time::ZERO, 0, 0);
     while done < REQUESTS {
         while submitted < REQUESTS && submitted - done < depth {
@@ -50,10 +52,10 @@ fn random_a_second(model: &Model, operation: Operation, depth: u64) -> f64 {
                 ..Request::default()
             };
             submitted += 1;
-            drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
+            drive.submit(now, Port::FIRST, request, &mut NodeContext::alone(&mut out));
         }
         now = drive.next_wake().at();
-        drive.wake(now, &mut Cx::alone(&mut out));
+        drive.wake(now, &mut NodeContext::alone(&mut out));
         done += out
             .drain()
             .filter(|effect| matches!(effect, Effect::Complete { .. }))

@@ -1,7 +1,9 @@
 //! Sequential requests of 1 MiB: alone, beside a random reader, and written without a write cache.
 
-use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
-use fullstroke_drive::{DriveConfig, Model};
+use fullstroke_contract::{
+    Effect, Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId,
+};
+use fullstroke_drive::{DriveConfig, DriveModel};
 use fullstroke_units::{Duration, Time};
 
 /// Time from an answer to the host's next request.
@@ -33,16 +35,20 @@ struct Served {
     mb_per_s: f64,
 }
 
-fn model(file: &str) -> Model {
+fn model(file: &str) -> DriveModel {
     let config: DriveConfig = toml::from_str(file).expect("the library's drives are sound");
-    Model::new(config).expect("the library's drives are sound")
+    DriveModel::new(config).expect("the library's drives are sound")
 }
 
 /// Runs the jobs side by side for `length`.
-fn run<const JOBS: usize>(model: &Model, jobs: [Job; JOBS], length: Duration) -> [Served; JOBS] {
+fn run<const JOBS: usize>(
+    model: &DriveModel,
+    jobs: [Job; JOBS],
+    length: Duration,
+) -> [Served; JOBS] {
     let capacity = model.config().capacity_sectors.0;
     let mut drive = model.drive().expect("a checked drive");
-    let (mut out, mut state, mut owners) = (Out::new(), 7u64, Vec::new());
+    let (mut out, mut state, mut owners) = (Effects::new(), 7u64, Vec::new());
     let mut next = jobs.map(|job| job.from.unwrap_or(0));
     let mut served = [Served::default(); JOBS];
     let mut due: Vec<(Time, usize)> = Vec::new();
@@ -82,9 +88,9 @@ fn run<const JOBS: usize>(model: &Model, jobs: [Job; JOBS], length: Duration) ->
                 ..Request::default()
             };
             owners.push(job);
-            drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
+            drive.submit(now, Port::FIRST, request, &mut NodeContext::alone(&mut out));
         } else {
-            drive.wake(event, &mut Cx::alone(&mut out));
+            drive.wake(event, &mut NodeContext::alone(&mut out));
         }
         for effect in out.drain() {
             if let Effect::Complete { completion, .. } = effect {

@@ -1,6 +1,6 @@
 //! Free pages of the device, searched by track.
 
-use super::Layout;
+use super::AlignerInput;
 use crate::PAGE_SECTORS;
 use crate::fragmentation::Fragment;
 use fullstroke_tracks::Boundaries;
@@ -18,7 +18,7 @@ pub(super) struct Space<'a> {
 
 impl<'a> Space<'a> {
     /// Collects the pages that neither files nor fixed pages use.
-    pub(super) fn new(layout: &Layout<'a>) -> Space<'a> {
+    pub(super) fn new(layout: &AlignerInput<'a>) -> Space<'a> {
         let files = layout.files.iter().flat_map(|file| &file.fragments);
         let files = files.map(|fragment| fragment.block..fragment.block + fragment.pages);
         let mut used: Vec<Range<u64>> = files.chain(layout.fixed.iter().cloned()).collect();

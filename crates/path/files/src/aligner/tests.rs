@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Site, make};
+use crate::{FileSystemSite, make};
 use fullstroke_contract::registry::Keys;
 use fullstroke_tracks::Builder;
 use fullstroke_units::{Sectors, Seed};
@@ -13,7 +13,7 @@ fn table(lengths: &[u64]) -> Boundaries {
     builder.finish("a test").unwrap()
 }
 
-fn file(path: &str, places: &[(u64, u64)]) -> Laid {
+fn file(path: &str, places: &[(u64, u64)]) -> FileFragments {
     let mut page = 0;
     let fragments = places.iter().map(|&(block, pages)| {
         page += pages;
@@ -23,11 +23,11 @@ fn file(path: &str, places: &[(u64, u64)]) -> Laid {
             pages,
         }
     });
-    Laid::new(path.into(), fragments)
+    FileFragments::new(path.into(), fragments)
 }
 
-fn plan(files: &[Laid], fixed: &[Range<u64>], tracks: &Boundaries) -> Moves {
-    let layout = Layout {
+fn plan(files: &[FileFragments], fixed: &[Range<u64>], tracks: &Boundaries) -> Moves {
+    let layout = AlignerInput {
         files,
         fixed,
         pages: tracks.capacity().0 / PAGE_SECTORS,
@@ -40,7 +40,7 @@ fn plan(files: &[Laid], fixed: &[Range<u64>], tracks: &Boundaries) -> Moves {
 
 /// Carries out the moves on a device in memory. Each target page must be free, and each source page
 /// must hold the expected data. At the end every page of every file must be where `after` says.
-fn carry_out(layout: &Layout<'_>, moves: &Moves) {
+fn carry_out(layout: &AlignerInput<'_>, moves: &Moves) {
     const FIXED: (usize, u64) = (usize::MAX, 0);
     let mut device: Vec<Option<(usize, u64)>> = vec![None; layout.pages as usize];
     for run in layout.fixed {
@@ -48,7 +48,7 @@ fn carry_out(layout: &Layout<'_>, moves: &Moves) {
             .for_each(|page| device[page as usize] = Some(FIXED));
     }
     let before = device.iter().flatten().count();
-    fn pages(file: &Laid) -> impl Iterator<Item = (u64, u64)> + '_ {
+    fn pages(file: &FileFragments) -> impl Iterator<Item = (u64, u64)> + '_ {
         file.fragments
             .iter()
             .flat_map(|f| (0..f.pages).map(move |at| (f.page + at, f.block + at)))
@@ -195,7 +195,7 @@ fn one_moves_where_another_was() {
 #[test]
 fn holes_of_a_file_stay_holes() {
     let tracks = table(&[80; 6]);
-    let sparse = Laid::new(
+    let sparse = FileFragments::new(
         "a".into(),
         [
             Fragment {
@@ -241,7 +241,7 @@ proptest! {
             }
             at = end;
         }
-        let files: Vec<Laid> = places
+        let files: Vec<FileFragments> = places
             .iter()
             .enumerate()
             .filter(|(_, places)| !places.is_empty())
@@ -259,7 +259,7 @@ fn files_of_an_aged_file_system_lie_better_then() {
     let tracks = table(&lengths);
     for kind in ["ext2", "ext4", "xfs"] {
         let capacity = Sectors(tracks.capacity().0);
-        let site = Site {
+        let site = FileSystemSite {
             capacity,
             seed: Seed(3),
             stripe: None,
@@ -273,7 +273,7 @@ fn files_of_an_aged_file_system_lie_better_then() {
         )
         .unwrap();
         let (files, fixed) = used(&*system).unwrap();
-        let layout = Layout {
+        let layout = AlignerInput {
             files: &files,
             fixed: &fixed,
             pages: capacity.0 / PAGE_SECTORS,

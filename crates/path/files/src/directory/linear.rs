@@ -1,6 +1,6 @@
 //! ext2's directories: consecutive entries, searched by a scan.
 
-use super::{Directory, PAGE, PageTouch, Slot};
+use super::{Directory, EntryLocation, PAGE, PageTouch};
 
 /// Bytes of the entries `.` and `..`.
 pub(super) const DOTS: u32 = 24;
@@ -14,7 +14,7 @@ pub(super) fn entry_bytes(name: &str) -> u32 {
 impl Directory {
     /// Reads pages from the page of the last hit, around the end, until the entry is found. Reads
     /// all pages if the entry does not exist (`ext2_find_entry`).
-    pub(super) fn scan(&mut self, found: Option<Slot>, touched: &mut Vec<PageTouch>) {
+    pub(super) fn scan(&mut self, found: Option<EntryLocation>, touched: &mut Vec<PageTouch>) {
         let count = self.used.len() as u32;
         for step in 0..count {
             let page = (self.start + step) % count;

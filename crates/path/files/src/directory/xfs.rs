@@ -3,7 +3,7 @@
 //! far behind the data in the directory's address space (fs/xfs/xfs_dir2_sf.c, _block.c, _leaf.c,
 //! _node.c).
 
-use super::{Directory, PAGE, PageTouch, Slot, hash};
+use super::{Directory, EntryLocation, PAGE, PageTouch, hash};
 
 /// First page of the leaves, 32 GiB into the directory (`XFS_DIR2_LEAF_OFFSET`).
 const LEAVES: u64 = (32 << 30) / 4096;
@@ -37,7 +37,12 @@ impl Directory {
         !self.leaves.is_empty()
     }
 
-    pub(super) fn search(&mut self, name: &str, found: Option<Slot>, touched: &mut Vec<PageTouch>) {
+    pub(super) fn search(
+        &mut self,
+        name: &str,
+        found: Option<EntryLocation>,
+        touched: &mut Vec<PageTouch>,
+    ) {
         if self.is_inline() {
             return;
         }
@@ -233,7 +238,12 @@ impl Directory {
         ]);
     }
 
-    pub(super) fn xfs_removed(&mut self, name: &str, slot: Slot, touched: &mut Vec<PageTouch>) {
+    pub(super) fn xfs_removed(
+        &mut self,
+        name: &str,
+        slot: EntryLocation,
+        touched: &mut Vec<PageTouch>,
+    ) {
         self.inline -= inline_bytes(name);
         if let Some(used) = self.used.get_mut(slot.page as usize) {
             *used = used.saturating_sub(entry_bytes(name));

@@ -1,7 +1,7 @@
 //! Allocator of ext2 up to Linux 2.6.23: `ext2_new_block` with pre-allocation.
 
 use crate::groups::{FreeBlocks, Groups};
-use crate::{FileError, PAGE_SECTORS, Touches};
+use crate::{FileError, MetaAccesses, PAGE_SECTORS};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
 use std::ops::Range;
@@ -11,19 +11,19 @@ const BLOCKS: u64 = 8;
 
 /// Blocks set aside for one file (`i_prealloc_block`, `i_prealloc_count`).
 #[derive(Debug, Default)]
-pub(super) struct Pool {
+pub(super) struct PreallocatedBlocks {
     run: Range<u64>,
 }
 
-impl Pool {
+impl PreallocatedBlocks {
     pub(super) fn blocks(&self) -> u64 {
         self.run.end - self.run.start
     }
 
     /// Frees the rest of the pool (`ext2_discard_prealloc`).
-    pub(super) fn discard(&mut self, groups: &mut Groups, touches: &mut Touches) {
+    pub(super) fn discard(&mut self, groups: &mut Groups, touches: &mut MetaAccesses) {
         if !self.run.is_empty() {
-            groups.give(std::mem::take(&mut self.run), touches);
+            groups.free_blocks(std::mem::take(&mut self.run), touches);
         }
     }
 }
@@ -33,9 +33,9 @@ impl Pool {
 pub(super) fn block(
     groups: &mut Groups,
     goal: u64,
-    pool: Option<&mut Pool>,
+    pool: Option<&mut PreallocatedBlocks>,
     tracks: Option<&Boundaries>,
-    touches: &mut Touches,
+    touches: &mut MetaAccesses,
 ) -> Result<Range<u64>, FileError> {
     let Some(pool) = pool else {
         return new_block(groups, goal, 1, touches);
@@ -62,7 +62,7 @@ fn new_track(
     groups: &mut Groups,
     goal: u64,
     tracks: &Boundaries,
-    touches: &mut Touches,
+    touches: &mut MetaAccesses,
 ) -> Option<Range<u64>> {
     let goal = if goal < groups.layout.blocks { goal } else { 0 };
     let first = groups.layout.group_of(goal);
@@ -101,7 +101,7 @@ fn new_block(
     groups: &mut Groups,
     goal: u64,
     count: u64,
-    touches: &mut Touches,
+    touches: &mut MetaAccesses,
 ) -> Result<Range<u64>, FileError> {
     let goal = if goal < groups.layout.blocks { goal } else { 0 };
     let first = groups.layout.group_of(goal);
@@ -151,15 +151,15 @@ fn grab(free: &FreeBlocks, goal: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::runs::Runs;
+    use crate::runs::DisjointRuns;
 
     #[test]
     fn the_search_prefers_the_goal_then_the_neighbourhood_then_a_free_byte() {
-        let mut runs = Runs::default();
+        let mut runs = DisjointRuns::default();
         for range in [0..1, 70..72, 200..203, 306..330, 1000..1100] {
             runs.insert(range);
         }
-        let grab = |runs: &Runs, goal| super::grab(&runs.clone().into(), goal);
+        let grab = |runs: &DisjointRuns, goal| super::grab(&runs.clone().into(), goal);
         assert_eq!(grab(&runs, 201), Some(201));
         assert_eq!(grab(&runs, 66), Some(70), "before the next multiple of 64");
         assert_eq!(grab(&runs, 100), Some(306), "200 to 202 have no free byte");

@@ -5,7 +5,7 @@
 //! avoid these blocks.
 
 use crate::groups::{BLOCKS_PER_GROUP, Groups};
-use crate::{FileError, Touches};
+use crate::{FileError, MetaAccesses};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -16,15 +16,15 @@ const SIZE_MAX: u64 = 1027;
 
 /// Reservation window of one file.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(super) struct ReservationWindow {
     run: Range<u64>,
     size: u64,
     hits: u64,
 }
 
-impl Default for Window {
-    fn default() -> Window {
-        Window {
+impl Default for ReservationWindow {
+    fn default() -> ReservationWindow {
+        ReservationWindow {
             run: 0..0,
             size: SIZE,
             hits: 0,
@@ -34,13 +34,13 @@ impl Default for Window {
 
 /// All windows: start → end.
 #[derive(Debug, Default)]
-pub(super) struct Windows {
+pub(super) struct ReservationWindows {
     all: BTreeMap<u64, u64>,
 }
 
-impl Windows {
+impl ReservationWindows {
     /// Removes a window (`ext2_discard_reservation`).
-    pub(super) fn remove(&mut self, window: &mut Window) {
+    pub(super) fn remove(&mut self, window: &mut ReservationWindow) {
         if !window.run.is_empty() {
             self.all.remove(&window.run.start);
         }
@@ -68,19 +68,19 @@ impl Windows {
 }
 
 /// State that a search reads and changes.
-pub(super) struct Search<'a> {
+pub(super) struct WindowSearch<'a> {
     pub(super) groups: &'a mut Groups,
-    pub(super) windows: &'a mut Windows,
+    pub(super) windows: &'a mut ReservationWindows,
 }
 
-impl Search<'_> {
+impl WindowSearch<'_> {
     /// Allocates up to `count` blocks near `goal` (`ext2_new_blocks`).
     pub(super) fn blocks(
         &mut self,
         goal: u64,
         count: u64,
-        mut window: Option<&mut Window>,
-        touches: &mut Touches,
+        mut window: Option<&mut ReservationWindow>,
+        touches: &mut MetaAccesses,
     ) -> Result<Range<u64>, FileError> {
         let goal = if goal < self.groups.layout.blocks {
             goal
@@ -137,8 +137,8 @@ impl Search<'_> {
         group: u32,
         goal: Option<u64>,
         count: u64,
-        window: &mut Window,
-        touches: &mut Touches,
+        window: &mut ReservationWindow,
+        touches: &mut MetaAccesses,
     ) -> Option<Range<u64>> {
         let start = self.groups.layout.first_block(group);
         let last = self.groups.layout.end_of_group(start) - 1;
@@ -146,7 +146,7 @@ impl Search<'_> {
         let mut failed = false;
         loop {
             // `goal_in_my_reservation`.
-            let suits = |window: &Window, goal: Option<u64>| {
+            let suits = |window: &ReservationWindow, goal: Option<u64>| {
                 let meets = window.run.start <= last && window.run.end > start;
                 meets && goal.is_none_or(|goal| window.run.contains(&goal))
             };
@@ -170,7 +170,7 @@ impl Search<'_> {
     }
 
     /// Extends the window to `end`, but not into the next window (`try_to_extend_reservation`).
-    fn extend(&mut self, window: &mut Window, end: u64) {
+    fn extend(&mut self, window: &mut ReservationWindow, end: u64) {
         let next = self
             .windows
             .all
@@ -187,8 +187,8 @@ impl Search<'_> {
         &mut self,
         group: u32,
         from: u64,
-        window: &mut Window,
-        touches: &mut Touches,
+        window: &mut ReservationWindow,
+        touches: &mut MetaAccesses,
     ) -> Option<()> {
         let start = self.groups.layout.first_block(group);
         let end = self.groups.layout.end_of_group(start);
@@ -236,7 +236,7 @@ impl Search<'_> {
         goal: Option<u64>,
         count: u64,
         range: Range<u64>,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Option<Range<u64>> {
         let start = self.groups.layout.first_block(group);
         let end = range.end.min(self.groups.layout.end_of_group(start)) - start;
@@ -253,7 +253,7 @@ impl Search<'_> {
         group: u32,
         goal: Option<u64>,
         count: u64,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Option<Range<u64>> {
         let start = self.groups.layout.first_block(group);
         let free = self.groups.blocks(group, touches);

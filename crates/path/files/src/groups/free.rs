@@ -7,7 +7,7 @@
 //! is remembered until the group changes.
 
 use super::BLOCKS_PER_GROUP;
-use crate::runs::Runs;
+use crate::runs::DisjointRuns;
 use std::cell::OnceCell;
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(crate) fn buddy_at(at: u64, end: u64) -> u32 {
 /// Free blocks, numbered within the group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FreeBlocks {
-    runs: Runs,
+    runs: DisjointRuns,
     bytes: OnceCell<Bits>,
     buddies: OnceCell<Vec<Bits>>,
     measured: OnceCell<(Question, Option<Range<u64>>)>,
@@ -36,8 +36,8 @@ pub(crate) struct FreeBlocks {
 /// Length of the wanted run, and true if shorter runs are left out.
 type Question = (u64, bool);
 
-impl From<Runs> for FreeBlocks {
-    fn from(runs: Runs) -> FreeBlocks {
+impl From<DisjointRuns> for FreeBlocks {
+    fn from(runs: DisjointRuns) -> FreeBlocks {
         FreeBlocks {
             runs,
             ..FreeBlocks::default()
@@ -46,7 +46,7 @@ impl From<Runs> for FreeBlocks {
 }
 
 impl FreeBlocks {
-    pub(crate) fn runs(&self) -> &Runs {
+    pub(crate) fn runs(&self) -> &DisjointRuns {
         &self.runs
     }
 
@@ -87,7 +87,7 @@ impl FreeBlocks {
     pub(crate) fn measured(
         &self,
         question: Question,
-        measure: impl Fn(&Runs) -> Option<Range<u64>>,
+        measure: impl Fn(&DisjointRuns) -> Option<Range<u64>>,
     ) -> Option<Range<u64>> {
         let (of, found) = self
             .measured
@@ -101,17 +101,17 @@ impl FreeBlocks {
 
     /// Adds free blocks.
     pub(super) fn insert(&mut self, range: Range<u64>) {
-        self.change(range, Runs::insert);
+        self.change(range, DisjointRuns::insert);
     }
 
     /// Removes blocks that are no longer free.
     pub(super) fn remove(&mut self, range: Range<u64>) {
-        self.change(range, Runs::remove);
+        self.change(range, DisjointRuns::remove);
     }
 
     /// Applies a change. The change alters the runs in and next to the range, so that their index
     /// entries are cleared before and set again after it.
-    fn change(&mut self, range: Range<u64>, change: impl FnOnce(&mut Runs, Range<u64>)) {
+    fn change(&mut self, range: Range<u64>, change: impl FnOnce(&mut DisjointRuns, Range<u64>)) {
         self.measured.take();
         self.each_beside(&range, Bits::clear);
         change(&mut self.runs, range.clone());
@@ -196,7 +196,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Reference for `FreeBlocks::run_with_byte`: visits the runs.
-    fn run_with_byte(runs: &Runs, from: u64) -> Option<u64> {
+    fn run_with_byte(runs: &DisjointRuns, from: u64) -> Option<u64> {
         let byte = runs.iter_from(from).find_map(|run| {
             let byte = (run.start + 7) & !7;
             (byte + 8 <= run.end).then_some(byte)
@@ -204,7 +204,7 @@ mod tests {
         runs.run_at(byte).map(|run| run.start)
     }
 
-    fn smallest_buddy(runs: &Runs, order: u32) -> Option<u64> {
+    fn smallest_buddy(runs: &DisjointRuns, order: u32) -> Option<u64> {
         let mut best: Option<(u32, u64)> = None;
         for run in runs.iter() {
             let mut at = run.start;
@@ -225,7 +225,7 @@ mod tests {
             steps in proptest::collection::vec((any::<bool>(), 0u64..600, 1u64..90), 1..60),
             early in any::<bool>(),
         ) {
-            let mut free = FreeBlocks::from(Runs::of(0..512));
+            let mut free = FreeBlocks::from(DisjointRuns::of(0..512));
             if early {
                 free.smallest_buddy(0);
                 free.run_with_byte(0);
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_power_of_two_goes_to_the_smallest_buddy_that_holds_it() {
         // Group 1 of an ext4 of 3 GiB: free from block 385 on.
-        let free = FreeBlocks::from(Runs::of(385..32_768));
+        let free = FreeBlocks::from(DisjointRuns::of(385..32_768));
         assert_eq!(free.smallest_buddy(9), Some(512));
         assert_eq!(free.smallest_buddy(4), Some(400));
         assert_eq!(
@@ -253,6 +253,9 @@ mod tests {
             Some(512),
             "there are none of 2^7 and 2^8"
         );
-        assert_eq!(FreeBlocks::from(Runs::of(1..4)).smallest_buddy(2), None);
+        assert_eq!(
+            FreeBlocks::from(DisjointRuns::of(1..4)).smallest_buddy(2),
+            None
+        );
     }
 }

@@ -4,9 +4,9 @@
 
 use super::Groups;
 use super::layout::{BLOCKS_PER_GROUP, FIRST_INODE};
-use crate::format::Wanted;
-use crate::system::Kind;
-use crate::{FileError, Touches};
+use crate::format::NewObject;
+use crate::system::ObjectKind;
+use crate::{FileError, MetaAccesses};
 use fullstroke_units::Random;
 
 /// Assumed cost of a directory in inodes and blocks (`INODE_COST`, `BLOCK_COST`).
@@ -31,7 +31,7 @@ pub(crate) enum Scheme {
 }
 
 /// Parameters of a search.
-pub(crate) struct Search<'a> {
+pub(crate) struct InodeSearch<'a> {
     pub(crate) parent: u32,
     /// Group of the parent.
     pub(crate) near: u32,
@@ -42,22 +42,22 @@ pub(crate) struct Search<'a> {
     pub(crate) scheme: Scheme,
 }
 
-impl<'a> Search<'a> {
+impl<'a> InodeSearch<'a> {
     /// Makes the search for `wanted`. `near` is the parent's group, `root` the root's inode.
     pub(crate) fn new<X>(
-        wanted: &Wanted<'a, X>,
+        wanted: &NewObject<'a, X>,
         near: u32,
         root: u32,
         scheme: Scheme,
-    ) -> Search<'a> {
-        let &Wanted {
+    ) -> InodeSearch<'a> {
+        let &NewObject {
             kind, parent, name, ..
         } = wanted;
-        Search {
+        InodeSearch {
             parent,
             near,
             top: parent == root,
-            directory: kind == Kind::Directory,
+            directory: kind == ObjectKind::Directory,
             name,
             scheme,
         }
@@ -76,9 +76,9 @@ impl Groups {
     /// Allocates an inode for a new object.
     pub(crate) fn new_inode(
         &mut self,
-        search: &Search<'_>,
+        search: &InodeSearch<'_>,
         random: &mut Random,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<u32, FileError> {
         let full = FileError::NoInode {
             inodes: u64::from(self.count()) * u64::from(self.layout.inodes_per_group),
@@ -98,11 +98,11 @@ impl Groups {
     /// Allocates the reserved inodes of a new file system. The second is the root.
     pub(crate) fn reserve_inodes(&mut self) {
         for within in 0..u64::from(FIRST_INODE - 1) {
-            self.take_inode(0, within, within == 1, &mut Touches::new());
+            self.take_inode(0, within, within == 1, &mut MetaAccesses::new());
         }
     }
 
-    fn take_inode(&mut self, group: u32, within: u64, directory: bool, touches: &mut Touches) {
+    fn take_inode(&mut self, group: u32, within: u64, directory: bool, touches: &mut MetaAccesses) {
         self.build(group).inodes.remove(within..within + 1);
         self.free_inodes -= 1;
         self.directories += u64::from(directory);
@@ -118,7 +118,7 @@ impl Groups {
         self.changed_counts(group, touches);
     }
 
-    pub(crate) fn free_inode(&mut self, number: u32, directory: bool, touches: &mut Touches) {
+    pub(crate) fn free_inode(&mut self, number: u32, directory: bool, touches: &mut MetaAccesses) {
         let group = self.layout.group_of_inode(number);
         let within = u64::from((number - 1) % self.layout.inodes_per_group);
         self.build(group).inodes.insert(within..within + 1);
@@ -151,7 +151,7 @@ impl Groups {
         }
     }
 
-    fn orlov(&self, search: &Search<'_>, random: &mut Random) -> Option<u32> {
+    fn orlov(&self, search: &InodeSearch<'_>, random: &mut Random) -> Option<u32> {
         let together = self.together(search.scheme);
         let count = self.count().div_ceil(together);
         let near = search.near / together;
@@ -257,7 +257,7 @@ impl Groups {
 
     /// Returns the parent's group, else a group by quadratic hash, else any group with a free
     /// inode.
-    fn near_parent(&self, search: &Search<'_>) -> Option<u32> {
+    fn near_parent(&self, search: &InodeSearch<'_>) -> Option<u32> {
         let count = self.count();
         let usable = |group: u32| {
             let counts = self.counts[group as usize];

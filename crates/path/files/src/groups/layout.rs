@@ -1,7 +1,7 @@
 //! Layout of the metadata written by `mke2fs`.
 
 use crate::FileError;
-use crate::runs::Runs;
+use crate::runs::DisjointRuns;
 use std::ops::Range;
 
 /// Blocks in a group: a bitmap of one block has this many bits.
@@ -11,7 +11,7 @@ pub(crate) const FIRST_INODE: u32 = 11;
 
 /// Arguments of `mke2fs`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Make {
+pub(crate) struct Mke2fsOptions {
     /// Number of blocks of the device.
     pub(crate) blocks: u64,
     /// Bytes for each inode (`-i`).
@@ -42,7 +42,7 @@ pub(crate) struct GroupLayout {
 
 impl GroupLayout {
     /// Returns an error if the device does not hold the metadata and 50 more blocks.
-    pub(crate) fn new(make: Make) -> Result<GroupLayout, FileError> {
+    pub(crate) fn new(make: Mke2fsOptions) -> Result<GroupLayout, FileError> {
         let too_small = |needed| FileError::NoSpace {
             needed,
             free: make.blocks,
@@ -58,7 +58,7 @@ impl GroupLayout {
         let last = layout.blocks % BLOCKS_PER_GROUP;
         let own: u64 = layout.fixed(layout.groups - 1) + layout.table + 2 + 50;
         if last > 0 && last < own && layout.groups > 1 {
-            layout = GroupLayout::sized(Make {
+            layout = GroupLayout::sized(Mke2fsOptions {
                 blocks: make.blocks - last,
                 ..make
             });
@@ -73,7 +73,7 @@ impl GroupLayout {
         Ok(layout)
     }
 
-    fn sized(make: Make) -> GroupLayout {
+    fn sized(make: Mke2fsOptions) -> GroupLayout {
         let groups = make.blocks.div_ceil(BLOCKS_PER_GROUP).max(1);
         // As in `ext2fs_initialize`: the inodes of the whole device are divided by groups, and
         // rounded up to full table blocks.
@@ -232,9 +232,9 @@ impl GroupLayout {
     }
 
     /// Returns the free blocks of a new file system, numbered within the group.
-    pub(crate) fn free_runs(&self, group: u32) -> Runs {
+    pub(crate) fn free_runs(&self, group: u32) -> DisjointRuns {
         let start = self.first_block(group);
-        let mut free = Runs::of(0..self.size(group));
+        let mut free = DisjointRuns::of(0..self.size(group));
         for range in self.metadata(group) {
             free.remove(range.start - start..range.end - start);
         }

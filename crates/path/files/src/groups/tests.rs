@@ -1,21 +1,21 @@
 use super::*;
 
-const EXT2: Make = Make {
+const EXT2: Mke2fsOptions = Mke2fsOptions {
     blocks: 0,
     bytes_per_inode: 16_384,
     inode_bytes: 256,
     flex: 1,
     descriptor_bytes: 32,
 };
-const EXT4: Make = Make {
+const EXT4: Mke2fsOptions = Mke2fsOptions {
     flex: 16,
     descriptor_bytes: 64,
     ..EXT2
 };
 const GIB: u64 = 1 << 18;
 
-fn layout(make: Make, gibibytes: u64) -> GroupLayout {
-    GroupLayout::new(Make {
+fn layout(make: Mke2fsOptions, gibibytes: u64) -> GroupLayout {
+    GroupLayout::new(Mke2fsOptions {
         blocks: gibibytes * GIB,
         ..make
     })
@@ -32,7 +32,7 @@ fn ext2_lies_as_mke2fs_has_it() {
         (65, 66, 67)
     );
     assert_eq!((one.block_bitmap(1), one.inode_bitmap(2)), (32_833, 65_537));
-    assert_eq!(one.free_runs(0), Runs::of(579..32_768));
+    assert_eq!(one.free_runs(0), DisjointRuns::of(579..32_768));
     assert_eq!(one.free_blocks(3), 32_189);
     let three = layout(EXT2, 3);
     assert_eq!(
@@ -52,7 +52,7 @@ fn ext4_lies_as_mke2fs_has_it() {
     );
     assert_eq!(
         (three.free_runs(0), three.free_blocks(2)),
-        (Runs::of(8609..32_768), 32_768)
+        (DisjointRuns::of(8609..32_768), 32_768)
     );
 }
 
@@ -68,10 +68,10 @@ fn four_tebibytes_are_made_without_building_a_group() {
 #[test]
 fn a_device_that_holds_no_more_than_metadata_is_refused() {
     for blocks in [0, 1, 2047] {
-        assert!(GroupLayout::new(Make { blocks, ..EXT2 }).is_err());
+        assert!(GroupLayout::new(Mke2fsOptions { blocks, ..EXT2 }).is_err());
     }
     assert!(
-        GroupLayout::new(Make {
+        GroupLayout::new(Mke2fsOptions {
             blocks: 2048,
             bytes_per_inode: 1024,
             inode_bytes: 4096,

@@ -2,7 +2,7 @@
 
 use super::Aim;
 use crate::groups::{FreeBlocks, Groups, ORDER_MAX, buddy_at};
-use crate::runs::Runs;
+use crate::runs::DisjointRuns;
 use std::ops::Range;
 
 /// Smallest order of a request searched among buddies: 2^1 blocks (`MB_DEFAULT_ORDER2_REQS`).
@@ -66,8 +66,12 @@ pub(super) fn regular(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
                 continue;
             }
             match scan(free, aim, *criterion) {
-                Some(Found::Enough(run)) => return Some(start + run.start..start + run.end),
-                Some(Found::Best(run)) => longer(&mut best, start + run.start..start + run.end),
+                Some(GroupSearchResult::Enough(run)) => {
+                    return Some(start + run.start..start + run.end);
+                }
+                Some(GroupSearchResult::Best(run)) => {
+                    longer(&mut best, start + run.start..start + run.end)
+                }
                 None => groups.measure_longest(group),
             }
         }
@@ -107,7 +111,7 @@ fn at_goal(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
     (run.end + start >= aim.goal + aim.pages).then(|| aim.goal..aim.goal + aim.pages)
 }
 
-fn suits(runs: &Runs, aim: &Aim, criterion: Criterion) -> bool {
+fn suits(runs: &DisjointRuns, aim: &Aim, criterion: Criterion) -> bool {
     match criterion {
         // The search itself finds out whether such a buddy exists.
         Criterion::Buddy(_) | Criterion::Any => true,
@@ -117,18 +121,18 @@ fn suits(runs: &Runs, aim: &Aim, criterion: Criterion) -> bool {
 }
 
 /// Result of the search in one group.
-enum Found {
+enum GroupSearchResult {
     /// A run of the requested length.
     Enough(Range<u64>),
     /// The longest run, shorter than requested.
     Best(Range<u64>),
 }
 
-fn scan(free: &FreeBlocks, aim: &Aim, criterion: Criterion) -> Option<Found> {
+fn scan(free: &FreeBlocks, aim: &Aim, criterion: Criterion) -> Option<GroupSearchResult> {
     match criterion {
         Criterion::Buddy(order) => {
             let start = free.smallest_buddy(order)?;
-            Some(Found::Enough(start..start + aim.pages))
+            Some(GroupSearchResult::Enough(start..start + aim.pages))
         }
         _ => {
             let skip_short = criterion == Criterion::LongRuns;
@@ -136,9 +140,9 @@ fn scan(free: &FreeBlocks, aim: &Aim, criterion: Criterion) -> Option<Found> {
                 measure(runs, aim.pages, skip_short)
             })?;
             Some(if found.end - found.start == aim.pages {
-                Found::Enough(found)
+                GroupSearchResult::Enough(found)
             } else {
-                Found::Best(found)
+                GroupSearchResult::Best(found)
             })
         }
     }
@@ -146,7 +150,7 @@ fn scan(free: &FreeBlocks, aim: &Aim, criterion: Criterion) -> Option<Found> {
 
 /// Visits the runs in order. Returns the shortest sufficient run of the visited runs, else the
 /// longest (`ext4_mb_complex_scan_group`, `ext4_mb_measure_extent`).
-fn measure(runs: &Runs, pages: u64, skip_short: bool) -> Option<Range<u64>> {
+fn measure(runs: &DisjointRuns, pages: u64, skip_short: bool) -> Option<Range<u64>> {
     let mut best: Option<Range<u64>> = None;
     let mut looked_at = 0;
     let length = |run: &Range<u64>| run.end - run.start;
@@ -188,7 +192,7 @@ mod tests {
 
     #[test]
     fn other_lengths_go_to_the_shortest_run_that_holds_them() {
-        let mut runs = Runs::of(0..64);
+        let mut runs = DisjointRuns::of(0..64);
         runs.insert(100..140);
         runs.insert(200..208);
         let found = |pages, skip| measure(&runs, pages, skip).unwrap_or(0..0);

@@ -1,8 +1,8 @@
 use super::*;
-use crate::groups::{GroupLayout, Make};
+use crate::groups::{GroupLayout, Mke2fsOptions};
 
 fn groups() -> Groups {
-    let make = Make {
+    let make = Mke2fsOptions {
         blocks: 3 << 18,
         bytes_per_inode: 16_384,
         inode_bytes: 256,
@@ -12,8 +12,8 @@ fn groups() -> Groups {
     Groups::new(GroupLayout::new(make).unwrap(), false)
 }
 
-fn request(inode: u32, page: u64, pages: u64, length: u64) -> Request {
-    Request {
+fn request(inode: u32, page: u64, pages: u64, length: u64) -> BlockRequest {
+    BlockRequest {
         inode,
         data: true,
         open: true,
@@ -34,7 +34,7 @@ fn small_files_follow_each_other_in_the_locality_group() {
             .allocate(
                 &mut groups,
                 &request(inode, 0, pages, pages),
-                &mut Touches::new(),
+                &mut MetaAccesses::new(),
             )
             .unwrap()
     };
@@ -52,20 +52,28 @@ fn a_file_that_is_written_on_gets_what_was_set_aside_for_it() {
     let (mut groups, mut allocator) = (groups(), Mballoc::default());
     let before = groups.free_blocks;
     let first = allocator
-        .allocate(&mut groups, &request(11, 0, 20, 20), &mut Touches::new())
+        .allocate(
+            &mut groups,
+            &request(11, 0, 20, 20),
+            &mut MetaAccesses::new(),
+        )
         .unwrap();
     // A request of 20 pages is rounded up to 32.
     assert_eq!((first.end - first.start, allocator.aside_for(11)), (20, 12));
     let other = allocator
-        .allocate(&mut groups, &request(12, 0, 20, 20), &mut Touches::new())
+        .allocate(
+            &mut groups,
+            &request(12, 0, 20, 20),
+            &mut MetaAccesses::new(),
+        )
         .unwrap();
     let left = Some((19, first.end - 1));
-    let next = Request {
+    let next = BlockRequest {
         left,
         ..request(11, 20, 4, 24)
     };
     let next = allocator
-        .allocate(&mut groups, &next, &mut Touches::new())
+        .allocate(&mut groups, &next, &mut MetaAccesses::new())
         .unwrap();
     assert_eq!(next, first.end..first.end + 4);
     assert!(other.start >= first.start + 32);

@@ -1,10 +1,12 @@
 //! Executes a script on a file system, as a machine with plenty of memory would: nothing is written
 //! back before `fsync`, `sync` or the end.
 
-use super::{Script, Step};
+use super::{Script, ScriptStep};
 use crate::path;
-use crate::runs::Runs;
-use crate::{Caller, FileError, FileSystem, Mapped, PAGE_BYTES, SyncPlan, Touch, Touches};
+use crate::runs::DisjointRuns;
+use crate::{
+    Caller, FileError, FileSystem, MetaAccess, MetaAccesses, PAGE_BYTES, PageMapping, SyncPlan,
+};
 use fullstroke_contract::Object;
 use fullstroke_units::{Bytes, Time};
 use serde::Serialize;
@@ -15,7 +17,7 @@ const WRITE_BYTES: u64 = 128 << 10;
 
 /// Counters of an executed script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct ScriptTally {
     /// Number of successful operations.
     pub operations: u64,
     /// Number of bytes written by the program.
@@ -30,124 +32,125 @@ pub struct Tally {
 
 /// A failed operation of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub struct FailedOperation {
     /// Line of the operation.
     pub line: u32,
     /// The operation.
-    pub step: Step,
+    pub step: ScriptStep,
     /// Error of the operation.
     pub error: FileError,
 }
 
-impl std::fmt::Display for Failed {
+impl std::fmt::Display for FailedOperation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "line {}: {:?}: {}", self.line, self.step, self.error)
     }
 }
 
-impl std::error::Error for Failed {}
+impl std::error::Error for FailedOperation {}
 
 /// Executes operations on a file system.
-pub struct Player<'a> {
+pub struct ScriptPlayer<'a> {
     system: &'a mut dyn FileSystem,
     caller: Caller,
     /// Dirty pages of each file, and the position of the file in `order`.
-    dirty: BTreeMap<Object, (u64, Runs)>,
+    dirty: BTreeMap<Object, (u64, DisjointRuns)>,
     /// Dirty files, in the order in which they became dirty.
     order: BTreeMap<u64, Object>,
     open: BTreeSet<Object>,
-    touches: Touches,
-    extents: Vec<Mapped>,
-    tally: Tally,
+    touches: MetaAccesses,
+    extents: Vec<PageMapping>,
+    tally: ScriptTally,
 }
 
-impl<'a> Player<'a> {
+impl<'a> ScriptPlayer<'a> {
     /// Makes a player for `system`. All operations happen from `now` on.
-    pub fn new(system: &'a mut dyn FileSystem, now: Time) -> Player<'a> {
-        Player {
+    pub fn new(system: &'a mut dyn FileSystem, now: Time) -> ScriptPlayer<'a> {
+        ScriptPlayer {
             system,
             caller: Caller { now, process: 1 },
             dirty: BTreeMap::new(),
             order: BTreeMap::new(),
             open: BTreeSet::new(),
-            touches: Touches::new(),
+            touches: MetaAccesses::new(),
             extents: Vec::new(),
-            tally: Tally::default(),
+            tally: ScriptTally::default(),
         }
     }
 
     /// Executes the whole script, then a sync.
-    pub fn play_all(&mut self, script: &Script) -> Result<Tally, Failed> {
+    pub fn play_all(&mut self, script: &Script) -> Result<ScriptTally, FailedOperation> {
         for (line, step) in script.steps() {
-            self.play(step).map_err(|error| Failed {
+            self.play(step).map_err(|error| FailedOperation {
                 line: *line,
                 step: step.clone(),
                 error,
             })?;
         }
         let last = script.steps().last().map_or(0, |(line, _)| *line);
-        self.play(&Step::Sync).map_err(|error| Failed {
-            line: last,
-            step: Step::Sync,
-            error,
-        })?;
+        self.play(&ScriptStep::Sync)
+            .map_err(|error| FailedOperation {
+                line: last,
+                step: ScriptStep::Sync,
+                error,
+            })?;
         Ok(self.tally)
     }
 
     /// Executes one operation.
-    pub fn play(&mut self, step: &Step) -> Result<(), FileError> {
+    pub fn play(&mut self, step: &ScriptStep) -> Result<(), FileError> {
         self.touches.clear();
         let played = self.act(step);
         for touch in self.touches.list() {
             match touch {
-                Touch::Read(_) => self.tally.metadata_reads += 1,
-                Touch::Dirty(_) | Touch::Fresh(_) => self.tally.metadata_changes += 1,
-                Touch::Forget(_) => {}
+                MetaAccess::Read(_) => self.tally.metadata_reads += 1,
+                MetaAccess::Dirty(_) | MetaAccess::Fresh(_) => self.tally.metadata_changes += 1,
+                MetaAccess::Forget(_) => {}
             }
         }
         self.tally.operations += u64::from(played.is_ok());
         played
     }
 
-    fn act(&mut self, step: &Step) -> Result<(), FileError> {
+    fn act(&mut self, step: &ScriptStep) -> Result<(), FileError> {
         match step {
-            Step::MakeDirectory(path) => {
+            ScriptStep::MakeDirectory(path) => {
                 let (directory, name) = self.parent(path)?;
                 self.system
                     .make_directory(self.caller, directory, name, &mut self.touches)
                     .map(|_| ())
             }
-            Step::Create(path, bytes) => {
+            ScriptStep::Create(path, bytes) => {
                 let file = self.create(path)?;
                 self.write(file, 0, *bytes)?;
                 self.close(file)
             }
-            Step::Append(path, bytes) => {
+            ScriptStep::Append(path, bytes) => {
                 let file = self.find(path)?;
                 let end = self.system.attributes(file)?.bytes.0;
                 self.write(file, end, *bytes)?;
                 self.close_unless_open(file)
             }
-            Step::Write(path, offset, bytes) => {
+            ScriptStep::Write(path, offset, bytes) => {
                 let file = self.find(path)?;
                 self.write(file, *offset, *bytes)?;
                 self.close_unless_open(file)
             }
-            Step::Read(path, offset, bytes) => self.read(path, *offset, *bytes),
-            Step::Truncate(path, bytes) => {
+            ScriptStep::Read(path, offset, bytes) => self.read(path, *offset, *bytes),
+            ScriptStep::Truncate(path, bytes) => {
                 let file = self.find(path)?;
                 self.system
                     .truncate(self.caller, file, Bytes(*bytes), &mut self.touches)?;
                 self.clean(file, bytes.div_ceil(PAGE_BYTES));
                 Ok(())
             }
-            Step::Open(path) => self.open(path),
-            Step::Close(path) => {
+            ScriptStep::Open(path) => self.open(path),
+            ScriptStep::Close(path) => {
                 let file = self.find(path)?;
                 self.open.remove(&file);
                 self.close(file)
             }
-            Step::Delete(path) => {
+            ScriptStep::Delete(path) => {
                 let (directory, name) = self.parent(path)?;
                 let gone = self
                     .system
@@ -155,8 +158,8 @@ impl<'a> Player<'a> {
                 self.forget(gone);
                 Ok(())
             }
-            Step::Rename(from, to) => self.rename(from, to),
-            Step::Fsync(path) => {
+            ScriptStep::Rename(from, to) => self.rename(from, to),
+            ScriptStep::Fsync(path) => {
                 let file = self.find(path)?;
                 self.write_back(file)?;
                 let mut plan = SyncPlan::default();
@@ -164,8 +167,8 @@ impl<'a> Player<'a> {
                     .fsync(self.caller, file, &mut plan, &mut self.touches)?;
                 self.carry_out(&plan)
             }
-            Step::Sync => self.sync(),
-            Step::Sleep(time) => {
+            ScriptStep::Sync => self.sync(),
+            ScriptStep::Sleep(time) => {
                 self.caller.now += *time;
                 Ok(())
             }
@@ -254,7 +257,7 @@ impl<'a> Player<'a> {
         let turn = self.order.last_key_value().map_or(0, |(&last, _)| last + 1);
         let (_, runs) = self.dirty.entry(file).or_insert_with(|| {
             self.order.insert(turn, file);
-            (turn, Runs::default())
+            (turn, DisjointRuns::default())
         });
         runs.insert(pages);
     }
@@ -267,7 +270,7 @@ impl<'a> Player<'a> {
     }
 
     /// Removes and returns the dirty pages of a file.
-    fn take_dirty(&mut self, file: Object) -> Option<Runs> {
+    fn take_dirty(&mut self, file: Object) -> Option<DisjointRuns> {
         let (turn, runs) = self.dirty.remove(&file)?;
         self.order.remove(&turn);
         Some(runs)

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{FileError, Site, make};
+use crate::{FileError, FileSystemSite, make};
 use fullstroke_contract::registry::Keys;
 use fullstroke_units::{Sectors, Seed, Time};
 
@@ -7,12 +7,12 @@ use fullstroke_units::{Sectors, Seed, Time};
 fn loops_are_written_out_with_their_counter() {
     let script =
         Script::parse("mkdir d # a comment\n\nrepeat 2\n  create d/f{n} 4KiB\nend\nsync").unwrap();
-    let create = |name: &str| Step::Create(name.into(), 4096);
+    let create = |name: &str| ScriptStep::Create(name.into(), 4096);
     let steps = [
-        (1, Step::MakeDirectory("d".into())),
+        (1, ScriptStep::MakeDirectory("d".into())),
         (4, create("d/f0")),
         (4, create("d/f1")),
-        (6, Step::Sync),
+        (6, ScriptStep::Sync),
     ];
     assert_eq!(script.steps(), steps);
 }
@@ -57,7 +57,7 @@ fn what_is_wrong_is_named_with_its_line() {
 
 #[test]
 fn a_script_is_played_and_its_failure_has_the_line() {
-    let site = Site {
+    let site = FileSystemSite {
         capacity: Sectors(1 << 20),
         seed: Seed(1),
         stripe: None,
@@ -70,7 +70,7 @@ fn a_script_is_played_and_its_failure_has_the_line() {
              rename a/f1 a/f2\ntruncate a/f2 1KiB\ndelete a/f3\nsync\nappend a/f3 1KiB",
         )
         .unwrap();
-        let failed = Player::new(&mut *system, Time::ZERO)
+        let failed = ScriptPlayer::new(&mut *system, Time::ZERO)
             .play_all(&script)
             .unwrap_err();
         assert_eq!(
@@ -87,7 +87,7 @@ fn a_script_is_played_and_its_failure_has_the_line() {
 #[test]
 fn reservation_windows_double_and_keep_clear_of_each_other() {
     let keys = Keys::from_iter([("allocation".to_owned(), "reservation".into())]);
-    let site = Site {
+    let site = FileSystemSite {
         capacity: Sectors(1 << 21),
         seed: Seed(1),
         stripe: None,
@@ -97,7 +97,7 @@ fn reservation_windows_double_and_keep_clear_of_each_other() {
     let script =
         Script::parse("open a\nopen b\nrepeat 119\nappend a 4KiB\nappend b 4KiB\nend\nclose a")
             .unwrap();
-    Player::new(&mut *system, Time::ZERO)
+    ScriptPlayer::new(&mut *system, Time::ZERO)
         .play_all(&script)
         .unwrap();
     let files = crate::fragmentation::laid_out(&*system).unwrap();
@@ -149,10 +149,10 @@ proptest::proptest! {
     #[test]
     fn whatever_is_read_is_played_or_refused(lines in proptest::collection::vec(line(), 1..40)) {
         let _ = Script::parse(&lines.join("\n"));
-        let site = Site { capacity: Sectors(1 << 16), seed: Seed(1), stripe: None, tracks: None };
+        let site = FileSystemSite { capacity: Sectors(1 << 16), seed: Seed(1), stripe: None, tracks: None };
         for kind in ["raw", "ext2", "ext4", "xfs"] {
             let mut system = make(kind, &Keys::new(), &site).unwrap();
-            let mut player = Player::new(&mut *system, Time::ZERO);
+            let mut player = ScriptPlayer::new(&mut *system, Time::ZERO);
             for line in &lines {
                 if let Ok(script) = Script::parse(line) {
                     let _ = player.play_all(&script);

@@ -1,9 +1,9 @@
 //! Writes, truncation, and placement of delayed pages.
 
-use super::Tree;
-use crate::format::{Format, Inode};
-use crate::system::{Kind, PAGE_BYTES};
-use crate::{Caller, FileError, Touches};
+use super::FileTree;
+use crate::format::{DiskFormat, Inode};
+use crate::system::{ObjectKind, PAGE_BYTES};
+use crate::{Caller, FileError, MetaAccesses};
 use fullstroke_contract::Object;
 use std::ops::Range;
 
@@ -30,14 +30,14 @@ fn first_new<X>(inode: &Inode<X>, page: u64) -> u64 {
     }
 }
 
-impl<F: Format> Tree<F> {
+impl<F: DiskFormat> FileTree<F> {
     pub(super) fn write_bytes(
         &mut self,
         caller: Caller,
         file: Object,
         offset: u64,
         length: u64,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         let limit = self.format.page_limit();
         let (_, inode) = self.file(file)?;
@@ -122,7 +122,7 @@ impl<F: Format> Tree<F> {
         caller: Caller,
         file: Object,
         pages: Range<u64>,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         let (format, inode) = self.file(file)?;
         format.walk(inode, pages.clone(), touches);
@@ -160,7 +160,7 @@ impl<F: Format> Tree<F> {
         caller: Caller,
         file: Object,
         pages: Range<u64>,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         let mut at = pages.start;
         loop {
@@ -212,12 +212,12 @@ impl<F: Format> Tree<F> {
         &mut self,
         file: Object,
         bytes: u64,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         let limit = self.format.page_limit();
         let pages = bytes.div_ceil(PAGE_BYTES);
         let (_, inode) = self.file(file)?;
-        debug_assert_eq!(inode.kind, Kind::File);
+        debug_assert_eq!(inode.kind, ObjectKind::File);
         if pages > limit {
             return Err(FileError::TooLarge { pages, limit });
         }

@@ -1,10 +1,10 @@
 //! Creation, removal and renaming.
 
-use super::Tree;
+use super::FileTree;
 use crate::directory::PageTouch;
-use crate::format::{Format, Wanted};
-use crate::system::{Caller, Kind, PAGE_BYTES};
-use crate::{FileError, Touches};
+use crate::format::{DiskFormat, NewObject};
+use crate::system::{Caller, ObjectKind, PAGE_BYTES};
+use crate::{FileError, MetaAccesses};
 use fullstroke_contract::Object;
 
 /// Longest name in bytes (`EXT2_NAME_LEN`, `MAXNAMELEN` − 1).
@@ -23,13 +23,13 @@ fn check_name(name: &str) -> Result<(), FileError> {
     }
 }
 
-impl<F: Format> Tree<F> {
+impl<F: DiskFormat> FileTree<F> {
     /// Returns the object called `name`. Reads the directory's pages on the way.
     pub(super) fn find(
         &mut self,
         directory: Object,
         name: &str,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Option<Object>, FileError> {
         let mut touched = std::mem::take(&mut self.touched);
         let (_, inode) = self.parts(directory)?;
@@ -45,7 +45,12 @@ impl<F: Format> Tree<F> {
     }
 
     /// Translates touched pages of the directory to pages of the device, and reports them.
-    fn hand_over(&mut self, directory: Object, mut touched: Vec<PageTouch>, touches: &mut Touches) {
+    fn hand_over(
+        &mut self,
+        directory: Object,
+        mut touched: Vec<PageTouch>,
+        touches: &mut MetaAccesses,
+    ) {
         if let Some(inode) = self
             .inodes
             .get(&directory.0)
@@ -72,10 +77,10 @@ impl<F: Format> Tree<F> {
     pub(super) fn make(
         &mut self,
         caller: Caller,
-        kind: Kind,
+        kind: ObjectKind,
         directory: Object,
         name: &str,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Object, FileError> {
         check_name(name)?;
         self.logged(caller, touches, |tree, touches| {
@@ -89,16 +94,16 @@ impl<F: Format> Tree<F> {
     fn make_new(
         &mut self,
         caller: Caller,
-        kind: Kind,
+        kind: ObjectKind,
         directory: Object,
         name: &str,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Object, FileError> {
         let parent = self
             .inodes
             .get(&directory.0)
             .ok_or_else(|| super::missing(directory))?;
-        let wanted = Wanted {
+        let wanted = NewObject {
             kind,
             parent: directory.0,
             parent_inode: parent,
@@ -109,8 +114,8 @@ impl<F: Format> Tree<F> {
         let made = Object(number);
         self.change_inode(made, touches);
         let named = match kind {
-            Kind::File => Ok(()),
-            Kind::Directory => self.first_page(caller, made, touches),
+            ObjectKind::File => Ok(()),
+            ObjectKind::Directory => self.first_page(caller, made, touches),
         };
         if let Err(error) =
             named.and_then(|()| self.add_name(caller, directory, name, made, touches))
@@ -127,7 +132,7 @@ impl<F: Format> Tree<F> {
         &mut self,
         caller: Caller,
         directory: Object,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         if matches!(self.format.style(), crate::directory::Style::Xfs { .. }) {
             return Ok(());
@@ -145,7 +150,7 @@ impl<F: Format> Tree<F> {
         caller: Caller,
         directory: Object,
         page: u64,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         if self.format.free_pages() <= self.promised {
             return Err(self.no_space(1));
@@ -164,7 +169,7 @@ impl<F: Format> Tree<F> {
         directory: Object,
         name: &str,
         object: Object,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         let growth = match &self.inode(directory)?.directory {
             Some(names) => names.growth(name),
@@ -186,7 +191,7 @@ impl<F: Format> Tree<F> {
         &mut self,
         directory: Object,
         name: &str,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         let mut touched = std::mem::take(&mut self.touched);
         if let Some(names) = self.parts(directory)?.1.directory.as_mut() {
@@ -201,7 +206,7 @@ impl<F: Format> Tree<F> {
         &mut self,
         directory: Object,
         name: &str,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Object, FileError> {
         let found = self
             .find(directory, name, touches)?
@@ -221,7 +226,7 @@ impl<F: Format> Tree<F> {
     }
 
     /// Frees the inode of an object, and all its pages.
-    fn drop_inode(&mut self, object: Object, touches: &mut Touches) {
+    fn drop_inode(&mut self, object: Object, touches: &mut MetaAccesses) {
         let Some(mut inode) = self.inodes.remove(&object.0) else {
             return;
         };
@@ -241,7 +246,7 @@ impl<F: Format> Tree<F> {
         caller: Caller,
         (from, name): (Object, &str),
         (to, new_name): (Object, &str),
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         check_name(new_name)?;
         let moved = self
@@ -281,11 +286,15 @@ impl<F: Format> Tree<F> {
         moved: Object,
         target: Object,
         (directory, name): (Object, &str),
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
         match (self.inode(moved)?.kind, self.inode(target)?.kind) {
-            (Kind::File, Kind::Directory) => return Err(FileError::IsADirectory(name.to_owned())),
-            (Kind::Directory, Kind::File) => return Err(FileError::NotADirectory(name.to_owned())),
+            (ObjectKind::File, ObjectKind::Directory) => {
+                return Err(FileError::IsADirectory(name.to_owned()));
+            }
+            (ObjectKind::Directory, ObjectKind::File) => {
+                return Err(FileError::NotADirectory(name.to_owned()));
+            }
             _ => self.must_be_empty(target, name)?,
         }
         let mut touched = std::mem::take(&mut self.touched);
@@ -301,8 +310,14 @@ impl<F: Format> Tree<F> {
     /// number of pages.
     pub(crate) fn make_at_once(&mut self, name: &str, pages: u64) -> Result<(), FileError> {
         let root = Object(self.format.root());
-        let mut touches = Touches::new();
-        let made = self.make(Caller::default(), Kind::Directory, root, name, &mut touches)?;
+        let mut touches = MetaAccesses::new();
+        let made = self.make(
+            Caller::default(),
+            ObjectKind::Directory,
+            root,
+            name,
+            &mut touches,
+        )?;
         for page in 0..pages {
             self.place_pages(Caller::default(), made, page, &mut touches)?;
         }
@@ -314,7 +329,7 @@ impl<F: Format> Tree<F> {
         self.first_page(
             Caller::default(),
             Object(self.format.root()),
-            &mut Touches::new(),
+            &mut MetaAccesses::new(),
         )
     }
 }

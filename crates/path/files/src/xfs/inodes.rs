@@ -1,7 +1,7 @@
 //! Inodes, in chunks of 64.
 
 use super::space::{INODES, Space, Wish};
-use crate::{FileError, Touches};
+use crate::{FileError, MetaAccesses};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -89,7 +89,7 @@ impl Inodes {
 
     /// Allocates the root, and two hidden inodes for real-time space, in a new file system.
     pub(super) fn first(&mut self, space: &mut Space) -> Option<u32> {
-        let touches = &mut Touches::new();
+        let touches = &mut MetaAccesses::new();
         let page = self.grow(space, 0, touches).ok()?;
         let root = self.take_from(space, page, touches);
         self.take_from(space, page, touches);
@@ -103,7 +103,7 @@ impl Inodes {
         space: &mut Space,
         near: u64,
         directory: bool,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<u32, FileError> {
         let group = if directory {
             self.next_group(space)
@@ -162,7 +162,7 @@ impl Inodes {
         &mut self,
         space: &mut Space,
         group: u32,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<u64, FileError> {
         let start = u64::from(group) * space.group_pages();
         let last = self
@@ -181,7 +181,7 @@ impl Inodes {
         let run = space.allocate(&wish, touches)?;
         if run.end - run.start < pages {
             let (needed, free) = (pages, space.free());
-            space.give(run, touches);
+            space.free_pages(run, touches);
             return Err(FileError::NoSpace { needed, free });
         }
         let slot = self.vacant.pop_first().unwrap_or(self.slots.len());
@@ -206,7 +206,7 @@ impl Inodes {
     }
 
     /// Takes the first free inode of the chunk at `page`.
-    fn take_from(&mut self, space: &Space, page: u64, touches: &mut Touches) -> u32 {
+    fn take_from(&mut self, space: &Space, page: u64, touches: &mut MetaAccesses) -> u32 {
         let slot = self.by_page.get(&page).copied().unwrap_or(0);
         let Some(chunk) = self.slots.get_mut(slot).and_then(Option::as_mut) else {
             return 0;
@@ -226,7 +226,7 @@ impl Inodes {
     }
 
     /// Reports that the group's headers and the root of its B-tree of inodes change.
-    fn touch(&self, space: &Space, page: u64, touches: &mut Touches) {
+    fn touch(&self, space: &Space, page: u64, touches: &mut MetaAccesses) {
         let group = space.group_of(page);
         touches.change(space.header(group, 0));
         touches.change(space.header(group, INODES));
@@ -234,7 +234,12 @@ impl Inodes {
 
     /// Frees the inode. A chunk without used inodes becomes free space (`xfs_difree`, without the
     /// mount option `ikeep`).
-    pub(super) fn give(&mut self, space: &mut Space, number: u32, touches: &mut Touches) {
+    pub(super) fn free_inode(
+        &mut self,
+        space: &mut Space,
+        number: u32,
+        touches: &mut MetaAccesses,
+    ) {
         let (slot, within) = parts(number);
         let pages = self.chunk_pages();
         let Some(chunk) = self.slots.get_mut(slot).and_then(Option::as_mut) else {
@@ -255,7 +260,7 @@ impl Inodes {
             self.by_page.remove(&page);
             self.with_free.remove(&page);
             (page..page + pages).for_each(|page| touches.forget(page));
-            space.give(page..page + pages, touches);
+            space.free_pages(page..page + pages, touches);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Free space: allocation groups, each with its free runs.
 
-use crate::runs::Runs;
-use crate::{FileError, Touches};
+use crate::runs::DisjointRuns;
+use crate::{FileError, MetaAccesses};
 use std::ops::Range;
 
 /// Block numbers within a group: the headers, and the roots of the group's B-trees.
@@ -26,7 +26,7 @@ pub(super) struct Wish {
 
 #[derive(Debug)]
 pub(super) struct Space {
-    groups: Vec<Runs>,
+    groups: Vec<DisjointRuns>,
     group_pages: u64,
     /// Number of fixed blocks at the beginning of each group. The first block holds superblock,
     /// AGF, AGI and AGFL; then follow the roots of the B-trees, and blocks of the free list.
@@ -40,14 +40,14 @@ pub(super) struct Space {
 impl Space {
     pub(super) fn new(pages: u64, count: u32, fixed: u64) -> Space {
         let group_pages = pages.div_ceil(u64::from(count));
-        let groups: Vec<Runs> = (0..u64::from(count))
+        let groups: Vec<DisjointRuns> = (0..u64::from(count))
             .map(|group| {
                 let start = group * group_pages;
                 let end = (start + group_pages).min(pages);
-                Runs::of((start + fixed).min(end)..end)
+                DisjointRuns::of((start + fixed).min(end)..end)
             })
             .collect();
-        let free = groups.iter().map(Runs::total).sum();
+        let free = groups.iter().map(DisjointRuns::total).sum();
         Space {
             groups,
             group_pages,
@@ -86,14 +86,14 @@ impl Space {
     }
 
     /// Takes `pages` pages from the first free run of a group that is long enough, for the log.
-    pub(super) fn hide(&mut self, group: u32, pages: u64) -> Option<Range<u64>> {
+    pub(super) fn reserve_hidden(&mut self, group: u32, pages: u64) -> Option<Range<u64>> {
         let run = self
             .groups
             .get(group as usize)?
             .iter()
             .find(|run| run.end - run.start >= pages)?;
         let area = run.start..run.start + pages;
-        self.take(area.clone(), &mut Touches::new());
+        self.take(area.clone(), &mut MetaAccesses::new());
         self.hidden.push(area.clone());
         Some(area)
     }
@@ -104,20 +104,20 @@ impl Space {
     }
 
     /// Reports that the headers and free-space B-trees of the pages' groups change.
-    pub(super) fn change_free(&self, pages: Range<u64>, touches: &mut Touches) {
+    pub(super) fn change_free(&self, pages: Range<u64>, touches: &mut MetaAccesses) {
         if let Some(last) = pages.end.checked_sub(1) {
             (self.group_of(pages.start)..=self.group_of(last))
                 .for_each(|group| self.touch(group, touches));
         }
     }
 
-    fn touch(&self, group: u32, touches: &mut Touches) {
+    fn touch(&self, group: u32, touches: &mut MetaAccesses) {
         for block in [HEADERS, BY_ADDRESS, BY_LENGTH] {
             touches.change(self.header(group, block));
         }
     }
 
-    fn take(&mut self, run: Range<u64>, touches: &mut Touches) {
+    fn take(&mut self, run: Range<u64>, touches: &mut MetaAccesses) {
         let group = self.group_of(run.start);
         assert!(
             self.groups[group as usize]
@@ -131,7 +131,7 @@ impl Space {
     }
 
     /// Frees pages of any groups.
-    pub(super) fn give(&mut self, run: Range<u64>, touches: &mut Touches) {
+    pub(super) fn free_pages(&mut self, run: Range<u64>, touches: &mut MetaAccesses) {
         let mut at = run.start;
         while at < run.end {
             let group = self.group_of(at);
@@ -152,7 +152,7 @@ impl Space {
     pub(super) fn allocate(
         &mut self,
         wish: &Wish,
-        touches: &mut Touches,
+        touches: &mut MetaAccesses,
     ) -> Result<Range<u64>, FileError> {
         let found = self
             .continued(wish)
@@ -234,7 +234,7 @@ impl Space {
 
 /// Returns the run of the requested length that is nearest to the target
 /// (`xfs_alloc_ag_vextent_near`).
-fn nearest(runs: &Runs, wish: &Wish) -> Option<Range<u64>> {
+fn nearest(runs: &DisjointRuns, wish: &Wish) -> Option<Range<u64>> {
     let mut best: Option<(u64, u64)> = None;
     let mut consider = |run: Range<u64>| {
         if let Some(start) = place_in(&run, wish) {
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_nearest_run_that_is_long_enough_is_taken() {
-        let mut runs = Runs::of(100..120);
+        let mut runs = DisjointRuns::of(100..120);
         runs.insert(200..400);
         runs.insert(900..1000);
         let wish = |target, length, data| Wish {

@@ -12,7 +12,7 @@ fn program(text: &str) -> Result<FioProgram, FioError> {
 
 /// A call made by the program.
 #[derive(Clone, Debug, PartialEq)]
-struct Made {
+struct MadeCall {
     process: u32,
     kind: CallKind,
     path: String,
@@ -22,23 +22,23 @@ struct Made {
 }
 
 /// Runs the program. Each call takes a millisecond.
-fn run(program: &mut FioProgram) -> Vec<Made> {
+fn run(program: &mut FioProgram) -> Vec<MadeCall> {
     let mut due: BTreeSet<(Time, u32)> = (0..program.processes())
         .map(|process| (Time::ZERO, process))
         .collect();
-    let (mut answers, mut waiting) = (BTreeMap::<u32, Answer>::new(), BTreeSet::new());
+    let (mut answers, mut waiting) = (BTreeMap::<u32, CallAnswer>::new(), BTreeSet::new());
     let (mut paths, mut made, mut events) = (BTreeMap::new(), Vec::new(), Events::default());
     while let Some((now, process)) = due.pop_first() {
         assert!(made.len() < 100_000);
         let answer = answers.remove(&process);
-        match program.next(Turn {
+        match program.next(ProgramTurn {
             now,
             process,
             answer: answer.as_ref(),
             events: &mut events,
         }) {
-            Next::Call(call) => {
-                let mut one = Made {
+            ProgramAction::Call(call) => {
+                let mut one = MadeCall {
                     process,
                     kind: call.kind(),
                     path: String::new(),
@@ -59,7 +59,7 @@ fn run(program: &mut FioProgram) -> Vec<Made> {
                     other => panic!("{other:?}"),
                 };
                 one.path.clone_from(&paths[&(process, fd)]);
-                let answer = Answer {
+                let answer = CallAnswer {
                     kind: one.kind,
                     began: now,
                     ended: now + CALL,
@@ -69,13 +69,13 @@ fn run(program: &mut FioProgram) -> Vec<Made> {
                 due.insert((now + CALL, process));
                 made.push(one);
             }
-            Next::Compute(time) => drop(due.insert((now + time, process))),
-            Next::Wait => {
+            ProgramAction::Compute(time) => drop(due.insert((now + time, process))),
+            ProgramAction::Wait => {
                 waiting.insert(process);
                 continue;
             }
-            Next::End => {}
-            Next::Fail(message) => panic!("{message}"),
+            ProgramAction::End => {}
+            ProgramAction::Fail(message) => panic!("{message}"),
         }
         due.extend(
             std::mem::take(&mut waiting)
@@ -87,15 +87,15 @@ fn run(program: &mut FioProgram) -> Vec<Made> {
     made
 }
 
-fn calls(text: &str) -> Vec<Made> {
+fn calls(text: &str) -> Vec<MadeCall> {
     run(&mut program(text).unwrap())
 }
 
-fn count(made: &[Made], kind: CallKind) -> usize {
+fn count(made: &[MadeCall], kind: CallKind) -> usize {
     made.iter().filter(|one| one.kind == kind).count()
 }
 
-fn paths(made: &[Made]) -> Vec<&str> {
+fn paths(made: &[MadeCall]) -> Vec<&str> {
     let paths: BTreeSet<&str> = made.iter().map(|one| &one.path[..]).collect();
     paths.into_iter().collect()
 }
@@ -111,7 +111,7 @@ fn four_files_with_an_fsync_for_each_write_are_those_of_fio() {
         (count(&made, CallKind::Write), count(&made, CallKind::Fsync)),
         (16, 19)
     );
-    let io = |one: &&Made| matches!(one.kind, CallKind::Write | CallKind::Fsync);
+    let io = |one: &&MadeCall| matches!(one.kind, CallKind::Write | CallKind::Fsync);
     let turns: String = made
         .iter()
         .filter(io)

@@ -21,7 +21,7 @@ pub enum Tags {
 
 impl Tags {
     /// Returns the number of requests, of each direction or of both.
-    pub(crate) fn most(self) -> u32 {
+    pub(crate) fn request_limit(self) -> u32 {
         match self {
             Tags::PerDirection(most) | Tags::Shared(most) => most,
         }
@@ -37,7 +37,7 @@ pub(super) enum Submitter {
 
 /// A piece of a submitted request before its entry into the elevator.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(super) struct SubmittedPiece {
     /// The submitted request to which the piece belongs.
     pub(super) original: u32,
     /// Addresses of the piece.
@@ -59,15 +59,15 @@ struct Barrier {
 
 /// A blocked submitter, and its pieces.
 #[derive(Debug)]
-struct Line {
+struct BlockedSubmitter {
     submitter: Submitter,
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<SubmittedPiece>,
 }
 
 /// The gate before the elevator. A piece that finds no free request waits. A flush closes the gate
 /// for later pieces (`QUEUE_ORDERED_DRAIN` of `block/blk-barrier.c`).
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct RequestGate {
     tags: Tags,
     /// Number of requests of each direction, in the elevator and in flight.
     used: ByDirection<u32>,
@@ -76,23 +76,23 @@ pub(super) struct Gate {
     /// Number of requests that were given back since blocked submitters were woken.
     freed: u32,
     /// Pieces that wait, with requests for each direction.
-    pieces: ByDirection<VecDeque<Piece>>,
+    pieces: ByDirection<VecDeque<SubmittedPiece>>,
     /// Submitters that are blocked, with shared requests, in the order of their turns.
-    blocked: VecDeque<Line>,
+    blocked: VecDeque<BlockedSubmitter>,
     /// Emptied lines, so that a new line allocates nothing.
-    spare: Vec<VecDeque<Piece>>,
+    spare: Vec<VecDeque<SubmittedPiece>>,
     barriers: VecDeque<Barrier>,
     /// True if the first barrier has been issued.
     flushing: bool,
     sequence: u64,
 }
 
-impl Gate {
-    pub(super) fn new(tags: Tags) -> Gate {
-        Gate {
+impl RequestGate {
+    pub(super) fn new(tags: Tags) -> RequestGate {
+        RequestGate {
             tags,
             used: ByDirection::default(),
-            map: TagMap::new(tags.most()),
+            map: TagMap::new(tags.request_limit()),
             freed: 0,
             pieces: ByDirection::default(),
             blocked: VecDeque::new(),
@@ -104,8 +104,8 @@ impl Gate {
     }
 
     /// Returns the number of requests, of each direction or of both.
-    pub(super) fn most(&self) -> u32 {
-        self.tags.most()
+    pub(super) fn request_limit(&self) -> u32 {
+        self.tags.request_limit()
     }
 
     /// Numbers a piece that has just arrived.
@@ -115,9 +115,9 @@ impl Gate {
         extent: Extent,
         direction: Direction,
         submitter: Submitter,
-    ) -> Piece {
+    ) -> SubmittedPiece {
         self.sequence += 1;
-        Piece {
+        SubmittedPiece {
             original,
             extent,
             direction,
@@ -128,7 +128,7 @@ impl Gate {
     }
 
     /// True if a new piece need not wait for earlier pieces.
-    pub(super) fn is_open(&self, piece: &Piece) -> bool {
+    pub(super) fn is_open(&self, piece: &SubmittedPiece) -> bool {
         let first = match self.tags {
             Tags::PerDirection(_) => self.pieces[piece.direction].is_empty(),
             Tags::Shared(_) => self.line_of(piece.submitter).is_none(),
@@ -143,12 +143,12 @@ impl Gate {
     }
 
     /// Queues `piece` before the gate.
-    pub(super) fn wait(&mut self, piece: Piece) {
+    pub(super) fn wait(&mut self, piece: SubmittedPiece) {
         let pieces = match self.tags {
             Tags::PerDirection(_) => &mut self.pieces[piece.direction],
             Tags::Shared(_) => {
                 let line = self.line_of(piece.submitter).unwrap_or_else(|| {
-                    self.blocked.push_back(Line {
+                    self.blocked.push_back(BlockedSubmitter {
                         submitter: piece.submitter,
                         pieces: self.spare.pop().unwrap_or_default(),
                     });
@@ -177,7 +177,7 @@ impl Gate {
 
     /// Returns the first waiting piece before the first barrier, among the directions in `which`.
     /// If both directions have one, returns the earlier piece.
-    pub(super) fn first(&self, which: ByDirection<bool>) -> Option<Piece> {
+    pub(super) fn first(&self, which: ByDirection<bool>) -> Option<SubmittedPiece> {
         let candidate = |direction: Direction| {
             let piece = *self.pieces[direction].front()?;
             (which[direction] && piece.sequence < self.barrier()).then_some(piece)
@@ -206,7 +206,7 @@ impl Gate {
     }
 
     /// Returns the next piece of a blocked submitter, unless the piece came after a barrier.
-    pub(super) fn next_of(&self, line: usize) -> Option<Piece> {
+    pub(super) fn next_of(&self, line: usize) -> Option<SubmittedPiece> {
         let piece = *self.blocked[line].pieces.front()?;
         (piece.sequence < self.barrier()).then_some(piece)
     }
@@ -218,7 +218,7 @@ impl Gate {
     }
 
     /// Remembers the limit of the next piece of a blocked submitter.
-    pub(super) fn remember(&mut self, line: usize, piece: Piece) {
+    pub(super) fn remember(&mut self, line: usize, piece: SubmittedPiece) {
         if let Some(first) = self.blocked[line].pieces.front_mut() {
             *first = piece;
         }
@@ -261,7 +261,7 @@ impl Gate {
         );
         self.used[direction] -= 1;
         if let Tags::Shared(_) = self.tags {
-            self.map.give(number);
+            self.map.release(number);
             self.freed += 1;
         }
     }

@@ -1,18 +1,18 @@
 //! The block layer as a node of the simulation.
 
 use super::flushing::{Flushes, Flushing};
-use super::gate::{Gate, Piece, Submitter, Tags};
+use super::gate::{RequestGate, SubmittedPiece, Submitter, Tags};
 use super::neighbours::{MergeLimits, Neighbours};
 use super::originals::{HostTime, Originals};
 use super::plug::{Plug, Plugging};
-use super::request::{Join, Queued, Requests};
+use super::request::{JoinKind, Queued, Requests};
 use super::throttling::WriteBackThrottle;
-use crate::Clock;
+use crate::TickClock;
 use crate::direction::{ByDirection, Direction};
 use crate::elevator::{Context, Elevator};
 use fullstroke_contract::{
-    Below, Completion, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Operation, Out,
-    Port, Request, RequestId, Stripes, Wake,
+    Completion, Counters, Effects, Extent, Gauge, Hints, LayerReadings, LayersBelow, Node,
+    NodeContext, Operation, Port, Request, RequestId, Stripes, Wake,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
@@ -28,7 +28,7 @@ const PASSED: u64 = 1 << 32;
 
 /// Settings of a block layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct LayerSettings {
     /// Largest number of requests in flight.
     pub queue_depth: u32,
     /// The requests, waiting and in flight, and the rule by which submitters wait for them.
@@ -42,7 +42,7 @@ pub struct Settings {
     /// Longest time for which the plug holds.
     pub unplug_delay: Duration,
     /// Clock of the elevator, the plug and the flushes.
-    pub clock: Clock,
+    pub clock: TickClock,
     /// Number of addresses of the device.
     pub capacity: Sectors,
     /// True if two requests stay separate where they meet on the boundary of a stripe unit.
@@ -73,11 +73,11 @@ pub struct Settings {
 /// requests in the elevator.
 pub struct BlockLayer {
     elevator: Box<dyn Elevator>,
-    clock: Clock,
+    clock: TickClock,
     limits: MergeLimits,
     queue_depth: u32,
     stripes: Option<Box<dyn Stripes>>,
-    gate: Gate,
+    gate: RequestGate,
     throttle: Option<WriteBackThrottle>,
     flushing: Flushing,
     flushes: Flushes,
@@ -104,7 +104,7 @@ impl BlockLayer {
     /// `stripes` the two settings for members have no effect.
     pub fn new(
         elevator: Box<dyn Elevator>,
-        settings: &Settings,
+        settings: &LayerSettings,
         stripes: Option<Box<dyn Stripes>>,
     ) -> BlockLayer {
         let stripe_unit = stripes
@@ -122,7 +122,7 @@ impl BlockLayer {
             },
             queue_depth: settings.queue_depth,
             stripes: stripes.filter(|_| settings.per_member_anticipation),
-            gate: Gate::new(settings.tags),
+            gate: RequestGate::new(settings.tags),
             throttle: settings
                 .read_target
                 .map(|target| WriteBackThrottle::new(target, settings.queue_depth)),
@@ -152,7 +152,7 @@ impl BlockLayer {
 
     /// Carries out the arrivals that are due by `now`, at their own times, and completes the requests
     /// whose submitters run again.
-    fn catch_up(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
+    fn catch_up(&mut self, now: Time, below: LayersBelow<'_>, out: &mut Effects) {
         while let Some(&(at, request)) = self.arriving.front().filter(|&&(at, _)| at <= now) {
             self.arriving.pop_front();
             self.enter(at, request, below, out);
@@ -160,7 +160,7 @@ impl BlockLayer {
         self.originals.leave(now, out);
     }
 
-    fn enter(&mut self, now: Time, request: Request, below: Below<'_>, out: &mut Out) {
+    fn enter(&mut self, now: Time, request: Request, below: LayersBelow<'_>, out: &mut Effects) {
         if self.plug.is_of_another(request.hints.process) {
             self.plug.pull();
             self.dispatch(now, below, out);
@@ -294,7 +294,7 @@ impl BlockLayer {
 
     /// Merges a piece into a waiting request, if it `may_join` one, or makes it a request. Returns
     /// false if the piece must wait.
-    fn admit(&mut self, now: Time, piece: &mut Piece, may_join: bool) -> bool {
+    fn admit(&mut self, now: Time, piece: &mut SubmittedPiece, may_join: bool) -> bool {
         let arrival = self.queued(now, piece);
         if may_join && Neighbours::concern(&arrival) && self.join(now, piece, &arrival) {
             return true;
@@ -303,7 +303,7 @@ impl BlockLayer {
         if !self.passes_throttle(now, &arrival) {
             return false;
         }
-        let most = self.gate.most();
+        let most = self.gate.request_limit();
         let depth = match piece.depth {
             Some(depth) => depth,
             None if arrival.operation == Operation::Flush => most,
@@ -354,7 +354,7 @@ impl BlockLayer {
         }
     }
 
-    fn queued(&self, now: Time, piece: &Piece) -> Queued {
+    fn queued(&self, now: Time, piece: &SubmittedPiece) -> Queued {
         let Request {
             operation, hints, ..
         } = self.originals.request(piece.original);
@@ -377,12 +377,12 @@ impl BlockLayer {
     /// Merges a piece into a waiting request, if one can take the piece. A request that ends where
     /// the piece begins goes before a request that begins where the piece ends (the order of
     /// `elv_merge` in Linux's `block/elevator.c`).
-    fn join(&mut self, now: Time, piece: &Piece, arrival: &Queued) -> bool {
+    fn join(&mut self, now: Time, piece: &SubmittedPiece, arrival: &Queued) -> bool {
         let behind = self
             .neighbours
             .ending_at(arrival.extent.start, arrival.operation);
-        if let Some(slot) = behind.filter(|&slot| self.may_join(slot, arrival, Join::Back)) {
-            self.grow(now, slot, piece, arrival, Join::Back);
+        if let Some(slot) = behind.filter(|&slot| self.may_join(slot, arrival, JoinKind::Back)) {
+            self.grow(now, slot, piece, arrival, JoinKind::Back);
             let end = self.requests[slot].extent.end();
             self.coalesce(
                 now,
@@ -394,8 +394,8 @@ impl BlockLayer {
         let before = self
             .neighbours
             .starting_at(arrival.extent.end(), arrival.operation);
-        if let Some(slot) = before.filter(|&slot| self.may_join(slot, arrival, Join::Front)) {
-            self.grow(now, slot, piece, arrival, Join::Front);
+        if let Some(slot) = before.filter(|&slot| self.may_join(slot, arrival, JoinKind::Front)) {
+            self.grow(now, slot, piece, arrival, JoinKind::Front);
             let start = self.requests[slot].extent.start;
             self.coalesce(
                 now,
@@ -407,21 +407,28 @@ impl BlockLayer {
         false
     }
 
-    fn may_join(&self, slot: u32, other: &Queued, join: Join) -> bool {
+    fn may_join(&self, slot: u32, other: &Queued, join: JoinKind) -> bool {
         let kept = &self.requests[slot];
         let allowed = match join {
-            Join::Front => self.limits.allow(other, kept),
-            Join::Back | Join::Coalesce => self.limits.allow(kept, other),
+            JoinKind::Front => self.limits.allow(other, kept),
+            JoinKind::Back | JoinKind::Coalesce => self.limits.allow(kept, other),
         };
         allowed && self.elevator.may_join(slot, kept, other, join)
     }
 
-    fn grow(&mut self, now: Time, slot: u32, piece: &Piece, arrival: &Queued, join: Join) {
+    fn grow(
+        &mut self,
+        now: Time,
+        slot: u32,
+        piece: &SubmittedPiece,
+        arrival: &Queued,
+        join: JoinKind,
+    ) {
         let before = self.requests[slot];
         let part = self.originals.part(piece.original);
         let mut after = before;
         after.extent.sectors += arrival.extent.sectors;
-        if join == Join::Front {
+        if join == JoinKind::Front {
             after.extent.start = arrival.extent.start;
             after.parts = self.originals.concatenate(part, before.parts);
         } else {
@@ -460,7 +467,7 @@ impl BlockLayer {
             return;
         };
         let second = self.requests[gone];
-        if !self.may_join(kept, &second, Join::Coalesce) {
+        if !self.may_join(kept, &second, JoinKind::Coalesce) {
             return;
         }
         let before = self.requests[kept];
@@ -491,7 +498,7 @@ impl BlockLayer {
     }
 
     /// Fills the device up to the queue depth. Flushes go first, because they bypass the elevator.
-    fn dispatch(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
+    fn dispatch(&mut self, now: Time, below: LayersBelow<'_>, out: &mut Effects) {
         // A barrier waits for all earlier requests. The plug would hold these requests back.
         if self.gate.has_barrier() {
             self.plug.pull();
@@ -523,7 +530,7 @@ impl BlockLayer {
         self.issue_flush(barrier, out);
     }
 
-    fn issue_flush(&mut self, original: Option<u32>, out: &mut Out) {
+    fn issue_flush(&mut self, original: Option<u32>, out: &mut Effects) {
         let Some(original) = original else { return };
         self.issued += 1;
         self.flushed += 1;
@@ -548,7 +555,7 @@ impl BlockLayer {
     }
 
     /// Issues a command without data at once, as Linux does (`blk_execute_rq`).
-    fn pass_by(&mut self, now: Time, request: Request, out: &mut Out) {
+    fn pass_by(&mut self, now: Time, request: Request, out: &mut Effects) {
         let original = self.originals.open(now, request, 1);
         self.issued += 1;
         out.issue(
@@ -565,7 +572,7 @@ impl BlockLayer {
         wake > now && (self.issued > 0 || wake != Time::NEVER)
     }
 
-    fn issue(&mut self, now: Time, slot: u32, out: &mut Out) {
+    fn issue(&mut self, now: Time, slot: u32, out: &mut Effects) {
         let request = &mut self.requests[slot];
         request.dispatched = self.clock.read(now);
         let Queued {
@@ -604,7 +611,7 @@ impl BlockLayer {
         );
     }
 
-    fn finish(&mut self, now: Time, completion: &Completion, out: &mut Out) {
+    fn finish(&mut self, now: Time, completion: &Completion, out: &mut Effects) {
         assert!(
             self.issued > 0,
             "request {} comes back, and the device has none",
@@ -645,7 +652,7 @@ impl BlockLayer {
     }
 
     /// Finishes the requests of a completed flush.
-    fn flushed(&mut self, completion: &Completion, out: &mut Out) {
+    fn flushed(&mut self, completion: &Completion, out: &mut Effects) {
         if self.flushing == Flushing::Drain {
             let original = self.gate.flushed();
             return self.originals.piece_finished(original, completion, out);
@@ -662,7 +669,7 @@ impl BlockLayer {
 }
 
 impl Node for BlockLayer {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, below, out);
         if self.submission == Duration::ZERO {
@@ -673,7 +680,7 @@ impl Node for BlockLayer {
         self.dispatch(now, below, out);
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, below, out);
         self.finish(now, &completion, out);
@@ -690,7 +697,7 @@ impl Node for BlockLayer {
         self.dispatch(now, below, out);
     }
 
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, below, out);
         self.plug.wake(now);

@@ -122,12 +122,12 @@ impl MergeLimits {
 struct Chains {
     /// First slot of each chain. The number of chains is a power of two.
     heads: Vec<u32>,
-    links: Vec<Link>,
+    links: Vec<NeighbourLink>,
     length: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct NeighbourLink {
     key: u64,
     before: u32,
     behind: u32,
@@ -141,7 +141,7 @@ impl Chains {
         if self.links.len() <= slot as usize {
             self.links.resize(
                 slot as usize + 1,
-                Link {
+                NeighbourLink {
                     key: 0,
                     before: NONE,
                     behind: NONE,
@@ -158,7 +158,7 @@ impl Chains {
             self.length > 0,
             "slot {slot} leaves an empty table of neighbours"
         );
-        let Link {
+        let NeighbourLink {
             key,
             before,
             behind,

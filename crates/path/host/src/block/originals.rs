@@ -3,7 +3,7 @@
 //! A submitted request that exceeds the layer's limit is split into pieces. Each piece is a part of
 //! one waiting request. A waiting request may consist of parts of many submitted requests.
 
-use fullstroke_contract::{Completion, Hints, Out, Request, Slots, Status};
+use fullstroke_contract::{Completion, Effects, Hints, Request, RequestStatus, Slots};
 use fullstroke_units::{Duration, Time};
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ struct Original {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct OriginalLink {
     original: u32,
     next: u32,
 }
@@ -40,7 +40,7 @@ pub struct HostTime {
 #[derive(Debug, Default)]
 pub(super) struct Originals {
     originals: Slots<Original>,
-    parts: Slots<Part>,
+    parts: Slots<OriginalLink>,
     time: HostTime,
     /// Completions on their way to the submitters, in order.
     leaving: VecDeque<Completion>,
@@ -66,7 +66,7 @@ impl Originals {
     }
 
     /// Completes the requests whose completions have reached their submitters by `now`.
-    pub(super) fn leave(&mut self, now: Time, out: &mut Out) {
+    pub(super) fn leave(&mut self, now: Time, out: &mut Effects) {
         while self.leaves_at() <= now {
             self.leaving
                 .pop_front()
@@ -123,7 +123,7 @@ impl Originals {
 
     /// Returns a chain of one part.
     pub(super) fn part(&mut self, original: u32) -> Chain {
-        let part = self.parts.keep(Part {
+        let part = self.parts.keep(OriginalLink {
             original,
             next: NONE,
         });
@@ -158,20 +158,25 @@ impl Originals {
 
     /// Finishes each part of the chain. Completes every submitted request without unfinished
     /// pieces.
-    pub(super) fn finish(&mut self, chain: Chain, completion: &Completion, out: &mut Out) {
+    pub(super) fn finish(&mut self, chain: Chain, completion: &Completion, out: &mut Effects) {
         let mut part = chain.0;
         while part != NONE {
-            let Part { original, next } = self.parts.take(part);
+            let OriginalLink { original, next } = self.parts.take(part);
             self.piece_finished(original, completion, out);
             part = next;
         }
     }
 
     /// Finishes one piece of `original`.
-    pub(super) fn piece_finished(&mut self, original: u32, completion: &Completion, out: &mut Out) {
+    pub(super) fn piece_finished(
+        &mut self,
+        original: u32,
+        completion: &Completion,
+        out: &mut Effects,
+    ) {
         let open = &mut self.originals[original];
         // The worst status of a piece becomes the status of the whole request.
-        let status: Status = completion.status.max(open.last.status);
+        let status: RequestStatus = completion.status.max(open.last.status);
         if completion.finished >= open.last.finished {
             open.last = *completion;
         }

@@ -1,8 +1,8 @@
 //! Plugging: holds requests back for a moment, so that neighbours can join before the device sees
 //! the first request.
 
-use super::Settings;
-use crate::Clock;
+use super::LayerSettings;
+use crate::TickClock;
 use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub(super) struct Plug {
     threshold: u32,
     /// Longest time for which the plug holds.
     delay: Duration,
-    clock: Clock,
+    clock: TickClock,
     /// Latest time of the unplugging; none while unplugged.
     due: Option<Time>,
     /// Number of requests added since the plugging.
@@ -52,8 +52,8 @@ pub(super) struct Plug {
 }
 
 impl Plug {
-    pub(super) fn new(settings: &Settings) -> Plug {
-        let Settings {
+    pub(super) fn new(settings: &LayerSettings) -> Plug {
+        let LayerSettings {
             plug,
             unplug_threshold,
             unplug_delay,

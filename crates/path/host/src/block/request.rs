@@ -40,7 +40,7 @@ pub type Requests = Slots<Queued>;
 
 /// The ways in which one request joins another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Join {
+pub enum JoinKind {
     /// The new request begins where the other ends.
     Back,
     /// The new request ends where the other begins.

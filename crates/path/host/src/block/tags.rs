@@ -74,7 +74,7 @@ impl TagMap {
     }
 
     /// Gives a number back. The next search begins there (`sbitmap_queue_clear`).
-    pub(super) fn give(&mut self, number: u32) {
+    pub(super) fn release(&mut self, number: u32) {
         let word = &mut self.words[(number >> self.shift) as usize];
         let bit = 1 << (number & ((1 << self.shift) - 1));
         assert!(*word & bit != 0, "request {number} is given back unused");
@@ -111,9 +111,9 @@ mod tests {
         assert_eq!(map.take(256), Some(128));
         assert_eq!(map.take(1), Some(0));
         assert_eq!(map.take(1), None);
-        map.give(128);
+        map.release(128);
         assert_eq!(map.take(1), None, "another number does not help");
-        map.give(0);
+        map.release(0);
         assert_eq!(map.take(1), Some(0));
     }
 
@@ -138,7 +138,7 @@ mod tests {
             let rest: BTreeSet<u32> = std::iter::from_fn(|| map.take(most)).collect();
             prop_assert_eq!(rest.len() + limited.len(), most as usize);
             prop_assert!(rest.is_disjoint(&limited));
-            rest.iter().chain(&limited).for_each(|&number| map.give(number));
+            rest.iter().chain(&limited).for_each(|&number| map.release(number));
             prop_assert!(map.is_unused());
         }
     }

@@ -1,21 +1,21 @@
 //! Tests of the layer under every elevator.
 
-use super::{BlockLayer, Flushing, Plugging, Settings, Tags};
-use crate::Clock;
+use super::{BlockLayer, Flushing, LayerSettings, Plugging, Tags};
+use crate::TickClock;
 use crate::elevator::testing::{CAPACITY, ModelTracks, build, settings};
 use crate::elevator::{Elevator, REGISTRY};
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{
-    Breakdown, Completion, Counters, Cx, Effect, Extent, Hints, Node, Operation, Out, Port,
-    PriorityClass, Request, RequestId, Status, Stripes,
+    Breakdown, Completion, Counters, Effect, Effects, Extent, Hints, Node, NodeContext, Operation,
+    Port, PriorityClass, Request, RequestId, RequestStatus, Stripes,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
 
 /// A layer, with its dispatched and completed requests.
-struct Trial {
+struct LayerTrial {
     layer: BlockLayer,
-    out: Out,
+    out: Effects,
     now: Time,
     sent: Vec<Request>,
     done: Vec<Completion>,
@@ -29,16 +29,16 @@ fn elevator(name: &str) -> Box<dyn Elevator> {
     build(find("elevator", REGISTRY, "", name).unwrap(), "{}", 1)
 }
 
-fn unplugged(queue_depth: u32) -> Settings {
-    Settings {
+fn unplugged(queue_depth: u32) -> LayerSettings {
+    LayerSettings {
         plug: Plugging::None,
         ..settings(queue_depth)
     }
 }
 
-fn plugged_queue() -> Settings {
+fn plugged_queue() -> LayerSettings {
     let delay = Duration::from_millis(3);
-    Settings {
+    LayerSettings {
         plug: Plugging::Queue,
         unplug_threshold: 4,
         unplug_delay: delay,
@@ -46,33 +46,39 @@ fn plugged_queue() -> Settings {
     }
 }
 
-impl Trial {
-    fn new(name: &str, settings: Settings) -> Trial {
-        Trial::over(name, settings, None)
+impl LayerTrial {
+    fn new(name: &str, settings: LayerSettings) -> LayerTrial {
+        LayerTrial::over(name, settings, None)
     }
 
-    fn over(name: &str, settings: Settings, stripes: Option<Box<dyn Stripes>>) -> Trial {
+    fn over(name: &str, settings: LayerSettings, stripes: Option<Box<dyn Stripes>>) -> LayerTrial {
         let layer = BlockLayer::new(elevator(name), &settings, stripes);
-        Trial {
+        LayerTrial {
             layer,
-            out: Out::new(),
+            out: Effects::new(),
             now: Time::ZERO,
             sent: Vec::new(),
             done: Vec::new(),
         }
     }
 
-    fn at(&mut self, now: Time) -> &mut Trial {
+    fn at(&mut self, now: Time) -> &mut LayerTrial {
         while self.layer.next_wake().at() <= now {
             let due = self.layer.next_wake().at();
-            self.layer.wake(due, &mut Cx::alone(&mut self.out));
+            self.layer.wake(due, &mut NodeContext::alone(&mut self.out));
             self.collect();
         }
         self.now = now;
         self
     }
 
-    fn submit(&mut self, id: u64, operation: Operation, start: u64, sectors: u64) -> &mut Trial {
+    fn submit(
+        &mut self,
+        id: u64,
+        operation: Operation,
+        start: u64,
+        sectors: u64,
+    ) -> &mut LayerTrial {
         let request = Request {
             operation,
             extent: Extent::new(start, sectors),
@@ -85,19 +91,24 @@ impl Trial {
         })
     }
 
-    fn submit_request(&mut self, request: Request) -> &mut Trial {
+    fn submit_request(&mut self, request: Request) -> &mut LayerTrial {
         self.layer.submit(
             self.now,
             Port::FIRST,
             request,
-            &mut Cx::alone(&mut self.out),
+            &mut NodeContext::alone(&mut self.out),
         );
         self.collect();
         self
     }
 
     /// Completes the request with the dispatch number `index`.
-    fn complete(&mut self, index: usize, submitted: Time, status: Status) -> &mut Trial {
+    fn complete(
+        &mut self,
+        index: usize,
+        submitted: Time,
+        status: RequestStatus,
+    ) -> &mut LayerTrial {
         let breakdown = Breakdown {
             transfer: self.now.since(submitted),
             ..Breakdown::default()
@@ -114,7 +125,7 @@ impl Trial {
             self.now,
             Port::FIRST,
             completion,
-            &mut Cx::alone(&mut self.out),
+            &mut NodeContext::alone(&mut self.out),
         );
         self.collect();
         self
@@ -150,14 +161,14 @@ use Operation::{Discard, Flush, Read, Standby, Start, Write};
 
 #[test]
 fn a_merged_request_completes_each_part_with_its_own_time() {
-    let mut trial = Trial::new("sstf", unplugged(1));
+    let mut trial = LayerTrial::new("sstf", unplugged(1));
     trial.submit(70, Read, 5000, 8);
     trial.at(ms(1)).submit(71, Read, 100, 8);
     trial.at(ms(2)).submit(72, Read, 108, 8);
     trial.at(ms(3)).submit(73, Read, 92, 8);
-    trial.at(ms(5)).complete(0, ms(0), Status::Done);
+    trial.at(ms(5)).complete(0, ms(0), RequestStatus::Done);
     assert_eq!(trial.extents(), [(5000, 8), (92, 24)]);
-    trial.at(ms(9)).complete(1, ms(5), Status::Done);
+    trial.at(ms(9)).complete(1, ms(5), RequestStatus::Done);
     let responses: Vec<(u64, Duration, Duration)> = trial
         .done
         .iter()
@@ -183,21 +194,21 @@ fn a_merged_request_completes_each_part_with_its_own_time() {
 
 #[test]
 fn two_waiting_requests_coalesce_when_a_third_closes_the_gap() {
-    let mut trial = Trial::new("sstf", unplugged(1));
+    let mut trial = LayerTrial::new("sstf", unplugged(1));
     trial
         .submit(0, Read, 5000, 8)
         .submit(1, Read, 100, 8)
         .submit(2, Read, 116, 8)
         .submit(3, Read, 108, 8);
-    trial.at(ms(1)).complete(0, ms(0), Status::Done);
+    trial.at(ms(1)).complete(0, ms(0), RequestStatus::Done);
     assert_eq!(trial.extents(), [(5000, 8), (100, 24)]);
-    trial.at(ms(2)).complete(1, ms(1), Status::Done);
+    trial.at(ms(2)).complete(1, ms(1), RequestStatus::Done);
     assert_eq!(trial.ids(), [0, 1, 3, 2]);
 }
 
 #[test]
 fn what_differs_in_kind_or_priority_is_not_merged() {
-    let mut trial = Trial::new("sstf", unplugged(1));
+    let mut trial = LayerTrial::new("sstf", unplugged(1));
     trial
         .submit(0, Read, 5000, 8)
         .submit(1, Read, 100, 8)
@@ -226,7 +237,7 @@ fn what_differs_in_kind_or_priority_is_not_merged() {
     for index in 0..6 {
         trial
             .at(ms(index as u64 + 1))
-            .complete(index, ms(index as u64), Status::Done);
+            .complete(index, ms(index as u64), RequestStatus::Done);
     }
     assert!(
         trial.extents().iter().all(|&(_, sectors)| sectors == 8),
@@ -237,14 +248,17 @@ fn what_differs_in_kind_or_priority_is_not_merged() {
 
 #[test]
 fn a_request_that_is_too_long_is_cut_and_completes_once() {
-    let mut trial = Trial::new("noop", unplugged(8));
+    let mut trial = LayerTrial::new("noop", unplugged(8));
     trial.submit(7, Read, 1000, 2500);
     assert_eq!(trial.extents(), [(1000, 1024), (2024, 1024), (3048, 452)]);
-    trial.at(ms(1)).complete(1, ms(0), Status::Done);
-    trial.at(ms(2)).complete(0, ms(0), Status::Lost);
+    trial.at(ms(1)).complete(1, ms(0), RequestStatus::Done);
+    trial.at(ms(2)).complete(0, ms(0), RequestStatus::Lost);
     assert!(trial.done.is_empty());
-    trial.at(ms(3)).complete(2, ms(0), Status::Done);
-    assert_eq!((trial.ids(), trial.done[0].status), (vec![7], Status::Lost));
+    trial.at(ms(3)).complete(2, ms(0), RequestStatus::Done);
+    assert_eq!(
+        (trial.ids(), trial.done[0].status),
+        (vec![7], RequestStatus::Lost)
+    );
     assert_eq!(
         (trial.done[0].submitted, trial.done[0].finished),
         (ms(0), ms(3))
@@ -253,7 +267,7 @@ fn a_request_that_is_too_long_is_cut_and_completes_once() {
 
 #[test]
 fn merging_ends_at_the_longest_request_and_at_the_end_of_the_device() {
-    let mut trial = Trial::new("noop", unplugged(1));
+    let mut trial = LayerTrial::new("noop", unplugged(1));
     trial
         .submit(0, Read, 0, 8)
         .submit(1, Read, 5000, 1020)
@@ -266,7 +280,7 @@ fn merging_ends_at_the_longest_request_and_at_the_end_of_the_device() {
     for index in 0..6 {
         trial
             .at(ms(index as u64 + 1))
-            .complete(index, ms(index as u64), Status::Done);
+            .complete(index, ms(index as u64), RequestStatus::Done);
     }
     let expected = [
         (0, 8),
@@ -291,10 +305,10 @@ impl Stripes for Units {
 }
 
 /// Returns a layer above tracks of a thousand sectors.
-fn aligned(settings: Settings) -> Trial {
-    let trial = Trial::new("noop", settings);
+fn aligned(settings: LayerSettings) -> LayerTrial {
+    let trial = LayerTrial::new("noop", settings);
     let tracks = std::sync::Arc::new(Boundaries::of(&ModelTracks, "the model").unwrap());
-    Trial {
+    LayerTrial {
         layer: trial.layer.aligned_to(Some(tracks)),
         ..trial
     }
@@ -314,7 +328,7 @@ fn requests_end_with_tracks_where_they_are_aligned() {
     for index in 0..3 {
         trial
             .at(ms(index + 1))
-            .complete(index as usize, ms(index), Status::Done);
+            .complete(index as usize, ms(index), RequestStatus::Done);
     }
     assert_eq!(
         trial.extents()[1..],
@@ -325,7 +339,7 @@ fn requests_end_with_tracks_where_they_are_aligned() {
 
 #[test]
 fn the_end_of_a_track_pulls_the_plug() {
-    let write = |trial: &mut Trial, id: u64, start: u64| {
+    let write = |trial: &mut LayerTrial, id: u64, start: u64| {
         let hints = Hints {
             synchronous: false,
             ..Hints::default()
@@ -343,8 +357,8 @@ fn the_end_of_a_track_pulls_the_plug() {
         });
     };
     for (make, expected) in [
-        (aligned as fn(Settings) -> Trial, vec![(984, 16)]),
-        (|settings| Trial::new("noop", settings), vec![]),
+        (aligned as fn(LayerSettings) -> LayerTrial, vec![(984, 16)]),
+        (|settings| LayerTrial::new("noop", settings), vec![]),
     ] {
         let mut trial = make(plugged_queue());
         write(&mut trial, 0, 984);
@@ -359,11 +373,11 @@ fn stripe_aware_merging_keeps_units_apart() {
     for (stripe_aware_merging, expected) in
         [(true, vec![(64, 64), (128, 64)]), (false, vec![(64, 128)])]
     {
-        let settings = Settings {
+        let settings = LayerSettings {
             stripe_aware_merging,
             ..unplugged(1)
         };
-        let mut trial = Trial::over("noop", settings, Some(Box::new(Units)));
+        let mut trial = LayerTrial::over("noop", settings, Some(Box::new(Units)));
         trial.submit(0, Read, 5000, 8);
         trial
             .submit(1, Read, 64, 32)
@@ -372,7 +386,7 @@ fn stripe_aware_merging_keeps_units_apart() {
         for index in 0..=expected.len() {
             trial
                 .at(ms(index as u64 + 1))
-                .complete(index, ms(index as u64), Status::Done);
+                .complete(index, ms(index as u64), RequestStatus::Done);
         }
         assert_eq!(trial.extents()[1..], expected);
     }
@@ -380,9 +394,9 @@ fn stripe_aware_merging_keeps_units_apart() {
 
 #[test]
 fn submitters_wait_for_a_free_request_of_their_direction_in_order() {
-    let mut trial = Trial::new(
+    let mut trial = LayerTrial::new(
         "fifo",
-        Settings {
+        LayerSettings {
             tags: Tags::PerDirection(2),
             ..unplugged(1)
         },
@@ -395,7 +409,7 @@ fn submitters_wait_for_a_free_request_of_their_direction_in_order() {
     for index in 0..6 {
         trial
             .at(ms(index as u64 + 1))
-            .complete(index, ms(index as u64), Status::Done);
+            .complete(index, ms(index as u64), RequestStatus::Done);
     }
     // The write had a free request of its own direction. The reads 2 to 4 had to wait.
     assert_eq!(trial.ids(), [0, 1, 5, 2, 3, 4]);
@@ -404,9 +418,9 @@ fn submitters_wait_for_a_free_request_of_their_direction_in_order() {
 
 #[test]
 fn a_waiting_submitter_is_let_in_by_a_merge_that_it_fits() {
-    let mut trial = Trial::new(
+    let mut trial = LayerTrial::new(
         "noop",
-        Settings {
+        LayerSettings {
             tags: Tags::PerDirection(2),
             ..unplugged(1)
         },
@@ -416,35 +430,35 @@ fn a_waiting_submitter_is_let_in_by_a_merge_that_it_fits() {
         .submit(1, Read, 100, 8)
         .submit(2, Read, 9000, 8)
         .submit(3, Read, 9008, 8);
-    trial.at(ms(1)).complete(0, ms(0), Status::Done);
+    trial.at(ms(1)).complete(0, ms(0), RequestStatus::Done);
     // Request 2 has taken the freed request of 0. Request 3 begins where request 2 ends, and was
     // merged into 2.
-    trial.at(ms(2)).complete(1, ms(1), Status::Done);
+    trial.at(ms(2)).complete(1, ms(1), RequestStatus::Done);
     assert_eq!(trial.extents(), [(5000, 8), (100, 8), (9000, 16)]);
 }
 
 #[test]
 fn a_flush_drains_and_nothing_passes_it() {
-    let mut trial = Trial::new("sstf", unplugged(4));
+    let mut trial = LayerTrial::new("sstf", unplugged(4));
     trial
         .submit(0, Write, 0, 8)
         .submit(1, Write, 5000, 8)
         .submit(2, Flush, 0, 0)
         .submit(3, Read, 64, 8);
     assert_eq!(trial.sent.len(), 2);
-    trial.at(ms(1)).complete(1, ms(0), Status::Done);
+    trial.at(ms(1)).complete(1, ms(0), RequestStatus::Done);
     assert_eq!(trial.sent.len(), 2);
-    trial.at(ms(2)).complete(0, ms(0), Status::Done);
+    trial.at(ms(2)).complete(0, ms(0), RequestStatus::Done);
     assert_eq!(trial.sent.last().unwrap().operation, Flush);
     assert_eq!(trial.sent.len(), 3);
-    trial.at(ms(4)).complete(2, ms(2), Status::Done);
+    trial.at(ms(4)).complete(2, ms(2), RequestStatus::Done);
     assert_eq!(trial.sent.len(), 4);
-    trial.at(ms(5)).complete(3, ms(4), Status::Done);
+    trial.at(ms(5)).complete(3, ms(4), RequestStatus::Done);
     assert_eq!(trial.ids(), [1, 0, 2, 3]);
 }
 
-fn sequence(queue_depth: u32) -> Settings {
-    Settings {
+fn sequence(queue_depth: u32) -> LayerSettings {
+    LayerSettings {
         flush: Flushing::Sequence,
         ..unplugged(queue_depth)
     }
@@ -469,22 +483,22 @@ fn forced(id: u64, start: u64, sectors: u64) -> Request {
 
 #[test]
 fn a_flush_of_today_makes_nobody_wait() {
-    let mut trial = Trial::new("sstf", sequence(4));
+    let mut trial = LayerTrial::new("sstf", sequence(4));
     trial
         .submit(0, Write, 0, 8)
         .submit(1, Flush, 0, 0)
         .submit(2, Read, 64, 8);
     let operations: Vec<Operation> = trial.sent.iter().map(|request| request.operation).collect();
     assert_eq!(operations, [Write, Flush, Read]);
-    trial.at(ms(1)).complete(2, ms(0), Status::Done);
-    trial.at(ms(2)).complete(1, ms(0), Status::Done);
-    trial.at(ms(3)).complete(0, ms(0), Status::Done);
+    trial.at(ms(1)).complete(2, ms(0), RequestStatus::Done);
+    trial.at(ms(2)).complete(1, ms(0), RequestStatus::Done);
+    trial.at(ms(3)).complete(0, ms(0), RequestStatus::Done);
     assert_eq!(trial.ids(), [2, 1, 0]);
 }
 
 #[test]
 fn what_stops_the_platters_passes_the_elevator_by() {
-    let mut trial = Trial::new("noop", unplugged(1));
+    let mut trial = LayerTrial::new("noop", unplugged(1));
     trial
         .submit(0, Read, 0, 8)
         .submit(1, Read, 64, 8)
@@ -492,11 +506,11 @@ fn what_stops_the_platters_passes_the_elevator_by() {
         .submit(3, Start, 0, 0);
     let operations: Vec<Operation> = trial.sent.iter().map(|request| request.operation).collect();
     assert_eq!(operations, [Read, Standby, Start]);
-    trial.at(ms(1)).complete(2, ms(0), Status::Done);
-    trial.at(ms(2)).complete(1, ms(0), Status::Done);
+    trial.at(ms(1)).complete(2, ms(0), RequestStatus::Done);
+    trial.at(ms(2)).complete(1, ms(0), RequestStatus::Done);
     assert_eq!(trial.sent.len(), 3, "the read is still with the device");
-    trial.at(ms(3)).complete(0, ms(0), Status::Done);
-    trial.at(ms(4)).complete(3, ms(3), Status::Done);
+    trial.at(ms(3)).complete(0, ms(0), RequestStatus::Done);
+    trial.at(ms(4)).complete(3, ms(3), RequestStatus::Done);
     assert_eq!(
         (trial.ids(), trial.layer.gauge().queue_length),
         (vec![3, 2, 0, 1], 0)
@@ -505,16 +519,16 @@ fn what_stops_the_platters_passes_the_elevator_by() {
 
 #[test]
 fn flushes_that_wait_for_another_become_one() {
-    let mut trial = Trial::new("noop", sequence(4));
+    let mut trial = LayerTrial::new("noop", sequence(4));
     trial.submit(0, Flush, 0, 0);
     trial.at(ms(1)).submit(1, Flush, 0, 0);
     trial.at(ms(2)).submit(2, Flush, 0, 0);
     assert_eq!(trial.sent.len(), 1, "one flush is under way at a time");
-    trial.at(ms(3)).complete(0, ms(0), Status::Done);
+    trial.at(ms(3)).complete(0, ms(0), RequestStatus::Done);
     assert_eq!((trial.sent.len(), trial.ids()), (2, vec![0]));
-    trial.at(ms(7)).complete(1, ms(3), Status::Lost);
+    trial.at(ms(7)).complete(1, ms(3), RequestStatus::Lost);
     assert_eq!((trial.sent.len(), trial.ids()), (2, vec![0, 1, 2]));
-    let ends: Vec<(Duration, Status)> = trial
+    let ends: Vec<(Duration, RequestStatus)> = trial
         .done
         .iter()
         .map(|done| (done.breakdown.queue, done.status))
@@ -523,9 +537,9 @@ fn flushes_that_wait_for_another_become_one() {
     assert_eq!(
         ends,
         [
-            (of(0), Status::Done),
-            (of(2), Status::Lost),
-            (of(1), Status::Lost)
+            (of(0), RequestStatus::Done),
+            (of(2), RequestStatus::Lost),
+            (of(1), RequestStatus::Lost)
         ]
     );
     assert_eq!(trial.layer.gauge().queue_length, 0);
@@ -534,9 +548,9 @@ fn flushes_that_wait_for_another_become_one() {
 #[test]
 fn a_flush_counts_in_the_depth_and_goes_before_what_waits() {
     for flush in [Flushing::Sequence, Flushing::Drain] {
-        let mut trial = Trial::new(
+        let mut trial = LayerTrial::new(
             "noop",
-            Settings {
+            LayerSettings {
                 flush,
                 ..unplugged(1)
             },
@@ -546,7 +560,7 @@ fn a_flush_counts_in_the_depth_and_goes_before_what_waits() {
             .submit(1, Read, 100, 8)
             .submit(2, Flush, 0, 0);
         assert_eq!(trial.sent.len(), 1);
-        trial.at(ms(1)).complete(0, ms(0), Status::Done);
+        trial.at(ms(1)).complete(0, ms(0), RequestStatus::Done);
         assert_eq!(
             trial.sent[1].operation,
             if flush == Flushing::Drain {
@@ -555,17 +569,17 @@ fn a_flush_counts_in_the_depth_and_goes_before_what_waits() {
                 Flush
             }
         );
-        trial.at(ms(2)).complete(1, ms(1), Status::Done);
-        trial.at(ms(3)).complete(2, ms(2), Status::Done);
+        trial.at(ms(2)).complete(1, ms(1), RequestStatus::Done);
+        trial.at(ms(3)).complete(2, ms(2), RequestStatus::Done);
         assert_eq!((trial.sent.len(), trial.done.len()), (3, 3));
     }
 }
 
 #[test]
 fn a_flush_takes_one_of_the_requests_and_gives_it_back() {
-    let mut trial = Trial::new(
+    let mut trial = LayerTrial::new(
         "noop",
-        Settings {
+        LayerSettings {
             tags: Tags::PerDirection(1),
             ..sequence(4)
         },
@@ -576,23 +590,23 @@ fn a_flush_takes_one_of_the_requests_and_gives_it_back() {
         .submit(2, Flush, 0, 0)
         .submit(3, Read, 100, 8);
     assert_eq!(trial.sent.len(), 2, "the flush and the read");
-    trial.at(ms(1)).complete(0, ms(0), Status::Done);
-    trial.at(ms(2)).complete(2, ms(1), Status::Done);
-    trial.at(ms(3)).complete(3, ms(2), Status::Done);
+    trial.at(ms(1)).complete(0, ms(0), RequestStatus::Done);
+    trial.at(ms(2)).complete(2, ms(1), RequestStatus::Done);
+    trial.at(ms(3)).complete(3, ms(2), RequestStatus::Done);
     assert_eq!(trial.ids(), [0, 1, 2]);
 }
 
 #[test]
 fn a_forced_write_is_the_devices_or_a_write_and_a_flush() {
-    let mut trial = Trial::new("noop", sequence(4));
+    let mut trial = LayerTrial::new("noop", sequence(4));
     trial.submit_request(forced(0, 0, 8));
     assert!(trial.sent[0].hints.force_unit_access);
-    trial.at(ms(1)).complete(0, ms(0), Status::Done);
+    trial.at(ms(1)).complete(0, ms(0), RequestStatus::Done);
     assert_eq!((trial.sent.len(), trial.ids()), (1, vec![0]));
 
-    let mut trial = Trial::new(
+    let mut trial = LayerTrial::new(
         "noop",
-        Settings {
+        LayerSettings {
             fua: false,
             ..sequence(4)
         },
@@ -606,17 +620,17 @@ fn a_forced_write_is_the_devices_or_a_write_and_a_flush() {
             .iter()
             .all(|request| !request.hints.force_unit_access)
     );
-    trial.at(ms(1)).complete(0, ms(0), Status::Done);
-    trial.at(ms(2)).complete(1, ms(0), Status::Done);
+    trial.at(ms(1)).complete(0, ms(0), RequestStatus::Done);
+    trial.at(ms(2)).complete(1, ms(0), RequestStatus::Done);
     assert_eq!(
         trial.sent.len(),
         3,
         "the flush waits for the other forced write, to serve both"
     );
-    trial.at(ms(3)).complete(2, ms(0), Status::Done);
+    trial.at(ms(3)).complete(2, ms(0), RequestStatus::Done);
     assert_eq!(trial.sent[3].operation, Flush);
     assert!(trial.done.is_empty());
-    trial.at(ms(4)).complete(3, ms(3), Status::Done);
+    trial.at(ms(4)).complete(3, ms(3), RequestStatus::Done);
     assert_eq!((trial.sent.len(), trial.ids()), (4, vec![0, 1]));
     assert_eq!(trial.layer.gauge().queue_length, 0);
     let mut counters = Counters::default();
@@ -628,9 +642,9 @@ fn a_forced_write_is_the_devices_or_a_write_and_a_flush() {
 
 #[test]
 fn a_flush_waits_five_seconds_for_forced_writes_and_no_longer() {
-    let mut trial = Trial::new(
+    let mut trial = LayerTrial::new(
         "noop",
-        Settings {
+        LayerSettings {
             fua: false,
             ..sequence(4)
         },
@@ -647,7 +661,7 @@ fn a_queue_plug_waits_for_the_threshold_or_the_delay() {
         synchronous: false,
         ..Hints::default()
     };
-    let write = |trial: &mut Trial, id: u64| {
+    let write = |trial: &mut LayerTrial, id: u64| {
         let extent = Extent::new(id * 1000, 8);
         let request = Request {
             operation: Write,
@@ -660,13 +674,13 @@ fn a_queue_plug_waits_for_the_threshold_or_the_delay() {
             ..request
         });
     };
-    let mut trial = Trial::new("noop", plugged_queue());
+    let mut trial = LayerTrial::new("noop", plugged_queue());
     (0..3).for_each(|id| write(&mut trial, id));
     assert_eq!((trial.sent.len(), trial.layer.next_wake().at()), (0, ms(3)));
     write(&mut trial, 3);
     assert_eq!(trial.sent.len(), 4);
 
-    let mut trial = Trial::new("noop", plugged_queue());
+    let mut trial = LayerTrial::new("noop", plugged_queue());
     write(&mut trial, 0);
     trial.at(ms(2));
     assert_eq!(trial.sent.len(), 0);
@@ -674,10 +688,10 @@ fn a_queue_plug_waits_for_the_threshold_or_the_delay() {
     assert_eq!(trial.sent.len(), 1);
 
     // 3 ms are one tick of 4 ms.
-    let clock = Clock::new(Some(250)).unwrap();
-    let mut trial = Trial::new(
+    let clock = TickClock::new(Some(250)).unwrap();
+    let mut trial = LayerTrial::new(
         "noop",
-        Settings {
+        LayerSettings {
             clock,
             ..plugged_queue()
         },
@@ -689,9 +703,9 @@ fn a_queue_plug_waits_for_the_threshold_or_the_delay() {
 
 #[test]
 fn a_submitter_that_must_wait_pulls_the_plug() {
-    let mut trial = Trial::new(
+    let mut trial = LayerTrial::new(
         "fifo",
-        Settings {
+        LayerSettings {
             tags: Tags::PerDirection(2),
             ..settings(8)
         },
@@ -704,7 +718,7 @@ fn a_submitter_that_must_wait_pulls_the_plug() {
 
 #[test]
 fn who_waits_pulls_the_queue_plug_when_all_of_the_instant_is_there() {
-    let mut trial = Trial::new("noop", plugged_queue());
+    let mut trial = LayerTrial::new("noop", plugged_queue());
     trial.submit(0, Read, 100, 8);
     assert_eq!((trial.sent.len(), trial.layer.next_wake().at()), (0, ms(0)));
     trial.submit(1, Read, 108, 8).at(ms(0));
@@ -713,9 +727,9 @@ fn who_waits_pulls_the_queue_plug_when_all_of_the_instant_is_there() {
 
 #[test]
 fn a_task_plug_holds_what_comes_in_one_go() {
-    let mut trial = Trial::new(
+    let mut trial = LayerTrial::new(
         "noop",
-        Settings {
+        LayerSettings {
             unplug_threshold: 3,
             ..settings(8)
         },
@@ -738,7 +752,7 @@ fn a_task_plug_holds_what_comes_in_one_go() {
 
 #[test]
 fn hints_of_parts_are_joined() {
-    let mut trial = Trial::new("noop", unplugged(1));
+    let mut trial = LayerTrial::new("noop", unplugged(1));
     trial.submit(0, Read, 0, 8);
     for (id, start, stripe) in [(1, 100, Some(4)), (2, 108, Some(5))] {
         let hints = Hints {
@@ -758,14 +772,14 @@ fn hints_of_parts_are_joined() {
             ..request
         });
     }
-    trial.at(ms(1)).complete(0, ms(0), Status::Done);
+    trial.at(ms(1)).complete(0, ms(0), RequestStatus::Done);
     let sent = trial.sent[1];
     assert_eq!((sent.hints.stripe, sent.hints.process), (None, 1));
     assert_eq!(sent.origin, 11);
 }
 
 /// Submits a synchronous write of a process.
-fn write_of(trial: &mut Trial, process: u32, id: u64, start: u64, direct: bool) {
+fn write_of(trial: &mut LayerTrial, process: u32, id: u64, start: u64, direct: bool) {
     let hints = Hints {
         process,
         direct,
@@ -784,7 +798,7 @@ fn write_of(trial: &mut Trial, process: u32, id: u64, start: u64, direct: bool) 
 #[test]
 fn each_direct_request_ends_its_plug_and_joins_no_later_one() {
     for (direct, sent) in [(true, 3), (false, 1)] {
-        let mut trial = Trial::new("noop", settings(8));
+        let mut trial = LayerTrial::new("noop", settings(8));
         (0..3).for_each(|id| write_of(&mut trial, 1, id, 8 * id, direct));
         trial.at(ms(0));
         assert_eq!(trial.sent.len(), sent, "direct {direct}");
@@ -793,7 +807,7 @@ fn each_direct_request_ends_its_plug_and_joins_no_later_one() {
 
 #[test]
 fn requests_of_a_process_go_before_another_process_submits() {
-    let mut trial = Trial::new("sstf", settings(1));
+    let mut trial = LayerTrial::new("sstf", settings(1));
     write_of(&mut trial, 1, 0, 9000, false);
     write_of(&mut trial, 1, 1, 5000, false);
     assert_eq!(trial.sent.len(), 0, "the plug of process 1 holds");

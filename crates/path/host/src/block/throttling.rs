@@ -23,7 +23,7 @@ const RECENT: Duration = Duration::from_millis(100);
 
 /// What a window has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum WindowVerdict {
     Good,
     Exceeded,
     /// Only writes were there.
@@ -33,7 +33,7 @@ enum Verdict {
 
 /// The completions of a window.
 #[derive(Clone, Copy, Debug, Default)]
-struct Window {
+struct LatencyWindow {
     reads: u32,
     fastest_read: Duration,
     writes: u32,
@@ -54,7 +54,7 @@ pub(super) struct WriteBackThrottle {
     depth: u32,
     /// Number of asynchronous writes, waiting in the elevator and in flight.
     inflight: u32,
-    window: Window,
+    window: LatencyWindow,
     window_began: Time,
     /// End of the present window; NEVER while nothing is observed.
     due: Time,
@@ -74,7 +74,7 @@ impl WriteBackThrottle {
             at_most: false,
             depth: 0,
             inflight: 0,
-            window: Window::default(),
+            window: LatencyWindow::default(),
             window_began: Time::ZERO,
             due: Time::NEVER,
             unknown: 0,
@@ -137,7 +137,7 @@ impl WriteBackThrottle {
     /// shorter: 100 ms over the square root of the step plus one.
     fn observe(&mut self, now: Time) {
         if self.due == Time::NEVER {
-            self.window = Window::default();
+            self.window = LatencyWindow::default();
             self.window_began = now;
             self.due = now + self.length();
         }
@@ -193,29 +193,29 @@ impl WriteBackThrottle {
     }
 
     /// Judges the window (`latency_exceeded`).
-    fn verdict(&self, now: Time) -> Verdict {
+    fn verdict(&self, now: Time) -> WindowVerdict {
         let age = self
             .watched
             .map_or(Duration::ZERO, |(_, since)| now.since(since));
-        let Window {
+        let LatencyWindow {
             reads,
             fastest_read,
             writes,
         } = self.window;
         if age > now.since(self.window_began) || (age > self.target && reads == 0) {
-            return Verdict::Exceeded;
+            return WindowVerdict::Exceeded;
         }
         if reads == 0 || writes < WRITES_MIN {
             return if writes > 0 || self.inflight > 0 {
-                Verdict::OnlyWrites
+                WindowVerdict::OnlyWrites
             } else {
-                Verdict::Unknown
+                WindowVerdict::Unknown
             };
         }
         if fastest_read > self.target {
-            Verdict::Exceeded
+            WindowVerdict::Exceeded
         } else {
-            Verdict::Good
+            WindowVerdict::Good
         }
     }
 
@@ -227,9 +227,9 @@ impl WriteBackThrottle {
         }
         let depth = self.depth;
         match self.verdict(now) {
-            Verdict::Exceeded => self.scale_down(true),
-            Verdict::Good | Verdict::OnlyWrites => self.scale_up(),
-            Verdict::Unknown => {
+            WindowVerdict::Exceeded => self.scale_down(true),
+            WindowVerdict::Good | WindowVerdict::OnlyWrites => self.scale_up(),
+            WindowVerdict::Unknown => {
                 self.unknown += 1;
                 if self.unknown >= UNKNOWN_MAX {
                     match self.step.signum() {

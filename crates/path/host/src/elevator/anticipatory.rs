@@ -22,21 +22,21 @@ mod waiting;
 use super::back_seek::BackSeek;
 use super::fifos::Fifos;
 use super::forest::Forest;
-use super::{Context, Elevator, Site};
-use crate::Clock;
-use crate::block::{Join, Queued, Requests};
-use arm::{Arm, Wait};
-use batch::Batch;
+use super::{Context, Elevator, ElevatorSite};
+use crate::TickClock;
+use crate::block::{JoinKind, Queued, Requests};
+use arm::{AnticipatingArm, Wait};
+use batch::BatchClock;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Bytes, Duration, Time};
-use processes::Processes;
+use processes::HabitTable;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::ops::{Index, IndexMut};
 #[cfg(test)]
 pub(super) use tests::tunables;
-use waiting::Waiting;
+use waiting::WaitingRequests;
 
 pub(super) const SUMMARY: &str = "Linux 2.6.24's anticipatory: batches of time, with pauses for the process that was served last";
 
@@ -106,7 +106,7 @@ fn yes() -> bool {
 
 impl Config {
     /// Converts the expiries to `clock`.
-    fn at(self, clock: Clock) -> Config {
+    fn at(self, clock: TickClock) -> Config {
         Config {
             read_expire: clock.whole(self.read_expire),
             write_expire: clock.whole(self.write_expire),
@@ -121,24 +121,24 @@ impl Config {
 /// The two kinds of request: `REQ_ASYNC` and `REQ_SYNC` of `block/as-iosched.c`. A forced write is
 /// synchronous there, because a process waits for the write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum RequestKind {
     Asynchronous,
     Synchronous,
 }
 
-impl Kind {
-    fn of(request: &Queued) -> Kind {
+impl RequestKind {
+    fn of(request: &Queued) -> RequestKind {
         if request.synchronous {
-            Kind::Synchronous
+            RequestKind::Synchronous
         } else {
-            Kind::Asynchronous
+            RequestKind::Asynchronous
         }
     }
 
-    fn other(self) -> Kind {
+    fn other(self) -> RequestKind {
         match self {
-            Kind::Asynchronous => Kind::Synchronous,
-            Kind::Synchronous => Kind::Asynchronous,
+            RequestKind::Asynchronous => RequestKind::Synchronous,
+            RequestKind::Synchronous => RequestKind::Asynchronous,
         }
     }
 }
@@ -150,28 +150,28 @@ struct ByKind<T> {
     synchronous: T,
 }
 
-impl<T> Index<Kind> for ByKind<T> {
+impl<T> Index<RequestKind> for ByKind<T> {
     type Output = T;
-    fn index(&self, kind: Kind) -> &T {
+    fn index(&self, kind: RequestKind) -> &T {
         match kind {
-            Kind::Asynchronous => &self.asynchronous,
-            Kind::Synchronous => &self.synchronous,
+            RequestKind::Asynchronous => &self.asynchronous,
+            RequestKind::Synchronous => &self.synchronous,
         }
     }
 }
 
-impl<T> IndexMut<Kind> for ByKind<T> {
-    fn index_mut(&mut self, kind: Kind) -> &mut T {
+impl<T> IndexMut<RequestKind> for ByKind<T> {
+    fn index_mut(&mut self, kind: RequestKind) -> &mut T {
         match kind {
-            Kind::Asynchronous => &mut self.asynchronous,
-            Kind::Synchronous => &mut self.synchronous,
+            RequestKind::Asynchronous => &mut self.asynchronous,
+            RequestKind::Synchronous => &mut self.synchronous,
         }
     }
 }
 
 /// Record of a request, by slot.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct RequestRecord {
     process: u32,
     /// Arm of the dispatch.
     arm: u32,
@@ -180,19 +180,19 @@ struct Place {
 struct Anticipatory {
     config: Config,
     back_seek: BackSeek,
-    waiting: ByKind<Waiting>,
+    waiting: ByKind<WaitingRequests>,
     forest: Forest,
     links: Fifos,
-    places: Vec<Place>,
-    processes: Processes,
-    arms: Vec<Arm>,
-    batch: Batch,
+    places: Vec<RequestRecord>,
+    processes: HabitTable,
+    arms: Vec<AnticipatingArm>,
+    batch: BatchClock,
     /// Number of requests in flight.
     in_flight: u32,
 }
 
 /// The next action.
-enum Choice {
+enum NextAction {
     Send(u32),
     /// Wait for a better request.
     Hold,
@@ -200,7 +200,7 @@ enum Choice {
     Nothing,
 }
 
-pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, site: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let config = read::<Config>(keys)?.at(site.clock);
     Ok(Box::new(Anticipatory {
         config,
@@ -210,15 +210,15 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
             penalty: 2,
         },
         waiting: ByKind {
-            asynchronous: Waiting::new(config.write_expire),
-            synchronous: Waiting::new(config.read_expire),
+            asynchronous: WaitingRequests::new(config.write_expire),
+            synchronous: WaitingRequests::new(config.read_expire),
         },
         forest: Forest::default(),
         links: Fifos::default(),
         places: Vec::new(),
-        processes: Processes::new(site.clock),
-        arms: vec![Arm::default()],
-        batch: Batch::new(&config, site.clock),
+        processes: HabitTable::new(site.clock),
+        arms: vec![AnticipatingArm::default()],
+        batch: BatchClock::new(&config, site.clock),
         in_flight: 0,
     }))
 }
@@ -241,7 +241,8 @@ impl Anticipatory {
             .member_of(context.requests[slot].extent.start)
             .unwrap_or(0);
         if self.arms.len() <= arm as usize {
-            self.arms.resize(arm as usize + 1, Arm::default());
+            self.arms
+                .resize(arm as usize + 1, AnticipatingArm::default());
         }
         arm
     }
@@ -262,24 +263,24 @@ impl Anticipatory {
     /// Chooses the next synchronous request, or a wait if a wait is better: `as_can_anticipate`. An
     /// expired request ends the wait. Otherwise a process that asks again and again would block all
     /// others.
-    fn anticipate(&mut self, now: Time, context: &Context<'_>) -> Choice {
+    fn anticipate(&mut self, now: Time, context: &Context<'_>) -> NextAction {
         if context.stripes.is_none() && self.arms[0].waits() {
-            return Choice::Hold;
+            return NextAction::Hold;
         }
         if let Some(expired) = self.waiting.synchronous.expired(now) {
             let arm = self.arm_of(expired, context);
             if !self.arms[arm as usize].waits() {
-                return Choice::Send(expired);
+                return NextAction::Send(expired);
             }
         }
-        let Some(cheapest) = self.cheapest(Kind::Synchronous) else {
+        let Some(cheapest) = self.cheapest(RequestKind::Synchronous) else {
             let held = (0..self.arms.len() as u32)
                 .filter(|&arm| self.holds(now, arm, None))
                 .count();
             return if held > 0 {
-                Choice::Hold
+                NextAction::Hold
             } else {
-                Choice::Nothing
+                NextAction::Nothing
             };
         };
         // With one arm the first answer decides. With several arms the others need not be idle
@@ -288,7 +289,7 @@ impl Anticipatory {
         loop {
             let arm = self.arm_of(candidate, context);
             if !self.holds(now, arm, Some(&context.requests[candidate])) {
-                return Choice::Send(candidate);
+                return NextAction::Send(candidate);
             }
             candidate = match self.forest.next(candidate) {
                 Some(next) => next,
@@ -298,23 +299,24 @@ impl Anticipatory {
                     .unwrap_or(cheapest),
             };
             if context.stripes.is_none() || candidate == cheapest {
-                return Choice::Hold;
+                return NextAction::Hold;
             }
         }
     }
 
-    fn cheapest(&self, kind: Kind) -> Option<u32> {
-        let Waiting { sorted, here, .. } = &self.waiting[kind];
+    fn cheapest(&self, kind: RequestKind) -> Option<u32> {
+        let WaitingRequests { sorted, here, .. } = &self.waiting[kind];
         self.back_seek.cheapest(&self.forest, sorted, *here)
     }
 
     /// Chooses the next request of the present batch.
-    fn continued(&mut self, now: Time, context: &Context<'_>) -> Choice {
-        if self.batch.kind == Kind::Synchronous && self.config.antic_expire > Duration::ZERO {
+    fn continued(&mut self, now: Time, context: &Context<'_>) -> NextAction {
+        if self.batch.kind == RequestKind::Synchronous && self.config.antic_expire > Duration::ZERO
+        {
             return self.anticipate(now, context);
         }
         self.cheapest(self.batch.kind)
-            .map_or(Choice::Nothing, Choice::Send)
+            .map_or(NextAction::Nothing, NextAction::Send)
     }
 
     /// Begins a batch, of the other kind if both kinds wait. Returns its oldest request, with the
@@ -326,8 +328,8 @@ impl Anticipatory {
         } = &self.waiting;
         let kind = match (asynchronous.is_empty(), synchronous.is_empty()) {
             (false, false) => self.batch.kind.other(),
-            (_, true) => Kind::Asynchronous,
-            (true, false) => Kind::Synchronous,
+            (_, true) => RequestKind::Asynchronous,
+            (true, false) => RequestKind::Synchronous,
         };
         self.batch.begin(kind);
         self.waiting[kind].looked_at = now;
@@ -337,20 +339,20 @@ impl Anticipatory {
     /// Dispatches a request.
     fn send(&mut self, slot: u32, context: &Context<'_>) -> u32 {
         let request = &context.requests[slot];
-        let kind = Kind::of(request);
+        let kind = RequestKind::of(request);
         let (arm, end) = (self.arm_of(slot, context), request.extent.end().0);
         let place = &mut self.places[slot as usize];
         place.arm = arm;
-        let process = (kind == Kind::Synchronous).then_some(place.process);
+        let process = (kind == RequestKind::Synchronous).then_some(place.process);
         assert!(
             self.processes[place.process].waiting > 0,
             "slot {slot} is sent, and no request of its process waits"
         );
         self.processes[place.process].waiting -= 1;
-        self.arms[arm as usize] = Arm {
+        self.arms[arm as usize] = AnticipatingArm {
             process,
             here: end,
-            ..Arm::default()
+            ..AnticipatingArm::default()
         };
         self.batch.sent(kind);
         self.waiting[kind].remove(slot, &mut self.forest, &mut self.links);
@@ -381,10 +383,11 @@ impl Elevator for Anticipatory {
         }
         self.processes[process].waiting += 1;
         if self.places.len() <= slot as usize {
-            self.places.resize(slot as usize + 1, Place::default());
+            self.places
+                .resize(slot as usize + 1, RequestRecord::default());
         }
         self.places[slot as usize].process = process;
-        let waiting = &mut self.waiting[Kind::of(request)];
+        let waiting = &mut self.waiting[RequestKind::of(request)];
         waiting.add(now, slot, request, &mut self.forest, &mut self.links);
         self.interrupt(now, request);
     }
@@ -393,20 +396,20 @@ impl Elevator for Anticipatory {
         &mut self,
         _: Time,
         slot: u32,
-        join: Join,
+        join: JoinKind,
         _: &Queued,
         _: &Queued,
         requests: &Requests,
     ) {
-        if join == Join::Front {
+        if join == JoinKind::Front {
             let request = &requests[slot];
-            self.waiting[Kind::of(request)].moved(slot, request, &mut self.forest);
+            self.waiting[RequestKind::of(request)].moved(slot, request, &mut self.forest);
         }
     }
 
     fn coalesced(&mut self, now: Time, kept: u32, gone: u32, requests: &Requests) {
         self.end_pauses(now);
-        let kinds = [kept, gone].map(|slot| Kind::of(&requests[slot]));
+        let kinds = [kept, gone].map(|slot| RequestKind::of(&requests[slot]));
         self.processes[self.places[gone as usize].process].waiting -= 1;
         let waiting = &mut self.waiting[kinds[1]];
         if kinds[0] == kinds[1] {
@@ -429,14 +432,14 @@ impl Elevator for Anticipatory {
         let mut chosen = None;
         if !(reads && writes && self.batch.is_over(now)) {
             match self.continued(now, context) {
-                Choice::Send(slot) => chosen = Some(slot),
-                Choice::Hold => return None,
-                Choice::Nothing => {}
+                NextAction::Send(slot) => chosen = Some(slot),
+                NextAction::Hold => return None,
+                NextAction::Nothing => {}
             }
             if reads && !writes && chosen.is_some() {
                 self.batch.extend(now);
             }
-        } else if self.arms.iter().any(Arm::waits) {
+        } else if self.arms.iter().any(AnticipatingArm::waits) {
             return None;
         }
         let slot = match chosen {
@@ -467,7 +470,7 @@ impl Elevator for Anticipatory {
         if synchronous {
             self.batch.served(now);
         }
-        let Place { process, arm } = self.places[slot as usize];
+        let RequestRecord { process, arm } = self.places[slot as usize];
         self.arms[arm as usize].completes(now, process);
         if synchronous {
             self.processes.served(now, process);
@@ -486,7 +489,7 @@ impl Elevator for Anticipatory {
         self.config.antic_expire > Duration::ZERO
     }
 
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         !self.config.batch_switch_fix
     }
 }

@@ -3,7 +3,7 @@
 //! Linux 2.6.24).
 
 use super::coordinated::FURTHER;
-use super::forest::{Forest, Tree};
+use super::forest::{Forest, SlotTree};
 
 /// Limit and cost of seeks back.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ impl BackSeek {
     /// Returns the cheapest request from `here`, in a tree by first address. If no request lies
     /// ahead, and none lies behind within reach, returns the lowest: one long seek back, and then
     /// ascending again.
-    pub(super) fn cheapest(&self, forest: &Forest, tree: &Tree, here: u64) -> Option<u32> {
+    pub(super) fn cheapest(&self, forest: &Forest, tree: &SlotTree, here: u64) -> Option<u32> {
         let cost_onwards = |slot: u32| (forest.key(slot) - here, slot);
         let cost_back = |slot: u32| {
             let distance = here - forest.key(slot);
@@ -57,7 +57,7 @@ mod tests {
             starts in prop::collection::btree_set(0u64..2000, 1..40),
             here in 0u64..2000, sectors_max in 0u64..500, penalty in 1u64..4,
         ) {
-            let (mut forest, mut tree) = (Forest::default(), Tree::default());
+            let (mut forest, mut tree) = (Forest::default(), SlotTree::default());
             for (slot, &start) in (0..).zip(&starts) {
                 forest.insert(&mut tree, start, slot);
             }

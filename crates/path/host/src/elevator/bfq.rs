@@ -44,20 +44,20 @@ mod waker;
 
 use super::fifos::Fifos;
 use super::forest::Forest;
-use super::{Context, Elevator, Site};
-use crate::block::{Join, Queued, Requests};
+use super::{Context, Elevator, ElevatorSite};
+use crate::block::{JoinKind, Queued, Requests};
 pub(super) use config::Config;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{SECTOR_BYTES, Time};
 use idling::{Population, Queueing};
 use injection::Injection;
-use merging::Process;
+use merging::ProcessMemory;
 use owner::Owner;
-use queue::Queue;
+use queue::BfqQueue;
 use raising::Burst;
 use rate::PeakRate;
-use service::Service;
+use service::ServiceQueues;
 use std::collections::BTreeMap;
 
 pub(super) const SUMMARY: &str = "Linux 6's BFQ: sectors in proportion to weight, in budgets; favours interactive and self-paced processes";
@@ -69,13 +69,13 @@ struct Bfq {
     config: Config,
     /// The process of each owner, as an index of `processes`.
     owners: BTreeMap<Owner, u32>,
-    processes: Vec<Process>,
-    queues: Vec<Queue>,
+    processes: Vec<ProcessMemory>,
+    queues: Vec<BfqQueue>,
     /// Numbers of queues that are free for new ones.
     unused: Vec<u32>,
     /// The queue with which new queues are compared (`last_bfqq_created`).
     last_created: Option<u32>,
-    service: Service,
+    service: ServiceQueues,
     forest: Forest,
     links: Fifos,
     /// By slot: the queue of a request, its process, and the time after which the request goes before
@@ -107,7 +107,7 @@ struct Bfq {
     idle_until: Time,
 }
 
-pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, site: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let config: Config = read(keys)?;
     config.check(keys)?;
     // `block/bfq-iosched.c` uses `ktime_get_ns` and a high-resolution timer.
@@ -119,7 +119,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
         queues: Vec::new(),
         unused: Vec::new(),
         last_created: None,
-        service: Service::default(),
+        service: ServiceQueues::default(),
         forest: Forest::default(),
         links: Fifos::default(),
         holders: Vec::new(),
@@ -149,11 +149,11 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
 }
 
 impl Bfq {
-    fn queue(&self, queue: u32) -> &Queue {
+    fn queue(&self, queue: u32) -> &BfqQueue {
         &self.queues[queue as usize]
     }
 
-    fn queue_mut(&mut self, queue: u32) -> &mut Queue {
+    fn queue_mut(&mut self, queue: u32) -> &mut BfqQueue {
         &mut self.queues[queue as usize]
     }
 
@@ -180,7 +180,7 @@ impl Bfq {
     /// enough oldest request goes first; otherwise the cheapest request goes (`bfq_find_next_rq`,
     /// `bfq_check_fifo`).
     fn after(&mut self, now: Time, queue: u32, slot: u32) -> Option<u32> {
-        let Queue {
+        let BfqQueue {
             sorted,
             arrived,
             looked_at_age,
@@ -252,12 +252,12 @@ impl Elevator for Bfq {
     /// Lets a request join any request that ends where it begins: the kernel finds that request in a
     /// table of all queues (`blk_mq_sched_try_insert_merge` in `bfq_insert_request`). The other joins
     /// stay within a queue, because the kernel searches the queue's own tree.
-    fn may_join(&self, slot: u32, kept: &Queued, other: &Queued, join: Join) -> bool {
+    fn may_join(&self, slot: u32, kept: &Queued, other: &Queued, join: JoinKind) -> bool {
         let owner = self.owners.get(&Owner::of(other));
         let queue = owner.map(|&process| self.processes[process as usize].queue);
         match join {
-            Join::Back => kept.synchronous == other.synchronous,
-            Join::Front | Join::Coalesce => queue == Some(self.holders[slot as usize]),
+            JoinKind::Back => kept.synchronous == other.synchronous,
+            JoinKind::Front | JoinKind::Coalesce => queue == Some(self.holders[slot as usize]),
         }
     }
 
@@ -292,7 +292,7 @@ impl Elevator for Bfq {
         &mut self,
         _: Time,
         slot: u32,
-        join: Join,
+        join: JoinKind,
         _: &Queued,
         arrival: &Queued,
         requests: &Requests,
@@ -300,7 +300,7 @@ impl Elevator for Bfq {
         let queue = self.holders[slot as usize];
         let held = &mut self.queues[queue as usize];
         held.habits.position = arrival.extent.end().0;
-        if join == Join::Front {
+        if join == JoinKind::Front {
             self.forest.remove(&mut held.sorted, slot);
             self.forest
                 .insert(&mut held.sorted, requests[slot].extent.start.0, slot);
@@ -354,7 +354,7 @@ impl Elevator for Bfq {
         true
     }
 
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         false
     }
 }

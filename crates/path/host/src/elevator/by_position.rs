@@ -3,9 +3,9 @@
 //! the choice itself.
 
 use super::coordinated::QueueWeight;
-use super::forest::{Forest, Tree};
+use super::forest::{Forest, SlotTree};
 use super::{Context, Elevator};
-use crate::block::{Join, Queued, Requests};
+use crate::block::{JoinKind, Queued, Requests};
 use fullstroke_units::{Lbn, Time};
 
 /// Requests by first address. "Here" is the end of the last request taken, because a host knows no
@@ -13,7 +13,7 @@ use fullstroke_units::{Lbn, Time};
 #[derive(Debug, Default)]
 pub(super) struct ByPosition {
     forest: Forest,
-    tree: Tree,
+    tree: SlotTree,
     here: u64,
 }
 
@@ -27,8 +27,8 @@ impl ByPosition {
     }
 
     /// Sorts the request again if a front join has moved its start.
-    pub(super) fn grown(&mut self, slot: u32, join: Join, requests: &Requests) {
-        if join == Join::Front {
+    pub(super) fn grown(&mut self, slot: u32, join: JoinKind, requests: &Requests) {
+        if join == JoinKind::Front {
             self.forget(slot);
             self.add(slot, requests);
         }
@@ -89,35 +89,35 @@ impl ByPosition {
 }
 
 /// The rule of a discipline for addresses only.
-pub(super) trait Choice: Default + Send {
-    /// As [`Elevator::starves`].
+pub(super) trait PositionRule: Default + Send {
+    /// As [`Elevator::may_starve`].
     const STARVES: bool;
 
     /// Chooses the next request.
     fn choose(&mut self, waiting: &ByPosition) -> Option<u32>;
 
-    /// Returns the distance from `here` to an address under the rule. [`choose`](Choice::choose)
+    /// Returns the distance from `here` to an address under the rule. [`choose`](PositionRule::choose)
     /// takes the request of least distance.
     fn distance(&self, here: u64, address: u64) -> u64;
 
     /// Notes a request taken against or without the rule. `back` is true if the request lies before
     /// here.
-    fn went(&mut self, _back: bool) {}
+    fn note_choice(&mut self, _back: bool) {}
 }
 
 /// The elevator of such a rule.
 #[derive(Debug, Default)]
-pub(super) struct Positional<C> {
+pub(super) struct PositionElevator<C> {
     waiting: ByPosition,
     choice: C,
     weight: Option<QueueWeight>,
 }
 
-impl<C: Choice> Positional<C> {
-    pub(super) fn new(weight: Option<QueueWeight>) -> Positional<C> {
-        Positional {
+impl<C: PositionRule> PositionElevator<C> {
+    pub(super) fn new(weight: Option<QueueWeight>) -> PositionElevator<C> {
+        PositionElevator {
             weight,
-            ..Positional::default()
+            ..PositionElevator::default()
         }
     }
 
@@ -128,12 +128,12 @@ impl<C: Choice> Positional<C> {
         let distance = |here, address| self.choice.distance(here, address);
         let slot = self.waiting.cheapest(weight, requests, distance)?;
         self.choice
-            .went(requests[slot].extent.start < self.waiting.here());
+            .note_choice(requests[slot].extent.start < self.waiting.here());
         Some(slot)
     }
 }
 
-impl<C: Choice> Elevator for Positional<C> {
+impl<C: PositionRule> Elevator for PositionElevator<C> {
     fn add(&mut self, _: Time, slot: u32, requests: &Requests) {
         self.waiting.add(slot, requests);
     }
@@ -142,7 +142,7 @@ impl<C: Choice> Elevator for Positional<C> {
         &mut self,
         _: Time,
         slot: u32,
-        join: Join,
+        join: JoinKind,
         _: &Queued,
         _: &Queued,
         requests: &Requests,
@@ -159,7 +159,7 @@ impl<C: Choice> Elevator for Positional<C> {
         Some(self.waiting.take(slot, context.requests))
     }
 
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         C::STARVES || self.weight.is_some()
     }
 }

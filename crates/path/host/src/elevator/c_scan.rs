@@ -1,8 +1,8 @@
 //! `c-scan`: goes upwards until no request is left ahead, then starts again at the lowest address.
 
-use super::by_position::{ByPosition, Choice, Positional};
+use super::by_position::{ByPosition, PositionElevator, PositionRule};
 use super::coordinated::{Coordinated, FURTHER};
-use super::{Elevator, Site};
+use super::{Elevator, ElevatorSite};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
@@ -12,12 +12,12 @@ pub(super) type Config = Coordinated;
 #[derive(Default)]
 struct CircularScan;
 
-pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, _: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let weight = read::<Config>(keys)?.checked()?;
-    Ok(Box::new(Positional::<CircularScan>::new(weight)))
+    Ok(Box::new(PositionElevator::<CircularScan>::new(weight)))
 }
 
-impl Choice for CircularScan {
+impl PositionRule for CircularScan {
     const STARVES: bool = false;
 
     fn choose(&mut self, waiting: &ByPosition) -> Option<u32> {

@@ -21,14 +21,14 @@ mod tests;
 
 use super::back_seek::BackSeek;
 use super::coordinated::QueueWeight;
-use super::{Context, Elevator, Site};
-use crate::Clock;
-use crate::block::{Join, Queued, Requests};
+use super::{Context, Elevator, ElevatorSite};
+use crate::TickClock;
+use crate::block::{JoinKind, Queued, Requests};
 use dispatch_list::DispatchList;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, PriorityClass};
 use fullstroke_units::{Bytes, Duration, Time};
-use queues::Queues;
+use queues::CfqQueues;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use slices::Slices;
@@ -128,7 +128,7 @@ fn slice_idle() -> Duration {
 
 impl Config {
     /// Converts the expiries to `clock`.
-    fn at(self, clock: Clock) -> Config {
+    fn at(self, clock: TickClock) -> Config {
         Config {
             fifo_expire_async: clock.whole(self.fifo_expire_async),
             fifo_expire_sync: clock.whole(self.fifo_expire_sync),
@@ -173,7 +173,7 @@ impl Config {
 
 /// Record of a request, by slot.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct RequestRecord {
     process: u32,
     queue: u32,
 }
@@ -203,11 +203,11 @@ struct Cfq {
     config: Config,
     back_seek: BackSeek,
     queue_weight: Option<QueueWeight>,
-    queues: Queues,
+    queues: CfqQueues,
     slices: Slices,
     list: DispatchList,
-    places: Vec<Place>,
-    clock: Clock,
+    places: Vec<RequestRecord>,
+    clock: TickClock,
     queueing: Queueing,
     /// Number of synchronous requests in the list and in flight.
     synchronous_in_flight: u32,
@@ -215,7 +215,7 @@ struct Cfq {
     here: u64,
 }
 
-pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, site: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let config: Config = read(keys)?;
     config.check()?;
     let config = config.at(site.clock);
@@ -228,7 +228,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
             penalty,
         },
         queue_weight: QueueWeight::checked(config.queue_weight)?,
-        queues: Queues::default(),
+        queues: CfqQueues::default(),
         slices: Slices::new(&config, site.clock),
         list: DispatchList::default(),
         places: Vec::new(),
@@ -359,11 +359,11 @@ impl Cfq {
     /// slices wait for further requests (`cfq_update_idle_window`). There is no wait for a process
     /// that thinks longer than the wait. There is none for random requests either, if the drive can
     /// choose among other requests.
-    fn learn(&mut self, now: Time, place: Place, request: &Queued) {
+    fn learn(&mut self, now: Time, place: RequestRecord, request: &Queued) {
         let idle = self.config.slice_idle;
         let habits = &mut self.queues.processes[place.process as usize].habits;
-        habits.thought(now.since(habits.completed).min(idle * 2), self.clock);
-        habits.sought(habits.distance(request.extent));
+        habits.note_think_time(now.since(habits.completed).min(idle * 2), self.clock);
+        habits.note_seek(habits.distance(request.extent));
         habits.moved(request.extent);
         let queue = &mut self.queues.all[place.queue as usize];
         if !queue.synchronous {
@@ -380,7 +380,7 @@ impl Cfq {
 impl Elevator for Cfq {
     /// Allows merges within one queue (`cfq_allow_merge`), but not with requests of the dispatch
     /// list.
-    fn may_join(&self, _: u32, kept: &Queued, other: &Queued, join: Join) -> bool {
+    fn may_join(&self, _: u32, kept: &Queued, other: &Queued, join: JoinKind) -> bool {
         let queue = |request: &Queued| {
             (
                 request.synchronous,
@@ -389,7 +389,7 @@ impl Elevator for Cfq {
         };
         queue(kept) == queue(other)
             && !self.list.holds(kept.extent.start.0)
-            && (join != Join::Coalesce || !self.list.holds(other.extent.start.0))
+            && (join != JoinKind::Coalesce || !self.list.holds(other.extent.start.0))
     }
 
     fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
@@ -398,9 +398,10 @@ impl Elevator for Cfq {
         let process = self.queues.process(now, request.process);
         let queue = self.queues.queue(process, request);
         if self.places.len() <= slot as usize {
-            self.places.resize(slot as usize + 1, Place::default());
+            self.places
+                .resize(slot as usize + 1, RequestRecord::default());
         }
-        let place = Place { process, queue };
+        let place = RequestRecord { process, queue };
         self.places[slot as usize] = place;
         if self.queues.insert(slot, queue, request) {
             self.slices.enqueue(now, queue, &mut self.queues);
@@ -414,12 +415,12 @@ impl Elevator for Cfq {
         &mut self,
         _: Time,
         slot: u32,
-        join: Join,
+        join: JoinKind,
         _: &Queued,
         _: &Queued,
         requests: &Requests,
     ) {
-        if join == Join::Front {
+        if join == JoinKind::Front {
             self.queues
                 .moved(slot, self.places[slot as usize].queue, &requests[slot]);
         }
@@ -452,7 +453,7 @@ impl Elevator for Cfq {
 
     fn completed(&mut self, now: Time, slot: u32, requests: &Requests) {
         self.slices.ring(now, &mut self.queues);
-        let Place { process, queue } = self.places[slot as usize];
+        let RequestRecord { process, queue } = self.places[slot as usize];
         let synchronous = requests[slot].synchronous;
         assert!(
             self.queueing.with_device > 0 && self.queues[queue].in_flight > 0,
@@ -481,7 +482,7 @@ impl Elevator for Cfq {
 
     /// True: asynchronous requests may wait for ever. They go only while no synchronous request is
     /// in flight. A new synchronous request takes the slice away.
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         true
     }
 }

@@ -2,26 +2,28 @@
 //! flushes keep their order, no request starves if the elevator promises so, and every key has an
 //! effect.
 
-use super::testing::{Bench, Load, Process, Ran, SITE, build, run_entry, run_flushing, settings};
-use super::{Maker, REGISTRY, TUNABLES, worked_example};
+use super::testing::{
+    ElevatorBench, Load, LoopProcess, RunRecord, SITE, build, run_entry, run_flushing, settings,
+};
+use super::{ElevatorBuilder, REGISTRY, TUNABLES, worked_example};
 use crate::block::{BlockLayer, Flushing};
-use fullstroke_contract::registry::{Entry, Keys, known_keys, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, known_keys, schema_of};
 use fullstroke_contract::{Operation, PriorityClass};
 use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-const EXAMPLE: Entry<Maker> = Entry {
+const EXAMPLE: PolicyEntry<ElevatorBuilder> = PolicyEntry {
     name: "lcfs",
     summary: worked_example::SUMMARY,
     schema: schema_of::<worked_example::Config>,
-    build: Maker {
+    build: ElevatorBuilder {
         build: worked_example::build,
         flush: Flushing::Sequence,
     },
 };
 
-fn every() -> impl Iterator<Item = &'static Entry<Maker>> {
+fn every() -> impl Iterator<Item = &'static PolicyEntry<ElevatorBuilder>> {
     REGISTRY.iter().chain(&[EXAMPLE])
 }
 
@@ -31,7 +33,7 @@ fn classes() -> impl Strategy<Value = PriorityClass> {
 }
 
 /// Processes whose requests are often adjacent.
-fn processes() -> impl Strategy<Value = Vec<Process>> {
+fn processes() -> impl Strategy<Value = Vec<LoopProcess>> {
     let shape = (
         0u64..6,
         prop::sample::select(vec![-8i64, 0, 8, 16, 2000]),
@@ -56,7 +58,7 @@ fn processes() -> impl Strategy<Value = Vec<Process>> {
             (begins, think, count),
             (operation, synchronous, class, level),
         )| {
-            Process {
+            LoopProcess {
                 class,
                 level,
                 operation,
@@ -68,14 +70,14 @@ fn processes() -> impl Strategy<Value = Vec<Process>> {
                 outstanding,
                 think: Duration::from_nanos(think),
                 count,
-                ..Process::default()
+                ..LoopProcess::default()
             }
         },
     );
     prop::collection::vec(process, 1..6).prop_map(numbered)
 }
 
-fn numbered(mut processes: Vec<Process>) -> Vec<Process> {
+fn numbered(mut processes: Vec<LoopProcess>) -> Vec<LoopProcess> {
     (1..)
         .zip(&mut processes)
         .for_each(|(number, process)| process.process = number);
@@ -97,7 +99,7 @@ fn without_zeros(mut coverage: Coverage) -> Coverage {
 
 /// Checks two things. Each submitted request has completed once. The dispatched requests cover the
 /// same sectors as often.
-fn nothing_is_lost_or_invented(load: &Load, ran: &Ran) -> Result<(), TestCaseError> {
+fn nothing_is_lost_or_invented(load: &Load, ran: &RunRecord) -> Result<(), TestCaseError> {
     let mut done: Vec<(u32, u32)> = ran
         .done
         .iter()
@@ -150,7 +152,7 @@ proptest! {
         processes in processes(), queue_depth in 1u32..9, flushes in 1u32..6, think in 0u64..20_000_000,
     ) {
         let think = Duration::from_nanos(think);
-        let flusher = Process { operation: Operation::Flush, count: flushes, think, ..Process::default() };
+        let flusher = LoopProcess { operation: Operation::Flush, count: flushes, think, ..LoopProcess::default() };
         let load = Load { queue_depth, processes: numbered([&processes[..], &[flusher]].concat()) };
         for entry in every() {
             let ran = run_entry(entry, "{}", &load);
@@ -170,22 +172,22 @@ proptest! {
 }
 
 /// Readers without pauses: one sequential, others close to it.
-fn hostile_readers() -> Vec<Process> {
-    let sequential = Process {
+fn hostile_readers() -> Vec<LoopProcess> {
+    let sequential = LoopProcess {
         count: u32::MAX,
-        ..Process::default()
+        ..LoopProcess::default()
     };
-    let close = Process {
+    let close = LoopProcess {
         count: u32::MAX,
         span: 20_000,
-        ..Process::default()
+        ..LoopProcess::default()
     };
     numbered([vec![sequential], vec![close; 7]].concat())
 }
 
 /// Writers without pauses, with many requests each.
-fn hostile_writers() -> Vec<Process> {
-    let write = |process: Process| Process {
+fn hostile_writers() -> Vec<LoopProcess> {
+    let write = |process: LoopProcess| LoopProcess {
         operation: Operation::Write,
         synchronous: false,
         outstanding: 8,
@@ -196,25 +198,25 @@ fn hostile_writers() -> Vec<Process> {
 
 #[test]
 fn no_request_starves_where_the_elevator_promises_it() {
-    let victim = Process {
+    let victim = LoopProcess {
         process: 99,
         start: 90_000_000,
         count: 1,
         begins: Time::from_nanos(50_000_000),
-        ..Process::default()
+        ..LoopProcess::default()
     };
-    let writer = Process {
+    let writer = LoopProcess {
         operation: Operation::Write,
         synchronous: false,
         ..victim
     };
     let end = Time::from_nanos(60_000_000_000);
-    for entry in every().filter(|entry| !build(entry, "{}", 1).starves()) {
+    for entry in every().filter(|entry| !build(entry, "{}", 1).may_starve()) {
         for hostile in [hostile_readers(), hostile_writers()] {
             for victim in [victim, writer] {
                 let processes = [&hostile[..], &[victim]].concat();
                 let layer = BlockLayer::new(build(entry, "{}", 1), &settings(1), None);
-                let served = Bench::new(
+                let served = ElevatorBench::new(
                     layer,
                     &Load {
                         queue_depth: 1,

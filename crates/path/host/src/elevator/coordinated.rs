@@ -6,7 +6,7 @@
 //! request, and each arrival with the present choice. This implementation takes the least cost of
 //! all waiting requests.
 
-use super::forest::{Forest, Tree};
+use super::forest::{Forest, SlotTree};
 use crate::block::Requests;
 use fullstroke_contract::ConfigError;
 use schemars::JsonSchema;
@@ -44,7 +44,7 @@ impl QueueWeight {
     pub(super) fn cheapest(
         self,
         forest: &Forest,
-        tree: &Tree,
+        tree: &SlotTree,
         requests: &Requests,
         distance: impl Fn(u64) -> u64,
     ) -> Option<u32> {
@@ -73,13 +73,13 @@ impl Coordinated {
 /// Returns a test of `queue_weight`: a process with requests at another member, and one without.
 #[cfg(test)]
 pub(super) fn tunable() -> super::testing::Tunable {
-    use super::testing::{Load, Process, Tunable};
-    let process = |stripe_queue, start| Process {
+    use super::testing::{Load, LoopProcess, Tunable};
+    let process = |stripe_queue, start| LoopProcess {
         stripe_queue,
         start,
         span: 400_000,
         outstanding: 60,
-        ..Process::default()
+        ..LoopProcess::default()
     };
     let processes = vec![process(0, 0), process(100, 100_000)];
     Tunable {
@@ -96,7 +96,7 @@ pub(super) fn tunable() -> super::testing::Tunable {
 #[cfg(test)]
 mod tests {
     use crate::elevator::REGISTRY;
-    use crate::elevator::testing::{Load, Process, run};
+    use crate::elevator::testing::{Load, LoopProcess, run};
     use fullstroke_contract::registry::find;
     use fullstroke_units::Time;
     use serde_json::json;
@@ -104,12 +104,12 @@ mod tests {
     /// Returns the starts of the dispatched requests, in order. The head stands at 100. Each
     /// request has a start and a queue at another member.
     fn order(name: &str, weight: u32, requests: &[(u64, u32)]) -> Vec<u64> {
-        let one = |start, stripe_queue, begins| Process {
+        let one = |start, stripe_queue, begins| LoopProcess {
             start,
             stripe_queue,
             count: 1,
             begins: Time::from_nanos(begins),
-            ..Process::default()
+            ..LoopProcess::default()
         };
         let others = requests.iter().map(|&(start, queue)| one(start, queue, 1));
         let processes = std::iter::once(one(92, 0, 0)).chain(others).collect();

@@ -8,11 +8,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::fifos::{Fifo, Fifos};
-use super::forest::{Forest, Tree};
-use super::{Context, Elevator, Site};
-use crate::Clock;
-use crate::block::{Join, Queued, Requests};
+use super::fifos::{Fifos, RequestFifo};
+use super::forest::{Forest, SlotTree};
+use super::{Context, Elevator, ElevatorSite};
+use crate::TickClock;
+use crate::block::{JoinKind, Queued, Requests};
 use crate::direction::{ByDirection, Direction};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -89,7 +89,7 @@ fn yes() -> bool {
 impl Config {
     /// Converts the expiries to `clock`. `deadline_check_fifo` of `block/deadline-iosched.c`
     /// compares with `time_after`.
-    fn at(self, clock: Clock) -> Config {
+    fn at(self, clock: TickClock) -> Config {
         let Config {
             read_expire,
             write_expire,
@@ -105,9 +105,9 @@ impl Config {
 
 /// The requests of one direction.
 #[derive(Clone, Copy, Debug, Default)]
-struct Waiting {
-    sorted: Tree,
-    arrived: Fifo,
+struct WaitingRequests {
+    sorted: SlotTree,
+    arrived: RequestFifo,
     /// Request after the last one dispatched, if the last one had this direction.
     next: Option<u32>,
 }
@@ -139,7 +139,7 @@ impl Scale {
 
 struct Deadline {
     config: Config,
-    directions: ByDirection<Waiting>,
+    directions: ByDirection<WaitingRequests>,
     forest: Forest,
     links: Fifos,
     /// By slot: arrival time of the oldest part.
@@ -153,7 +153,7 @@ struct Deadline {
     scale: Option<Scale>,
 }
 
-pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, site: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let config = read::<Config>(keys)?.at(site.clock);
     if config.fifo_batch == 0 {
         return Err(ConfigError::new(
@@ -236,7 +236,7 @@ impl Deadline {
     /// ended.
     fn begin(&mut self, now: Time) -> Option<u32> {
         let direction = self.direction();
-        let Waiting {
+        let WaitingRequests {
             sorted,
             arrived,
             next,
@@ -261,8 +261,8 @@ impl Deadline {
 }
 
 impl Elevator for Deadline {
-    fn may_join(&self, _: u32, _: &Queued, _: &Queued, join: Join) -> bool {
-        join != Join::Front || self.config.front_merges
+    fn may_join(&self, _: u32, _: &Queued, _: &Queued, join: JoinKind) -> bool {
+        join != JoinKind::Front || self.config.front_merges
     }
 
     fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
@@ -280,12 +280,12 @@ impl Elevator for Deadline {
         &mut self,
         _: Time,
         slot: u32,
-        join: Join,
+        join: JoinKind,
         _: &Queued,
         _: &Queued,
         requests: &Requests,
     ) {
-        if join == Join::Front {
+        if join == JoinKind::Front {
             let direction = &mut self.directions[requests[slot].direction()];
             self.forest.remove(&mut direction.sorted, slot);
             self.forest
@@ -343,7 +343,7 @@ impl Elevator for Deadline {
         }
     }
 
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         false
     }
 }

@@ -2,9 +2,9 @@
 //! behind by a missing wake-up.
 
 use super::REGISTRY;
-use super::testing::{Bench, Load, Process, build_at, settings};
-use crate::Clock;
-use crate::block::{BlockLayer, Settings};
+use super::testing::{ElevatorBench, Load, LoopProcess, build_at, settings};
+use crate::TickClock;
+use crate::block::{BlockLayer, LayerSettings};
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{Operation, PriorityClass, Stripes};
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
@@ -71,7 +71,7 @@ const EXTREMES: &[(&str, &str)] = &[
     ),
 ];
 
-fn process() -> impl Strategy<Value = Process> {
+fn process() -> impl Strategy<Value = LoopProcess> {
     use PriorityClass::{BestEffort, Idle, RealTime};
     let place = (
         0u64..4,
@@ -85,7 +85,7 @@ fn process() -> impl Strategy<Value = Process> {
         0u8..8,
     );
     (place, kind).prop_map(
-        |((region, span, outstanding, think_ms), (reads, class, level))| Process {
+        |((region, span, outstanding, think_ms), (reads, class, level))| LoopProcess {
             class,
             level,
             operation: if reads {
@@ -99,7 +99,7 @@ fn process() -> impl Strategy<Value = Process> {
             outstanding,
             think: Duration::from_millis(think_ms),
             count: 25,
-            ..Process::default()
+            ..LoopProcess::default()
         },
     )
 }
@@ -117,12 +117,12 @@ proptest! {
     ) {
         (1..).zip(&mut processes).for_each(|(id, process)| process.process = id);
         let expected = 25 * processes.len();
-        let clock = Clock::new(hz).unwrap();
+        let clock = TickClock::new(hz).unwrap();
         let entry = find("elevator", REGISTRY, "elevator", name).unwrap();
         let elevator = build_at(clock, entry, keys, queue_depth);
-        let settings = Settings { per_member_anticipation: by_member, clock, ..settings(queue_depth) };
+        let settings = LayerSettings { per_member_anticipation: by_member, clock, ..settings(queue_depth) };
         let layer = BlockLayer::new(elevator, &settings, Some(Box::new(Halves)));
-        let ran = Bench::new(layer, &Load { queue_depth, processes }).run(Time::NEVER);
+        let ran = ElevatorBench::new(layer, &Load { queue_depth, processes }).run(Time::NEVER);
         prop_assert_eq!(ran.done.len(), expected);
     }
 }

@@ -1,9 +1,9 @@
 //! `fifo`: dispatches in order of arrival and never merges. The comparison with `noop` shows the
 //! gain from merges (thesis of Carroll, section 3.1).
 
-use super::fifos::{Fifo, Fifos};
-use super::{Context, Elevator, NoKeys, Site};
-use crate::block::{Join, Queued, Requests};
+use super::fifos::{Fifos, RequestFifo};
+use super::{Context, Elevator, ElevatorSite, NoKeys};
+use crate::block::{JoinKind, Queued, Requests};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Time;
@@ -13,17 +13,17 @@ pub(super) type Config = NoKeys;
 
 #[derive(Default)]
 struct InOrder {
-    waiting: Fifo,
+    waiting: RequestFifo,
     links: Fifos,
 }
 
-pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, _: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let NoKeys {} = read(keys)?;
     Ok(Box::new(InOrder::default()))
 }
 
 impl Elevator for InOrder {
-    fn may_join(&self, _: u32, _: &Queued, _: &Queued, _: Join) -> bool {
+    fn may_join(&self, _: u32, _: &Queued, _: &Queued, _: JoinKind) -> bool {
         false
     }
 
@@ -31,7 +31,7 @@ impl Elevator for InOrder {
         self.links.push_back(&mut self.waiting, slot);
     }
 
-    fn grown(&mut self, _: Time, _: u32, _: Join, _: &Queued, _: &Queued, _: &Requests) {
+    fn grown(&mut self, _: Time, _: u32, _: JoinKind, _: &Queued, _: &Queued, _: &Requests) {
         unreachable!("nothing joins a request here")
     }
 
@@ -43,7 +43,7 @@ impl Elevator for InOrder {
         self.links.pop_front(&mut self.waiting)
     }
 
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         false
     }
 }

@@ -8,26 +8,26 @@ const NONE: u32 = u32::MAX;
 /// the same slots, use two.
 #[derive(Clone, Debug, Default)]
 pub struct Fifos {
-    links: Vec<Link>,
+    links: Vec<FifoLink>,
 }
 
 /// One list: its two ends and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fifo {
+pub struct RequestFifo {
     first: u32,
     last: u32,
     length: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct FifoLink {
     before: u32,
     behind: u32,
 }
 
-impl Default for Fifo {
-    fn default() -> Fifo {
-        Fifo {
+impl Default for RequestFifo {
+    fn default() -> RequestFifo {
+        RequestFifo {
             first: NONE,
             last: NONE,
             length: 0,
@@ -35,7 +35,7 @@ impl Default for Fifo {
     }
 }
 
-impl Fifo {
+impl RequestFifo {
     /// Returns the oldest slot.
     pub fn front(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
@@ -59,12 +59,12 @@ impl Fifo {
 
 impl Fifos {
     /// Adds `slot` at the end. The slot must be in no list of this arena.
-    pub fn push_back(&mut self, fifo: &mut Fifo, slot: u32) {
+    pub fn push_back(&mut self, fifo: &mut RequestFifo, slot: u32) {
         let before = fifo.last;
         self.put(
             fifo,
             slot,
-            Link {
+            FifoLink {
                 before,
                 behind: NONE,
             },
@@ -72,12 +72,12 @@ impl Fifos {
     }
 
     /// Adds `slot` at the beginning. The slot must be in no list of this arena.
-    pub fn push_front(&mut self, fifo: &mut Fifo, slot: u32) {
+    pub fn push_front(&mut self, fifo: &mut RequestFifo, slot: u32) {
         let behind = fifo.first;
         self.put(
             fifo,
             slot,
-            Link {
+            FifoLink {
                 before: NONE,
                 behind,
             },
@@ -85,15 +85,15 @@ impl Fifos {
     }
 
     /// Removes and returns the oldest slot.
-    pub fn pop_front(&mut self, fifo: &mut Fifo) -> Option<u32> {
+    pub fn pop_front(&mut self, fifo: &mut RequestFifo) -> Option<u32> {
         let slot = fifo.front()?;
         self.remove(fifo, slot);
         Some(slot)
     }
 
     /// Removes `slot` from its list, `fifo`.
-    pub fn remove(&mut self, fifo: &mut Fifo, slot: u32) {
-        let Link { before, behind } = self.links[slot as usize];
+    pub fn remove(&mut self, fifo: &mut RequestFifo, slot: u32) {
+        let FifoLink { before, behind } = self.links[slot as usize];
         assert!(
             fifo.length > 0
                 && (before != NONE || fifo.first == slot)
@@ -106,7 +106,7 @@ impl Fifos {
 
     /// Replaces `other` by `slot`. The slot must be in no list of this arena. After a merge the
     /// kept request so takes the place of an earlier arrival.
-    pub fn replace(&mut self, fifo: &mut Fifo, other: u32, slot: u32) {
+    pub fn replace(&mut self, fifo: &mut RequestFifo, other: u32, slot: u32) {
         let link = self.links[other as usize];
         self.remove(fifo, other);
         self.put(fifo, slot, link);
@@ -125,15 +125,15 @@ impl Fifos {
     }
 
     /// Iterates over the slots of a list, in order.
-    pub fn iter(&self, fifo: &Fifo) -> impl Iterator<Item = u32> + '_ {
+    pub fn iter(&self, fifo: &RequestFifo) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(fifo.front(), |&slot| self.behind(slot))
     }
 
-    fn put(&mut self, fifo: &mut Fifo, slot: u32, link: Link) {
+    fn put(&mut self, fifo: &mut RequestFifo, slot: u32, link: FifoLink) {
         if self.links.len() <= slot as usize {
             self.links.resize(
                 slot as usize + 1,
-                Link {
+                FifoLink {
                     before: NONE,
                     behind: NONE,
                 },
@@ -151,7 +151,7 @@ impl Fifos {
 
     /// Links `first` and `second` as neighbours. Either may be no slot: then the other becomes an
     /// end.
-    fn join(&mut self, fifo: &mut Fifo, first: u32, second: u32) {
+    fn join(&mut self, fifo: &mut RequestFifo, first: u32, second: u32) {
         match first {
             NONE => fifo.first = second,
             slot => self.links[slot as usize].behind = second,
@@ -172,7 +172,7 @@ mod tests {
         #[test]
         fn lists_of_one_arena_behave_as_vectors(steps in prop::collection::vec((0u8..5, 0u32..20, 0usize..2), 1..200)) {
             let mut links = Fifos::default();
-            let mut fifos = [Fifo::default(); 2];
+            let mut fifos = [RequestFifo::default(); 2];
             let mut model: [Vec<u32>; 2] = Default::default();
             for (step, slot, which) in steps {
                 let held = model.iter().position(|list| list.contains(&slot));

@@ -14,18 +14,18 @@ const NONE: u32 = u32::MAX;
 /// the same slots, use two forests.
 #[derive(Clone, Debug, Default)]
 pub struct Forest {
-    nodes: Vec<Node>,
+    nodes: Vec<ForestNode>,
 }
 
 /// One tree: slots in ascending order of key. Slots of equal key stand in order of insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tree {
+pub struct SlotTree {
     root: u32,
     length: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct ForestNode {
     key: u64,
     parent: u32,
     children: Children,
@@ -71,16 +71,16 @@ impl IndexMut<Side> for Children {
     }
 }
 
-impl Default for Tree {
-    fn default() -> Tree {
-        Tree {
+impl Default for SlotTree {
+    fn default() -> SlotTree {
+        SlotTree {
             root: NONE,
             length: 0,
         }
     }
 }
 
-impl Tree {
+impl SlotTree {
     /// Returns the number of slots in the tree.
     pub fn len(&self) -> usize {
         self.length as usize
@@ -94,9 +94,9 @@ impl Tree {
 
 impl Forest {
     /// Adds `slot` after the slots of equal key. The slot must be in no tree of this forest.
-    pub fn insert(&mut self, tree: &mut Tree, key: u64, slot: u32) {
+    pub fn insert(&mut self, tree: &mut SlotTree, key: u64, slot: u32) {
         if self.nodes.len() <= slot as usize {
-            let unused = Node {
+            let unused = ForestNode {
                 key: 0,
                 parent: NONE,
                 children: Children::NONE,
@@ -113,7 +113,7 @@ impl Forest {
             };
             next = self.node(next).children[side];
         }
-        self.nodes[slot as usize] = Node {
+        self.nodes[slot as usize] = ForestNode {
             key,
             parent,
             children: Children::NONE,
@@ -129,7 +129,7 @@ impl Forest {
     }
 
     /// Removes `slot` from its tree, `tree`.
-    pub fn remove(&mut self, tree: &mut Tree, slot: u32) {
+    pub fn remove(&mut self, tree: &mut SlotTree, slot: u32) {
         let single = loop {
             match self.node(slot).children.0 {
                 [NONE, only] | [only, NONE] => break only,
@@ -144,7 +144,7 @@ impl Forest {
             tree.length > 0 && (parent != NONE || tree.root == slot),
             "slot {slot} is not in the tree that it is to leave"
         );
-        self.hang(tree, parent, slot, single);
+        self.replace_child(tree, parent, slot, single);
         tree.length -= 1;
     }
 
@@ -154,12 +154,12 @@ impl Forest {
     }
 
     /// Returns the slot of the least key.
-    pub fn first(&self, tree: &Tree) -> Option<u32> {
+    pub fn first(&self, tree: &SlotTree) -> Option<u32> {
         self.outermost(tree.root, Side::Smaller)
     }
 
     /// Returns the slot of the greatest key.
-    pub fn last(&self, tree: &Tree) -> Option<u32> {
+    pub fn last(&self, tree: &SlotTree) -> Option<u32> {
         self.outermost(tree.root, Side::Larger)
     }
 
@@ -174,7 +174,7 @@ impl Forest {
     }
 
     /// Returns the first slot with a key of at least `key`.
-    pub fn at_or_after(&self, tree: &Tree, key: u64) -> Option<u32> {
+    pub fn at_or_after(&self, tree: &SlotTree, key: u64) -> Option<u32> {
         let (mut found, mut next) = (None, tree.root);
         while next != NONE {
             let node = self.node(next);
@@ -188,7 +188,7 @@ impl Forest {
     }
 
     /// Returns the last slot with a key below `key`.
-    pub fn before(&self, tree: &Tree, key: u64) -> Option<u32> {
+    pub fn before(&self, tree: &SlotTree, key: u64) -> Option<u32> {
         let (mut found, mut next) = (None, tree.root);
         while next != NONE {
             let node = self.node(next);
@@ -202,12 +202,12 @@ impl Forest {
     }
 
     /// Iterates over the slots of a tree, in order.
-    pub fn iter(&self, tree: &Tree) -> impl Iterator<Item = u32> + '_ {
+    pub fn iter(&self, tree: &SlotTree) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.first(tree), |&slot| self.next(slot))
     }
 
     #[inline]
-    fn node(&self, slot: u32) -> &Node {
+    fn node(&self, slot: u32) -> &ForestNode {
         &self.nodes[slot as usize]
     }
 
@@ -249,12 +249,12 @@ impl Forest {
     }
 
     /// Rotates `slot` above its parent.
-    fn raise(&mut self, tree: &mut Tree, slot: u32) {
+    fn raise(&mut self, tree: &mut SlotTree, slot: u32) {
         let parent = self.node(slot).parent;
         let side = self.side_of(parent, slot);
         let between = self.node(slot).children[side.other()];
         let above = self.node(parent).parent;
-        self.hang(tree, above, parent, slot);
+        self.replace_child(tree, above, parent, slot);
         self.nodes[slot as usize].children[side.other()] = parent;
         self.nodes[parent as usize].parent = slot;
         self.nodes[parent as usize].children[side] = between;
@@ -264,7 +264,7 @@ impl Forest {
     }
 
     /// Replaces the child `old` of `parent` by `new`. `new` may be no slot.
-    fn hang(&mut self, tree: &mut Tree, parent: u32, old: u32, new: u32) {
+    fn replace_child(&mut self, tree: &mut SlotTree, parent: u32, old: u32, new: u32) {
         match parent {
             NONE => tree.root = new,
             _ => {
@@ -299,7 +299,7 @@ mod tests {
             steps in prop::collection::vec((0u8..3, 0u32..40, 0u64..30, 0usize..2), 1..300),
         ) {
             let mut forest = Forest::default();
-            let mut trees = [Tree::default(); 2];
+            let mut trees = [SlotTree::default(); 2];
             let mut model: [Vec<(u64, u32)>; 2] = Default::default();
             for (step, slot, key, which) in steps {
                 let held = model.iter().position(|list| list.iter().any(|&(_, other)| other == slot));
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_tree_filled_in_order_stays_shallow() {
-        let (mut forest, mut tree) = (Forest::default(), Tree::default());
+        let (mut forest, mut tree) = (Forest::default(), SlotTree::default());
         (0..100_000).for_each(|slot| forest.insert(&mut tree, u64::from(slot), slot));
         let depth = |slot: u32| {
             let above =

@@ -1,7 +1,7 @@
 //! Habits of a process: the think time and the distance between requests. The means are computed as
 //! in the anticipatory and the CFQ scheduler of Linux 2.6.24.
 
-use crate::Clock;
+use crate::TickClock;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Duration, Time};
 
@@ -59,12 +59,12 @@ pub(super) struct Habits {
 impl Habits {
     /// Adds a think time: the process was idle since its last completion and now sends a request.
     /// Kernels keep the mean in ticks.
-    pub(super) fn thought(&mut self, time: Duration, clock: Clock) {
+    pub(super) fn note_think_time(&mut self, time: Duration, clock: TickClock) {
         self.think.add(clock.count(time));
     }
 
     /// Returns the mean think time, to the nearest tick.
-    pub(super) fn think(&self, clock: Clock) -> Duration {
+    pub(super) fn think(&self, clock: TickClock) -> Duration {
         clock.span(self.think.mean())
     }
 
@@ -82,7 +82,7 @@ impl Habits {
     /// such as the page-in of a program, changes the mean little. The slack is larger for the
     /// second and third sample, because there is hardly a mean yet (`as_update_seekdist`,
     /// `cfq_update_io_seektime`).
-    pub(super) fn sought(&mut self, sectors: u64) {
+    pub(super) fn note_seek(&mut self, sectors: u64) {
         let slack = if self.seek.weight <= 60 {
             2 << 20
         } else {
@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn one_far_seek_counts_as_a_near_one() {
         let mut habits = Habits::default();
-        (0..20).for_each(|_| habits.sought(0));
-        habits.sought(1 << 40);
+        (0..20).for_each(|_| habits.note_seek(0));
+        habits.note_seek(1 << 40);
         // About an eighth of the slack of 131 072 sectors.
         assert!(
             (16_000..18_000).contains(&habits.seek()),

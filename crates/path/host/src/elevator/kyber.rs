@@ -15,8 +15,8 @@ mod domain;
 
 use super::fifos::Fifos;
 use super::throttle::Throttle;
-use super::{Context, Elevator, Site};
-use crate::block::{Join, Queued, Requests};
+use super::{Context, Elevator, ElevatorSite};
+use crate::block::{JoinKind, Queued, Requests};
 use domain::Domain;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, Operation};
@@ -69,7 +69,7 @@ struct Kyber {
     due: Time,
 }
 
-pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, site: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     // `block/kyber-iosched.c` reads the time with `ktime_get_ns`.
     site.clock.must_be_exact("kyber")?;
     let Config {
@@ -167,7 +167,7 @@ impl Elevator for Kyber {
         }
     }
 
-    fn grown(&mut self, _: Time, _: u32, _: Join, _: &Queued, _: &Queued, _: &Requests) {}
+    fn grown(&mut self, _: Time, _: u32, _: JoinKind, _: &Queued, _: &Queued, _: &Requests) {}
 
     fn coalesced(&mut self, now: Time, _: u32, gone: u32, requests: &Requests) {
         if !self.throttle.keeps_out(gone) {
@@ -206,7 +206,7 @@ impl Elevator for Kyber {
         self.due
     }
 
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         false
     }
 }
@@ -238,18 +238,18 @@ pub(super) fn tunables() -> Vec<super::testing::Tunable> {
 #[cfg(test)]
 mod tests {
     use super::super::REGISTRY;
-    use super::super::testing::{Load, Process, SITE, Sent, run, run_entry};
+    use super::super::testing::{Load, LoopProcess, SITE, Sent, run, run_entry};
     use super::*;
     use fullstroke_contract::registry::find;
 
-    pub(super) fn reader_and_writer() -> Vec<Process> {
-        let reader = Process {
+    pub(super) fn reader_and_writer() -> Vec<LoopProcess> {
+        let reader = LoopProcess {
             span: 90_000_000,
             outstanding: 32,
             count: 3000,
-            ..Process::default()
+            ..LoopProcess::default()
         };
-        let writer = Process {
+        let writer = LoopProcess {
             process: 2,
             operation: Operation::Write,
             synchronous: false,
@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn domains_take_turns_in_batches_of_16_8_and_1() {
-        let [reader, writer]: [Process; 2] = reader_and_writer().try_into().unwrap();
-        let discarder = Process {
+        let [reader, writer]: [LoopProcess; 2] = reader_and_writer().try_into().unwrap();
+        let discarder = LoopProcess {
             process: 3,
             operation: Operation::Discard,
             ..writer
@@ -288,12 +288,12 @@ mod tests {
     /// Returns the mean time in ms between the submission and the completion of a read. One process
     /// sends 400 reads, one at a time, beside a flood of writes. The mean covers the second half.
     fn read_latency_ms(keys: &str) -> f64 {
-        let reader = Process {
+        let reader = LoopProcess {
             span: 90_000_000,
             count: 400,
-            ..Process::default()
+            ..LoopProcess::default()
         };
-        let writer = Process {
+        let writer = LoopProcess {
             process: 2,
             operation: Operation::Write,
             synchronous: false,
@@ -311,8 +311,8 @@ mod tests {
             &super::super::testing::settings(64),
             None,
         );
-        let ran =
-            super::super::testing::Bench::new(layer, &load).run(Time::from_nanos(40_000_000_000));
+        let ran = super::super::testing::ElevatorBench::new(layer, &load)
+            .run(Time::from_nanos(40_000_000_000));
         let done: Vec<Time> = ran
             .done
             .iter()
@@ -339,15 +339,15 @@ mod tests {
 
     #[test]
     fn a_quarter_of_the_requests_is_kept_for_synchronous_ones() {
-        let flood = Process {
+        let flood = LoopProcess {
             operation: Operation::Write,
             synchronous: false,
             span: 90_000_000,
             outstanding: 120,
             count: 120,
-            ..Process::default()
+            ..LoopProcess::default()
         };
-        let sync = Process {
+        let sync = LoopProcess {
             process: 2,
             synchronous: true,
             outstanding: 1,

@@ -9,12 +9,12 @@
 mod tests;
 
 use super::deadline::{fifo_batch, read_expire, write_expire, writes_starved};
-use super::fifos::{Fifo, Fifos};
-use super::forest::{Forest, Tree};
+use super::fifos::{Fifos, RequestFifo};
+use super::forest::{Forest, SlotTree};
 use super::throttle::Throttle;
-use super::{Context, Elevator, Site};
-use crate::Clock;
-use crate::block::{Join, Queued, Requests};
+use super::{Context, Elevator, ElevatorSite};
+use crate::TickClock;
+use crate::block::{JoinKind, Queued, Requests};
 use crate::direction::{ByDirection, Direction};
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, PriorityClass};
@@ -62,7 +62,7 @@ fn prio_aging_expire() -> Duration {
 impl Config {
     /// Converts the expiries to `clock`. An expiry at the present tick counts:
     /// `time_is_before_eq_jiffies` in `deadline_check_fifo` of `block/mq-deadline.c`.
-    fn at(self, clock: Clock) -> Config {
+    fn at(self, clock: TickClock) -> Config {
         Config {
             read_expire: clock.whole(self.read_expire),
             write_expire: clock.whole(self.write_expire),
@@ -74,10 +74,10 @@ impl Config {
 
 /// The requests of one class.
 #[derive(Debug, Default)]
-struct Class {
+struct ClassQueues {
     /// By direction: requests by address, and by expiry.
-    sorted: ByDirection<Tree>,
-    expiring: ByDirection<Fifo>,
+    sorted: ByDirection<SlotTree>,
+    expiring: ByDirection<RequestFifo>,
     /// By direction: start of the last dispatched request.
     positions: ByDirection<u64>,
     /// Number of requests in the elevator and in flight.
@@ -87,7 +87,7 @@ struct Class {
 struct MqDeadline {
     config: Config,
     /// In the order of [`PriorityClass::ALL`].
-    classes: [Class; 3],
+    classes: [ClassQueues; 3],
     /// Direction of the last batch.
     direction: Direction,
     /// Number of requests in the present batch.
@@ -101,7 +101,7 @@ struct MqDeadline {
     throttle: Throttle,
 }
 
-pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, site: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let config = read::<Config>(keys)?.at(site.clock);
     if config.fifo_batch == 0 {
         return Err(ConfigError::new(
@@ -165,7 +165,7 @@ impl MqDeadline {
 
     /// Returns the next request of a direction in order of address.
     fn onwards(&self, class: PriorityClass, direction: Direction) -> Option<u32> {
-        let Class {
+        let ClassQueues {
             sorted, positions, ..
         } = &self.classes[class as usize];
         self.forest
@@ -225,8 +225,8 @@ impl MqDeadline {
 }
 
 impl Elevator for MqDeadline {
-    fn may_join(&self, _: u32, _: &Queued, _: &Queued, join: Join) -> bool {
-        join != Join::Front || self.config.front_merges
+    fn may_join(&self, _: u32, _: &Queued, _: &Queued, join: JoinKind) -> bool {
+        join != JoinKind::Front || self.config.front_merges
     }
 
     fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
@@ -242,12 +242,12 @@ impl Elevator for MqDeadline {
         &mut self,
         _: Time,
         slot: u32,
-        join: Join,
+        join: JoinKind,
         _: &Queued,
         _: &Queued,
         requests: &Requests,
     ) {
-        if join == Join::Front && !self.throttle.keeps_out(slot) {
+        if join == JoinKind::Front && !self.throttle.keeps_out(slot) {
             let request = &requests[slot];
             let sorted = &mut self.classes[request.class as usize].sorted[request.direction()];
             self.forest.remove(sorted, slot);
@@ -311,25 +311,25 @@ impl Elevator for MqDeadline {
         self.release(now, slot, requests);
     }
 
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         false
     }
 }
 
 #[cfg(test)]
 pub(super) fn tunables() -> Vec<super::testing::Tunable> {
-    use super::testing::{Load, Process, Tunable};
+    use super::testing::{Load, LoopProcess, Tunable};
     let load = |processes| Load {
         queue_depth: 1,
         processes,
     };
-    let joining = Process {
+    let joining = LoopProcess {
         start: 50_000,
         stride: -8,
         outstanding: 8,
-        ..Process::default()
+        ..LoopProcess::default()
     };
-    let urgent = Process {
+    let urgent = LoopProcess {
         process: 3,
         class: PriorityClass::RealTime,
         ..tests::scattered(4)

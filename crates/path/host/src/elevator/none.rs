@@ -3,9 +3,9 @@
 //! requests of one submission are merged with each other (`blk_attempt_plug_merge` of
 //! `block/blk-merge.c`), because the plug holds them back.
 
-use super::fifos::{Fifo, Fifos};
-use super::{Context, Elevator, NoKeys, Site};
-use crate::block::{Join, Queued, Requests};
+use super::fifos::{Fifos, RequestFifo};
+use super::{Context, Elevator, ElevatorSite, NoKeys};
+use crate::block::{JoinKind, Queued, Requests};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Time;
@@ -16,11 +16,11 @@ pub(super) type Config = NoKeys;
 
 #[derive(Default)]
 struct Direct {
-    held: Fifo,
+    held: RequestFifo,
     links: Fifos,
 }
 
-pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, _: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let NoKeys {} = read(keys)?;
     Ok(Box::new(Direct::default()))
 }
@@ -28,8 +28,8 @@ pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigEr
 impl Elevator for Direct {
     /// Lets requests of one process join each other at both ends. The plug compares a new request
     /// with the held ones, and not the held ones among each other.
-    fn may_join(&self, _: u32, kept: &Queued, other: &Queued, join: Join) -> bool {
-        join != Join::Coalesce && kept.process == other.process
+    fn may_join(&self, _: u32, kept: &Queued, other: &Queued, join: JoinKind) -> bool {
+        join != JoinKind::Coalesce && kept.process == other.process
     }
 
     /// A submitter that was blocked sends each request before it goes on: its plug was pulled when it
@@ -42,7 +42,7 @@ impl Elevator for Direct {
         self.links.push_back(&mut self.held, slot);
     }
 
-    fn grown(&mut self, _: Time, _: u32, _: Join, _: &Queued, _: &Queued, _: &Requests) {}
+    fn grown(&mut self, _: Time, _: u32, _: JoinKind, _: &Queued, _: &Queued, _: &Requests) {}
 
     fn coalesced(&mut self, _: Time, _: u32, gone: u32, _: &Requests) {
         self.links.remove(&mut self.held, gone);
@@ -52,7 +52,7 @@ impl Elevator for Direct {
         self.links.pop_front(&mut self.held)
     }
 
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         false
     }
 }

@@ -1,9 +1,9 @@
 //! `noop`: dispatches in order of arrival. A request that begins where a waiting request ends is
 //! merged into the waiting request (thesis of Carroll, section 2.4.2).
 
-use super::fifos::{Fifo, Fifos};
-use super::{Context, Elevator, NoKeys, Site};
-use crate::block::{Join, Queued, Requests};
+use super::fifos::{Fifos, RequestFifo};
+use super::{Context, Elevator, ElevatorSite, NoKeys};
+use crate::block::{JoinKind, Queued, Requests};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Time;
@@ -13,11 +13,11 @@ pub(super) type Config = NoKeys;
 
 #[derive(Default)]
 struct Noop {
-    waiting: Fifo,
+    waiting: RequestFifo,
     links: Fifos,
 }
 
-pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, _: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let NoKeys {} = read(keys)?;
     Ok(Box::new(Noop::default()))
 }
@@ -26,15 +26,15 @@ impl Elevator for Noop {
     /// Refuses front merges. For a front merge `elv_merge` (`block/elevator.c`) would search the
     /// order of addresses, and `block/noop-iosched.c` keeps none. For a back merge the elevator
     /// core has a table of its own.
-    fn may_join(&self, _: u32, _: &Queued, _: &Queued, join: Join) -> bool {
-        join != Join::Front
+    fn may_join(&self, _: u32, _: &Queued, _: &Queued, join: JoinKind) -> bool {
+        join != JoinKind::Front
     }
 
     fn add(&mut self, _: Time, slot: u32, _: &Requests) {
         self.links.push_back(&mut self.waiting, slot);
     }
 
-    fn grown(&mut self, _: Time, _: u32, _: Join, _: &Queued, _: &Queued, _: &Requests) {}
+    fn grown(&mut self, _: Time, _: u32, _: JoinKind, _: &Queued, _: &Queued, _: &Requests) {}
 
     fn coalesced(&mut self, _: Time, _: u32, gone: u32, _: &Requests) {
         self.links.remove(&mut self.waiting, gone);
@@ -44,7 +44,7 @@ impl Elevator for Noop {
         self.links.pop_front(&mut self.waiting)
     }
 
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         false
     }
 }

@@ -5,10 +5,10 @@
 //! With a queue depth of 1 the times are therefore exact, except for the command overhead of the
 //! drive.
 
-use super::fifos::{Fifo, Fifos};
-use super::forest::{Forest, Tree};
-use super::{Context, Elevator, Site};
-use crate::block::{Join, Queued, Requests};
+use super::fifos::{Fifos, RequestFifo};
+use super::forest::{Forest, SlotTree};
+use super::{Context, Elevator, ElevatorSite};
+use crate::block::{JoinKind, Queued, Requests};
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, TrackTable};
 use fullstroke_units::{Duration, Time};
@@ -35,16 +35,16 @@ struct Satf {
     weight: Duration,
     /// Requests that arrived since the last dispatch. Only a dispatch sees the track table, so the
     /// cylinders are not known yet.
-    fresh: Fifo,
+    fresh: RequestFifo,
     links: Fifos,
     /// The other requests, by cylinder.
-    placed: Tree,
+    placed: SlotTree,
     forest: Forest,
     /// By slot: true if the request is sorted by cylinder.
     is_placed: Vec<bool>,
 }
 
-pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, site: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let Config { queue_weight } = read(keys)?;
     if !site.drive {
         return Err(ConfigError::new(
@@ -140,12 +140,12 @@ impl Elevator for Satf {
         &mut self,
         now: Time,
         slot: u32,
-        join: Join,
+        join: JoinKind,
         _: &Queued,
         _: &Queued,
         requests: &Requests,
     ) {
-        if join == Join::Front {
+        if join == JoinKind::Front {
             self.forget(slot);
             self.add(now, slot, requests);
         }
@@ -163,7 +163,7 @@ impl Elevator for Satf {
         Some(slot)
     }
 
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         true
     }
 }
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn it_refuses_a_volume_of_several_drives() {
-        let site = Site {
+        let site = ElevatorSite {
             drive: false,
             ..SITE
         };

@@ -1,9 +1,9 @@
 //! `scan`: goes in one direction until no request is left ahead, then turns round. The literature
 //! also calls this rule LOOK, if its SCAN visits the edges (thesis of Carroll, section 2.2.5).
 
-use super::by_position::{ByPosition, Choice, Positional};
+use super::by_position::{ByPosition, PositionElevator, PositionRule};
 use super::coordinated::{Coordinated, FURTHER};
-use super::{Elevator, Site};
+use super::{Elevator, ElevatorSite};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
@@ -15,12 +15,12 @@ struct Scan {
     downwards: bool,
 }
 
-pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, _: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let weight = read::<Config>(keys)?.checked()?;
-    Ok(Box::new(Positional::<Scan>::new(weight)))
+    Ok(Box::new(PositionElevator::<Scan>::new(weight)))
 }
 
-impl Choice for Scan {
+impl PositionRule for Scan {
     const STARVES: bool = false;
 
     fn choose(&mut self, waiting: &ByPosition) -> Option<u32> {
@@ -39,7 +39,7 @@ impl Choice for Scan {
         address.abs_diff(here) + if onwards { 0 } else { FURTHER }
     }
 
-    fn went(&mut self, back: bool) {
+    fn note_choice(&mut self, back: bool) {
         self.downwards = back;
     }
 }

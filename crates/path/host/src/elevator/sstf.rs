@@ -1,8 +1,8 @@
 //! `sstf`: dispatches the nearest request on either side, by address.
 
-use super::by_position::{ByPosition, Choice, Positional};
+use super::by_position::{ByPosition, PositionElevator, PositionRule};
 use super::coordinated::Coordinated;
-use super::{Elevator, Site};
+use super::{Elevator, ElevatorSite};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
@@ -10,14 +10,14 @@ pub(super) const SUMMARY: &str = "the nearest request on either side; may starve
 pub(super) type Config = Coordinated;
 
 #[derive(Default)]
-struct Sstf;
+struct SstfElevator;
 
-pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, _: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let weight = read::<Config>(keys)?.checked()?;
-    Ok(Box::new(Positional::<Sstf>::new(weight)))
+    Ok(Box::new(PositionElevator::<SstfElevator>::new(weight)))
 }
 
-impl Choice for Sstf {
+impl PositionRule for SstfElevator {
     const STARVES: bool = true;
 
     fn choose(&mut self, waiting: &ByPosition) -> Option<u32> {

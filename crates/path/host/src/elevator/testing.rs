@@ -1,12 +1,12 @@
 //! A device and closed loops for tests of an elevator.
 
-use super::{Elevator, Maker, REGISTRY, Site};
-use crate::Clock;
-use crate::block::{BlockLayer, Flushing, HostTime, Plugging, Settings, Tags};
-use fullstroke_contract::registry::{Entry, Keys, find};
+use super::{Elevator, ElevatorBuilder, ElevatorSite, REGISTRY};
+use crate::TickClock;
+use crate::block::{BlockLayer, Flushing, HostTime, LayerSettings, Plugging, Tags};
+use fullstroke_contract::registry::{Keys, PolicyEntry, find};
 use fullstroke_contract::{
-    Below, Breakdown, Completion, Cx, Effect, Extent, Gauge, Hints, Node, Operation, Out, Port,
-    PriorityClass, Request, RequestId, Status, Track, TrackTable,
+    Breakdown, Completion, Effect, Effects, Extent, Gauge, Hints, LayersBelow, Node, NodeContext,
+    Operation, Port, PriorityClass, Request, RequestId, RequestStatus, TrackExtent, TrackTable,
 };
 use fullstroke_units::{Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,12 +16,12 @@ use std::sync::Arc;
 pub(crate) const CAPACITY: Sectors = Sectors(100_000_000);
 
 /// Site for tests without a run of the elevator.
-pub(crate) const SITE: Site = Site {
+pub(crate) const SITE: ElevatorSite = ElevatorSite {
     queue_depth: 1,
     nr_requests: 128,
     capacity: CAPACITY,
     drive: true,
-    clock: Clock::EXACT,
+    clock: TickClock::EXACT,
 };
 
 /// One key of an elevator, with two values of the key. Under the load the two values must lead to
@@ -43,7 +43,7 @@ pub(crate) struct Load {
     /// Largest number of requests in flight.
     pub(crate) queue_depth: u32,
     /// The processes of the load.
-    pub(crate) processes: Vec<Process>,
+    pub(crate) processes: Vec<LoopProcess>,
 }
 
 /// A closed loop with a fixed number of outstanding requests. A new request follows each completion
@@ -51,7 +51,7 @@ pub(crate) struct Load {
 /// start of the one before. With `span`, requests start at scattered places within `span` sectors
 /// from `start`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Process {
+pub(crate) struct LoopProcess {
     pub(crate) process: u32,
     pub(crate) class: PriorityClass,
     pub(crate) level: u8,
@@ -68,9 +68,9 @@ pub(crate) struct Process {
     pub(crate) count: u32,
 }
 
-impl Default for Process {
-    fn default() -> Process {
-        Process {
+impl Default for LoopProcess {
+    fn default() -> LoopProcess {
+        LoopProcess {
             process: 1,
             class: PriorityClass::BestEffort,
             level: 4,
@@ -89,7 +89,7 @@ impl Default for Process {
     }
 }
 
-impl Process {
+impl LoopProcess {
     pub(crate) fn extent(&self, number: u32) -> Extent {
         if self.operation == Operation::Flush {
             return Extent::default();
@@ -107,7 +107,7 @@ impl Process {
     }
 
     fn request(&self, number: u32) -> Request {
-        let Process {
+        let LoopProcess {
             process,
             class,
             level,
@@ -150,7 +150,7 @@ pub(crate) struct Sent {
 
 /// Record of a run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ran {
+pub(crate) struct RunRecord {
     /// Dispatched requests, in order.
     pub(crate) sent: Vec<Sent>,
     /// Completions, in order: process, number of its request, time.
@@ -172,12 +172,12 @@ pub(crate) fn run(name: &str, keys: &str, load: &Load) -> Vec<Sent> {
 /// Returns the starts of the dispatches of `name`, in order. A first request ends at `here`. The
 /// others arrive while it is in flight.
 pub(crate) fn order(name: &str, keys: &str, starts: &[u64], here: u64) -> Vec<u64> {
-    let one = |start: u64, begins: u64| Process {
+    let one = |start: u64, begins: u64| LoopProcess {
         start,
         sectors: 8,
         count: 1,
         begins: Time::from_nanos(begins),
-        ..Process::default()
+        ..LoopProcess::default()
     };
     let first = one(here - 8, 0);
     let others = starts.iter().map(|&start| one(start, 1));
@@ -193,45 +193,58 @@ pub(crate) fn order(name: &str, keys: &str, starts: &[u64], here: u64) -> Vec<u6
 }
 
 /// Runs an elevator with these keys to the end of the load.
-pub(crate) fn run_entry(entry: &Entry<Maker>, keys: &str, load: &Load) -> Ran {
+pub(crate) fn run_entry(
+    entry: &PolicyEntry<ElevatorBuilder>,
+    keys: &str,
+    load: &Load,
+) -> RunRecord {
     run_flushing(entry, keys, load, Flushing::Drain)
 }
 
 /// As [`run_entry`], with this effect of flushes on other requests.
-pub(crate) fn run_flushing(entry: &Entry<Maker>, keys: &str, load: &Load, flush: Flushing) -> Ran {
+pub(crate) fn run_flushing(
+    entry: &PolicyEntry<ElevatorBuilder>,
+    keys: &str,
+    load: &Load,
+    flush: Flushing,
+) -> RunRecord {
     // The kernels with barriers have one plug for the queue. The processes of a load begin at the
     // same instant, and the elevator sees all of them before the first dispatch.
     let plug = match flush {
         Flushing::Drain => Plugging::Queue,
         Flushing::Sequence => Plugging::Task,
     };
-    let settings = Settings {
+    let settings = LayerSettings {
         flush,
         plug,
         ..settings(load.queue_depth)
     };
     let layer = BlockLayer::new(build(entry, keys, load.queue_depth), &settings, None);
-    Bench {
+    ElevatorBench {
         flush,
-        ..Bench::new(layer, load)
+        ..ElevatorBench::new(layer, load)
     }
     .run(Time::NEVER)
 }
 
 /// Builds an elevator with these keys for the model device.
-pub(crate) fn build(entry: &Entry<Maker>, keys: &str, queue_depth: u32) -> Box<dyn Elevator> {
-    build_at(Clock::EXACT, entry, keys, queue_depth)
+pub(crate) fn build(
+    entry: &PolicyEntry<ElevatorBuilder>,
+    keys: &str,
+    queue_depth: u32,
+) -> Box<dyn Elevator> {
+    build_at(TickClock::EXACT, entry, keys, queue_depth)
 }
 
 /// As [`build`], in a host with this clock.
 pub(crate) fn build_at(
-    clock: Clock,
-    entry: &Entry<Maker>,
+    clock: TickClock,
+    entry: &PolicyEntry<ElevatorBuilder>,
     keys: &str,
     queue_depth: u32,
 ) -> Box<dyn Elevator> {
     let keys: Keys = serde_json::from_str(keys).unwrap();
-    let site = Site {
+    let site = ElevatorSite {
         queue_depth,
         clock,
         ..SITE
@@ -240,15 +253,15 @@ pub(crate) fn build_at(
 }
 
 /// Returns the settings of a layer above the model device.
-pub(crate) fn settings(queue_depth: u32) -> Settings {
-    Settings {
+pub(crate) fn settings(queue_depth: u32) -> LayerSettings {
+    LayerSettings {
         queue_depth,
         tags: Tags::PerDirection(128),
         sectors_max: Sectors(1024),
         plug: Plugging::Task,
         unplug_threshold: 32,
         unplug_delay: Duration::ZERO,
-        clock: Clock::EXACT,
+        clock: TickClock::EXACT,
         capacity: CAPACITY,
         stripe_aware_merging: false,
         per_member_anticipation: false,
@@ -275,9 +288,9 @@ impl TrackTable for ModelTracks {
     fn capacity(&self) -> Sectors {
         CAPACITY
     }
-    fn track_at(&self, lbn: Lbn) -> Track {
+    fn track_at(&self, lbn: Lbn) -> TrackExtent {
         let first = Lbn(lbn.0 / TRACK * TRACK);
-        Track {
+        TrackExtent {
             first,
             sectors: Sectors(TRACK),
             cylinder: self.cylinder_of(lbn),
@@ -302,9 +315,9 @@ impl TrackTable for ModelTracks {
 ///
 /// The device has one arm and serves its requests in order of arrival. The time of a request is 0.2
 /// ms, a seek of up to 8 ms in proportion to the square root of the distance, and 5 us a sector.
-pub(crate) struct Bench {
+pub(crate) struct ElevatorBench {
     layer: BlockLayer,
-    processes: Vec<Process>,
+    processes: Vec<LoopProcess>,
     next_number: Vec<u32>,
     /// Arrivals by time and order, with the process.
     arrivals: BTreeMap<(Time, u64), usize>,
@@ -322,12 +335,12 @@ pub(crate) struct Bench {
     flush: Flushing,
     /// Largest number of requests in flight.
     queue_depth: u32,
-    ran: Ran,
+    ran: RunRecord,
 }
 
-impl Bench {
-    pub(crate) fn new(layer: BlockLayer, load: &Load) -> Bench {
-        let mut bench = Bench {
+impl ElevatorBench {
+    pub(crate) fn new(layer: BlockLayer, load: &Load) -> ElevatorBench {
+        let mut bench = ElevatorBench {
             layer,
             processes: load.processes.clone(),
             next_number: vec![0; load.processes.len()],
@@ -341,7 +354,7 @@ impl Bench {
             awaited: None,
             flush: Flushing::Drain,
             queue_depth: load.queue_depth,
-            ran: Ran::default(),
+            ran: RunRecord::default(),
         };
         for (index, process) in load.processes.iter().enumerate() {
             for _ in 0..process.outstanding {
@@ -359,8 +372,8 @@ impl Bench {
     }
 
     /// Runs until all requests are done, or until `end`.
-    pub(crate) fn run(mut self, end: Time) -> Ran {
-        let mut out = Out::new();
+    pub(crate) fn run(mut self, end: Time) -> RunRecord {
+        let mut out = Effects::new();
         loop {
             let arrival = self
                 .arrivals
@@ -385,8 +398,8 @@ impl Bench {
                 let gauges = self.gauges();
                 self.layer.wake(
                     now,
-                    &mut Cx {
-                        below: Below::new(&gauges, &self.tables),
+                    &mut NodeContext {
+                        below: LayersBelow::new(&gauges, &self.tables),
                         out: &mut out,
                     },
                 );
@@ -422,7 +435,7 @@ impl Bench {
         }
     }
 
-    fn submit(&mut self, now: Time, out: &mut Out) {
+    fn submit(&mut self, now: Time, out: &mut Effects) {
         let (_, index) = self.arrivals.pop_first().unwrap();
         let id = self.ran.submitted as u64;
         let number = self.open_number(index);
@@ -438,8 +451,8 @@ impl Bench {
             now,
             Port::FIRST,
             request,
-            &mut Cx {
-                below: Below::new(&gauges, &self.tables),
+            &mut NodeContext {
+                below: LayersBelow::new(&gauges, &self.tables),
                 out,
             },
         );
@@ -456,7 +469,7 @@ impl Bench {
         self.next_number[index] - 1 - ahead
     }
 
-    fn serve(&mut self, now: Time, out: &mut Out) {
+    fn serve(&mut self, now: Time, out: &mut Effects) {
         let (request, since, _) = self.serving.take().unwrap();
         let (_, submitted) = self.device.pop_front().unwrap();
         let breakdown = Breakdown {
@@ -468,7 +481,7 @@ impl Bench {
             id: request.id,
             submitted,
             finished: now,
-            status: Status::Done,
+            status: RequestStatus::Done,
             breakdown,
         };
         let gauges = self.gauges();
@@ -476,8 +489,8 @@ impl Bench {
             now,
             Port::FIRST,
             completion,
-            &mut Cx {
-                below: Below::new(&gauges, &self.tables),
+            &mut NodeContext {
+                below: LayersBelow::new(&gauges, &self.tables),
                 out,
             },
         );
@@ -537,7 +550,7 @@ impl Bench {
         }
     }
 
-    fn collect(&mut self, now: Time, out: &mut Out) {
+    fn collect(&mut self, now: Time, out: &mut Effects) {
         for effect in out.drain().collect::<Vec<_>>() {
             match effect {
                 Effect::Issue { request, .. } => {

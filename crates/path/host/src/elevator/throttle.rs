@@ -7,11 +7,11 @@
 //! Requests above the limit therefore wait here, in order of arrival, until another request has
 //! completed.
 
-use super::fifos::{Fifo, Fifos};
+use super::fifos::{Fifos, RequestFifo};
 
 /// State of a request under the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Standing {
+enum LimitState {
     /// The limit does not apply to the request.
     #[default]
     Free,
@@ -26,16 +26,16 @@ enum Standing {
 pub(super) struct Throttle {
     limit: u32,
     inside: u32,
-    outside: Fifo,
+    outside: RequestFifo,
     links: Fifos,
     /// State by slot.
-    standings: Vec<Standing>,
+    standings: Vec<LimitState>,
 }
 
 impl Throttle {
     /// Returns a limit of `limit` requests, at least 1.
     pub(super) fn new(limit: u32) -> Throttle {
-        let (outside, links) = (Fifo::default(), Fifos::default());
+        let (outside, links) = (RequestFifo::default(), Fifos::default());
         Throttle {
             limit,
             inside: 0,
@@ -49,40 +49,40 @@ impl Throttle {
     /// have the request now. Otherwise a later [`leaves`](Throttle::leaves) returns the request.
     pub(super) fn enters(&mut self, slot: u32, counts: bool) -> bool {
         if self.standings.len() <= slot as usize {
-            self.standings.resize(slot as usize + 1, Standing::Free);
+            self.standings.resize(slot as usize + 1, LimitState::Free);
         }
         let standing = match counts {
-            false => Standing::Free,
-            true if self.inside < self.limit => Standing::Inside,
-            true => Standing::Outside,
+            false => LimitState::Free,
+            true if self.inside < self.limit => LimitState::Inside,
+            true => LimitState::Outside,
         };
         self.standings[slot as usize] = standing;
         match standing {
-            Standing::Free => {}
-            Standing::Inside => self.inside += 1,
-            Standing::Outside => self.links.push_back(&mut self.outside, slot),
+            LimitState::Free => {}
+            LimitState::Inside => self.inside += 1,
+            LimitState::Outside => self.links.push_back(&mut self.outside, slot),
         }
-        standing != Standing::Outside
+        standing != LimitState::Outside
     }
 
     /// True if `slot` still waits outside the elevator.
     pub(super) fn keeps_out(&self, slot: u32) -> bool {
-        self.standings[slot as usize] == Standing::Outside
+        self.standings[slot as usize] == LimitState::Outside
     }
 
     /// Records the completion of `slot`, or its merge into another. Returns the waiting request to
     /// let in, if there is one.
     pub(super) fn leaves(&mut self, slot: u32) -> Option<u32> {
         match std::mem::take(&mut self.standings[slot as usize]) {
-            Standing::Free => return None,
-            Standing::Inside => self.inside -= 1,
-            Standing::Outside => self.links.remove(&mut self.outside, slot),
+            LimitState::Free => return None,
+            LimitState::Inside => self.inside -= 1,
+            LimitState::Outside => self.links.remove(&mut self.outside, slot),
         }
         if self.inside == self.limit {
             return None;
         }
         let next = self.links.pop_front(&mut self.outside)?;
-        self.standings[next as usize] = Standing::Inside;
+        self.standings[next as usize] = LimitState::Inside;
         self.inside += 1;
         Some(next)
     }

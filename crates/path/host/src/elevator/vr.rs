@@ -8,10 +8,10 @@
 
 use super::by_position::{ByPosition, Neighbour};
 use super::coordinated::{FURTHER, QueueWeight};
-use super::fifos::{Fifo, Fifos};
-use super::{Context, Elevator, Site};
-use crate::Clock;
-use crate::block::{Join, Queued, Requests};
+use super::fifos::{Fifos, RequestFifo};
+use super::{Context, Elevator, ElevatorSite};
+use crate::TickClock;
+use crate::block::{JoinKind, Queued, Requests};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Duration, Time};
@@ -62,7 +62,7 @@ fn rev_penalty() -> u32 {
 impl Config {
     /// Converts the expiries to `clock`. The comparison is as in `deadline`, the source of
     /// Carroll's patch. An expiry of 0 stays 0.
-    fn at(self, clock: Clock) -> Config {
+    fn at(self, clock: TickClock) -> Config {
         let past = |expire| {
             if expire == Duration::ZERO {
                 expire
@@ -86,13 +86,13 @@ struct Vr {
     /// Number of requests dispatched since the last search for expired requests.
     batched: u32,
     /// By kind, asynchronous and synchronous: requests in order of expiry.
-    expiring: [Fifo; 2],
+    expiring: [RequestFifo; 2],
     links: Fifos,
     /// Deadline by slot.
     deadlines: Vec<Time>,
 }
 
-pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, site: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let config = read::<Config>(keys)?.at(site.clock);
     if config.fifo_batch == 0 {
         return Err(ConfigError::new(
@@ -106,7 +106,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
         waiting: ByPosition::default(),
         downwards: false,
         batched: 0,
-        expiring: [Fifo::default(); 2],
+        expiring: [RequestFifo::default(); 2],
         links: Fifos::default(),
         deadlines: Vec::new(),
     }))
@@ -127,7 +127,7 @@ impl Vr {
 
     /// Returns the request whose deadline has passed for the longest time.
     fn expired(&self, now: Time) -> Option<u32> {
-        let fronts = self.expiring.iter().filter_map(Fifo::front);
+        let fronts = self.expiring.iter().filter_map(RequestFifo::front);
         fronts
             .min_by_key(|&slot| self.deadline(slot))
             .filter(|&slot| self.deadline(slot) <= now)
@@ -201,7 +201,7 @@ impl Elevator for Vr {
         &mut self,
         _: Time,
         slot: u32,
-        join: Join,
+        join: JoinKind,
         _: &Queued,
         _: &Queued,
         requests: &Requests,
@@ -236,29 +236,29 @@ impl Elevator for Vr {
         Some(self.waiting.take(slot, context.requests))
     }
 
-    fn starves(&self) -> bool {
+    fn may_starve(&self) -> bool {
         self.config.sync_expire == Duration::ZERO || self.config.async_expire == Duration::ZERO
     }
 }
 
 #[cfg(test)]
 pub(super) fn tunables() -> Vec<super::testing::Tunable> {
-    use super::testing::{Load, Process, Tunable};
+    use super::testing::{Load, LoopProcess, Tunable};
     use fullstroke_contract::Operation;
-    let crowd = |process| Process {
+    let crowd = |process| LoopProcess {
         process,
         outstanding: 8,
         span: 40_000,
         count: 400,
-        ..Process::default()
+        ..LoopProcess::default()
     };
-    let far = Process {
+    let far = LoopProcess {
         process: 9,
         start: 90_000_000,
         count: 1,
-        ..Process::default()
+        ..LoopProcess::default()
     };
-    let far_write = Process {
+    let far_write = LoopProcess {
         operation: Operation::Write,
         synchronous: false,
         ..far
@@ -267,11 +267,11 @@ pub(super) fn tunables() -> Vec<super::testing::Tunable> {
         queue_depth: 1,
         processes: vec![crowd(1), crowd(2), last],
     };
-    let scattered = Process {
+    let scattered = LoopProcess {
         process: 1,
         outstanding: 8,
         span: 90_000_000,
-        ..Process::default()
+        ..LoopProcess::default()
     };
     let tunable = |key, values, last| Tunable {
         key,
@@ -303,7 +303,7 @@ pub(super) fn tunables() -> Vec<super::testing::Tunable> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Load, Process, order, run};
+    use super::super::testing::{Load, LoopProcess, order, run};
 
     const STARTS: [u64; 5] = [500, 90, 10, 120, 1300];
 
@@ -344,17 +344,17 @@ mod tests {
 
     /// Returns the position of the request at 90 000 000 in the order of dispatch.
     fn turn_of_the_far_one(keys: &str) -> usize {
-        let near = Process {
+        let near = LoopProcess {
             outstanding: 8,
             span: 40_000,
             count: 200,
-            ..Process::default()
+            ..LoopProcess::default()
         };
-        let far = Process {
+        let far = LoopProcess {
             process: 9,
             start: 90_000_000,
             count: 1,
-            ..Process::default()
+            ..LoopProcess::default()
         };
         let sent = run(
             "v-r",

@@ -54,7 +54,7 @@ struct Stack {
 }
 
 /// An event at a layer.
-enum Event {
+enum LayerEvent {
     Submit(usize, Request),
     Completed(usize, Completion),
     Noticed(usize, Notice),
@@ -66,7 +66,7 @@ impl Stack {
         let keys = json!({ "size": pages * PAGE_BYTES, "replacement": replacement, "write_back": write_back });
         let keys = MemoryKeys::read(keys.as_object().unwrap()).unwrap();
         let paged = |capacity| -> Box<dyn Node> {
-            let cache = Cache::new(&keys, Default::default()).unwrap();
+            let cache = PageCache::new(&keys, Default::default()).unwrap();
             Box::new(PagedDevice::new(cache, Sectors(capacity)))
         };
         let all = SECTORS * guests as u64;
@@ -109,25 +109,25 @@ impl Stack {
     }
 
     /// Handles an event and its immediate consequences.
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: LayerEvent) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
-            let mut out = Out::new();
-            let cx = &mut Cx::alone(&mut out);
+            let mut out = Effects::new();
+            let cx = &mut NodeContext::alone(&mut out);
             let layer = match event {
-                Event::Submit(layer, request) => {
+                LayerEvent::Submit(layer, request) => {
                     self.layers[layer]
                         .node
                         .submit(self.now, Port::FIRST, request, cx);
                     layer
                 }
-                Event::Completed(layer, completion) => {
+                LayerEvent::Completed(layer, completion) => {
                     self.layers[layer]
                         .node
                         .completed(self.now, Port::FIRST, completion, cx);
                     layer
                 }
-                Event::Noticed(layer, notice) => {
+                LayerEvent::Noticed(layer, notice) => {
                     self.layers[layer]
                         .node
                         .noticed(self.now, Port::FIRST, notice, cx);
@@ -138,7 +138,7 @@ impl Stack {
         }
     }
 
-    fn follow(&mut self, layer: usize, mut out: Out, events: &mut VecDeque<Event>) {
+    fn follow(&mut self, layer: usize, mut out: Effects, events: &mut VecDeque<LayerEvent>) {
         for effect in out.drain() {
             match effect {
                 Effect::Issue { request, .. } if layer + 1 == self.layers.len() => {
@@ -160,7 +160,7 @@ impl Stack {
                         self.passes.insert((below, slot), carried);
                     }
                     let id = RequestId(u64::from(slot));
-                    events.push_back(Event::Submit(
+                    events.push_back(LayerEvent::Submit(
                         below,
                         Request {
                             id,
@@ -177,12 +177,15 @@ impl Stack {
                     // page.
                     let carried = self.passes.remove(&(layer, completion.id.0 as u32));
                     for (page, version) in carried.into_iter().flatten() {
-                        if completion.status != Status::Done {
+                        if completion.status != RequestStatus::Done {
                             self.failed[page] = self.failed[page].max(version);
                         }
                     }
                     let (above, id) = self.layers[layer].issued.take(completion.id.0 as u32);
-                    events.push_back(Event::Completed(above, Completion { id, ..completion }));
+                    events.push_back(LayerEvent::Completed(
+                        above,
+                        Completion { id, ..completion },
+                    ));
                 }
                 Effect::Notice { .. } if layer < self.guests => {}
                 Effect::Notice { notice, .. } => self.rise(layer, notice, events),
@@ -201,13 +204,13 @@ impl Stack {
 
     /// Passes a PULL to the layer above. A PULL of addresses goes to each guest for its own part, a
     /// PULL of any data to one of the guests.
-    fn rise(&mut self, layer: usize, notice: Notice, events: &mut VecDeque<Event>) {
+    fn rise(&mut self, layer: usize, notice: Notice, events: &mut VecDeque<LayerEvent>) {
         if layer > self.guests {
-            events.push_back(Event::Noticed(layer - 1, notice));
+            events.push_back(LayerEvent::Noticed(layer - 1, notice));
             return;
         }
         match notice.signal.extent() {
-            None => events.push_back(Event::Noticed(
+            None => events.push_back(LayerEvent::Noticed(
                 (self.count % self.guests as u64) as usize,
                 notice,
             )),
@@ -222,7 +225,7 @@ impl Stack {
                         let signal = notice
                             .signal
                             .at_extent(Extent::new(from - first, to - from));
-                        events.push_back(Event::Noticed(guest, Notice { signal, ..notice }));
+                        events.push_back(LayerEvent::Noticed(guest, Notice { signal, ..notice }));
                     }
                 }
             }
@@ -273,16 +276,20 @@ impl Stack {
             );
             reached[page] = version;
         }
-        let status = if fails { Status::Lost } else { Status::Done };
+        let status = if fails {
+            RequestStatus::Lost
+        } else {
+            RequestStatus::Done
+        };
         let completion = Completion::at_once(request.id, self.now, status);
-        self.happen(Event::Completed(self.layers.len() - 1, completion));
+        self.happen(LayerEvent::Completed(self.layers.len() - 1, completion));
     }
 
     /// Completes a request of a guest's program.
     fn ended(&mut self, guest: usize, completion: Completion) {
         let id = completion.id.0;
         self.done.push(id);
-        let done = completion.status == Status::Done;
+        let done = completion.status == RequestStatus::Done;
         for (page, version) in self
             .writes
             .remove(&id)
@@ -342,7 +349,7 @@ impl Stack {
         if operation == Operation::Flush {
             self.flushes.insert(id, (guest, self.acknowledged.clone()));
         }
-        self.happen(Event::Submit(guest, request));
+        self.happen(LayerEvent::Submit(guest, request));
     }
 
     /// Handles all events until `until`.
@@ -366,10 +373,10 @@ impl Stack {
             if wakes < ends {
                 for layer in 0..self.layers.len() {
                     if self.layers[layer].node.next_wake().at() <= self.now {
-                        let (mut out, mut events) = (Out::new(), VecDeque::new());
+                        let (mut out, mut events) = (Effects::new(), VecDeque::new());
                         self.layers[layer]
                             .node
-                            .wake(self.now, &mut Cx::alone(&mut out));
+                            .wake(self.now, &mut NodeContext::alone(&mut out));
                         self.follow(layer, out, &mut events);
                         events.into_iter().for_each(|event| self.happen(event));
                     }
@@ -381,29 +388,32 @@ impl Stack {
     }
 
     fn say(&mut self, signal: Signal) {
-        self.happen(Event::Noticed(self.layers.len() - 1, Notice::new(signal)));
+        self.happen(LayerEvent::Noticed(
+            self.layers.len() - 1,
+            Notice::new(signal),
+        ));
     }
 }
 
 fn pages(extent: Extent) -> impl Iterator<Item = usize> {
-    let Run { first, pages, .. } = pages_of(extent);
+    let PageRun { first, pages, .. } = pages_of(extent);
     first as usize..(first + pages) as usize
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum FailureStep {
     Ask(usize, Operation, u64, u64),
     Pull(Option<u64>, u64),
     Push(u64, u64),
 }
 
-fn step() -> impl Strategy<Value = (Step, u64)> {
+fn step() -> impl Strategy<Value = (FailureStep, u64)> {
     let operation = prop_oneof![3 => Just(Operation::Read), 5 => Just(Operation::Write), 1 => Just(Operation::Flush)];
     let ask = (0usize..2, operation, 0..PAGES, 1u64..24);
     let step = prop_oneof![
-        8 => ask.prop_map(|(guest, operation, page, count)| Step::Ask(guest, operation, page, count)),
-        2 => (prop::option::of(0..SECTORS), 1u64..600).prop_map(|(start, sectors)| Step::Pull(start, sectors)),
-        1 => (0..SECTORS - 200, 1u64..200).prop_map(|(start, sectors)| Step::Push(start, sectors)),
+        8 => ask.prop_map(|(guest, operation, page, count)| FailureStep::Ask(guest, operation, page, count)),
+        2 => (prop::option::of(0..SECTORS), 1u64..600).prop_map(|(start, sectors)| FailureStep::Pull(start, sectors)),
+        1 => (0..SECTORS - 200, 1u64..200).prop_map(|(start, sectors)| FailureStep::Push(start, sectors)),
     ];
     (step, 0u64..4000)
 }
@@ -431,15 +441,15 @@ proptest! {
         let mut asked = 0;
         for (step, gap_us) in &steps {
             match *step {
-                Step::Ask(guest, operation, page, count) => {
+                FailureStep::Ask(guest, operation, page, count) => {
                     stack.submit(asked, guest % guests, operation, page, count);
                     asked += 1;
                 }
-                Step::Pull(start, sectors) => {
+                FailureStep::Pull(start, sectors) => {
                     let extent = start.map(|start| Extent::new(start, sectors));
                     stack.say(Signal::Pull { extent, sectors: Sectors(sectors) });
                 }
-                Step::Push(start, sectors) => stack.say(Signal::Push(Extent::new(start, sectors))),
+                FailureStep::Push(start, sectors) => stack.say(Signal::Push(Extent::new(start, sectors))),
             }
             stack.run(stack.now + Duration::from_micros(*gap_us));
         }

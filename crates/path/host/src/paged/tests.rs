@@ -12,10 +12,10 @@ const PAGES: u64 = 400;
 const CAPACITY: Sectors = Sectors(PAGES * PAGE_SECTORS - 3);
 
 /// A layer, above pushed blocks, above a device with given service times.
-struct Trial {
+struct PagedTrial {
     layer: PagedDevice,
     pushed: PushedBlocks,
-    out: Out,
+    out: Effects,
     now: Time,
     /// Requests in flight at the device, by their end.
     device: BTreeMap<(Time, u64), (Time, Request)>,
@@ -42,11 +42,11 @@ struct Trial {
     carries: BTreeMap<u64, Vec<(usize, u32)>>,
 }
 
-impl Trial {
-    fn new(keys: Value) -> Trial {
+impl PagedTrial {
+    fn new(keys: Value) -> PagedTrial {
         let keys = MemoryKeys::read(keys.as_object().unwrap()).unwrap();
-        let cache = Cache::new(&keys, Default::default()).unwrap();
-        Trial {
+        let cache = PageCache::new(&keys, Default::default()).unwrap();
+        PagedTrial {
             layer: PagedDevice::new(cache, CAPACITY),
             pushed: PushedBlocks::new(
                 &PushedKeys {
@@ -56,7 +56,7 @@ impl Trial {
                 CAPACITY,
             )
             .unwrap(),
-            out: Out::new(),
+            out: Effects::new(),
             now: Time::ZERO,
             device: BTreeMap::new(),
             service_us: vec![1000],
@@ -103,11 +103,15 @@ impl Trial {
     /// blocks must hold its data.
     fn below(
         &mut self,
-        event: impl FnOnce(&mut PushedBlocks, Time, &mut Cx<'_>),
+        event: impl FnOnce(&mut PushedBlocks, Time, &mut NodeContext<'_>),
         asked: Option<Extent>,
     ) {
-        let mut out = Out::new();
-        event(&mut self.pushed, self.now, &mut Cx::alone(&mut out));
+        let mut out = Effects::new();
+        event(
+            &mut self.pushed,
+            self.now,
+            &mut NodeContext::alone(&mut out),
+        );
         for effect in out.drain() {
             match effect {
                 Effect::Issue { request, .. } => {
@@ -148,7 +152,7 @@ impl Trial {
                         self.now,
                         Port::FIRST,
                         completion,
-                        &mut Cx::alone(&mut self.out),
+                        &mut NodeContext::alone(&mut self.out),
                     );
                 }
                 Effect::Notice { notice, .. } => {
@@ -156,7 +160,7 @@ impl Trial {
                         self.now,
                         Port::FIRST,
                         notice,
-                        &mut Cx::alone(&mut self.out),
+                        &mut NodeContext::alone(&mut self.out),
                     );
                 }
             }
@@ -201,7 +205,7 @@ impl Trial {
             self.now,
             Port::FIRST,
             request,
-            &mut Cx::alone(&mut self.out),
+            &mut NodeContext::alone(&mut self.out),
         );
         self.collect();
     }
@@ -220,7 +224,8 @@ impl Trial {
             }
             self.now = ends.min(wakes).max(self.now);
             if wakes < ends {
-                self.layer.wake(self.now, &mut Cx::alone(&mut self.out));
+                self.layer
+                    .wake(self.now, &mut NodeContext::alone(&mut self.out));
             } else if let Some(((at, number), (submitted, request))) = self.device.pop_first() {
                 for (page, version) in self.carries.remove(&number).into_iter().flatten() {
                     self.durable[page] = self.durable[page].max(version);
@@ -229,7 +234,7 @@ impl Trial {
                     transfer: at.since(submitted),
                     ..Breakdown::default()
                 };
-                let status = Status::Done;
+                let status = RequestStatus::Done;
                 for (page, version) in self.fetches.remove(&number).into_iter().flatten() {
                     self.kept[page] = version;
                 }
@@ -292,7 +297,7 @@ impl Trial {
 }
 
 fn pages(extent: Extent) -> impl Iterator<Item = usize> {
-    let Run { first, pages, .. } = pages_of(extent);
+    let PageRun { first, pages, .. } = pages_of(extent);
     first as usize..(first + pages) as usize
 }
 
@@ -302,7 +307,7 @@ fn small() -> Value {
 
 #[test]
 fn what_was_read_costs_nothing_again() {
-    let mut trial = Trial::new(small());
+    let mut trial = PagedTrial::new(small());
     trial.submit(0, Operation::Read, 80, 8, false);
     trial.pass(10);
     assert_eq!(trial.took_us(0), Some(1000));
@@ -315,7 +320,7 @@ fn what_was_read_costs_nothing_again() {
 
 #[test]
 fn a_stream_is_read_ahead() {
-    let mut trial = Trial::new(small());
+    let mut trial = PagedTrial::new(small());
     for page in 0..64 {
         trial.submit(3 * page, Operation::Read, page * 8, 8, false);
         trial.pass(5);
@@ -339,7 +344,7 @@ fn a_stream_is_read_ahead() {
 
 #[test]
 fn a_write_is_done_at_once_and_goes_down_when_it_is_old_or_asked_for() {
-    let mut trial = Trial::new(small());
+    let mut trial = PagedTrial::new(small());
     trial.submit(0, Operation::Write, 160, 16, false);
     assert_eq!((trial.took_us(0), trial.issued.len()), (Some(0), 0));
     trial.pass(20_000);
@@ -369,13 +374,13 @@ fn a_write_is_done_at_once_and_goes_down_when_it_is_old_or_asked_for() {
 
 #[test]
 fn the_last_page_ends_with_the_device() {
-    let mut trial = Trial::new(small());
+    let mut trial = PagedTrial::new(small());
     let last = CAPACITY.0 - 5;
     trial.submit(0, Operation::Read, last, 5, false);
     trial.pass(10);
     assert_eq!(trial.issued[0].extent.end().0, CAPACITY.0);
     trial.submit(1, Operation::Read, last, 6, false);
-    assert_eq!(trial.done.last().unwrap().status, Status::OutOfRange);
+    assert_eq!(trial.done.last().unwrap().status, RequestStatus::OutOfRange);
     trial.submit(2, Operation::Write, last, 5, false);
     trial.submit(3, Operation::Flush, 0, 0, false);
     trial.pass(10);
@@ -384,7 +389,7 @@ fn the_last_page_ends_with_the_device() {
 
 #[test]
 fn a_pull_of_addresses_writes_their_dirty_pages_and_a_pull_of_any_as_many_as_there_are() {
-    let mut trial = Trial::new(small());
+    let mut trial = PagedTrial::new(small());
     for (id, start) in [(0, 160), (1, 8), (2, 400), (3, 800)] {
         trial.submit(id, Operation::Write, start, 8, false);
     }
@@ -392,7 +397,7 @@ fn a_pull_of_addresses_writes_their_dirty_pages_and_a_pull_of_any_as_many_as_the
     trial.pass(10);
     trial.issued.clear();
     trial.pull(Some(Extent::new(100, 200)), 200);
-    let written = |trial: &mut Trial| {
+    let written = |trial: &mut PagedTrial| {
         let writes = trial
             .issued
             .drain(..)
@@ -415,7 +420,7 @@ fn a_pull_of_addresses_writes_their_dirty_pages_and_a_pull_of_any_as_many_as_the
 
 #[test]
 fn what_is_pulled_and_not_dirty_here_is_asked_of_whoever_is_above() {
-    let mut trial = Trial::new(small());
+    let mut trial = PagedTrial::new(small());
     trial.submit(0, Operation::Write, 160, 16, false);
     let any = |sectors| Signal::Pull {
         extent: None,
@@ -445,7 +450,7 @@ fn what_is_pulled_and_not_dirty_here_is_asked_of_whoever_is_above() {
 
 #[test]
 fn what_is_written_for_a_pull_goes_on_down_and_is_behind_what_was_there_before() {
-    let mut trial = Trial::new(small());
+    let mut trial = PagedTrial::new(small());
     let pulled = Hints {
         pulled: true,
         synchronous: false,
@@ -453,7 +458,7 @@ fn what_is_written_for_a_pull_goes_on_down_and_is_behind_what_was_there_before()
     };
     trial.submit_with(0, Operation::Write, 80, 16, pulled);
     trial.submit(1, Operation::Write, 400, 8, false);
-    let writes = |trial: &Trial| -> Vec<Extent> {
+    let writes = |trial: &PagedTrial| -> Vec<Extent> {
         assert!(trial.issued.iter().all(|request| request.hints.pulled));
         trial.issued.iter().map(|request| request.extent).collect()
     };
@@ -471,7 +476,7 @@ fn what_is_written_for_a_pull_goes_on_down_and_is_behind_what_was_there_before()
 
 #[test]
 fn what_was_pushed_is_found_between_page_cache_and_device() {
-    let mut trial = Trial::new(json!({ "size": "512KiB", "read_ahead": "none" }));
+    let mut trial = PagedTrial::new(json!({ "size": "512KiB", "read_ahead": "none" }));
     trial.push(1, 79);
     assert_eq!(trial.issued[0].extent, Extent::new(8, 72), "whole pages");
     trial.submit(0, Operation::Read, 16, 8, false);
@@ -498,7 +503,7 @@ fn what_was_pushed_is_found_between_page_cache_and_device() {
 
 #[test]
 fn a_write_makes_what_was_pushed_invalid_and_is_not_fetched_over() {
-    let mut trial = Trial::new(small());
+    let mut trial = PagedTrial::new(small());
     trial.push(0, 160);
     trial.pass(10);
     trial.issued.clear();
@@ -527,7 +532,7 @@ fn a_write_makes_what_was_pushed_invalid_and_is_not_fetched_over() {
 #[test]
 fn a_write_drops_pushed_blocks_and_pages_that_were_read_before() {
     // Pages that were read and are clean have no flag. The write must drop these pages too.
-    let mut trial = Trial::new(json!({ "size": "512KiB", "read_ahead": "none" }));
+    let mut trial = PagedTrial::new(json!({ "size": "512KiB", "read_ahead": "none" }));
     trial.push(80, 80);
     trial.pass(10);
     trial.submit(0, Operation::Read, 80, 80, false);
@@ -542,7 +547,7 @@ fn a_write_drops_pushed_blocks_and_pages_that_were_read_before() {
 
 #[test]
 fn a_push_of_more_than_there_is_room_for_is_fetched_in_part() {
-    let mut trial = Trial::new(small());
+    let mut trial = PagedTrial::new(small());
     trial.push(0, 3200);
     let fetched: u64 = trial
         .issued
@@ -585,7 +590,7 @@ proptest! {
         write_back in prop::sample::select(vec!["today", "2.6.17", "2.6.23", "none"]),
     ) {
         let keys = json!({ "size": pages * PAGE_BYTES, "replacement": replacement, "write_back": write_back });
-        let mut trial = Trial::new(keys);
+        let mut trial = PagedTrial::new(keys);
         trial.service_us = service_us;
         let mut flushed = BTreeMap::new();
         for (id, &(operation, start, sectors, direct, gap_us, pulled, pushed)) in (0u64..).zip(&steps) {
@@ -621,7 +626,7 @@ proptest! {
 }
 
 /// Checks each completed flush: all data acknowledged when the flush came must be on the device.
-fn check(trial: &Trial, flushed: &mut BTreeMap<u64, Vec<u32>>) -> Result<(), TestCaseError> {
+fn check(trial: &PagedTrial, flushed: &mut BTreeMap<u64, Vec<u32>>) -> Result<(), TestCaseError> {
     let ended: Vec<u64> = trial
         .done
         .iter()

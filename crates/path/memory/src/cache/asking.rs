@@ -1,37 +1,37 @@
 //! Requests from outside programs: the end of objects, unwanted pages, and PUSH and PULL of
 //! storage.
 
-use super::Cache;
-use crate::desk::Bounds;
-use crate::dirty::Queue;
-use crate::out::{Io, Out, Why};
+use super::PageCache;
+use crate::cache_parts::Bounds;
+use crate::dirty::DirtyList;
+use crate::out::{CacheOut, IoReason, PageIo};
 use crate::pages::flag;
-use crate::replacement::Place;
-use crate::run::Run;
+use crate::replacement::ListPlace;
+use crate::run::PageRun;
 use fullstroke_contract::Object;
 use fullstroke_units::Time;
 
 /// Source of the data of a PUSH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum DataSource {
     /// The data come with the PUSH.
     Here,
     /// The data must be read.
     ToRead,
 }
 
-impl Cache {
+impl PageCache {
     /// Discards the pages of an object from `from` on, dirty or not, because the object is
     /// truncated or deleted. Pages under I/O leave at the end of their I/O.
-    pub fn discard(&mut self, now: Time, object: Object, from: u64, out: &mut Out) {
-        self.discard_run(now, Run::new(object, from, u64::MAX - from), out);
+    pub fn discard(&mut self, now: Time, object: Object, from: u64, out: &mut CacheOut) {
+        self.discard_run(now, PageRun::new(object, from, u64::MAX - from), out);
         if from == 0 {
             self.dirty.forget(object);
         }
     }
 
     /// Discards the pages of a run: pages of metadata that are metadata no more (`bforget`).
-    pub fn discard_run(&mut self, now: Time, run: Run, out: &mut Out) {
+    pub fn discard_run(&mut self, now: Time, run: PageRun, out: &mut CacheOut) {
         self.each_held(run, |cache, slot| {
             if cache.pages.get(slot).is(flag::BUSY) {
                 cache.pages.change(slot, flag::DOOMED, flag::DIRTY);
@@ -48,7 +48,7 @@ impl Cache {
 
     /// Drops the clean pages of a run outside I/O (`invalidate_mapping_pages`). Returns the number
     /// of pages.
-    pub fn invalidate(&mut self, run: Run) -> u64 {
+    pub fn invalidate(&mut self, run: PageRun) -> u64 {
         let before = self.pages.held().pages;
         self.each_held(run, |cache, slot| {
             if !cache.pages.get(slot).is(flag::DIRTY | flag::BUSY) {
@@ -63,13 +63,13 @@ impl Cache {
     pub fn push(
         &mut self,
         now: Time,
-        run: Run,
-        place: Place,
-        arrival: Arrival,
-        out: &mut Out,
+        run: PageRun,
+        place: ListPlace,
+        arrival: DataSource,
+        out: &mut CacheOut,
     ) -> u64 {
         let flags = flag::FRESH | flag::PUSHED;
-        let flags = if arrival == Arrival::ToRead {
+        let flags = if arrival == DataSource::ToRead {
             flags | flag::READING
         } else {
             flags
@@ -81,17 +81,23 @@ impl Cache {
                 continue;
             }
             let to = self.pages.next_held(run.object, at).min(run.end());
-            let came = self.admit(now, Run::new(run.object, at, to - at), flags, place, out);
+            let came = self.admit(
+                now,
+                PageRun::new(run.object, at, to - at),
+                flags,
+                place,
+                out,
+            );
             if came == 0 {
                 break;
             }
-            let gap = Run::new(run.object, at, came);
-            if arrival == Arrival::ToRead {
+            let gap = PageRun::new(run.object, at, came);
+            if arrival == DataSource::ToRead {
                 let id = self.device.begin(gap, false);
-                out.reads.push(Io {
+                out.reads.push(PageIo {
                     id,
                     run: gap,
-                    why: Why::Push,
+                    why: IoReason::Push,
                     ticket: None,
                 });
             }
@@ -104,7 +110,7 @@ impl Cache {
     }
 
     /// Returns the dirty runs, object by object, in ascending order.
-    pub fn dirty_runs(&self) -> Vec<Run> {
+    pub fn dirty_runs(&self) -> Vec<PageRun> {
         let (mut runs, mut from) = (Vec::new(), Some(Object(0)));
         while let Some(object) = from.and_then(|object| self.pages.dirty_object_from(object)) {
             let mut page = 0;
@@ -119,14 +125,14 @@ impl Cache {
     }
 
     /// Handles a PULL of addresses: writes the dirty pages of a run. Returns the number of pages.
-    pub fn pull(&mut self, now: Time, run: Run, out: &mut Out) -> u64 {
+    pub fn pull(&mut self, now: Time, run: PageRun, out: &mut CacheOut) -> u64 {
         let (mut desk, _) = self.desk(now, out);
         let wrote = desk.write_run(
             run,
             Bounds {
                 most: u64::MAX,
                 nonblocking: false,
-                why: Why::Pull,
+                why: IoReason::Pull,
             },
         );
         desk.settle(run.object);
@@ -136,19 +142,19 @@ impl Cache {
 
     /// Handles a PULL of any data: writes `pages` dirty pages, beginning with the object that has
     /// been dirty longest. Returns the number written.
-    pub fn pull_any(&mut self, now: Time, pages: u64, out: &mut Out) -> u64 {
+    pub fn pull_any(&mut self, now: Time, pages: u64, out: &mut CacheOut) -> u64 {
         let mut left = pages;
         let (mut desk, _) = self.desk(now, out);
         // Objects move from `Dirty` to `Io` and then to `More`, so the oldest are in the first two
         // lists.
-        for queue in [Queue::Io, Queue::More, Queue::Dirty] {
+        for queue in [DirtyList::Io, DirtyList::More, DirtyList::Dirty] {
             while left > 0
                 && let Some((object, _)) = desk.oldest(queue)
             {
                 let bounds = Bounds {
                     most: left,
                     nonblocking: false,
-                    why: Why::Pull,
+                    why: IoReason::Pull,
                 };
                 let wrote = desk.write_object(object, bounds).pages;
                 desk.settle(object);

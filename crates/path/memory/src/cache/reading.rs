@@ -1,25 +1,25 @@
 //! Reads: look-up page by page, read-ahead, and waits.
 
 use super::room::SHORTAGE_WAIT;
-use super::waiting::{Kind, Operation, Wait};
-use super::{Access, Cache, FileId, pages_of};
-use crate::out::{Answer, Io, Out, Ticket, Why};
+use super::waiting::{OperationKind, PendingOperation, Wait};
+use super::{FileAccess, FileId, PageCache, pages_of};
+use crate::out::{CacheOut, IoReason, OperationAnswer, PageIo, Ticket};
 use crate::pages::{NOWHERE, Stretch, flag};
-use crate::read_ahead::{Ask, Found, Plan, Window};
-use crate::replacement::Place;
-use crate::run::Run;
+use crate::read_ahead::{PagePresence, PageWindow, ReadAheadPlan, ReadAheadQuery};
+use crate::replacement::ListPlace;
+use crate::run::PageRun;
 use fullstroke_units::Time;
 
-impl Cache {
+impl PageCache {
     /// Reads bytes of an open file. Bytes after the end of the file are not read.
     pub fn read(
         &mut self,
         now: Time,
         file: FileId,
-        access: Access,
+        access: FileAccess,
         ticket: Ticket,
-        out: &mut Out,
-    ) -> Answer {
+        out: &mut CacheOut,
+    ) -> OperationAnswer {
         let object = self.files[file.0].object;
         let bytes = access.bytes.min(access.size.saturating_sub(access.offset));
         let (first, end) = if bytes > 0 {
@@ -30,7 +30,7 @@ impl Cache {
         if end > first {
             self.read_ahead.begins(file.0, access.offset, bytes);
         }
-        let operation = Operation {
+        let operation = PendingOperation {
             file: Some(file.0).filter(|_| end > first),
             offset: access.offset,
             bytes,
@@ -39,19 +39,38 @@ impl Cache {
             again: if self.read_ahead.watches() {
                 first
             } else {
-                Plan::NEVER
+                ReadAheadPlan::NEVER
             },
-            ..Operation::new(ticket, Kind::Read, Run::new(object, first, end - first))
+            ..PendingOperation::new(
+                ticket,
+                OperationKind::Read,
+                PageRun::new(object, first, end - first),
+            )
         };
         self.begin(now, operation, out)
     }
 
     /// Reads pages without read-ahead, such as blocks of metadata.
-    pub fn read_run(&mut self, now: Time, run: Run, ticket: Ticket, out: &mut Out) -> Answer {
-        self.begin(now, Operation::new(ticket, Kind::Read, run), out)
+    pub fn read_run(
+        &mut self,
+        now: Time,
+        run: PageRun,
+        ticket: Ticket,
+        out: &mut CacheOut,
+    ) -> OperationAnswer {
+        self.begin(
+            now,
+            PendingOperation::new(ticket, OperationKind::Read, run),
+            out,
+        )
     }
 
-    pub(super) fn go_on_reading(&mut self, now: Time, read: &mut Operation, out: &mut Out) -> bool {
+    pub(super) fn go_on_reading(
+        &mut self,
+        now: Time,
+        read: &mut PendingOperation,
+        out: &mut CacheOut,
+    ) -> bool {
         while read.next < read.end {
             let slot = self.pages.find(read.object, read.next);
             let (found, to) = self.look(read, slot);
@@ -86,30 +105,30 @@ impl Cache {
 
     /// Returns the state of the page at the position of a read, and the end of the pages in the
     /// same state.
-    fn look(&self, read: &Operation, slot: Option<u32>) -> (Found, u64) {
+    fn look(&self, read: &PendingOperation, slot: Option<u32>) -> (PagePresence, u64) {
         let Some(slot) = slot else {
-            return (Found::Absent, read.next + 1);
+            return (PagePresence::Absent, read.next + 1);
         };
         let stretch = self.pages.get(slot);
         let end = stretch.end().min(read.end);
         match stretch.marked() {
-            Some(mark) if mark == read.next => (Found::Marked, read.next + 1),
-            _ if stretch.is(flag::READING) => (Found::Reading, end),
-            Some(mark) if mark > read.next => (Found::Held, end.min(mark)),
-            _ => (Found::Held, end),
+            Some(mark) if mark == read.next => (PagePresence::Marked, read.next + 1),
+            _ if stretch.is(flag::READING) => (PagePresence::Reading, end),
+            Some(mark) if mark > read.next => (PagePresence::Held, end.min(mark)),
+            _ => (PagePresence::Held, end),
         }
     }
 
     fn ask(
         &mut self,
         now: Time,
-        read: &mut Operation,
-        found: Found,
+        read: &mut PendingOperation,
+        found: PagePresence,
         slot: Option<u32>,
-        out: &mut Out,
+        out: &mut CacheOut,
     ) {
         let Some(file) = read.file else { return };
-        if let (Found::Marked, Some(slot)) = (found, slot) {
+        if let (PagePresence::Marked, Some(slot)) = (found, slot) {
             self.pages.set_mark(slot, None);
             // page_cache_async_readahead does nothing at a page under write-back.
             if self.pages.get(slot).is(flag::WRITING) {
@@ -120,7 +139,7 @@ impl Cache {
         plan.clear();
         let due = read.next >= read.again;
         read.asked = read.next + 1;
-        let ask = Ask {
+        let ask = ReadAheadQuery {
             file,
             object: read.object,
             index: read.next,
@@ -132,7 +151,7 @@ impl Cache {
             cuts: read.cuts,
         };
         self.read_ahead.ask(&ask, &mut plan);
-        if due || plan.again != Plan::NEVER {
+        if due || plan.again != ReadAheadPlan::NEVER {
             read.again = plan.again;
         }
         for &window in plan.windows() {
@@ -142,7 +161,13 @@ impl Cache {
 
     /// Reads the missing pages of a window, up to the end of the object, or as far as there is
     /// room.
-    fn open_window(&mut self, now: Time, read: &Operation, window: Window, out: &mut Out) {
+    fn open_window(
+        &mut self,
+        now: Time,
+        read: &PendingOperation,
+        window: PageWindow,
+        out: &mut CacheOut,
+    ) {
         let end = (window.first + window.pages).min(read.size);
         let mut at = window.first;
         while at < end {
@@ -150,7 +175,7 @@ impl Cache {
                 at = self.pages.get(slot).end();
                 continue;
             }
-            let gap = Run::new(
+            let gap = PageRun::new(
                 read.object,
                 at,
                 self.pages.next_held(read.object, at).min(end) - at,
@@ -158,7 +183,7 @@ impl Cache {
             let fetched = self.fetch(now, read, gap, out);
             debug_assert!(fetched <= gap.pages, "{fetched} pages came of {gap:?}");
             self.mark(
-                Run {
+                PageRun {
                     pages: fetched,
                     ..gap
                 },
@@ -171,7 +196,7 @@ impl Cache {
         }
     }
 
-    fn mark(&mut self, run: Run, mark: Option<u64>) {
+    fn mark(&mut self, run: PageRun, mark: Option<u64>) {
         if let Some(page) = mark.filter(|&page| run.holds(run.object, page))
             && let Some(slot) = self.pages.look(run.object, page)
         {
@@ -180,30 +205,36 @@ impl Cache {
     }
 
     /// Reads missing pages, as far as there is room. Returns the number of pages.
-    fn fetch(&mut self, now: Time, read: &Operation, run: Run, out: &mut Out) -> u64 {
+    fn fetch(
+        &mut self,
+        now: Time,
+        read: &PendingOperation,
+        run: PageRun,
+        out: &mut CacheOut,
+    ) -> u64 {
         // The run has pages that the read has requested, and then pages of read-ahead.
-        let asked = Run {
+        let asked = PageRun {
             pages: read.end.clamp(run.first, run.end()) - run.first,
             ..run
         };
         let flags = flag::READING | flag::FRESH;
-        let mut came = self.admit(now, asked, flags, Place::Usual, out);
+        let mut came = self.admit(now, asked, flags, ListPlace::Usual, out);
         self.counters.misses += came;
         if came == asked.pages {
-            let beside = Run::new(run.object, asked.end(), run.end() - asked.end());
-            let ahead = self.admit(now, beside, flags | flag::AHEAD, Place::Usual, out);
+            let beside = PageRun::new(run.object, asked.end(), run.end() - asked.end());
+            let ahead = self.admit(now, beside, flags | flag::AHEAD, ListPlace::Usual, out);
             self.counters.ahead += ahead;
             came += ahead;
         }
         if came > 0 {
-            let run = Run { pages: came, ..run };
+            let run = PageRun { pages: came, ..run };
             let why = if asked.pages > 0 {
-                Why::Read
+                IoReason::Read
             } else {
-                Why::ReadAhead
+                IoReason::ReadAhead
             };
             let id = self.device.begin(run, false);
-            out.reads.push(Io {
+            out.reads.push(PageIo {
                 id,
                 run,
                 why,
@@ -215,7 +246,7 @@ impl Cache {
 
     /// Reads the page at the position of the read. Without read-ahead, reads the whole rest in one
     /// piece.
-    fn fetch_alone(&mut self, now: Time, read: &Operation, out: &mut Out) -> u64 {
+    fn fetch_alone(&mut self, now: Time, read: &PendingOperation, out: &mut CacheOut) -> u64 {
         let end = if read.file.is_some() {
             read.next + 1
         } else {
@@ -225,13 +256,13 @@ impl Cache {
         self.fetch(
             now,
             read,
-            Run::new(read.object, read.next, to - read.next),
+            PageRun::new(read.object, read.next, to - read.next),
             out,
         )
     }
 
     /// Waits for the I/O of a page: a read, or the write after which the page is dropped.
-    fn wait_for(&mut self, read: &mut Operation, slot: u32) {
+    fn wait_for(&mut self, read: &mut PendingOperation, slot: u32) {
         let stretch = *self.pages.get(slot);
         if !stretch.is(flag::READING) {
             read.wait = Wait::Written(read.next);
@@ -250,7 +281,7 @@ impl Cache {
     }
 
     /// Uses the pages from the position of the read up to `to`.
-    fn use_pages(&mut self, read: &Operation, slot: u32, to: u64) {
+    fn use_pages(&mut self, read: &PendingOperation, slot: u32, to: u64) {
         debug_assert!(
             !self.pages.get(slot).is(flag::READING),
             "a read uses a page that is being read: {:?}",
@@ -259,7 +290,7 @@ impl Cache {
         self.counters.read += to - read.next;
         let stretch = *self.pages.get(slot);
         let fresh = stretch.is(flag::UNUSED);
-        if !fresh && self.replacement.indifferent(&stretch) {
+        if !fresh && self.replacement.ignores_use(&stretch) {
             return;
         }
         // A read that continues in the last page of the previous read is not a new use of this
@@ -283,7 +314,7 @@ impl Cache {
         self.streak = None;
         if rest && let Some(into) = self.pages.look(stretch.object, to - 1) {
             let became = *self.pages.get(into);
-            self.streak = Some(Streak {
+            self.streak = Some(LastUse {
                 was: (stretch.flags, stretch.list),
                 into,
                 became: (became.flags, became.list),
@@ -344,7 +375,7 @@ impl Cache {
 /// Effect of the last use of the first pages of a stretch: flags and list before and after, and the
 /// stretch that the pages became part of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Streak {
+pub(super) struct LastUse {
     was: (u16, u8),
     into: u32,
     became: (u16, u8),
@@ -352,11 +383,11 @@ pub(super) struct Streak {
 
 /// True if read-ahead must be asked: once at a page that is absent or being read, at the mark, and
 /// at the page of the last answer.
-fn asks(read: &Operation, found: Found) -> bool {
+fn asks(read: &PendingOperation, found: PagePresence) -> bool {
     let again = match found {
-        Found::Marked => return read.file.is_some(),
-        Found::Absent | Found::Reading => true,
-        Found::Held => read.next >= read.again,
+        PagePresence::Marked => return read.file.is_some(),
+        PagePresence::Absent | PagePresence::Reading => true,
+        PagePresence::Held => read.next >= read.again,
     };
     read.file.is_some() && again && read.next >= read.asked
 }

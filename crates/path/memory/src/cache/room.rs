@@ -1,10 +1,10 @@
 //! Room for pages: eviction, and the case without evictable pages.
 
-use super::Cache;
-use crate::out::{Out, Why};
+use super::PageCache;
+use crate::out::{CacheOut, IoReason};
 use crate::pages::{ASIDE, Stretch, flag};
-use crate::replacement::Place;
-use crate::run::Run;
+use crate::replacement::ListPlace;
+use crate::run::PageRun;
 use fullstroke_units::{Duration, Time};
 
 /// `SWAP_CLUSTER_MAX`: smallest number of pages set aside before the operation waits.
@@ -12,9 +12,9 @@ const CLUSTER: u64 = 32;
 /// Longest wait for memory: `congestion_wait(WRITE, HZ/10)`, `reclaim_throttle`.
 pub(super) const SHORTAGE_WAIT: Duration = Duration::from_millis(100);
 
-impl Cache {
+impl PageCache {
     /// Makes room for `wanted` pages. Returns the number of pages with room.
-    pub(super) fn make_room(&mut self, now: Time, wanted: u64, out: &mut Out) -> u64 {
+    pub(super) fn make_room(&mut self, now: Time, wanted: u64, out: &mut CacheOut) -> u64 {
         // The time comes first, because `lru2` chooses its victims from statistics of this time.
         self.replacement.at(now, &self.pages);
         let mut aside = 0;
@@ -97,20 +97,20 @@ impl Cache {
 
     /// Sets aside a dirty victim, or one under I/O. The page leaves as soon as possible
     /// (`PG_reclaim`, `rotate_reclaimable_page`), and may be written for this purpose.
-    fn set_aside(&mut self, now: Time, slot: u32, out: &mut Out) {
+    fn set_aside(&mut self, now: Time, slot: u32, out: &mut CacheOut) {
         self.pages.push_newest(ASIDE, slot);
         let victim = *self.pages.get(slot);
         if !victim.is(flag::DIRTY) {
             return;
         }
         let (mut desk, write_back) = self.desk(now, out);
-        if write_back.pressed(&mut desk) && !victim.is(flag::WRITING) {
+        if write_back.note_shortage(&mut desk) && !victim.is(flag::WRITING) {
             desk.write_run(
                 victim.run(),
-                crate::desk::Bounds {
+                crate::cache_parts::Bounds {
                     most: u64::MAX,
                     nonblocking: true,
-                    why: Why::Reclaim,
+                    why: IoReason::Reclaim,
                 },
             );
             desk.settle(victim.object);
@@ -119,7 +119,7 @@ impl Cache {
 
     /// Moves clean pages among those set aside to the old end of their list, to be evicted first.
     /// Then writes dirty ones left over from a full queue. Called at the end of an I/O.
-    pub(super) fn turn_aside(&mut self, now: Time, run: Run, out: &mut Out) {
+    pub(super) fn turn_aside(&mut self, now: Time, run: PageRun, out: &mut CacheOut) {
         let mut at = run.first;
         while at < run.end()
             && let Some(slot) = self.pages.from(run.object, at)
@@ -139,7 +139,7 @@ impl Cache {
 
     /// Writes the dirty pages set aside, as far as the device's queue has places. Does so only
     /// while an operation waits for memory.
-    pub(super) fn write_aside(&mut self, now: Time, out: &mut Out) {
+    pub(super) fn write_aside(&mut self, now: Time, out: &mut CacheOut) {
         if self.wanted() == 0 {
             return;
         }
@@ -151,15 +151,15 @@ impl Cache {
                 continue;
             }
             let (mut desk, write_back) = self.desk(now, out);
-            if !write_back.pressed(&mut desk) || desk.full() {
+            if !write_back.note_shortage(&mut desk) || desk.full() {
                 return;
             }
             desk.write_run(
                 stretch.run(),
-                crate::desk::Bounds {
+                crate::cache_parts::Bounds {
                     most: u64::MAX,
                     nonblocking: true,
-                    why: Why::Reclaim,
+                    why: IoReason::Reclaim,
                 },
             );
             desk.settle(stretch.object);
@@ -171,14 +171,14 @@ impl Cache {
     pub(super) fn admit(
         &mut self,
         now: Time,
-        run: Run,
+        run: PageRun,
         flags: u16,
-        place: Place,
-        out: &mut Out,
+        place: ListPlace,
+        out: &mut CacheOut,
     ) -> u64 {
         let mut at = run.first;
         while at < run.end() {
-            let rest = Run::new(run.object, at, (run.end() - at).min(self.limit));
+            let rest = PageRun::new(run.object, at, (run.end() - at).min(self.limit));
             let free = self.limit - self.pages.held().pages;
             let step = self
                 .replacement
@@ -188,7 +188,7 @@ impl Cache {
             if step == 0 {
                 break;
             }
-            let slot = self.pages.add(Run::new(run.object, at, step), flags);
+            let slot = self.pages.add(PageRun::new(run.object, at, step), flags);
             self.replacement.admitted(&mut self.pages, slot, place);
             at += step;
         }

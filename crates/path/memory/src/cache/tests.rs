@@ -8,9 +8,9 @@
 
 use super::*;
 use crate::config::Policy;
-use crate::out::{Answer, Io, Ticket};
+use crate::out::{OperationAnswer, PageIo, Ticket};
 use crate::pages::{ASIDE, LISTS, NOWHERE};
-use crate::replacement::Place;
+use crate::replacement::ListPlace;
 use crate::run::PAGE_BYTES;
 use crate::{read_ahead, replacement, write_back};
 use fullstroke_contract::registry::Keys;
@@ -29,17 +29,17 @@ type State = BTreeMap<(u32, u64), u16>;
 enum Called {
     Plain,
     /// The I/O of a run has ended, or the run was discarded.
-    Ended(Run),
+    Ended(PageRun),
 }
 
 struct World {
-    cache: Cache,
+    cache: PageCache,
     now: Time,
-    out: Out,
+    out: CacheOut,
     files: Vec<FileId>,
     sizes: Vec<u64>,
-    reads: Vec<Io>,
-    writes: Vec<Io>,
+    reads: Vec<PageIo>,
+    writes: Vec<PageIo>,
     before: State,
     waiting: Vec<Ticket>,
     next_ticket: u64,
@@ -56,7 +56,7 @@ fn policy(name: &str, key: Option<(&str, serde_json::Value)>) -> Option<Policy> 
 }
 
 impl World {
-    fn new(choice: (usize, usize, usize), limit: u64, queue: Queue) -> World {
+    fn new(choice: (usize, usize, usize), limit: u64, queue: QueueLimits) -> World {
         let kernels = ["2.4", "2.6", "3.0", "today"];
         let replacement = match choice.0 {
             lru2 @ 0..4 => policy("lru2", Some(("kernel", json!(kernels[lru2])))),
@@ -68,14 +68,14 @@ impl World {
             read_ahead: policy(read_ahead::REGISTRY[choice.1].name, None),
             write_back: policy(write_back::REGISTRY[choice.2].name, None),
         };
-        let mut cache = Cache::new(&keys, queue).unwrap();
+        let mut cache = PageCache::new(&keys, queue).unwrap();
         let files = (0..2 * OBJECTS)
             .map(|file| cache.open(Object(file % OBJECTS)))
             .collect();
         World {
             cache,
             now: Time::ZERO,
-            out: Out::default(),
+            out: CacheOut::default(),
             files,
             sizes: vec![300 * PAGE_BYTES - 100; OBJECTS as usize],
             reads: Vec::new(),
@@ -207,15 +207,15 @@ impl World {
         Ticket(self.next_ticket)
     }
 
-    fn answered(&mut self, ticket: Ticket, answer: Answer) {
-        if answer == Answer::Waits {
+    fn answered(&mut self, ticket: Ticket, answer: OperationAnswer) {
+        if answer == OperationAnswer::Waits {
             self.waiting.push(ticket);
         }
         self.check(Called::Plain);
     }
 
-    fn access(&self, file: usize, at: u64, bytes: u64) -> Access {
-        Access::new(at * 700, bytes, self.sizes[file % OBJECTS as usize])
+    fn access(&self, file: usize, at: u64, bytes: u64) -> FileAccess {
+        FileAccess::new(at * 700, bytes, self.sizes[file % OBJECTS as usize])
     }
 
     /// Completes one of the I/Os in flight, or its first pages.
@@ -242,18 +242,18 @@ impl World {
         } else {
             io.run.pages
         };
-        let run = Run { pages, ..io.run };
+        let run = PageRun { pages, ..io.run };
         let id = io.id;
-        io.run = Run::new(run.object, run.end(), io.run.pages - pages);
+        io.run = PageRun::new(run.object, run.end(), io.run.pages - pages);
         if io.run.pages == 0 {
             ios.remove(place);
         }
         if is_read {
             self.cache
-                .read_done(self.now, id, run, Status::Done, &mut self.out);
+                .read_done(self.now, id, run, RequestStatus::Done, &mut self.out);
         } else {
             self.cache
-                .written(self.now, id, run, Status::Done, &mut self.out);
+                .written(self.now, id, run, RequestStatus::Done, &mut self.out);
         }
         self.check(Called::Ended(run));
     }
@@ -267,7 +267,7 @@ impl World {
     fn step(&mut self, (step, file, at, bytes): (u8, usize, u64, u64)) {
         let (now, id) = (self.now, self.files[file]);
         let object = Object(file as u32 % OBJECTS);
-        let run = Run::new(object, at / 5, 1 + bytes / PAGE_BYTES);
+        let run = PageRun::new(object, at / 5, 1 + bytes / PAGE_BYTES);
         let access = self.access(file, at, bytes);
         let ticket = self.ticket();
         match step {
@@ -298,18 +298,18 @@ impl World {
             14 => {
                 let from = if at % 2 == 0 { 0 } else { at / 5 };
                 self.cache.discard(now, object, from, &mut self.out);
-                self.check(Called::Ended(Run::new(object, from, u64::MAX)));
+                self.check(Called::Ended(PageRun::new(object, from, u64::MAX)));
             }
             15 => {
                 self.cache.invalidate(run);
                 self.check(Called::Plain);
             }
             16 => {
-                let place = [Place::Usual, Place::Hot, Place::Cold][at as usize % 3];
+                let place = [ListPlace::Usual, ListPlace::Hot, ListPlace::Cold][at as usize % 3];
                 let arrival = if bytes % 2 == 0 {
-                    Arrival::Here
+                    DataSource::Here
                 } else {
-                    Arrival::ToRead
+                    DataSource::ToRead
                 };
                 self.cache.push(now, run, place, arrival, &mut self.out);
                 self.check(Called::Plain);
@@ -375,7 +375,7 @@ impl World {
     }
 }
 
-fn pages(io: &Io) -> impl Iterator<Item = (u32, u64)> {
+fn pages(io: &PageIo) -> impl Iterator<Item = (u32, u64)> {
     let run = io.run;
     (run.first..run.end()).map(move |page| (run.object.0, page))
 }
@@ -400,7 +400,7 @@ proptest! {
         limit in 64u64..200, nr_requests in 1u32..40, request_pages in 1u64..64,
         steps in steps(),
     ) {
-        let queue = Queue { nr_requests, request_pages };
+        let queue = QueueLimits { nr_requests, request_pages };
         let run = |plain: bool| {
             let mut world = World::new((replacement, read_ahead, write_back), limit, queue);
             world.plain = plain;
@@ -425,34 +425,38 @@ fn every_policy_takes_part() {
     );
 }
 
-fn cache(limit: u64) -> Cache {
-    Cache::new(&MemoryKeys::of(Bytes(limit * PAGE_BYTES)), Queue::default()).unwrap()
+fn cache(limit: u64) -> PageCache {
+    PageCache::new(
+        &MemoryKeys::of(Bytes(limit * PAGE_BYTES)),
+        QueueLimits::default(),
+    )
+    .unwrap()
 }
 
 #[test]
 fn a_read_is_a_miss_then_a_hit() {
-    let (mut cache, mut out) = (cache(1000), Out::default());
+    let (mut cache, mut out) = (cache(1000), CacheOut::default());
     let file = cache.open(Object(1));
-    let access = Access::new(0, PAGE_BYTES, 100 * PAGE_BYTES);
+    let access = FileAccess::new(0, PAGE_BYTES, 100 * PAGE_BYTES);
     let asked = cache.read(Time::ZERO, file, access, Ticket(1), &mut out);
-    assert_eq!(asked, Answer::Waits);
+    assert_eq!(asked, OperationAnswer::Waits);
     let read = out.reads[0];
     assert_eq!(
         (read.run, read.ticket),
-        (Run::new(Object(1), 0, 4), Some(Ticket(1)))
+        (PageRun::new(Object(1), 0, 4), Some(Ticket(1)))
     );
     out.clear();
-    cache.read_done(Time::ZERO, read.id, read.run, Status::Done, &mut out);
+    cache.read_done(Time::ZERO, read.id, read.run, RequestStatus::Done, &mut out);
     assert_eq!(
         out.woken,
-        [crate::Woken {
+        [crate::WokenOperation {
             ticket: Ticket(1),
-            status: Status::Done
+            status: RequestStatus::Done
         }]
     );
     assert_eq!(
         cache.read(Time::ZERO, file, access, Ticket(2), &mut out),
-        Answer::Done
+        OperationAnswer::Done
     );
     let counters = cache.counters();
     assert_eq!(
@@ -468,19 +472,19 @@ fn a_read_is_a_miss_then_a_hit() {
 
 #[test]
 fn who_waits_for_a_page_that_cannot_be_read_is_told() {
-    let (mut cache, mut out) = (cache(1000), Out::default());
-    let run = Run::new(Object::DEVICE, 7, 1);
+    let (mut cache, mut out) = (cache(1000), CacheOut::default());
+    let run = PageRun::new(Object::DEVICE, 7, 1);
     assert_eq!(
         cache.read_run(Time::ZERO, run, Ticket(1), &mut out),
-        Answer::Waits
+        OperationAnswer::Waits
     );
     let read = out.reads[0];
-    cache.read_done(Time::ZERO, read.id, read.run, Status::Lost, &mut out);
+    cache.read_done(Time::ZERO, read.id, read.run, RequestStatus::Lost, &mut out);
     assert_eq!(
         out.woken,
-        [crate::Woken {
+        [crate::WokenOperation {
             ticket: Ticket(1),
-            status: Status::Lost
+            status: RequestStatus::Lost
         }]
     );
     assert!(!cache.holds(run));
@@ -488,24 +492,30 @@ fn who_waits_for_a_page_that_cannot_be_read_is_told() {
 
 #[test]
 fn fsync_tells_of_pages_that_could_not_be_written() {
-    let (mut cache, mut out) = (cache(1000), Out::default());
-    let run = Run::new(Object(1), 7, 3);
+    let (mut cache, mut out) = (cache(1000), CacheOut::default());
+    let run = PageRun::new(Object(1), 7, 3);
     assert_eq!(
         cache.write_run(Time::ZERO, run, Ticket(1), &mut out),
-        Answer::Done
+        OperationAnswer::Done
     );
     assert_eq!(
         cache.fsync(Time::ZERO, Object(1), Ticket(2), &mut out),
-        Answer::Waits
+        OperationAnswer::Waits
     );
     let write = out.writes[0];
     assert_eq!(write.run, run);
-    cache.written(Time::ZERO, write.id, write.run, Status::Lost, &mut out);
+    cache.written(
+        Time::ZERO,
+        write.id,
+        write.run,
+        RequestStatus::Lost,
+        &mut out,
+    );
     assert_eq!(
         out.woken,
-        [crate::Woken {
+        [crate::WokenOperation {
             ticket: Ticket(2),
-            status: Status::Lost
+            status: RequestStatus::Lost
         }]
     );
     assert_eq!(cache.counters().lost, 3);
@@ -513,78 +523,78 @@ fn fsync_tells_of_pages_that_could_not_be_written() {
 
 #[test]
 fn a_write_of_part_of_a_page_reads_it_first_where_the_file_has_more_of_it() {
-    let (mut cache, mut out) = (cache(1000), Out::default());
+    let (mut cache, mut out) = (cache(1000), CacheOut::default());
     let file = cache.open(Object(1));
-    let write = |offset: u64, bytes: u64| Access::new(offset, bytes, 10 * PAGE_BYTES);
+    let write = |offset: u64, bytes: u64| FileAccess::new(offset, bytes, 10 * PAGE_BYTES);
     // From the middle of page 0 to the middle of page 2: both end pages are read first.
     let access = write(2000, 2 * PAGE_BYTES);
     assert_eq!(
         cache.write(Time::ZERO, file, access, false, Ticket(1), &mut out),
-        Answer::Waits
+        OperationAnswer::Waits
     );
-    assert_eq!(out.reads[0].run, Run::new(Object(1), 0, 1));
+    assert_eq!(out.reads[0].run, PageRun::new(Object(1), 0, 1));
     let read = out.reads[0];
     out.clear();
-    cache.read_done(Time::ZERO, read.id, read.run, Status::Done, &mut out);
-    assert_eq!(out.reads[0].run, Run::new(Object(1), 2, 1));
+    cache.read_done(Time::ZERO, read.id, read.run, RequestStatus::Done, &mut out);
+    assert_eq!(out.reads[0].run, PageRun::new(Object(1), 2, 1));
     assert_eq!(cache.gauges().dirty, 2);
     // There is nothing to read after the end of the file.
     out.clear();
     let access = write(10 * PAGE_BYTES, 100);
     assert_eq!(
         cache.write(Time::ZERO, file, access, false, Ticket(2), &mut out),
-        Answer::Done
+        OperationAnswer::Done
     );
     assert_eq!(cache.counters().filled, 2);
 }
 
 #[test]
 fn storage_pulls_what_is_dirty_and_pushes_what_is_absent() {
-    let (mut cache, mut out) = (cache(1000), Out::default());
+    let (mut cache, mut out) = (cache(1000), CacheOut::default());
     for (object, first) in [(2, 10), (1, 0)] {
-        let run = Run::new(Object(object), first, 5);
+        let run = PageRun::new(Object(object), first, 5);
         assert_eq!(
             cache.write_run(Time::from_nanos(first), run, Ticket(0), &mut out),
-            Answer::Done
+            OperationAnswer::Done
         );
     }
     assert_eq!(
-        cache.pull(Time::ZERO, Run::new(Object(1), 3, 100), &mut out),
+        cache.pull(Time::ZERO, PageRun::new(Object(1), 3, 100), &mut out),
         2
     );
     // Object 2 has been dirty longer.
     assert_eq!(cache.pull_any(Time::ZERO, 7, &mut out), 7);
-    let runs: Vec<Run> = out.writes.iter().map(|io| io.run).collect();
+    let runs: Vec<PageRun> = out.writes.iter().map(|io| io.run).collect();
     assert_eq!(
         runs,
         [
-            Run::new(Object(1), 3, 2),
-            Run::new(Object(2), 10, 5),
-            Run::new(Object(1), 0, 2)
+            PageRun::new(Object(1), 3, 2),
+            PageRun::new(Object(2), 10, 5),
+            PageRun::new(Object(1), 0, 2)
         ]
     );
     assert_eq!(cache.pull_any(Time::ZERO, 7, &mut out), 1);
     let pushed = cache.push(
         Time::ZERO,
-        Run::new(Object(1), 0, 20),
-        Place::Cold,
-        Arrival::Here,
+        PageRun::new(Object(1), 0, 20),
+        ListPlace::Cold,
+        DataSource::Here,
         &mut out,
     );
     assert_eq!((pushed, out.reads.len()), (15, 0));
-    assert!(cache.holds(Run::new(Object(1), 0, 20)));
+    assert!(cache.holds(PageRun::new(Object(1), 0, 20)));
 }
 
 #[test]
 fn a_file_read_in_order_costs_a_few_stretches_whatever_its_length() {
-    let (mut cache, mut out) = (cache(100_000), Out::default());
+    let (mut cache, mut out) = (cache(100_000), CacheOut::default());
     let file = cache.open(Object(1));
     let size = 80_000 * PAGE_BYTES;
     for page in 0..80_000 {
-        let access = Access::new(page * PAGE_BYTES, PAGE_BYTES, size);
+        let access = FileAccess::new(page * PAGE_BYTES, PAGE_BYTES, size);
         let _ = cache.read(Time::ZERO, file, access, Ticket(page), &mut out);
         for read in std::mem::take(&mut out.reads) {
-            cache.read_done(Time::ZERO, read.id, read.run, Status::Done, &mut out);
+            cache.read_done(Time::ZERO, read.id, read.run, RequestStatus::Done, &mut out);
         }
         out.clear();
     }
@@ -600,28 +610,31 @@ fn kept_of_both(replacement: &str, plain: bool) -> Vec<bool> {
         write_back: Some(Policy::Name("none".to_owned())),
         ..MemoryKeys::of(Bytes(200 * PAGE_BYTES))
     };
-    let (mut cache, mut out) = (Cache::new(&keys, Queue::default()).unwrap(), Out::default());
+    let (mut cache, mut out) = (
+        PageCache::new(&keys, QueueLimits::default()).unwrap(),
+        CacheOut::default(),
+    );
     let (now, size) = (Time::ZERO, 100 * PAGE_BYTES);
     let file = cache.open(Object(1));
     cache.push(
         now,
-        Run::new(Object(1), 0, 100),
-        Place::Usual,
-        Arrival::Here,
+        PageRun::new(Object(1), 0, 100),
+        ListPlace::Usual,
+        DataSource::Here,
         &mut out,
     );
     for page in 0..60 {
-        let access = Access::new(page * PAGE_BYTES, PAGE_BYTES, size);
+        let access = FileAccess::new(page * PAGE_BYTES, PAGE_BYTES, size);
         assert_eq!(
             cache.read(now, file, access, Ticket(0), &mut out),
-            Answer::Done
+            OperationAnswer::Done
         );
         if page % 3 == 0 {
             cache.push(
                 now,
-                Run::new(Object(2), page, 1),
-                Place::Usual,
-                Arrival::Here,
+                PageRun::new(Object(2), page, 1),
+                ListPlace::Usual,
+                DataSource::Here,
                 &mut out,
             );
         }
@@ -631,13 +644,13 @@ fn kept_of_both(replacement: &str, plain: bool) -> Vec<bool> {
     }
     cache.push(
         now,
-        Run::new(Object(3), 0, 160),
-        Place::Usual,
-        Arrival::Here,
+        PageRun::new(Object(3), 0, 160),
+        ListPlace::Usual,
+        DataSource::Here,
         &mut out,
     );
     (1..3)
-        .flat_map(|object| (0..100).map(move |page| Run::new(Object(object), page, 1)))
+        .flat_map(|object| (0..100).map(move |page| PageRun::new(Object(object), page, 1)))
         .map(|run| cache.holds(run))
         .collect()
 }
@@ -662,13 +675,22 @@ fn pages_that_were_used_leave_with_their_object() {
             replacement: Some(Policy::Name(entry.name.to_owned())),
             ..MemoryKeys::of(Bytes(200 * PAGE_BYTES))
         };
-        let (mut cache, mut out) = (Cache::new(&keys, Queue::default()).unwrap(), Out::default());
-        let run = Run::new(Object(1), 0, 20);
+        let (mut cache, mut out) = (
+            PageCache::new(&keys, QueueLimits::default()).unwrap(),
+            CacheOut::default(),
+        );
+        let run = PageRun::new(Object(1), 0, 20);
         for leaves in [true, false] {
-            cache.push(Time::ZERO, run, Place::Usual, Arrival::Here, &mut out);
+            cache.push(
+                Time::ZERO,
+                run,
+                ListPlace::Usual,
+                DataSource::Here,
+                &mut out,
+            );
             assert_eq!(
                 cache.read_run(Time::ZERO, run, Ticket(0), &mut out),
-                Answer::Done
+                OperationAnswer::Done
             );
             if leaves {
                 cache.discard(Time::ZERO, Object(1), 0, &mut out);

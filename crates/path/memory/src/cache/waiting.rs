@@ -1,18 +1,18 @@
 //! Waiting operations, and the conditions of their waits.
 
-use super::Cache;
-use crate::out::{Answer, Out, Ticket, Woken};
+use super::PageCache;
+use crate::out::{CacheOut, OperationAnswer, Ticket, WokenOperation};
 #[cfg(test)]
 use crate::pages::flag;
-use crate::read_ahead::{Cuts, Plan};
-use crate::run::Run;
-use crate::write_back::Dirtier;
-use fullstroke_contract::{Object, Status};
+use crate::read_ahead::{ReadAheadPlan, WindowCuts};
+use crate::run::PageRun;
+use crate::write_back::ThrottledWriter;
+use fullstroke_contract::{Object, RequestStatus};
 use fullstroke_units::Time;
 
 /// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OperationKind {
     /// Reads pages, with the read-ahead of its file if it has one.
     Read,
     /// Writes pages. With `durable`, the operation ends when the pages are on the device.
@@ -61,13 +61,13 @@ struct News {
     /// Something has become free or clean.
     freed: bool,
     /// Runs whose I/O has ended.
-    ended: Vec<Run>,
+    ended: Vec<PageRun>,
 }
 
 impl News {
     /// True if the operation may continue. `room` tells if the device's queue has a place now; the
     /// operation before may have taken the last one.
-    fn lets_go_on(&self, operation: &Operation, room: bool) -> bool {
+    fn lets_go_on(&self, operation: &PendingOperation, room: bool) -> bool {
         match operation.wait {
             Wait::Nothing => true,
             Wait::Page(page) | Wait::Written(page) => self
@@ -118,9 +118,9 @@ impl Alarm {
 
 /// An operation in progress.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operation {
+pub(super) struct PendingOperation {
     pub ticket: Ticket,
-    pub kind: Kind,
+    pub kind: OperationKind,
     pub file: Option<u32>,
     pub object: Object,
     /// Byte range, for read-ahead and partial pages.
@@ -137,22 +137,22 @@ pub(super) struct Operation {
     pub again: u64,
     pub asked: u64,
     /// Pages at which windows end early.
-    pub cuts: Cuts,
+    pub cuts: WindowCuts,
     /// True if the operation waits for its own write-back.
     pub settling: bool,
     /// True if the writer must ask for permission to continue, and the state of the writer.
     pub balancing: bool,
-    pub dirtier: Dirtier,
+    pub dirtier: ThrottledWriter,
     pub wait: Wait,
     /// Start of the present throttling.
     pub throttled: Option<Time>,
-    pub status: Status,
+    pub status: RequestStatus,
 }
 
-impl Operation {
+impl PendingOperation {
     #[inline]
-    pub fn new(ticket: Ticket, kind: Kind, run: Run) -> Operation {
-        Operation {
+    pub fn new(ticket: Ticket, kind: OperationKind, run: PageRun) -> PendingOperation {
+        PendingOperation {
             ticket,
             kind,
             file: None,
@@ -163,46 +163,51 @@ impl Operation {
             first: run.first,
             next: run.first,
             end: run.end(),
-            again: Plan::NEVER,
+            again: ReadAheadPlan::NEVER,
             asked: 0,
-            cuts: Cuts::NONE,
+            cuts: WindowCuts::NONE,
             settling: false,
             balancing: false,
-            dirtier: Dirtier::default(),
+            dirtier: ThrottledWriter::default(),
             wait: Wait::Nothing,
             throttled: None,
-            status: Status::Done,
+            status: RequestStatus::Done,
         }
     }
 
-    pub fn run(&self) -> Run {
-        Run::new(self.object, self.first, self.end - self.first)
+    pub fn run(&self) -> PageRun {
+        PageRun::new(self.object, self.first, self.end - self.first)
     }
 }
 
-impl Cache {
+impl PageCache {
     /// Begins an operation.
-    pub(super) fn begin(&mut self, now: Time, mut operation: Operation, out: &mut Out) -> Answer {
+    pub(super) fn begin(
+        &mut self,
+        now: Time,
+        mut operation: PendingOperation,
+        out: &mut CacheOut,
+    ) -> OperationAnswer {
         let answer = if self.proceed(now, &mut operation, out) {
             self.finish(&operation);
-            Answer::Done
+            OperationAnswer::Done
         } else {
             let slot = self.operations.keep(operation);
             self.waiting.push(slot);
             self.alarm.set(operation.wait);
-            Answer::Waits
+            OperationAnswer::Waits
         };
         self.settle(now, out);
         answer
     }
 
     /// Continues an operation. Returns true if it has ended.
-    fn proceed(&mut self, now: Time, operation: &mut Operation, out: &mut Out) -> bool {
+    fn proceed(&mut self, now: Time, operation: &mut PendingOperation, out: &mut CacheOut) -> bool {
         operation.wait = Wait::Nothing;
         let over = match operation.kind {
-            Kind::Read => self.go_on_reading(now, operation, out),
-            Kind::Write { .. } => self.go_on_writing(now, operation, out),
-            Kind::Sync | Kind::SyncAll | Kind::Direct { .. } => {
+            OperationKind::Read => self.go_on_reading(now, operation, out),
+            OperationKind::Write { .. } => self.go_on_writing(now, operation, out),
+            OperationKind::Sync | OperationKind::SyncAll | OperationKind::Direct { .. } => {
                 self.go_on_syncing(now, operation, out)
             }
         };
@@ -214,8 +219,8 @@ impl Cache {
         over
     }
 
-    fn finish(&mut self, operation: &Operation) {
-        if let (Kind::Read, Some(file)) = (operation.kind, operation.file) {
+    fn finish(&mut self, operation: &PendingOperation) {
+        if let (OperationKind::Read, Some(file)) = (operation.kind, operation.file) {
             self.read_ahead
                 .ended(file, operation.offset, operation.bytes);
             if operation.end > operation.first {
@@ -226,7 +231,7 @@ impl Cache {
 
     /// Continues the waiting operations whose condition holds, in order of arrival. Returns true if
     /// any continued.
-    pub(super) fn resume(&mut self, now: Time, out: &mut Out) -> bool {
+    pub(super) fn resume(&mut self, now: Time, out: &mut CacheOut) -> bool {
         let news = News {
             now,
             cleared: self.device.take_cleared(),
@@ -242,7 +247,7 @@ impl Cache {
         any
     }
 
-    fn resume_those_of(&mut self, news: &News, out: &mut Out) -> bool {
+    fn resume_those_of(&mut self, news: &News, out: &mut CacheOut) -> bool {
         let (mut any, mut at) = (false, 0);
         self.alarm = Alarm::default();
         while at < self.waiting.len() {
@@ -258,7 +263,7 @@ impl Cache {
                 self.finish(&operation);
                 self.operations.take(slot);
                 self.waiting.remove(at);
-                out.woken.push(Woken {
+                out.woken.push(WokenOperation {
                     ticket: operation.ticket,
                     status: operation.status,
                 });
@@ -292,7 +297,7 @@ impl Cache {
     }
 
     /// Reports a failed read or write to the waiting operations.
-    pub(super) fn fail(&mut self, run: Run, status: Status, out: &mut Out) {
+    pub(super) fn fail(&mut self, run: PageRun, status: RequestStatus, out: &mut CacheOut) {
         let mut at = 0;
         while at < self.waiting.len() {
             let slot = self.waiting[at];
@@ -302,7 +307,7 @@ impl Cache {
                     let ticket = operation.ticket;
                     self.operations.take(slot);
                     self.waiting.remove(at);
-                    out.woken.push(Woken { ticket, status });
+                    out.woken.push(WokenOperation { ticket, status });
                 }
                 Wait::Written(page) if run.holds(operation.object, page) => {
                     operation.status = status;
@@ -315,7 +320,7 @@ impl Cache {
 
     /// Returns the number of pages wanted by operations waiting for memory.
     pub(super) fn wanted(&self) -> u64 {
-        let waits = |operation: &Operation| matches!(operation.wait, Wait::Memory(_));
+        let waits = |operation: &PendingOperation| matches!(operation.wait, Wait::Memory(_));
         let operations = self.waiting.iter().map(|&slot| &self.operations[slot]);
         operations
             .filter(|operation| waits(operation))

@@ -1,17 +1,17 @@
 //! Writes: pages become dirty, and writers may be throttled.
 
 use super::room::SHORTAGE_WAIT;
-use super::waiting::{Kind, Operation, Wait};
-use super::{Access, Cache, FileId, pages_of};
-use crate::out::{Answer, Io, Out, Ticket, Why};
+use super::waiting::{OperationKind, PendingOperation, Wait};
+use super::{FileAccess, FileId, PageCache, pages_of};
+use crate::out::{CacheOut, IoReason, OperationAnswer, PageIo, Ticket};
 use crate::pages::{ASIDE, flag};
-use crate::replacement::Place;
-use crate::run::{PAGE_BYTES, Run};
-use crate::write_back::{Dirtier, Verdict};
+use crate::replacement::ListPlace;
+use crate::run::{PAGE_BYTES, PageRun};
+use crate::write_back::{ThrottledWriter, WriterVerdict};
 use fullstroke_contract::Object;
 use fullstroke_units::Time;
 
-impl Cache {
+impl PageCache {
     /// Writes bytes of an open file. If the write covers a part of a page that is not held, and the
     /// rest holds data of the file, the page is read first. With `durable` (O_SYNC) the operation
     /// ends when its pages are on the device.
@@ -19,30 +19,30 @@ impl Cache {
         &mut self,
         now: Time,
         file: FileId,
-        access: Access,
+        access: FileAccess,
         durable: bool,
         ticket: Ticket,
-        out: &mut Out,
-    ) -> Answer {
+        out: &mut CacheOut,
+    ) -> OperationAnswer {
         let object = self.files[file.0].object;
         let (first, end) = if access.bytes > 0 {
             pages_of(access.offset, access.bytes)
         } else {
             (0, 0)
         };
-        let operation = Operation {
+        let operation = PendingOperation {
             file: Some(file.0),
             offset: access.offset,
             bytes: access.bytes,
             size: access.size,
-            dirtier: Dirtier {
+            dirtier: ThrottledWriter {
                 file: file.0,
                 written: 0,
             },
-            ..Operation::new(
+            ..PendingOperation::new(
                 ticket,
-                Kind::Write { durable },
-                Run::new(object, first, end - first),
+                OperationKind::Write { durable },
+                PageRun::new(object, first, end - first),
             )
         };
         self.begin(now, operation, out)
@@ -50,12 +50,18 @@ impl Cache {
 
     /// Makes whole pages dirty, such as blocks of metadata. The write is not throttled, and waits
     /// only for memory.
-    pub fn write_run(&mut self, now: Time, run: Run, ticket: Ticket, out: &mut Out) -> Answer {
-        let write = Operation::new(ticket, Kind::Write { durable: false }, run);
+    pub fn write_run(
+        &mut self,
+        now: Time,
+        run: PageRun,
+        ticket: Ticket,
+        out: &mut CacheOut,
+    ) -> OperationAnswer {
+        let write = PendingOperation::new(ticket, OperationKind::Write { durable: false }, run);
         let (offset, bytes) = (run.first * PAGE_BYTES, run.pages * PAGE_BYTES);
         self.begin(
             now,
-            Operation {
+            PendingOperation {
                 offset,
                 bytes,
                 ..write
@@ -67,8 +73,8 @@ impl Cache {
     pub(super) fn go_on_writing(
         &mut self,
         now: Time,
-        write: &mut Operation,
-        out: &mut Out,
+        write: &mut PendingOperation,
+        out: &mut CacheOut,
     ) -> bool {
         loop {
             if write.balancing && !self.balance(now, write, out) {
@@ -84,29 +90,31 @@ impl Cache {
         }
     }
 
-    fn end_write(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> bool {
-        if write.kind != (Kind::Write { durable: true }) {
+    fn end_write(&mut self, now: Time, write: &mut PendingOperation, out: &mut CacheOut) -> bool {
+        if write.kind != (OperationKind::Write { durable: true }) {
             return true;
         }
         // generic_write_sync: fsync of the written pages.
-        (write.kind, write.next, write.settling) = (Kind::Sync, write.first, false);
+        (write.kind, write.next, write.settling) = (OperationKind::Sync, write.first, false);
         self.go_on_syncing(now, write, out)
     }
 
     /// Asks if a writer may continue. Returns false if the writer waits.
-    fn balance(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> bool {
+    fn balance(&mut self, now: Time, write: &mut PendingOperation, out: &mut CacheOut) -> bool {
         let (mut desk, write_back) = self.desk(now, out);
         let verdict = write_back.balance(&mut write.dirtier, &mut desk);
-        write.balancing = !matches!(verdict, Verdict::Go | Verdict::Pause(_));
+        write.balancing = !matches!(verdict, WriterVerdict::Go | WriterVerdict::Pause(_));
         write.wait = match verdict {
-            Verdict::Go => {
+            WriterVerdict::Go => {
                 write.dirtier.written = 0;
                 return true;
             }
-            Verdict::Pause(until) | Verdict::Again(until) if until <= now => return true,
-            Verdict::Pause(until) | Verdict::Again(until) => Wait::Until(until),
-            Verdict::Congestion(until) => Wait::Congestion(until),
-            Verdict::Room => Wait::Room,
+            WriterVerdict::Pause(until) | WriterVerdict::Again(until) if until <= now => {
+                return true;
+            }
+            WriterVerdict::Pause(until) | WriterVerdict::Again(until) => Wait::Until(until),
+            WriterVerdict::Congestion(until) => Wait::Congestion(until),
+            WriterVerdict::Room => Wait::Room,
         };
         if write.throttled.is_none() {
             write.throttled = Some(now);
@@ -115,7 +123,7 @@ impl Cache {
         false
     }
 
-    fn count_throttled(&mut self, now: Time, write: &mut Operation) {
+    fn count_throttled(&mut self, now: Time, write: &mut PendingOperation) {
         if let Some(since) = write.throttled.take() {
             // Many writers wait at a time, so the sum may exceed the largest duration.
             let throttled = now.since(since);
@@ -124,7 +132,7 @@ impl Cache {
     }
 
     /// Writes the next pages of the same state. Returns false if the operation must wait.
-    fn write_some(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> bool {
+    fn write_some(&mut self, now: Time, write: &mut PendingOperation, out: &mut CacheOut) -> bool {
         let allowance = write
             .file
             .map_or(u64::MAX, |file| self.write_back.allowance(file));
@@ -190,7 +198,13 @@ impl Cache {
 
     /// Adds missing pages: dirty pages, or one page to read first. Returns the number of pages
     /// written; 0 if the operation must wait.
-    fn write_new(&mut self, now: Time, write: &mut Operation, most: u64, out: &mut Out) -> u64 {
+    fn write_new(
+        &mut self,
+        now: Time,
+        write: &mut PendingOperation,
+        most: u64,
+        out: &mut CacheOut,
+    ) -> u64 {
         if self.needs_filling(write, write.next) {
             return self.fill(now, write, out);
         }
@@ -198,29 +212,31 @@ impl Cache {
         if to == write.end && to > write.next + 1 && self.needs_filling(write, to - 1) {
             to -= 1;
         }
-        let run = Run::new(write.object, write.next, to - write.next);
+        let run = PageRun::new(write.object, write.next, to - write.next);
         debug_assert!(
             run.pages > 0,
             "no page of a write at {} is absent",
             write.next
         );
-        let came = self.admit(now, run, flag::DIRTY | flag::FRESH, Place::Written, out);
-        self.each(Run { pages: came, ..run }, flag::FRESH, |cache, slot| {
-            cache.used(slot)
-        });
+        let came = self.admit(now, run, flag::DIRTY | flag::FRESH, ListPlace::Written, out);
+        self.each(
+            PageRun { pages: came, ..run },
+            flag::FRESH,
+            |cache, slot| cache.used(slot),
+        );
         if came == 0 {
             self.wait_for_memory(now, write);
         }
         came
     }
 
-    fn wait_for_memory(&mut self, now: Time, write: &mut Operation) {
+    fn wait_for_memory(&mut self, now: Time, write: &mut PendingOperation) {
         write.wait = Wait::Memory(now + SHORTAGE_WAIT);
         self.counters.shortages += 1;
     }
 
     /// True if the page holds bytes of the file outside the write.
-    fn needs_filling(&self, write: &Operation, page: u64) -> bool {
+    fn needs_filling(&self, write: &PendingOperation, page: u64) -> bool {
         let (from, to) = (page * PAGE_BYTES, (page + 1) * PAGE_BYTES);
         let end = write.offset + write.bytes;
         let before = write.offset > from && from < write.size;
@@ -229,25 +245,32 @@ impl Cache {
     }
 
     /// Reads a page for a partial write.
-    fn fill(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> u64 {
-        let run = Run::new(write.object, write.next, 1);
-        if self.admit(now, run, flag::READING | flag::FRESH, Place::Written, out) == 0 {
+    fn fill(&mut self, now: Time, write: &mut PendingOperation, out: &mut CacheOut) -> u64 {
+        let run = PageRun::new(write.object, write.next, 1);
+        if self.admit(
+            now,
+            run,
+            flag::READING | flag::FRESH,
+            ListPlace::Written,
+            out,
+        ) == 0
+        {
             self.wait_for_memory(now, write);
             return 0;
         }
         self.counters.filled += 1;
         let id = self.device.begin(run, false);
-        out.reads.push(Io {
+        out.reads.push(PageIo {
             id,
             run,
-            why: Why::Fill,
+            why: IoReason::Fill,
             ticket: Some(write.ticket),
         });
         write.wait = Wait::Page(write.next);
         0
     }
 
-    fn note_dirtied(&mut self, now: Time, write: &mut Operation, pages: u64, newly: u64) {
+    fn note_dirtied(&mut self, now: Time, write: &mut PendingOperation, pages: u64, newly: u64) {
         debug_assert!(newly <= pages, "{newly} of {pages} pages have become dirty");
         self.counters.written += pages;
         self.counters.dirtied += newly;

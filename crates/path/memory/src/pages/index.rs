@@ -29,7 +29,7 @@ pub(crate) const fn object_of(key: Key) -> Object {
 /// A node. The values of a leaf are slots, the values of an inner node are its children. The key of
 /// a child is a lower bound of all keys below it. The key of the first child is not used.
 #[derive(Clone, Debug)]
-struct Node {
+struct IndexNode {
     keys: [Key; FAN_OUT],
     values: [u32; FAN_OUT],
     len: usize,
@@ -38,8 +38,8 @@ struct Node {
     right: u32,
 }
 
-impl Node {
-    const EMPTY: Node = Node {
+impl IndexNode {
+    const EMPTY: IndexNode = IndexNode {
         keys: [0; FAN_OUT],
         values: [NONE; FAN_OUT],
         len: 0,
@@ -80,7 +80,7 @@ struct Path {
 /// The tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
-    nodes: Vec<Node>,
+    nodes: Vec<IndexNode>,
     free: Vec<u32>,
     root: u32,
     /// Number of inner levels.
@@ -91,7 +91,7 @@ pub(crate) struct Index {
 impl Default for Index {
     fn default() -> Index {
         Index {
-            nodes: vec![Node::EMPTY],
+            nodes: vec![IndexNode::EMPTY],
             free: Vec::new(),
             root: 0,
             height: 0,
@@ -120,7 +120,7 @@ impl Index {
     pub fn around(&self, key: Key) -> (Option<u32>, Option<(Key, u32)>) {
         let node = &self.nodes[self.leaf(key) as usize];
         let behind = node.keys().partition_point(|&other| other <= key);
-        let entry = |node: &Node, at: usize| (node.keys[at], node.values[at]);
+        let entry = |node: &IndexNode, at: usize| (node.keys[at], node.values[at]);
         let before = match behind {
             0 if node.left == NONE => None,
             0 => self
@@ -282,7 +282,7 @@ impl Index {
     /// after the last, nothing moves, so that a tree filled in order has full nodes.
     fn split(&mut self, node: u32, at: usize, leaf: bool) -> u32 {
         let right = self.free.pop().unwrap_or_else(|| {
-            self.nodes.push(Node::EMPTY);
+            self.nodes.push(IndexNode::EMPTY);
             self.nodes.len() as u32 - 1
         });
         let keep = if at == FAN_OUT { FAN_OUT } else { FAN_OUT / 2 };
@@ -290,7 +290,7 @@ impl Index {
             .nodes
             .get_disjoint_mut([node as usize, right as usize])
             .expect("two nodes");
-        *right_node = Node::EMPTY;
+        *right_node = IndexNode::EMPTY;
         right_node.len = FAN_OUT - keep;
         right_node.keys[..FAN_OUT - keep].copy_from_slice(&left_node.keys[keep..]);
         right_node.values[..FAN_OUT - keep].copy_from_slice(&left_node.values[keep..]);
@@ -308,7 +308,7 @@ impl Index {
 
     /// Adds a new root above the two halves of the old one.
     fn raise(&mut self, left: u32, right: u32, bound: Key) {
-        let mut root = Node::EMPTY;
+        let mut root = IndexNode::EMPTY;
         root.insert(0, 0, left);
         root.insert(1, bound, right);
         self.root = match self.free.pop() {
@@ -354,7 +354,7 @@ impl Index {
     /// Removes a node without entries.
     fn drop_child(&mut self, parent: u32, child: usize, leaf: bool) {
         let node = self.nodes[parent as usize].values[child];
-        let Node { left, right, .. } = self.nodes[node as usize];
+        let IndexNode { left, right, .. } = self.nodes[node as usize];
         if leaf && left != NONE {
             self.nodes[left as usize].right = right;
         }

@@ -5,11 +5,11 @@ use proptest::prelude::*;
 
 /// Each list as a list of pages, oldest first, with flags and marks.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Plain {
+struct PlainPages {
     lists: [Vec<(u64, u16)>; 2],
 }
 
-fn listed(pages: &Pages, list: u8) -> Vec<(u64, u16)> {
+fn listed(pages: &PageTable, list: u8) -> Vec<(u64, u16)> {
     std::iter::successors(pages.oldest(list), |&slot| pages.newer(slot))
         .flat_map(|slot| {
             let stretch = *pages.get(slot);
@@ -18,8 +18,8 @@ fn listed(pages: &Pages, list: u8) -> Vec<(u64, u16)> {
         .collect()
 }
 
-fn plain(pages: &Pages) -> Plain {
-    Plain {
+fn plain(pages: &PageTable) -> PlainPages {
+    PlainPages {
         lists: [listed(pages, 0), listed(pages, 1)],
     }
 }
@@ -27,13 +27,13 @@ fn plain(pages: &Pages) -> Plain {
 const OBJECT: Object = Object(7);
 
 /// Compares the look-ups by address with the plain lists.
-fn addresses_agree(pages: &Pages, model: &Plain, at: u64) -> Result<(), TestCaseError> {
+fn addresses_agree(pages: &PageTable, model: &PlainPages, at: u64) -> Result<(), TestCaseError> {
     let mut held: Vec<(u64, u16)> = model.lists.concat();
     held.sort_unstable();
     let is_held = |page: u64| held.iter().any(|&(other, _)| other == page);
     prop_assert_eq!(pages.look(OBJECT, at).is_some(), is_held(at));
     prop_assert_eq!(
-        pages.absent(Run::new(OBJECT, at, 9)),
+        pages.absent(PageRun::new(OBJECT, at, 9)),
         (at..at + 9).filter(|&page| !is_held(page)).count() as u64
     );
     let hole = (at..at + 9).find(|&page| !is_held(page)).unwrap_or(at + 9);
@@ -62,7 +62,7 @@ fn addresses_agree(pages: &Pages, model: &Plain, at: u64) -> Result<(), TestCase
         .map(|slot| pages.get(slot).first.max(at));
     prop_assert_eq!(found, dirty.map(|&(page, _)| page));
     let count = |flag: u16| held.iter().filter(|&&(_, flags)| flags & flag != 0).count() as u64;
-    let expected = Held {
+    let expected = ResidentPages {
         pages: held.len() as u64,
         dirty: count(flag::DIRTY),
         writing: count(flag::WRITING),
@@ -74,8 +74,8 @@ fn addresses_agree(pages: &Pages, model: &Plain, at: u64) -> Result<(), TestCase
 
 /// Changes the held pages among `first..first + count`; the model changes each page separately.
 fn change(
-    pages: &mut Pages,
-    model: &mut Plain,
+    pages: &mut PageTable,
+    model: &mut PlainPages,
     first: u64,
     count: u64,
     flags: (u16, u16),
@@ -124,7 +124,7 @@ proptest! {
     fn stretches_are_lists_of_pages(
         steps in prop::collection::vec((0u8..7, 0u64..60, 1u64..12, 0u8..2), 1..120),
     ) {
-        let (mut pages, mut model) = (Pages::default(), Plain::default());
+        let (mut pages, mut model) = (PageTable::default(), PlainPages::default());
         for (step, first, count, list) in steps {
             match step {
                 0 | 1 => {
@@ -132,7 +132,7 @@ proptest! {
                     while at < first + count {
                         let hole = at + u64::from(pages.look(OBJECT, at).is_some());
                         if hole == at {
-                            let slot = pages.add(Run::new(OBJECT, at, 1), 0);
+                            let slot = pages.add(PageRun::new(OBJECT, at, 1), 0);
                             pages.push_newest(list, slot);
                             pages.join(slot);
                             model.lists[usize::from(list)].push((at, 0));
@@ -162,9 +162,9 @@ proptest! {
 
 #[test]
 fn a_file_read_from_end_to_end_is_one_stretch() {
-    let mut pages = Pages::default();
+    let mut pages = PageTable::default();
     for page in 0..100_000 {
-        let slot = pages.add(Run::new(OBJECT, page, 1), 0);
+        let slot = pages.add(PageRun::new(OBJECT, page, 1), 0);
         pages.push_newest(0, slot);
         pages.join(slot);
     }
@@ -173,8 +173,8 @@ fn a_file_read_from_end_to_end_is_one_stretch() {
 
 #[test]
 fn a_mark_stays_on_its_page() {
-    let mut pages = Pages::default();
-    let slot = pages.add(Run::new(OBJECT, 10, 32), 0);
+    let mut pages = PageTable::default();
+    let slot = pages.add(PageRun::new(OBJECT, 10, 32), 0);
     pages.push_newest(0, slot);
     pages.set_mark(slot, Some(20));
     let middle = pages.cut(slot, 15, 25);

@@ -1,6 +1,6 @@
 //! `none`: reads only the missing pages of a request, in one piece.
 
-use super::{Ask, Found, Plan, ReadAhead};
+use super::{PagePresence, ReadAhead, ReadAheadPlan, ReadAheadQuery};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
@@ -22,8 +22,8 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
 impl ReadAhead for Nothing {
     fn opened(&mut self, _: u32) {}
 
-    fn ask(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
-        if ask.found == Found::Absent {
+    fn ask(&mut self, ask: &ReadAheadQuery<'_>, plan: &mut ReadAheadPlan) {
+        if ask.found == PagePresence::Absent {
             plan.read(ask.index, ask.wanted, None);
         }
     }

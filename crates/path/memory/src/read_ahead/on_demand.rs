@@ -6,7 +6,8 @@
 //! Left out: congestion of the device's queue, which delays windows.
 
 use super::{
-    Ask, Found, Plan, ReadAhead, initial_size, next_size, pages_of, read_ahead_kb, state_of,
+    PagePresence, ReadAhead, ReadAheadPlan, ReadAheadQuery, initial_size, next_size, pages_of,
+    read_ahead_kb, state_of,
 };
 use crate::run::PAGE_BYTES;
 use fullstroke_contract::ConfigError;
@@ -27,7 +28,7 @@ pub(super) struct Config {
 
 /// `struct file_ra_state`.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct ReadAheadState {
     start: u64,
     size: u64,
     async_size: u64,
@@ -38,7 +39,7 @@ struct State {
 
 struct OnDemand {
     most: u64,
-    files: Vec<State>,
+    files: Vec<ReadAheadState>,
 }
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
@@ -49,7 +50,7 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
     }))
 }
 
-impl State {
+impl ReadAheadState {
     /// True if the page is the last page of the last read, or the one after.
     fn follows(&self, index: u64) -> bool {
         match self.previous {
@@ -59,7 +60,7 @@ impl State {
     }
 
     /// Opens the window of the fields (`ra_submit`).
-    fn submit(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
+    fn submit(&mut self, ask: &ReadAheadQuery<'_>, plan: &mut ReadAheadPlan) {
         self.size = ask.clipped(self.start, self.size);
         self.async_size = self.async_size.min(self.size);
         let mark = self.start + self.size - self.async_size;
@@ -69,13 +70,13 @@ impl State {
 
 impl ReadAhead for OnDemand {
     fn opened(&mut self, file: u32) {
-        *state_of(&mut self.files, file) = State::default();
+        *state_of(&mut self.files, file) = ReadAheadState::default();
     }
 
-    fn ask(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
+    fn ask(&mut self, ask: &ReadAheadQuery<'_>, plan: &mut ReadAheadPlan) {
         let (most, state) = (self.most, state_of(&mut self.files, ask.file));
-        let marked = ask.found == Found::Marked;
-        if most == 0 || !(marked || ask.found == Found::Absent) {
+        let marked = ask.found == PagePresence::Marked;
+        if most == 0 || !(marked || ask.found == PagePresence::Absent) {
             return;
         }
         let index = ask.index;
@@ -122,12 +123,12 @@ impl ReadAhead for OnDemand {
 
 #[cfg(test)]
 mod tests {
-    use crate::read_ahead::tables::Reader;
+    use crate::read_ahead::tables::TableReader;
 
     #[test]
     fn pages_in_sequence() {
         // First window: 1 page <= 32 / 32, times four. Then 4 is not below 32 / 16: times two.
-        let mut reader = Reader::new("on-demand", 1000);
+        let mut reader = TableReader::new("on-demand", 1000);
         reader.reads((0..33).map(|page| (page, 1)));
         reader.expect(&[
             (0, 0, 4, 1),
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn reads_of_64_kib_in_sequence() {
         // 16 pages > 32 / 4: the longest window at once, with 16 of its pages ahead.
-        let mut reader = Reader::new("on-demand", 1000);
+        let mut reader = TableReader::new("on-demand", 1000);
         reader.reads((0..4).map(|piece| (piece * 16, 16)));
         reader.expect(&[(0, 0, 32, 16), (16, 32, 32, 32), (32, 64, 32, 64)]);
     }
@@ -150,7 +151,7 @@ mod tests {
     fn reads_longer_than_the_window() {
         // 64 > 32: the whole window is ahead, so the mark is at its first page. The reader meets
         // the mark at once.
-        let mut reader = Reader::new("on-demand", 1000);
+        let mut reader = TableReader::new("on-demand", 1000);
         reader.reads([(100, 64)]);
         reader.expect(&[
             (100, 100, 32, 100),
@@ -161,21 +162,21 @@ mod tests {
 
     #[test]
     fn reads_at_random() {
-        let mut reader = Reader::new("on-demand", 1000);
+        let mut reader = TableReader::new("on-demand", 1000);
         reader.reads([(500, 1), (300, 4), (700, 2)]);
         reader.expect(&[(500, 500, 1, 0), (300, 300, 4, 0), (700, 700, 2, 0)]);
     }
 
     #[test]
     fn sequence_resumes_at_the_second_page_of_a_row() {
-        let mut reader = Reader::new("on-demand", 1000);
+        let mut reader = TableReader::new("on-demand", 1000);
         reader.reads([(500, 1), (501, 1), (502, 1)]);
         reader.expect(&[(500, 500, 1, 0), (501, 501, 4, 502), (502, 505, 8, 505)]);
     }
 
     #[test]
     fn two_readers_of_one_open_file_find_their_windows_by_the_marks() {
-        let mut reader = Reader::new("on-demand", 4000);
+        let mut reader = TableReader::new("on-demand", 4000);
         reader.reads([(0, 1), (2000, 1), (1, 1), (2001, 1), (2, 1), (2002, 1)]);
         reader.expect(&[
             (0, 0, 4, 1),
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_window_ends_at_the_end_of_the_file() {
-        let mut reader = Reader::new("on-demand", 10);
+        let mut reader = TableReader::new("on-demand", 10);
         reader.reads((0..10).map(|page| (page, 1)));
         // The reader of pages cuts the window of 8 from page 4, not the rule.
         reader.expect(&[(0, 0, 4, 1), (1, 4, 8, 4), (4, 12, 16, 12)]);
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_window_that_is_clipped_goes_on_from_where_it_was_cut() {
-        let mut reader = Reader::new("on-demand", 1000).clipped_at(10);
+        let mut reader = TableReader::new("on-demand", 1000).clipped_at(10);
         reader.reads((0..12).map(|page| (page, 1)));
         reader.expect(&[
             (0, 0, 4, 1),

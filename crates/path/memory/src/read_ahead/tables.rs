@@ -1,9 +1,9 @@
 //! A reader for tables of expected windows. Each requested page is there at once. The reader
 //! records the answers of a read-ahead policy in the form of the tables.
 
-use super::{Ask, Cuts, Found, Plan, REGISTRY, ReadAhead};
-use crate::pages::Pages;
-use crate::run::{PAGE_BYTES, Run};
+use super::{PagePresence, REGISTRY, ReadAhead, ReadAheadPlan, ReadAheadQuery, WindowCuts};
+use crate::pages::PageTable;
+use crate::run::{PAGE_BYTES, PageRun};
 use fullstroke_contract::Object;
 use fullstroke_contract::registry::{Keys, find};
 use serde_json::Value;
@@ -13,9 +13,9 @@ use serde_json::Value;
 pub type Opened = (u64, u64, u64, u64);
 
 /// A file and its reader.
-pub struct Reader {
+pub struct TableReader {
     policy: Box<dyn ReadAhead>,
-    pages: Pages,
+    pages: PageTable,
     size: u64,
     /// Distance of the cuts: all multiples are cuts.
     every: Option<u64>,
@@ -25,12 +25,12 @@ pub struct Reader {
 const OBJECT: Object = Object(5);
 const LIST: u8 = 0;
 
-impl Reader {
-    pub fn new(name: &str, size: u64) -> Reader {
-        Reader::with(name, &[], size)
+impl TableReader {
+    pub fn new(name: &str, size: u64) -> TableReader {
+        TableReader::with(name, &[], size)
     }
 
-    pub fn with(name: &str, keys: &[(&str, Value)], size: u64) -> Reader {
+    pub fn with(name: &str, keys: &[(&str, Value)], size: u64) -> TableReader {
         let keys: Keys = keys
             .iter()
             .map(|(key, value)| ((*key).to_owned(), value.clone()))
@@ -40,21 +40,21 @@ impl Reader {
             .build)(&keys)
         .unwrap();
         policy.opened(0);
-        Reader {
+        TableReader {
             policy,
-            pages: Pages::default(),
+            pages: PageTable::default(),
             size,
             every: None,
             opened: Vec::new(),
         }
     }
 
-    pub fn clipped_at(mut self, multiples: u64) -> Reader {
+    pub fn clipped_at(mut self, multiples: u64) -> TableReader {
         self.every = Some(multiples);
         self
     }
 
-    pub fn holding(mut self, first: u64, pages: u64) -> Reader {
+    pub fn holding(mut self, first: u64, pages: u64) -> TableReader {
         self.hold(first, pages, None);
         self
     }
@@ -62,7 +62,7 @@ impl Reader {
     fn hold(&mut self, first: u64, pages: u64, mark: Option<u64>) {
         for page in first..(first + pages).min(self.size) {
             if self.pages.look(OBJECT, page).is_none() {
-                let slot = self.pages.add(Run::new(OBJECT, page, 1), 0);
+                let slot = self.pages.add(PageRun::new(OBJECT, page, 1), 0);
                 self.pages.push_newest(LIST, slot);
                 self.pages.set_mark(slot, mark.filter(|&mark| mark == page));
             }
@@ -88,23 +88,23 @@ impl Reader {
     fn ask(&mut self, index: u64, wanted: u64, again: &mut u64) -> bool {
         let slot = self.pages.look(OBJECT, index);
         let found = match slot {
-            None => Found::Absent,
-            Some(slot) if self.pages.get(slot).marked() == Some(index) => Found::Marked,
-            Some(_) => Found::Held,
+            None => PagePresence::Absent,
+            Some(slot) if self.pages.get(slot).marked() == Some(index) => PagePresence::Marked,
+            Some(_) => PagePresence::Held,
         };
         let due = index >= *again;
-        if found == Found::Held && !due {
+        if found == PagePresence::Held && !due {
             return false;
         }
-        if let (Found::Marked, Some(slot)) = (found, slot) {
+        if let (PagePresence::Marked, Some(slot)) = (found, slot) {
             self.pages.set_mark(slot, None);
         }
-        let mut plan = Plan::default();
+        let mut plan = ReadAheadPlan::default();
         plan.clear();
-        let cuts = self.every.map_or(Cuts::NONE, |every| {
-            Cuts::of((index / every + 1..).map(|at| at * every))
+        let cuts = self.every.map_or(WindowCuts::NONE, |every| {
+            WindowCuts::of((index / every + 1..).map(|at| at * every))
         });
-        let ask = Ask {
+        let ask = ReadAheadQuery {
             file: 0,
             object: OBJECT,
             index,
@@ -116,7 +116,7 @@ impl Reader {
             cuts,
         };
         self.policy.ask(&ask, &mut plan);
-        if due || plan.again != Plan::NEVER {
+        if due || plan.again != ReadAheadPlan::NEVER {
             *again = plan.again;
         }
         for window in plan.windows() {
@@ -125,7 +125,7 @@ impl Reader {
             self.hold(window.first, window.pages, window.mark);
         }
         self.hold(index, 1, None);
-        found == Found::Absent
+        found == PagePresence::Absent
     }
 
     pub fn seen(&self) -> &[Opened] {

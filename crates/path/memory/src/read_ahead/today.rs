@@ -10,7 +10,8 @@
 //! exceed the end of a window.
 
 use super::{
-    Ask, Found, Plan, ReadAhead, initial_size, next_size, pages_of, read_ahead_kb, state_of,
+    PagePresence, ReadAhead, ReadAheadPlan, ReadAheadQuery, initial_size, next_size, pages_of,
+    read_ahead_kb, state_of,
 };
 use crate::run::PAGE_BYTES;
 use fullstroke_contract::ConfigError;
@@ -51,7 +52,7 @@ const ORDER_MOST: u32 = 9;
 
 /// `struct file_ra_state`.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct ReadAheadState {
     start: u64,
     size: u64,
     async_size: u64,
@@ -65,7 +66,7 @@ struct Today {
     most: u64,
     request: u64,
     large_folios: bool,
-    files: Vec<State>,
+    files: Vec<ReadAheadState>,
 }
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
@@ -98,7 +99,7 @@ impl Today {
     }
 
     /// Handles a missing page: `page_cache_sync_ra`.
-    fn missed(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
+    fn missed(&mut self, ask: &ReadAheadQuery<'_>, plan: &mut ReadAheadPlan) {
         let (index, wanted, most) = (ask.index, ask.wanted, self.most_for(ask.wanted));
         let state = state_of(&mut self.files, ask.file);
         // prev_pos is the byte after the last one: a page after a gap of one page is in sequence
@@ -131,7 +132,7 @@ impl Today {
     }
 
     /// Handles the mark: `page_cache_async_ra`.
-    fn marked(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
+    fn marked(&mut self, ask: &ReadAheadQuery<'_>, plan: &mut ReadAheadPlan) {
         let (index, most) = (ask.index, self.most_for(ask.wanted));
         let state = state_of(&mut self.files, ask.file);
         if index == state.start + state.size - state.async_size {
@@ -156,7 +157,7 @@ impl Today {
     }
 
     /// Opens the window: `page_cache_ra_order`.
-    fn submit(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
+    fn submit(&mut self, ask: &ReadAheadQuery<'_>, plan: &mut ReadAheadPlan) {
         let large_folios = self.large_folios;
         let state = state_of(&mut self.files, ask.file);
         state.size = ask.clipped(state.start, state.size);
@@ -177,15 +178,15 @@ impl Today {
 
 impl ReadAhead for Today {
     fn opened(&mut self, file: u32) {
-        *state_of(&mut self.files, file) = State::default();
+        *state_of(&mut self.files, file) = ReadAheadState::default();
     }
 
-    fn ask(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
+    fn ask(&mut self, ask: &ReadAheadQuery<'_>, plan: &mut ReadAheadPlan) {
         match ask.found {
             _ if self.most == 0 => {}
-            Found::Absent => self.missed(ask, plan),
-            Found::Marked => self.marked(ask, plan),
-            Found::Reading | Found::Held => {}
+            PagePresence::Absent => self.missed(ask, plan),
+            PagePresence::Marked => self.marked(ask, plan),
+            PagePresence::Reading | PagePresence::Held => {}
         }
     }
 
@@ -196,11 +197,11 @@ impl ReadAhead for Today {
 
 #[cfg(test)]
 mod tests {
-    use crate::read_ahead::tables::Reader;
+    use crate::read_ahead::tables::TableReader;
 
     #[test]
     fn pages_in_sequence() {
-        let mut reader = Reader::new("today", 1000);
+        let mut reader = TableReader::new("today", 1000);
         reader.reads((0..97).map(|page| (page, 1)));
         reader.expect(&[
             (0, 0, 4, 1),
@@ -224,7 +225,7 @@ mod tests {
     #[test]
     fn pages_in_sequence_without_large_folios() {
         let keys = [("large_folios", serde_json::json!(false))];
-        let mut reader = Reader::with("today", &keys, 1000);
+        let mut reader = TableReader::with("today", &keys, 1000);
         reader.reads((0..29).map(|page| (page, 1)));
         reader.expect(&[
             (0, 0, 4, 1),
@@ -237,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_read_as_long_as_the_window_marks_its_middle() {
-        let mut reader = Reader::new("today", 1000);
+        let mut reader = TableReader::new("today", 1000);
         reader.reads([(0, 32), (32, 32)]);
         reader.expect(&[(0, 0, 32, 16), (16, 32, 32, 32), (32, 64, 32, 64)]);
     }
@@ -247,7 +248,7 @@ mod tests {
         // 64 pages <= 1280 KiB: the window has 64 pages. 400 pages exceed the 320 of a request, so
         // the window has 320 pages, and its second half is ahead. The next windows are not shorter.
         // They end at multiples of 4, and then of 16, the largest power of two that 80 pages allow.
-        let mut reader = Reader::new("today", 2000);
+        let mut reader = TableReader::new("today", 2000);
         reader.reads([(100, 64), (800, 400)]);
         reader.expect(&[
             (100, 100, 64, 0),
@@ -259,7 +260,7 @@ mod tests {
 
     #[test]
     fn reads_at_random() {
-        let mut reader = Reader::new("today", 1000);
+        let mut reader = TableReader::new("today", 1000);
         reader.reads([(500, 1), (300, 4), (700, 2)]);
         reader.expect(&[(500, 500, 1, 0), (300, 300, 4, 0), (700, 700, 2, 0)]);
     }
@@ -267,7 +268,7 @@ mod tests {
     #[test]
     fn a_page_that_is_left_out_is_in_sequence() {
         // The last read ended after page 500: 502 - 501 <= 1.
-        let mut reader = Reader::new("today", 1000);
+        let mut reader = TableReader::new("today", 1000);
         reader.reads([(500, 1), (502, 1), (505, 1)]);
         reader.expect(&[(500, 500, 1, 0), (502, 502, 4, 503)]);
     }
@@ -276,21 +277,21 @@ mod tests {
     fn a_miss_behind_pages_that_are_held_looks_back() {
         // Three pages before 103 are held, from reads out of sequence. The window has these three
         // and the requested page.
-        let mut reader = Reader::new("today", 1000);
+        let mut reader = TableReader::new("today", 1000);
         reader.reads([(100, 3), (600, 1), (103, 1)]);
         reader.expect(&[(100, 100, 3, 0), (600, 600, 1, 0), (103, 103, 4, 106)]);
     }
 
     #[test]
     fn what_is_held_from_the_first_page_counts_twice() {
-        let mut reader = Reader::new("today", 1000).holding(0, 5);
+        let mut reader = TableReader::new("today", 1000).holding(0, 5);
         reader.reads([(900, 1), (5, 1)]);
         reader.expect(&[(900, 900, 1, 0), (5, 5, 11, 15)]);
     }
 
     #[test]
     fn two_readers_of_one_open_file_find_their_windows_by_the_marks() {
-        let mut reader = Reader::new("today", 4000).holding(2000, 6);
+        let mut reader = TableReader::new("today", 4000).holding(2000, 6);
         // One window opens from 2006 by looking back, and one from 0. Then the reader meets the
         // mark of the first window, whose state is gone.
         reader.reads([(2006, 1), (0, 1), (2012, 1)]);

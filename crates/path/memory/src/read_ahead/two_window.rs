@@ -6,9 +6,10 @@
 //! Left out: congestion of the device's queue, which delays windows.
 
 use super::{
-    Ask, Found, Plan, ReadAhead, initial_size, next_size, pages_of, read_ahead_kb, state_of,
+    PagePresence, ReadAhead, ReadAheadPlan, ReadAheadQuery, initial_size, next_size, pages_of,
+    read_ahead_kb, state_of,
 };
-use crate::run::Run;
+use crate::run::PageRun;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
@@ -31,7 +32,7 @@ const HITS_MOST: u64 = 256;
 
 /// `struct file_ra_state`.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct ReadAheadState {
     start: u64,
     size: u64,
     ahead_start: u64,
@@ -48,7 +49,7 @@ struct State {
 
 struct TwoWindow {
     most: u64,
-    files: Vec<State>,
+    files: Vec<ReadAheadState>,
 }
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
@@ -59,21 +60,27 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
     }))
 }
 
-impl State {
+impl ReadAheadState {
     fn off(&mut self) {
-        *self = State {
+        *self = ReadAheadState {
             previous: self.previous,
             miss: self.miss,
-            ..State::default()
+            ..ReadAheadState::default()
         };
     }
 
     /// Opens a window: `blockable_page_cache_readahead` and `check_ra_success`. Counts the held
     /// pages in a row. Returns true if read-ahead stays on.
-    fn submit(&mut self, ask: &Ask<'_>, plan: &mut Plan, first: u64, pages: u64) -> bool {
+    fn submit(
+        &mut self,
+        ask: &ReadAheadQuery<'_>,
+        plan: &mut ReadAheadPlan,
+        first: u64,
+        pages: u64,
+    ) -> bool {
         plan.read(first, pages, None);
         let within = pages.min(ask.size.saturating_sub(first));
-        if ask.pages.absent(Run::new(ask.object, first, within)) > 0 {
+        if ask.pages.absent(PageRun::new(ask.object, first, within)) > 0 {
             self.hits = 0;
             return true;
         }
@@ -96,7 +103,13 @@ impl State {
     }
 
     /// Opens the window ahead: `make_ahead_window`.
-    fn look_ahead(&mut self, ask: &Ask<'_>, plan: &mut Plan, most: u64, force: bool) -> bool {
+    fn look_ahead(
+        &mut self,
+        ask: &ReadAheadQuery<'_>,
+        plan: &mut ReadAheadPlan,
+        most: u64,
+        force: bool,
+    ) -> bool {
         let size = self.next(most);
         self.ahead_start = self.start + self.size;
         self.ahead_size = ask.clipped(self.ahead_start, size);
@@ -108,7 +121,7 @@ impl State {
     }
 
     /// Handles a read: `page_cache_readahead`. Returns the next page for a question.
-    fn advance(&mut self, ask: &Ask<'_>, plan: &mut Plan, most: u64) -> u64 {
+    fn advance(&mut self, ask: &ReadAheadQuery<'_>, plan: &mut ReadAheadPlan, most: u64) -> u64 {
         let (mut index, mut wanted) = (ask.index, ask.wanted);
         // A read that begins in the last page of the previous read counts from the next page.
         if self.previous == Some(index) {
@@ -143,10 +156,17 @@ impl State {
 
     /// Moves the windows of reads in sequence: this part of `page_cache_readahead`. Returns the
     /// last handled page.
-    fn go_on(&mut self, ask: &Ask<'_>, plan: &mut Plan, most: u64, last: u64) -> u64 {
+    fn go_on(
+        &mut self,
+        ask: &ReadAheadQuery<'_>,
+        plan: &mut ReadAheadPlan,
+        most: u64,
+        last: u64,
+    ) -> u64 {
         // Pages after the window ahead are not handled yet.
-        let within =
-            |state: &State| last.min((state.ahead_start + state.ahead_size).saturating_sub(1));
+        let within = |state: &ReadAheadState| {
+            last.min((state.ahead_start + state.ahead_size).saturating_sub(1))
+        };
         if self.ahead_start == 0 && !self.look_ahead(ask, plan, most, false) {
             return within(self);
         }
@@ -161,22 +181,22 @@ impl State {
 
 impl ReadAhead for TwoWindow {
     fn opened(&mut self, file: u32) {
-        *state_of(&mut self.files, file) = State::default();
+        *state_of(&mut self.files, file) = ReadAheadState::default();
     }
 
     fn watches(&self) -> bool {
         true
     }
 
-    fn ask(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
+    fn ask(&mut self, ask: &ReadAheadQuery<'_>, plan: &mut ReadAheadPlan) {
         let (most, state) = (self.most, state_of(&mut self.files, ask.file));
         if ask.due {
             plan.again = state.advance(ask, plan, most).max(ask.index + 1);
         }
-        let read = |window: &super::Window| {
+        let read = |window: &super::PageWindow| {
             window.first <= ask.index && ask.index < window.first + window.pages
         };
-        if ask.found == Found::Absent && !plan.windows().iter().any(read) {
+        if ask.found == PagePresence::Absent && !plan.windows().iter().any(read) {
             // handle_ra_miss: the page was read ahead and lost.
             (state.miss, state.in_cache, state.hits) = (true, false, 0);
         }
@@ -185,13 +205,13 @@ impl ReadAhead for TwoWindow {
 
 #[cfg(test)]
 mod tests {
-    use crate::read_ahead::tables::Reader;
+    use crate::read_ahead::tables::TableReader;
 
     #[test]
     fn pages_in_sequence() {
         // 4 pages at once. The next read opens 8 pages ahead. Then each window opens when its
         // predecessor is entered.
-        let mut reader = Reader::new("two-window", 1000);
+        let mut reader = TableReader::new("two-window", 1000);
         reader.reads((0..30).map(|page| (page, 1)));
         reader.expect(&[
             (0, 0, 4, 0),
@@ -205,14 +225,14 @@ mod tests {
     #[test]
     fn reads_of_16_kib_in_sequence() {
         // 4 pages <= 32 / 4: times two.
-        let mut reader = Reader::new("two-window", 1000);
+        let mut reader = TableReader::new("two-window", 1000);
         reader.reads((0..6).map(|piece| (piece * 4, 4)));
         reader.expect(&[(0, 0, 8, 0), (4, 8, 16, 0), (8, 24, 32, 0)]);
     }
 
     #[test]
     fn a_read_as_long_as_the_window_opens_the_one_ahead_at_once() {
-        let mut reader = Reader::new("two-window", 1000);
+        let mut reader = TableReader::new("two-window", 1000);
         reader.reads([(0, 64)]);
         // At page 32 the reader enters the window ahead, and the next one opens.
         reader.expect(&[(0, 0, 32, 0), (0, 32, 32, 0), (32, 64, 32, 0)]);
@@ -220,21 +240,21 @@ mod tests {
 
     #[test]
     fn reads_at_random() {
-        let mut reader = Reader::new("two-window", 1000);
+        let mut reader = TableReader::new("two-window", 1000);
         reader.reads([(500, 1), (300, 4), (700, 2)]);
         reader.expect(&[(500, 500, 1, 0), (300, 300, 4, 0), (700, 700, 2, 0)]);
     }
 
     #[test]
     fn sequence_resumes_at_the_second_read_of_a_row() {
-        let mut reader = Reader::new("two-window", 1000);
+        let mut reader = TableReader::new("two-window", 1000);
         reader.reads([(500, 1), (501, 1), (502, 1)]);
         reader.expect(&[(500, 500, 1, 0), (501, 501, 4, 0), (502, 505, 8, 0)]);
     }
 
     #[test]
     fn a_file_that_is_held_is_read_ahead_no_more_after_256_pages() {
-        let mut reader = Reader::new("two-window", 1000).holding(0, 400);
+        let mut reader = TableReader::new("two-window", 1000).holding(0, 400);
         reader.reads((0..401).map(|page| (page, 1)));
         // 4 + 8 + 16 + 32 * 8 held pages turn read-ahead off. The miss at page 400 turns it on
         // again and reads one page.

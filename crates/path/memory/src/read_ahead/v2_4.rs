@@ -12,7 +12,7 @@
 //! The end of a file is assumed at the end of a page. Left out: `f_reada`, the unplugging of the
 //! device.
 
-use super::{Ask, Found, Plan, ReadAhead, state_of};
+use super::{PagePresence, ReadAhead, ReadAheadPlan, ReadAheadQuery, state_of};
 use crate::run::PAGE_BYTES;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -43,7 +43,7 @@ fn min_readahead() -> u64 {
 
 /// The read-ahead fields of `struct file`.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct ReadAheadState {
     end: u64,
     len: u64,
     window: u64,
@@ -55,7 +55,7 @@ struct State {
 struct V24 {
     most: u64,
     least: u64,
-    files: Vec<State>,
+    files: Vec<ReadAheadState>,
 }
 
 pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
@@ -75,12 +75,12 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
     }))
 }
 
-impl State {
+impl ReadAheadState {
     /// Handles a missing page, or one being read. Inside the window only this page is read.
     /// Outside, the page is the first of a new window.
-    fn must_wait(&mut self, ask: &Ask<'_>, plan: &mut Plan, most: u64) {
+    fn must_wait(&mut self, ask: &ReadAheadQuery<'_>, plan: &mut ReadAheadPlan, most: u64) {
         let index = ask.index;
-        let absent = ask.found == Found::Absent;
+        let absent = ask.found == PagePresence::Absent;
         if self.len != 0 && index < self.end && index + self.window >= self.end {
             if absent {
                 plan.read(index, 1, None);
@@ -106,7 +106,7 @@ impl State {
     }
 
     /// Handles a held page: reads the next piece if the page lies in the last one.
-    fn is_there(&mut self, ask: &Ask<'_>, plan: &mut Plan, most: u64) {
+    fn is_there(&mut self, ask: &ReadAheadQuery<'_>, plan: &mut ReadAheadPlan, most: u64) {
         let index = ask.index;
         if !self.in_sequence
             || self.most == 0
@@ -131,7 +131,7 @@ impl State {
     }
 
     /// Returns the number of pages to read ahead after `last`.
-    fn ahead(&self, ask: &Ask<'_>, last: u64, most: u64) -> u64 {
+    fn ahead(&self, ask: &ReadAheadQuery<'_>, last: u64, most: u64) -> u64 {
         if most == 0 {
             return 0;
         }
@@ -155,7 +155,7 @@ impl State {
 
 impl ReadAhead for V24 {
     fn opened(&mut self, file: u32) {
-        *state_of(&mut self.files, file) = State::default();
+        *state_of(&mut self.files, file) = ReadAheadState::default();
     }
 
     fn watches(&self) -> bool {
@@ -169,7 +169,7 @@ impl ReadAhead for V24 {
         let within = offset % PAGE_BYTES + bytes;
         state.in_sequence = index <= state.end && index + state.window >= state.end;
         if !state.in_sequence {
-            *state = State::default();
+            *state = ReadAheadState::default();
         }
         if index == 0 && within <= PAGE_BYTES / 2 {
             state.most = 0;
@@ -183,11 +183,11 @@ impl ReadAhead for V24 {
             .min(most);
     }
 
-    fn ask(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
+    fn ask(&mut self, ask: &ReadAheadQuery<'_>, plan: &mut ReadAheadPlan) {
         let (most, state) = (self.most, state_of(&mut self.files, ask.file));
         match ask.found {
-            Found::Absent | Found::Reading => state.must_wait(ask, plan, most),
-            Found::Held | Found::Marked => state.is_there(ask, plan, most),
+            PagePresence::Absent | PagePresence::Reading => state.must_wait(ask, plan, most),
+            PagePresence::Held | PagePresence::Marked => state.is_there(ask, plan, most),
         }
         // The next page that lies in the last piece.
         plan.again = (ask.index + 1).max(state.end.saturating_sub(state.len));
@@ -196,14 +196,14 @@ impl ReadAhead for V24 {
 
 #[cfg(test)]
 mod tests {
-    use crate::read_ahead::tables::Reader;
+    use crate::read_ahead::tables::TableReader;
 
     #[test]
     fn pages_in_sequence() {
         // needed = 1 + 1, but at least 3 in sequence (as a new file is): page 0 with 3 more. The
         // last piece then acts as the mark: at page 1, f_ramax + 1 = 7 pages from page 4. f_ramax
         // doubles to 12, 24, 31.
-        let mut reader = Reader::new("2.4", 1000);
+        let mut reader = TableReader::new("2.4", 1000);
         reader.reads((0..60).map(|page| (page, 1)));
         reader.expect(&[
             (0, 0, 4, 0),
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn reads_of_16_kib_in_sequence() {
         // needed = 4 + 1: page 0 with 5 more; at page 1 ten more and one.
-        let mut reader = Reader::new("2.4", 1000);
+        let mut reader = TableReader::new("2.4", 1000);
         reader.reads((0..8).map(|piece| (piece * 4, 4)));
         reader.expect(&[(0, 0, 6, 0), (1, 6, 11, 0), (6, 17, 21, 0), (17, 38, 32, 0)]);
     }
@@ -226,14 +226,14 @@ mod tests {
     #[test]
     fn a_page_at_random_brings_two_more() {
         // needed = 4096 / 4096 + 1 = 2. The minimum does not apply out of sequence.
-        let mut reader = Reader::new("2.4", 1000);
+        let mut reader = TableReader::new("2.4", 1000);
         reader.reads([(500, 1), (300, 1)]);
         reader.expect(&[(500, 500, 3, 0), (300, 300, 3, 0)]);
     }
 
     #[test]
     fn the_end_of_the_file_ends_a_piece() {
-        let mut reader = Reader::new("2.4", 8);
+        let mut reader = TableReader::new("2.4", 8);
         reader.reads((0..8).map(|page| (page, 1)));
         reader.expect(&[(0, 0, 4, 0), (1, 4, 4, 0)]);
     }

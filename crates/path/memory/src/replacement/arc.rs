@@ -3,9 +3,9 @@
 //! pages evicted from T1 and T2. A hit in B1 or B2 changes the target size `p` of T1.
 
 use super::ghosts::Ghosts;
-use super::{NoKeys, Place, Replacement, Site, put, renew, take_oldest};
-use crate::pages::{NOWHERE, Pages, Stretch};
-use crate::run::Run;
+use super::{ListPlace, NoPolicyKeys, PolicySite, Replacement, put, renew, take_oldest};
+use crate::pages::{NOWHERE, PageTable, Stretch};
+use crate::run::PageRun;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, Object};
 
@@ -26,8 +26,8 @@ struct Arc {
     coming: Option<(Object, u64, u8)>,
 }
 
-pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, ConfigError> {
-    let NoKeys {} = read(keys)?;
+pub(super) fn build(keys: &Keys, site: &PolicySite) -> Result<Box<dyn Replacement>, ConfigError> {
+    let NoPolicyKeys {} = read(keys)?;
     Ok(Box::new(Arc {
         limit: site.limit,
         target: 0,
@@ -48,7 +48,7 @@ impl Arc {
     }
 
     /// Limits of case IV: |T1| + |B1| ≤ c, and 2c for all four lists.
-    fn trim(&mut self, pages: &Pages) {
+    fn trim(&mut self, pages: &PageTable) {
         let (t1, t2) = (pages.pages_in(T1), pages.pages_in(T2));
         self.ghosts.trim(B1, self.limit.saturating_sub(t1));
         let others = t1 + t2 + self.ghosts.pages_in(B1);
@@ -58,7 +58,7 @@ impl Arc {
 }
 
 impl Replacement for Arc {
-    fn wanted(&mut self, _: &Pages, run: Run, free: u64) -> u64 {
+    fn wanted(&mut self, _: &PageTable, run: PageRun, free: u64) -> u64 {
         if let Some((object, page, _)) = self.coming
             && (object, page) == (run.object, run.first)
         {
@@ -68,24 +68,28 @@ impl Replacement for Arc {
         self.coming = list.map(|list| (run.object, run.first, list));
         if let Some(list) = list {
             self.adapt(list);
-            self.ghosts.forget(Run { pages: 1, ..run });
+            self.ghosts.forget(PageRun { pages: 1, ..run });
             return 1;
         }
         if free == 0 { 1 } else { alike.min(free) }
     }
 
-    fn admitted(&mut self, pages: &mut Pages, slot: u32, place: Place) {
+    fn admitted(&mut self, pages: &mut PageTable, slot: u32, place: ListPlace) {
         let again = self.coming.take().is_some();
         put(
             pages,
             slot,
-            if again || place == Place::Hot { T2 } else { T1 },
+            if again || place == ListPlace::Hot {
+                T2
+            } else {
+                T1
+            },
             place,
         );
         self.trim(pages);
     }
 
-    fn used(&mut self, pages: &mut Pages, slot: u32, first: bool) {
+    fn used(&mut self, pages: &mut PageTable, slot: u32, first: bool) {
         // Case I. The use for which a page came does not count as a second use.
         let list = pages.get(slot).list;
         let seen_once = first && super::home(pages.get(slot)) == T1;
@@ -97,7 +101,7 @@ impl Replacement for Arc {
         }
     }
 
-    fn victim(&mut self, pages: &mut Pages, _most: u64) -> Option<u32> {
+    fn victim(&mut self, pages: &mut PageTable, _most: u64) -> Option<u32> {
         // REPLACE.
         let t1 = pages.pages_in(T1);
         let from_b2 = matches!(self.coming, Some((_, _, B2)));
@@ -110,13 +114,13 @@ impl Replacement for Arc {
         take_oldest(pages, first, 1).or_else(|| take_oldest(pages, second, 1))
     }
 
-    fn evicted(&mut self, _: &Pages, gone: &Stretch) {
+    fn evicted(&mut self, _: &PageTable, gone: &Stretch) {
         debug_assert_ne!(gone.origin, NOWHERE);
         self.ghosts
             .remember(gone, if gone.origin == T1 { B1 } else { B2 });
     }
 
-    fn forgotten(&mut self, run: Run) {
+    fn forgotten(&mut self, run: PageRun) {
         self.ghosts.forget(run);
         if self
             .coming
@@ -129,7 +133,7 @@ impl Replacement for Arc {
 
 #[cfg(test)]
 pub(super) mod plain {
-    use crate::replacement::conformance::Plain;
+    use crate::replacement::conformance::PlainPolicy;
     use std::collections::VecDeque;
 
     /// Figure 4, word for word; the least recently used is the first.
@@ -175,7 +179,7 @@ pub(super) mod plain {
         }
     }
 
-    impl Plain for Model {
+    impl PlainPolicy for Model {
         fn come(&mut self, page: u64, full: bool) -> Option<u64> {
             let (b1, b2) = (self.b1.len(), self.b2.len());
             if self.b1.contains(&page) {

@@ -1,9 +1,9 @@
 //! Tests of every policy: the policy agrees with its plain model, page by page, and no page is lost
 //! or held twice.
 
-use super::{Place, REGISTRY, Replacement, Site, arc, lru, lru2, s3fifo, two_q};
-use crate::pages::{Pages, flag};
-use crate::run::Run;
+use super::{ListPlace, PolicySite, REGISTRY, Replacement, arc, lru, lru2, s3fifo, two_q};
+use crate::pages::{PageTable, flag};
+use crate::run::PageRun;
 use fullstroke_contract::Object;
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_units::{Duration, Time};
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 /// A plain model of a policy: pages by number, one at a time.
-pub trait Plain {
+pub trait PlainPolicy {
     /// Sets the time in seconds.
     fn at(&mut self, _second: u64) {}
     /// Adds a missing page. Returns the evicted page if memory is full.
@@ -25,11 +25,11 @@ const OBJECT: Object = Object(3);
 fn build(name: &str, keys: &Keys, limit: u64) -> Box<dyn Replacement> {
     (find("replacement", REGISTRY, "replacement", name)
         .unwrap()
-        .build)(keys, &Site { limit })
+        .build)(keys, &PolicySite { limit })
     .unwrap()
 }
 
-fn model(name: &str, kernel: &'static str, limit: usize) -> Box<dyn Plain> {
+fn model(name: &str, kernel: &'static str, limit: usize) -> Box<dyn PlainPolicy> {
     match name {
         "lru" => Box::<lru::plain::Model>::default(),
         "2q" => Box::new(two_q::plain::Model::new(limit)),
@@ -51,18 +51,18 @@ fn model(name: &str, kernel: &'static str, limit: usize) -> Box<dyn Plain> {
 }
 
 /// The pages and the policy, without a cache around them.
-struct Bench {
-    pages: Pages,
+struct PolicyBench {
+    pages: PageTable,
     policy: Box<dyn Replacement>,
     limit: u64,
     gone: Vec<u64>,
     seconds: u64,
 }
 
-impl Bench {
-    fn new(policy: Box<dyn Replacement>, limit: u64) -> Bench {
-        Bench {
-            pages: Pages::default(),
+impl PolicyBench {
+    fn new(policy: Box<dyn Replacement>, limit: u64) -> PolicyBench {
+        PolicyBench {
+            pages: PageTable::default(),
             policy,
             limit,
             gone: Vec::new(),
@@ -99,7 +99,7 @@ impl Bench {
         let free = self.limit - self.pages.held().pages;
         let count = self
             .policy
-            .wanted(&self.pages, Run::new(OBJECT, first, count), free)
+            .wanted(&self.pages, PageRun::new(OBJECT, first, count), free)
             .min(self.limit);
         assert!(count > 0);
         while self.limit - self.pages.held().pages < count {
@@ -114,15 +114,18 @@ impl Bench {
             self.policy.evicted(&self.pages, &gone);
         }
         // In this test the flag stands for "not used yet".
-        let slot = self.pages.add(Run::new(OBJECT, first, count), flag::PUSHED);
-        self.policy.admitted(&mut self.pages, slot, Place::Usual);
+        let slot = self
+            .pages
+            .add(PageRun::new(OBJECT, first, count), flag::PUSHED);
+        self.policy
+            .admitted(&mut self.pages, slot, ListPlace::Usual);
     }
 }
 
 /// Makes the same accesses to the model, page by page.
 fn follow(
-    model: &mut dyn Plain,
-    bench: &mut Bench,
+    model: &mut dyn PlainPolicy,
+    bench: &mut PolicyBench,
     first: u64,
     count: u64,
 ) -> Result<(), TestCaseError> {
@@ -172,7 +175,7 @@ proptest! {
     fn each_policy_lets_go_what_its_plain_model_does(accesses in accesses(), limit in 20u64..150) {
         for (name, keys, kernel) in cases() {
             let mut model = model(name, kernel, limit as usize);
-            let mut bench = Bench::new(build(name, &keys, limit), limit);
+            let mut bench = PolicyBench::new(build(name, &keys, limit), limit);
             for &(first, count) in &accesses {
                 follow(model.as_mut(), &mut bench, first, count).map_err(|error| {
                     TestCaseError::fail(format!("{name} {kernel}: {error}"))
@@ -185,7 +188,7 @@ proptest! {
     #[test]
     fn runs_are_as_their_pages(accesses in accesses(), limit in 50u64..150) {
         for (name, keys, _) in cases() {
-            let bench = || Bench::new(build(name, &keys, limit), limit);
+            let bench = || PolicyBench::new(build(name, &keys, limit), limit);
             let (mut by_run, mut by_page) = (bench(), bench());
             for &(first, count) in &accesses {
                 let end = first + count;
@@ -212,7 +215,7 @@ proptest! {
 #[test]
 fn every_policy_keeps_hot_pages_from_a_scan_but_lru() {
     for (name, keys, kernel) in cases() {
-        let mut bench = Bench::new(build(name, &keys, 1000), 1000);
+        let mut bench = PolicyBench::new(build(name, &keys, 1000), 1000);
         // First a tenth of the memory is used again and again. Then a file of ten times the memory
         // is read.
         for round in 0..20 {

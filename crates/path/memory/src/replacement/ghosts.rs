@@ -1,12 +1,12 @@
 //! Ghosts: evicted pages that are remembered. A ghost has an address only. Ghosts stand in order of
 //! eviction, as runs like the pages themselves.
 
-use crate::pages::{Pages, Stretch};
-use crate::run::Run;
+use crate::pages::{PageTable, Stretch};
+use crate::run::PageRun;
 
 /// Ghosts in up to six lists.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ghosts(Pages);
+pub(super) struct Ghosts(PageTable);
 
 impl Ghosts {
     /// Remembers the pages of a stretch as the newest of a list.
@@ -18,7 +18,7 @@ impl Ghosts {
     }
 
     /// Forgets these pages.
-    pub fn forget(&mut self, run: Run) {
+    pub fn forget(&mut self, run: PageRun) {
         while let Some(slot) = self
             .0
             .from(run.object, run.first)
@@ -52,7 +52,7 @@ impl Ghosts {
 
     /// Returns the list that remembers the first page of a run. Also returns the number of pages
     /// from there on in the same state.
-    pub fn of(&self, run: Run) -> (Option<u8>, u64) {
+    pub fn of(&self, run: PageRun) -> (Option<u8>, u64) {
         match self
             .0
             .from(run.object, run.first)

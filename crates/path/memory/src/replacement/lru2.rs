@@ -30,9 +30,9 @@
 //! memory is short, and multi-generational LRU. Large folios, used and evicted as one page, are
 //! left out too.
 
-use super::{Place, Replacement, Site, home, put, renew, take_oldest};
-use crate::pages::{ASIDE, NOWHERE, Pages, Stretch};
-use crate::run::{PAGE_BYTES, Run};
+use super::{ListPlace, PolicySite, Replacement, home, put, renew, take_oldest};
+use crate::pages::{ASIDE, NOWHERE, PageTable, Stretch};
+use crate::run::{PAGE_BYTES, PageRun};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Duration, Time};
@@ -80,7 +80,7 @@ pub(super) struct Config {
 
 /// Statistics of the lists for reclaim, with `today`.
 #[derive(Clone, Copy, Debug, Default)]
-struct Statistics {
+struct ReclaimStatistics {
     /// Time of the next update.
     next: Time,
     /// True if returning pages have become active since the last round.
@@ -99,7 +99,7 @@ struct Lru2 {
     due: u64,
     /// True if returning pages have become active since the last update.
     came_back: bool,
-    statistics: Statistics,
+    statistics: ReclaimStatistics,
     shadows: Shadows,
     /// True if the pages about to come had left only a short while ago.
     soon: bool,
@@ -107,7 +107,7 @@ struct Lru2 {
     activated: bool,
 }
 
-pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, ConfigError> {
+pub(super) fn build(keys: &Keys, site: &PolicySite) -> Result<Box<dyn Replacement>, ConfigError> {
     let Config { kernel } = read(keys)?;
     Ok(Box::new(Lru2 {
         kernel,
@@ -115,7 +115,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, Co
         round: 0,
         due: 0,
         came_back: false,
-        statistics: Statistics::default(),
+        statistics: ReclaimStatistics::default(),
         shadows: Shadows::default(),
         soon: false,
         activated: false,
@@ -124,7 +124,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, Co
 
 impl Lru2 {
     /// Balances the lists before a round of reclaim: makes active pages inactive if necessary.
-    fn balance(&mut self, pages: &mut Pages) {
+    fn balance(&mut self, pages: &mut PageTable) {
         let (inactive, active) = (pages.pages_in(INACTIVE), pages.pages_in(ACTIVE));
         match self.kernel {
             // shrink_caches: the factor at the call of refill_inactive.
@@ -143,7 +143,7 @@ impl Lru2 {
 
     /// shrink_zone, shrink_lruvec: scans both lists in proportion to their lengths, in clusters.
     /// Active pages are scanned only if `allowed`.
-    fn scan(&mut self, pages: &mut Pages, allowed: bool) {
+    fn scan(&mut self, pages: &mut PageTable, allowed: bool) {
         let (inactive, active) = (pages.pages_in(INACTIVE), pages.pages_in(ACTIVE));
         self.due += CLUSTER * active / inactive.max(1);
         if self.due >= CLUSTER {
@@ -164,7 +164,7 @@ fn inactive_ratio(pages: u64) -> u64 {
 }
 
 /// Makes the oldest active pages inactive.
-fn deactivate(pages: &mut Pages, most: u64) {
+fn deactivate(pages: &mut PageTable, most: u64) {
     let mut left = most;
     while left > 0
         && let Some(slot) = take_oldest(pages, ACTIVE, left)
@@ -175,7 +175,7 @@ fn deactivate(pages: &mut Pages, most: u64) {
 }
 
 /// refill_inactive of 2.4: a referenced page goes round once more.
-fn refill_2_4(pages: &mut Pages, most: u64) {
+fn refill_2_4(pages: &mut PageTable, most: u64) {
     let mut left = most.min(pages.pages_in(ACTIVE));
     while left > 0
         && let Some(slot) = take_oldest(pages, ACTIVE, left)
@@ -194,13 +194,13 @@ fn refill_2_4(pages: &mut Pages, most: u64) {
 }
 
 impl Replacement for Lru2 {
-    fn at(&mut self, now: Time, pages: &Pages) {
+    fn at(&mut self, now: Time, pages: &PageTable) {
         if now < self.statistics.next {
             return;
         }
         let period = FLUSH_TIME.as_nanos();
         let (inactive, active) = (pages.pages_in(INACTIVE), pages.pages_in(ACTIVE));
-        self.statistics = Statistics {
+        self.statistics = ReclaimStatistics {
             next: Time::from_nanos((now.as_nanos() / period + 1) * period),
             came_back: std::mem::take(&mut self.came_back) || self.statistics.came_back,
             inactive_is_low: active > inactive * inactive_ratio(inactive + active),
@@ -208,7 +208,7 @@ impl Replacement for Lru2 {
         };
     }
 
-    fn wanted(&mut self, _: &Pages, run: Run, _free: u64) -> u64 {
+    fn wanted(&mut self, _: &PageTable, run: PageRun, _free: u64) -> u64 {
         if self.kernel != Kernel::Today {
             return run.pages;
         }
@@ -235,9 +235,9 @@ impl Replacement for Lru2 {
         }
     }
 
-    fn admitted(&mut self, pages: &mut Pages, slot: u32, place: Place) {
+    fn admitted(&mut self, pages: &mut PageTable, slot: u32, place: ListPlace) {
         let run = pages.get(slot).run();
-        let soon = self.soon && self.kernel == Kernel::Today && place != Place::Written;
+        let soon = self.soon && self.kernel == Kernel::Today && place != ListPlace::Written;
         if soon {
             // workingset_refault activates the page, which ages the others.
             self.shadows.clock += run.pages;
@@ -247,7 +247,7 @@ impl Replacement for Lru2 {
         put(
             pages,
             slot,
-            if soon || place == Place::Hot {
+            if soon || place == ListPlace::Hot {
                 ACTIVE
             } else {
                 INACTIVE
@@ -256,7 +256,7 @@ impl Replacement for Lru2 {
         );
     }
 
-    fn used(&mut self, pages: &mut Pages, slot: u32, _first: bool) {
+    fn used(&mut self, pages: &mut PageTable, slot: u32, _first: bool) {
         let stretch = *pages.get(slot);
         let referenced = stretch.note() & REFERENCED != 0;
         self.activated = referenced && home(&stretch) == INACTIVE;
@@ -284,11 +284,11 @@ impl Replacement for Lru2 {
         }
     }
 
-    fn indifferent(&self, stretch: &Stretch) -> bool {
+    fn ignores_use(&self, stretch: &Stretch) -> bool {
         stretch.list == ACTIVE && stretch.note() & REFERENCED != 0
     }
 
-    fn victim(&mut self, pages: &mut Pages, most: u64) -> Option<u32> {
+    fn victim(&mut self, pages: &mut PageTable, most: u64) -> Option<u32> {
         if self.round == 0 || pages.pages_in(INACTIVE) == 0 {
             self.balance(pages);
             self.round = CLUSTER;
@@ -298,14 +298,14 @@ impl Replacement for Lru2 {
         Some(slot)
     }
 
-    fn evicted(&mut self, _: &Pages, gone: &Stretch) {
+    fn evicted(&mut self, _: &PageTable, gone: &Stretch) {
         debug_assert!(gone.list != ASIDE && gone.origin != NOWHERE);
         if self.kernel == Kernel::Today {
             self.shadows.remember(gone, self.limit);
         }
     }
 
-    fn forgotten(&mut self, run: Run) {
+    fn forgotten(&mut self, run: PageRun) {
         self.shadows.forget(run);
     }
 }
@@ -313,7 +313,7 @@ impl Replacement for Lru2 {
 /// Record of evicted pages: `mm/workingset.c`.
 #[derive(Clone, Debug, Default)]
 struct Shadows {
-    gone: Pages,
+    gone: PageTable,
     /// By slot of `gone`: the clock at which the first page left. Each following page left one tick
     /// later.
     ages: Vec<u64>,
@@ -363,7 +363,7 @@ impl Shadows {
 
     /// Returns the clock at the eviction of the first page of the run, if remembered. Also returns
     /// the number of pages of the run in the same state.
-    fn of(&self, run: Run) -> (Option<u64>, u64) {
+    fn of(&self, run: PageRun) -> (Option<u64>, u64) {
         let Some(slot) = self.gone.from(run.object, run.first) else {
             return (None, run.pages);
         };
@@ -377,7 +377,7 @@ impl Shadows {
         )
     }
 
-    fn forget(&mut self, run: Run) {
+    fn forget(&mut self, run: PageRun) {
         while let Some(slot) = self
             .gone
             .from(run.object, run.first)
@@ -399,7 +399,7 @@ impl Shadows {
 
 #[cfg(test)]
 pub(super) mod plain {
-    use crate::replacement::conformance::Plain;
+    use crate::replacement::conformance::PlainPolicy;
     use std::collections::{BTreeMap, VecDeque};
 
     /// A model page by page. Each page has its referenced flag; oldest first.
@@ -482,7 +482,7 @@ pub(super) mod plain {
         }
     }
 
-    impl Plain for Model {
+    impl PlainPolicy for Model {
         fn at(&mut self, second: u64) {
             if second / 2 > self.flushes {
                 self.flushes = second / 2;
@@ -538,21 +538,21 @@ mod tests {
     const LIMIT: u64 = 100;
 
     struct Lists {
-        pages: Pages,
+        pages: PageTable,
         policy: Box<dyn Replacement>,
     }
 
     impl Lists {
         fn new() -> Lists {
-            let policy = build(&Keys::new(), &Site { limit: LIMIT }).unwrap();
+            let policy = build(&Keys::new(), &PolicySite { limit: LIMIT }).unwrap();
             Lists {
-                pages: Pages::default(),
+                pages: PageTable::default(),
                 policy,
             }
         }
 
-        fn come(&mut self, page: u64, place: Place) -> u32 {
-            let run = Run::new(Object(1), page, 1);
+        fn come(&mut self, page: u64, place: ListPlace) -> u32 {
+            let run = PageRun::new(Object(1), page, 1);
             self.policy.wanted(&self.pages, run, LIMIT);
             if self.pages.held().pages == LIMIT {
                 let slot = self
@@ -582,7 +582,7 @@ mod tests {
         fn full() -> Lists {
             let mut lists = Lists::new();
             for page in 0..LIMIT {
-                lists.come(page, Place::Usual);
+                lists.come(page, ListPlace::Usual);
             }
             for page in 0..60 {
                 lists.use_once(page);
@@ -595,9 +595,9 @@ mod tests {
 
     #[test]
     fn a_page_that_comes_back_soon_is_active_unless_it_comes_to_be_written() {
-        for (place, list) in [(Place::Usual, ACTIVE), (Place::Written, INACTIVE)] {
+        for (place, list) in [(ListPlace::Usual, ACTIVE), (ListPlace::Written, INACTIVE)] {
             let mut lists = Lists::full();
-            lists.come(1000, Place::Usual);
+            lists.come(1000, ListPlace::Usual);
             assert!(
                 lists.pages.look(Object(1), 60).is_none(),
                 "the oldest inactive page has gone"
@@ -611,7 +611,7 @@ mod tests {
         let mut lists = Lists::full();
         lists.use_once(0);
         // This begins a round. The inactive list is short, so the oldest active pages move there.
-        lists.come(1000, Place::Usual);
+        lists.come(1000, ListPlace::Usual);
         assert_eq!(
             [lists.list_of(0), lists.list_of(1)],
             [u32::from(INACTIVE); 2]
@@ -628,21 +628,21 @@ mod tests {
     fn what_has_become_active_counts_when_the_statistics_are_brought_up_to_date() {
         let mut lists = Lists::new();
         for page in 0..LIMIT {
-            lists.come(page, Place::Usual);
+            lists.come(page, ListPlace::Usual);
         }
         lists.policy.at(Time::ZERO, &lists.pages);
         for page in 0..40 {
             lists.use_once(page);
             lists.use_once(page);
         }
-        lists.come(1000, Place::Usual);
+        lists.come(1000, ListPlace::Usual);
         assert_eq!(
-            lists.come(40, Place::Usual),
+            lists.come(40, ListPlace::Usual),
             u32::from(INACTIVE),
             "the active list was empty two seconds ago"
         );
         lists.policy.at(Time::ZERO + FLUSH_TIME, &lists.pages);
-        lists.come(1001, Place::Usual);
-        assert_eq!(lists.come(41, Place::Usual), u32::from(ACTIVE));
+        lists.come(1001, ListPlace::Usual);
+        assert_eq!(lists.come(41, ListPlace::Usual), u32::from(ACTIVE));
     }
 }

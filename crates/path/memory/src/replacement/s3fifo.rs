@@ -4,9 +4,9 @@
 //! page enters M when it is requested again.
 
 use super::ghosts::Ghosts;
-use super::{Place, Replacement, Site, home, put, renew, take_oldest};
-use crate::pages::{Pages, Stretch};
-use crate::run::Run;
+use super::{ListPlace, PolicySite, Replacement, home, put, renew, take_oldest};
+use crate::pages::{PageTable, Stretch};
+use crate::run::PageRun;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
@@ -41,7 +41,7 @@ struct S3Fifo {
     again: bool,
 }
 
-pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, ConfigError> {
+pub(super) fn build(keys: &Keys, site: &PolicySite) -> Result<Box<dyn Replacement>, ConfigError> {
     let Config { small_percent } = read(keys)?;
     if !(1..=99).contains(&small_percent) {
         let message = format!("found {small_percent}; expected 1 to 99");
@@ -58,7 +58,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, Co
 }
 
 impl S3Fifo {
-    fn victim_of_main(&mut self, pages: &mut Pages, most: u64) -> Option<u32> {
+    fn victim_of_main(&mut self, pages: &mut PageTable, most: u64) -> Option<u32> {
         loop {
             let slot = pages.oldest(MAIN)?;
             let stretch = *pages.get(slot);
@@ -75,15 +75,15 @@ impl S3Fifo {
 }
 
 impl Replacement for S3Fifo {
-    fn wanted(&mut self, _: &Pages, run: Run, free: u64) -> u64 {
+    fn wanted(&mut self, _: &PageTable, run: PageRun, free: u64) -> u64 {
         let (list, alike) = self.ghosts.of(run);
         self.again = list.is_some();
         if free == 0 { 1 } else { alike.min(free) }
     }
 
-    fn admitted(&mut self, pages: &mut Pages, slot: u32, place: Place) {
+    fn admitted(&mut self, pages: &mut PageTable, slot: u32, place: ListPlace) {
         self.ghosts.forget(pages.get(slot).run());
-        let list = if self.again || place == Place::Hot {
+        let list = if self.again || place == ListPlace::Hot {
             MAIN
         } else {
             SMALL
@@ -92,7 +92,7 @@ impl Replacement for S3Fifo {
         put(pages, slot, list, place);
     }
 
-    fn used(&mut self, pages: &mut Pages, slot: u32, first: bool) {
+    fn used(&mut self, pages: &mut PageTable, slot: u32, first: bool) {
         let stretch = *pages.get(slot);
         if !first {
             pages.set_note(slot, (stretch.note() + 1).min(USES_MOST));
@@ -104,11 +104,11 @@ impl Replacement for S3Fifo {
         }
     }
 
-    fn indifferent(&self, stretch: &Stretch) -> bool {
+    fn ignores_use(&self, stretch: &Stretch) -> bool {
         stretch.list != crate::pages::ASIDE && stretch.note() == USES_MOST
     }
 
-    fn victim(&mut self, pages: &mut Pages, most: u64) -> Option<u32> {
+    fn victim(&mut self, pages: &mut PageTable, most: u64) -> Option<u32> {
         while pages.pages_in(SMALL) >= self.small || pages.pages_in(MAIN) == 0 {
             let slot = pages.oldest(SMALL)?;
             let stretch = *pages.get(slot);
@@ -133,7 +133,7 @@ impl Replacement for S3Fifo {
         self.victim_of_main(pages, most)
     }
 
-    fn evicted(&mut self, _: &Pages, gone: &Stretch) {
+    fn evicted(&mut self, _: &PageTable, gone: &Stretch) {
         if gone.origin == SMALL {
             self.ghosts.remember(gone, GHOST);
             // "a ghost queue with as many entries as the main queue has".
@@ -141,14 +141,14 @@ impl Replacement for S3Fifo {
         }
     }
 
-    fn forgotten(&mut self, run: Run) {
+    fn forgotten(&mut self, run: PageRun) {
         self.ghosts.forget(run);
     }
 }
 
 #[cfg(test)]
 pub(super) mod plain {
-    use crate::replacement::conformance::Plain;
+    use crate::replacement::conformance::PlainPolicy;
     use std::collections::VecDeque;
 
     /// Pages with their counts of uses, oldest first.
@@ -191,7 +191,7 @@ pub(super) mod plain {
         }
     }
 
-    impl Plain for Model {
+    impl PlainPolicy for Model {
         fn come(&mut self, page: u64, full: bool) -> Option<u64> {
             let again = self.ghosts.contains(&page);
             let gone = if full { self.evict() } else { None };

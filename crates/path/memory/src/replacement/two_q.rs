@@ -3,9 +3,9 @@
 //! this time moves the page to the LRU list (Am).
 
 use super::ghosts::Ghosts;
-use super::{Place, Replacement, Site, home, put, renew, take_oldest};
-use crate::pages::{Pages, Stretch};
-use crate::run::Run;
+use super::{ListPlace, PolicySite, Replacement, home, put, renew, take_oldest};
+use crate::pages::{PageTable, Stretch};
+use crate::run::PageRun;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
@@ -45,7 +45,7 @@ struct TwoQ {
     again: bool,
 }
 
-pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, ConfigError> {
+pub(super) fn build(keys: &Keys, site: &PolicySite) -> Result<Box<dyn Replacement>, ConfigError> {
     let Config {
         in_percent,
         out_percent,
@@ -67,16 +67,16 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, Co
 }
 
 impl Replacement for TwoQ {
-    fn wanted(&mut self, _: &Pages, run: Run, free: u64) -> u64 {
+    fn wanted(&mut self, _: &PageTable, run: PageRun, free: u64) -> u64 {
         let (list, alike) = self.out.of(run);
         self.again = list.is_some();
         // The victim depends on the page that has just come, so full memory takes pages one by one.
         if free == 0 { 1 } else { alike.min(free) }
     }
 
-    fn admitted(&mut self, pages: &mut Pages, slot: u32, place: Place) {
+    fn admitted(&mut self, pages: &mut PageTable, slot: u32, place: ListPlace) {
         let run = pages.get(slot).run();
-        let list = if self.again || place == Place::Hot {
+        let list = if self.again || place == ListPlace::Hot {
             A_M
         } else {
             A1_IN
@@ -85,7 +85,7 @@ impl Replacement for TwoQ {
         put(pages, slot, list, place);
     }
 
-    fn used(&mut self, pages: &mut Pages, slot: u32, first: bool) {
+    fn used(&mut self, pages: &mut PageTable, slot: u32, first: bool) {
         let stretch = *pages.get(slot);
         // "if X is on A1in: do nothing". A page at its first use keeps its place, where it came a
         // moment ago.
@@ -96,11 +96,11 @@ impl Replacement for TwoQ {
         }
     }
 
-    fn indifferent(&self, stretch: &Stretch) -> bool {
+    fn ignores_use(&self, stretch: &Stretch) -> bool {
         stretch.list == A1_IN
     }
 
-    fn victim(&mut self, pages: &mut Pages, most: u64) -> Option<u32> {
+    fn victim(&mut self, pages: &mut PageTable, most: u64) -> Option<u32> {
         let surplus = pages.pages_in(A1_IN).saturating_sub(self.in_most);
         if surplus > 0 || pages.pages_in(A_M) == 0 {
             take_oldest(pages, A1_IN, most.min(surplus.max(1)))
@@ -109,21 +109,21 @@ impl Replacement for TwoQ {
         }
     }
 
-    fn evicted(&mut self, _: &Pages, gone: &Stretch) {
+    fn evicted(&mut self, _: &PageTable, gone: &Stretch) {
         if gone.origin == A1_IN {
             self.out.remember(gone, A1_OUT);
             self.out.trim(A1_OUT, self.out_most);
         }
     }
 
-    fn forgotten(&mut self, run: Run) {
+    fn forgotten(&mut self, run: PageRun) {
         self.out.forget(run);
     }
 }
 
 #[cfg(test)]
 pub(super) mod plain {
-    use crate::replacement::conformance::Plain;
+    use crate::replacement::conformance::PlainPolicy;
     use std::collections::VecDeque;
 
     pub struct Model {
@@ -160,7 +160,7 @@ pub(super) mod plain {
         }
     }
 
-    impl Plain for Model {
+    impl PlainPolicy for Model {
         fn come(&mut self, page: u64, full: bool) -> Option<u64> {
             let again = self.a1_out.contains(&page);
             let gone = if full { self.reclaim() } else { None };

@@ -1,8 +1,8 @@
 //! `none`: writes back on demand only (fsync, sync, PULL), or when memory is full of dirty pages.
 
-use super::{Dirtier, Verdict, WriteBack};
-use crate::desk::Desk;
-use crate::pages::Held;
+use super::{ThrottledWriter, WriteBack, WriterVerdict};
+use crate::cache_parts::CacheParts;
+use crate::pages::ResidentPages;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Time;
@@ -31,17 +31,17 @@ impl WriteBack for Nothing {
         false
     }
 
-    fn balance(&mut self, _: &mut Dirtier, _: &mut Desk<'_>) -> Verdict {
-        Verdict::Go
+    fn balance(&mut self, _: &mut ThrottledWriter, _: &mut CacheParts<'_>) -> WriterVerdict {
+        WriterVerdict::Go
     }
 
-    fn run(&mut self, _: &mut Desk<'_>) {}
+    fn run(&mut self, _: &mut CacheParts<'_>) {}
 
-    fn next_wake(&self, _: Held, _: bool) -> Time {
+    fn next_wake(&self, _: ResidentPages, _: bool) -> Time {
         Time::NEVER
     }
 
-    fn pressed(&mut self, _: &mut Desk<'_>) -> bool {
+    fn note_shortage(&mut self, _: &mut CacheParts<'_>) -> bool {
         true
     }
 }

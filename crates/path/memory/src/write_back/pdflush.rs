@@ -16,10 +16,10 @@
 //! with less throttling (`PF_LESS_THROTTLE`), laptop mode, several devices, and several pdflush
 //! threads (a device never has more than one).
 
-use super::{Dirtier, Verdict, WriteBack, ratio};
-use crate::desk::{Bounds, Desk, Left};
-use crate::out::Why;
-use crate::pages::Held;
+use super::{ThrottledWriter, WriteBack, WriterVerdict, ratio};
+use crate::cache_parts::{Bounds, CacheParts, LeftoverPlace};
+use crate::out::IoReason;
+use crate::pages::ResidentPages;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Time};
 
@@ -55,7 +55,7 @@ impl Knobs {
 
 /// A job, and the latest end of its wait for the end of congestion.
 #[derive(Clone, Copy, Debug)]
-struct Job {
+struct FlusherJob {
     until: Time,
     /// Only objects dirty since this time or before are written.
     dirtied: Time,
@@ -72,8 +72,8 @@ pub(super) struct Pdflush {
     /// Number of pages dirtied since the last question of a writer.
     dirtied: u64,
     exceeded: bool,
-    periodic: Option<Job>,
-    background: Option<Job>,
+    periodic: Option<FlusherJob>,
+    background: Option<FlusherJob>,
     next_periodic: Time,
 }
 
@@ -105,12 +105,12 @@ impl Pdflush {
         }
     }
 
-    fn over(&self, desk: &Desk<'_>) -> bool {
+    fn over(&self, desk: &CacheParts<'_>) -> bool {
         desk.held().dirty + desk.held().writing > self.dirty_limit
     }
 
     /// Runs the periodic job: `wb_kupdate`.
-    fn run_periodic(&mut self, desk: &mut Desk<'_>) {
+    fn run_periodic(&mut self, desk: &mut CacheParts<'_>) {
         if self.next_periodic + self.knobs.writeback < desk.now && self.periodic.is_none() {
             // The kernel's timer went on while no page was dirty. The missed intervals are skipped
             // here.
@@ -127,7 +127,7 @@ impl Pdflush {
                 Some(expired) => {
                     let dirtied = Time::from_nanos(expired);
                     let left = desk.held().dirty;
-                    self.periodic = Some(Job {
+                    self.periodic = Some(FlusherJob {
                         until: Time::ZERO,
                         dirtied,
                         left,
@@ -142,9 +142,9 @@ impl Pdflush {
             let bounds = Bounds {
                 most: TURN,
                 nonblocking: true,
-                why: Why::Periodic,
+                why: IoReason::Periodic,
             };
-            let wrote = desk.round(bounds, job.dirtied, Left::First);
+            let wrote = desk.round(bounds, job.dirtied, LeftoverPlace::First);
             job.left = job.left.saturating_sub(wrote.pages);
             if wrote.stopped {
                 job.until = desk.now + CONGESTION_WAIT;
@@ -159,7 +159,7 @@ impl Pdflush {
     }
 
     /// Runs the background job: `background_writeout`.
-    fn run_background(&mut self, desk: &mut Desk<'_>) {
+    fn run_background(&mut self, desk: &mut CacheParts<'_>) {
         let Some(mut job) = self.background else {
             return;
         };
@@ -171,9 +171,9 @@ impl Pdflush {
             let bounds = Bounds {
                 most: TURN,
                 nonblocking: true,
-                why: Why::Background,
+                why: IoReason::Background,
             };
-            let wrote = desk.round(bounds, desk.now, Left::AsNew);
+            let wrote = desk.round(bounds, desk.now, LeftoverPlace::AsNew);
             if wrote.stopped {
                 job.until = desk.now + CONGESTION_WAIT;
             } else if wrote.pages == 0 {
@@ -187,7 +187,7 @@ impl Pdflush {
 }
 
 /// True if a job need not wait for the end of congestion.
-fn ready(job: &Job, desk: &Desk<'_>) -> bool {
+fn ready(job: &FlusherJob, desk: &CacheParts<'_>) -> bool {
     !desk.full() && (desk.now >= job.until || !desk.congested())
 }
 
@@ -215,7 +215,11 @@ impl WriteBack for Pdflush {
         due
     }
 
-    fn balance(&mut self, dirtier: &mut Dirtier, desk: &mut Desk<'_>) -> Verdict {
+    fn balance(
+        &mut self,
+        dirtier: &mut ThrottledWriter,
+        desk: &mut CacheParts<'_>,
+    ) -> WriterVerdict {
         // sync_writeback_pages.
         let chunk = self.allowance + self.allowance / 2;
         let mut stopped = false;
@@ -224,40 +228,40 @@ impl WriteBack for Pdflush {
             let bounds = Bounds {
                 most: chunk - dirtier.written,
                 nonblocking: false,
-                why: Why::Throttled,
+                why: IoReason::Throttled,
             };
-            let wrote = desk.round(bounds, desk.now, Left::AsNew);
+            let wrote = desk.round(bounds, desk.now, LeftoverPlace::AsNew);
             dirtier.written += wrote.pages;
             stopped = wrote.stopped;
         }
         if self.over(desk) && dirtier.written < chunk {
             return if stopped {
-                Verdict::Room
+                WriterVerdict::Room
             } else {
-                Verdict::Congestion(desk.now + CONGESTION_WAIT)
+                WriterVerdict::Congestion(desk.now + CONGESTION_WAIT)
             };
         }
         self.exceeded = self.over(desk);
         if desk.held().dirty > self.background_limit && self.background.is_none() {
             let (until, dirtied) = (Time::ZERO, Time::NEVER);
-            self.background = Some(Job {
+            self.background = Some(FlusherJob {
                 until,
                 dirtied,
                 left: u64::MAX,
                 begun: desk.now,
             });
         }
-        Verdict::Go
+        WriterVerdict::Go
     }
 
-    fn run(&mut self, desk: &mut Desk<'_>) {
+    fn run(&mut self, desk: &mut CacheParts<'_>) {
         self.run_periodic(desk);
         self.run_background(desk);
     }
 
-    fn next_wake(&self, held: Held, full: bool) -> Time {
+    fn next_wake(&self, held: ResidentPages, full: bool) -> Time {
         // While no page is dirty, nothing is due. The grid of the timer stays the same.
-        let until = |job: Job| if full { Time::NEVER } else { job.until };
+        let until = |job: FlusherJob| if full { Time::NEVER } else { job.until };
         let periodic = match self.periodic {
             Some(job) => until(job),
             None if held.dirty == 0 => Time::NEVER,
@@ -266,7 +270,7 @@ impl WriteBack for Pdflush {
         periodic.min(self.background.map_or(Time::NEVER, until))
     }
 
-    fn pressed(&mut self, _: &mut Desk<'_>) -> bool {
+    fn note_shortage(&mut self, _: &mut CacheParts<'_>) -> bool {
         // shrink_list writes the dirty pages that it finds (pageout).
         true
     }

@@ -2,9 +2,9 @@
 //! writers.
 
 use crate::config::{MemoryKeys, Policy};
-use crate::out::{Answer, Io, Out, Ticket, Why};
-use crate::{Access, Cache, FileId, PAGE_BYTES, Queue};
-use fullstroke_contract::{Object, Status};
+use crate::out::{CacheOut, IoReason, OperationAnswer, PageIo, Ticket};
+use crate::{FileAccess, FileId, PAGE_BYTES, PageCache, QueueLimits};
+use fullstroke_contract::{Object, RequestStatus};
 use fullstroke_units::{Bytes, Duration, Time};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -14,15 +14,15 @@ const LIMIT: u64 = 10_000;
 
 /// A cache above a device that serves one write after the other, in a fixed time for each page.
 struct World {
-    cache: Cache,
+    cache: PageCache,
     now: Time,
-    out: Out,
+    out: CacheOut,
     page: Duration,
-    queue: VecDeque<Io>,
+    queue: VecDeque<PageIo>,
     free: Time,
     ends: VecDeque<Time>,
     /// Time of the issue of each write.
-    asked: Vec<(Time, Io)>,
+    asked: Vec<(Time, PageIo)>,
     dirty_most: u64,
 }
 
@@ -31,9 +31,9 @@ impl World {
         let mut keys = MemoryKeys::of(Bytes(LIMIT * PAGE_BYTES));
         keys.write_back = Some(Policy::Name(write_back.to_owned()));
         World {
-            cache: Cache::new(&keys, Queue::default()).unwrap(),
+            cache: PageCache::new(&keys, QueueLimits::default()).unwrap(),
             now: Time::ZERO,
-            out: Out::default(),
+            out: CacheOut::default(),
             page,
             queue: VecDeque::new(),
             free: Time::ZERO,
@@ -68,7 +68,7 @@ impl World {
             self.ends.pop_front();
             let io = self.queue.pop_front().unwrap();
             self.cache
-                .written(self.now, io.id, io.run, Status::Done, &mut self.out);
+                .written(self.now, io.id, io.run, RequestStatus::Done, &mut self.out);
         } else {
             self.cache.wake(self.now, &mut self.out);
         }
@@ -82,19 +82,19 @@ impl World {
 
     /// Writes pages, and waits until the writer may continue.
     fn write(&mut self, file: FileId, first: u64, pages: u64) {
-        let access = Access::new(first * PAGE_BYTES, pages * PAGE_BYTES, 0);
+        let access = FileAccess::new(first * PAGE_BYTES, pages * PAGE_BYTES, 0);
         self.out.woken.clear();
         let answer = self
             .cache
             .write(self.now, file, access, false, Ticket(first), &mut self.out);
         self.take();
-        while answer == Answer::Waits && self.out.woken.is_empty() {
+        while answer == OperationAnswer::Waits && self.out.woken.is_empty() {
             assert!(self.step(Time::NEVER), "the writer waits for ever");
         }
     }
 
-    fn runs(&self) -> Vec<(f64, u32, u64, u64, Why)> {
-        let row = |&(at, io): &(Time, Io)| {
+    fn runs(&self) -> Vec<(f64, u32, u64, u64, IoReason)> {
+        let row = |&(at, io): &(Time, PageIo)| {
             (
                 at.as_secs_f64(),
                 io.run.object.0,
@@ -135,10 +135,10 @@ fn what_is_dirty_for_30_seconds_is_written_at_the_next_look() {
         assert_eq!(
             world.runs(),
             [
-                (first, 2, 5, 128, Why::Periodic),
-                (first, 2, 133, 128, Why::Periodic),
-                (first, 2, 261, 54, Why::Periodic),
-                (second, 1, 0, 10, Why::Periodic),
+                (first, 2, 5, 128, IoReason::Periodic),
+                (first, 2, 133, 128, IoReason::Periodic),
+                (first, 2, 261, 54, IoReason::Periodic),
+                (second, 1, 0, 10, IoReason::Periodic),
             ],
             "{write_back}"
         );
@@ -155,7 +155,7 @@ fn pdflush_lets_at_most_half_of_the_memory_become_dirty_and_at_least_a_twentieth
             json!({ "policy": "2.6.17", "dirty_ratio": ratio, "dirty_background_ratio": ratio });
         keys.write_back = Some(serde_json::from_value(policy).unwrap());
         let mut world = World::new("2.6.17", Duration::from_millis(1));
-        world.cache = Cache::new(&keys, Queue::default()).unwrap();
+        world.cache = PageCache::new(&keys, QueueLimits::default()).unwrap();
         let file = world.cache.open(Object(1));
         (0..LIMIT / 10).for_each(|at| world.write(file, at * 8, 8));
         world.dirty_most
@@ -174,7 +174,12 @@ fn none_writes_nothing_by_itself() {
     assert_eq!(world.runs(), []);
     // All pages are dirty. One page more causes the write-back of some, oldest first.
     world.write(file, LIMIT, 1);
-    assert!(world.runs().iter().all(|&(.., why)| why == Why::Reclaim));
+    assert!(
+        world
+            .runs()
+            .iter()
+            .all(|&(.., why)| why == IoReason::Reclaim)
+    );
     assert_eq!(world.asked[0].1.run.first, 0);
 }
 
@@ -190,7 +195,12 @@ fn above_the_background_ratio_objects_are_written_until_it_is_reached() {
         world.write(file, ratio - 100, 400);
         world.run_to(at(4));
         let written: u64 = world.asked.iter().map(|(_, io)| io.run.pages).sum();
-        assert!(world.runs().iter().all(|&(.., why)| why == Why::Background));
+        assert!(
+            world
+                .runs()
+                .iter()
+                .all(|&(.., why)| why == IoReason::Background)
+        );
         match write_back {
             // The flusher checks after each turn of an object. A turn has at least 1024 pages.
             "today" => assert!(written >= 300, "{written}"),
@@ -278,7 +288,10 @@ fn what_fsync_has_cleaned_is_as_old_as_it_was_with_today() {
     world.run_to(at(40));
     assert_eq!(
         world.runs(),
-        [(10.0, 1, 0, 10, Why::Sync), (30.0, 1, 20, 5, Why::Periodic)]
+        [
+            (10.0, 1, 0, 10, IoReason::Sync),
+            (30.0, 1, 20, 5, IoReason::Periodic)
+        ]
     );
 }
 

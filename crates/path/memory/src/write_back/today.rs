@@ -16,11 +16,11 @@
 //! limits, and `dirtytime`. Also left out: the slowly following limit of shrinking memory, and the
 //! block layer's own throttling of write-back.
 
-use super::{Dirtier, Verdict, WriteBack, ratio};
-use crate::desk::{Bounds, Desk};
-use crate::dirty::Queue;
-use crate::out::Why;
-use crate::pages::Held;
+use super::{ThrottledWriter, WriteBack, WriterVerdict, ratio};
+use crate::cache_parts::{Bounds, CacheParts};
+use crate::dirty::DirtyList;
+use crate::out::IoReason;
+use crate::pages::ResidentPages;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, Object};
 use fullstroke_units::{Duration, Time};
@@ -98,8 +98,8 @@ impl Default for Writer {
 
 /// Present work of the flusher.
 #[derive(Clone, Copy, Debug)]
-struct Work {
-    why: Why,
+struct FlusherWork {
+    why: IoReason,
     /// Only objects dirty since this time or before are written.
     until: Time,
     left: u64,
@@ -107,7 +107,7 @@ struct Work {
 
 /// Rates of the device and its writers, in pages a second.
 #[derive(Clone, Copy, Debug)]
-struct Rates {
+struct WritebackRates {
     /// Time of the last estimate, in milliseconds.
     stamp: u64,
     dirtied: u64,
@@ -126,11 +126,11 @@ struct Today {
     dirty_limit: u64,
     writers: Vec<Writer>,
     exceeded: bool,
-    rates: Rates,
+    rates: WritebackRates,
     /// Number of pages dirtied so far, and the start of the present work in milliseconds.
     dirtied: u64,
     begun: u64,
-    work: Option<Work>,
+    work: Option<FlusherWork>,
     /// Object with the turn, and the pages left in the turn.
     turn: Option<(Object, u64)>,
     next_periodic: Time,
@@ -155,7 +155,7 @@ pub(super) fn build(keys: &Keys, limit: u64) -> Result<Box<dyn WriteBack>, Confi
         dirty_limit,
         writers: Vec::new(),
         exceeded: false,
-        rates: Rates {
+        rates: WritebackRates {
             stamp: 0,
             dirtied: 0,
             written: 0,
@@ -176,7 +176,7 @@ fn milliseconds(now: Time) -> u64 {
     now.as_nanos() / 1_000_000
 }
 
-impl Rates {
+impl WritebackRates {
     /// Updates the writing rate: `wb_update_write_bandwidth`.
     fn update_writing(&mut self, elapsed: u64, written: u64) {
         let rate = (written - self.written) * HZ;
@@ -275,7 +275,7 @@ impl Today {
     }
 
     /// Updates the rates every 200 ms: `__wb_update_bandwidth`.
-    fn update(&mut self, desk: &Desk<'_>, pos_ratio: Option<i64>) {
+    fn update(&mut self, desk: &CacheParts<'_>, pos_ratio: Option<i64>) {
         let now = milliseconds(desk.now);
         let elapsed = now.saturating_sub(self.rates.stamp);
         if elapsed < INTERVAL {
@@ -296,7 +296,7 @@ impl Today {
     }
 
     /// Returns the number of pages whose write-back has ended.
-    fn written(&self, desk: &Desk<'_>) -> u64 {
+    fn written(&self, desk: &CacheParts<'_>) -> u64 {
         let counters = &desk.counters;
         let begun = counters.back_background
             + counters.back_periodic
@@ -346,16 +346,16 @@ impl Today {
         )
     }
 
-    fn over_background(&self, desk: &Desk<'_>) -> bool {
+    fn over_background(&self, desk: &CacheParts<'_>) -> bool {
         desk.held().dirty > self.background_limit
     }
 
     /// Returns the next work of the flusher: `wb_check_background_flush`,
     /// `wb_check_old_data_flush`.
-    fn next_work(&mut self, desk: &Desk<'_>) -> Option<Work> {
+    fn next_work(&mut self, desk: &CacheParts<'_>) -> Option<FlusherWork> {
         if self.over_background(desk) {
-            return Some(Work {
-                why: Why::Background,
+            return Some(FlusherWork {
+                why: IoReason::Background,
                 until: Time::NEVER,
                 left: u64::MAX,
             });
@@ -376,8 +376,8 @@ impl Today {
         // The kernel limits this work to `get_nr_dirty_pages`, which adds the number of inodes in
         // use to the dirty pages. A host has more inodes than pages become dirty during the work.
         // So the work ends when no object is old enough.
-        Some(Work {
-            why: Why::Periodic,
+        Some(FlusherWork {
+            why: IoReason::Periodic,
             until: Time::from_nanos(expired),
             left: u64::MAX,
         })
@@ -393,9 +393,9 @@ impl Today {
 
     /// Works until the device's queue is full: `wb_writeback`. Returns true if the work is
     /// complete.
-    fn flush(&mut self, work: &mut Work, desk: &mut Desk<'_>) -> bool {
+    fn flush(&mut self, work: &mut FlusherWork, desk: &mut CacheParts<'_>) -> bool {
         loop {
-            if work.left == 0 || (work.why == Why::Background && !self.over_background(desk)) {
+            if work.left == 0 || (work.why == IoReason::Background && !self.over_background(desk)) {
                 return true;
             }
             if self.turn.is_none() && !self.next_turn(work, desk) {
@@ -429,8 +429,8 @@ impl Today {
             self.update(desk, None);
             // All remaining dirty pages are being written already.
             if wrote.pages == 0
-                && desk.dirty.is_empty(Queue::Io)
-                && desk.dirty.is_empty(Queue::More)
+                && desk.dirty.is_empty(DirtyList::Io)
+                && desk.dirty.is_empty(DirtyList::More)
             {
                 return true;
             }
@@ -438,15 +438,16 @@ impl Today {
     }
 
     /// Begins the turn of the next object: `queue_io` and the next object of `b_io`.
-    fn next_turn(&mut self, work: &Work, desk: &mut Desk<'_>) -> bool {
-        if desk.dirty.is_empty(Queue::Io) {
-            desk.dirty.splice(Queue::More, Queue::Io, Time::NEVER);
+    fn next_turn(&mut self, work: &FlusherWork, desk: &mut CacheParts<'_>) -> bool {
+        if desk.dirty.is_empty(DirtyList::Io) {
+            desk.dirty
+                .splice(DirtyList::More, DirtyList::Io, Time::NEVER);
             // Objects that become dirty during the work stay out.
             desk.dirty
-                .splice(Queue::Dirty, Queue::Io, work.until.min(desk.now));
+                .splice(DirtyList::Dirty, DirtyList::Io, work.until.min(desk.now));
         }
         let next = desk
-            .oldest(Queue::Io)
+            .oldest(DirtyList::Io)
             .map(|(object, _)| (object, self.turn_pages(work.left)));
         self.turn = next;
         next.is_some()
@@ -455,11 +456,11 @@ impl Today {
     /// Puts an object into a list after its turn: `requeue_inode`. If the turn was too short, the
     /// object waits for the next round. If pages became dirty behind the write-back, the object
     /// moves behind the others.
-    fn requeue(&self, object: Object, left: u64, desk: &mut Desk<'_>) {
+    fn requeue(&self, object: Object, left: u64, desk: &mut CacheParts<'_>) {
         if !desk.is_dirty(object) {
             desk.dirty.leave(object);
         } else if left == 0 {
-            desk.dirty.requeue(object, Queue::More, None);
+            desk.dirty.requeue(object, DirtyList::More, None);
         } else {
             desk.dirty.redirty(object, desk.now);
         }
@@ -501,7 +502,11 @@ impl WriteBack for Today {
         writer.dirtied >= allowance
     }
 
-    fn balance(&mut self, dirtier: &mut Dirtier, desk: &mut Desk<'_>) -> Verdict {
+    fn balance(
+        &mut self,
+        dirtier: &mut ThrottledWriter,
+        desk: &mut CacheParts<'_>,
+    ) -> WriterVerdict {
         let now = milliseconds(desk.now);
         let dirty = desk.held().dirty + desk.held().writing;
         let file = dirtier.file as usize;
@@ -512,7 +517,7 @@ impl WriteBack for Today {
                 allowance: poll_interval(dirty, self.dirty_limit),
                 paused: now,
             };
-            return Verdict::Go;
+            return WriterVerdict::Go;
         }
         self.exceeded = dirty > self.dirty_limit;
         let pos_ratio = self.pos_ratio(dirty);
@@ -528,7 +533,7 @@ impl WriteBack for Today {
                 allowance,
                 paused: now + longest,
             };
-            return Verdict::Again(after(longest));
+            return WriterVerdict::Again(after(longest));
         }
         let period = HZ * writer.dirtied / task;
         // The think time of the writer since its last pause counts as pause.
@@ -541,7 +546,7 @@ impl WriteBack for Today {
             } else if writer.allowance <= writer.dirtied {
                 writer.allowance += writer.dirtied;
             }
-            return Verdict::Go;
+            return WriterVerdict::Go;
         }
         let pause = (pause as u64).min(longest);
         *writer = Writer {
@@ -549,10 +554,10 @@ impl WriteBack for Today {
             allowance,
             paused: now + pause,
         };
-        Verdict::Pause(after(pause))
+        WriterVerdict::Pause(after(pause))
     }
 
-    fn run(&mut self, desk: &mut Desk<'_>) {
+    fn run(&mut self, desk: &mut CacheParts<'_>) {
         // The usual case: no page is dirty.
         if self.work.is_none() && desk.dirty.are_none() {
             self.next_periodic = Time::NEVER;
@@ -575,13 +580,13 @@ impl WriteBack for Today {
             }
             // All dirty pages may be under write-back already. Another round would then find
             // nothing to write.
-            if work.why == Why::Background && self.over_background(desk) {
+            if work.why == IoReason::Background && self.over_background(desk) {
                 return;
             }
         }
     }
 
-    fn next_wake(&self, _: Held, _: bool) -> Time {
+    fn next_wake(&self, _: ResidentPages, _: bool) -> Time {
         if self.work.is_some() {
             Time::NEVER
         } else {
@@ -595,12 +600,12 @@ impl WriteBack for Today {
         false
     }
 
-    fn pressed(&mut self, desk: &mut Desk<'_>) -> bool {
+    fn note_shortage(&mut self, desk: &mut CacheParts<'_>) -> bool {
         // shrink_folio_list leaves dirty pages to the flusher, and wakes it
         // (wakeup_flusher_threads, for all dirty pages).
         if self.work.is_none() {
-            self.work = Some(Work {
-                why: Why::Reclaim,
+            self.work = Some(FlusherWork {
+                why: IoReason::Reclaim,
                 until: Time::NEVER,
                 left: desk.held().dirty,
             });

@@ -1,7 +1,9 @@
 use super::*;
-use crate::Watch;
+use crate::OpportunityLayer;
 use crate::testing::{REVOLUTION_NS, SECTORS_PER_TRACK, site};
-use fullstroke_contract::{Below, Completion, Cx, Effect, Node, Out, Port, RequestId};
+use fullstroke_contract::{
+    Completion, Effect, Effects, LayersBelow, Node, NodeContext, Port, RequestId,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -9,7 +11,7 @@ fn keys(value: &Value) -> Keys {
     value.as_object().unwrap().clone()
 }
 
-fn refused(value: Value, site: &Site) -> String {
+fn refused(value: Value, site: &OpportunitySite) -> String {
     build(&keys(&value), site)
         .err()
         .map(|error| error.to_string())
@@ -21,7 +23,7 @@ fn what_cannot_be_is_refused_at_its_key() {
     assert!(refused(json!({ "margin": "17ms" }), &site()).contains("margin"));
     assert!(refused(json!({ "overhead": "1s" }), &site()).contains("overhead"));
     assert!(refused(json!({ "margn": "1ms" }), &site()).contains("margn"));
-    let volume = Site {
+    let volume = OpportunitySite {
         drive: Err(crate::UnknownArm::Several),
         ..site()
     };
@@ -29,11 +31,11 @@ fn what_cannot_be_is_refused_at_its_key() {
 }
 
 /// Returns the extents sent down for a read of `lbn` at `now_ns`, in order.
-fn goes_down(watch: &mut Watch, now_ns: u64, lbn: u64) -> Vec<Extent> {
-    let mut out = Out::new();
+fn goes_down(watch: &mut OpportunityLayer, now_ns: u64, lbn: u64) -> Vec<Extent> {
+    let mut out = Effects::new();
     let gauges = [Gauge::default()];
-    let mut cx = Cx {
-        below: Below::new(&gauges, &[None]),
+    let mut cx = NodeContext {
+        below: LayersBelow::new(&gauges, &[None]),
         out: &mut out,
     };
     let now = Time::from_nanos(now_ns);
@@ -54,11 +56,11 @@ fn goes_down(watch: &mut Watch, now_ns: u64, lbn: u64) -> Vec<Extent> {
             id: request.id,
             submitted: now,
             finished: now,
-            status: Status::Done,
+            status: RequestStatus::Done,
             breakdown: Default::default(),
         };
-        let mut cx = Cx {
-            below: Below::new(&gauges, &[None]),
+        let mut cx = NodeContext {
+            below: LayersBelow::new(&gauges, &[None]),
             out: &mut out,
         };
         watch.completed(now, Port::FIRST, done, &mut cx);
@@ -78,7 +80,7 @@ proptest! {
         requests in prop::collection::vec((0u64..8000, 0u64..100_000_000), 1..50), overhead_us in 0u64..400, margin_us in 0u64..900,
     ) {
         let table = json!({ "overhead": format!("{overhead_us}us"), "margin": format!("{margin_us}us") });
-        let mut watch = Watch::new(vec![build(&keys(&table), &site()).unwrap()]);
+        let mut watch = OpportunityLayer::new(vec![build(&keys(&table), &site()).unwrap()]);
         let mut read = SectorSet::default();
         let mut now = 0;
         let clear = (overhead_us + margin_us) * 1000;
@@ -113,7 +115,7 @@ fn a_request_that_is_not_alone_is_left_alone() {
             queue_length,
             ..Gauge::default()
         };
-        Seen {
+        OpportunityView {
             now: Time::ZERO,
             inside,
             arm,

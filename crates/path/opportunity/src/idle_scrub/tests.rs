@@ -8,13 +8,13 @@ fn at(ms: u64) -> Time {
 }
 
 /// A scrub above members with a fixed service time and given answers. The members may stand.
-struct Trial {
+struct ScrubTrial {
     scrub: Box<dyn Opportunity>,
     service: Duration,
     /// Reads in flight, with their ends.
-    reads: Vec<(Time, Own)>,
+    reads: Vec<(Time, OwnRequest)>,
     /// All begun reads, with their begins in ms.
-    begun: Vec<(u64, Own)>,
+    begun: Vec<(u64, OwnRequest)>,
     /// Addresses at which members differ.
     wrong: Vec<u64>,
     /// End times of the requests inside.
@@ -22,13 +22,13 @@ struct Trial {
     standing: u32,
 }
 
-impl Trial {
-    fn new(keys: Value, depth: u64) -> Trial {
-        let site = Site {
+impl ScrubTrial {
+    fn new(keys: Value, depth: u64) -> ScrubTrial {
+        let site = OpportunitySite {
             members: Ok(Sectors(depth)),
             ..site()
         };
-        Trial {
+        ScrubTrial {
             scrub: build(keys.as_object().unwrap(), &site).unwrap(),
             service: Duration::from_millis(10),
             reads: Vec::new(),
@@ -39,8 +39,8 @@ impl Trial {
         }
     }
 
-    fn seen(&self, now: Time) -> Seen {
-        Seen {
+    fn seen(&self, now: Time) -> OpportunityView {
+        OpportunityView {
             now,
             inside: self.inside.len() as u32,
             arm: Gauge::default(),
@@ -54,15 +54,16 @@ impl Trial {
             let request = Request::default();
             while let Some(place) = self.inside.iter().position(|leaves| *leaves <= at(now)) {
                 self.inside.remove(place);
-                self.scrub.left(self.seen(at(now)), &request, Status::Done);
+                self.scrub
+                    .left(self.seen(at(now)), &request, RequestStatus::Done);
             }
             while let Some(place) = self.reads.iter().position(|(ends, _)| *ends <= at(now)) {
                 let (_, own) = self.reads.remove(place);
                 let within = |lbn: &u64| (own.extent.start.0..own.extent.end().0).contains(lbn);
                 let status = if self.wrong.iter().any(within) {
-                    Status::Differs
+                    RequestStatus::Differs
                 } else {
-                    Status::Done
+                    RequestStatus::Done
                 };
                 self.scrub.served(self.seen(at(now)), &own, status);
             }
@@ -110,7 +111,7 @@ fn keys(more: Value) -> Value {
 
 #[test]
 fn a_quiet_array_is_read_from_end_to_end_once() {
-    let mut trial = Trial::new(keys(json!({})), 36);
+    let mut trial = ScrubTrial::new(keys(json!({})), 36);
     trial.run(0..1000, &[]);
     let places: Vec<_> = trial
         .begun
@@ -134,7 +135,7 @@ fn a_quiet_array_is_read_from_end_to_end_once() {
 
 #[test]
 fn it_pauses_for_whoever_comes_until_nothing_has_come_for_a_time() {
-    let mut trial = Trial::new(keys(json!({})), 8000);
+    let mut trial = ScrubTrial::new(keys(json!({})), 8000);
     trial.run(0..300, &[75, 140]);
     assert_eq!(
         trial.times(),
@@ -153,17 +154,17 @@ fn it_pauses_for_whoever_comes_until_nothing_has_come_for_a_time() {
 
 #[test]
 fn passes_begin_so_far_apart_and_reads_come_at_a_rate() {
-    let mut trial = Trial::new(keys(json!({ "every": "200ms" })), 16);
+    let mut trial = ScrubTrial::new(keys(json!({ "every": "200ms" })), 16);
     trial.run(0..500, &[]);
     assert_eq!(trial.times(), [50, 60, 250, 260, 450, 460]);
-    let mut trial = Trial::new(keys(json!({ "rate": 40960 })), 8000);
+    let mut trial = ScrubTrial::new(keys(json!({ "rate": 40960 })), 8000);
     trial.run(0..400, &[]);
     assert_eq!(trial.times(), [50, 150, 250, 350]);
 }
 
 #[test]
 fn what_is_wrong_is_counted() {
-    let mut trial = Trial::new(keys(json!({})), 80);
+    let mut trial = ScrubTrial::new(keys(json!({})), 80);
     trial.wrong = vec![3, 21, 22];
     trial.run(0..1000, &[]);
     assert_eq!(trial.reading("scrub_found"), Some(2.0));
@@ -172,7 +173,7 @@ fn what_is_wrong_is_counted() {
 
 #[test]
 fn drives_that_stand_are_left_alone_until_somebody_starts_them() {
-    let mut trial = Trial::new(keys(json!({})), 8000);
+    let mut trial = ScrubTrial::new(keys(json!({})), 8000);
     trial.standing = 1;
     trial.run(0..200, &[]);
     assert!(trial.begun.is_empty());
@@ -195,7 +196,7 @@ fn what_cannot_be_is_refused_at_its_key() {
             "{keys}"
         );
     }
-    let closed = Site {
+    let closed = OpportunitySite {
         members: Err("a controller stands before them"),
         ..site()
     };

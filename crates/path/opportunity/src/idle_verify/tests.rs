@@ -1,8 +1,9 @@
 use super::*;
-use crate::Watch;
+use crate::OpportunityLayer;
 use crate::testing::site;
 use fullstroke_contract::{
-    Breakdown, Completion, Counters, Cx, Effect, Gauge, Node, Out, Port, RequestId, Signal, Wake,
+    Breakdown, Completion, Counters, Effect, Effects, Gauge, Node, NodeContext, Port, RequestId,
+    Signal, Wake,
 };
 use fullstroke_units::SECTOR_BYTES;
 use proptest::prelude::*;
@@ -13,7 +14,7 @@ const SECTORS: usize = 64;
 
 /// Fault of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum WriteFault {
     None,
     Lost,
     Torn,
@@ -21,14 +22,14 @@ enum Fault {
 }
 
 /// A watch above a disk with faulty writes. The disk knows the version in each sector.
-struct Trial {
-    watch: Watch,
-    out: Out,
+struct VerifyTrial {
+    watch: OpportunityLayer,
+    out: Effects,
     now: Time,
     device: BTreeMap<(Time, u64), (Request, Vec<u32>)>,
     issued: u64,
     service_us: Vec<u64>,
-    faults: Vec<Fault>,
+    faults: Vec<WriteFault>,
     writes: usize,
     /// For each sector, the intended version, the last sent version, and the version on the disk.
     meant: Vec<u32>,
@@ -42,11 +43,11 @@ struct Trial {
     done: u64,
 }
 
-impl Trial {
-    fn new(keys: Value, faults: Vec<Fault>, service_us: Vec<u64>) -> Trial {
-        Trial {
-            watch: Watch::new(vec![build(keys.as_object().unwrap(), &site()).unwrap()]),
-            out: Out::new(),
+impl VerifyTrial {
+    fn new(keys: Value, faults: Vec<WriteFault>, service_us: Vec<u64>) -> VerifyTrial {
+        VerifyTrial {
+            watch: OpportunityLayer::new(vec![build(keys.as_object().unwrap(), &site()).unwrap()]),
+            out: Effects::new(),
             now: Time::ZERO,
             device: BTreeMap::new(),
             issued: 0,
@@ -100,18 +101,22 @@ impl Trial {
     fn apply(&mut self, extent: Extent, carried: &[u32]) {
         // After the listed faults all writes are good. Two writes that strike each other in turns
         // would never end.
-        let fault = self.faults.get(self.writes).copied().unwrap_or(Fault::None);
+        let fault = self
+            .faults
+            .get(self.writes)
+            .copied()
+            .unwrap_or(WriteFault::None);
         self.writes += 1;
         let whole = match fault {
-            Fault::None => carried.len(),
-            Fault::Torn => carried.len() / 2,
-            Fault::Lost | Fault::Misdirected => 0,
+            WriteFault::None => carried.len(),
+            WriteFault::Torn => carried.len() / 2,
+            WriteFault::Lost | WriteFault::Misdirected => 0,
         };
         for (at, version) in sectors(extent).zip(carried).take(whole) {
             self.holds[at] = *version;
         }
         sectors(extent).for_each(|at| self.struck[at] = false);
-        if fault == Fault::Misdirected {
+        if fault == WriteFault::Misdirected {
             for at in sectors(extent) {
                 let elsewhere = (at + 21) % SECTORS;
                 (self.holds[elsewhere], self.struck[elsewhere]) = (u32::MAX, true);
@@ -139,7 +144,7 @@ impl Trial {
             self.now,
             Port::FIRST,
             request,
-            &mut Cx::alone(&mut self.out),
+            &mut NodeContext::alone(&mut self.out),
         );
         self.collect();
     }
@@ -157,16 +162,17 @@ impl Trial {
             }
             self.now = ends.min(wakes).max(self.now);
             if wakes < ends {
-                self.watch.wake(self.now, &mut Cx::alone(&mut self.out));
+                self.watch
+                    .wake(self.now, &mut NodeContext::alone(&mut self.out));
             } else if let Some((_, (request, carried))) = self.device.pop_first() {
                 let Request { id, extent, .. } = request;
-                let mut status = Status::Done;
+                let mut status = RequestStatus::Done;
                 if request.operation == Operation::Write {
                     self.apply(extent, &carried);
                 } else if request.hints.verify
                     && sectors(extent).any(|at| self.holds[at] != self.sent[at])
                 {
-                    status = Status::Differs;
+                    status = RequestStatus::Differs;
                 }
                 let breakdown = Breakdown::default();
                 let completion = Completion {
@@ -180,7 +186,7 @@ impl Trial {
                     self.now,
                     Port::FIRST,
                     completion,
-                    &mut Cx::alone(&mut self.out),
+                    &mut NodeContext::alone(&mut self.out),
                 );
             }
             self.collect();
@@ -211,13 +217,13 @@ fn sectors(extent: Extent) -> std::ops::Range<usize> {
     extent.start.0 as usize..extent.end().0 as usize
 }
 
-fn write(trial: &mut Trial, id: u64, start: u64, sectors: u64) {
+fn write(trial: &mut VerifyTrial, id: u64, start: u64, sectors: u64) {
     trial.submit(id, Operation::Write, Extent::new(start, sectors));
 }
 
 #[test]
 fn what_was_written_is_read_again_when_nothing_has_come_for_a_time() {
-    let mut trial = Trial::new(json!({}), vec![Fault::None], vec![1000]);
+    let mut trial = VerifyTrial::new(json!({}), vec![WriteFault::None], vec![1000]);
     write(&mut trial, 0, 0, 8);
     trial.pass(100);
     assert_eq!(trial.issued, 1);
@@ -236,9 +242,9 @@ fn what_was_written_is_read_again_when_nothing_has_come_for_a_time() {
 
 #[test]
 fn what_differs_is_written_again_until_it_does_not() {
-    for fault in [Fault::Lost, Fault::Torn, Fault::Misdirected] {
-        let faults = vec![fault, fault, Fault::None, Fault::None];
-        let mut trial = Trial::new(json!({}), faults, vec![1000]);
+    for fault in [WriteFault::Lost, WriteFault::Torn, WriteFault::Misdirected] {
+        let faults = vec![fault, fault, WriteFault::None, WriteFault::None];
+        let mut trial = VerifyTrial::new(json!({}), faults, vec![1000]);
         write(&mut trial, 0, 0, 8);
         trial.pass(1000);
         assert_eq!(trial.holds[..8], [1; 8], "{fault:?}");
@@ -255,7 +261,11 @@ fn what_differs_is_written_again_until_it_does_not() {
 
 #[test]
 fn a_newer_version_takes_the_place_of_the_older_one() {
-    let mut trial = Trial::new(json!({}), vec![Fault::Lost, Fault::None], vec![1000]);
+    let mut trial = VerifyTrial::new(
+        json!({}),
+        vec![WriteFault::Lost, WriteFault::None],
+        vec![1000],
+    );
     write(&mut trial, 0, 0, 8);
     trial.pass(10);
     write(&mut trial, 1, 4, 8);
@@ -268,8 +278,8 @@ fn a_newer_version_takes_the_place_of_the_older_one() {
 #[test]
 fn what_a_misdirected_write_has_struck_is_found_once_something_differs() {
     for (doubt, holds, doubted) in [("never", u32::MAX, 0), ("found", 1, 16), ("unseen", 1, 16)] {
-        let faults = vec![Fault::None, Fault::Misdirected];
-        let mut trial = Trial::new(json!({ "doubt": doubt }), faults, vec![1000]);
+        let faults = vec![WriteFault::None, WriteFault::Misdirected];
+        let mut trial = VerifyTrial::new(json!({ "doubt": doubt }), faults, vec![1000]);
         write(&mut trial, 0, 0, 8);
         trial.pass(1000);
         write(&mut trial, 1, SECTORS as u64 - 21, 8);
@@ -295,8 +305,8 @@ fn what_a_misdirected_write_has_struck_is_found_once_something_differs() {
 #[test]
 fn what_was_struck_by_a_write_that_nobody_has_seen_is_found_only_if_such_make_doubt() {
     for (doubt, holds) in [("found", u32::MAX), ("unseen", 1)] {
-        let faults = vec![Fault::None, Fault::Misdirected];
-        let mut trial = Trial::new(json!({ "doubt": doubt }), faults, vec![1000]);
+        let faults = vec![WriteFault::None, WriteFault::Misdirected];
+        let mut trial = VerifyTrial::new(json!({ "doubt": doubt }), faults, vec![1000]);
         write(&mut trial, 0, 0, 8);
         trial.pass(1000);
         write(&mut trial, 1, SECTORS as u64 - 21, 8);
@@ -309,8 +319,13 @@ fn what_was_struck_by_a_write_that_nobody_has_seen_is_found_only_if_such_make_do
 
 #[test]
 fn what_was_verified_is_kept_as_long_as_there_is_room() {
-    let faults = vec![Fault::None, Fault::None, Fault::None, Fault::Misdirected];
-    let mut trial = Trial::new(
+    let faults = vec![
+        WriteFault::None,
+        WriteFault::None,
+        WriteFault::None,
+        WriteFault::Misdirected,
+    ];
+    let mut trial = VerifyTrial::new(
         json!({ "keep": "12KiB", "at_a_time": "4KiB" }),
         faults,
         vec![1000],
@@ -335,7 +350,7 @@ fn what_was_verified_is_kept_as_long_as_there_is_room() {
 fn when_no_more_can_be_kept_the_oldest_are_forgotten_or_verified_first() {
     let keys =
         |when_full: &str| json!({ "keep": "8KiB", "at_a_time": "4KiB", "when_full": when_full });
-    let mut trial = Trial::new(keys("forget"), vec![Fault::None], vec![1000]);
+    let mut trial = VerifyTrial::new(keys("forget"), vec![WriteFault::None], vec![1000]);
     (0..6).for_each(|step| {
         write(&mut trial, step, 8 * step, 8);
         trial.pass(2);
@@ -346,7 +361,7 @@ fn when_no_more_can_be_kept_the_oldest_are_forgotten_or_verified_first() {
     );
     trial.pass(1000);
     assert_eq!(trial.sectors_of("verify_verified_mb"), 16);
-    let mut trial = Trial::new(keys("verify"), vec![Fault::None], vec![1000]);
+    let mut trial = VerifyTrial::new(keys("verify"), vec![WriteFault::None], vec![1000]);
     (0..6).for_each(|step| {
         write(&mut trial, step, 8 * step, 8);
         trial.pass(2);
@@ -377,7 +392,7 @@ fn what_cannot_be_is_refused_at_its_key() {
             "{keys}"
         );
     }
-    let unverifiable = Site {
+    let unverifiable = OpportunitySite {
         unverifiable: Some("there are copies"),
         ..site()
     };
@@ -390,9 +405,9 @@ fn what_cannot_be_is_refused_at_its_key() {
     );
 }
 
-fn fault() -> impl Strategy<Value = Fault> {
+fn fault() -> impl Strategy<Value = WriteFault> {
     prop_oneof![
-        4 => Just(Fault::None), 1 => Just(Fault::Lost), 1 => Just(Fault::Torn), 1 => Just(Fault::Misdirected),
+        4 => Just(WriteFault::None), 1 => Just(WriteFault::Lost), 1 => Just(WriteFault::Torn), 1 => Just(WriteFault::Misdirected),
     ]
 }
 
@@ -418,7 +433,7 @@ proptest! {
             "keep": keep * 512, "at_a_time": at_a_time * 512, "when_full": when_full, "wait": "50ms",
             "doubt": doubt,
         });
-        let mut trial = Trial::new(keys, faults, service_us);
+        let mut trial = VerifyTrial::new(keys, faults, service_us);
         let mut submitted = 0;
         for (id, &(is_write, start, sectors, gap_ms)) in (0u64..).zip(&steps) {
             let operation = if is_write { Operation::Write } else { Operation::Read };
@@ -450,7 +465,7 @@ proptest! {
 #[test]
 fn it_sends_no_signals() {
     let mut verify = build(&Keys::new(), &site()).unwrap();
-    let seen = Seen {
+    let seen = OpportunityView {
         now: Time::ZERO + Duration::from_secs(1),
         inside: 0,
         arm: Gauge::default(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// State of a track (`tr_buffer_desc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Track {
+pub(super) struct BufferedTrack {
     pub extent: Extent,
     /// Number of reads of the track since the first read, which is not counted (`cache_access`).
     pub hits: u32,
@@ -19,7 +19,7 @@ pub(super) struct Track {
     tick: u64,
 }
 
-impl Track {
+impl BufferedTrack {
     /// True if the track is read sequentially, that is, in at least half of the reads. The document
     /// compares two neighbouring reads and leaves open which reads.
     pub fn is_sequential(&self) -> bool {
@@ -30,19 +30,19 @@ impl Track {
 }
 
 /// Whole tracks; the least recently used track goes first.
-pub(super) struct Buffer {
+pub(super) struct TrackBuffer {
     most: usize,
     window: usize,
     tick: u64,
     /// Tracks by first sector.
-    tracks: BTreeMap<u64, Track>,
+    tracks: BTreeMap<u64, BufferedTrack>,
     /// First sectors of the tracks, by tick of the last use.
     order: BTreeMap<u64, u64>,
 }
 
-impl Buffer {
-    pub fn new(most: usize, window: usize) -> Buffer {
-        Buffer {
+impl TrackBuffer {
+    pub fn new(most: usize, window: usize) -> TrackBuffer {
+        TrackBuffer {
             most,
             window,
             tick: 0,
@@ -59,7 +59,7 @@ impl Buffer {
         start: u64,
         end: u64,
         found: &mut bool,
-    ) -> Option<Track> {
+    ) -> Option<BufferedTrack> {
         self.tick += 1;
         let tick = self.tick;
         let first = extent.start.0;
@@ -68,7 +68,7 @@ impl Buffer {
         let (track, came) = match self.take(first) {
             Some(track) => (track, false),
             None => (
-                Track {
+                BufferedTrack {
                     extent,
                     hits: 0,
                     in_order: 0,
@@ -91,7 +91,7 @@ impl Buffer {
         let hits = track.hits + u32::from(!came);
         self.tracks.insert(
             first,
-            Track {
+            BufferedTrack {
                 hits,
                 in_order,
                 last: end,
@@ -120,7 +120,7 @@ impl Buffer {
         self.order.first_key_value().map(|(_, first)| *first)
     }
 
-    fn take(&mut self, first: u64) -> Option<Track> {
+    fn take(&mut self, first: u64) -> Option<BufferedTrack> {
         let track = self.tracks.remove(&first)?;
         let order = self.order.remove(&track.tick);
         assert_eq!(
@@ -134,7 +134,7 @@ impl Buffer {
 
     /// Returns a track that has newly entered the transfer window. The window holds the next tracks
     /// to go.
-    pub fn enter_window(&mut self) -> Option<Track> {
+    pub fn enter_window(&mut self) -> Option<BufferedTrack> {
         let room = self.most - self.tracks.len();
         // Free places at the end of the buffer go before the oldest tracks, so the window holds
         // fewer tracks.

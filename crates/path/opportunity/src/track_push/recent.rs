@@ -4,30 +4,30 @@ use fullstroke_units::Time;
 use std::collections::VecDeque;
 
 /// Reads of the last whole seconds.
-pub(super) struct Recent {
+pub(super) struct RecentReads {
     seconds: u64,
     /// Number of the current second.
     second: u64,
-    running: Reads,
+    running: SecondReads,
     /// Past seconds with their reads, the oldest first.
-    over: VecDeque<(u64, Reads)>,
-    sum: Reads,
+    over: VecDeque<(u64, SecondReads)>,
+    sum: SecondReads,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Reads {
+struct SecondReads {
     all: u64,
     found: u64,
 }
 
-impl Recent {
-    pub fn new(seconds: u64) -> Recent {
-        Recent {
+impl RecentReads {
+    pub fn new(seconds: u64) -> RecentReads {
+        RecentReads {
             seconds,
             second: 0,
-            running: Reads::default(),
+            running: SecondReads::default(),
             over: VecDeque::new(),
-            sum: Reads::default(),
+            sum: SecondReads::default(),
         }
     }
 

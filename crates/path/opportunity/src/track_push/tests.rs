@@ -8,15 +8,15 @@ fn at(ms: u64) -> Time {
 }
 
 /// An opportunity above tracks of 80 sectors.
-struct Trial {
+struct TrackPushTrial {
     push: Box<dyn Opportunity>,
     now: Time,
     offered: Vec<u64>,
 }
 
-impl Trial {
-    fn new(keys: Value) -> Trial {
-        Trial {
+impl TrackPushTrial {
+    fn new(keys: Value) -> TrackPushTrial {
+        TrackPushTrial {
             push: build(keys.as_object().unwrap(), &site()).unwrap(),
             now: at(0),
             offered: Vec::new(),
@@ -24,8 +24,8 @@ impl Trial {
     }
 
     /// Reads tracks 50 and 51 repeatedly for a while, so that the buffer has hits.
-    fn warm(keys: Value) -> Trial {
-        let mut trial = Trial::new(keys);
+    fn warm(keys: Value) -> TrackPushTrial {
+        let mut trial = TrackPushTrial::new(keys);
         for ms in 0..12 {
             trial.now = at(100 * ms);
             trial.read(50 * 80 + ms * 24 % 72, 8);
@@ -41,7 +41,7 @@ impl Trial {
             ..Request::default()
         };
         let waits = self.push.arrived(
-            Seen {
+            OpportunityView {
                 now: self.now,
                 inside: 1,
                 arm: Gauge::default(),
@@ -61,7 +61,7 @@ impl Trial {
         if self.push.next_look() <= self.now {
             let offered = &mut self.offered;
             self.push.look(
-                Seen {
+                OpportunityView {
                     now: self.now,
                     inside: 1,
                     arm: Gauge::default(),
@@ -82,7 +82,7 @@ fn four(when: &str) -> Value {
 
 #[test]
 fn a_track_in_use_is_offered_as_it_comes_near_its_end() {
-    let mut trial = Trial::warm(four("window"));
+    let mut trial = TrackPushTrial::warm(four("window"));
     // Two reads of track 3, not in order; then others come.
     trial.read(3 * 80 + 40, 8);
     trial.read(3 * 80 + 8, 8);
@@ -101,7 +101,7 @@ fn a_track_in_use_is_offered_as_it_comes_near_its_end() {
 
 #[test]
 fn what_is_read_in_order_is_not_offered() {
-    let mut trial = Trial::warm(four("window"));
+    let mut trial = TrackPushTrial::warm(four("window"));
     for track in 3..9 {
         (0..10).for_each(|step| _ = trial.read(track * 80 + 8 * step, 8));
     }
@@ -112,7 +112,7 @@ fn what_is_read_in_order_is_not_offered() {
 
 #[test]
 fn a_track_is_given_up_once_it_was_fetched_and_fetching_is_no_use_of_it() {
-    let mut trial = Trial::warm(four("window"));
+    let mut trial = TrackPushTrial::warm(four("window"));
     for track in 3..5 {
         trial.read(track * 80 + 40, 8);
         trial.read(track * 80 + 8, 8);
@@ -139,12 +139,12 @@ fn a_track_is_given_up_once_it_was_fetched_and_fetching_is_no_use_of_it() {
 
 #[test]
 fn without_hits_of_late_nothing_is_offered() {
-    let mut trial = Trial::new(four("window"));
+    let mut trial = TrackPushTrial::new(four("window"));
     trial.read(3 * 80 + 40, 8);
     trial.read(3 * 80 + 8, 8);
     (10..20).for_each(|track| _ = trial.read(track * 80, 8));
     assert!(trial.offered.is_empty());
-    let mut trial = Trial::warm(four("window"));
+    let mut trial = TrackPushTrial::warm(four("window"));
     trial.now = at(30_000);
     (10..20).for_each(|track| _ = trial.read(track * 80, 8));
     assert!(trial.offered.is_empty(), "the hits are too long ago");
@@ -152,7 +152,7 @@ fn without_hits_of_late_nothing_is_offered() {
 
 #[test]
 fn what_is_written_is_not_offered() {
-    let mut trial = Trial::warm(four("window"));
+    let mut trial = TrackPushTrial::warm(four("window"));
     trial.request(Operation::Write, 50 * 80 + 76, 8);
     (10..20).for_each(|track| _ = trial.read(track * 80, 8));
     assert!(trial.offered.is_empty());
@@ -160,7 +160,7 @@ fn what_is_written_is_not_offered() {
 
 #[test]
 fn at_eviction_it_is_offered_when_another_has_its_place() {
-    let mut trial = Trial::warm(four("eviction"));
+    let mut trial = TrackPushTrial::warm(four("eviction"));
     (10..13).for_each(|track| _ = trial.read(track * 80, 8));
     assert!(trial.offered.is_empty());
     assert!(!trial.read(13 * 80, 8), "nothing waits");
@@ -169,7 +169,7 @@ fn at_eviction_it_is_offered_when_another_has_its_place() {
 
 #[test]
 fn a_request_that_would_evict_waits_until_the_track_was_fetched() {
-    let mut trial = Trial::warm(four("blocking"));
+    let mut trial = TrackPushTrial::warm(four("blocking"));
     (10..13).for_each(|track| assert!(!trial.read(track * 80, 8)));
     assert!(trial.read(13 * 80, 8));
     assert!(trial.read(14 * 80, 8), "others wait as well");
@@ -184,7 +184,7 @@ fn a_request_that_would_evict_waits_until_the_track_was_fetched() {
 
 #[test]
 fn nobody_waits_for_long_where_nobody_fetches() {
-    let mut trial = Trial::warm(four("blocking"));
+    let mut trial = TrackPushTrial::warm(four("blocking"));
     (10..14).for_each(|track| _ = trial.read(track * 80, 8));
     assert_eq!(
         trial.push.next_look(),
@@ -198,7 +198,7 @@ fn nobody_waits_for_long_where_nobody_fetches() {
 
 #[test]
 fn what_came_nearest_to_the_thresholds_is_told() {
-    let mut trial = Trial::warm(json!({ "tracks": 4, "transfer_window": 2, "hits": 40 }));
+    let mut trial = TrackPushTrial::warm(json!({ "tracks": 4, "transfer_window": 2, "hits": 40 }));
     (10..14).for_each(|track| _ = trial.read(track * 80, 8));
     assert!(trial.offered.is_empty());
     let readings = trial.push.readings();
@@ -228,7 +228,7 @@ fn thresholds_that_never_hold_are_refused() {
         let error = build(keys.as_object().unwrap(), &site()).err().unwrap();
         assert_eq!(error.key, key, "{keys}");
     }
-    let nowhere = Site {
+    let nowhere = OpportunitySite {
         tracks: Err(fullstroke_tracks::UnknownTracks::BehindController),
         ..site()
     };

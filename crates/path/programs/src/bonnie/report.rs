@@ -1,14 +1,14 @@
 //! Bonnie's report: one line of numbers below three lines of headings.
 
-use super::{Outcome, Phase, Plan};
-use crate::program::Report;
+use super::{BonniePlan, Phase, PhaseResult};
+use crate::program::ProgramReport;
 use std::fmt::Write as _;
 
 const HEAD: &str = "              -------Sequential Output-------- ---Sequential Input-- --Random--\n              \
                     -Per Char- --Block--- -Rewrite-- -Per Char- --Block--- --Seeks---\n\
                     Machine    MB K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU  /sec %CPU\n";
 
-pub(super) fn of(plan: &Plan, outcomes: &[Outcome]) -> Report {
+pub(super) fn of(plan: &BonniePlan, outcomes: &[PhaseResult]) -> ProgramReport {
     let mut text = HEAD.to_owned();
     // Bonnie's megabyte has 2^20 bytes, its kilobyte below 2^10.
     let _ = write!(text, "         {:>4}", plan.size >> 20);
@@ -37,7 +37,7 @@ pub(super) fn of(plan: &Plan, outcomes: &[Outcome]) -> Report {
             },
         ))
     });
-    Report {
+    ProgramReport {
         figures: figures.collect(),
         text,
         notes: Vec::new(),
@@ -45,7 +45,7 @@ pub(super) fn of(plan: &Plan, outcomes: &[Outcome]) -> Report {
 }
 
 /// Returns bytes or seeks per second; `None` for a phase without duration.
-fn rate(outcome: &Outcome) -> Option<f64> {
+fn rate(outcome: &PhaseResult) -> Option<f64> {
     let seconds = outcome.took.as_secs_f64();
     (seconds > 0.0).then(|| outcome.done as f64 / seconds)
 }

@@ -1,8 +1,8 @@
 //! Processes for reads of chunks at random places; every tenth chunk is written back.
 
-use super::{FD, Flavour, Outcome, Phase, Plan};
-use crate::call::{Call, How};
-use crate::program::{Next, Turn};
+use super::{BonniePlan, FD, Flavour, Phase, PhaseResult};
+use crate::call::{Call, OpenFlags};
+use crate::program::{ProgramAction, ProgramTurn};
 use fullstroke_units::{Duration, Random, Seed, Time};
 
 /// Each process writes back its first chunk, and then every tenth (`UpdateSeek`).
@@ -23,14 +23,14 @@ struct Seeker {
     draws: Random,
     seeks: u64,
     to: u64,
-    step: Step,
+    step: SeekerStep,
     began: Option<Time>,
     ended: Option<Time>,
 }
 
 /// Next step of a seeker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum SeekerStep {
     Open,
     Ticket,
     Read,
@@ -42,12 +42,12 @@ enum Step {
 }
 
 impl Seekers {
-    pub fn new(plan: &Plan, seed: Seed) -> Seekers {
+    pub fn new(plan: &BonniePlan, seed: Seed) -> Seekers {
         let all = (0..plan.seekers).map(|number| Seeker {
             draws: seed.stream(&format!("bonnie seeker {number}")),
             seeks: 0,
             to: 0,
-            step: Step::Open,
+            step: SeekerStep::Open,
             began: None,
             ended: None,
         });
@@ -72,11 +72,11 @@ impl Seekers {
     }
 
     /// Returns the result from the first start to the last end, if all seekers have ended.
-    pub fn result(&self) -> Option<Outcome> {
+    pub fn result(&self) -> Option<PhaseResult> {
         let began = self.all.iter().map(|seeker| seeker.began).min()??;
         let ended: Option<Vec<Time>> = self.all.iter().map(|seeker| seeker.ended).collect();
         let took = ended?.into_iter().max()?.saturating_since(began);
-        Some(Outcome {
+        Some(PhaseResult {
             phase: Phase::Seek,
             done: self.seeks,
             took,
@@ -85,7 +85,11 @@ impl Seekers {
     }
 
     /// Takes the next ticket and seeks to a random chunk.
-    fn take_ticket<'a>(&'a mut self, plan: &'a Plan, turn: Turn<'_>) -> Next<'a> {
+    fn take_ticket<'a>(
+        &'a mut self,
+        plan: &'a BonniePlan,
+        turn: ProgramTurn<'_>,
+    ) -> ProgramAction<'a> {
         let seeker = &mut self.all[turn.process as usize - 1];
         seeker.began.get_or_insert(turn.now);
         if self.tickets == 0 {
@@ -105,68 +109,72 @@ impl Seekers {
             seeker.to,
             plan.size
         );
-        seeker.step = Step::Read;
-        Next::Call(Call::Seek {
+        seeker.step = SeekerStep::Read;
+        ProgramAction::Call(Call::Seek {
             fd: FD,
             to: seeker.to,
         })
     }
 
-    pub fn next<'a>(&'a mut self, plan: &'a Plan, turn: Turn<'_>) -> Next<'a> {
+    pub fn next<'a>(
+        &'a mut self,
+        plan: &'a BonniePlan,
+        turn: ProgramTurn<'_>,
+    ) -> ProgramAction<'a> {
         let seeker = &mut self.all[turn.process as usize - 1];
         match seeker.step {
-            Step::Open if !self.opened => Next::Wait,
-            Step::Open => {
-                seeker.step = Step::Ticket;
-                Next::Call(Call::Open {
+            SeekerStep::Open if !self.opened => ProgramAction::Wait,
+            SeekerStep::Open => {
+                seeker.step = SeekerStep::Ticket;
+                ProgramAction::Call(Call::Open {
                     path: &plan.path,
                     fd: FD,
-                    how: How::WRITE,
+                    how: OpenFlags::WRITE,
                 })
             }
-            Step::Ticket if !self.going => Next::Wait,
-            Step::Ticket => self.take_ticket(plan, turn),
-            Step::Read => {
-                seeker.step = Step::Compute;
-                Next::Call(Call::Read {
+            SeekerStep::Ticket if !self.going => ProgramAction::Wait,
+            SeekerStep::Ticket => self.take_ticket(plan, turn),
+            SeekerStep::Read => {
+                seeker.step = SeekerStep::Compute;
+                ProgramAction::Call(Call::Read {
                     fd: FD,
                     at: None,
                     bytes: plan.chunk,
                 })
             }
-            Step::Compute => {
+            SeekerStep::Compute => {
                 seeker.seeks += 1;
                 seeker.step = if seeker.seeks % UPDATE == 1 {
-                    Step::Back
+                    SeekerStep::Back
                 } else {
-                    Step::Ticket
+                    SeekerStep::Ticket
                 };
                 // Seekers compute in parallel, so that the sum may overflow.
                 self.computed = self.computed.saturating_add(plan.cpu_chunk);
                 match plan.cpu_chunk {
                     Duration::ZERO => self.next(plan, turn),
-                    time => Next::Compute(time),
+                    time => ProgramAction::Compute(time),
                 }
             }
-            Step::Back => {
-                seeker.step = Step::Write;
-                Next::Call(Call::Seek {
+            SeekerStep::Back => {
+                seeker.step = SeekerStep::Write;
+                ProgramAction::Call(Call::Seek {
                     fd: FD,
                     to: seeker.to,
                 })
             }
-            Step::Write => {
-                seeker.step = Step::Ticket;
-                Next::Call(Call::Write {
+            SeekerStep::Write => {
+                seeker.step = SeekerStep::Ticket;
+                ProgramAction::Call(Call::Write {
                     fd: FD,
                     at: None,
                     bytes: plan.chunk,
                 })
             }
-            Step::Close => seeker.close(),
-            Step::End => {
+            SeekerStep::Close => seeker.close(),
+            SeekerStep::End => {
                 seeker.ended.get_or_insert(turn.now);
-                Next::End
+                ProgramAction::End
             }
         }
     }
@@ -174,16 +182,16 @@ impl Seekers {
 
 impl Seeker {
     /// Ends a seeker when no ticket is left. bonnie++ calls `fsync` before the close.
-    fn last(&mut self, plan: &Plan) -> Next<'static> {
-        self.step = Step::Close;
+    fn last(&mut self, plan: &BonniePlan) -> ProgramAction<'static> {
+        self.step = SeekerStep::Close;
         match plan.flavour {
-            Flavour::PlusPlus => Next::Call(Call::Fsync { fd: FD }),
+            Flavour::PlusPlus => ProgramAction::Call(Call::Fsync { fd: FD }),
             Flavour::Bonnie => self.close(),
         }
     }
 
-    fn close(&mut self) -> Next<'static> {
-        self.step = Step::End;
-        Next::Call(Call::Close { fd: FD })
+    fn close(&mut self) -> ProgramAction<'static> {
+        self.step = SeekerStep::End;
+        ProgramAction::Call(Call::Close { fd: FD })
     }
 }

@@ -1,13 +1,13 @@
-use crate::conformance::{Plain, keys};
+use crate::conformance::{PlainHost, keys};
 use serde_json::{Value, json};
 
-fn run(value: Value) -> Result<Plain, String> {
-    let mut plain = Plain::default();
+fn run(value: Value) -> Result<PlainHost, String> {
+    let mut plain = PlainHost::default();
     plain.run("bonnie", &keys(value), None, 1)?;
     Ok(plain)
 }
 
-fn count(plain: &Plain, what: &str) -> usize {
+fn count(plain: &PlainHost, what: &str) -> usize {
     plain
         .calls
         .iter()
@@ -15,7 +15,7 @@ fn count(plain: &Plain, what: &str) -> usize {
         .count()
 }
 
-fn figure(plain: &Plain, name: &str) -> f64 {
+fn figure(plain: &PlainHost, name: &str) -> f64 {
     let found = plain
         .report
         .figures

@@ -1,7 +1,7 @@
 //! IOzone's report: a table of kB/s, or the throughput of its processes.
 
-use super::{Config, Kind};
-use crate::program::Report;
+use super::{AccessKind, Config};
+use crate::program::ProgramReport;
 use fullstroke_units::Time;
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 const HEAD: &str = "                                                     random   random     bkwd  record   stride\n      kB  reclen    write  rewrite     read   reread     read    write     read rewrite     read\n";
 
 /// Returns the report from the begin and end of each kind, by process.
-pub(super) fn of(config: &Config, spans: &[&[(Time, Time)]]) -> Report {
-    let mut report = Report::default();
+pub(super) fn of(config: &Config, spans: &[&[(Time, Time)]]) -> ProgramReport {
+    let mut report = ProgramReport::default();
     // Only the first run of each kind counts.
-    let rates: Vec<Option<f64>> = Kind::ALL
+    let rates: Vec<Option<f64>> = AccessKind::ALL
         .iter()
         .map(|kind| {
             let at = config.kinds.iter().position(|known| known == kind)?;
@@ -23,7 +23,7 @@ pub(super) fn of(config: &Config, spans: &[&[(Time, Time)]]) -> Report {
                 .sum()
         })
         .collect();
-    for (kind, rate) in Kind::ALL.iter().zip(&rates) {
+    for (kind, rate) in AccessKind::ALL.iter().zip(&rates) {
         report
             .figures
             .extend(rate.map(|rate| (name(*kind), rate / 1e6)));
@@ -41,7 +41,7 @@ pub(super) fn of(config: &Config, spans: &[&[(Time, Time)]]) -> Report {
         }
         report.text.push('\n');
     } else {
-        for (kind, rate) in Kind::ALL.iter().zip(&rates) {
+        for (kind, rate) in AccessKind::ALL.iter().zip(&rates) {
             if let Some(rate) = rate {
                 let (kind, rate) = (words(*kind), rate / 1024.0);
                 let count = spans.len();
@@ -61,30 +61,30 @@ fn rate(bytes: u64, &(began, ended): &(Time, Time)) -> Option<f64> {
     (seconds > 0.0).then(|| bytes as f64 / seconds)
 }
 
-fn name(kind: Kind) -> &'static str {
+fn name(kind: AccessKind) -> &'static str {
     match kind {
-        Kind::Write => "write_mb_per_s",
-        Kind::Rewrite => "rewrite_mb_per_s",
-        Kind::Read => "read_mb_per_s",
-        Kind::Reread => "reread_mb_per_s",
-        Kind::RandomRead => "random_read_mb_per_s",
-        Kind::RandomWrite => "random_write_mb_per_s",
-        Kind::BackwardRead => "backward_read_mb_per_s",
-        Kind::RecordRewrite => "record_rewrite_mb_per_s",
-        Kind::StridedRead => "strided_read_mb_per_s",
+        AccessKind::Write => "write_mb_per_s",
+        AccessKind::Rewrite => "rewrite_mb_per_s",
+        AccessKind::Read => "read_mb_per_s",
+        AccessKind::Reread => "reread_mb_per_s",
+        AccessKind::RandomRead => "random_read_mb_per_s",
+        AccessKind::RandomWrite => "random_write_mb_per_s",
+        AccessKind::BackwardRead => "backward_read_mb_per_s",
+        AccessKind::RecordRewrite => "record_rewrite_mb_per_s",
+        AccessKind::StridedRead => "strided_read_mb_per_s",
     }
 }
 
-fn words(kind: Kind) -> &'static str {
+fn words(kind: AccessKind) -> &'static str {
     match kind {
-        Kind::Write => "initial writers",
-        Kind::Rewrite => "rewriters",
-        Kind::Read => "readers",
-        Kind::Reread => "re-readers",
-        Kind::RandomRead => "random readers",
-        Kind::RandomWrite => "random writers",
-        Kind::BackwardRead => "reverse readers",
-        Kind::RecordRewrite => "record rewriters",
-        Kind::StridedRead => "stride readers",
+        AccessKind::Write => "initial writers",
+        AccessKind::Rewrite => "rewriters",
+        AccessKind::Read => "readers",
+        AccessKind::Reread => "re-readers",
+        AccessKind::RandomRead => "random readers",
+        AccessKind::RandomWrite => "random writers",
+        AccessKind::BackwardRead => "reverse readers",
+        AccessKind::RecordRewrite => "record rewriters",
+        AccessKind::StridedRead => "stride readers",
     }
 }

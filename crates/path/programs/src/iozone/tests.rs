@@ -1,16 +1,16 @@
 use super::Stride;
-use crate::conformance::{Plain, keys};
+use crate::conformance::{PlainHost, keys};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn run(value: Value) -> Result<Plain, String> {
-    let mut plain = Plain::default();
+fn run(value: Value) -> Result<PlainHost, String> {
+    let mut plain = PlainHost::default();
     plain.run("iozone", &keys(value), None, 1)?;
     Ok(plain)
 }
 
 /// Returns the records of 4 KiB in the order of the seeks.
-fn sought(plain: &Plain) -> Vec<u64> {
+fn sought(plain: &PlainHost) -> Vec<u64> {
     let seeks = plain
         .calls
         .iter()
@@ -20,7 +20,7 @@ fn sought(plain: &Plain) -> Vec<u64> {
         .collect()
 }
 
-fn count(plain: &Plain, what: &str) -> usize {
+fn count(plain: &PlainHost, what: &str) -> usize {
     plain
         .calls
         .iter()

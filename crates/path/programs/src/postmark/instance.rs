@@ -1,10 +1,10 @@
 //! One process of PostMark: `cli_run` of 1.51, call by call.
 
-use super::settings::Settings;
+use super::settings::PostmarkSettings;
 use super::table::{File, Table};
-use crate::call::{Call, Fd, How};
+use crate::call::{Call, Fd, OpenFlags};
 use crate::mersenne::Mersenne;
-use crate::program::{Laid, Next, Turn};
+use crate::program::{InitialFile, ProgramAction, ProgramTurn};
 use crate::stdio::Blocks;
 use fullstroke_contract::SourceError;
 use fullstroke_units::{Seed, Time};
@@ -15,8 +15,8 @@ use std::sync::Arc;
 const FD: Fd = Fd(0);
 
 /// Parameters of an instance.
-pub(super) struct Site {
-    pub runs: Arc<[Settings]>,
+pub(super) struct InstanceSite {
+    pub runs: Arc<[PostmarkSettings]>,
     /// Seed of the run; `None` to use only PostMark's own seed.
     pub seed: Option<Seed>,
     /// Size of a stream's buffer, in bytes.
@@ -28,7 +28,7 @@ pub(super) struct Site {
 
 /// Results of a run so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct InstanceCounts {
     pub began: Time,
     /// Times of the begin of the transactions, the end of the transactions, and the deletion of all
     /// files.
@@ -54,7 +54,7 @@ pub(super) struct Outcome {
 
 /// Phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum RunPhase {
     /// Before a run.
     Ready,
     /// Creates directories; the field is the number so far.
@@ -79,19 +79,19 @@ enum Half {
 
 /// Remaining work of an operation on the file or directory `path`.
 #[derive(Clone, Debug)]
-enum Work {
+enum RemainingWork {
     Nothing,
-    Alone(Part),
-    Open(How, bool, Blocks),
+    Alone(FileCall),
+    Open(OpenFlags, bool, Blocks),
     Move(bool, Blocks),
 }
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum FileCall {
     MakeDirectory,
     Remove,
-    Open(How),
+    Open(OpenFlags),
     Read(u64),
     Write(u64),
     Close,
@@ -99,28 +99,28 @@ enum Part {
 
 /// One process.
 pub(super) struct Instance {
-    site: Site,
+    site: InstanceSite,
     /// Index of the present run.
     run: usize,
-    phase: Phase,
+    phase: RunPhase,
     table: Table,
     draws: Mersenne,
-    work: Work,
+    work: RemainingWork,
     path: String,
     /// Begin of the present transaction.
     began: Time,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<InstanceCounts>,
 }
 
 impl Instance {
-    pub fn new(site: Site) -> Instance {
+    pub fn new(site: InstanceSite) -> Instance {
         Instance {
             site,
             run: 0,
-            phase: Phase::Ready,
+            phase: RunPhase::Ready,
             table: Table::new(0),
             draws: Mersenne::new(0),
-            work: Work::Nothing,
+            work: RemainingWork::Nothing,
             path: String::new(),
             began: Time::ZERO,
             outcomes: Vec::new(),
@@ -132,12 +132,12 @@ impl Instance {
     }
 
     /// Returns the results of each run so far.
-    pub fn outcomes(&self) -> &[Outcome] {
+    pub fn outcomes(&self) -> &[InstanceCounts] {
         &self.outcomes
     }
 
     /// Returns the directories that must exist before the run.
-    pub fn laid_out(&self) -> Vec<Laid> {
+    pub fn laid_out(&self) -> Vec<InitialFile> {
         let places = self.site.runs.iter().flat_map(|run| &run.locations);
         let tops = std::iter::once(self.site.top.clone());
         let mut paths: Vec<String> = tops
@@ -153,14 +153,14 @@ impl Instance {
         paths.dedup();
         paths
             .into_iter()
-            .map(|path| Laid { path, bytes: None })
+            .map(|path| InitialFile { path, bytes: None })
             .collect()
     }
 
-    pub fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+    pub fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
             let (number, run) = (self.site.number, self.run + 1);
-            return Next::Fail(SourceError(format!(
+            return ProgramAction::Fail(SourceError(format!(
                 "instance {number}, run {run}, at `{}`: {error}",
                 self.path
             )));
@@ -170,119 +170,119 @@ impl Instance {
         }
         loop {
             if let Some(part) = self.part() {
-                return Next::Call(self.call(part));
+                return ProgramAction::Call(self.call(part));
             }
-            if self.phase == Phase::Ready && self.run == self.site.runs.len() {
-                return Next::End;
+            if self.phase == RunPhase::Ready && self.run == self.site.runs.len() {
+                return ProgramAction::End;
             }
-            if self.phase == Phase::Transactions(Half::Nothing) {
+            if self.phase == RunPhase::Transactions(Half::Nothing) {
                 turn.events.transaction("transaction", self.began);
             }
             self.go_on(turn.now);
         }
     }
 
-    fn settings(&self) -> &Settings {
+    fn settings(&self) -> &PostmarkSettings {
         &self.site.runs[self.run]
     }
 
-    fn outcome(&mut self) -> &mut Outcome {
+    fn outcome(&mut self) -> &mut InstanceCounts {
         self.outcomes.last_mut().expect("a run has begun")
     }
 
     /// Returns the next call of the present operation.
-    fn part(&mut self) -> Option<Part> {
+    fn part(&mut self) -> Option<FileCall> {
         match &mut self.work {
-            Work::Nothing => None,
-            &mut Work::Alone(part) => {
-                self.work = Work::Nothing;
+            RemainingWork::Nothing => None,
+            &mut RemainingWork::Alone(part) => {
+                self.work = RemainingWork::Nothing;
                 Some(part)
             }
-            Work::Open(how, writes, blocks) => {
-                let part = Part::Open(*how);
-                self.work = Work::Move(*writes, blocks.clone());
+            RemainingWork::Open(how, writes, blocks) => {
+                let part = FileCall::Open(*how);
+                self.work = RemainingWork::Move(*writes, blocks.clone());
                 Some(part)
             }
-            Work::Move(writes, blocks) => match (blocks.next(), *writes) {
-                (Some(bytes), true) => Some(Part::Write(bytes)),
-                (Some(bytes), false) => Some(Part::Read(bytes)),
+            RemainingWork::Move(writes, blocks) => match (blocks.next(), *writes) {
+                (Some(bytes), true) => Some(FileCall::Write(bytes)),
+                (Some(bytes), false) => Some(FileCall::Read(bytes)),
                 (None, _) => {
-                    self.work = Work::Nothing;
-                    Some(Part::Close)
+                    self.work = RemainingWork::Nothing;
+                    Some(FileCall::Close)
                 }
             },
         }
     }
 
-    fn call(&self, part: Part) -> Call<'_> {
+    fn call(&self, part: FileCall) -> Call<'_> {
         let path = &self.path;
         match part {
-            Part::MakeDirectory => Call::MakeDirectory { path },
-            Part::Remove => Call::Remove { path },
-            Part::Open(how) => Call::Open { path, fd: FD, how },
-            Part::Read(bytes) => Call::Read {
+            FileCall::MakeDirectory => Call::MakeDirectory { path },
+            FileCall::Remove => Call::Remove { path },
+            FileCall::Open(how) => Call::Open { path, fd: FD, how },
+            FileCall::Read(bytes) => Call::Read {
                 fd: FD,
                 at: None,
                 bytes,
             },
-            Part::Write(bytes) => Call::Write {
+            FileCall::Write(bytes) => Call::Write {
                 fd: FD,
                 at: None,
                 bytes,
             },
-            Part::Close => Call::Close { fd: FD },
+            FileCall::Close => Call::Close { fd: FD },
         }
     }
 
     /// Begins the next operation or the next phase.
     fn go_on(&mut self, now: Time) {
         self.phase = match self.phase {
-            Phase::Ready => self.ready(),
-            Phase::Directories(made) if made < self.directories() => {
-                self.directory(made, Part::MakeDirectory);
-                Phase::Directories(made + 1)
+            RunPhase::Ready => self.ready(),
+            RunPhase::Directories(made) if made < self.directories() => {
+                self.directory(made, FileCall::MakeDirectory);
+                RunPhase::Directories(made + 1)
             }
-            Phase::Directories(_) => {
-                *self.outcome() = Outcome {
+            RunPhase::Directories(_) => {
+                *self.outcome() = InstanceCounts {
                     began: now,
                     now,
-                    ..Outcome::default()
+                    ..InstanceCounts::default()
                 };
-                Phase::Pool(0)
+                RunPhase::Pool(0)
             }
-            Phase::Pool(tried) if tried < self.settings().number => {
+            RunPhase::Pool(tried) if tried < self.settings().number => {
                 self.create();
-                Phase::Pool(tried + 1)
+                RunPhase::Pool(tried + 1)
             }
-            Phase::Pool(_) => {
+            RunPhase::Pool(_) => {
                 self.outcome().pool_made = Some(now);
                 self.outcome().created_alone = self.outcome().created;
-                Phase::Transactions(Half::ReadOrAppend)
+                RunPhase::Transactions(Half::ReadOrAppend)
             }
-            Phase::Transactions(half) => self.transact(half, now),
-            Phase::Deleting(entry) if entry < self.table.entries() => {
+            RunPhase::Transactions(half) => self.transact(half, now),
+            RunPhase::Deleting(entry) if entry < self.table.entries() => {
                 if self.table.get(entry).size > 0 {
                     self.delete(entry);
                     self.outcome().deleted_alone += 1;
                 }
-                Phase::Deleting(entry + 1)
+                RunPhase::Deleting(entry + 1)
             }
-            Phase::Deleting(_) => {
+            RunPhase::Deleting(_) => {
                 self.outcome().ended = Some(now);
-                Phase::Removing(0)
+                RunPhase::Removing(0)
             }
-            Phase::Removing(gone) if gone < self.directories() => {
-                self.directory(gone, Part::Remove);
-                Phase::Removing(gone + 1)
+            RunPhase::Removing(gone) if gone < self.directories() => {
+                self.directory(gone, FileCall::Remove);
+                RunPhase::Removing(gone + 1)
             }
-            Phase::Removing(_) => {
+            RunPhase::Removing(_) => {
                 self.run += 1;
-                Phase::Ready
+                RunPhase::Ready
             }
         };
     }
 
-    fn ready(&mut self) -> Phase {
+    fn ready(&mut self) -> RunPhase {
         let settings = self.settings();
         let (number, longest) = (settings.number, settings.size_high);
         let own = settings.seed;
@@ -296,11 +296,11 @@ impl Instance {
             (0..2 * longest).for_each(|_| _ = self.draws.draw());
         }
         self.table = Table::new(number);
-        self.outcomes.push(Outcome::default());
-        Phase::Directories(0)
+        self.outcomes.push(InstanceCounts::default());
+        RunPhase::Directories(0)
     }
 
-    fn transact(&mut self, half: Half, now: Time) -> Phase {
+    fn transact(&mut self, half: Half, now: Time) -> RunPhase {
         let settings = self.settings();
         let (all, bias_read, bias_create) = (
             settings.transactions,
@@ -314,7 +314,7 @@ impl Instance {
                     outcome.transactions < all && outcome.created == outcome.deleted;
                 if outcome.transactions == all || outcome.out_of_files {
                     outcome.transactions_ended = Some(now);
-                    return Phase::Deleting(0);
+                    return RunPhase::Deleting(0);
                 }
                 self.began = now;
                 if let Some(bias) = bias_read {
@@ -327,7 +327,7 @@ impl Instance {
                         self.append(entry)
                     }
                 }
-                Phase::Transactions(Half::CreateOrDelete)
+                RunPhase::Transactions(Half::CreateOrDelete)
             }
             Half::CreateOrDelete => {
                 if let Some(bias) = bias_create {
@@ -338,11 +338,11 @@ impl Instance {
                         self.delete(entry);
                     }
                 }
-                Phase::Transactions(Half::Nothing)
+                RunPhase::Transactions(Half::Nothing)
             }
             Half::Nothing => {
                 self.outcome().transactions += 1;
-                Phase::Transactions(Half::ReadOrAppend)
+                RunPhase::Transactions(Half::ReadOrAppend)
             }
         }
     }
@@ -360,10 +360,10 @@ impl Instance {
         let size = settings.size_low + self.draws.below(settings.size_high - settings.size_low);
         let how = match settings.buffering {
             // PostMark opens a stream with `fopen(3)`, which truncates the file.
-            true => How::CREATE,
-            false => How {
+            true => OpenFlags::CREATE,
+            false => OpenFlags {
                 create: true,
-                ..How::WRITE
+                ..OpenFlags::WRITE
             },
         };
         let file = File {
@@ -384,10 +384,10 @@ impl Instance {
         }
         let bytes = self.draws.below(longest - file.size) + 1;
         let how = match self.settings().buffering {
-            true => How::APPEND,
-            false => How {
+            true => OpenFlags::APPEND,
+            false => OpenFlags {
                 append: true,
-                ..How::WRITE
+                ..OpenFlags::WRITE
             },
         };
         self.table.get_mut(entry).size += bytes;
@@ -396,14 +396,14 @@ impl Instance {
         self.write(how, bytes);
     }
 
-    fn write(&mut self, how: How, bytes: u32) {
+    fn write(&mut self, how: OpenFlags, bytes: u32) {
         self.outcome().bytes_written += u64::from(bytes);
         let (bytes, block) = (u64::from(bytes), u64::from(self.settings().write));
         let blocks = match self.settings().buffering {
             true => Blocks::written(bytes, block, self.site.stdio),
             false => Blocks::plain(bytes, block),
         };
-        self.work = Work::Open(how, true, blocks);
+        self.work = RemainingWork::Open(how, true, blocks);
     }
 
     fn read(&mut self, entry: u32) {
@@ -416,7 +416,7 @@ impl Instance {
             false => Blocks::plain(bytes, block),
         };
         self.set_path(file);
-        self.work = Work::Open(How::READ, false, blocks);
+        self.work = RemainingWork::Open(OpenFlags::READ, false, blocks);
     }
 
     fn delete(&mut self, entry: u32) {
@@ -430,7 +430,7 @@ impl Instance {
         self.table.free(entry);
         self.outcome().deleted += 1;
         self.set_path(file);
-        self.work = Work::Alone(Part::Remove);
+        self.work = RemainingWork::Alone(FileCall::Remove);
     }
 
     /// Returns the number of subdirectories of each location. A single subdirectory is not used.
@@ -497,8 +497,8 @@ impl Instance {
         }
     }
 
-    fn directory(&mut self, directory: u32, part: Part) {
+    fn directory(&mut self, directory: u32, part: FileCall) {
         self.set_directory(directory);
-        self.work = Work::Alone(part);
+        self.work = RemainingWork::Alone(part);
     }
 }

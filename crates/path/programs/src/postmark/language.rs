@@ -1,8 +1,8 @@
 //! PostMark's configuration language as in 1.51: one command per line.
 
 use super::settings::{
-    FILES_MAX, LOCATIONS_MAX, Location, SIZE_MAX, SUBDIRECTORIES_MAX, Settings, Style,
-    TRANSACTIONS_MAX, bias, location, whole, within,
+    FILES_MAX, LOCATIONS_MAX, PostmarkSettings, SIZE_MAX, SUBDIRECTORIES_MAX, Style,
+    TRANSACTIONS_MAX, WeightedDirectory, bias, location, whole, within,
 };
 use crate::program::ProgramError;
 use fullstroke_contract::registry::nearest;
@@ -29,7 +29,7 @@ const SETTINGS: &[&str] = &[
 /// A configuration: the settings of each run.
 #[derive(Debug, Default)]
 pub(super) struct Configuration {
-    pub runs: Vec<Settings>,
+    pub runs: Vec<PostmarkSettings>,
     /// Sentences about lines without meaning here.
     pub notes: Vec<String>,
 }
@@ -71,7 +71,7 @@ impl Passed {
 /// Reads a configuration. Skips empty lines and lines with a leading `#`. PostMark itself answers
 /// these lines with "Eh?".
 pub(super) fn parse(text: &str) -> Result<Configuration, ProgramError> {
-    let mut settings = Settings::default();
+    let mut settings = PostmarkSettings::default();
     let mut configuration = Configuration::default();
     let mut passed = Passed::default();
     let mut quit = false;
@@ -118,7 +118,7 @@ pub(super) fn parse(text: &str) -> Result<Configuration, ProgramError> {
 }
 
 /// Carries out one `set` command.
-fn set(settings: &mut Settings, words: &[&str]) -> Result<(), Reason> {
+fn set(settings: &mut PostmarkSettings, words: &[&str]) -> Result<(), Reason> {
     match *words {
         ["size", low] => size(settings, low, low)?,
         ["size", low, high] => size(settings, low, high)?,
@@ -149,7 +149,7 @@ fn set(settings: &mut Settings, words: &[&str]) -> Result<(), Reason> {
     Ok(())
 }
 
-fn size(settings: &mut Settings, low: &str, high: &str) -> Result<(), Reason> {
+fn size(settings: &mut PostmarkSettings, low: &str, high: &str) -> Result<(), Reason> {
     let (low, high) = (
         within(whole(low)?, 1, SIZE_MAX)?,
         within(whole(high)?, 1, SIZE_MAX)?,
@@ -182,7 +182,7 @@ fn one_of<T: Copy>(word: &str, known: &[(&str, T)]) -> Result<T, Reason> {
 }
 
 /// `PATH` replaces all locations, `+PATH` adds one, `-PATH` removes one.
-fn place(locations: &mut Vec<Location>, words: &[&str]) -> Result<(), Reason> {
+fn place(locations: &mut Vec<WeightedDirectory>, words: &[&str]) -> Result<(), Reason> {
     let (first, rest) = words.split_first().expect("there is a word");
     let with = |path: &str| location(&[&[path], rest].concat());
     if let Some(path) = first.strip_prefix('+') {
@@ -234,18 +234,18 @@ mod tests {
                     set read 4096\nset write 8192\nset buffering false\nset bias read 7\nset bias create -1\n\
                     set seed 9\nset report terse\nshow\nrun out.txt\nset number 5\nrun\nquit\nrun\n";
         let configuration = parse(text).unwrap();
-        let first = Settings {
+        let first = PostmarkSettings {
             size_low: 512,
             size_high: 2_097_152,
             number: 10_000,
             transactions: 15_000,
             subdirectories: 100,
             locations: vec![
-                Location {
+                WeightedDirectory {
                     path: "b/c".into(),
                     weight: 3,
                 },
-                Location {
+                WeightedDirectory {
                     path: "d".into(),
                     weight: 1,
                 },
@@ -258,7 +258,7 @@ mod tests {
             seed: 9,
             style: Style::Terse,
         };
-        let second = Settings {
+        let second = PostmarkSettings {
             number: 5,
             ..first.clone()
         };
@@ -271,10 +271,10 @@ mod tests {
         let configuration = parse("# only\n\nset size 512\n").unwrap();
         assert_eq!(
             configuration.runs,
-            [Settings {
+            [PostmarkSettings {
                 size_low: 512,
                 size_high: 512,
-                ..Settings::default()
+                ..PostmarkSettings::default()
             }]
         );
         assert!(configuration.notes[0].contains("no `run`"));

@@ -1,8 +1,8 @@
 //! PostMark's report.
 
-use super::instance::{Instance, Outcome};
-use super::settings::{Settings, Style};
-use crate::program::Report;
+use super::instance::{Instance, InstanceCounts};
+use super::settings::{PostmarkSettings, Style};
+use crate::program::ProgramReport;
 use fullstroke_units::Time;
 use std::fmt::Write as _;
 
@@ -10,10 +10,14 @@ use std::fmt::Write as _;
 const MEGABYTE: f64 = 1_048_576.0;
 
 /// Returns the figures of the last run and the reports of all runs.
-pub(super) fn of(runs: &[Settings], notes: &[String], instances: &[Instance]) -> Report {
-    let mut report = Report {
+pub(super) fn of(
+    runs: &[PostmarkSettings],
+    notes: &[String],
+    instances: &[Instance],
+) -> ProgramReport {
+    let mut report = ProgramReport {
         notes: notes.to_vec(),
-        ..Report::default()
+        ..ProgramReport::default()
     };
     for instance in instances {
         for (settings, outcome) in runs.iter().zip(instance.outcomes()) {
@@ -27,13 +31,13 @@ pub(super) fn of(runs: &[Settings], notes: &[String], instances: &[Instance]) ->
             }
         }
     }
-    let latest: Vec<&Outcome> = instances
+    let latest: Vec<&InstanceCounts> = instances
         .iter()
         .filter_map(|instance| instance.outcomes().get(runs.len() - 1))
         .filter(|outcome| outcome.pool_made.is_some())
         .collect();
     report.figures = figures(&latest);
-    let sum = |count: fn(&Outcome) -> u32| -> u64 {
+    let sum = |count: fn(&InstanceCounts) -> u32| -> u64 {
         instances
             .iter()
             .flat_map(Instance::outcomes)
@@ -62,7 +66,7 @@ pub(super) fn of(runs: &[Settings], notes: &[String], instances: &[Instance]) ->
 }
 
 /// Returns the seconds from one time to another. A future time counts as the present.
-fn seconds(from: Option<Time>, to: Option<Time>, outcome: &Outcome) -> f64 {
+fn seconds(from: Option<Time>, to: Option<Time>, outcome: &InstanceCounts) -> f64 {
     let from = from.unwrap_or(outcome.now);
     to.unwrap_or(outcome.now)
         // A phase that has not ended has no duration yet.
@@ -70,26 +74,26 @@ fn seconds(from: Option<Time>, to: Option<Time>, outcome: &Outcome) -> f64 {
         .as_secs_f64()
 }
 
-fn whole(outcome: &Outcome) -> f64 {
+fn whole(outcome: &InstanceCounts) -> f64 {
     seconds(Some(outcome.began), outcome.ended, outcome)
 }
 
-fn pool(outcome: &Outcome) -> f64 {
+fn pool(outcome: &InstanceCounts) -> f64 {
     seconds(Some(outcome.began), outcome.pool_made, outcome)
 }
 
-fn mixed(outcome: &Outcome) -> f64 {
+fn mixed(outcome: &InstanceCounts) -> f64 {
     seconds(outcome.pool_made, outcome.transactions_ended, outcome)
 }
 
-fn last(outcome: &Outcome) -> f64 {
+fn last(outcome: &InstanceCounts) -> f64 {
     seconds(outcome.transactions_ended, outcome.ended, outcome)
 }
 
 /// Returns means over the instances. A phase without duration has no rate.
-fn figures(outcomes: &[&Outcome]) -> Vec<(&'static str, f64)> {
+fn figures(outcomes: &[&InstanceCounts]) -> Vec<(&'static str, f64)> {
     let mut figures = Vec::new();
-    let mut mean = |name, figure: fn(&Outcome) -> (f64, f64)| {
+    let mut mean = |name, figure: fn(&InstanceCounts) -> (f64, f64)| {
         let rates: Vec<f64> = outcomes
             .iter()
             .map(|outcome| figure(outcome))
@@ -145,11 +149,11 @@ fn whole_seconds(from: Time, to: Time) -> u64 {
 }
 
 /// Prints the report of a finished run.
-fn print(text: &mut String, settings: &Settings, outcome: &Outcome) {
+fn print(text: &mut String, settings: &PostmarkSettings, outcome: &InstanceCounts) {
     let ended = outcome.ended.unwrap_or(outcome.now);
     let made = outcome.pool_made.unwrap_or(ended);
     let transacted = outcome.transactions_ended.unwrap_or(ended);
-    let times = Times {
+    let times = ReportSeconds {
         all: whole_seconds(outcome.began, ended),
         pool: whole_seconds(outcome.began, made),
         mixed: whole_seconds(made, transacted),
@@ -162,14 +166,14 @@ fn print(text: &mut String, settings: &Settings, outcome: &Outcome) {
 }
 
 /// Durations in whole seconds.
-struct Times {
+struct ReportSeconds {
     all: u64,
     pool: u64,
     mixed: u64,
     last: u64,
 }
 
-fn verbose(text: &mut String, outcome: &Outcome, times: &Times) {
+fn verbose(text: &mut String, outcome: &InstanceCounts, times: &ReportSeconds) {
     let rate = |count: u32, seconds: u64| u64::from(count) / seconds;
     let mut line = |tabs: usize, words: String| _ = writeln!(text, "{}{words}", "\t".repeat(tabs));
     let counted = |name: &str, count, seconds| {
@@ -235,7 +239,7 @@ fn verbose(text: &mut String, outcome: &Outcome, times: &Times) {
 /// Prints one line of numbers. The order is: seconds in all and of transactions; transactions per
 /// second; files created per second in all, alone and mixed; read and appended; deleted in all,
 /// alone and mixed; bytes read and written per second.
-fn terse(text: &mut String, outcome: &Outcome, times: &Times) {
+fn terse(text: &mut String, outcome: &InstanceCounts, times: &ReportSeconds) {
     let rate = |count: u32, seconds: u64| f64::from(count) / seconds as f64;
     let numbers = [
         rate(outcome.transactions, times.mixed),

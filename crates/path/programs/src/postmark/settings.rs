@@ -28,20 +28,20 @@ pub enum Style {
 
 /// A directory for files, and its weight relative to the other directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Location {
+pub(super) struct WeightedDirectory {
     pub path: String,
     pub weight: u32,
 }
 
 /// The settings of one run. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Settings {
+pub(super) struct PostmarkSettings {
     pub size_low: u32,
     pub size_high: u32,
     pub number: u32,
     pub transactions: u32,
     pub subdirectories: u32,
-    pub locations: Vec<Location>,
+    pub locations: Vec<WeightedDirectory>,
     pub read: u32,
     pub write: u32,
     pub buffering: bool,
@@ -53,10 +53,10 @@ pub(super) struct Settings {
     pub style: Style,
 }
 
-impl Default for Settings {
+impl Default for PostmarkSettings {
     /// Returns PostMark's own defaults (1.5, "Configurable Parameters").
-    fn default() -> Settings {
-        Settings {
+    fn default() -> PostmarkSettings {
+        PostmarkSettings {
             size_low: 500,
             size_high: 10_000,
             number: 500,
@@ -94,7 +94,7 @@ pub(super) fn bias(found: i64) -> Result<Option<u32>, Reason> {
 }
 
 /// Reads `PATH` or `PATH WEIGHT`.
-pub(super) fn location(words: &[&str]) -> Result<Location, Reason> {
+pub(super) fn location(words: &[&str]) -> Result<WeightedDirectory, Reason> {
     let (path, weight) = match *words {
         [path] => (path, 1),
         [path, weight] => (path, within(whole(weight)?, 1, WEIGHT_MAX)?),
@@ -114,7 +114,7 @@ pub(super) fn location(words: &[&str]) -> Result<Location, Reason> {
             "found `{path}`; expected a directory from the root on, without `..`"
         ));
     }
-    Ok(Location {
+    Ok(WeightedDirectory {
         path: parts.join("/"),
         weight,
     })

@@ -1,15 +1,15 @@
-use crate::conformance::{Plain, keys};
-use crate::{Kind, REGISTRY};
+use crate::conformance::{PlainHost, keys};
+use crate::{ProgramKind, REGISTRY};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn run(value: Value, text: Option<&str>) -> Result<Plain, String> {
-    let mut plain = Plain::default();
+fn run(value: Value, text: Option<&str>) -> Result<PlainHost, String> {
+    let mut plain = PlainHost::default();
     plain.run("postmark", &keys(value), text, 1)?;
     Ok(plain)
 }
 
-fn figure(plain: &Plain, name: &str) -> f64 {
+fn figure(plain: &PlainHost, name: &str) -> f64 {
     let found = plain
         .report
         .figures
@@ -19,7 +19,7 @@ fn figure(plain: &Plain, name: &str) -> f64 {
 }
 
 /// Returns one operation per line, in the format of the files in `strace/`.
-fn operations(plain: &Plain) -> Vec<String> {
+fn operations(plain: &PlainHost) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (_, call) in &plain.calls {
         let path = call.split('"').nth(1).unwrap_or_default();
@@ -101,7 +101,7 @@ fn nothing_is_left_and_bytes_and_transactions_are_what_is_said() {
 fn instances_have_directories_and_draws_of_their_own_unless_the_file_says_all() {
     let value =
         |draws: &str| json!({ "number": 20, "transactions": 40, "instances": 3, "draws": draws });
-    let of = |plain: &Plain, process| -> Vec<String> {
+    let of = |plain: &PlainHost, process| -> Vec<String> {
         let top = format!("postmark{process}/");
         let own = plain.calls.iter().filter(|call| call.0 == process);
         own.map(|call| call.1.replace(&top, "")).collect()
@@ -223,12 +223,12 @@ fn a_call_that_fails_ends_it_and_names_the_file() {
         .iter()
         .find(|entry| entry.name == "postmark")
         .unwrap();
-    let mut program = Kind::recipe(entry, &keys(json!({})), None)
+    let mut program = ProgramKind::recipe(entry, &keys(json!({})), None)
         .unwrap()
         .program(fullstroke_units::Seed(1));
     let mut events = crate::Events::default();
-    let mut turn = |answer: Option<&crate::Answer>| {
-        let turn = crate::Turn {
+    let mut turn = |answer: Option<&crate::CallAnswer>| {
+        let turn = crate::ProgramTurn {
             now: fullstroke_units::Time::ZERO,
             process: 0,
             answer,
@@ -237,7 +237,7 @@ fn a_call_that_fails_ends_it_and_names_the_file() {
         format!("{:?}", program.next(turn))
     };
     assert!(turn(None).contains("Open"));
-    let answer = crate::Answer {
+    let answer = crate::CallAnswer {
         kind: crate::CallKind::Create,
         began: fullstroke_units::Time::ZERO,
         ended: fullstroke_units::Time::ZERO,

@@ -2,18 +2,18 @@
 
 use super::argument::{AT_FDCWD, Arguments, field, has, number};
 use super::files::{FileId, joined};
-use super::line::Ended;
+use super::line::CompletedCall;
 use super::order::Touch;
-use super::recorder::{Begin, Outcome, ProcessId, Recorder};
-use super::recording::{FAILED, Flags, PathId, Step};
-use crate::call::How;
+use super::recorder::{Begin, CallRecorder, CallTreatment, ProcessId};
+use super::recording::{FAILED, Flags, PathId, RecordedStep};
+use crate::call::OpenFlags;
 
 /// Maximum number of bytes in one read or write call of the kernel (`MAX_RW_COUNT`).
 const ONCE_MAX: u64 = 0x7fff_f000;
 
 /// Result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum CallEnd {
     /// Success with a number of 0 or more.
     Good(u64),
     /// The name does not exist (ENOENT, ENOTDIR).
@@ -23,13 +23,13 @@ enum End {
     Failed,
 }
 
-impl End {
-    fn of(call: &Ended<'_>) -> End {
+impl CallEnd {
+    fn of(call: &CompletedCall<'_>) -> CallEnd {
         match (call.error, call.value) {
-            (Some("ENOENT" | "ENOTDIR"), _) => End::Missing,
-            (Some("EEXIST"), _) => End::Taken,
-            (None, Some(value)) => u64::try_from(value).map_or(End::Failed, End::Good),
-            _ => End::Failed,
+            (Some("ENOENT" | "ENOTDIR"), _) => CallEnd::Missing,
+            (Some("EEXIST"), _) => CallEnd::Taken,
+            (None, Some(value)) => u64::try_from(value).map_or(CallEnd::Failed, CallEnd::Good),
+            _ => CallEnd::Failed,
         }
     }
 }
@@ -40,17 +40,22 @@ struct At<'t> {
     process: ProcessId,
     begin: Begin,
     arguments: Arguments<'t>,
-    end: End,
+    end: CallEnd,
 }
 
-impl Recorder {
+impl CallRecorder {
     /// Carries out a call other than a fork.
-    pub fn carry_out(&mut self, process: ProcessId, begin: Begin, call: &Ended<'_>) -> Outcome {
+    pub fn carry_out(
+        &mut self,
+        process: ProcessId,
+        begin: Begin,
+        call: &CompletedCall<'_>,
+    ) -> CallTreatment {
         let at = At {
             process,
             begin,
             arguments: Arguments(call.arguments),
-            end: End::of(call),
+            end: CallEnd::of(call),
         };
         let done = match call.name {
             "open" => self.open_call(at, None, 0, Some(1)),
@@ -65,7 +70,7 @@ impl Recorder {
             "copy_file_range" => self.copy(at, (0, 1), (2, 3)),
             "lseek" => self.seek(at),
             "fsync" | "fdatasync" => self.fsync(at),
-            "sync" | "syncfs" => Some(self.play(process, begin, Step::Sync, false, &[])),
+            "sync" | "syncfs" => Some(self.play(process, begin, RecordedStep::Sync, false, &[])),
             "truncate" | "truncate64" => self.truncate(at),
             "ftruncate" | "ftruncate64" => self.resize(at),
             "fallocate" => self.allocate(at),
@@ -91,10 +96,10 @@ impl Recorder {
             "dup2" | "dup3" => self.duplicate(at, has(at.arguments.get(2), "O_CLOEXEC")),
             "fcntl" | "fcntl64" => self.control(at),
             "wait4" | "waitpid" | "waitid" => self.wait(at, call.value),
-            "exit" | "exit_group" => Some(Outcome::Noted),
+            "exit" | "exit_group" => Some(CallTreatment::Noted),
             _ => None,
         };
-        done.unwrap_or(Outcome::Skipped)
+        done.unwrap_or(CallTreatment::Skipped)
     }
 
     /// Returns the path of an argument, relative to the descriptor of another argument. Returns
@@ -104,7 +109,7 @@ impl Recorder {
         at: At<'_>,
         directory: Option<usize>,
         place: usize,
-    ) -> Result<PathId, Option<Outcome>> {
+    ) -> Result<PathId, Option<CallTreatment>> {
         let text = at.arguments.string(place).ok_or(None)?;
         let base = if text.starts_with('/') {
             String::new()
@@ -116,7 +121,7 @@ impl Recorder {
             Some(path) => Ok(self.files.path(&path)),
             None => {
                 self.counts.outside += 1;
-                Err(Some(Outcome::Noted))
+                Err(Some(CallTreatment::Noted))
             }
         }
     }
@@ -127,14 +132,18 @@ impl Recorder {
         at: At<'_>,
         from: (Option<usize>, usize),
         to: (Option<usize>, usize),
-    ) -> Result<(PathId, PathId), Option<Outcome>> {
+    ) -> Result<(PathId, PathId), Option<CallTreatment>> {
         // Both paths are read before an error of the first one returns, so that the second path
         // gets its number in any case.
         let (from, to) = (self.path(at, from.0, from.1), self.path(at, to.0, to.1));
         Ok((from?, to?))
     }
 
-    fn base(&mut self, at: At<'_>, directory: Option<usize>) -> Result<String, Option<Outcome>> {
+    fn base(
+        &mut self,
+        at: At<'_>,
+        directory: Option<usize>,
+    ) -> Result<String, Option<CallTreatment>> {
         let descriptor = directory.and_then(|place| at.arguments.descriptor(place));
         match descriptor {
             Some((AT_FDCWD, Some(path))) => Ok(path.to_owned()),
@@ -145,7 +154,7 @@ impl Recorder {
             Some(descriptor) => {
                 let open = self
                     .descriptor(at.process, descriptor)
-                    .ok_or(Some(Outcome::Noted))?;
+                    .ok_or(Some(CallTreatment::Noted))?;
                 let name = self
                     .files
                     .name(self.opens[open as usize].file)
@@ -169,8 +178,8 @@ impl Recorder {
     }
 
     /// Repeats a call with a missing name. The name is missing here too.
-    fn missed(&mut self, at: At<'_>, path: PathId, step: Step) -> Outcome {
-        if at.end == End::Missing {
+    fn missed(&mut self, at: At<'_>, path: PathId, step: RecordedStep) -> CallTreatment {
+        if at.end == CallEnd::Missing {
             self.files.missing(path);
         }
         self.play(at.process, at.begin, step, true, &[Touch::Uses(path)])
@@ -182,21 +191,21 @@ impl Recorder {
         directory: Option<usize>,
         place: usize,
         flags: Option<usize>,
-    ) -> Option<Outcome> {
+    ) -> Option<CallTreatment> {
         let path = match self.path(at, directory, place) {
             Ok(path) => path,
             Err(outcome) => return outcome,
         };
         let flags = flags.map(|place| at.arguments.get(place));
-        let how = flags.map_or(How::CREATE, how);
-        let End::Good(number) = at.end else {
+        let how = flags.map_or(OpenFlags::CREATE, how);
+        let CallEnd::Good(number) = at.end else {
             // An exclusive open of an existing file is repeated, because it fails here too.
-            let exclusive = at.end == End::Taken && how.exclusive;
-            return (at.end == End::Missing || exclusive).then(|| {
-                let how = How {
+            let exclusive = at.end == CallEnd::Taken && how.exclusive;
+            return (at.end == CallEnd::Missing || exclusive).then(|| {
+                let how = OpenFlags {
                     create: exclusive,
                     exclusive,
-                    ..How::READ
+                    ..OpenFlags::READ
                 };
                 if exclusive {
                     self.files.there(path);
@@ -204,7 +213,7 @@ impl Recorder {
                 self.missed(
                     at,
                     path,
-                    Step::Open {
+                    RecordedStep::Open {
                         path,
                         fd: FAILED,
                         flags: Flags::new(how),
@@ -232,12 +241,12 @@ impl Recorder {
         let open = self.open(at.process, file, how);
         let (played, how) = (
             self.files.played(path),
-            How {
+            OpenFlags {
                 create: how.create || made,
                 ..how
             },
         );
-        let step = Step::Open {
+        let step = RecordedStep::Open {
             path: played,
             fd: open + 1,
             flags: Flags::new(how),
@@ -249,29 +258,41 @@ impl Recorder {
 
     /// Handles `O_TMPFILE`: a file in a directory, without a name. The player creates the file with
     /// a name and removes the name.
-    fn open_nameless(&mut self, at: At<'_>, directory: PathId, number: i32, how: How) -> Outcome {
+    fn open_nameless(
+        &mut self,
+        at: At<'_>,
+        directory: PathId,
+        number: i32,
+        how: OpenFlags,
+    ) -> CallTreatment {
         let text = format!("{}/#tmpfile-{}", self.files.text(directory), at.begin.line);
         let path = self.files.path(text.trim_start_matches('/'));
         let file = self.files.made(path, false);
         let open = self.open(at.process, file, how);
-        let step = Step::Open {
+        let step = RecordedStep::Open {
             path,
             fd: open + 1,
-            flags: Flags::new(How::CREATE),
+            flags: Flags::new(OpenFlags::CREATE),
         };
         self.play(at.process, at.begin, step, false, &[Touch::Uses(directory)]);
         self.enter(at.process, number, open, true);
         self.files.removed(path);
-        self.play(at.process, at.begin, Step::Remove { path }, false, &[])
+        self.play(
+            at.process,
+            at.begin,
+            RecordedStep::Remove { path },
+            false,
+            &[],
+        )
     }
 
-    fn close_call(&mut self, at: At<'_>) -> Option<Outcome> {
+    fn close_call(&mut self, at: At<'_>) -> Option<CallTreatment> {
         let (number, _) = at.arguments.descriptor(0)?;
         // Descriptors that are not files are closed as well.
         Some(if self.close(at.process, number) {
-            Outcome::Played
+            CallTreatment::Played
         } else {
-            Outcome::Noted
+            CallTreatment::Noted
         })
     }
 
@@ -292,10 +313,12 @@ impl Recorder {
         }
     }
 
-    fn read(&mut self, at: At<'_>, place: usize, offset: Option<usize>) -> Option<Outcome> {
-        let End::Good(done) = at.end else { return None };
+    fn read(&mut self, at: At<'_>, place: usize, offset: Option<usize>) -> Option<CallTreatment> {
+        let CallEnd::Good(done) = at.end else {
+            return None;
+        };
         let Some(open) = self.opened(at, place) else {
-            return Some(Outcome::Noted);
+            return Some(CallTreatment::Noted);
         };
         let from = self.transferred(at, open, offset, done);
         let file = self.file(open);
@@ -320,7 +343,7 @@ impl Recorder {
             // then counts.
             asked.unwrap_or(done).max(done).min(ONCE_MAX)
         };
-        let step = Step::Read {
+        let step = RecordedStep::Read {
             fd: open + 1,
             at: from,
             bytes,
@@ -328,29 +351,37 @@ impl Recorder {
         Some(self.play(at.process, at.begin, step, false, &[Touch::Reads(file)]))
     }
 
-    fn write(&mut self, at: At<'_>, place: usize, offset: Option<usize>) -> Option<Outcome> {
-        let End::Good(done) = at.end else { return None };
+    fn write(&mut self, at: At<'_>, place: usize, offset: Option<usize>) -> Option<CallTreatment> {
+        let CallEnd::Good(done) = at.end else {
+            return None;
+        };
         let Some(open) = self.opened(at, place) else {
-            return Some(Outcome::Noted);
+            return Some(CallTreatment::Noted);
         };
         Some(self.written(at, open, offset, done))
     }
 
-    fn written(&mut self, at: At<'_>, open: u32, offset: Option<usize>, done: u64) -> Outcome {
+    fn written(
+        &mut self,
+        at: At<'_>,
+        open: u32,
+        offset: Option<usize>,
+        done: u64,
+    ) -> CallTreatment {
         let from = self.transferred(at, open, offset, done);
         let (file, fd) = (self.file(open), open + 1);
         if !self.at_hand(at.process, at.begin, open) {
-            return Outcome::Skipped;
+            return CallTreatment::Skipped;
         }
         // O_APPEND ignores the position: the end of the file decides.
         let (step, end) = if self.opens[open as usize].how.append {
             (
-                Step::Append { fd, bytes: done },
+                RecordedStep::Append { fd, bytes: done },
                 self.files.length(file).saturating_add(done),
             )
         } else {
             (
-                Step::Write {
+                RecordedStep::Write {
                     fd,
                     at: from,
                     bytes: done,
@@ -367,11 +398,18 @@ impl Recorder {
     }
 
     /// Handles a copy from one file to another within the kernel as a read and a write.
-    fn copy(&mut self, at: At<'_>, from: (usize, usize), to: (usize, usize)) -> Option<Outcome> {
-        let End::Good(done) = at.end else { return None };
+    fn copy(
+        &mut self,
+        at: At<'_>,
+        from: (usize, usize),
+        to: (usize, usize),
+    ) -> Option<CallTreatment> {
+        let CallEnd::Good(done) = at.end else {
+            return None;
+        };
         let (source, target) = (self.opened(at, from.0), self.opened(at, to.0));
         if source.is_none() && target.is_none() {
-            return Some(Outcome::Noted);
+            return Some(CallTreatment::Noted);
         }
         if let Some(open) = source {
             let first = self.transferred(at, open, Some(from.1), done);
@@ -380,7 +418,7 @@ impl Recorder {
                 self.files.reaches(file, first.saturating_add(done));
             }
             if self.at_hand(at.process, at.begin, open) {
-                let step = Step::Read {
+                let step = RecordedStep::Read {
                     fd: open + 1,
                     at: first,
                     bytes: done,
@@ -392,13 +430,15 @@ impl Recorder {
         if let Some(open) = target.filter(|_| done > 0) {
             self.written(at, open, Some(to.1), done);
         }
-        Some(Outcome::Played)
+        Some(CallTreatment::Played)
     }
 
-    fn seek(&mut self, at: At<'_>) -> Option<Outcome> {
-        let End::Good(to) = at.end else { return None };
+    fn seek(&mut self, at: At<'_>) -> Option<CallTreatment> {
+        let CallEnd::Good(to) = at.end else {
+            return None;
+        };
         let Some(open) = self.opened(at, 0) else {
-            return Some(Outcome::Noted);
+            return Some(CallTreatment::Noted);
         };
         self.opens[open as usize].position = to;
         // SEEK_END returns the length plus the offset, so the length is known.
@@ -409,60 +449,64 @@ impl Recorder {
             let file = self.file(open);
             self.files.reaches(file, length.unwrap_or(0));
         }
-        Some(Outcome::Noted)
+        Some(CallTreatment::Noted)
     }
 
-    fn fsync(&mut self, at: At<'_>) -> Option<Outcome> {
-        let End::Good(_) = at.end else { return None };
+    fn fsync(&mut self, at: At<'_>) -> Option<CallTreatment> {
+        let CallEnd::Good(_) = at.end else {
+            return None;
+        };
         let Some(open) = self.opened(at, 0) else {
-            return Some(Outcome::Noted);
+            return Some(CallTreatment::Noted);
         };
         self.at_hand(at.process, at.begin, open).then(|| {
             self.play(
                 at.process,
                 at.begin,
-                Step::Fsync { fd: open + 1 },
+                RecordedStep::Fsync { fd: open + 1 },
                 false,
                 &[],
             )
         })
     }
 
-    fn truncate(&mut self, at: At<'_>) -> Option<Outcome> {
+    fn truncate(&mut self, at: At<'_>) -> Option<CallTreatment> {
         let bytes = u64::try_from(at.arguments.number(1)?).ok()?;
         let path = match self.path(at, None, 0) {
             Ok(path) => path,
             Err(outcome) => return outcome,
         };
         match at.end {
-            End::Good(_) => {
+            CallEnd::Good(_) => {
                 let file = self.files.there(path);
                 self.files.resized(file, bytes);
-                let step = Step::Truncate {
+                let step = RecordedStep::Truncate {
                     path: self.files.played(path),
                     bytes,
                 };
                 let touches = [Touch::Uses(path), Touch::Writes(file)];
                 Some(self.play(at.process, at.begin, step, false, &touches))
             }
-            End::Missing => Some(self.missed(at, path, Step::Truncate { path, bytes })),
-            End::Taken | End::Failed => None,
+            CallEnd::Missing => Some(self.missed(at, path, RecordedStep::Truncate { path, bytes })),
+            CallEnd::Taken | CallEnd::Failed => None,
         }
     }
 
-    fn resize(&mut self, at: At<'_>) -> Option<Outcome> {
-        let End::Good(_) = at.end else { return None };
+    fn resize(&mut self, at: At<'_>) -> Option<CallTreatment> {
+        let CallEnd::Good(_) = at.end else {
+            return None;
+        };
         let bytes = u64::try_from(at.arguments.number(1)?).ok()?;
         let Some(open) = self.opened(at, 0) else {
-            return Some(Outcome::Noted);
+            return Some(CallTreatment::Noted);
         };
         self.resized(at, open, bytes)
     }
 
-    fn resized(&mut self, at: At<'_>, open: u32, bytes: u64) -> Option<Outcome> {
+    fn resized(&mut self, at: At<'_>, open: u32, bytes: u64) -> Option<CallTreatment> {
         let file = self.file(open);
         self.files.resized(file, bytes);
-        let step = Step::Resize {
+        let step = RecordedStep::Resize {
             fd: open + 1,
             bytes,
         };
@@ -471,9 +515,9 @@ impl Recorder {
     }
 
     /// Handles an allocation. An extension of the file changes the length here.
-    fn allocate(&mut self, at: At<'_>) -> Option<Outcome> {
+    fn allocate(&mut self, at: At<'_>) -> Option<CallTreatment> {
         // Only mode 0 is an ordinary allocation.
-        let (End::Good(_), "0") = (at.end, at.arguments.get(1)) else {
+        let (CallEnd::Good(_), "0") = (at.end, at.arguments.get(1)) else {
             return None;
         };
         let part = |place| {
@@ -483,12 +527,12 @@ impl Recorder {
         };
         let end = part(2)?.checked_add(part(3)?)?;
         let Some(open) = self.opened(at, 0) else {
-            return Some(Outcome::Noted);
+            return Some(CallTreatment::Noted);
         };
         self.counts.allocated += 1;
         // An allocation within the length changes no length, and the player has no preallocation.
         if end <= self.files.length(self.file(open)) {
-            return Some(Outcome::Noted);
+            return Some(CallTreatment::Noted);
         }
         self.resized(at, open, end)
     }
@@ -498,42 +542,47 @@ impl Recorder {
         at: At<'_>,
         directory: Option<usize>,
         place: usize,
-    ) -> Option<Outcome> {
+    ) -> Option<CallTreatment> {
         let path = match self.path(at, directory, place) {
             Ok(path) => path,
             Err(outcome) => return outcome,
         };
-        let step = Step::MakeDirectory { path };
+        let step = RecordedStep::MakeDirectory { path };
         match at.end {
-            End::Good(_) => {
+            CallEnd::Good(_) => {
                 self.files.made(path, true);
                 Some(self.play(at.process, at.begin, step, false, &[Touch::Changes(path)]))
             }
             // A directory that could not be made because it exists was there before the recording.
-            End::Taken => {
+            CallEnd::Taken => {
                 let file = self.files.there(path);
                 self.files.is_directory(file);
                 Some(self.missed(at, path, step))
             }
-            End::Missing => Some(self.missed(at, path, step)),
-            End::Failed => None,
+            CallEnd::Missing => Some(self.missed(at, path, step)),
+            CallEnd::Failed => None,
         }
     }
 
-    fn remove(&mut self, at: At<'_>, directory: Option<usize>, place: usize) -> Option<Outcome> {
+    fn remove(
+        &mut self,
+        at: At<'_>,
+        directory: Option<usize>,
+        place: usize,
+    ) -> Option<CallTreatment> {
         let path = match self.path(at, directory, place) {
             Ok(path) => path,
             Err(outcome) => return outcome,
         };
         match at.end {
-            End::Good(_) => {
+            CallEnd::Good(_) => {
                 let Some(step) = self.files.removed(path) else {
-                    return Some(Outcome::Noted);
+                    return Some(CallTreatment::Noted);
                 };
                 Some(self.play(at.process, at.begin, step, false, &changes(step)))
             }
-            End::Missing => Some(self.missed(at, path, Step::Remove { path })),
-            End::Taken | End::Failed => None,
+            CallEnd::Missing => Some(self.missed(at, path, RecordedStep::Remove { path })),
+            CallEnd::Taken | CallEnd::Failed => None,
         }
     }
 
@@ -542,7 +591,7 @@ impl Recorder {
         at: At<'_>,
         from: (Option<usize>, usize),
         to: (Option<usize>, usize),
-    ) -> Option<Outcome> {
+    ) -> Option<CallTreatment> {
         // No step exchanges two names.
         if has(at.arguments.get(4), "RENAME_EXCHANGE") {
             return None;
@@ -552,15 +601,15 @@ impl Recorder {
             Err(outcome) => return outcome,
         };
         match at.end {
-            End::Good(_) => {
-                let mut outcome = Outcome::Noted;
+            CallEnd::Good(_) => {
+                let mut outcome = CallTreatment::Noted;
                 for step in self.files.renamed(from, to) {
                     outcome = self.play(at.process, at.begin, step, false, &changes(step));
                 }
                 Some(outcome)
             }
-            End::Missing => Some(self.missed(at, from, Step::Rename { from, to })),
-            End::Taken | End::Failed => None,
+            CallEnd::Missing => Some(self.missed(at, from, RecordedStep::Rename { from, to })),
+            CallEnd::Taken | CallEnd::Failed => None,
         }
     }
 
@@ -571,8 +620,10 @@ impl Recorder {
         at: At<'_>,
         from: (Option<usize>, usize),
         to: (Option<usize>, usize),
-    ) -> Option<Outcome> {
-        let End::Good(_) = at.end else { return None };
+    ) -> Option<CallTreatment> {
+        let CallEnd::Good(_) = at.end else {
+            return None;
+        };
         let (from, to) = match self.paths(at, from, to) {
             Ok(paths) => paths,
             Err(outcome) => return outcome,
@@ -582,7 +633,7 @@ impl Recorder {
         self.play(
             at.process,
             at.begin,
-            Step::Nothing,
+            RecordedStep::Nothing,
             false,
             &[Touch::Uses(from), Touch::Changes(to)],
         );
@@ -596,7 +647,7 @@ impl Recorder {
         name: &str,
         directory: Option<usize>,
         place: usize,
-    ) -> Option<Outcome> {
+    ) -> Option<CallTreatment> {
         // An empty path means the descriptor itself (`AT_EMPTY_PATH`).
         if at.arguments.get(place) == "\"\"" {
             return self.known_length(at);
@@ -607,19 +658,19 @@ impl Recorder {
         };
         let executes = name.starts_with("exec");
         match at.end {
-            End::Good(_) => {
+            CallEnd::Good(_) => {
                 let file = self.files.there(path);
                 // The argument of `exec` has no `struct stat`.
                 if !executes {
                     self.learn(file, at.arguments);
                 }
             }
-            End::Missing => return Some(self.missed(at, path, Step::Stat { path })),
+            CallEnd::Missing => return Some(self.missed(at, path, RecordedStep::Stat { path })),
             // `readlink` fails for a file that exists and is not a symbolic link.
-            End::Failed if name.starts_with("readlink") => _ = self.files.there(path),
-            End::Taken | End::Failed => return None,
+            CallEnd::Failed if name.starts_with("readlink") => _ = self.files.there(path),
+            CallEnd::Taken | CallEnd::Failed => return None,
         }
-        let step = Step::Stat {
+        let step = RecordedStep::Stat {
             path: self.files.played(path),
         };
         let outcome = self.play(at.process, at.begin, step, false, &[Touch::Uses(path)]);
@@ -663,8 +714,10 @@ impl Recorder {
     }
 
     /// Handles `fstat(2)`. The call needs no disk access.
-    fn known_length(&mut self, at: At<'_>) -> Option<Outcome> {
-        let End::Good(_) = at.end else { return None };
+    fn known_length(&mut self, at: At<'_>) -> Option<CallTreatment> {
+        let CallEnd::Good(_) = at.end else {
+            return None;
+        };
         let (number, _) = at.arguments.descriptor(0)?;
         let open = self
             .table(at.process)
@@ -675,32 +728,34 @@ impl Recorder {
             let file = self.file(open);
             self.learn(file, at.arguments);
         }
-        Some(Outcome::Noted)
+        Some(CallTreatment::Noted)
     }
 
     /// The first of several calls lists all entries.
-    fn list(&mut self, at: At<'_>) -> Option<Outcome> {
-        let End::Good(_) = at.end else { return None };
+    fn list(&mut self, at: At<'_>) -> Option<CallTreatment> {
+        let CallEnd::Good(_) = at.end else {
+            return None;
+        };
         let Some(open) = self.opened(at, 0) else {
-            return Some(Outcome::Noted);
+            return Some(CallTreatment::Noted);
         };
         let file = self.file(open);
         self.files.is_directory(file);
         // The second call finds the end of the directory.
         let again = std::mem::replace(&mut self.opens[open as usize].position, 1) > 0;
         let path = self.files.name(file).filter(|_| !again);
-        Some(path.map_or(Outcome::Noted, |path| {
+        Some(path.map_or(CallTreatment::Noted, |path| {
             self.play(
                 at.process,
                 at.begin,
-                Step::List { path },
+                RecordedStep::List { path },
                 false,
                 &[Touch::Uses(path)],
             )
         }))
     }
 
-    fn map(&mut self, at: At<'_>) -> Option<Outcome> {
+    fn map(&mut self, at: At<'_>) -> Option<CallTreatment> {
         let (number, _) = at.arguments.descriptor(4)?;
         self.table(at.process).entries.get(&number)?;
         self.counts.mapped.0 += 1;
@@ -710,42 +765,46 @@ impl Recorder {
             .and_then(|bytes| u64::try_from(bytes).ok())
             .unwrap_or(0);
         self.counts.mapped.1 = self.counts.mapped.1.saturating_add(bytes);
-        Some(Outcome::Noted)
+        Some(CallTreatment::Noted)
     }
 
-    fn change_directory(&mut self, at: At<'_>) -> Option<Outcome> {
+    fn change_directory(&mut self, at: At<'_>) -> Option<CallTreatment> {
         let path = match self.path(at, None, 0) {
             Ok(path) => path,
             Err(outcome) => return outcome,
         };
         match at.end {
-            End::Good(_) => {
+            CallEnd::Good(_) => {
                 let file = self.files.there(path);
                 self.files.is_directory(file);
                 self.table(at.process).directory = path;
-                let step = Step::Stat {
+                let step = RecordedStep::Stat {
                     path: self.files.played(path),
                 };
                 Some(self.play(at.process, at.begin, step, false, &[Touch::Uses(path)]))
             }
-            End::Missing => Some(self.missed(at, path, Step::Stat { path })),
-            End::Taken | End::Failed => None,
+            CallEnd::Missing => Some(self.missed(at, path, RecordedStep::Stat { path })),
+            CallEnd::Taken | CallEnd::Failed => None,
         }
     }
 
-    fn change_to_open(&mut self, at: At<'_>) -> Option<Outcome> {
-        let End::Good(_) = at.end else { return None };
+    fn change_to_open(&mut self, at: At<'_>) -> Option<CallTreatment> {
+        let CallEnd::Good(_) = at.end else {
+            return None;
+        };
         if let Some(path) = self
             .opened(at, 0)
             .and_then(|open| self.files.name(self.file(open)))
         {
             self.table(at.process).directory = path;
         }
-        Some(Outcome::Noted)
+        Some(CallTreatment::Noted)
     }
 
-    fn duplicate(&mut self, at: At<'_>, closes_on_exec: bool) -> Option<Outcome> {
-        let End::Good(new) = at.end else { return None };
+    fn duplicate(&mut self, at: At<'_>, closes_on_exec: bool) -> Option<CallTreatment> {
+        let CallEnd::Good(new) = at.end else {
+            return None;
+        };
         let new = i32::try_from(new).ok()?;
         let (old, _) = at.arguments.descriptor(0)?;
         let open = self
@@ -759,10 +818,10 @@ impl Recorder {
             // A descriptor that is not a file has taken the number.
             None => _ = self.close(at.process, new),
         }
-        Some(Outcome::Noted)
+        Some(CallTreatment::Noted)
     }
 
-    fn control(&mut self, at: At<'_>) -> Option<Outcome> {
+    fn control(&mut self, at: At<'_>) -> Option<CallTreatment> {
         match at.arguments.get(1) {
             "F_DUPFD" => self.duplicate(at, false),
             "F_DUPFD_CLOEXEC" => self.duplicate(at, true),
@@ -773,13 +832,13 @@ impl Recorder {
                 entry
                     .into_iter()
                     .for_each(|entry| entry.closes_on_exec = closes);
-                Some(Outcome::Noted)
+                Some(CallTreatment::Noted)
             }
             _ => None,
         }
     }
 
-    fn wait(&mut self, at: At<'_>, value: Option<i64>) -> Option<Outcome> {
+    fn wait(&mut self, at: At<'_>, value: Option<i64>) -> Option<CallTreatment> {
         let told = || {
             let (_, digits) = at.arguments.0.split_once("si_pid=")?;
             number(digits.split([',', '}']).next()?)
@@ -787,22 +846,22 @@ impl Recorder {
         // `waitid` returns 0 and names the child in `si_pid`.
         let pid = value.filter(|&pid| pid > 0).or_else(told)?;
         self.waited_for(at.process, u32::try_from(pid).ok()?)
-            .then_some(Outcome::Waited)
+            .then_some(CallTreatment::Waited)
     }
 }
 
 /// Returns the created and removed names of a step.
-fn changes(step: Step) -> Vec<Touch> {
+fn changes(step: RecordedStep) -> Vec<Touch> {
     match step {
-        Step::Rename { from, to } => vec![Touch::Changes(from), Touch::Changes(to)],
-        Step::Remove { path } => vec![Touch::Changes(path)],
+        RecordedStep::Rename { from, to } => vec![Touch::Changes(from), Touch::Changes(to)],
+        RecordedStep::Remove { path } => vec![Touch::Changes(path)],
         _ => Vec::new(),
     }
 }
 
-fn how(flags: &str) -> How {
+fn how(flags: &str) -> OpenFlags {
     let create = has(flags, "O_CREAT");
-    How {
+    OpenFlags {
         write: has(flags, "O_WRONLY") || has(flags, "O_RDWR"),
         create,
         exclusive: create && has(flags, "O_EXCL"),

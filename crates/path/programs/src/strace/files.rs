@@ -1,7 +1,7 @@
 //! Files behind the names in the course of a recording, and files from before the recording.
 
-use super::recording::{PathId, Step};
-use crate::program::Laid;
+use super::recording::{PathId, RecordedStep};
+use crate::program::InitialFile;
 use fullstroke_units::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub(super) type FileId = u32;
 
 /// State of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum NameState {
     Unknown,
     Gone,
     There(FileId),
@@ -22,7 +22,7 @@ struct Name {
     text: Arc<str>,
     parent: PathId,
     children: Vec<PathId>,
-    state: State,
+    state: NameState,
 }
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ const PATH_MAX: usize = 4096;
 pub(super) const ROOT: PathId = 0;
 
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct NamedFiles {
     ids: HashMap<Arc<str>, PathId>,
     names: Vec<Name>,
     files: Vec<File>,
@@ -82,10 +82,10 @@ pub(super) fn within<'t>(path: &'t str, directory: &str) -> Option<&'t str> {
     }
 }
 
-impl Files {
-    pub fn new() -> Files {
+impl NamedFiles {
+    pub fn new() -> NamedFiles {
         let root: Arc<str> = Arc::from("");
-        let mut files = Files {
+        let mut files = NamedFiles {
             ids: HashMap::new(),
             names: Vec::new(),
             files: Vec::new(),
@@ -96,7 +96,7 @@ impl Files {
             text: root,
             parent: ROOT,
             children: Vec::new(),
-            state: State::Unknown,
+            state: NameState::Unknown,
         });
         // The root exists, and is a directory.
         files.insert(ROOT, None, true);
@@ -128,7 +128,7 @@ impl Files {
                     text,
                     parent,
                     children: Vec::new(),
-                    state: State::Unknown,
+                    state: NameState::Unknown,
                 });
                 self.names[parent as usize].children.push(id);
                 id
@@ -165,8 +165,8 @@ impl Files {
     /// Returns the name in the player of the file at a path.
     pub fn played(&self, path: PathId) -> PathId {
         match self.names[path as usize].state {
-            State::There(file) => self.name(file).unwrap_or(path),
-            State::Unknown | State::Gone => path,
+            NameState::There(file) => self.name(file).unwrap_or(path),
+            NameState::Unknown | NameState::Gone => path,
         }
     }
 
@@ -185,7 +185,7 @@ impl Files {
             length: 0,
             fresh: origin.is_none(),
         });
-        self.names[path as usize].state = State::There(id);
+        self.names[path as usize].state = NameState::There(id);
         id
     }
 
@@ -193,7 +193,7 @@ impl Files {
     fn needs_parents(&mut self, path: PathId) {
         let mut missing = Vec::new();
         let mut parent = self.parent(path);
-        while self.names[parent as usize].state == State::Unknown {
+        while self.names[parent as usize].state == NameState::Unknown {
             missing.push(parent);
             parent = self.parent(parent);
         }
@@ -207,7 +207,7 @@ impl Files {
     /// Returns the name before the recording. It differs if a directory has been renamed.
     fn origin(&mut self, path: PathId) -> Option<PathId> {
         let parent = self.parent(path);
-        let State::There(directory) = self.names[parent as usize].state else {
+        let NameState::There(directory) = self.names[parent as usize].state else {
             return None;
         };
         if parent == ROOT {
@@ -226,13 +226,13 @@ impl Files {
 
     /// Records a successful call on the path.
     pub fn there(&mut self, path: PathId) -> FileId {
-        if let State::There(file) = self.names[path as usize].state {
+        if let NameState::There(file) = self.names[path as usize].state {
             return file;
         }
         self.needs_parents(path);
         // A name that is gone was made again by a call that the recording lacks. Such a file did
         // not exist before.
-        let gone = self.names[path as usize].state == State::Gone;
+        let gone = self.names[path as usize].state == NameState::Gone;
         let origin = if gone { None } else { self.origin(path) };
         self.insert(path, origin, false)
     }
@@ -241,8 +241,8 @@ impl Files {
     pub fn missing(&mut self, path: PathId) {
         let state = &mut self.names[path as usize].state;
         // A known state stays: a failed call on a known file has another reason, such as a race.
-        if *state == State::Unknown {
-            *state = State::Gone;
+        if *state == NameState::Unknown {
+            *state = NameState::Gone;
         }
     }
 
@@ -256,21 +256,21 @@ impl Files {
     /// file.
     pub fn opened(&mut self, path: PathId, creates: bool, empties: bool) -> (FileId, bool) {
         let (file, made) = match self.names[path as usize].state {
-            State::There(file) => (file, false),
+            NameState::There(file) => (file, false),
             // The file may have existed before; later reads may show that.
-            State::Unknown if creates => {
+            NameState::Unknown if creates => {
                 self.needs_parents(path);
                 let origin = self.origin(path);
                 let file = self.insert(path, origin, false);
                 self.files[file as usize].perhaps_new = true;
                 (file, true)
             }
-            State::Gone if creates => (self.made(path, false), true),
-            State::Gone => {
+            NameState::Gone if creates => (self.made(path, false), true),
+            NameState::Gone => {
                 self.appeared += 1;
                 (self.made(path, false), true)
             }
-            State::Unknown => (self.there(path), false),
+            NameState::Unknown => (self.there(path), false),
         };
         if empties {
             self.resized(file, 0);
@@ -279,15 +279,15 @@ impl Files {
     }
 
     /// Records the loss of this name. Returns the step for the player.
-    pub fn removed(&mut self, path: PathId) -> Option<Step> {
+    pub fn removed(&mut self, path: PathId) -> Option<RecordedStep> {
         let file = self.there(path);
-        self.names[path as usize].state = State::Gone;
+        self.names[path as usize].state = NameState::Gone;
         self.drop_name(file, path)
     }
 
     /// Removes a name. If the first name is lost, the player removes the file or renames it to the
     /// next name.
-    fn drop_name(&mut self, file: FileId, path: PathId) -> Option<Step> {
+    fn drop_name(&mut self, file: FileId, path: PathId) -> Option<RecordedStep> {
         let file = &mut self.files[file as usize];
         // The file existed before, or it could not have been removed.
         file.perhaps_new &= !file.fresh && file.length > 0;
@@ -296,22 +296,25 @@ impl Files {
         let next = file
             .names
             .first()
-            .map_or(Step::Remove { path }, |&to| Step::Rename { from: path, to });
+            .map_or(RecordedStep::Remove { path }, |&to| RecordedStep::Rename {
+                from: path,
+                to,
+            });
         (at == 0).then_some(next)
     }
 
     /// Records a new name. Returns the steps for the player.
-    pub fn renamed(&mut self, from: PathId, to: PathId) -> Vec<Step> {
+    pub fn renamed(&mut self, from: PathId, to: PathId) -> Vec<RecordedStep> {
         let file = self.there(from);
         self.needs_parents(to);
         let replaced = match self.names[to as usize].state {
             // rename(2) of two names of one file does nothing.
-            State::There(other) if other == file => return Vec::new(),
-            State::There(other) => self.drop_name(other, to),
-            State::Unknown | State::Gone => None,
+            NameState::There(other) if other == file => return Vec::new(),
+            NameState::There(other) => self.drop_name(other, to),
+            NameState::Unknown | NameState::Gone => None,
         };
-        self.names[from as usize].state = State::Gone;
-        self.names[to as usize].state = State::There(file);
+        self.names[from as usize].state = NameState::Gone;
+        self.names[to as usize].state = NameState::There(file);
         let one = &mut self.files[file as usize];
         let first = one.names.first() == Some(&from);
         one.names
@@ -322,10 +325,11 @@ impl Files {
             self.moved(from, to);
         }
         // The target must be removed only if no file takes its place.
-        let makes_room = replaced.filter(|step| !first || matches!(step, Step::Rename { .. }));
+        let makes_room =
+            replaced.filter(|step| !first || matches!(step, RecordedStep::Rename { .. }));
         makes_room
             .into_iter()
-            .chain(first.then_some(Step::Rename { from, to }))
+            .chain(first.then_some(RecordedStep::Rename { from, to }))
             .collect()
     }
 
@@ -340,10 +344,10 @@ impl Files {
                 let Some(text) = joined(&to, name) else {
                     continue;
                 };
-                if let State::There(file) = self.names[path as usize].state {
+                if let NameState::There(file) = self.names[path as usize].state {
                     let new = self.path(&text);
-                    self.names[path as usize].state = State::Gone;
-                    self.names[new as usize].state = State::There(file);
+                    self.names[path as usize].state = NameState::Gone;
+                    self.names[new as usize].state = NameState::There(file);
                     let names = &mut self.files[file as usize].names;
                     names
                         .iter_mut()
@@ -359,10 +363,10 @@ impl Files {
     pub fn linked(&mut self, from: PathId, to: PathId) {
         let file = self.there(from);
         self.needs_parents(to);
-        if let State::There(other) = self.names[to as usize].state {
+        if let NameState::There(other) = self.names[to as usize].state {
             self.drop_name(other, to);
         }
-        self.names[to as usize].state = State::There(file);
+        self.names[to as usize].state = NameState::There(file);
         self.files[file as usize].names.push(to);
     }
 
@@ -398,7 +402,7 @@ impl Files {
     }
 
     /// Returns the files from before the recording, as seen from the directory `mount`.
-    pub fn laid(&self, mount: &str) -> Vec<Laid> {
+    pub fn laid(&self, mount: &str) -> Vec<InitialFile> {
         let mut parents = vec![false; self.names.len()];
         // A path with paths below is a directory, even if no call has shown that.
         self.names
@@ -409,7 +413,7 @@ impl Files {
             let path = within(self.text(origin), mount).filter(|path| !path.is_empty())?;
             let directory = file.directory || parents[origin as usize];
             let bytes = (!directory).then_some(Bytes(file.initial));
-            Some(Laid {
+            Some(InitialFile {
                 path: path.to_owned(),
                 bytes,
             })
@@ -424,7 +428,7 @@ mod tests {
 
     #[test]
     fn what_was_there_before_is_told_from_what_was_made() {
-        let mut files = Files::new();
+        let mut files = NamedFiles::new();
         let [old, new, log, gone] =
             ["home/old", "home/new", "home/log", "home/gone"].map(|text| files.path(text));
         let (file, made) = files.opened(old, false, false);
@@ -452,11 +456,14 @@ mod tests {
 
     #[test]
     fn what_is_in_a_renamed_directory_is_laid_out_under_its_first_name() {
-        let mut files = Files::new();
+        let mut files = NamedFiles::new();
         let [a, b, within] = ["a", "b", "b/x"].map(|text| files.path(text));
         let file = files.there(a);
         files.is_directory(file);
-        assert_eq!(files.renamed(a, b), [Step::Rename { from: a, to: b }]);
+        assert_eq!(
+            files.renamed(a, b),
+            [RecordedStep::Rename { from: a, to: b }]
+        );
         files.there(within);
         assert!(files.laid("").iter().any(|laid| laid.path == "a/x"));
         assert!(
@@ -469,25 +476,28 @@ mod tests {
 
     #[test]
     fn a_file_under_two_names_goes_with_the_last() {
-        let mut files = Files::new();
+        let mut files = NamedFiles::new();
         let [temporary, name] = ["tmp", "name"].map(|text| files.path(text));
         files.opened(temporary, true, true);
         files.linked(temporary, name);
         assert_eq!(files.played(name), temporary);
         assert_eq!(
             files.removed(temporary),
-            Some(Step::Rename {
+            Some(RecordedStep::Rename {
                 from: temporary,
                 to: name
             })
         );
         assert_eq!(files.played(name), name);
-        assert_eq!(files.removed(name), Some(Step::Remove { path: name }));
+        assert_eq!(
+            files.removed(name),
+            Some(RecordedStep::Remove { path: name })
+        );
     }
 
     #[test]
     fn a_second_name_comes_and_goes_without_a_call() {
-        let mut files = Files::new();
+        let mut files = NamedFiles::new();
         let [first, second, third, other] = ["a", "b", "c", "d"].map(|text| files.path(text));
         files.opened(first, true, true);
         files.linked(first, second);
@@ -496,21 +506,27 @@ mod tests {
         // Two names of one file: `rename(2)` does nothing.
         assert_eq!(files.renamed(first, third), []);
         files.opened(other, true, true);
-        assert_eq!(files.renamed(third, other), [Step::Remove { path: other }]);
+        assert_eq!(
+            files.renamed(third, other),
+            [RecordedStep::Remove { path: other }]
+        );
         let to = second;
         files.opened(to, true, true);
         let moves = [
-            Step::Rename {
+            RecordedStep::Rename {
                 from: first,
                 to: other,
             },
-            Step::Rename {
+            RecordedStep::Rename {
                 from: to,
                 to: first,
             },
         ];
         assert_eq!(files.renamed(to, first), moves);
-        assert_eq!(files.removed(other), Some(Step::Remove { path: other }));
+        assert_eq!(
+            files.removed(other),
+            Some(RecordedStep::Remove { path: other })
+        );
     }
 
     #[test]

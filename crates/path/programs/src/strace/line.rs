@@ -5,19 +5,19 @@ use fullstroke_contract::{Reason, reason};
 
 /// A line about a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line<'t> {
+pub(super) struct ProcessLine<'t> {
     /// Process of the line; strace names no process if there is only one.
     pub pid: Option<u32>,
     /// Time in nanoseconds, since 1970 or since midnight.
     pub at: u64,
     /// True if `at` counts from midnight (`-tt`).
     pub of_day: bool,
-    pub event: Event<'t>,
+    pub event: TraceEvent<'t>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event<'t> {
-    Call(Ended<'t>),
+pub(super) enum TraceEvent<'t> {
+    Call(CompletedCall<'t>),
     /// `name(arguments <unfinished ...>`
     Unfinished {
         name: &'t str,
@@ -38,7 +38,7 @@ pub(super) enum Event<'t> {
 
 /// A call with its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ended<'t> {
+pub(super) struct CompletedCall<'t> {
     pub name: &'t str,
     /// Text between the parentheses.
     pub arguments: &'t str,
@@ -60,14 +60,14 @@ const SECONDS_MAX: u64 = 3_800_000_000;
 ///
 /// # Errors
 /// Names the text found and the text expected.
-pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Reason> {
+pub(super) fn line(text: &str) -> Result<Option<ProcessLine<'_>>, Reason> {
     let text = text.trim();
     if text.is_empty() || text.starts_with("strace: ") {
         return Ok(None);
     }
     let (pid, text) = process(text)?;
     let (at, of_day, text) = time(text)?;
-    Ok(Some(Line {
+    Ok(Some(ProcessLine {
         pid,
         at,
         of_day,
@@ -144,7 +144,7 @@ fn nanoseconds(digits: &str) -> Option<u64> {
     Some(digits.parse::<u64>().ok()? * unit)
 }
 
-fn event(text: &str) -> Result<Event<'_>, Reason> {
+fn event(text: &str) -> Result<TraceEvent<'_>, Reason> {
     // An instruction pointer (`-i`) or a number (`-n`) before the name.
     let text = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((_, rest)) => rest.trim_start(),
@@ -152,13 +152,17 @@ fn event(text: &str) -> Result<Event<'_>, Reason> {
     };
     if let Some(rest) = text.strip_prefix("+++ ") {
         let over = rest.starts_with("exited") || rest.starts_with("killed");
-        return Ok(if over { Event::Exit } else { Event::Nothing });
+        return Ok(if over {
+            TraceEvent::Exit
+        } else {
+            TraceEvent::Nothing
+        });
     }
     if let Some(rest) = text.strip_prefix("--- ") {
         return Ok(if rest.starts_with("SIGCHLD ") {
             child(rest)
         } else {
-            Event::Nothing
+            TraceEvent::Nothing
         });
     }
     if let Some(rest) = text.strip_prefix("<... ") {
@@ -167,9 +171,9 @@ fn event(text: &str) -> Result<Event<'_>, Reason> {
             .ok_or_else(|| reason!("found `{}`; expected `<... NAME resumed>`", excerpt(text)))?;
         // The call goes on yet another time, with a later `resumed`.
         if rest.trim_end().ends_with("...>") {
-            return Ok(Event::Nothing);
+            return Ok(TraceEvent::Nothing);
         }
-        return Ok(Event::Resumed { name, rest });
+        return Ok(TraceEvent::Resumed { name, rest });
     }
     let name = text
         .bytes()
@@ -184,27 +188,29 @@ fn event(text: &str) -> Result<Event<'_>, Reason> {
     let (name, rest) = (&text[..name], &text[name + 1..]);
     for mark in ["<unfinished ...>", "<detached ...>"] {
         if let Some(arguments) = rest.strip_suffix(mark) {
-            return Ok(Event::Unfinished { name, arguments });
+            return Ok(TraceEvent::Unfinished { name, arguments });
         }
     }
     // A thread called exec and took over the pid of the leader. The line tells nothing of the call.
     if rest.ends_with(" ...>") && rest.contains("<pid changed to ") {
-        return Ok(Event::Nothing);
+        return Ok(TraceEvent::Nothing);
     }
-    ended(name, rest).map(Event::Call)
+    ended(name, rest).map(TraceEvent::Call)
 }
 
-fn child(text: &str) -> Event<'_> {
+fn child(text: &str) -> TraceEvent<'_> {
     let digits = text.split_once("si_pid=").map_or("", |(_, rest)| rest);
     let end = digits.bytes().take_while(u8::is_ascii_digit).count();
-    digits[..end].parse().map_or(Event::Nothing, Event::Child)
+    digits[..end]
+        .parse()
+        .map_or(TraceEvent::Nothing, TraceEvent::Child)
 }
 
 /// Reads the text after `name(`.
 ///
 /// # Errors
 /// Names the text found and the text expected.
-pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<Ended<'t>, Reason> {
+pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<CompletedCall<'t>, Reason> {
     let mut at = 0;
     let close = loop {
         match next_mark(text, at) {
@@ -245,7 +251,7 @@ pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<Ended<'t>, Reaso
             excerpt(result)
         ));
     }
-    Ok(Ended {
+    Ok(CompletedCall {
         name,
         arguments,
         value,
@@ -304,9 +310,9 @@ pub(super) fn excerpt(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn call(text: &str) -> Ended<'_> {
+    fn call(text: &str) -> CompletedCall<'_> {
         match line(text).unwrap().unwrap().event {
-            Event::Call(ended) => ended,
+            TraceEvent::Call(ended) => ended,
             other => panic!("{other:?}"),
         }
     }
@@ -368,22 +374,22 @@ mod tests {
         assert_eq!(event("strace: Process 8028 attached"), None);
         assert_eq!(
             event("7 1795364131.1 +++ exited with 0 +++"),
-            Some(Event::Exit)
+            Some(TraceEvent::Exit)
         );
         assert_eq!(
             event("7 1795364131.1 --- SIGCHLD {si_signo=SIGCHLD, si_pid=8028, si_uid=0} ---"),
-            Some(Event::Child(8028))
+            Some(TraceEvent::Child(8028))
         );
         assert_eq!(
             event("7 1795364131.1 wait4(-1,  <unfinished ...>"),
-            Some(Event::Unfinished {
+            Some(TraceEvent::Unfinished {
                 name: "wait4",
                 arguments: "-1,  "
             })
         );
         assert_eq!(
             event("7 1795364131.1 <... vfork resumed>) = 7997 <0.002798>"),
-            Some(Event::Resumed {
+            Some(TraceEvent::Resumed {
                 name: "vfork",
                 rest: ") = 7997 <0.002798>"
             })

@@ -7,7 +7,7 @@ const NAMES_MAX: usize = 24;
 
 /// Counts for the notes, complete when the recording has been read.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct NoteCounts {
     /// Calls without a counterpart, by name.
     pub skipped: BTreeMap<String, u64>,
     /// Calls on objects other than files, or on files opened before the recording.
@@ -23,7 +23,7 @@ pub(super) struct Counts {
 }
 
 /// Returns a sentence for each kind of missing or changed call.
-pub(super) fn notes(counts: &Counts, appeared: u64) -> Vec<String> {
+pub(super) fn notes(counts: &NoteCounts, appeared: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(skipped) = skipped(counts) {
         notes.push(skipped);
@@ -72,7 +72,7 @@ pub(super) fn notes(counts: &Counts, appeared: u64) -> Vec<String> {
     notes
 }
 
-fn skipped(counts: &Counts) -> Option<String> {
+fn skipped(counts: &NoteCounts) -> Option<String> {
     let mut names: Vec<(u64, &str)> = counts
         .skipped
         .iter()

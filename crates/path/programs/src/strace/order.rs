@@ -2,8 +2,8 @@
 //! Arpaci-Dusseau and Arpaci-Dusseau ("ROOT: Replaying Multithreaded Traces with Resource-Oriented
 //! Ordering", SOSP 2013).
 
-use super::files::{FileId, Files};
-use super::recording::{PathId, Place};
+use super::files::{FileId, NamedFiles};
+use super::recording::{LanePlace, PathId};
 use std::collections::BTreeMap;
 
 /// Effect of a call on other processes.
@@ -22,7 +22,7 @@ pub(super) enum Touch {
 /// Place of a call in its lane, and the line of its end.
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
-    place: Place,
+    place: LanePlace,
     line: u32,
 }
 
@@ -35,15 +35,21 @@ struct Name {
 
 /// The latest calls on each name and file.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(super) struct CallOrder {
     names: BTreeMap<PathId, Name>,
     written: BTreeMap<FileId, Stamp>,
 }
 
-impl Order {
+impl CallOrder {
     /// Returns the places that a call of `lane` must follow. The call began at `line`; the places
     /// are calls of other lanes that had ended by then.
-    pub fn before(&self, files: &Files, touches: &[Touch], lane: u32, line: u32) -> Vec<Place> {
+    pub fn before(
+        &self,
+        files: &NamedFiles,
+        touches: &[Touch],
+        lane: u32,
+        line: u32,
+    ) -> Vec<LanePlace> {
         let mut found: Vec<Stamp> = Vec::new();
         for touch in touches {
             match *touch {
@@ -68,14 +74,14 @@ impl Order {
     }
 
     /// Adds the changes of the name and of its directory's name.
-    fn changes(&self, files: &Files, path: PathId, found: &mut Vec<Stamp>) {
+    fn changes(&self, files: &NamedFiles, path: PathId, found: &mut Vec<Stamp>) {
         for path in [path, files.parent(path)] {
             found.extend(self.names.get(&path).and_then(|name| name.changed));
         }
     }
 
     /// Records a call at `place` with its end at `line`.
-    pub fn note(&mut self, files: &Files, touches: &[Touch], place: Place, line: u32) {
+    pub fn note(&mut self, files: &NamedFiles, touches: &[Touch], place: LanePlace, line: u32) {
         let stamp = Stamp { place, line };
         for touch in touches {
             match *touch {

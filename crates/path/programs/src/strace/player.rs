@@ -1,8 +1,8 @@
 //! The player of a recording.
 
-use super::recording::{FAILED, Place, Record, Recording, Step};
-use crate::call::{Answer, Call, CallError, CallKind, Fd};
-use crate::program::{Laid, Next, Program, Report, Turn};
+use super::recording::{FAILED, LanePlace, RecordedCall, RecordedStep, Recording};
+use crate::call::{Call, CallAnswer, CallError, CallKind, Fd};
+use crate::program::{InitialFile, Program, ProgramAction, ProgramReport, ProgramTurn};
 use fullstroke_contract::SourceError;
 use fullstroke_files::FileError;
 use fullstroke_units::{Duration, Time};
@@ -23,7 +23,7 @@ struct Lane {
 }
 
 /// A recording during its playback.
-pub(super) struct Player {
+pub(super) struct RecordingPlayer {
     recording: Arc<Recording>,
     think: f64,
     lanes: Vec<Lane>,
@@ -40,9 +40,9 @@ pub(super) struct Player {
     lost: u64,
 }
 
-impl Player {
-    pub fn new(recording: Arc<Recording>, think: f64) -> Player {
-        Player {
+impl RecordingPlayer {
+    pub fn new(recording: Arc<Recording>, think: f64) -> RecordingPlayer {
+        RecordingPlayer {
             think,
             lanes: vec![Lane::default(); recording.lanes.len()],
             recording,
@@ -57,7 +57,7 @@ impl Player {
     }
 
     /// Records the result of a record's call.
-    fn heed(&mut self, lane: usize, answer: &Answer) -> Result<(), SourceError> {
+    fn heed(&mut self, lane: usize, answer: &CallAnswer) -> Result<(), SourceError> {
         let one = &mut self.lanes[lane];
         if std::mem::take(&mut one.closes) {
             // The answer belongs to the close of a file that the recording did not open. It is no
@@ -90,7 +90,7 @@ impl Player {
             (Ok(_), true) => {
                 self.succeeded += 1;
                 // The recorded program does not know of this file, so nobody else will close it.
-                one.closes = matches!(record.step, Step::Open { .. });
+                one.closes = matches!(record.step, RecordedStep::Open { .. });
             }
             (Ok(_), false) => opened_or_closed(&mut one.open, record.step),
             (Err(_), true) => {}
@@ -99,7 +99,7 @@ impl Player {
     }
 
     /// True if another lane has reached `place`.
-    fn has_come(&self, place: Place) -> bool {
+    fn has_come(&self, place: LanePlace) -> bool {
         debug_assert!(
             place.records as usize <= self.recording.lanes[place.lane as usize].records.len(),
             "a record waits for record {} of lane {}, which has {}",
@@ -111,7 +111,7 @@ impl Player {
     }
 
     /// Returns the own time before a record, once.
-    fn own(&mut self, lane: usize, record: &Record) -> Option<Duration> {
+    fn own(&mut self, lane: usize, record: &RecordedCall) -> Option<Duration> {
         // The own time passes once, even if the record behind it must wait and is asked for again.
         if std::mem::replace(&mut self.lanes[lane].computed, true) || record.own == 0 {
             return None;
@@ -124,12 +124,12 @@ impl Player {
     /// Waits. Other lanes may wait for the progress of this lane. A wait does not cause the caller
     /// to ask them again. A lane with new progress therefore first returns a computation of zero
     /// length.
-    fn wait(&mut self, lane: usize) -> Next<'static> {
+    fn wait(&mut self, lane: usize) -> ProgramAction<'static> {
         let lane = &mut self.lanes[lane];
         if std::mem::replace(&mut lane.told, lane.at) == lane.at {
-            Next::Wait
+            ProgramAction::Wait
         } else {
-            Next::Compute(Duration::ZERO)
+            ProgramAction::Compute(Duration::ZERO)
         }
     }
 
@@ -153,47 +153,47 @@ fn is_the_end(error: &CallError) -> bool {
     )
 }
 
-fn opened_or_closed(open: &mut BTreeSet<u32>, step: Step) {
+fn opened_or_closed(open: &mut BTreeSet<u32>, step: RecordedStep) {
     match step {
-        Step::Open { fd, .. } => _ = open.insert(fd),
-        Step::Close { fd } => _ = open.remove(&fd),
+        RecordedStep::Open { fd, .. } => _ = open.insert(fd),
+        RecordedStep::Close { fd } => _ = open.remove(&fd),
         _ => {}
     }
 }
 
 /// Returns the necessary open descriptor of a step.
-fn needs(step: Step) -> Option<u32> {
+fn needs(step: RecordedStep) -> Option<u32> {
     match step {
-        Step::Close { fd }
-        | Step::Read { fd, .. }
-        | Step::Write { fd, .. }
-        | Step::Append { fd, .. }
-        | Step::Fsync { fd }
-        | Step::Resize { fd, .. } => Some(fd),
+        RecordedStep::Close { fd }
+        | RecordedStep::Read { fd, .. }
+        | RecordedStep::Write { fd, .. }
+        | RecordedStep::Append { fd, .. }
+        | RecordedStep::Fsync { fd }
+        | RecordedStep::Resize { fd, .. } => Some(fd),
         _ => None,
     }
 }
 
-impl Program for Player {
+impl Program for RecordingPlayer {
     fn processes(&self) -> u32 {
         self.lanes.len() as u32
     }
 
-    fn laid_out(&self) -> Vec<Laid> {
+    fn laid_out(&self) -> Vec<InitialFile> {
         self.recording.laid.clone()
     }
 
-    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+    fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         let lane = turn.process as usize;
         self.now = self.now.max(turn.now);
         if let Some(answer) = turn.answer
             // An answer is taken before the next move, because it decides about the close.
             && let Err(message) = self.heed(lane, answer)
         {
-            return Next::Fail(message);
+            return ProgramAction::Fail(message);
         }
         if self.lanes[lane].closes {
-            return Next::Call(Call::Close { fd: Fd(FAILED) });
+            return ProgramAction::Call(Call::Close { fd: Fd(FAILED) });
         }
         let recording = self.recording.clone();
         if recording.lanes[lane]
@@ -206,27 +206,27 @@ impl Program for Player {
             if let Some(own) = self.own(lane, record) {
                 // A computation lets the caller ask the waiting lanes again, so they count as told.
                 self.lanes[lane].told = self.lanes[lane].at;
-                return Next::Compute(own);
+                return ProgramAction::Compute(own);
             }
             match record.step {
-                Step::Nothing => self.go_on(lane),
-                Step::After(place) if self.has_come(place) => self.go_on(lane),
-                Step::After(_) => return self.wait(lane),
+                RecordedStep::Nothing => self.go_on(lane),
+                RecordedStep::After(place) if self.has_come(place) => self.go_on(lane),
+                RecordedStep::After(_) => return self.wait(lane),
                 step if needs(step).is_some_and(|fd| !self.lanes[lane].open.contains(&fd)) => {
                     // The close of a file that was never opened here is no lost call.
-                    self.lost += u64::from(!matches!(step, Step::Close { .. }));
+                    self.lost += u64::from(!matches!(step, RecordedStep::Close { .. }));
                     self.go_on(lane);
                 }
                 step => {
                     self.lanes[lane].told = self.lanes[lane].at;
-                    return Next::Call(call(&self.recording.paths, step));
+                    return ProgramAction::Call(call(&self.recording.paths, step));
                 }
             }
         }
-        Next::End
+        ProgramAction::End
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> ProgramReport {
         let recording = &self.recording;
         let seconds = |nanos: u64| Duration::from_nanos(nanos).as_secs_f64();
         let figures = vec![
@@ -258,7 +258,7 @@ impl Program for Player {
                 self.lost
             ));
         }
-        Report {
+        ProgramReport {
             figures,
             text: String::new(),
             notes,
@@ -266,44 +266,44 @@ impl Program for Player {
     }
 }
 
-fn call(paths: &[Arc<str>], step: Step) -> Call<'_> {
+fn call(paths: &[Arc<str>], step: RecordedStep) -> Call<'_> {
     let text = |path: u32| &*paths[path as usize];
     match step {
-        Step::Open { path, fd, flags } => Call::Open {
+        RecordedStep::Open { path, fd, flags } => Call::Open {
             path: text(path),
             fd: Fd(fd),
             how: flags.how(),
         },
-        Step::Close { fd } => Call::Close { fd: Fd(fd) },
-        Step::Read { fd, at, bytes } => Call::Read {
+        RecordedStep::Close { fd } => Call::Close { fd: Fd(fd) },
+        RecordedStep::Read { fd, at, bytes } => Call::Read {
             fd: Fd(fd),
             at: Some(at),
             bytes,
         },
-        Step::Write { fd, at, bytes } => Call::Write {
+        RecordedStep::Write { fd, at, bytes } => Call::Write {
             fd: Fd(fd),
             at: Some(at),
             bytes,
         },
-        Step::Append { fd, bytes } => Call::Write {
+        RecordedStep::Append { fd, bytes } => Call::Write {
             fd: Fd(fd),
             at: None,
             bytes,
         },
-        Step::Fsync { fd } => Call::Fsync { fd: Fd(fd) },
-        Step::Truncate { path, bytes } => Call::Truncate {
+        RecordedStep::Fsync { fd } => Call::Fsync { fd: Fd(fd) },
+        RecordedStep::Truncate { path, bytes } => Call::Truncate {
             path: text(path),
             bytes,
         },
-        Step::Resize { fd, bytes } => Call::Resize { fd: Fd(fd), bytes },
-        Step::MakeDirectory { path } => Call::MakeDirectory { path: text(path) },
-        Step::Remove { path } => Call::Remove { path: text(path) },
-        Step::Rename { from, to } => Call::Rename {
+        RecordedStep::Resize { fd, bytes } => Call::Resize { fd: Fd(fd), bytes },
+        RecordedStep::MakeDirectory { path } => Call::MakeDirectory { path: text(path) },
+        RecordedStep::Remove { path } => Call::Remove { path: text(path) },
+        RecordedStep::Rename { from, to } => Call::Rename {
             from: text(from),
             to: text(to),
         },
-        Step::Stat { path } => Call::Stat { path: text(path) },
-        Step::List { path } => Call::List { path: text(path) },
-        Step::Sync | Step::Nothing | Step::After(_) => Call::Sync,
+        RecordedStep::Stat { path } => Call::Stat { path: text(path) },
+        RecordedStep::List { path } => Call::List { path: text(path) },
+        RecordedStep::Sync | RecordedStep::Nothing | RecordedStep::After(_) => Call::Sync,
     }
 }

@@ -1,7 +1,7 @@
 //! Reads a recording line by line and finds the process and time of each line.
 
-use super::line::{Ended, Event, Line, ended, line};
-use super::recorder::{Begin, Outcome, ProcessId, Recorder, forks};
+use super::line::{CompletedCall, ProcessLine, TraceEvent, ended, line};
+use super::recorder::{Begin, CallRecorder, CallTreatment, ProcessId, forks};
 use super::recording::Recording;
 use crate::program::ProgramError;
 use fullstroke_contract::{Reason, reason};
@@ -12,7 +12,7 @@ const HALF_DAY: u64 = 43_200_000_000_000;
 
 /// Options of the reader.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Options {
+pub(super) struct RecordingOptions {
     /// Working directory of the program at its beginning.
     pub directory: String,
     /// Only files under this directory are carried out.
@@ -26,9 +26,9 @@ pub(super) struct Options {
 ///
 /// # Errors
 /// Names the unreadable line.
-pub(super) fn read(text: &str, options: Options) -> Result<Recording, ProgramError> {
-    let mut reader = Reader {
-        recorder: Recorder::new(&options.directory, &options.under, &options.mount),
+pub(super) fn read(text: &str, options: RecordingOptions) -> Result<Recording, ProgramError> {
+    let mut reader = RecordingReader {
+        recorder: CallRecorder::new(&options.directory, &options.under, &options.mount),
         days: 0,
     };
     let mut broken: Option<String> = None;
@@ -66,14 +66,14 @@ fn mended<'t>(raw: &'t str, broken: &mut Option<String>) -> Option<Cow<'t, str>>
 }
 
 /// State of a recording while it is read.
-struct Reader {
-    recorder: Recorder,
+struct RecordingReader {
+    recorder: CallRecorder,
     /// Sum of the midnights so far, in nanoseconds.
     days: u64,
 }
 
-impl Reader {
-    fn line(&mut self, line: &Line<'_>) -> Result<(), Reason> {
+impl RecordingReader {
+    fn line(&mut self, line: &ProcessLine<'_>) -> Result<(), Reason> {
         let at = self.time(line);
         let process = self.process(line.pid, at);
         let begin = Begin {
@@ -81,28 +81,28 @@ impl Reader {
             line: self.recorder.line,
         };
         match line.event {
-            Event::Call(call) => {
+            TraceEvent::Call(call) => {
                 self.recorder.begin(process, at);
                 if forks(call.name) {
                     self.recorder
-                        .pends(process, call.name, call.arguments, begin);
+                        .begin_call(process, call.name, call.arguments, begin);
                 }
                 self.finish_call(process, begin, &call);
             }
-            Event::Unfinished { name, arguments } => {
+            TraceEvent::Unfinished { name, arguments } => {
                 self.recorder.begin(process, at);
-                self.recorder.pends(process, name, arguments, begin);
+                self.recorder.begin_call(process, name, arguments, begin);
             }
-            Event::Resumed { name, rest } => self.resumed(process, name, rest)?,
-            Event::Exit => self.recorder.exit(process, at),
-            Event::Child(pid) => self.recorder.child_ended(process, pid),
-            Event::Nothing => {}
+            TraceEvent::Resumed { name, rest } => self.resumed(process, name, rest)?,
+            TraceEvent::Exit => self.recorder.exit(process, at),
+            TraceEvent::Child(pid) => self.recorder.child_ended(process, pid),
+            TraceEvent::Nothing => {}
         }
         Ok(())
     }
 
     /// Returns the time of a line. A time of day continues after midnight.
-    fn time(&mut self, line: &Line<'_>) -> u64 {
+    fn time(&mut self, line: &ProcessLine<'_>) -> u64 {
         let recorder = &mut self.recorder;
         let mut at = line.at.saturating_add(self.days);
         if line.of_day && at.saturating_add(HALF_DAY) < recorder.last_at {
@@ -147,7 +147,7 @@ impl Reader {
                 "found that `{name}` goes on; expected `{}`, which had begun",
                 pending.name
             );
-            self.recorder.settled(process);
+            self.recorder.forget_call(process);
             // A later line may continue with another call, so the begun call is given up.
             return Err(reason);
         }
@@ -155,26 +155,26 @@ impl Reader {
         match ended(name, &whole) {
             Ok(call) => self.finish_call(process, begin, &call),
             Err(reason) => {
-                self.recorder.settled(process);
+                self.recorder.forget_call(process);
                 return Err(reason);
             }
         }
         Ok(())
     }
 
-    fn finish_call(&mut self, process: ProcessId, begin: Begin, call: &Ended<'_>) {
+    fn finish_call(&mut self, process: ProcessId, begin: Begin, call: &CompletedCall<'_>) {
         let outcome = if forks(call.name) {
             self.recorder.forked(process, call)
         } else {
             self.recorder.carry_out(process, begin, call)
         };
         // Settled before the counts, because the next line may begin another call of the process.
-        self.recorder.settled(process);
+        self.recorder.forget_call(process);
         let interrupted = call
             .error
             .is_some_and(|error| error.starts_with("ERESTART") || error == "EINTR");
         let recorder = &mut self.recorder;
-        if outcome == Outcome::Skipped {
+        if outcome == CallTreatment::Skipped {
             *recorder
                 .counts
                 .skipped
@@ -182,14 +182,14 @@ impl Reader {
                 .or_default() += 1;
         }
         // Only calls that the model repeats are compared with the model's times.
-        if outcome == Outcome::Played {
+        if outcome == CallTreatment::Played {
             recorder.calls += 1;
             recorder.calls_took = recorder.calls_took.saturating_add(call.took);
         }
         let one = &mut recorder.processes[process];
         // A call may end after the next line's time if its process was stopped in between.
         one.last_end = begin.at.saturating_add(call.took).max(one.last_end);
-        if matches!(outcome, Outcome::Noted | Outcome::Skipped) {
+        if matches!(outcome, CallTreatment::Noted | CallTreatment::Skipped) {
             one.own = one.own.saturating_add(call.took);
             one.interrupted = if interrupted { call.took } else { 0 };
         }
@@ -197,7 +197,7 @@ impl Reader {
 }
 
 /// Returns the name in notes: `ioctl`, or `read` (EAGAIN).
-fn skipped_name(call: &Ended<'_>, interrupted: bool) -> String {
+fn skipped_name(call: &CompletedCall<'_>, interrupted: bool) -> String {
     match call.error.filter(|_| !interrupted) {
         Some(error) => format!("`{}` ({error})", call.name),
         None => format!("`{}`", call.name),

@@ -2,19 +2,19 @@
 //! steps.
 
 use super::argument::has;
-use super::files::{FileId, Files, joined, within};
-use super::line::Ended;
-use super::notes::{Counts, notes};
-use super::order::{Order, Touch};
-use super::recording::{Flags, Lane, PathId, Place, Record, Recording, Step};
-use crate::call::How;
+use super::files::{FileId, NamedFiles, joined, within};
+use super::line::CompletedCall;
+use super::notes::{NoteCounts, notes};
+use super::order::{CallOrder, Touch};
+use super::recording::{Flags, Lane, LanePlace, PathId, RecordedCall, RecordedStep, Recording};
+use crate::call::OpenFlags;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Index of a process or thread of the recording.
 pub(super) type ProcessId = usize;
 
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct TracedProcess {
     pub pid: Option<u32>,
     lane: u32,
     table: usize,
@@ -22,7 +22,7 @@ pub(super) struct Process {
     pub last_end: u64,
     /// Own time since the latest record.
     pub own: u64,
-    pending: Option<Pending>,
+    pending: Option<UnfinishedCall>,
     /// Duration of the latest call, if a signal interrupted it; otherwise 0.
     pub interrupted: u64,
     /// Lanes of ended children for which this process has waited. A new child may use such a lane.
@@ -33,7 +33,7 @@ pub(super) struct Process {
 
 /// A call that has begun and has not ended.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct UnfinishedCall {
     pub name: String,
     pub arguments: String,
     pub begin: Begin,
@@ -49,13 +49,13 @@ pub(super) struct Begin {
 /// Descriptors and the working directory; threads share a table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
-    pub entries: BTreeMap<i32, Entry>,
+    pub entries: BTreeMap<i32, DescriptorEntry>,
     pub directory: PathId,
     users: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct DescriptorEntry {
     pub open: u32,
     pub closes_on_exec: bool,
 }
@@ -65,7 +65,7 @@ pub(super) struct Entry {
 pub(super) struct Open {
     pub file: FileId,
     pub position: u64,
-    pub how: How,
+    pub how: OpenFlags,
     /// Number of table entries for the open file.
     entries: u32,
     /// Lanes in which the file is open.
@@ -74,17 +74,17 @@ pub(super) struct Open {
 
 /// Turns calls into records.
 #[derive(Debug)]
-pub(super) struct Recorder {
+pub(super) struct CallRecorder {
     /// Only files under this directory are carried out.
     under: String,
     /// Directory that is the root in the player.
     mount: String,
-    pub files: Files,
-    order: Order,
+    pub files: NamedFiles,
+    order: CallOrder,
     lanes: Vec<Lane>,
     /// For each lane, the progress of other lanes that its earlier waits guarantee.
     known: Vec<BTreeMap<u32, u32>>,
-    pub processes: Vec<Process>,
+    pub processes: Vec<TracedProcess>,
     pub by_pid: BTreeMap<u32, ProcessId>,
     /// Ended processes for which no process has waited yet.
     ended: BTreeMap<u32, ProcessId>,
@@ -97,7 +97,7 @@ pub(super) struct Recorder {
     pub tables: Vec<Table>,
     pub opens: Vec<Open>,
     free_opens: Vec<u32>,
-    pub counts: Counts,
+    pub counts: NoteCounts,
     /// Present line, from 1.
     pub line: u32,
     pub first_at: Option<u64>,
@@ -108,7 +108,7 @@ pub(super) struct Recorder {
 
 /// Treatment of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum CallTreatment {
     /// The call is carried out. The model decides its duration.
     Played,
     /// The call only asks for information about files. The model takes the recorded duration.
@@ -124,21 +124,21 @@ pub(super) fn forks(name: &str) -> bool {
     matches!(name, "fork" | "vfork" | "clone" | "clone3" | "clone2")
 }
 
-impl Recorder {
+impl CallRecorder {
     /// Returns a recorder. `directory` is the program's first directory; only calls on files under
     /// `under` and under `mount` are carried out. `mount` is the root of the file system.
-    pub fn new(directory: &str, under: &str, mount: &str) -> Recorder {
-        let mut files = Files::new();
+    pub fn new(directory: &str, under: &str, mount: &str) -> CallRecorder {
+        let mut files = NamedFiles::new();
         let text = joined("", directory).unwrap_or_default();
         let directory = files.path(&text);
         let file = files.there(directory);
         // Without pids in the lines, only one living process can be meant.
         files.is_directory(file);
-        Recorder {
+        CallRecorder {
             under: joined("", under).unwrap_or_default(),
             mount: joined("", mount).unwrap_or_default(),
             files,
-            order: Order::default(),
+            order: CallOrder::default(),
             lanes: Vec::new(),
             known: Vec::new(),
             processes: Vec::new(),
@@ -153,7 +153,7 @@ impl Recorder {
             }],
             opens: Vec::new(),
             free_opens: Vec::new(),
-            counts: Counts::default(),
+            counts: NoteCounts::default(),
             line: 0,
             first_at: None,
             last_at: 0,
@@ -176,15 +176,15 @@ impl Recorder {
     }
 
     /// Records the beginning of a call. Its end follows later.
-    pub fn pends(&mut self, process: ProcessId, name: &str, arguments: &str, begin: Begin) {
-        self.settled(process);
+    pub fn begin_call(&mut self, process: ProcessId, name: &str, arguments: &str, begin: Begin) {
+        self.forget_call(process);
         // The own time of the parent before the fork must pass before the child begins.
         if forks(name) {
             self.flush(process);
             self.forking.insert((begin.line, process));
         }
         let (name, arguments) = (name.to_owned(), arguments.to_owned());
-        self.processes[process].pending = Some(Pending {
+        self.processes[process].pending = Some(UnfinishedCall {
             name,
             arguments,
             begin,
@@ -192,12 +192,12 @@ impl Recorder {
     }
 
     /// Returns the begun call of a process.
-    pub fn pending(&self, process: ProcessId) -> Option<&Pending> {
+    pub fn pending(&self, process: ProcessId) -> Option<&UnfinishedCall> {
         self.processes[process].pending.as_ref()
     }
 
     /// Forgets the begun call: it has ended, or its end will never be known.
-    pub fn settled(&mut self, process: ProcessId) {
+    pub fn forget_call(&mut self, process: ProcessId) {
         self.settles_fork(process);
         self.processes[process].pending = None;
     }
@@ -224,7 +224,7 @@ impl Recorder {
         if let Some(parent) = parent {
             self.settles_fork(parent);
         }
-        self.processes.push(Process {
+        self.processes.push(TracedProcess {
             pid,
             lane,
             table,
@@ -261,11 +261,11 @@ impl Recorder {
             Some(lane) => {
                 self.append(
                     lane,
-                    Record {
+                    RecordedCall {
                         own: 0,
                         line: self.line,
                         fails: false,
-                        step: Step::After(place),
+                        step: RecordedStep::After(place),
                     },
                 );
                 lane
@@ -286,7 +286,7 @@ impl Recorder {
         (lane, self.new_table(copy), since)
     }
 
-    fn new_lane(&mut self, after: Option<Place>) -> u32 {
+    fn new_lane(&mut self, after: Option<LanePlace>) -> u32 {
         self.lanes.push(Lane {
             after,
             records: Vec::new(),
@@ -306,14 +306,14 @@ impl Recorder {
     }
 
     /// Returns the present end of a lane.
-    fn place(&self, lane: u32) -> Place {
-        Place {
+    fn place(&self, lane: u32) -> LanePlace {
+        LanePlace {
             lane,
             records: self.lanes[lane as usize].records.len() as u32,
         }
     }
 
-    fn append(&mut self, lane: u32, record: Record) {
+    fn append(&mut self, lane: u32, record: RecordedCall) {
         self.lanes[lane as usize].records.push(record);
     }
 
@@ -375,12 +375,12 @@ impl Recorder {
     /// Appends a record for own time alone.
     fn flush(&mut self, process: ProcessId) {
         if self.processes[process].own > 0 {
-            self.push(process, Step::Nothing, false);
+            self.push(process, RecordedStep::Nothing, false);
         }
     }
 
     /// Appends a wait until another lane has reached `place`.
-    fn after(&mut self, process: ProcessId, place: Place) {
+    fn after(&mut self, process: ProcessId, place: LanePlace) {
         let lane = self.processes[process].lane;
         let known = self.known[lane as usize].entry(place.lane).or_default();
         // A wait for a place that an earlier wait guarantees would only cost a record.
@@ -394,15 +394,15 @@ impl Recorder {
             place.lane
         );
         *known = place.records;
-        self.push(process, Step::After(place), false);
+        self.push(process, RecordedStep::After(place), false);
     }
 
-    fn push(&mut self, process: ProcessId, step: Step, fails: bool) {
+    fn push(&mut self, process: ProcessId, step: RecordedStep, fails: bool) {
         let own = std::mem::take(&mut self.processes[process].own);
         let lane = self.processes[process].lane;
         self.append(
             lane,
-            Record {
+            RecordedCall {
                 own,
                 line: self.line,
                 fails,
@@ -416,10 +416,10 @@ impl Recorder {
         &mut self,
         process: ProcessId,
         begin: Begin,
-        step: Step,
+        step: RecordedStep,
         fails: bool,
         touches: &[Touch],
-    ) -> Outcome {
+    ) -> CallTreatment {
         let lane = self.processes[process].lane;
         // Waits come before the call, because they were over when the call began in the recording.
         for place in self.order.before(&self.files, touches, lane, begin.line) {
@@ -429,7 +429,7 @@ impl Recorder {
         // Noted after the record was appended: later calls wait until this call has ended.
         let place = self.place(lane);
         self.order.note(&self.files, touches, place, self.line);
-        Outcome::Played
+        CallTreatment::Played
     }
 
     /// True if files at this path are carried out.
@@ -442,7 +442,7 @@ impl Recorder {
     }
 
     /// Returns a new open file in the lane of the process, under a free number.
-    pub fn open(&mut self, process: ProcessId, file: FileId, how: How) -> u32 {
+    pub fn open(&mut self, process: ProcessId, file: FileId, how: OpenFlags) -> u32 {
         let open = Open {
             file,
             position: 0,
@@ -470,7 +470,7 @@ impl Recorder {
         self.close(process, number);
         self.table(process).entries.insert(
             number,
-            Entry {
+            DescriptorEntry {
                 open,
                 closes_on_exec,
             },
@@ -496,7 +496,7 @@ impl Recorder {
         };
         let path = self.files.path(&text);
         let file = self.files.there(path);
-        let open = self.open(process, file, How::WRITE);
+        let open = self.open(process, file, OpenFlags::WRITE);
         // No lane has opened the file yet: the first use opens the file.
         self.opens[open as usize].lanes.clear();
         self.enter(process, number, open, false);
@@ -513,7 +513,7 @@ impl Recorder {
         }
         // The file exists already. A second `O_TRUNC` would destroy the data, and `O_EXCL` would
         // fail.
-        let how = How {
+        let how = OpenFlags {
             create: false,
             exclusive: false,
             truncate: false,
@@ -525,7 +525,7 @@ impl Recorder {
         };
         self.opens[open as usize].lanes.push(lane);
         self.counts.opened_again += 1;
-        let step = Step::Open {
+        let step = RecordedStep::Open {
             path,
             fd: open + 1,
             flags: Flags::new(how),
@@ -537,7 +537,7 @@ impl Recorder {
     /// Closes `number`. Returns false if the number was not a file.
     pub fn close(&mut self, process: ProcessId, number: i32) -> bool {
         let table = self.processes[process].table;
-        let Some(Entry { open, .. }) = self.tables[table].entries.remove(&number) else {
+        let Some(DescriptorEntry { open, .. }) = self.tables[table].entries.remove(&number) else {
             return false;
         };
         self.opens[open as usize].entries -= 1;
@@ -554,11 +554,11 @@ impl Recorder {
             for lane in left {
                 self.append(
                     lane,
-                    Record {
+                    RecordedCall {
                         own: 0,
                         line: self.line,
                         fails: false,
-                        step: Step::Close { fd: open + 1 },
+                        step: RecordedStep::Close { fd: open + 1 },
                     },
                 );
             }
@@ -573,7 +573,7 @@ impl Recorder {
         let lanes = &mut self.opens[open as usize].lanes;
         if let Some(at) = lanes.iter().position(|&one| one == lane) {
             lanes.swap_remove(at);
-            self.push(process, Step::Close { fd: open + 1 }, false);
+            self.push(process, RecordedStep::Close { fd: open + 1 }, false);
         }
     }
 
@@ -592,7 +592,7 @@ impl Recorder {
                 .into_iter()
                 .for_each(|number| _ = self.close(process, number));
         }
-        self.settled(process);
+        self.forget_call(process);
         self.alive.remove(&process);
         let one = &mut self.processes[process];
         match one.pid {
@@ -620,13 +620,13 @@ impl Recorder {
 
     /// Handles the end of a fork. After `vfork`, the parent waits until the child has executed
     /// another program or has ended.
-    pub fn forked(&mut self, parent: ProcessId, call: &Ended<'_>) -> Outcome {
+    pub fn forked(&mut self, parent: ProcessId, call: &CompletedCall<'_>) -> CallTreatment {
         let child = call
             .value
             .and_then(|value| u32::try_from(value).ok())
             .filter(|&pid| pid > 0);
         let (Some(pid), Some(pending)) = (child, &self.processes[parent].pending) else {
-            return Outcome::Skipped;
+            return CallTreatment::Skipped;
         };
         let waits = call.name == "vfork" || has(&pending.arguments, "CLONE_VFORK");
         let begin = pending.begin;
@@ -636,12 +636,12 @@ impl Recorder {
         };
         self.adopt(parent, child, begin);
         if !waits {
-            return Outcome::Noted;
+            return CallTreatment::Noted;
         }
         // The place is the present end of the child's lane: its records until the exec or the end.
         let place = self.place(self.processes[child].lane);
         self.after(parent, place);
-        Outcome::Waited
+        CallTreatment::Waited
     }
 
     pub fn finish(mut self) -> Recording {

@@ -1,7 +1,7 @@
 //! A recording in the form for the player: processes, steps, times and order.
 
-use crate::call::How;
-use crate::program::Laid;
+use crate::call::OpenFlags;
+use crate::program::InitialFile;
 use std::sync::Arc;
 
 /// Index of a path.
@@ -16,7 +16,7 @@ pub(super) struct Recording {
     /// Paths without the leading `/`.
     pub paths: Vec<Arc<str>>,
     pub lanes: Vec<Lane>,
-    pub laid: Vec<Laid>,
+    pub laid: Vec<InitialFile>,
     pub notes: Vec<String>,
     /// Number of processes and threads of the recording. Successive processes may share a lane.
     pub processes: u64,
@@ -33,34 +33,34 @@ pub(super) struct Recording {
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     /// The lane begins when another lane has reached this place.
-    pub after: Option<Place>,
-    pub records: Vec<Record>,
+    pub after: Option<LanePlace>,
+    pub records: Vec<RecordedCall>,
 }
 
 /// A place: a number of records of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LanePlace {
     pub lane: u32,
     pub records: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct RecordedCall {
     /// Own time before the step, in nanoseconds.
     pub own: u64,
     /// Line in the recording, from 1.
     pub line: u32,
     /// True if the call failed in the recording.
     pub fails: bool,
-    pub step: Step,
+    pub step: RecordedStep,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum RecordedStep {
     /// Own time only.
     Nothing,
     /// Waits until another lane has reached this place.
-    After(Place),
+    After(LanePlace),
     Open {
         path: PathId,
         fd: u32,
@@ -114,12 +114,12 @@ pub(super) enum Step {
     },
 }
 
-/// [`How`] packed into a byte.
+/// [`OpenFlags`] packed into a byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags(u8);
 
 impl Flags {
-    pub fn new(how: How) -> Flags {
+    pub fn new(how: OpenFlags) -> Flags {
         let bits = [
             how.write,
             how.create,
@@ -136,9 +136,9 @@ impl Flags {
         )
     }
 
-    pub fn how(self) -> How {
+    pub fn how(self) -> OpenFlags {
         let bit = |place: u8| self.0 >> place & 1 == 1;
-        How {
+        OpenFlags {
             write: bit(0),
             create: bit(1),
             exclusive: bit(2),

@@ -8,7 +8,7 @@
 //! the cost of a missed sector. If n is 0, an XPW goes first.
 
 use super::XorDiscipline;
-use crate::choices::{Choice, Choices, Class};
+use crate::choices::{Choices, CommandClass, NextCommand};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Duration;
@@ -30,12 +30,12 @@ pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn XorDiscipline
 }
 
 impl XorDiscipline for Adaptive {
-    fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
+    fn choose(&mut self, choices: &Choices<'_>) -> Option<NextCommand> {
         // A disk can fill all segments but one with results, because an XDW begins with two free
         // segments.
         let most = u64::from(choices.segments() - 1);
         let here = u64::from(choices.free().saturating_sub(1));
-        let there = most.saturating_sub(choices.waiting(Class::Xpw) as u64);
+        let there = most.saturating_sub(choices.waiting(CommandClass::Xpw) as u64);
         let delta = match here + there {
             0 => Duration::MAX,
             twice => choices.revolution() * 2 / twice,

@@ -4,7 +4,7 @@
 //! waits, an XDW begins if possible.
 
 use super::XorDiscipline;
-use crate::choices::{Choice, Choices, Class};
+use crate::choices::{Choices, CommandClass, NextCommand};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Duration;
@@ -42,9 +42,10 @@ pub(super) fn build(keys: &Keys, segments: u32) -> Result<Box<dyn XorDiscipline>
 }
 
 impl XorDiscipline for Conditional {
-    fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
+    fn choose(&mut self, choices: &Choices<'_>) -> Option<NextCommand> {
         if choices.segments() - choices.free() > self.threshold
-            && let Some(other) = choices.shortest_of(&[Class::Xpw, Class::Plain], Duration::MAX)
+            && let Some(other) =
+                choices.shortest_of(&[CommandClass::Xpw, CommandClass::Plain], Duration::MAX)
         {
             return Some(other);
         }

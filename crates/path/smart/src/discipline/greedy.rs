@@ -2,7 +2,7 @@
 //! Chang & Du, section 3.1. At equal times an XPW goes first.
 
 use super::XorDiscipline;
-use crate::choices::{Choice, Choices};
+use crate::choices::{Choices, NextCommand};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Duration;
@@ -25,7 +25,7 @@ pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn XorDiscipline
 }
 
 impl XorDiscipline for Greedy {
-    fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
+    fn choose(&mut self, choices: &Choices<'_>) -> Option<NextCommand> {
         choices.preferring_xpw(Duration::ZERO)
     }
 }

@@ -2,7 +2,7 @@
 //! infinite bound, the discipline equals Greedy. With 0, an XPW always goes first.
 
 use super::XorDiscipline;
-use crate::choices::{Choice, Choices, Class};
+use crate::choices::{Choices, CommandClass, NextCommand};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Duration;
@@ -32,9 +32,9 @@ pub(super) fn build(keys: &Keys, segments: u32) -> Result<Box<dyn XorDiscipline>
 }
 
 impl XorDiscipline for Xpwq {
-    fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
-        if choices.waiting(Class::Xpw) as u64 > self.max_xpw
-            && let Some(xpw) = choices.shortest(Class::Xpw, Duration::MAX)
+    fn choose(&mut self, choices: &Choices<'_>) -> Option<NextCommand> {
+        if choices.waiting(CommandClass::Xpw) as u64 > self.max_xpw
+            && let Some(xpw) = choices.shortest(CommandClass::Xpw, Duration::MAX)
         {
             return Some(xpw);
         }

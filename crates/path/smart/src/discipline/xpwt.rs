@@ -3,7 +3,7 @@
 //! always goes first.
 
 use super::XorDiscipline;
-use crate::choices::{Choice, Choices};
+use crate::choices::{Choices, NextCommand};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Duration;
@@ -43,7 +43,7 @@ pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn XorDiscipline
 }
 
 impl XorDiscipline for Xpwt {
-    fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
+    fn choose(&mut self, choices: &Choices<'_>) -> Option<NextCommand> {
         choices.preferring_xpw(self.delta)
     }
 }

@@ -5,7 +5,7 @@
 //! P-30). The model interprets four numbers, not a processor: D contains caches, memory and other
 //! cores.
 
-use super::Cost;
+use super::RequestCost;
 use super::governor::{Governor, Policy};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -66,7 +66,7 @@ struct Cycles {
     busy: Duration,
 }
 
-pub(super) fn build(keys: &Keys) -> Result<Box<dyn Cost>, ConfigError> {
+pub(super) fn build(keys: &Keys) -> Result<Box<dyn RequestCost>, ConfigError> {
     let config: CyclesConfig = read(keys)?;
     let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
     let frequencies = &config.frequencies_mhz;
@@ -134,7 +134,7 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Cost>, ConfigError> {
     }))
 }
 
-impl Cost for Cycles {
+impl RequestCost for Cycles {
     fn take(&mut self, at: Time) -> Duration {
         let mhz = u64::from(self.governor.mhz(at));
         // A cycle at 1 MHz is 1000 ns; rounded to the nearest.

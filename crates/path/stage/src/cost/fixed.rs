@@ -1,6 +1,6 @@
 //! The same time for each request: the share of a hypervisor, or of a target's processor.
 
-use super::Cost;
+use super::RequestCost;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Duration, Time};
@@ -25,12 +25,12 @@ impl Fixed {
     }
 }
 
-pub(super) fn build(keys: &Keys) -> Result<Box<dyn Cost>, ConfigError> {
+pub(super) fn build(keys: &Keys) -> Result<Box<dyn RequestCost>, ConfigError> {
     let FixedConfig { time } = read(keys)?;
     Ok(Box::new(Fixed(time)))
 }
 
-impl Cost for Fixed {
+impl RequestCost for Fixed {
     fn take(&mut self, _: Time) -> Duration {
         self.0
     }

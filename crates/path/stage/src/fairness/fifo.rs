@@ -8,13 +8,13 @@ use std::collections::VecDeque;
 
 pub(super) const SUMMARY: &str = "in order of arrival: a host with more requests gets more service";
 
-struct Fifo(VecDeque<u32>);
+struct FifoFairness(VecDeque<u32>);
 
 pub(super) fn build(_: &Keys, _: &[u32]) -> Result<Box<dyn Fairness>, ConfigError> {
-    Ok(Box::new(Fifo(VecDeque::new())))
+    Ok(Box::new(FifoFairness(VecDeque::new())))
 }
 
-impl Fairness for Fifo {
+impl Fairness for FifoFairness {
     fn add(&mut self, _: usize, slot: u32, _: Sectors) {
         self.0.push_back(slot);
     }

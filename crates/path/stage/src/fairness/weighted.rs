@@ -28,14 +28,14 @@ fn quantum() -> Bytes {
 }
 
 struct Weighted {
-    hosts: Vec<Host>,
+    hosts: Vec<WeightedHost>,
     /// Hosts with requests, in order of turns.
     turns: VecDeque<u32>,
     waiting: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Host {
+struct WeightedHost {
     queue: VecDeque<(u32, u64)>,
     /// Sectors of a turn.
     quantum: u64,
@@ -53,7 +53,7 @@ pub(super) fn build(keys: &Keys, weights: &[u32]) -> Result<Box<dyn Fairness>, C
         ));
     }
     let least = u64::from(weights.iter().copied().min().unwrap_or(1).max(1));
-    let host = |&weight: &u32| Host {
+    let host = |&weight: &u32| WeightedHost {
         queue: VecDeque::new(),
         quantum: (quantum * u64::from(weight) / least).max(1),
         left: 0,

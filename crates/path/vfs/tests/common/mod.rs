@@ -2,10 +2,10 @@
 
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Completion, Counters, Cx, Node, Notice, Out, Port, Request, Signal, Status,
+    Completion, Counters, Effects, Node, NodeContext, Notice, Port, Request, RequestStatus, Signal,
 };
-use fullstroke_files::Site;
-use fullstroke_memory::{Cache, MemoryKeys, Queue};
+use fullstroke_files::FileSystemSite;
+use fullstroke_memory::{MemoryKeys, PageCache, QueueLimits};
 use fullstroke_programs::Program;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
@@ -17,8 +17,8 @@ use std::sync::Arc;
 pub const CAPACITY: Sectors = Sectors((128 << 20) / SECTOR_BYTES);
 
 /// Returns the site of file systems in these tests.
-pub fn site(seed: u64) -> Site {
-    Site {
+pub fn site(seed: u64) -> FileSystemSite {
+    FileSystemSite {
         capacity: CAPACITY,
         seed: Seed(seed),
         stripe: None,
@@ -48,11 +48,12 @@ pub fn host_at(
     pages: u64,
     program: Box<dyn Program>,
     windows: Option<Arc<Boundaries>>,
-    site: Site,
+    site: FileSystemSite,
 ) -> Vfs {
     let keys: Keys = files.as_object().cloned().unwrap();
     let files = FilesConfig::read(&keys).unwrap();
-    let cache = Cache::new(&MemoryKeys::of(Bytes(pages * 4096)), Queue::default()).unwrap();
+    let cache =
+        PageCache::new(&MemoryKeys::of(Bytes(pages * 4096)), QueueLimits::default()).unwrap();
     let started = Started {
         name: "chance".into(),
         file: None,
@@ -75,7 +76,7 @@ pub fn host_at(
 
 /// A request, with the times of its issue and its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct CompletedRequest {
     pub request: Request,
     pub issued: Time,
     pub ended: Time,
@@ -86,9 +87,9 @@ pub struct Served {
 /// order of issue.
 pub fn run(
     vfs: Vfs,
-    serve: impl FnMut(&Request) -> (Duration, Status),
+    serve: impl FnMut(&Request) -> (Duration, RequestStatus),
     say: impl FnMut() -> Option<Signal>,
-) -> (Counters, Vec<Served>) {
+) -> (Counters, Vec<CompletedRequest>) {
     run_within(CAPACITY, vfs, serve, say)
 }
 
@@ -96,12 +97,12 @@ pub fn run(
 pub fn run_within(
     capacity: Sectors,
     mut vfs: Vfs,
-    mut serve: impl FnMut(&Request) -> (Duration, Status),
+    mut serve: impl FnMut(&Request) -> (Duration, RequestStatus),
     mut say: impl FnMut() -> Option<Signal>,
-) -> (Counters, Vec<Served>) {
-    let (mut now, mut out) = (Time::ZERO, Out::new());
-    let mut flying: BTreeMap<(Time, usize), Status> = BTreeMap::new();
-    let (mut all, mut events): (Vec<Served>, u64) = (Vec::new(), 0);
+) -> (Counters, Vec<CompletedRequest>) {
+    let (mut now, mut out) = (Time::ZERO, Effects::new());
+    let mut flying: BTreeMap<(Time, usize), RequestStatus> = BTreeMap::new();
+    let (mut all, mut events): (Vec<CompletedRequest>, u64) = (Vec::new(), 0);
     loop {
         events += 1;
         assert!(events < 2_000_000, "it goes on for ever");
@@ -113,7 +114,7 @@ pub fn run_within(
         now = now.max(wake.at().min(landing));
         if landing <= wake.at() {
             let ((_, index), status) = flying.pop_first().unwrap();
-            let Served {
+            let CompletedRequest {
                 request, issued, ..
             } = all[index];
             let completion = Completion {
@@ -123,16 +124,21 @@ pub fn run_within(
                 status,
                 ..Completion::default()
             };
-            vfs.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
+            vfs.completed(
+                now,
+                Port::FIRST,
+                completion,
+                &mut NodeContext::alone(&mut out),
+            );
         } else {
-            vfs.wake(now, &mut Cx::alone(&mut out));
+            vfs.wake(now, &mut NodeContext::alone(&mut out));
         }
         if let Some(signal) = say() {
             vfs.noticed(
                 now,
                 Port::FIRST,
                 Notice::new(signal),
-                &mut Cx::alone(&mut out),
+                &mut NodeContext::alone(&mut out),
             );
         }
         if let Some(error) = out.take_stop() {
@@ -142,7 +148,7 @@ pub fn run_within(
             assert!(request.extent.within(capacity), "{request:?}");
             let (took, status) = serve(&request);
             flying.insert((now + took, all.len()), status);
-            all.push(Served {
+            all.push(CompletedRequest {
                 request,
                 issued: now,
                 ended: now + took,

@@ -1,14 +1,14 @@
 //! Copies of stale rows, in the direction of a shift.
 
-use super::layout::Geared;
+use super::layout::GearedLayout;
 use super::map::SoftUnit;
-use super::transfers::{Notes, Part, Transfers, sum_step};
+use super::transfers::{Notes, Transfers, UnitRun, sum_step};
 use super::{CopiedRows, Gear};
-use crate::plan::{Content, Method, Place, Plan};
+use crate::plan::{BufferPlace, Content, Method, Plan};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::Sectors;
 
-impl Geared {
+impl GearedLayout {
     /// Plans the copy of whole rows. Parity is then computed without the old parity.
     pub(super) fn copy(&mut self, rows: CopiedRows, plan: &mut Plan) {
         let (map, chunk, gear) = (self.map, self.chunk, self.gear);
@@ -75,14 +75,14 @@ impl Copy<'_> {
         self.rows.first + self.rows.count - 1
     }
 
-    fn place(&self, soft: u64, index: u64) -> Place {
-        Place::Scratch(Sectors(
+    fn place(&self, soft: u64, index: u64) -> BufferPlace {
+        BufferPlace::Scratch(Sectors(
             self.data + ((soft - self.rows.first) * self.map.width() + index) * self.chunk,
         ))
     }
 
-    fn parity_place(&self, soft: u64) -> Place {
-        Place::Scratch(Sectors(self.parity + (soft - self.rows.first) * self.chunk))
+    fn parity_place(&self, soft: u64) -> BufferPlace {
+        BufferPlace::Scratch(Sectors(self.parity + (soft - self.rows.first) * self.chunk))
     }
 
     fn unit(&self, unit: u64) -> Extent {
@@ -120,7 +120,7 @@ impl Copy<'_> {
                     SoftUnit::Data(index) if self.map.home(soft, index).is_none() => {}
                     SoftUnit::Data(index) if operation == Operation::Read => {
                         let place = self.place(soft, index);
-                        let part = Part {
+                        let part = UnitRun {
                             offset: 0,
                             sectors: self.chunk,
                             place,
@@ -174,8 +174,8 @@ impl Copy<'_> {
     }
 }
 
-fn at(place: Place) -> u64 {
+fn at(place: BufferPlace) -> u64 {
     match place {
-        Place::Request(at) | Place::Scratch(at) => at.0,
+        BufferPlace::Request(at) | BufferPlace::Scratch(at) => at.0,
     }
 }

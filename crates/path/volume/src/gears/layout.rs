@@ -9,12 +9,12 @@ use crate::paraid::BESIDE;
 use crate::plan::{Detail, OpenIos, Plan};
 use crate::states::MemberStates;
 use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status};
+use fullstroke_contract::{Extent, LayersBelow, MemberState, Operation, Request, RequestStatus};
 use fullstroke_units::{Lbn, Sectors};
 use std::ops::Range;
 
 /// A layout with two gears; see [`gears`](super).
-pub(crate) struct Geared {
+pub(crate) struct GearedLayout {
     pub(super) name: &'static str,
     capacities: Vec<Sectors>,
     pub(super) map: GearMap,
@@ -34,7 +34,7 @@ pub(crate) struct Geared {
     left_out: Vec<u32>,
 }
 
-impl Geared {
+impl GearedLayout {
     /// Returns the layout in the high gear. `base` has as many members as `capacities`, each with
     /// the native units of `map`.
     pub(crate) fn new(
@@ -44,8 +44,8 @@ impl Geared {
         chunk: u64,
         rules: ShiftRules,
         capacities: &[Sectors],
-    ) -> Geared {
-        let mut geared = Geared {
+    ) -> GearedLayout {
+        let mut geared = GearedLayout {
             name,
             capacities: capacities.to_vec(),
             stale: StaleRows::none(map.soft_rows()),
@@ -127,7 +127,7 @@ impl Geared {
     }
 }
 
-impl Layout for Geared {
+impl Layout for GearedLayout {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -210,13 +210,18 @@ impl Layout for Geared {
     }
 
     /// A discard has no member I/O, because the soft state would have to follow the discard.
-    fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
+    fn plan_transfer(
+        &mut self,
+        request: &Request,
+        below: LayersBelow<'_>,
+        plan: &mut Plan,
+    ) -> RequestStatus {
         if request.operation == Operation::Discard {
-            return Status::Done;
+            return RequestStatus::Done;
         }
         self.count_on_filling();
         let status = self.base.plan(request, below, &mut self.planned);
-        if status == Status::Done {
+        if status == RequestStatus::Done {
             self.translate(self.gear, plan);
         }
         status
@@ -243,7 +248,7 @@ impl Layout for Geared {
     }
 }
 
-impl Gears for Geared {
+impl Gears for GearedLayout {
     fn rules(&self) -> ShiftRules {
         self.rules
     }
@@ -306,7 +311,7 @@ impl Gears for Geared {
         self.stale.count()
     }
 
-    fn distrust(&mut self) {
+    fn mark_all_stale(&mut self) {
         self.stale.insert_all();
     }
 
@@ -356,7 +361,7 @@ impl Gears for Geared {
     }
 }
 
-impl Geared {
+impl GearedLayout {
     /// Translates the rebuild plan of `base` to the addresses of the native units.
     fn plan_native_rebuild(
         &mut self,

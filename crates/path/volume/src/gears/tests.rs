@@ -2,8 +2,8 @@
 
 use super::{Gear, GearMap};
 use crate::Role;
-use crate::bytes::{Array, SECTOR, build, range};
-use crate::proofs::{Ask, asks};
+use crate::bytes::{ByteArray, SECTOR, build, range};
+use crate::proofs::{ProofRequest, asks};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, Sectors};
 use proptest::prelude::*;
@@ -64,8 +64,8 @@ fn arrays() -> impl Strategy<Value = (&'static str, Value, u64)> {
 }
 
 #[derive(Clone, Debug)]
-enum Event {
-    Ask(Ask),
+enum GearEvent {
+    Ask(ProofRequest),
     /// Begins a shift to the other gear, unless a shift is running.
     Shift,
     /// Carries out at most this many copies of at most this many sectors.
@@ -75,41 +75,41 @@ enum Event {
     Restore,
 }
 
-fn events() -> impl Strategy<Value = Vec<Event>> {
-    let ask = asks(2).prop_map(|mut asks| Event::Ask(asks.remove(0)));
+fn events() -> impl Strategy<Value = Vec<GearEvent>> {
+    let ask = asks(2).prop_map(|mut asks| GearEvent::Ask(asks.remove(0)));
     let event = prop_oneof![
         10 => ask,
-        3 => Just(Event::Shift),
-        6 => (1u32..20, 1u64..40).prop_map(|(times, most)| Event::Copy(times, most)),
-        1 => any::<u32>().prop_map(Event::Fail),
-        1 => Just(Event::Restore),
+        3 => Just(GearEvent::Shift),
+        6 => (1u32..20, 1u64..40).prop_map(|(times, most)| GearEvent::Copy(times, most)),
+        1 => any::<u32>().prop_map(GearEvent::Fail),
+        1 => Just(GearEvent::Restore),
     ];
     prop::collection::vec(event, 1..60)
 }
 
-fn array_of((name, keys, members): &(&'static str, Value, u64)) -> Array {
-    Array::of_memory(build(name, keys, &vec![MEMBERS; *members as usize]).unwrap())
+fn array_of((name, keys, members): &(&'static str, Value, u64)) -> ByteArray {
+    ByteArray::of_memory(build(name, keys, &vec![MEMBERS; *members as usize]).unwrap())
 }
 
-fn gear(array: &mut Array) -> Gear {
+fn gear(array: &mut ByteArray) -> Gear {
     array.layout.gears().unwrap().gear()
 }
 
 /// An array with plain memory for comparison.
-struct Trial {
-    array: Array,
+struct GearTrial {
+    array: ByteArray,
     plain: Vec<u8>,
     survives: bool,
     failed: Option<usize>,
 }
 
-impl Trial {
-    fn new(case: &(&'static str, Value, u64), reversed: bool) -> Trial {
+impl GearTrial {
+    fn new(case: &(&'static str, Value, u64), reversed: bool) -> GearTrial {
         let mut array = array_of(case);
         array.reversed = reversed;
         let plain = vec![0; array.layout.capacity().0 as usize * SECTOR];
         let survives = array.layout.failures_survived() > 0;
-        Trial {
+        GearTrial {
             array,
             plain,
             survives,
@@ -117,16 +117,16 @@ impl Trial {
         }
     }
 
-    fn take(&mut self, event: &Event) {
+    fn take(&mut self, event: &GearEvent) {
         match event {
-            Event::Ask(ask) => self.ask(ask),
-            Event::Shift => self.shift(),
-            Event::Copy(times, most) => {
+            GearEvent::Ask(ask) => self.ask(ask),
+            GearEvent::Shift => self.shift(),
+            GearEvent::Copy(times, most) => {
                 let _ = (0..*times)
                     .take_while(|_| self.shifting() && self.array.copy(*most))
                     .count();
             }
-            Event::Fail(member) if self.survives && self.failed.is_none() => {
+            GearEvent::Fail(member) if self.survives && self.failed.is_none() => {
                 let member = *member as usize % self.array.layout.members();
                 self.array
                     .layout
@@ -134,8 +134,8 @@ impl Trial {
                 self.array.scramble(member);
                 self.failed = Some(member);
             }
-            Event::Restore => self.restore(),
-            Event::Fail(_) => {}
+            GearEvent::Restore => self.restore(),
+            GearEvent::Fail(_) => {}
         }
     }
 
@@ -169,7 +169,7 @@ impl Trial {
         self.failed = None;
     }
 
-    fn ask(&mut self, ask: &Ask) {
+    fn ask(&mut self, ask: &ProofRequest) {
         let extent = ask.extent(self.array.layout.capacity().0);
         let own = range(extent.start.0, extent.sectors.0);
         match ask.operation {
@@ -183,7 +183,7 @@ impl Trial {
                 self.plain[own].copy_from_slice(&bytes);
                 assert_eq!(
                     self.array.attempt(Operation::Write, extent, &mut bytes),
-                    fullstroke_contract::Status::Done
+                    fullstroke_contract::RequestStatus::Done
                 );
             }
         }
@@ -239,7 +239,7 @@ proptest! {
     fn nothing_is_lost_whatever_the_order_of_writes_shifts_and_failures(
         case in arrays(), events in events(), reversed: bool,
     ) {
-        let mut trial = Trial::new(&case, reversed);
+        let mut trial = GearTrial::new(&case, reversed);
         events.iter().for_each(|event| trial.take(event));
         trial.check();
         trial.settle();
@@ -252,8 +252,8 @@ proptest! {
     ) {
         let mut case = case;
         case.1["level"] = json!("raid5");
-        let mut trial = Trial::new(&case, false);
-        events.iter().filter(|event| !matches!(event, Event::Fail(_))).for_each(|event| trial.take(event));
+        let mut trial = GearTrial::new(&case, false);
+        events.iter().filter(|event| !matches!(event, GearEvent::Fail(_))).for_each(|event| trial.take(event));
         prop_assert_eq!(trial.array.make_redundant(most), 0);
         trial.check();
         // Every sector that is in use, data or parity, can be computed from the other sectors.
@@ -263,11 +263,11 @@ proptest! {
         let can = trial.array.mend(member, Extent::new(lbn, 1));
         if can {
             let held = trial.array.all_members();
-            trial.array.spoil(member, lbn);
+            trial.array.corrupt_sector(member, lbn);
             prop_assert!(trial.array.mend(member, Extent::new(lbn, 1)));
             prop_assert_eq!(trial.array.all_members(), held);
             // Without a repair, the check finds the change wherever the sector is in use.
-            trial.array.spoil(member, lbn);
+            trial.array.corrupt_sector(member, lbn);
             let is_native = !matches!(trial.array.layout.role_of(member, Lbn(lbn)), Role::Unused);
             let is_soft = gear(&mut trial.array).reads_soft();
             prop_assert!(trial.array.make_redundant(most) > 0 || !is_native && !is_soft);
@@ -281,7 +281,7 @@ proptest! {
     fn what_was_not_written_in_the_low_gear_need_not_be_copied_home(
         case in arrays(), before in asks(6), between in asks(6),
     ) {
-        let mut trial = Trial::new(&case, false);
+        let mut trial = GearTrial::new(&case, false);
         before.iter().for_each(|ask| trial.ask(ask));
         trial.shift();
         trial.settle();
@@ -313,11 +313,11 @@ proptest! {
         let mut case = case;
         case.1["level"] = json!("raid5");
         prop_assume!(case.2 - case.1["active"].as_u64().unwrap() >= 1 && case.1["active"].as_u64().unwrap() >= 3);
-        let mut trial = Trial::new(&case, false);
+        let mut trial = GearTrial::new(&case, false);
         before.iter().for_each(|ask| trial.ask(ask));
         if at > 0 {
             trial.shift();
-            trial.take(&Event::Copy(copies, 3));
+            trial.take(&GearEvent::Copy(copies, 3));
         }
         if at > 1 {
             trial.settle();
@@ -325,9 +325,9 @@ proptest! {
         between.iter().for_each(|ask| trial.ask(ask));
         if at > 2 && gear(&mut trial.array) == Gear::Low {
             trial.shift();
-            trial.take(&Event::Copy(copies, 3));
+            trial.take(&GearEvent::Copy(copies, 3));
         }
-        trial.take(&Event::Fail(member));
+        trial.take(&GearEvent::Fail(member));
         trial.check();
         after.iter().for_each(|ask| trial.ask(ask));
         trial.check();
@@ -358,7 +358,7 @@ fn in_the_low_gear_nothing_is_asked_of_members_that_stand() {
     let extent = Extent::new(0, whole);
     assert_eq!(
         array.attempt(Operation::Write, extent, &mut bytes),
-        fullstroke_contract::Status::Done
+        fullstroke_contract::RequestStatus::Done
     );
     assert_eq!(array.member_sector(5, 3), before);
     assert_eq!(array.layout.left_out(), [4, 5]);

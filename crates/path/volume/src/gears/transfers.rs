@@ -3,18 +3,20 @@
 use super::Gear;
 use super::map::{GearMap, SoftUnit};
 use super::stale::StaleRows;
-use crate::plan::{Content, Method, OpenIos, Piece, Place, Plan, PlanWriter, Step};
+use crate::plan::{
+    BufferPlace, Content, MemoryPiece, Method, OpenIos, ParityStep, Plan, PlanWriter,
+};
 use crate::states::MemberStates;
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::Sectors;
 
 /// A run of sectors within one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct UnitRun {
     /// Number of sectors from the beginning of the unit.
     pub(super) offset: u64,
     pub(super) sectors: u64,
-    pub(super) place: Place,
+    pub(super) place: BufferPlace,
     pub(super) content: Content,
 }
 
@@ -23,9 +25,9 @@ pub(super) struct Part {
 struct Write {
     soft: u64,
     index: u64,
-    part: Part,
+    part: UnitRun,
     /// Place of the old content of the soft state.
-    old: Option<Place>,
+    old: Option<BufferPlace>,
 }
 
 /// The new parity of a soft row.
@@ -34,14 +36,14 @@ struct SoftParity {
     soft: u64,
     from: u64,
     end: u64,
-    place: Place,
+    place: BufferPlace,
 }
 
 /// Working memory for the translation of a strand.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes {
     /// Parts of the soft state in the read phase: row, index, part.
-    reads: Vec<(u64, u64, Part)>,
+    reads: Vec<(u64, u64, UnitRun)>,
     writes: Vec<Write>,
     parities: Vec<SoftParity>,
 }
@@ -91,13 +93,14 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    fn strand(&mut self, plan: &Plan, index: usize, pieces: &[Piece]) {
+    fn strand(&mut self, plan: &Plan, index: usize, pieces: &[MemoryPiece]) {
         self.writer.begin_strand();
         self.hold_rows(plan, pieces);
         self.notes.reads.clear();
         self.notes.writes.clear();
         self.notes.parities.clear();
-        let is_read = |piece: &&Piece| plan.ios()[piece.io as usize].operation == Operation::Read;
+        let is_read =
+            |piece: &&MemoryPiece| plan.ios()[piece.io as usize].operation == Operation::Read;
         for piece in pieces.iter().filter(is_read) {
             self.each_part(plan, piece, Transfers::read);
         }
@@ -133,8 +136,9 @@ impl<'a> Transfers<'a> {
 
     /// Reserves the soft rows of a writing strand. Two strands that share a native row also share
     /// its soft rows; the reservation keeps them apart.
-    fn hold_rows(&mut self, plan: &Plan, pieces: &[Piece]) {
-        let writes = |piece: &Piece| plan.ios()[piece.io as usize].operation != Operation::Read;
+    fn hold_rows(&mut self, plan: &Plan, pieces: &[MemoryPiece]) {
+        let writes =
+            |piece: &MemoryPiece| plan.ios()[piece.io as usize].operation != Operation::Read;
         let first = pieces.iter().map(|piece| piece.lbn.0 / self.chunk).min();
         let last = pieces
             .iter()
@@ -152,8 +156,8 @@ impl<'a> Transfers<'a> {
     fn each_part(
         &mut self,
         plan: &Plan,
-        piece: &Piece,
-        mut take: impl FnMut(&mut Self, u64, u64, Part),
+        piece: &MemoryPiece,
+        mut take: impl FnMut(&mut Self, u64, u64, UnitRun),
     ) {
         let member = u64::from(plan.ios()[piece.io as usize].member);
         let (mut at, end) = (piece.lbn.0, piece.lbn.0 + piece.sectors.0);
@@ -165,7 +169,7 @@ impl<'a> Transfers<'a> {
                 self,
                 member,
                 row,
-                Part {
+                UnitRun {
                     offset,
                     sectors,
                     place,
@@ -176,7 +180,7 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    fn native(&self, row: u64, part: &Part) -> Extent {
+    fn native(&self, row: u64, part: &UnitRun) -> Extent {
         Extent::new(
             self.map.native(row) * self.chunk + part.offset,
             part.sectors,
@@ -192,7 +196,7 @@ impl<'a> Transfers<'a> {
         Some(self.map.soft(row, transient))
     }
 
-    pub(super) fn read(&mut self, member: u64, row: u64, part: Part) {
+    pub(super) fn read(&mut self, member: u64, row: u64, part: UnitRun) {
         match self.soft_of(member, row) {
             Some((soft, index)) if self.gear.reads_soft() => self.read_soft(soft, index, part),
             _ => {
@@ -209,7 +213,7 @@ impl<'a> Transfers<'a> {
     }
 
     /// Reads a unit of the soft state, or computes the unit from the rest of its row.
-    pub(super) fn read_soft(&mut self, soft: u64, index: u64, part: Part) {
+    pub(super) fn read_soft(&mut self, soft: u64, index: u64, part: UnitRun) {
         let member = self.map.member(soft, index);
         let lost = self.map.parities > 0 && !self.holds(member);
         if lost {
@@ -231,7 +235,7 @@ impl<'a> Transfers<'a> {
         self.states.readable(member as usize) == u64::MAX
     }
 
-    pub(super) fn recover(&mut self, soft: u64, lost: u64, part: Part) {
+    pub(super) fn recover(&mut self, soft: u64, lost: u64, part: UnitRun) {
         let mut sum = Vec::with_capacity(self.map.active as usize);
         for member in (0..self.map.active).filter(|&member| member != lost) {
             let content = match self.map.unit_on(soft, member) {
@@ -268,7 +272,7 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    fn note_write(&mut self, member: u64, row: u64, part: Part) {
+    fn note_write(&mut self, member: u64, row: u64, part: UnitRun) {
         let Some((soft, index)) = self.soft_of(member, row) else {
             return;
         };
@@ -306,7 +310,7 @@ impl<'a> Transfers<'a> {
                 None => {
                     // A placeholder: the scratch buffer is reserved below, when the whole range is
                     // known.
-                    let place = Place::Scratch(Sectors(parity));
+                    let place = BufferPlace::Scratch(Sectors(parity));
                     self.notes.parities.push(SoftParity {
                         soft,
                         from,
@@ -338,8 +342,8 @@ impl<'a> Transfers<'a> {
 
     /// Returns the place of a part's old soft data. If the array's own parity needed the data, it
     /// has been read already; otherwise this call reads it.
-    fn old(&mut self, soft: u64, index: u64, part: &Part) -> Place {
-        let covers = |read: &Part| {
+    fn old(&mut self, soft: u64, index: u64, part: &UnitRun) -> BufferPlace {
+        let covers = |read: &UnitRun| {
             read.offset <= part.offset && part.offset + part.sectors <= read.offset + read.sectors
         };
         let found = self
@@ -354,7 +358,7 @@ impl<'a> Transfers<'a> {
         self.read_soft(
             soft,
             index,
-            Part {
+            UnitRun {
                 place,
                 content: Content::Peer,
                 ..*part
@@ -364,7 +368,7 @@ impl<'a> Transfers<'a> {
     }
 
     /// Adds one place of each write to the parity of its soft row. `what` returns the place.
-    fn change_parities(&mut self, what: impl Fn(&Write) -> Option<Place>) {
+    fn change_parities(&mut self, what: impl Fn(&Write) -> Option<BufferPlace>) {
         for write in &self.notes.writes {
             let parity = self
                 .notes
@@ -374,7 +378,7 @@ impl<'a> Transfers<'a> {
             let (Some(parity), Some(from)) = (parity, what(write)) else {
                 continue;
             };
-            let Part {
+            let UnitRun {
                 offset, sectors, ..
             } = write.part;
             let into = parity.place.behind(Sectors(offset - parity.from));
@@ -387,7 +391,7 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    fn write_native(&mut self, member: u64, row: u64, part: Part) {
+    fn write_native(&mut self, member: u64, row: u64, part: UnitRun) {
         let goes = self
             .soft_of(member, row)
             .is_none_or(|(soft, _)| self.goes(soft).0);
@@ -408,8 +412,8 @@ impl<'a> Transfers<'a> {
     }
 
     /// Writes a whole unit of parity to its place in this gear.
-    pub(super) fn write_where_it_serves(&mut self, member: u64, row: u64, place: Place) {
-        let part = Part {
+    pub(super) fn write_where_it_serves(&mut self, member: u64, row: u64, place: BufferPlace) {
+        let part = UnitRun {
             offset: 0,
             sectors: self.chunk,
             place,
@@ -474,8 +478,13 @@ impl<'a> Transfers<'a> {
 }
 
 /// Returns the step `into = from`, or `into += from`.
-pub(super) fn sum_step(from: Place, into: Place, sectors: u64, accumulate: bool) -> Step {
-    Step {
+pub(super) fn sum_step(
+    from: BufferPlace,
+    into: BufferPlace,
+    sectors: u64,
+    accumulate: bool,
+) -> ParityStep {
+    ParityStep {
         coefficient: 1,
         from,
         into,

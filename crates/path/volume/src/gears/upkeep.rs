@@ -1,15 +1,15 @@
 //! Checks of redundancy, and repair of unreadable sectors.
 
 use super::CopiedRows;
-use super::layout::Geared;
+use super::layout::GearedLayout;
 use super::map::SoftUnit;
-use super::transfers::{Part, Transfers, sum_step};
+use super::transfers::{Transfers, UnitRun, sum_step};
 use crate::layout::{Layout as _, Role};
-use crate::plan::{Content, Method, Place, Plan};
+use crate::plan::{BufferPlace, Content, Method, Plan};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{Lbn, Sectors};
 
-impl Geared {
+impl GearedLayout {
     fn transfers<'a>(&'a mut self, plan: &'a mut Plan) -> Transfers<'a> {
         let place = (self.map, self.chunk, self.gear);
         Transfers::new(
@@ -85,7 +85,7 @@ impl Geared {
         let mut transfers = self.transfers(plan);
         transfers.writer.begin_strand();
         let place = transfers.writer.scratch(chunk);
-        let part = Part {
+        let part = UnitRun {
             offset: 0,
             sectors: chunk,
             place,
@@ -151,7 +151,7 @@ impl Geared {
             (Some(row), _) => transfers.sum_of_others(row, member as u64, offset, sectors, members),
             (None, Some(soft)) => {
                 let place = transfers.writer.scratch(sectors);
-                let part = Part {
+                let part = UnitRun {
                     offset,
                     sectors,
                     place,
@@ -180,7 +180,7 @@ impl Transfers<'_> {
         offset: u64,
         sectors: u64,
         members: u64,
-    ) -> Place {
+    ) -> BufferPlace {
         let sum = self.writer.scratch(sectors);
         let mut all = Vec::with_capacity(members as usize);
         for member in (0..members).filter(|&member| member != but) {
@@ -188,7 +188,7 @@ impl Transfers<'_> {
             self.read(
                 member,
                 row,
-                Part {
+                UnitRun {
                     offset,
                     sectors,
                     place,

@@ -3,7 +3,7 @@
 
 use super::core::Core;
 use super::plug::NONE;
-use super::stripes::{PAGE, Page, state};
+use super::stripes::{PAGE, StripePage, state};
 
 impl Core {
     /// True if waiting writes cover all data of a stripe that was not handled yet
@@ -15,7 +15,7 @@ impl Core {
         // Only the head of a batch is handled, so that reads of the others would wait for ever.
         let pages = self.stripes.pages_of(at);
         let covered = pages.iter().filter(|page| page.overwritten()).count() as u64;
-        covered == self.map.data() && !pages.iter().any(Page::reads)
+        covered == self.map.data() && !pages.iter().any(StripePage::reads)
     }
 
     /// Adds a stripe to the batch of the stripe before. `last` is the stripe that the same request

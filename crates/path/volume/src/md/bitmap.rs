@@ -13,8 +13,8 @@ use crate::layout::Layout;
 use crate::parity::RowMap;
 use crate::volume::Volume;
 use fullstroke_contract::{
-    Completion, Counters, Cx, Effect, Extent, Gauge, Hints, Node, Notice, Operation, Order, Out,
-    Port, Refusal, Request, RequestId, Wake,
+    Completion, Counters, Effect, Effects, Extent, Gauge, Hints, LayerOrder, Node, NodeContext,
+    Notice, Operation, Port, Refusal, Request, RequestId, Wake,
 };
 use fullstroke_units::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -58,7 +58,7 @@ pub enum WriteIntent {
 
 /// A region that is not clean.
 #[derive(Clone, Copy, Debug)]
-struct Region {
+struct DirtyRegion {
     writers: u32,
     /// Runs of the daemon until the region is clean.
     age: u8,
@@ -75,18 +75,18 @@ struct Write {
     last: u64,
 }
 
-enum Array {
+enum TrackedArray {
     Stripes(Box<MdVolume>),
     Copies(Box<Volume>),
 }
 
 /// An array with a write-intent bitmap.
 pub(super) struct Bitmap {
-    array: Array,
+    array: TrackedArray,
     /// Map of a parity array, whose regions count on the members; `None` if regions count on the
     /// volume.
     map: Option<RowMap>,
-    regions: BTreeMap<u64, Region>,
+    regions: BTreeMap<u64, DirtyRegion>,
     /// Pages to write before the next writes.
     dirty: BTreeSet<u64>,
     /// Pages with bits that have become clean.
@@ -101,20 +101,20 @@ pub(super) struct Bitmap {
     due: Option<Time>,
     daemon: Option<Time>,
     /// Effects of the array; empty between events.
-    inner: Out,
+    inner: Effects,
 }
 
 impl Bitmap {
     pub(super) fn over_stripes(array: MdVolume) -> Bitmap {
         let map = array.core.map;
-        Bitmap::over(Array::Stripes(Box::new(array)), Some(map))
+        Bitmap::over(TrackedArray::Stripes(Box::new(array)), Some(map))
     }
 
     pub(super) fn over_copies(array: Volume) -> Bitmap {
-        Bitmap::over(Array::Copies(Box::new(array)), None)
+        Bitmap::over(TrackedArray::Copies(Box::new(array)), None)
     }
 
-    fn over(array: Array, map: Option<RowMap>) -> Bitmap {
+    fn over(array: TrackedArray, map: Option<RowMap>) -> Bitmap {
         Bitmap {
             array,
             map,
@@ -127,38 +127,42 @@ impl Bitmap {
             below: BTreeMap::new(),
             due: None,
             daemon: None,
-            inner: Out::new(),
+            inner: Effects::new(),
         }
     }
 
     fn node(&mut self) -> &mut dyn Node {
         match &mut self.array {
-            Array::Stripes(array) => &mut **array,
-            Array::Copies(array) => &mut **array,
+            TrackedArray::Stripes(array) => &mut **array,
+            TrackedArray::Copies(array) => &mut **array,
         }
     }
 
     fn node_ref(&self) -> &dyn Node {
         match &self.array {
-            Array::Stripes(array) => &**array,
-            Array::Copies(array) => &**array,
+            TrackedArray::Stripes(array) => &**array,
+            TrackedArray::Copies(array) => &**array,
         }
     }
 
     fn layout(&self) -> &dyn Layout {
         match &self.array {
-            Array::Stripes(array) => array.volume.layout(),
-            Array::Copies(array) => array.layout(),
+            TrackedArray::Stripes(array) => array.volume.layout(),
+            TrackedArray::Copies(array) => array.layout(),
         }
     }
 
     /// Calls the array, and passes its effects on.
-    fn call(&mut self, cx: &mut Cx<'_>, event: impl FnOnce(&mut dyn Node, &mut Cx<'_>)) {
+    fn call(
+        &mut self,
+        cx: &mut NodeContext<'_>,
+        event: impl FnOnce(&mut dyn Node, &mut NodeContext<'_>),
+    ) {
         let mut out = std::mem::take(&mut self.inner);
         let node = self.node();
         event(
             node,
-            &mut Cx {
+            &mut NodeContext {
                 below: cx.below,
                 out: &mut out,
             },
@@ -211,7 +215,7 @@ impl Bitmap {
     }
 
     /// Sends a write into the array.
-    fn pass(&mut self, now: Time, write: Write, cx: &mut Cx<'_>) {
+    fn pass(&mut self, now: Time, write: Write, cx: &mut NodeContext<'_>) {
         self.below.insert(write.request.id.0, write);
         self.call(cx, |node, cx| {
             node.submit(now, Port::FIRST, write.request, cx)
@@ -219,7 +223,7 @@ impl Bitmap {
     }
 
     /// Writes the pages with new bits to all members that have not failed.
-    fn write_bits(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn write_bits(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         self.waiting.extend(self.held.drain(..));
         let dirty = std::mem::take(&mut self.dirty);
         for &page in &dirty {
@@ -231,7 +235,7 @@ impl Bitmap {
     }
 
     /// Writes a page of the bitmap. Returns the number of member I/Os.
-    fn write_page(&mut self, page: u64, waited_for: bool, cx: &mut Cx<'_>) -> u32 {
+    fn write_page(&mut self, page: u64, waited_for: bool, cx: &mut NodeContext<'_>) -> u32 {
         let mut ios = 0;
         for member in 0..self.layout().members() {
             if self.layout().member_states().has_failed(member) {
@@ -255,7 +259,7 @@ impl Bitmap {
     }
 
     /// Sends the waiting writes into the array, because their bits are on the members.
-    fn bits_written(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn bits_written(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         let mut waiting = std::mem::take(&mut self.waiting);
         for write in waiting.drain(..) {
             for number in write.first..=write.last {
@@ -272,7 +276,7 @@ impl Bitmap {
     }
 
     /// Cleans regions without writers.
-    fn run_daemon(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn run_daemon(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         for page in std::mem::take(&mut self.stale) {
             self.write_page(page, false, cx);
         }
@@ -291,7 +295,7 @@ impl Bitmap {
         self.daemon = (!rests).then_some(now + DAEMON);
     }
 
-    fn hold_or_pass(&mut self, now: Time, request: Request, cx: &mut Cx<'_>) {
+    fn hold_or_pass(&mut self, now: Time, request: Request, cx: &mut NodeContext<'_>) {
         let (first, last) = self.regions_of(request.extent);
         let write = Write {
             request,
@@ -303,7 +307,7 @@ impl Bitmap {
         for number in first..=last {
             let region = self.regions.entry(number).or_insert_with(|| {
                 self.dirty.insert(number / REGIONS_OF_PAGE);
-                Region {
+                DirtyRegion {
                     writers: 0,
                     age: RUNS_UNTIL_CLEAN,
                     durable: false,
@@ -323,7 +327,7 @@ impl Bitmap {
 }
 
 impl Node for Bitmap {
-    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut NodeContext<'_>) {
         let writes = request.operation == Operation::Write
             && request.extent.sectors.0 > 0
             && request.extent.within(self.layout().capacity());
@@ -333,7 +337,13 @@ impl Node for Bitmap {
         }
     }
 
-    fn completed(&mut self, now: Time, from: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(
+        &mut self,
+        now: Time,
+        from: Port,
+        completion: Completion,
+        cx: &mut NodeContext<'_>,
+    ) {
         let id = completion.id.0;
         if id & !1 != OWN {
             return self.call(cx, |node, cx| node.completed(now, from, completion, cx));
@@ -346,7 +356,7 @@ impl Node for Bitmap {
         }
     }
 
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
             self.write_bits(now, cx);
@@ -359,7 +369,7 @@ impl Node for Bitmap {
         }
     }
 
-    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut NodeContext<'_>) {
         self.call(cx, |node, cx| node.noticed(now, from, notice, cx));
     }
 
@@ -367,7 +377,12 @@ impl Node for Bitmap {
         self.node_ref().owners(from, extent, owner);
     }
 
-    fn ordered(&mut self, now: Time, order: Order, cx: &mut Cx<'_>) -> Result<(), Refusal> {
+    fn ordered(
+        &mut self,
+        now: Time,
+        order: LayerOrder,
+        cx: &mut NodeContext<'_>,
+    ) -> Result<(), Refusal> {
         let mut result = Ok(());
         self.call(cx, |node, cx| result = node.ordered(now, order, cx));
         result

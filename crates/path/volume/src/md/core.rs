@@ -1,13 +1,13 @@
 //! The stripes, the requests on them, and md's thread.
 
-use super::plug::{NONE, Planned, Plug};
-use super::stripes::{PAGE, Page, Stripes, page, state};
+use super::plug::{NONE, Plug, PluggedIo};
+use super::stripes::{PAGE, StripePage, Stripes, page, state};
 use super::{ParityUpdates, Setup};
-use crate::counts::Counts;
+use crate::counts::VolumeCounts;
 use crate::parity::RowMap;
 use crate::states::MemberStates;
 use fullstroke_contract::{
-    Completion, Extent, Hints, Operation, Out, Request, RequestId, Slots, Status,
+    Completion, Effects, Extent, Hints, Operation, Request, RequestId, RequestStatus, Slots,
 };
 use fullstroke_units::{Lbn, Sectors, Time};
 use std::collections::VecDeque;
@@ -21,26 +21,26 @@ const WORDS: usize = 5;
 
 /// A request from above.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct UpperRequest {
     pub(super) request: Request,
     pub(super) submitted: Time,
     /// Pages and member I/Os that the request waits for, and one for the submission.
     pub(super) remaining: u32,
-    pub(super) status: Status,
+    pub(super) status: RequestStatus,
     /// The member I/O that ended last.
     pub(super) last: Completion,
 }
 
 /// A request in the list of a page.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
+pub(super) struct PageRequest {
     pub(super) asked: u32,
     pub(super) next: u32,
 }
 
 /// A page of a member I/O in flight.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct MemberPage {
     stripe: u32,
     next: u32,
 }
@@ -109,13 +109,13 @@ pub(super) struct Core {
     pub(super) bypass_threshold: i64,
     pub(super) largest: u64,
     pub(super) stripes: Stripes,
-    pub(super) asked: Slots<Asked>,
-    pub(super) links: Slots<Link>,
-    pub(super) parts: Slots<Part>,
+    pub(super) asked: Slots<UpperRequest>,
+    pub(super) links: Slots<PageRequest>,
+    pub(super) parts: Slots<MemberPage>,
     flying: Slots<Flying>,
     pub(super) plug: Plug,
     /// Member I/O that the plug has sent, in order; empty between events.
-    sent: Vec<Planned>,
+    sent: Vec<PluggedIo>,
     /// Parts of requests that wait for stripes, in order.
     pub(super) waiting: VecDeque<Adding>,
     /// True if a request waits because all stripes have work: `R5_INACTIVE_BLOCKED`.
@@ -132,13 +132,13 @@ pub(super) struct Core {
     pub(super) adding_pages: Vec<(u64, usize, u8)>,
     /// True if the thread has work.
     pub(super) due: bool,
-    pub(super) counts: Counts,
+    pub(super) counts: VolumeCounts,
 }
 
 /// The circumstances of an event.
-pub(super) struct Event<'a> {
+pub(super) struct EventContext<'a> {
     pub(super) states: &'a MemberStates,
-    pub(super) out: &'a mut Out,
+    pub(super) out: &'a mut Effects,
 }
 
 impl Core {
@@ -166,7 +166,7 @@ impl Core {
             ended: VecDeque::new(),
             adding_pages: Vec::new(),
             due: false,
-            counts: Counts::default(),
+            counts: VolumeCounts::default(),
         }
     }
 
@@ -186,11 +186,11 @@ impl Core {
             stripe: Some(row),
             ..stripe.hints
         };
-        let part = self.parts.keep(Part {
+        let part = self.parts.keep(MemberPage {
             stripe: at,
             next: NONE,
         });
-        let io = Planned {
+        let io = PluggedIo {
             member: member as u32,
             operation,
             start: number * PAGE,
@@ -209,14 +209,14 @@ impl Core {
     }
 
     /// Issues everything in the plug.
-    pub(super) fn unplug(&mut self, out: &mut Out) {
+    pub(super) fn unplug(&mut self, out: &mut Effects) {
         let (parts, sent) = (&mut self.parts, &mut self.sent);
         let join = &mut |last, next| parts[last].next = next;
         self.plug.empty(join, &mut |io| sent.push(io));
         for io in self.sent.drain(..) {
             let first = self.parts[io.parts.0].stripe;
             let pages = self.stripes.pages_of(first);
-            if io.operation == Operation::Read && pages.iter().any(Page::writes) {
+            if io.operation == Operation::Read && pages.iter().any(StripePage::writes) {
                 self.counts.read_for_write();
             } else {
                 self.counts.member_io(io.operation);
@@ -235,7 +235,7 @@ impl Core {
     }
 
     /// Issues a part of a read to a member, past the stripes.
-    pub(super) fn bypass(&mut self, asked: u32, extent: Extent, out: &mut Out) {
+    pub(super) fn bypass(&mut self, asked: u32, extent: Extent, out: &mut Effects) {
         let place = self.map.place_of(extent.start.0);
         let request = self.asked[asked].request;
         let id = self.flying.keep(Flying::Bypass { asked, extent });
@@ -267,8 +267,8 @@ impl Core {
         match self.flying.take(completion.id.0 as u32) {
             Flying::Bypass { asked, extent } => {
                 self.asked[asked].note(completion);
-                if completion.status == Status::Done {
-                    self.page_ended(asked, Status::Done);
+                if completion.status == RequestStatus::Done {
+                    self.page_ended(asked, RequestStatus::Done);
                 } else {
                     // md reads the part again through the stripes, which compute lost data
                     // (`raid5_align_endio`, `retry_aligned_read`).
@@ -298,8 +298,8 @@ impl Core {
         let page = self.stripes.page_mut(at, member);
         page.flags &= !page::LOCKED;
         match (completion.status, operation) {
-            (Status::Done, Operation::Read) => page.flags |= page::UP_TO_DATE,
-            (Status::Done, _) => {}
+            (RequestStatus::Done, Operation::Read) => page.flags |= page::UP_TO_DATE,
+            (RequestStatus::Done, _) => {}
             _ => page.flags |= page::REFUSED,
         }
         self.stripes.set(at, state::HANDLE);
@@ -314,7 +314,7 @@ impl Core {
     }
 
     /// Ends a request's wait for a page or for a member I/O.
-    pub(super) fn page_ended(&mut self, asked: u32, status: Status) {
+    pub(super) fn page_ended(&mut self, asked: u32, status: RequestStatus) {
         let request = &mut self.asked[asked];
         request.status = request.status.max(status);
         request.remaining -= 1;
@@ -324,9 +324,9 @@ impl Core {
     }
 
     /// Ends the waits of all requests in a list of a page of a stripe.
-    pub(super) fn end_list(&mut self, mut head: u32, last: &Completion, status: Status) {
+    pub(super) fn end_list(&mut self, mut head: u32, last: &Completion, status: RequestStatus) {
         while head != NONE {
-            let Link { asked, next } = self.links.take(head);
+            let PageRequest { asked, next } = self.links.take(head);
             self.asked[asked].note(last);
             self.page_ended(asked, status);
             head = next;
@@ -345,11 +345,11 @@ impl Core {
     /// Adds a request to a list of a page.
     pub(super) fn push_link(&mut self, asked: u32, next: u32) -> u32 {
         self.asked[asked].remaining += 1;
-        self.links.keep(Link { asked, next })
+        self.links.keep(PageRequest { asked, next })
     }
 }
 
-impl Asked {
+impl UpperRequest {
     /// Remembers a member I/O if no other ended later.
     fn note(&mut self, completion: &Completion) {
         if completion.finished >= self.last.finished {

@@ -1,7 +1,7 @@
 //! md's thread: the order in which stripes are handled (`raid5d`, `drivers/md/raid5.c`, Linux
 //! 6.12).
 
-use super::core::{Core, Event};
+use super::core::{Core, EventContext};
 use super::plug::NONE;
 use super::stripes::{ListName, state};
 
@@ -13,7 +13,7 @@ const TAKEN_MAX: usize = 8;
 
 impl Core {
     /// Handles all stripes that can be handled, and issues the member I/O.
-    pub(super) fn run(&mut self, event: &mut Event<'_>) {
+    pub(super) fn run(&mut self, event: &mut EventContext<'_>) {
         self.plug.start();
         loop {
             self.activate_delayed();

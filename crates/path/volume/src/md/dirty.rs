@@ -2,10 +2,10 @@
 //! (`handle_stripe_dirtying`, `drivers/md/raid5.c`, Linux 6.12).
 
 use super::ParityUpdates;
-use super::core::{Core, Event};
-use super::handle::Seen;
+use super::core::{Core, EventContext};
+use super::handle::StripeState;
 use super::plug::NONE;
-use super::stripes::{PAGE, Page, Parity, page, state};
+use super::stripes::{PAGE, Parity, StripePage, page, state};
 use crate::parity::RowShape;
 use crate::plan::Method;
 
@@ -17,7 +17,7 @@ impl Core {
     }
 
     /// Plans the reads for the waiting writes of a stripe, or computes parity if no read is missing.
-    pub(super) fn dirty(&mut self, at: u32, event: &Event<'_>, seen: &mut Seen) {
+    pub(super) fn dirty(&mut self, at: u32, event: &EventContext<'_>, seen: &mut StripeState) {
         let (modify, mut reconstruct) = self.costs(at, event);
         let members = self.stripes.members as u32;
         self.stripes.set(at, state::HANDLE);
@@ -40,12 +40,12 @@ impl Core {
 
     /// Returns the number of pages to read for a read-modify-write and for a reconstruct-write. A
     /// page that cannot be read counts as twice the number of members.
-    fn costs(&self, at: u32, event: &Event<'_>) -> (u32, u32) {
+    fn costs(&self, at: u32, event: &EventContext<'_>) -> (u32, u32) {
         if self.updates == ParityUpdates::Reconstruct {
             return (2, 1);
         }
         let shape = self.shape(at);
-        let cost = |reads: &dyn Fn(&Page, bool) -> bool| {
+        let cost = |reads: &dyn Fn(&StripePage, bool) -> bool| {
             (0..self.stripes.members)
                 .filter(|&member| {
                     let page = self.stripes.page(at, member);
@@ -62,7 +62,13 @@ impl Core {
 
     /// Plans the reads of a method, or delays the stripe if the stripe may not read yet. Returns the
     /// number of missing pages.
-    fn read_first(&mut self, at: u32, event: &Event<'_>, seen: &mut Seen, method: Method) -> u32 {
+    fn read_first(
+        &mut self,
+        at: u32,
+        event: &EventContext<'_>,
+        seen: &mut StripeState,
+        method: Method,
+    ) -> u32 {
         let reads = match method {
             Method::ReadModifyWrite => read_to_modify,
             _ => read_to_reconstruct,
@@ -90,7 +96,7 @@ impl Core {
 
     /// Takes the waiting writes of a stripe and of its batch, and computes parity
     /// (`schedule_reconstruction`).
-    fn compute_parity(&mut self, head: u32, event: &Event<'_>, reconstructs: bool) {
+    fn compute_parity(&mut self, head: u32, event: &EventContext<'_>, reconstructs: bool) {
         let mut locked = 0;
         for member in (0..self.stripes.members).rev() {
             let page = *self.stripes.page(head, member);
@@ -128,7 +134,13 @@ impl Core {
         self.stripes.set(head, state::HANDLE);
     }
 
-    fn note_method(&mut self, head: u32, event: &Event<'_>, written: u64, reconstructs: bool) {
+    fn note_method(
+        &mut self,
+        head: u32,
+        event: &EventContext<'_>,
+        written: u64,
+        reconstructs: bool,
+    ) {
         let shape = self.shape(head);
         let lost = |member: u64| event.states.has_failed(member as usize);
         let method = if lost(shape.p()) && shape.q().is_none_or(lost) {
@@ -150,16 +162,16 @@ fn is_parity(shape: RowShape, member: usize) -> bool {
 }
 
 /// True if the page is neither in memory nor on its way there.
-fn missing(page: &Page) -> bool {
+fn missing(page: &StripePage) -> bool {
     !page.is(page::LOCKED | page::UP_TO_DATE)
 }
 
 /// True if a read-modify-write needs the old contents of the page.
-fn read_to_modify(page: &Page, is_parity: bool) -> bool {
+fn read_to_modify(page: &StripePage, is_parity: bool) -> bool {
     page.writes() || is_parity
 }
 
 /// True if a reconstruct-write needs the contents of the page.
-fn read_to_reconstruct(page: &Page, is_parity: bool) -> bool {
+fn read_to_reconstruct(page: &StripePage, is_parity: bool) -> bool {
     !page.overwritten() && !is_parity
 }

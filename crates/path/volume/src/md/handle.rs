@@ -1,14 +1,14 @@
 //! What md does with one stripe (`handle_stripe`, `drivers/md/raid5.c`, Linux 6.12).
 
 use super::ParityUpdates;
-use super::core::{Core, Event};
+use super::core::{Core, EventContext};
 use super::plug::NONE;
 use super::stripes::{PAGE, Parity, page, state};
-use fullstroke_contract::{Operation, Status};
+use fullstroke_contract::{Operation, RequestStatus};
 
 /// Counts over the pages of a stripe: `stripe_head_state`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct StripeState {
     pub(super) locked: u32,
     up_to_date: u32,
     to_read: u32,
@@ -23,7 +23,7 @@ pub(super) struct Seen {
 
 impl Core {
     /// Handles a stripe: answers requests, plans reads, computes parity, writes.
-    pub(super) fn handle(&mut self, at: u32, event: &mut Event<'_>) {
+    pub(super) fn handle(&mut self, at: u32, event: &mut EventContext<'_>) {
         self.stripes.clear(at, state::HANDLE);
         if self.clear_batch_ready(at) {
             return;
@@ -55,14 +55,14 @@ impl Core {
     }
 
     /// True if the page of a member can be read.
-    pub(super) fn in_sync(&self, at: u32, member: usize, event: &Event<'_>) -> bool {
+    pub(super) fn in_sync(&self, at: u32, member: usize, event: &EventContext<'_>) -> bool {
         let end = (self.stripes.stripe(at).number + 1) * PAGE;
         end <= event.states.readable(member) && !self.stripes.page(at, member).is(page::REFUSED)
     }
 
     /// Counts the pages of a stripe (`analyse_stripe`).
-    fn analyse(&self, at: u32, event: &Event<'_>) -> Seen {
-        let mut seen = Seen::default();
+    fn analyse(&self, at: u32, event: &EventContext<'_>) -> StripeState {
+        let mut seen = StripeState::default();
         for member in (0..self.stripes.members).rev() {
             let page = self.stripes.page(at, member);
             seen.locked += u32::from(page.is(page::LOCKED));
@@ -89,13 +89,13 @@ impl Core {
                 let list = std::mem::replace(&mut page.to_read, NONE);
                 page.asked = 0;
                 let last = self.stripes.stripe(at).last;
-                self.end_list(list, &last, Status::Done);
+                self.end_list(list, &last, RequestStatus::Done);
             }
         }
     }
 
     /// Fails all writes, and the reads of lost pages (`handle_failed_stripe`).
-    fn give_up(&mut self, at: u32, event: &Event<'_>) {
+    fn give_up(&mut self, at: u32, event: &EventContext<'_>) {
         let last = self.stripes.stripe(at).last;
         let mut place = 0;
         while let Some(other) = self.of_batch(at, place) {
@@ -113,7 +113,7 @@ impl Core {
                     lists[2] = std::mem::replace(&mut page.to_read, NONE);
                 }
                 for list in lists {
-                    self.end_list(list, &last, Status::Lost);
+                    self.end_list(list, &last, RequestStatus::Lost);
                 }
             }
             place += 1;
@@ -140,7 +140,7 @@ impl Core {
     }
 
     /// Answers writes whose data and parity are on the members (`handle_stripe_clean_event`).
-    fn answer_writes(&mut self, at: u32, event: &Event<'_>, seen: &Seen) {
+    fn answer_writes(&mut self, at: u32, event: &EventContext<'_>, seen: &StripeState) {
         if seen.written == 0 {
             return;
         }
@@ -168,7 +168,7 @@ impl Core {
                 let page = self.stripes.page_mut(other, member);
                 let list = std::mem::replace(&mut page.written, NONE);
                 let last = self.stripes.stripe(at).last;
-                self.end_list(list, &last, Status::Done);
+                self.end_list(list, &last, RequestStatus::Done);
                 place += 1;
             }
         }
@@ -178,7 +178,7 @@ impl Core {
     }
 
     /// Plans reads of pages for requests, and computes lost pages (`handle_stripe_fill`).
-    fn fill(&mut self, at: u32, event: &Event<'_>, seen: &mut Seen) {
+    fn fill(&mut self, at: u32, event: &EventContext<'_>, seen: &mut StripeState) {
         if self.stripes.stripe(at).parity == Parity::Idle {
             for member in (0..self.stripes.members).rev() {
                 if self.needs(at, member, event, seen) && self.fetch(at, member, event, seen) {
@@ -190,7 +190,13 @@ impl Core {
     }
 
     /// Reads or computes a page. Returns true if a page was computed (`fetch_block`).
-    fn fetch(&mut self, at: u32, member: usize, event: &Event<'_>, seen: &mut Seen) -> bool {
+    fn fetch(
+        &mut self,
+        at: u32,
+        member: usize,
+        event: &EventContext<'_>,
+        seen: &mut StripeState,
+    ) -> bool {
         let members = self.stripes.members as u32;
         let lost = &seen.failed_members[..(seen.failed as usize).min(2)];
         let shape = self.shape(at);
@@ -217,7 +223,7 @@ impl Core {
 
     /// True if a page must be read or computed before the waiting requests can be served
     /// (`need_this_block`).
-    fn needs(&self, at: u32, member: usize, event: &Event<'_>, seen: &Seen) -> bool {
+    fn needs(&self, at: u32, member: usize, event: &EventContext<'_>, seen: &StripeState) -> bool {
         let page = self.stripes.page(at, member);
         if page.is(page::LOCKED | page::UP_TO_DATE) {
             return false;
@@ -276,7 +282,7 @@ impl Core {
     }
 
     /// Plans the member I/O of a stripe and of its batch, member by member (`ops_run_io`).
-    fn plan_io(&mut self, head: u32, event: &Event<'_>) {
+    fn plan_io(&mut self, head: u32, event: &EventContext<'_>) {
         for member in (0..self.stripes.members).rev() {
             let page = self.stripes.page_mut(head, member);
             let operation = if page.is(page::WANT_WRITE) {

@@ -43,10 +43,10 @@ use crate::parity::RowMap;
 use crate::volume::Volume;
 use bitmap::Bitmap;
 pub use bitmap::WriteIntent;
-use core::{Core, Event, is_own};
+use core::{Core, EventContext, is_own};
 use fullstroke_contract::{
-    Completion, Counters, Cx, Extent, Gauge, Node, Notice, Operation, Order, Port, Refusal,
-    Request, Wake,
+    Completion, Counters, Extent, Gauge, LayerOrder, Node, NodeContext, Notice, Operation, Port,
+    Refusal, Request, Wake,
 };
 use fullstroke_units::{Duration, Time};
 pub(crate) use keys::{MdKeys, check_chunk, check_whole_pages, no_dummy_reads};
@@ -151,7 +151,7 @@ impl MdVolume {
     }
 
     /// Completes the requests that have ended, and notes when the thread runs next.
-    fn settle(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn settle(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         while let Some(asked) = self.core.ended.pop_front() {
             let asked = self.core.asked.take(asked);
             self.volume.request_beside_ended(now, &asked.request);
@@ -166,7 +166,7 @@ impl MdVolume {
 }
 
 /// Returns the completion of a request that ends at `now`.
-fn completion(asked: &core::Asked, now: Time) -> Completion {
+fn completion(asked: &core::UpperRequest, now: Time) -> Completion {
     let (submitted, last) = (asked.submitted, asked.last);
     let own = last.submitted >= submitted && last.finished > submitted && last.finished <= now;
     let mut breakdown = if own {
@@ -191,7 +191,7 @@ fn completion(asked: &core::Asked, now: Time) -> Completion {
 }
 
 impl Node for MdVolume {
-    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
+    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut NodeContext<'_>) {
         if !self.is_for_stripes(&request) {
             if request.operation == Operation::Discard {
                 self.core.forget(request.extent);
@@ -201,7 +201,7 @@ impl Node for MdVolume {
         self.volume.request_beside_came(now, &request, cx);
         let mut request = request;
         request.hints.synchronous |= self.direct;
-        let event = &mut Event {
+        let event = &mut EventContext {
             states: self.volume.layout().member_states(),
             out: cx.out,
         };
@@ -215,7 +215,13 @@ impl Node for MdVolume {
         }
     }
 
-    fn completed(&mut self, now: Time, from: Port, completion: Completion, cx: &mut Cx<'_>) {
+    fn completed(
+        &mut self,
+        now: Time,
+        from: Port,
+        completion: Completion,
+        cx: &mut NodeContext<'_>,
+    ) {
         if !is_own(completion.id) {
             return self.volume.completed(now, from, completion, cx);
         }
@@ -223,13 +229,13 @@ impl Node for MdVolume {
         self.settle(now, cx);
     }
 
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         if self.volume.next_wake().at() <= now {
             self.volume.wake(now, cx);
         }
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
-            let event = &mut Event {
+            let event = &mut EventContext {
                 states: self.volume.layout().member_states(),
                 out: cx.out,
             };
@@ -239,7 +245,7 @@ impl Node for MdVolume {
         }
     }
 
-    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut NodeContext<'_>) {
         self.volume.noticed(now, from, notice, cx);
     }
 
@@ -247,7 +253,12 @@ impl Node for MdVolume {
         self.volume.owners(from, extent, owner);
     }
 
-    fn ordered(&mut self, now: Time, order: Order, cx: &mut Cx<'_>) -> Result<(), Refusal> {
+    fn ordered(
+        &mut self,
+        now: Time,
+        order: LayerOrder,
+        cx: &mut NodeContext<'_>,
+    ) -> Result<(), Refusal> {
         self.volume.ordered(now, order, cx)
     }
 

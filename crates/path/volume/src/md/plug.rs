@@ -28,7 +28,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// A member I/O of one page or of several adjacent pages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Planned {
+pub(super) struct PluggedIo {
     pub(super) member: u32,
     pub(super) operation: Operation,
     /// First sector on the member.
@@ -47,7 +47,7 @@ pub(super) struct Plug {
     /// Sectors of the largest request that the elevators of the members make; `None` for members
     /// without elevators.
     elevators: Option<u64>,
-    requests: Vec<Planned>,
+    requests: Vec<PluggedIo>,
     /// True if the plug has seen requests of several members since it was started.
     several: bool,
     /// True if the request at the same index was sent; kept to reuse the allocated memory.
@@ -75,10 +75,10 @@ impl Plug {
     /// parts in the first. `send` takes requests when the plug empties itself.
     pub(super) fn add(
         &mut self,
-        io: Planned,
+        io: PluggedIo,
         largest: u64,
         join: &mut dyn FnMut(u32, u32),
-        send: &mut dyn FnMut(Planned),
+        send: &mut dyn FnMut(PluggedIo),
     ) {
         if let Some(other) = self.candidate(io.member)
             && merges(&self.requests[other], &io, largest)
@@ -153,7 +153,11 @@ impl Plug {
     }
 
     /// Sends all requests.
-    pub(super) fn empty(&mut self, join: &mut dyn FnMut(u32, u32), send: &mut dyn FnMut(Planned)) {
+    pub(super) fn empty(
+        &mut self,
+        join: &mut dyn FnMut(u32, u32),
+        send: &mut dyn FnMut(PluggedIo),
+    ) {
         if let Some(largest) = self.elevators {
             self.insert(largest, join);
         }
@@ -173,7 +177,7 @@ impl Plug {
 }
 
 /// True if `io` continues `other` at its end or its beginning, and both fit into one request.
-fn merges(other: &Planned, io: &Planned, largest: u64) -> bool {
+fn merges(other: &PluggedIo, io: &PluggedIo, largest: u64) -> bool {
     let adjacent = other.start + other.sectors == io.start || io.start + io.sectors == other.start;
     other.operation == io.operation && adjacent && other.sectors + io.sectors <= largest
 }
@@ -182,8 +186,8 @@ fn merges(other: &Planned, io: &Planned, largest: u64) -> bool {
 mod tests {
     use super::*;
 
-    fn page(member: u32, page: u64) -> Planned {
-        Planned {
+    fn page(member: u32, page: u64) -> PluggedIo {
+        PluggedIo {
             member,
             operation: Operation::Read,
             start: page * 8,
@@ -195,9 +199,9 @@ mod tests {
     }
 
     /// Adds pages and returns the requests in the order of sending, as member, page and pages.
-    fn sent(ios: impl IntoIterator<Item = Planned>) -> Vec<(u32, u64, u64)> {
+    fn sent(ios: impl IntoIterator<Item = PluggedIo>) -> Vec<(u32, u64, u64)> {
         let (mut plug, mut sent) = (Plug::default(), Vec::new());
-        let mut send = |io: Planned| sent.push((io.member, io.start / 8, io.sectors / 8));
+        let mut send = |io: PluggedIo| sent.push((io.member, io.start / 8, io.sectors / 8));
         plug.start();
         for io in ios {
             plug.add(io, 255, &mut |_, _| (), &mut send);
@@ -216,7 +220,7 @@ mod tests {
                 .flat_map(move |member| (0..16).map(move |number| page(member, row * 16 + number)))
         };
         let (mut plug, mut sent) = (Plug::new(Some(255)), Vec::new());
-        let mut send = |io: Planned| sent.push((io.member, io.start / 8, io.sectors / 8));
+        let mut send = |io: PluggedIo| sent.push((io.member, io.start / 8, io.sectors / 8));
         plug.start();
         for io in (0..4).flat_map(row) {
             plug.add(io, 255, &mut |_, _| (), &mut send);

@@ -1,20 +1,20 @@
 //! The way of a request into the stripes (`raid5_make_request`, `drivers/md/raid5.c`, Linux 6.12).
 
-use super::core::{Adding, Asked, Core, Event, PART_MAX};
+use super::core::{Adding, Core, EventContext, PART_MAX, UpperRequest};
 use super::plug::NONE;
 use super::stripes::{PAGE, state};
-use fullstroke_contract::{Completion, Extent, Operation, Request, Status};
+use fullstroke_contract::{Completion, Extent, Operation, Request, RequestStatus};
 use fullstroke_units::Time;
 
 impl Core {
     /// Begins a read or a write.
-    pub(super) fn submit(&mut self, request: Request, now: Time, event: &mut Event<'_>) {
+    pub(super) fn submit(&mut self, request: Request, now: Time, event: &mut EventContext<'_>) {
         self.counts.asked(request.operation);
-        let asked = self.asked.keep(Asked {
+        let asked = self.asked.keep(UpperRequest {
             request,
             submitted: now,
             remaining: 1,
-            status: Status::Done,
+            status: RequestStatus::Done,
             last: Completion::default(),
         });
         let (begin, end) = (request.extent.start.0, request.extent.end().0);
@@ -37,7 +37,7 @@ impl Core {
             }
             self.add_waiting();
         }
-        self.page_ended(asked, Status::Done);
+        self.page_ended(asked, RequestStatus::Done);
     }
 
     /// Adds waiting parts of requests to stripes, in order, until a part must wait.
@@ -47,7 +47,7 @@ impl Core {
                 self.waiting.push_front(adding);
                 return;
             }
-            self.page_ended(adding.asked, Status::Done);
+            self.page_ended(adding.asked, RequestStatus::Done);
         }
     }
 

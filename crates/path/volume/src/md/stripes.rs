@@ -52,7 +52,7 @@ pub(super) enum Parity {
 
 /// A page of one member.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Page {
+pub(super) struct StripePage {
     pub(super) flags: u8,
     /// One bit for each sector that a waiting write covers.
     pub(super) covered: u8,
@@ -64,8 +64,8 @@ pub(super) struct Page {
     pub(super) written: u32,
 }
 
-impl Page {
-    const EMPTY: Page = Page {
+impl StripePage {
+    const EMPTY: StripePage = StripePage {
         flags: 0,
         covered: 0,
         asked: 0,
@@ -128,7 +128,7 @@ pub(super) enum ListName {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct List {
+struct StripeList {
     first: u32,
     last: u32,
 }
@@ -138,9 +138,9 @@ struct List {
 pub(super) struct Stripes {
     pub(super) members: usize,
     all: Vec<Stripe>,
-    pages: Vec<Page>,
+    pages: Vec<StripePage>,
     places: BTreeMap<u64, u32>,
-    lists: [List; 3 + PARTS],
+    lists: [StripeList; 3 + PARTS],
     /// Number of stripes of each part that were used so far.
     used: [u32; PARTS],
     /// Number of stripes with work or with a holder.
@@ -150,7 +150,7 @@ pub(super) struct Stripes {
 
 impl Stripes {
     pub(super) fn new(members: usize, most: u32) -> Stripes {
-        const EMPTY: List = List {
+        const EMPTY: StripeList = StripeList {
             first: NONE,
             last: NONE,
         };
@@ -172,14 +172,14 @@ impl Stripes {
     pub(super) fn stripe_mut(&mut self, at: u32) -> &mut Stripe {
         &mut self.all[at as usize]
     }
-    pub(super) fn page(&self, at: u32, member: usize) -> &Page {
+    pub(super) fn page(&self, at: u32, member: usize) -> &StripePage {
         &self.pages[at as usize * self.members + member]
     }
-    pub(super) fn page_mut(&mut self, at: u32, member: usize) -> &mut Page {
+    pub(super) fn page_mut(&mut self, at: u32, member: usize) -> &mut StripePage {
         &mut self.pages[at as usize * self.members + member]
     }
     /// Returns the pages of a stripe, by member.
-    pub(super) fn pages_of(&self, at: u32) -> &[Page] {
+    pub(super) fn pages_of(&self, at: u32) -> &[StripePage] {
         let first = at as usize * self.members;
         &self.pages[first..first + self.members]
     }
@@ -238,7 +238,7 @@ impl Stripes {
             *used += 1;
             self.all.push(Stripe::new(part));
             let pages = self.pages.len() + self.members;
-            self.pages.resize(pages, Page::EMPTY);
+            self.pages.resize(pages, StripePage::EMPTY);
             return Some(self.all.len() as u32 - 1);
         }
         let at = self.first(ListName::Inactive(part))?;
@@ -265,7 +265,7 @@ impl Stripes {
                 !page.reads() && !page.writes(),
                 "a free stripe has requests"
             );
-            *page = Page::EMPTY;
+            *page = StripePage::EMPTY;
         }
     }
 
@@ -281,7 +281,7 @@ impl Stripes {
             && (!blocked || self.active < self.most * 3 / 4)
     }
 
-    fn list(&mut self, name: ListName) -> &mut List {
+    fn list(&mut self, name: ListName) -> &mut StripeList {
         &mut self.lists[index(name)]
     }
     pub(super) fn first(&self, name: ListName) -> Option<u32> {

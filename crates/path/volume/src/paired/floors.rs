@@ -9,7 +9,7 @@
 //! data.
 
 use super::Timeline;
-use super::walk::{Rows, walk};
+use super::walk::{WalkedSection, walk};
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
 use schemars::JsonSchema;
@@ -27,7 +27,7 @@ pub struct Floor {
 
 /// A planned part of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Part {
+pub struct VolumePart {
     /// First address of the part.
     pub start: Lbn,
     /// Number of sectors: the requested size, rounded up to a whole row.
@@ -47,10 +47,10 @@ struct Free<'a> {
 }
 
 /// A window of time on both members, and the rows in the window.
-struct Window {
+struct FloorWindow {
     from: u128,
     to: u128,
-    rows: Vec<Rows>,
+    rows: Vec<WalkedSection>,
 }
 
 /// Returns the rows of each part, in the order of `floors`. The rows of the remaining space follow,
@@ -64,7 +64,7 @@ pub(crate) fn with_floors(
     blocking: u64,
     pairs: u64,
     floors: &[Floor],
-) -> Result<Vec<Vec<Rows>>, ConfigError> {
+) -> Result<Vec<Vec<WalkedSection>>, ConfigError> {
     let mut free = Free {
         forward,
         backward,
@@ -87,14 +87,14 @@ pub(crate) fn with_floors(
     Ok(parts)
 }
 
-impl Part {
+impl VolumePart {
     /// Returns the parts of these rows, one after another, for `pairs` pairs.
-    pub(crate) fn of(parts: &[Vec<Rows>], pairs: u64) -> Vec<Part> {
+    pub(crate) fn of(parts: &[Vec<WalkedSection>], pairs: u64) -> Vec<VolumePart> {
         let mut start = 0;
-        let part = |rows: &Vec<Rows>| {
+        let part = |rows: &Vec<WalkedSection>| {
             let sectors = sectors_of(rows, pairs);
             let floor_bytes_per_s = floor_of(rows, pairs);
-            let part = Part {
+            let part = VolumePart {
                 start: Lbn(start),
                 sectors: Sectors(sectors),
                 floor_bytes_per_s,
@@ -106,11 +106,11 @@ impl Part {
     }
 }
 
-fn sectors_of(rows: &[Rows], pairs: u64) -> u64 {
+fn sectors_of(rows: &[WalkedSection], pairs: u64) -> u64 {
     super::walk::sectors_of(rows) * pairs
 }
 
-fn floor_of(rows: &[Rows], pairs: u64) -> u64 {
+fn floor_of(rows: &[WalkedSection], pairs: u64) -> u64 {
     rows.iter()
         .map(|rows| rows.rate.saturating_mul(pairs))
         .min()
@@ -137,7 +137,7 @@ fn last_that(range: (u128, u128), holds: impl Fn(u128) -> bool) -> Option<u128> 
 
 impl Free<'_> {
     /// Removes the window of part `index` from the free space and returns its rows.
-    fn place(&mut self, index: usize) -> Result<Vec<Rows>, ConfigError> {
+    fn place(&mut self, index: usize) -> Result<Vec<WalkedSection>, ConfigError> {
         let Floor {
             size,
             floor_mb_per_s,
@@ -206,7 +206,7 @@ impl Free<'_> {
         self.forward.ticks().min(self.backward.ticks())
     }
 
-    fn rows(&self, from: u128, to: u128) -> Vec<Rows> {
+    fn rows(&self, from: u128, to: u128) -> Vec<WalkedSection> {
         let inside = |timeline: &Timeline| {
             timeline
                 .cut(timeline.distance_in(from), timeline.distance_in(to))
@@ -222,7 +222,7 @@ impl Free<'_> {
 
     /// Returns the shortest window from `from` on with room for `sectors` sectors, and no more rows
     /// than necessary.
-    fn window(&self, from: u128, sectors: u64) -> Option<Window> {
+    fn window(&self, from: u128, sectors: u64) -> Option<FloorWindow> {
         let room = self.ticks().checked_sub(from)? >> STEP_BITS;
         let short = |steps: u128| {
             sectors_of(&self.rows(from, from + (steps << STEP_BITS)), self.pairs) < sectors
@@ -245,7 +245,7 @@ impl Free<'_> {
             }
             rows.pop();
         }
-        Some(Window { from, to, rows })
+        Some(FloorWindow { from, to, rows })
     }
 
     /// Returns the maximum size of one part in sectors, at a floor of `floor` bytes per second.

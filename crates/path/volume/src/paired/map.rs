@@ -9,7 +9,7 @@ use fullstroke_units::{Lbn, Sectors};
 
 /// Rows of chunks of equal size on every pair. All values are in sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Section {
+pub(crate) struct MapSection {
     /// Number of rows on each pair; at least one.
     pub(crate) rows: u64,
     /// Chunk sizes on the forward and on the backward member; at least one sector each.
@@ -20,12 +20,12 @@ pub(crate) struct Section {
 
 /// A section with its address in the volume and its divisors.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Placed {
+pub(super) struct PlacedSection {
     /// First address in the volume.
     start: u64,
     /// First address after the section.
     pub(super) end: u64,
-    section: Section,
+    section: MapSection,
     /// Number of sectors in a row of one pair.
     row: Divisor,
     /// Number of sectors in a row of all pairs.
@@ -40,8 +40,8 @@ pub(super) struct Map {
     /// Used sectors on the forward and on the backward member of each pair.
     pub(super) used: [u64; 2],
     /// Direction in which the backward member passes the rows of a section.
-    saw: Saw,
-    sections: Vec<Placed>,
+    saw: PassDirection,
+    sections: Vec<PlacedSection>,
     /// Entry k is the section with the address k 2^`shift`. Usually no section or one section
     /// begins before the next entry; more sections begin there only if some sections are very
     /// short.
@@ -53,7 +53,7 @@ pub(super) struct Map {
 
 /// Direction in which the backward member passes a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Saw {
+pub(crate) enum PassDirection {
     /// One tooth: the member reads forwards throughout.
     OneTooth,
     /// A tooth for each chunk: the rows run backwards.
@@ -68,7 +68,11 @@ impl Map {
     ///
     /// # Errors
     /// If there are more than 2^64 addresses.
-    pub(super) fn new(pairs: u64, sections: &[Section], saw: Saw) -> Result<Map, ConfigError> {
+    pub(super) fn new(
+        pairs: u64,
+        sections: &[MapSection],
+        saw: PassDirection,
+    ) -> Result<Map, ConfigError> {
         let mut placed = Vec::with_capacity(sections.len());
         let mut start = 0u64;
         for &section in sections {
@@ -80,7 +84,7 @@ impl Map {
                 .checked_mul(section.rows)
                 .and_then(|sectors| start.checked_add(sectors));
             let end = end.ok_or_else(too_large)?;
-            placed.push(Placed {
+            placed.push(PlacedSection {
                 start,
                 end,
                 section,
@@ -132,7 +136,7 @@ impl Map {
 
     /// Returns the section with the volume's sector `lbn`.
     #[inline]
-    pub(super) fn section_at(&self, lbn: u64) -> &Placed {
+    pub(super) fn section_at(&self, lbn: u64) -> &PlacedSection {
         let mut index = self.first_section[(lbn >> self.shift) as usize] as usize;
         // One step without a branch, because the branch would be unpredictable.
         index += usize::from(lbn >= self.sections[index].end);
@@ -145,7 +149,7 @@ impl Map {
     /// Returns the place of the volume's sector `lbn` of this section, and the number of sectors
     /// from there to the end of its chunk.
     #[inline]
-    pub(super) fn place(&self, placed: &Placed, lbn: u64) -> (Location, u64) {
+    pub(super) fn place(&self, placed: &PlacedSection, lbn: u64) -> (Location, u64) {
         let (row, within) = placed.turn.divide(lbn - placed.start);
         // A single pair saves a division.
         let (pair, within) = if self.pairs == 1 {
@@ -153,14 +157,14 @@ impl Map {
         } else {
             placed.row.divide(within)
         };
-        let Section {
+        let MapSection {
             rows,
             chunks,
             starts,
         } = placed.section;
         let side = usize::from(within >= chunks[0]);
         let within = within - side as u64 * chunks[0];
-        let row = if self.saw == Saw::EachChunk && side == 1 {
+        let row = if self.saw == PassDirection::EachChunk && side == 1 {
             rows - 1 - row
         } else {
             row
@@ -184,7 +188,7 @@ impl Map {
         let order = &self.along[side];
         let begins = |index: &u32| self.sections[*index as usize].section.starts[side] <= lbn;
         let placed = &self.sections[order[order.partition_point(begins) - 1] as usize];
-        let Section {
+        let MapSection {
             rows,
             chunks,
             starts,
@@ -193,7 +197,7 @@ impl Map {
             (lbn - starts[side]) / chunks[side],
             (lbn - starts[side]) % chunks[side],
         );
-        let row = if side == 1 && self.saw == Saw::EachChunk {
+        let row = if side == 1 && self.saw == PassDirection::EachChunk {
             rows - 1 - row
         } else {
             row
@@ -205,7 +209,7 @@ impl Map {
 
 /// Returns a table with one entry for every 2^shift addresses: the section with the first of the
 /// addresses.
-fn table(sections: &[Placed], capacity: u64) -> (Vec<u32>, u32) {
+fn table(sections: &[PlacedSection], capacity: u64) -> (Vec<u32>, u32) {
     let shortest = sections
         .iter()
         .map(|placed| placed.end - placed.start)

@@ -16,7 +16,7 @@ pub struct MemberZone {
 
 /// Consecutive sectors of a disk with one transfer rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct RateZone {
     pub(super) start: u64,
     pub(super) sectors: u64,
     /// Rate in bytes per second.
@@ -27,13 +27,13 @@ pub(super) struct Span {
 /// A **distance** counts only the sectors of the spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Timeline {
-    spans: Vec<Span>,
+    spans: Vec<RateZone>,
 }
 
 /// A tick is 2^-`TICK_BITS` ns, short enough to distinguish short spans.
 const TICK_BITS: u32 = 16;
 
-impl Span {
+impl RateZone {
     /// Returns the time of the first `sectors` sectors, in ticks, rounded down.
     fn ticks(&self, sectors: u64) -> u128 {
         let bytes = u128::from(sectors) * u128::from(SECTOR_BYTES);
@@ -56,7 +56,7 @@ impl Timeline {
         for zone in zones {
             let within = zone.sectors.0.min(sectors - start);
             if within > 0 {
-                spans.push(Span {
+                spans.push(RateZone {
                     start,
                     sectors: within,
                     rate: zone.bytes_per_s,
@@ -71,7 +71,7 @@ impl Timeline {
     /// shorter disk.
     pub(crate) fn slower(&self, other: &Timeline) -> Timeline {
         let end = self.sectors().min(other.sectors());
-        let mut spans: Vec<Span> = Vec::new();
+        let mut spans: Vec<RateZone> = Vec::new();
         let mut at = 0;
         while at < end {
             let (a, b) = (self.span_at(at), other.span_at(at));
@@ -79,7 +79,7 @@ impl Timeline {
             let rate = a.rate.min(b.rate);
             match spans.last_mut().filter(|last| last.rate == rate) {
                 Some(last) => last.sectors += stop - at,
-                None => spans.push(Span {
+                None => spans.push(RateZone {
                     start: at,
                     sectors: stop - at,
                     rate,
@@ -115,12 +115,12 @@ impl Timeline {
     }
 
     /// Returns the rest of the span at `distance`.
-    pub(super) fn span_at(&self, distance: u64) -> Span {
+    pub(super) fn span_at(&self, distance: u64) -> RateZone {
         let mut before = 0;
         for span in &self.spans {
             if distance < before + span.sectors {
                 let passed = distance - before;
-                return Span {
+                return RateZone {
                     start: span.start + passed,
                     sectors: span.sectors - passed,
                     ..*span
@@ -128,7 +128,7 @@ impl Timeline {
             }
             before += span.sectors;
         }
-        Span {
+        RateZone {
             start: 0,
             sectors: 0,
             // The rate of an empty span is not 0, because callers divide by rates.
@@ -137,18 +137,18 @@ impl Timeline {
     }
 
     /// Returns the part of a span before `distance`. `distance` must be above 0.
-    pub(super) fn span_before(&self, distance: u64) -> Span {
+    pub(super) fn span_before(&self, distance: u64) -> RateZone {
         let mut before = 0;
         for span in &self.spans {
             if distance <= before + span.sectors {
-                return Span {
+                return RateZone {
                     sectors: distance - before,
                     ..*span
                 };
             }
             before += span.sectors;
         }
-        Span {
+        RateZone {
             start: 0,
             sectors: 0,
             rate: 1,
@@ -178,9 +178,9 @@ impl Timeline {
         let mut before = 0;
         for span in &self.spans {
             let [begin, end] = [from, to].map(|at| at.saturating_sub(before).min(span.sectors));
-            let part = |of: &mut Vec<Span>, begin: u64, end: u64| {
+            let part = |of: &mut Vec<RateZone>, begin: u64, end: u64| {
                 if begin < end {
-                    of.push(Span {
+                    of.push(RateZone {
                         start: span.start + begin,
                         sectors: end - begin,
                         rate: span.rate,

@@ -7,13 +7,13 @@
 //! holds more sectors than the outermost. Here the chunks follow the rates, and a pair of zones
 //! ends where either zone ends.
 
-use super::{Section, Timeline};
+use super::{MapSection, Timeline};
 
 /// A section before its final place is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rows {
+pub(crate) struct WalkedSection {
     /// Section with the starts of its zones. The gaps between sections are still included.
-    pub(crate) section: Section,
+    pub(crate) section: MapSection,
     /// Rate at which both members of a pair together pass the section, in bytes per second.
     pub(crate) rate: u64,
 }
@@ -25,7 +25,11 @@ const SHARE_MIN: u64 = 1024;
 /// Passes both timelines, one from its front and one from its back, in rows of chunks. The sizes of
 /// the chunks follow the rates; the smaller chunk has about `blocking` sectors. Returns the rows,
 /// and the number of remaining sectors at the front of the second timeline.
-pub(crate) fn walk(forward: &Timeline, backward: &Timeline, blocking: u64) -> (Vec<Rows>, u64) {
+pub(crate) fn walk(
+    forward: &Timeline,
+    backward: &Timeline,
+    blocking: u64,
+) -> (Vec<WalkedSection>, u64) {
     let least = (forward.sectors() + backward.sectors()) / SHARE_MIN;
     let (end, mut passed, mut left) = (forward.sectors(), 0, backward.sectors());
     let mut all = Vec::new();
@@ -60,8 +64,8 @@ pub(crate) fn walk(forward: &Timeline, backward: &Timeline, blocking: u64) -> (V
         passed += sectors[0];
         left -= sectors[1];
         let starts = [outer.start, backward.span_at(left).start];
-        all.push(Rows {
-            section: Section {
+        all.push(WalkedSection {
+            section: MapSection {
                 rows,
                 chunks,
                 starts,
@@ -107,7 +111,11 @@ fn together(chunks: [u64; 2], rates: [u64; 2]) -> u64 {
 }
 
 /// Passes whole disks. The slower disk leaves out its innermost part.
-pub(crate) fn balanced(forward: &Timeline, backward: &Timeline, blocking: u64) -> Vec<Rows> {
+pub(crate) fn balanced(
+    forward: &Timeline,
+    backward: &Timeline,
+    blocking: u64,
+) -> Vec<WalkedSection> {
     let ticks = forward.ticks().min(backward.ticks());
     let within = |timeline: &Timeline| match timeline.ticks() == ticks {
         true => timeline.clone(),
@@ -130,7 +138,7 @@ pub(crate) fn balanced(forward: &Timeline, backward: &Timeline, blocking: u64) -
 }
 
 /// Returns the number of sectors of these rows on one pair.
-pub(super) fn sectors_of(rows: &[Rows]) -> u64 {
+pub(super) fn sectors_of(rows: &[WalkedSection]) -> u64 {
     rows.iter()
         .map(|rows| rows.section.rows * (rows.section.chunks[0] + rows.section.chunks[1]))
         .sum()
@@ -138,8 +146,8 @@ pub(super) fn sectors_of(rows: &[Rows]) -> u64 {
 
 /// Returns the sections in their final places: in the order of their zones on each member, without
 /// gaps.
-pub(crate) fn packed(all: &[Rows]) -> Vec<Section> {
-    let mut sections: Vec<Section> = all.iter().map(|rows| rows.section).collect();
+pub(crate) fn packed(all: &[WalkedSection]) -> Vec<MapSection> {
+    let mut sections: Vec<MapSection> = all.iter().map(|rows| rows.section).collect();
     for side in 0..2 {
         let mut order: Vec<usize> = (0..sections.len()).collect();
         order.sort_by_key(|&index| sections[index].starts[side]);

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// A run of one row's data, in sectors from the beginning of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct RowBand {
     pub(crate) row: u64,
     pub(crate) from: u64,
     pub(crate) to: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Span {
 /// A range of offsets within the chunks. In this range, the request covers exactly the data chunks
 /// `first..end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Cut {
+pub(crate) struct BandCut {
     pub(crate) from: u64,
     pub(crate) to: u64,
     pub(crate) first: u64,
@@ -23,12 +23,12 @@ pub(crate) struct Cut {
 
 /// The cuts of a span, by ascending offset; at most three.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cuts {
-    cuts: [Cut; Cuts::MOST],
+pub(crate) struct BandCuts {
+    cuts: [BandCut; BandCuts::MOST],
     count: usize,
 }
 
-impl Cut {
+impl BandCut {
     pub(crate) fn sectors(&self) -> u64 {
         self.to - self.from
     }
@@ -46,18 +46,18 @@ impl Cut {
     }
 }
 
-impl Cuts {
+impl BandCuts {
     /// The span begins somewhere in one chunk and ends somewhere in another. The set of covered
     /// chunks changes only at these two offsets.
     pub(crate) const MOST: usize = 3;
 
     /// Returns the cuts of `span` in chunks of `chunk` sectors. `span` must not be empty.
-    pub(crate) fn of(span: Span, chunk: u64) -> Cuts {
+    pub(crate) fn of(span: RowBand, chunk: u64) -> BandCuts {
         let (head, last) = (span.from / chunk, (span.to - 1) / chunk);
         let (begin, stop) = (span.from - head * chunk, span.to - last * chunk);
-        let mut cuts = Cuts::default();
+        let mut cuts = BandCuts::default();
         if head == last {
-            cuts.push(Cut {
+            cuts.push(BandCut {
                 from: begin,
                 to: stop,
                 first: head,
@@ -70,7 +70,7 @@ impl Cuts {
             let first = if from >= begin { head } else { head + 1 };
             let end = if from < stop { last + 1 } else { last };
             if from < to && first < end {
-                cuts.push(Cut {
+                cuts.push(BandCut {
                     from,
                     to,
                     first,
@@ -81,12 +81,12 @@ impl Cuts {
         cuts
     }
 
-    fn push(&mut self, cut: Cut) {
+    fn push(&mut self, cut: BandCut) {
         self.cuts[self.count] = cut;
         self.count += 1;
     }
 
-    pub(crate) fn as_slice(&self) -> &[Cut] {
+    pub(crate) fn as_slice(&self) -> &[BandCut] {
         &self.cuts[..self.count]
     }
 }
@@ -97,7 +97,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn cuts(from: u64, to: u64) -> Vec<(u64, u64, u64, u64)> {
-        let cuts = Cuts::of(Span { row: 0, from, to }, 100);
+        let cuts = BandCuts::of(RowBand { row: 0, from, to }, 100);
         cuts.as_slice()
             .iter()
             .map(|cut| (cut.from, cut.to, cut.first, cut.end))
@@ -129,7 +129,7 @@ mod tests {
             chunk in 1u64..20, from in 0u64..100, sectors in 1u64..100,
         ) {
             let to = from + sectors;
-            let cuts = Cuts::of(Span { row: 0, from, to }, chunk);
+            let cuts = BandCuts::of(RowBand { row: 0, from, to }, chunk);
             let mut covered = Vec::new();
             for cut in cuts.as_slice() {
                 prop_assert!(cut.from < cut.to && cut.to <= chunk && cut.first < cut.end);

@@ -1,11 +1,11 @@
 //! The choice between the methods for a row's new parity.
 
-use super::bands::{Cut, Cuts};
-use super::row::Row;
+use super::bands::{BandCut, BandCuts};
+use super::row::ParityRow;
 use crate::plan::Method;
 
 /// Methods for the cuts of a row's written part, in order.
-pub(crate) type Methods = [Method; Cuts::MOST];
+pub(crate) type Methods = [Method; BandCuts::MOST];
 
 /// Cost of a choice: member I/Os first, then sectors. The writes do not count, because all methods
 /// write the same.
@@ -20,7 +20,7 @@ const CANDIDATES: [Method; 3] = [
 
 /// Data chunks of a row that are all read or all not read.
 #[derive(Clone, Copy, Debug)]
-struct Class {
+struct ChunkClass {
     /// Index of one chunk of the class.
     index: u64,
     /// Number of remaining chunks of the class.
@@ -29,8 +29,8 @@ struct Class {
 
 /// Returns the cheapest methods for all cuts together, by member I/Os. Among equals, the fewest
 /// sectors read decide; then read-modify-write is preferred.
-pub(crate) fn choose(row: &Row, cuts: &[Cut]) -> Methods {
-    let mut best = ([Method::Unprotected; Cuts::MOST], None);
+pub(crate) fn choose(row: &ParityRow, cuts: &[BandCut]) -> Methods {
+    let mut best = ([Method::Unprotected; BandCuts::MOST], None);
     if row.parities().next().is_none() {
         return best.0;
     }
@@ -38,7 +38,7 @@ pub(crate) fn choose(row: &Row, cuts: &[Cut]) -> Methods {
     if let [cut] = cuts
         && row.lost().is_empty()
     {
-        return [simple_choice(row, cut); Cuts::MOST];
+        return [simple_choice(row, cut); BandCuts::MOST];
     }
     let classes = classes(row, cuts);
     for number in 0..CANDIDATES.len().pow(cuts.len() as u32) {
@@ -57,11 +57,11 @@ pub(crate) fn choose(row: &Row, cuts: &[Cut]) -> Methods {
 /// Same as [`choose`], but some sectors need not be read. `missing` returns the number of sectors
 /// of a member's cut to read.
 pub(crate) fn choose_beside(
-    row: &Row,
-    cuts: &[Cut],
-    missing: impl Fn(u64, &Cut) -> u64,
+    row: &ParityRow,
+    cuts: &[BandCut],
+    missing: impl Fn(u64, &BandCut) -> u64,
 ) -> Methods {
-    let mut best = ([Method::Unprotected; Cuts::MOST], None);
+    let mut best = ([Method::Unprotected; BandCuts::MOST], None);
     if row.parities().next().is_none() {
         return best.0;
     }
@@ -92,7 +92,7 @@ pub(crate) fn choose_beside(
 }
 
 /// Returns the method for a single cut of a row without losses. Counting the reads is enough here.
-fn simple_choice(row: &Row, cut: &Cut) -> Method {
+fn simple_choice(row: &ParityRow, cut: &BandCut) -> Method {
     let rest = row.data - cut.covered();
     let modified = cut.covered() + row.parities().count() as u64;
     match rest {
@@ -104,8 +104,8 @@ fn simple_choice(row: &Row, cut: &Cut) -> Method {
 
 /// Returns the combination of methods with this number, if each method is possible. The method of
 /// the first cut is the most significant digit.
-fn combination(row: &Row, cuts: &[Cut], mut number: usize) -> Option<Methods> {
-    let mut methods = [Method::ReadModifyWrite; Cuts::MOST];
+fn combination(row: &ParityRow, cuts: &[BandCut], mut number: usize) -> Option<Methods> {
+    let mut methods = [Method::ReadModifyWrite; BandCuts::MOST];
     for (method, cut) in methods.iter_mut().zip(cuts).rev() {
         *method = CANDIDATES[number % CANDIDATES.len()];
         number /= CANDIDATES.len();
@@ -116,7 +116,7 @@ fn combination(row: &Row, cuts: &[Cut], mut number: usize) -> Option<Methods> {
     Some(methods)
 }
 
-fn is_feasible(row: &Row, cut: &Cut, method: Method) -> bool {
+fn is_feasible(row: &ParityRow, cut: &BandCut, method: Method) -> bool {
     let mut lost = row.lost().iter();
     match method {
         // Read-modify-write needs the old data of every covered chunk.
@@ -131,7 +131,7 @@ fn is_feasible(row: &Row, cut: &Cut, method: Method) -> bool {
 /// Returns the classes of data chunks: the first chunk of the span, the last, the chunks between,
 /// and the chunks outside. With four classes, the cost of a choice takes the same time for any
 /// number of members.
-fn classes(row: &Row, cuts: &[Cut]) -> [Class; 4] {
+fn classes(row: &ParityRow, cuts: &[BandCut]) -> [ChunkClass; 4] {
     let first = cuts.iter().map(|cut| cut.first).min().unwrap_or(0);
     let last = cuts.iter().map(|cut| cut.end - 1).max().unwrap_or(0);
     let alive = |from: u64, end: u64| {
@@ -148,26 +148,26 @@ fn classes(row: &Row, cuts: &[Cut]) -> [Class; 4] {
         0
     };
     [
-        Class {
+        ChunkClass {
             index: first,
             alive: alive(first, first + 1),
         },
-        Class {
+        ChunkClass {
             index: last,
             alive: alone,
         },
-        Class {
+        ChunkClass {
             index: first + 1,
             alive: alive(first + 1, last),
         },
-        Class {
+        ChunkClass {
             index: row.data,
             alive: alive(0, first) + alive(last + 1, row.data),
         },
     ]
 }
 
-fn cost(row: &Row, cuts: &[Cut], methods: &Methods, classes: &[Class]) -> Cost {
+fn cost(row: &ParityRow, cuts: &[BandCut], methods: &Methods, classes: &[ChunkClass]) -> Cost {
     let mut total = (0, 0);
     for class in classes {
         add(&mut total, class.alive, cuts, |at| {
@@ -183,7 +183,7 @@ fn cost(row: &Row, cuts: &[Cut], methods: &Methods, classes: &[Class]) -> Cost {
 }
 
 /// True if a method reads the data chunk `index`. The callers leave out lost chunks.
-fn reads_data(method: Method, cut: &Cut, index: u64) -> bool {
+fn reads_data(method: Method, cut: &BandCut, index: u64) -> bool {
     match method {
         Method::ReadModifyWrite => cut.covers(index),
         Method::ReconstructWrite => !cut.covers(index),
@@ -192,7 +192,7 @@ fn reads_data(method: Method, cut: &Cut, index: u64) -> bool {
 }
 
 /// True if a method reads the parity of this rank among the remaining parities.
-fn reads_parity(method: Method, row: &Row, rank: usize) -> bool {
+fn reads_parity(method: Method, row: &ParityRow, rank: usize) -> bool {
     match method {
         Method::ReadModifyWrite => true,
         Method::ReconstructWrite => false,
@@ -202,7 +202,7 @@ fn reads_parity(method: Method, row: &Row, rank: usize) -> bool {
 
 /// Adds the cost of `count` members. Each of the members reads the cuts for which `reads` is true;
 /// adjacent cuts are one I/O.
-fn add(total: &mut Cost, count: u64, cuts: &[Cut], reads: impl Fn(usize) -> bool) {
+fn add(total: &mut Cost, count: u64, cuts: &[BandCut], reads: impl Fn(usize) -> bool) {
     let mut read_up_to = None;
     for (_, cut) in cuts.iter().enumerate().filter(|(at, _)| reads(*at)) {
         total.0 += if read_up_to == Some(cut.from) {
@@ -215,7 +215,7 @@ fn add(total: &mut Cost, count: u64, cuts: &[Cut], reads: impl Fn(usize) -> bool
     }
 }
 
-fn name_full_stripes(row: &Row, cuts: &[Cut], methods: &mut Methods) {
+fn name_full_stripes(row: &ParityRow, cuts: &[BandCut], methods: &mut Methods) {
     for (method, cut) in methods.iter_mut().zip(cuts) {
         // A reconstruct-write of all data chunks reads nothing: a full-stripe write.
         if cut.covered() == row.data {

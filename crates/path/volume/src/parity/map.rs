@@ -53,7 +53,7 @@ pub(crate) struct RowMap {
 
 /// Content of a member's chunk in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cell {
+pub(crate) enum ChunkContent {
     /// Data, by its index in the row.
     Data(u64),
     P,
@@ -172,20 +172,20 @@ impl RowShape {
     }
 
     /// Returns the content of `member`.
-    pub(crate) fn cell(&self, member: u64) -> Cell {
+    pub(crate) fn cell(&self, member: u64) -> ChunkContent {
         debug_assert!(member < self.members, "member {member} of {}", self.members);
         if member == self.p {
-            return Cell::P;
+            return ChunkContent::P;
         }
         let q = self.q();
         if Some(member) == q {
-            return Cell::Q;
+            return ChunkContent::Q;
         }
         let index = match self.first {
             Some(first) => wrap(member + self.members - first, self.members),
             None => member - u64::from(member > self.p) - u64::from(q.is_some_and(|q| member > q)),
         };
-        Cell::Data(index)
+        ChunkContent::Data(index)
     }
 
     /// Returns the exponent of the generator for the data chunk `index` in Q. The exponent is the
@@ -213,9 +213,9 @@ mod tests {
             rows,
         };
         let cell = |row: u64, member| match map.shape(row).cell(member) {
-            Cell::Data(index) => (row * map.data() + index).to_string(),
-            Cell::P => "P".to_owned(),
-            Cell::Q => "Q".to_owned(),
+            ChunkContent::Data(index) => (row * map.data() + index).to_string(),
+            ChunkContent::P => "P".to_owned(),
+            ChunkContent::Q => "Q".to_owned(),
         };
         (0..rows)
             .map(|row| {

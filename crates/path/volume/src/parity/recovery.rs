@@ -1,7 +1,7 @@
 //! The sums for the recovery of lost data.
 
-use super::map::Cell;
-use super::row::Row;
+use super::map::ChunkContent;
+use super::row::ParityRow;
 use crate::gf256::{divide, multiply, power};
 
 /// Coefficients of the sum for a lost data chunk: each surviving chunk of the row times a
@@ -21,7 +21,7 @@ pub(crate) struct Recovery {
 
 impl Recovery {
     /// Returns the sum for the lost data chunk `index` of `row`.
-    pub(crate) fn of(row: &Row, index: u64) -> Recovery {
+    pub(crate) fn of(row: &ParityRow, index: u64) -> Recovery {
         let own = power(row.shape.exponent(index));
         match row.lost_beside(index) {
             None if row.p.is_some() => Recovery { p: 1, q: 0 },
@@ -40,12 +40,14 @@ impl Recovery {
     }
 
     /// Returns the coefficient of a surviving chunk.
-    pub(crate) fn coefficient(&self, row: &Row, cell: Cell) -> u8 {
+    pub(crate) fn coefficient(&self, row: &ParityRow, cell: ChunkContent) -> u8 {
         match cell {
-            Cell::P => self.p,
-            Cell::Q => self.q,
-            Cell::Data(_) if self.q == 0 => self.p,
-            Cell::Data(index) => self.p ^ multiply(self.q, power(row.shape.exponent(index))),
+            ChunkContent::P => self.p,
+            ChunkContent::Q => self.q,
+            ChunkContent::Data(_) if self.q == 0 => self.p,
+            ChunkContent::Data(index) => {
+                self.p ^ multiply(self.q, power(row.shape.exponent(index)))
+            }
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The rebuild of members, row by row, from the remaining chunks of each row.
 
-use super::bands::Cut;
-use super::map::Cell;
-use super::row::Row;
+use super::bands::BandCut;
+use super::map::ChunkContent;
+use super::row::ParityRow;
 use super::rows::{RowPlanner, Term, content_of, rebuild};
 use crate::gf256::power;
-use crate::plan::{Method, Place, PlanWriter, Step};
+use crate::plan::{BufferPlace, Method, ParityStep, PlanWriter};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::Sectors;
 use std::ops::Range;
@@ -74,12 +74,12 @@ impl RowPlanner {
     /// Computes whole lost chunks of the row, data or parity.
     fn compute(
         &self,
-        row: &Row,
-        cells: impl Iterator<Item = (Cell, Place)> + Clone,
+        row: &ParityRow,
+        cells: impl Iterator<Item = (ChunkContent, BufferPlace)> + Clone,
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) {
-        let cut = Cut {
+        let cut = BandCut {
             from: 0,
             to: self.map.chunk,
             first: 0,
@@ -89,13 +89,13 @@ impl RowPlanner {
         self.read_what_is_left(row, &cut, terms, writer);
         let left = terms.len();
         for (cell, into) in cells.clone() {
-            if let Cell::Data(index) = cell {
+            if let ChunkContent::Data(index) = cell {
                 rebuild(row, &cut, index, into, &terms[..left], writer);
                 terms.push(Term { cell, place: into });
             }
         }
         let mut parities = cells
-            .filter(|(cell, _)| !matches!(cell, Cell::Data(_)))
+            .filter(|(cell, _)| !matches!(cell, ChunkContent::Data(_)))
             .peekable();
         if parities.peek().is_none() {
             return;
@@ -106,14 +106,14 @@ impl RowPlanner {
         for &index in row.lost() {
             if terms[left..known]
                 .iter()
-                .any(|term| term.cell == Cell::Data(index))
+                .any(|term| term.cell == ChunkContent::Data(index))
             {
                 continue;
             }
             let place = writer.scratch(cut.sectors());
             rebuild(row, &cut, index, place, &terms[..left], writer);
             terms.push(Term {
-                cell: Cell::Data(index),
+                cell: ChunkContent::Data(index),
                 place,
             });
         }
@@ -125,25 +125,25 @@ impl RowPlanner {
 
 /// Computes a parity of the row from all data of the row. `terms` must contain all this data.
 fn sum_parity(
-    row: &Row,
-    cut: &Cut,
-    parity: Cell,
-    into: Place,
+    row: &ParityRow,
+    cut: &BandCut,
+    parity: ChunkContent,
+    into: BufferPlace,
     terms: &[Term],
     writer: &mut PlanWriter<'_>,
 ) {
     let data = terms.iter().filter_map(|term| match term.cell {
-        Cell::Data(index) => Some((index, term.place)),
+        ChunkContent::Data(index) => Some((index, term.place)),
         _ => None,
     });
     for (count, (index, from)) in data.enumerate() {
-        let coefficient = if parity == Cell::Q {
+        let coefficient = if parity == ChunkContent::Q {
             power(row.shape.exponent(index))
         } else {
             1
         };
         let sectors = Sectors(cut.sectors());
-        writer.step(Step {
+        writer.step(ParityStep {
             coefficient,
             from,
             into,

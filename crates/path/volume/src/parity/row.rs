@@ -1,10 +1,10 @@
 //! One row of a parity layout, with its losses.
 
-use super::map::{Cell, RowMap, RowShape};
+use super::map::{ChunkContent, RowMap, RowShape};
 
 /// One row: the roles of the members, and the remaining chunks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct ParityRow {
     pub(crate) number: u64,
     pub(crate) shape: RowShape,
     /// Number of data chunks.
@@ -20,13 +20,13 @@ pub(crate) struct Row {
     broken: bool,
 }
 
-impl Row {
+impl ParityRow {
     /// Returns row `number` without the chunks of the members `lost`.
-    pub(crate) fn new(map: &RowMap, number: u64, lost: impl Iterator<Item = u32>) -> Row {
+    pub(crate) fn new(map: &RowMap, number: u64, lost: impl Iterator<Item = u32>) -> ParityRow {
         let shape = map.shape(number);
         let (p, q) = (Some(shape.p()), shape.q());
         let data = map.data();
-        let mut row = Row {
+        let mut row = ParityRow {
             number,
             shape,
             data,
@@ -43,12 +43,12 @@ impl Row {
         row
     }
 
-    fn lose(&mut self, cell: Cell) {
+    fn lose(&mut self, cell: ChunkContent) {
         match cell {
-            Cell::P => self.p = None,
-            Cell::Q => self.q = None,
-            Cell::Data(_) if self.lost().len() == self.lost.len() => self.broken = true,
-            Cell::Data(index) => {
+            ChunkContent::P => self.p = None,
+            ChunkContent::Q => self.q = None,
+            ChunkContent::Data(_) if self.lost().len() == self.lost.len() => self.broken = true,
+            ChunkContent::Data(index) => {
                 self.lost[usize::from(self.lost_count)] = index;
                 self.lost_count += 1;
             }
@@ -77,13 +77,14 @@ impl Row {
     }
     /// Returns the remaining parities with their members.
     #[inline]
-    pub(crate) fn parities(&self) -> impl Iterator<Item = (Cell, u64)> + Clone + use<> {
-        let p = self.p.map(|member| (Cell::P, member));
-        p.into_iter().chain(self.q.map(|member| (Cell::Q, member)))
+    pub(crate) fn parities(&self) -> impl Iterator<Item = (ChunkContent, u64)> + Clone + use<> {
+        let p = self.p.map(|member| (ChunkContent::P, member));
+        p.into_iter()
+            .chain(self.q.map(|member| (ChunkContent::Q, member)))
     }
     /// Returns the parities for the recovery of lost data: one for each lost data chunk, P before
     /// Q.
-    pub(crate) fn recovering_parities(&self) -> impl Iterator<Item = (Cell, u64)> + use<> {
+    pub(crate) fn recovering_parities(&self) -> impl Iterator<Item = (ChunkContent, u64)> + use<> {
         self.parities().take(usize::from(self.lost_count))
     }
 }

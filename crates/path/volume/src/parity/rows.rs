@@ -1,21 +1,21 @@
 //! The common planning of requests on rows, and the planning of reads: the member I/O in each row,
 //! and the sums for the recovery of lost data.
 
-use super::bands::{Cut, Cuts, Span};
-use super::map::{Cell, RowMap};
+use super::bands::{BandCut, BandCuts, RowBand};
+use super::map::{ChunkContent, RowMap};
 use super::recovery::Recovery;
-use super::row::Row;
+use super::row::ParityRow;
 use super::stripe_cache::StripeCache;
-use crate::plan::{Content, Detail, Method, Place, PlanWriter, Step};
+use crate::plan::{BufferPlace, Content, Detail, Method, ParityStep, PlanWriter};
 use crate::states::MemberStates;
-use fullstroke_contract::{Extent, Operation, Status};
+use fullstroke_contract::{Extent, Operation, RequestStatus};
 use fullstroke_units::Sectors;
 
 /// The cut of a surviving chunk, and the place of its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Term {
-    pub(super) cell: Cell,
-    pub(super) place: Place,
+    pub(super) cell: ChunkContent,
+    pub(super) place: BufferPlace,
 }
 
 /// Plans the member I/O of rows.
@@ -31,7 +31,7 @@ pub(crate) struct RowPlanner {
 
 /// A request in the form for the planning of rows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct RowRequest {
     pub(crate) operation: Operation,
     /// First sector of the volume.
     pub(crate) begin: u64,
@@ -39,11 +39,11 @@ pub(crate) struct Wanted {
     pub(crate) end: u64,
 }
 
-impl Wanted {
+impl RowRequest {
     /// Returns the place in the request's buffer of the sector `offset` of the data chunk `index`
     /// of a row.
     #[inline]
-    pub(super) fn place(&self, map: &RowMap, row: u64, index: u64, offset: u64) -> Place {
+    pub(super) fn place(&self, map: &RowMap, row: u64, index: u64, offset: u64) -> BufferPlace {
         debug_assert!(
             index < map.data() && offset < map.chunk,
             "chunk {index} of {} in row {row}, at {offset} of {}",
@@ -51,41 +51,41 @@ impl Wanted {
             map.chunk
         );
         let lbn = row * map.row_sectors() + index * map.chunk + offset;
-        Place::Request(Sectors(lbn - self.begin))
+        BufferPlace::Request(Sectors(lbn - self.begin))
     }
 }
 
 impl RowPlanner {
     /// Returns a row in the state for reads. Reads may run at any time; only filled chunks count.
-    pub(super) fn row_to_read(&self, number: u64) -> Row {
+    pub(super) fn row_to_read(&self, number: u64) -> ParityRow {
         self.row(number, MemberStates::readable)
     }
 
     /// Returns a row in the state for writes. Writes reserve the row and run after an earlier
     /// rebuild of the row.
-    pub(super) fn row_to_write(&self, number: u64) -> Row {
+    pub(super) fn row_to_write(&self, number: u64) -> ParityRow {
         self.row(number, MemberStates::writable)
     }
 
     /// Returns a row. The chunk of a member is lost if the member is not `filled` up to the end of
     /// the row.
     #[inline]
-    fn row(&self, number: u64, filled: fn(&MemberStates, usize) -> u64) -> Row {
+    fn row(&self, number: u64, filled: fn(&MemberStates, usize) -> u64) -> ParityRow {
         let end = (number + 1) * self.map.chunk;
         let impaired = self.states.impaired().iter().copied();
         let lost = impaired.filter(|&member| filled(&self.states, member as usize) < end);
-        Row::new(&self.map, number, lost)
+        ParityRow::new(&self.map, number, lost)
     }
 
     /// Returns the part of the request from `at` on in one row.
-    pub(super) fn span(&self, wanted: Wanted, at: u64) -> Span {
+    pub(super) fn span(&self, wanted: RowRequest, at: u64) -> RowBand {
         debug_assert!(
             wanted.begin <= at && at < wanted.end,
             "sector {at} is not asked for: {wanted:?}"
         );
         let row_sectors = self.map.row_sectors();
         let (row, from) = (at / row_sectors, at % row_sectors);
-        Span {
+        RowBand {
             row,
             from,
             to: row_sectors.min(from + (wanted.end - at)),
@@ -93,7 +93,7 @@ impl RowPlanner {
     }
 
     /// Returns the number of whole rows from `at` on; 0 if `at` is inside a row.
-    pub(super) fn whole_rows(&self, wanted: Wanted, at: u64) -> u64 {
+    pub(super) fn whole_rows(&self, wanted: RowRequest, at: u64) -> u64 {
         let row_sectors = self.map.row_sectors();
         if at.is_multiple_of(row_sectors) {
             (wanted.end - at) / row_sectors
@@ -104,7 +104,7 @@ impl RowPlanner {
 
     /// Returns the extent of the cut on a member.
     #[inline]
-    pub(super) fn extent(&self, row: &Row, cut: &Cut) -> Extent {
+    pub(super) fn extent(&self, row: &ParityRow, cut: &BandCut) -> Extent {
         Extent::new(row.number * self.map.chunk + cut.from, cut.sectors())
     }
 
@@ -112,11 +112,11 @@ impl RowPlanner {
     #[inline]
     pub(super) fn data_io(
         &self,
-        row: &Row,
-        cut: &Cut,
+        row: &ParityRow,
+        cut: &BandCut,
         index: u64,
-        place: Place,
-        io: Io,
+        place: BufferPlace,
+        io: ChunkIo,
         writer: &mut PlanWriter<'_>,
     ) {
         let member = row.shape.data_member(index) as usize;
@@ -131,22 +131,22 @@ impl RowPlanner {
 
     pub(crate) fn read(
         &self,
-        wanted: Wanted,
+        wanted: RowRequest,
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
-    ) -> Status {
+    ) -> RequestStatus {
         writer.begin_strand();
         let mut at = wanted.begin;
         while at < wanted.end {
             let span = self.span(wanted, at);
             let row = self.row_to_read(span.row);
             writer.enter_row(span.row);
-            for cut in Cuts::of(span, self.map.chunk).as_slice() {
+            for cut in BandCuts::of(span, self.map.chunk).as_slice() {
                 // Lost chunks of a broken row cannot be computed, but its remaining chunks can be
                 // read.
                 if row.is_broken() {
                     if !self.is_left(&row, cut) {
-                        return Status::Lost;
+                        return RequestStatus::Lost;
                     }
                     self.read_covered(wanted, &row, cut, writer);
                 } else if row.lost().iter().any(|&index| cut.covers(index)) {
@@ -159,20 +159,26 @@ impl RowPlanner {
             }
             at += span.to - span.from;
         }
-        Status::Done
+        RequestStatus::Done
     }
 
     /// True if the data inside the cut of a broken row can be read.
-    fn is_left(&self, row: &Row, cut: &Cut) -> bool {
+    fn is_left(&self, row: &ParityRow, cut: &BandCut) -> bool {
         let end = self.extent(row, cut).end().0;
         let mut members = (cut.first..cut.end).map(|index| row.shape.data_member(index) as usize);
         members.all(|member| end <= self.states.readable(member))
     }
 
-    fn read_covered(&self, wanted: Wanted, row: &Row, cut: &Cut, writer: &mut PlanWriter<'_>) {
+    fn read_covered(
+        &self,
+        wanted: RowRequest,
+        row: &ParityRow,
+        cut: &BandCut,
+        writer: &mut PlanWriter<'_>,
+    ) {
         for index in cut.first..cut.end {
             let place = wanted.place(&self.map, row.number, index, cut.from);
-            self.data_io(row, cut, index, place, Io::READ_DATA, writer);
+            self.data_io(row, cut, index, place, ChunkIo::READ_DATA, writer);
         }
         // Only in this case is the parity member the only member without a read.
         let whole = cut.first == 0 && cut.end == row.data;
@@ -183,7 +189,7 @@ impl RowPlanner {
 
     /// Reads the parities of a row together with all its data. The member of each parity then
     /// continues into the next row without a gap. Plans for bytes do not need these reads.
-    fn read_for_nothing(&self, row: &Row, cut: &Cut, writer: &mut PlanWriter<'_>) {
+    fn read_for_nothing(&self, row: &ParityRow, cut: &BandCut, writer: &mut PlanWriter<'_>) {
         let extent = self.extent(row, cut);
         for (cell, member) in row.parities() {
             writer.io_for_nothing(member as usize, extent, content_of(cell));
@@ -194,9 +200,9 @@ impl RowPlanner {
     /// the sum for the lost chunks uses this buffer too.
     fn read_and_rebuild(
         &self,
-        wanted: Wanted,
-        row: &Row,
-        cut: &Cut,
+        wanted: RowRequest,
+        row: &ParityRow,
+        cut: &BandCut,
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) {
@@ -206,17 +212,17 @@ impl RowPlanner {
             let (place, io) = if cut.covers(index) {
                 (
                     wanted.place(&self.map, row.number, index, cut.from),
-                    Io::READ_DATA,
+                    ChunkIo::READ_DATA,
                 )
             } else {
-                (writer.scratch(cut.sectors()), Io::READ_PEER)
+                (writer.scratch(cut.sectors()), ChunkIo::READ_PEER)
             };
             match io.content {
                 Content::Peer => self.read_peer(row, cut, index, place, writer),
                 _ => self.data_io(row, cut, index, place, io, writer),
             }
             terms.push(Term {
-                cell: Cell::Data(index),
+                cell: ChunkContent::Data(index),
                 place,
             });
         }
@@ -229,8 +235,8 @@ impl RowPlanner {
 
     fn read_recovering_parities(
         &self,
-        row: &Row,
-        cut: &Cut,
+        row: &ParityRow,
+        cut: &BandCut,
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) {
@@ -242,12 +248,12 @@ impl RowPlanner {
 
     pub(super) fn read_parity(
         &self,
-        row: &Row,
-        cut: &Cut,
-        cell: Cell,
+        row: &ParityRow,
+        cut: &BandCut,
+        cell: ChunkContent,
         member: u64,
         writer: &mut PlanWriter<'_>,
-    ) -> Place {
+    ) -> BufferPlace {
         let place = writer.scratch(cut.sectors());
         self.fetch(
             member as usize,
@@ -262,10 +268,10 @@ impl RowPlanner {
     /// Reads the cut of the data chunk `index` for the arithmetic of the row.
     pub(super) fn read_peer(
         &self,
-        row: &Row,
-        cut: &Cut,
+        row: &ParityRow,
+        cut: &BandCut,
         index: u64,
-        place: Place,
+        place: BufferPlace,
         writer: &mut PlanWriter<'_>,
     ) {
         let member = row.shape.data_member(index) as usize;
@@ -277,7 +283,7 @@ impl RowPlanner {
         &self,
         member: usize,
         extent: Extent,
-        place: Place,
+        place: BufferPlace,
         content: Content,
         writer: &mut PlanWriter<'_>,
     ) {
@@ -302,8 +308,8 @@ impl RowPlanner {
     /// Reads the remaining data of the row, and the parities for the recovery.
     pub(super) fn read_what_is_left(
         &self,
-        row: &Row,
-        cut: &Cut,
+        row: &ParityRow,
+        cut: &BandCut,
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) {
@@ -312,7 +318,7 @@ impl RowPlanner {
             let place = writer.scratch(cut.sectors());
             self.read_peer(row, cut, index, place, writer);
             terms.push(Term {
-                cell: Cell::Data(index),
+                cell: ChunkContent::Data(index),
                 place,
             });
         }
@@ -322,39 +328,39 @@ impl RowPlanner {
 
 /// Direction and content of a data chunk's I/O.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Io {
+pub(super) struct ChunkIo {
     operation: Operation,
     content: Content,
 }
 
-impl Io {
-    const READ_DATA: Io = Io {
+impl ChunkIo {
+    const READ_DATA: ChunkIo = ChunkIo {
         operation: Operation::Read,
         content: Content::Data,
     };
-    const READ_PEER: Io = Io {
+    const READ_PEER: ChunkIo = ChunkIo {
         operation: Operation::Read,
         content: Content::Peer,
     };
-    pub(super) const WRITE_DATA: Io = Io {
+    pub(super) const WRITE_DATA: ChunkIo = ChunkIo {
         operation: Operation::Write,
         content: Content::Data,
     };
 }
 
-pub(super) fn content_of(cell: Cell) -> Content {
+pub(super) fn content_of(cell: ChunkContent) -> Content {
     match cell {
-        Cell::Data(_) => Content::Peer,
-        Cell::P => Content::Parity,
-        Cell::Q => Content::SecondParity,
+        ChunkContent::Data(_) => Content::Peer,
+        ChunkContent::P => Content::Parity,
+        ChunkContent::Q => Content::SecondParity,
     }
 }
 
 /// Computes the lost data chunks for which `wanted` is true from all `terms`, and appends them to
 /// `terms`.
 pub(super) fn rebuild_into_scratch(
-    row: &Row,
-    cut: &Cut,
+    row: &ParityRow,
+    cut: &BandCut,
     wanted: impl Fn(u64) -> bool,
     terms: &mut Vec<Term>,
     writer: &mut PlanWriter<'_>,
@@ -364,7 +370,7 @@ pub(super) fn rebuild_into_scratch(
         let place = writer.scratch(cut.sectors());
         rebuild(row, cut, index, place, &terms[..left], writer);
         terms.push(Term {
-            cell: Cell::Data(index),
+            cell: ChunkContent::Data(index),
             place,
         });
     }
@@ -372,10 +378,10 @@ pub(super) fn rebuild_into_scratch(
 
 /// Computes the lost data chunk `index` from all `terms`.
 pub(super) fn rebuild(
-    row: &Row,
-    cut: &Cut,
+    row: &ParityRow,
+    cut: &BandCut,
     index: u64,
-    into: Place,
+    into: BufferPlace,
     terms: &[Term],
     writer: &mut PlanWriter<'_>,
 ) {
@@ -388,7 +394,7 @@ pub(super) fn rebuild(
     for (count, term) in terms.iter().enumerate() {
         let coefficient = recovery.coefficient(row, term.cell);
         let sectors = Sectors(cut.sectors());
-        writer.step(Step {
+        writer.step(ParityStep {
             coefficient,
             from: term.place,
             into,

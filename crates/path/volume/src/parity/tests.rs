@@ -1,12 +1,12 @@
 //! Compares the cost of row plans with an exhaustive enumeration.
 
-use super::bands::{Cut, Cuts, Span};
-use super::row::Row;
-use super::{Cell, Placement, Rotation, RowMap};
+use super::bands::{BandCut, BandCuts, RowBand};
+use super::row::ParityRow;
+use super::{ChunkContent, Placement, Rotation, RowMap};
 use crate::bytes::build;
 use crate::layout::{Layout, Role};
 use crate::plan::{Detail, Method, Plan};
-use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status};
+use fullstroke_contract::{Extent, LayersBelow, MemberState, Operation, Request, RequestStatus};
 use fullstroke_units::Lbn;
 use proptest::prelude::*;
 use serde_json::json;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// Returns true if `method` reads `cell` in `cut`, from the definition of the methods. Returns
 /// `None` if the method is impossible.
-fn reads(row: &Row, cut: &Cut, method: Method, cell: Cell) -> Option<bool> {
+fn reads(row: &ParityRow, cut: &BandCut, method: Method, cell: ChunkContent) -> Option<bool> {
     let lost = row.lost();
     let covered_lost = lost.iter().filter(|&&index| cut.covers(index)).count();
     let needs_all = match method {
@@ -25,8 +25,10 @@ fn reads(row: &Row, cut: &Cut, method: Method, cell: Cell) -> Option<bool> {
         _ => false,
     };
     Some(match cell {
-        Cell::Data(index) if lost.contains(&index) => false,
-        Cell::Data(index) => needs_all || cut.covers(index) == (method == Method::ReadModifyWrite),
+        ChunkContent::Data(index) if lost.contains(&index) => false,
+        ChunkContent::Data(index) => {
+            needs_all || cut.covers(index) == (method == Method::ReadModifyWrite)
+        }
         parity if needs_all => row.recovering_parities().any(|(cell, _)| cell == parity),
         parity => {
             method == Method::ReadModifyWrite && row.parities().any(|(cell, _)| cell == parity)
@@ -35,15 +37,15 @@ fn reads(row: &Row, cut: &Cut, method: Method, cell: Cell) -> Option<bool> {
 }
 
 /// Returns the lowest (reads, sectors read) over all assignments of methods to cuts.
-fn cheapest(row: &Row, cuts: &[Cut]) -> Option<(usize, u64)> {
+fn cheapest(row: &ParityRow, cuts: &[BandCut]) -> Option<(usize, u64)> {
     let methods = [
         Method::ReadModifyWrite,
         Method::ReconstructWrite,
         Method::Recover,
     ];
-    let cells: Vec<Cell> = (0..row.data)
-        .map(Cell::Data)
-        .chain([Cell::P, Cell::Q])
+    let cells: Vec<ChunkContent> = (0..row.data)
+        .map(ChunkContent::Data)
+        .chain([ChunkContent::P, ChunkContent::Q])
         .collect();
     let cost = |number: usize| {
         let method = |at: usize| methods[number / 3usize.pow(at as u32) % 3];
@@ -91,12 +93,12 @@ proptest! {
         let extent = Extent::new(row_number * sectors + from, to - from);
         let request = Request { operation: Operation::Write, extent, ..Request::default() };
         let mut plan = Plan::new(Detail::Bytes);
-        prop_assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+        prop_assert_eq!(layout.plan(&request, LayersBelow::NOTHING, &mut plan), RequestStatus::Done);
 
         let placement = Placement::Rotating(Rotation::LeftSymmetric);
         let map = RowMap { members, parities, placement, chunk, rows: 12 };
-        let row = Row::new(&map, row_number, failed.iter().copied());
-        let cuts = Cuts::of(Span { row: row_number, from, to }, chunk);
+        let row = ParityRow::new(&map, row_number, failed.iter().copied());
+        let cuts = BandCuts::of(RowBand { row: row_number, from, to }, chunk);
         let read = plan.ios().iter().filter(|io| io.operation == Operation::Read);
         let found = (read.clone().count(), read.map(|io| io.extent.sectors.0).sum::<u64>());
         let expected = match row.parities().next() {
@@ -116,8 +118,8 @@ fn methods(name: &str, members: usize, extent: Extent, failed: &[u32]) -> (Vec<M
         ..Request::default()
     };
     assert_eq!(
-        layout.plan(&request, Below::NOTHING, &mut plan),
-        Status::Done
+        layout.plan(&request, LayersBelow::NOTHING, &mut plan),
+        RequestStatus::Done
     );
     (
         plan.bands().iter().map(|band| band.method).collect(),
@@ -201,8 +203,8 @@ fn timed(layout: &mut dyn Layout, operation: Operation, extent: Extent) -> Plan 
     };
     let mut plan = Plan::new(Detail::Timing);
     assert_eq!(
-        layout.plan(&request, Below::NOTHING, &mut plan),
-        Status::Done
+        layout.plan(&request, LayersBelow::NOTHING, &mut plan),
+        RequestStatus::Done
     );
     plan
 }
@@ -296,8 +298,8 @@ fn plain_reads_and_plans_for_bytes_pass_the_stripe_cache_by() {
     };
     let mut plan = Plan::new(Detail::Bytes);
     assert_eq!(
-        layout.plan(&request, Below::NOTHING, &mut plan),
-        Status::Done
+        layout.plan(&request, LayersBelow::NOTHING, &mut plan),
+        RequestStatus::Done
     );
     assert_eq!(reads_of(&plan), 2, "bytes come from the members");
 }
@@ -438,8 +440,8 @@ fn no_dummy_read_is_planned_for_bytes_or_where_parity_is_lost() {
     };
     let mut plan = Plan::new(Detail::Bytes);
     assert_eq!(
-        layout.plan(&request, Below::NOTHING, &mut plan),
-        Status::Done
+        layout.plan(&request, LayersBelow::NOTHING, &mut plan),
+        RequestStatus::Done
     );
     assert_eq!(plan.ios().len(), 4);
 }

@@ -1,27 +1,27 @@
 //! Writes and discards of rows: new data and the parity for this data.
 
-use super::bands::{Cut, Cuts, Span};
+use super::bands::{BandCut, BandCuts, RowBand};
 use super::choice;
-use super::map::Cell;
-use super::row::Row;
-use super::rows::{Io, RowPlanner, Term, Wanted, content_of, rebuild_into_scratch};
+use super::map::ChunkContent;
+use super::row::ParityRow;
+use super::rows::{ChunkIo, RowPlanner, RowRequest, Term, content_of, rebuild_into_scratch};
 use crate::gf256::power;
-use crate::plan::{Content, Method, Place, PlanWriter, Step};
-use fullstroke_contract::{Extent, Operation, Status};
+use crate::plan::{BufferPlace, Content, Method, ParityStep, PlanWriter};
+use fullstroke_contract::{Extent, Operation, RequestStatus};
 use fullstroke_units::Sectors;
 
 /// Places of the new parities of a cut.
-type NewParity = [Place; 2];
+type NewParity = [BufferPlace; 2];
 
 impl RowPlanner {
     pub(crate) fn write(
         &self,
-        wanted: Wanted,
+        wanted: RowRequest,
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
-    ) -> Status {
+    ) -> RequestStatus {
         if self.is_broken((wanted.end - 1) / self.map.row_sectors()) {
-            return Status::Lost;
+            return RequestStatus::Lost;
         }
         let mut at = wanted.begin;
         while at < wanted.end {
@@ -36,7 +36,7 @@ impl RowPlanner {
                 at += span.to - span.from;
             }
         }
-        Status::Done
+        RequestStatus::Done
     }
 
     /// True if a row up to `last` cannot be written. Members are filled from front to back: if a
@@ -47,12 +47,12 @@ impl RowPlanner {
 
     fn write_whole_rows(
         &self,
-        wanted: Wanted,
+        wanted: RowRequest,
         first: u64,
         count: u64,
         writer: &mut PlanWriter<'_>,
     ) {
-        let cut = Cut {
+        let cut = BandCut {
             from: 0,
             to: self.map.chunk,
             first: 0,
@@ -76,15 +76,15 @@ impl RowPlanner {
 
     fn write_part(
         &self,
-        wanted: Wanted,
-        span: Span,
+        wanted: RowRequest,
+        span: RowBand,
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) {
         let row = self.row_to_write(span.row);
-        let cuts = Cuts::of(span, self.map.chunk);
+        let cuts = BandCuts::of(span, self.map.chunk);
         let methods = self.choose(&row, cuts.as_slice(), writer);
-        let mut parities = [[Place::Scratch(Sectors::ZERO); 2]; Cuts::MOST];
+        let mut parities = [[BufferPlace::Scratch(Sectors::ZERO); 2]; BandCuts::MOST];
         writer.begin_strand();
         writer.enter_row(span.row);
         writer.hold_row(span.row);
@@ -103,7 +103,12 @@ impl RowPlanner {
         }
     }
 
-    fn choose(&self, row: &Row, cuts: &[Cut], writer: &PlanWriter<'_>) -> choice::Methods {
+    fn choose(
+        &self,
+        row: &ParityRow,
+        cuts: &[BandCut],
+        writer: &PlanWriter<'_>,
+    ) -> choice::Methods {
         match self.cache_for(writer) {
             None => choice::choose(row, cuts),
             Some(cache) => choice::choose_beside(row, cuts, |member, cut| {
@@ -115,13 +120,13 @@ impl RowPlanner {
     /// Read-modify-write: reads old parity and old data.
     fn modify(
         &self,
-        wanted: Wanted,
-        row: &Row,
-        cut: &Cut,
+        wanted: RowRequest,
+        row: &ParityRow,
+        cut: &BandCut,
         writer: &mut PlanWriter<'_>,
     ) -> NewParity {
         writer.band(row.number, cut.offsets(), Method::ReadModifyWrite);
-        let mut parity = [Place::Scratch(Sectors::ZERO); 2];
+        let mut parity = [BufferPlace::Scratch(Sectors::ZERO); 2];
         for ((cell, member), place) in row.parities().zip(&mut parity) {
             *place = self.read_parity(row, cut, cell, member, writer);
         }
@@ -140,9 +145,9 @@ impl RowPlanner {
     /// reads nothing and sums nothing.
     fn sum_new_and_rest(
         &self,
-        wanted: Wanted,
-        row: &Row,
-        cut: &Cut,
+        wanted: RowRequest,
+        row: &ParityRow,
+        cut: &BandCut,
         method: Method,
         writer: &mut PlanWriter<'_>,
     ) -> NewParity {
@@ -167,9 +172,9 @@ impl RowPlanner {
     /// Reads all remaining chunks, computes the unchanged lost data, and sums up.
     fn recover_and_sum(
         &self,
-        wanted: Wanted,
-        row: &Row,
-        cut: &Cut,
+        wanted: RowRequest,
+        row: &ParityRow,
+        cut: &BandCut,
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) -> NewParity {
@@ -182,15 +187,15 @@ impl RowPlanner {
 
     fn sum_terms_and_new(
         &self,
-        wanted: Wanted,
-        row: &Row,
-        cut: &Cut,
+        wanted: RowRequest,
+        row: &ParityRow,
+        cut: &BandCut,
         terms: &[Term],
         writer: &mut PlanWriter<'_>,
     ) -> NewParity {
         let parity = new_parities(cut, writer);
         let staying = terms.iter().filter_map(|term| match term.cell {
-            Cell::Data(index) if !cut.covers(index) => Some((index, term.place)),
+            ChunkContent::Data(index) if !cut.covers(index) => Some((index, term.place)),
             _ => None,
         });
         let new = (cut.first..cut.end)
@@ -204,16 +209,16 @@ impl RowPlanner {
     /// Writes new data and parity to the remaining members.
     fn write_cut(
         &self,
-        wanted: Wanted,
-        row: &Row,
-        cut: &Cut,
+        wanted: RowRequest,
+        row: &ParityRow,
+        cut: &BandCut,
         parity: NewParity,
         writer: &mut PlanWriter<'_>,
     ) {
         // The new data of a lost chunk exists only in the parity.
         for index in (cut.first..cut.end).filter(|&index| !row.has_lost(index)) {
             let place = wanted.place(&self.map, row.number, index, cut.from);
-            self.data_io(row, cut, index, place, Io::WRITE_DATA, writer);
+            self.data_io(row, cut, index, place, ChunkIo::WRITE_DATA, writer);
         }
         for ((cell, member), place) in row.parities().zip(parity) {
             writer.io(
@@ -228,14 +233,14 @@ impl RowPlanner {
 
     /// Discards whole rows with their parity, because rows of zeros have consistent parity. A
     /// discard of a part of a row would make the parity wrong.
-    pub(crate) fn discard(&self, wanted: Wanted, writer: &mut PlanWriter<'_>) -> Status {
+    pub(crate) fn discard(&self, wanted: RowRequest, writer: &mut PlanWriter<'_>) -> RequestStatus {
         let row_sectors = self.map.row_sectors();
         let (first, end) = (wanted.begin.div_ceil(row_sectors), wanted.end / row_sectors);
         if first >= end {
-            return Status::Done;
+            return RequestStatus::Done;
         }
         if self.is_broken(end - 1) {
-            return Status::Lost;
+            return RequestStatus::Lost;
         }
         writer.begin_strand();
         writer.enter_row(first);
@@ -252,37 +257,37 @@ impl RowPlanner {
                     member,
                     wanted.operation,
                     extent,
-                    Place::Scratch(Sectors::ZERO),
+                    BufferPlace::Scratch(Sectors::ZERO),
                     Content::Data,
                 );
             }
         }
-        Status::Done
+        RequestStatus::Done
     }
 }
 
-fn new_parities(cut: &Cut, writer: &mut PlanWriter<'_>) -> NewParity {
+fn new_parities(cut: &BandCut, writer: &mut PlanWriter<'_>) -> NewParity {
     [writer.scratch(cut.sectors()), writer.scratch(cut.sectors())]
 }
 
 /// Adds the data chunk `index` at `from` to the remaining parities, in the order of
-/// [`Row::parities`].
+/// [`ParityRow::parities`].
 fn add_to_parities(
-    row: &Row,
-    cut: &Cut,
+    row: &ParityRow,
+    cut: &BandCut,
     index: u64,
-    from: Place,
+    from: BufferPlace,
     parity: &NewParity,
     accumulate: bool,
     writer: &mut PlanWriter<'_>,
 ) {
     for ((cell, _), &into) in row.parities().zip(parity) {
-        let coefficient = if cell == Cell::Q {
+        let coefficient = if cell == ChunkContent::Q {
             power(row.shape.exponent(index))
         } else {
             1
         };
-        writer.step(Step {
+        writer.step(ParityStep {
             coefficient,
             from,
             into,

@@ -1,13 +1,18 @@
 //! Requests that another layer carries out on the members of a volume.
 
 use super::Volume;
-use fullstroke_contract::{Cx, PriorityClass, Request};
+use fullstroke_contract::{NodeContext, PriorityClass, Request};
 use fullstroke_units::Time;
 
 impl Volume {
     /// Takes note of a request that is carried out beside the volume's plans: rebuilds make way for
     /// the request, and failed members miss its writes.
-    pub(crate) fn request_beside_came(&mut self, now: Time, request: &Request, cx: &mut Cx<'_>) {
+    pub(crate) fn request_beside_came(
+        &mut self,
+        now: Time,
+        request: &Request,
+        cx: &mut NodeContext<'_>,
+    ) {
         self.head = cx.below.gauge(self.first_alive).head;
         self.catch_up(now, cx.out);
         if request.hints.class != PriorityClass::Idle {

@@ -1,6 +1,6 @@
 //! The queue length in the hints of all parts of a request (Qian & Wang, section 6).
 
-use fullstroke_contract::Below;
+use fullstroke_contract::LayersBelow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub enum Coordination {
 impl Coordination {
     /// Returns the queue length of the selected member.
     #[inline]
-    pub(super) fn queue(self, below: Below<'_>, members: usize) -> u32 {
+    pub(super) fn queue(self, below: LayersBelow<'_>, members: usize) -> u32 {
         let queues = (0..members)
             .map(|member| below.gauge(member))
             .filter(|gauge| gauge.alive);
@@ -36,12 +36,12 @@ mod tests {
     use super::*;
     use crate::Volume;
     use crate::bytes::build;
-    use fullstroke_contract::{Cx, Effect, Extent, Gauge, Node, Out, Port, Request};
+    use fullstroke_contract::{Effect, Effects, Extent, Gauge, Node, NodeContext, Port, Request};
     use fullstroke_units::Time;
     use serde_json::json;
 
     /// Returns the hints in the parts of a read of a row, with these queues at the members.
-    fn told(coordination: Option<Coordination>, queues: [u32; 5]) -> Vec<u32> {
+    fn read_hints(coordination: Option<Coordination>, queues: [u32; 5]) -> Vec<u32> {
         let layout = build("raid5", &json!({ "chunk": 4096 }), &[12_800; 5]).unwrap();
         let mut volume = Volume::new(layout).coordinating(coordination);
         let gauges = queues.map(|queue_length| Gauge {
@@ -50,17 +50,17 @@ mod tests {
             ..Gauge::default()
         });
         let tables = [const { None }; 5];
-        let mut out = Out::new();
+        let mut out = Effects::new();
         let read = Request {
             extent: Extent::new(0, 32),
             ..Request::default()
         };
-        let below = Below::new(&gauges, &tables);
+        let below = LayersBelow::new(&gauges, &tables);
         volume.submit(
             Time::ZERO,
             Port::FIRST,
             read,
-            &mut Cx {
+            &mut NodeContext {
                 below,
                 out: &mut out,
             },
@@ -74,9 +74,18 @@ mod tests {
 
     #[test]
     fn all_parts_are_told_the_same_queue_of_all_members_that_live() {
-        assert_eq!(told(Some(Coordination::Longest), [3, 0, 7, 1, 9]), [9; 4]);
-        assert_eq!(told(Some(Coordination::Shortest), [3, 2, 7, 1, 9]), [1; 4]);
-        assert_eq!(told(Some(Coordination::Longest), [3, 2, 7, 1, 90]), [7; 4]);
-        assert_eq!(told(None, [3, 0, 7, 1, 9]), [0; 4]);
+        assert_eq!(
+            read_hints(Some(Coordination::Longest), [3, 0, 7, 1, 9]),
+            [9; 4]
+        );
+        assert_eq!(
+            read_hints(Some(Coordination::Shortest), [3, 2, 7, 1, 9]),
+            [1; 4]
+        );
+        assert_eq!(
+            read_hints(Some(Coordination::Longest), [3, 2, 7, 1, 90]),
+            [7; 4]
+        );
+        assert_eq!(read_hints(None, [3, 0, 7, 1, 9]), [0; 4]);
     }
 }

@@ -3,16 +3,16 @@
 use crate::locks::LockId;
 use crate::plan::{Detail, MemberIo, Plan};
 use fullstroke_contract::{
-    Completion, Hints, Operation, Out, PriorityClass, Request, RequestId, Status,
+    Completion, Effects, Hints, Operation, PriorityClass, Request, RequestId, RequestStatus,
 };
 use fullstroke_units::Time;
 use std::ops::Range;
 
 /// A request or a unit of a rebuild in flight.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct PendingRequest {
     pub(super) request: Request,
-    pub(super) purpose: Purpose,
+    pub(super) purpose: RequestPurpose,
     pub(super) submitted: Time,
     /// Number of restores before the request was planned.
     pub(super) restores: u64,
@@ -21,19 +21,19 @@ pub(super) struct Flight {
     /// Number of completed shifts before the request was planned.
     pub(super) settled: u64,
     pub(super) plan: Plan,
-    pub(super) strands: Vec<Progress>,
+    pub(super) strands: Vec<StrandProgress>,
     /// Queue length in the hints of member I/O.
     pub(super) stripe_queue: u32,
     /// Number of unfinished strands.
     pub(super) unfinished: u32,
-    status: Status,
+    status: RequestStatus,
     /// Completion of the latest member I/O so far.
     last: Completion,
 }
 
 /// Progress of a strand.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct StrandProgress {
     /// Number of I/Os in flight.
     outstanding: u32,
     in_second_phase: bool,
@@ -53,7 +53,7 @@ pub(super) fn decode(id: u64) -> (usize, usize) {
 
 /// Purpose of a flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum RequestPurpose {
     /// A request of the layer above.
     Above,
     /// The rebuild of a member.
@@ -64,11 +64,11 @@ pub(super) enum Purpose {
     Platters,
 }
 
-impl Flight {
-    pub(super) fn new(detail: Detail) -> Flight {
-        Flight {
+impl PendingRequest {
+    pub(super) fn new(detail: Detail) -> PendingRequest {
+        PendingRequest {
             request: Request::default(),
-            purpose: Purpose::Above,
+            purpose: RequestPurpose::Above,
             submitted: Time::ZERO,
             restores: 0,
             changes: 0,
@@ -77,7 +77,7 @@ impl Flight {
             strands: Vec::new(),
             stripe_queue: 0,
             unfinished: 0,
-            status: Status::Done,
+            status: RequestStatus::Done,
             last: Completion::default(),
         }
     }
@@ -87,32 +87,32 @@ impl Flight {
         self.request = request;
         self.restores = restores;
         self.changes = changes;
-        self.take_off(now, Purpose::Above);
+        self.begin_flight(now, RequestPurpose::Above);
     }
 
     /// Begins the same request with a new plan.
     pub(super) fn begin_again(&mut self, changes: u64) {
         self.changes = changes;
         // The response time counts from the first arrival.
-        self.take_off(self.submitted, self.purpose);
+        self.begin_flight(self.submitted, self.purpose);
     }
 
     pub(super) fn request(&self) -> Request {
         self.request
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self) -> RequestStatus {
         self.status
     }
 
     /// True if rebuilds make way for the request.
-    pub(super) fn presses(&self) -> bool {
+    pub(super) fn delays_rebuild(&self) -> bool {
         self.request.hints.class != PriorityClass::Idle
     }
 
     /// Begins a unit of a rebuild or of a shift with the present plan. No layer waits for the unit.
     /// A drive with priorities serves the unit when no other request waits.
-    pub(super) fn begin_background(&mut self, now: Time, purpose: Purpose) {
+    pub(super) fn begin_background(&mut self, now: Time, purpose: RequestPurpose) {
         let class = PriorityClass::Idle;
         self.request = Request {
             origin: Request::BACKGROUND,
@@ -123,28 +123,33 @@ impl Flight {
             },
             ..Request::default()
         };
-        self.take_off(now, purpose);
+        self.begin_flight(now, purpose);
     }
 
-    fn take_off(&mut self, now: Time, purpose: Purpose) {
+    fn begin_flight(&mut self, now: Time, purpose: RequestPurpose) {
         self.purpose = purpose;
         self.submitted = now;
-        self.status = Status::Done;
+        self.status = RequestStatus::Done;
         self.last = Completion::default();
         self.strands.clear();
         self.strands
-            .resize(self.plan.strands().len(), Progress::default());
+            .resize(self.plan.strands().len(), StrandProgress::default());
         self.unfinished = self.strands.len() as u32;
     }
 
-    pub(super) fn issue_first_phase(&mut self, slot: usize, strand: usize, out: &mut Out) {
+    pub(super) fn issue_first_phase(&mut self, slot: usize, strand: usize, out: &mut Effects) {
         let ios = self.plan.strands()[strand].first_phase();
         self.issue(slot, strand, ios, out);
     }
 
     /// Issues the second phase. Does nothing if there is no second phase, if it was issued before,
     /// or if the first phase has failed. Returns true if the phase was issued.
-    pub(super) fn issue_second_phase(&mut self, slot: usize, strand: usize, out: &mut Out) -> bool {
+    pub(super) fn issue_second_phase(
+        &mut self,
+        slot: usize,
+        strand: usize,
+        out: &mut Effects,
+    ) -> bool {
         let progress = &mut self.strands[strand];
         let ios = self.plan.strands()[strand].second_phase();
         // After a failed read, the arithmetic has no valid input.
@@ -156,7 +161,7 @@ impl Flight {
         true
     }
 
-    fn issue(&mut self, slot: usize, strand: usize, ios: Range<usize>, out: &mut Out) {
+    fn issue(&mut self, slot: usize, strand: usize, ios: Range<usize>, out: &mut Effects) {
         self.strands[strand].outstanding = ios.len() as u32;
         for index in ios {
             let io = &self.plan.ios()[index];
@@ -169,7 +174,7 @@ impl Flight {
 
     fn member_request(&self, id: u64, io: &MemberIo) -> Request {
         let hints = self.request.hints;
-        let waited_for = self.purpose == Purpose::Above
+        let waited_for = self.purpose == RequestPurpose::Above
             && io.operation == Operation::Read
             && self.request.operation != Operation::Read;
         Request {
@@ -194,7 +199,7 @@ impl Flight {
             self.last = completion;
         }
         let progress = &mut self.strands[strand];
-        progress.failed |= completion.status != Status::Done;
+        progress.failed |= completion.status != RequestStatus::Done;
         progress.outstanding -= 1;
         progress.outstanding == 0
     }

@@ -1,11 +1,12 @@
 //! Failure, replacement and rebuild of members while the volume is in use.
 
 use super::Volume;
-use super::flight::Purpose;
-use super::rebuild::{Filling, Job, Step};
+use super::flight::RequestPurpose;
+use super::rebuild::{Filling, RebuildJob, RebuildStep};
 use crate::plan::MemberIo;
 use fullstroke_contract::{
-    Below, MemberState, Node as _, Notice, Operation, Order, Out, Port, Refusal, Signal, Status,
+    Effects, LayerOrder, LayersBelow, MemberState, Node as _, Notice, Operation, Port, Refusal,
+    RequestStatus, Signal,
 };
 use fullstroke_units::{Bytes, Sectors, Time};
 
@@ -14,16 +15,16 @@ impl Volume {
     pub(super) fn carry_out(
         &mut self,
         now: Time,
-        order: Order,
-        below: Below<'_>,
-        out: &mut Out,
+        order: LayerOrder,
+        below: LayersBelow<'_>,
+        out: &mut Effects,
     ) -> Result<(), Refusal> {
         match order {
-            Order::Fail { member } => {
+            LayerOrder::Fail { member } => {
                 self.check_fail(member)?;
                 self.fail(now, member, out);
             }
-            Order::Restore {
+            LayerOrder::Restore {
                 member,
                 done,
                 rate,
@@ -33,22 +34,28 @@ impl Volume {
                 self.check_restore(member, rate, accept_data_loss)?;
                 self.restore(now, member, done, rate, out);
             }
-            Order::ReAdd { member } => {
+            LayerOrder::ReAdd { member } => {
                 self.check_failed(member, "re-added", below)?;
                 self.take_back(now, member, out);
             }
-            Order::Speed(speed) => {
+            LayerOrder::Speed(speed) => {
                 check_rate(speed.most)?;
                 self.rebuilds.limit(now, speed);
             }
-            Order::Rest => self.rebuilds.halted = true,
+            LayerOrder::Rest => self.rebuilds.halted = true,
         }
         Ok(())
     }
 
     /// Handles a notice from a member: a report about the member itself, or an offer or question
     /// about its addresses.
-    pub(super) fn hear(&mut self, now: Time, from: Port, notice: Notice, out: &mut Out) {
+    pub(super) fn handle_member_notice(
+        &mut self,
+        now: Time,
+        from: Port,
+        notice: Notice,
+        out: &mut Effects,
+    ) {
         let member = from.index();
         match notice.signal {
             Signal::Failed => self.fail_unless_failed(now, member, out),
@@ -75,7 +82,7 @@ impl Volume {
         }
     }
 
-    fn fail_unless_failed(&mut self, now: Time, member: usize, out: &mut Out) {
+    fn fail_unless_failed(&mut self, now: Time, member: usize, out: &mut Effects) {
         if self.layout.member_state(member) != MemberState::Failed {
             self.fail(now, member, out);
         }
@@ -130,7 +137,12 @@ impl Volume {
         impaired.collect::<Vec<_>>().join(", ")
     }
 
-    fn check_failed(&self, member: usize, done: &str, below: Below<'_>) -> Result<(), Refusal> {
+    fn check_failed(
+        &self,
+        member: usize,
+        done: &str,
+        below: LayersBelow<'_>,
+    ) -> Result<(), Refusal> {
         let found = match self.check_member(member)? {
             MemberState::Failed if !below.gauge(member).alive => {
                 let message = format!(
@@ -147,7 +159,7 @@ impl Volume {
         )))
     }
 
-    fn fail(&mut self, now: Time, member: usize, out: &mut Out) {
+    fn fail(&mut self, now: Time, member: usize, out: &mut Effects) {
         if self.rebuilds.forget(member) {
             // The failed member may be a source or a target of planned units.
             self.count_on_what_is_filled();
@@ -172,7 +184,7 @@ impl Volume {
         member: usize,
         done: Sectors,
         rate: Option<Bytes>,
-        out: &mut Out,
+        out: &mut Effects,
     ) {
         self.latest_rate = rate;
         self.restores += 1;
@@ -180,7 +192,7 @@ impl Volume {
             self.rebuilds.all().all(|filling| filling.member != member),
             "member {member} is restored while it is filled"
         );
-        let job = Job::new(now, member, done..self.layout.member_used(member), rate);
+        let job = RebuildJob::new(now, member, done..self.layout.member_used(member), rate);
         self.rebuilds.halted = false;
         self.no_longer_missed(member);
         self.set_state(now, member, MemberState::Rebuilding { done }, out);
@@ -191,7 +203,7 @@ impl Volume {
     }
 
     /// Makes a failed member alive again with its old bytes.
-    fn take_back(&mut self, now: Time, member: usize, out: &mut Out) {
+    fn take_back(&mut self, now: Time, member: usize, out: &mut Effects) {
         self.no_longer_missed(member);
         self.returning = true;
         self.set_state(now, member, MemberState::Alive, out);
@@ -217,7 +229,7 @@ impl Volume {
     }
 
     /// Changes a state. Sends a signal upwards if the volume has failed or is available again.
-    fn set_state(&mut self, now: Time, member: usize, state: MemberState, out: &mut Out) {
+    fn set_state(&mut self, now: Time, member: usize, state: MemberState, out: &mut Effects) {
         self.changes += 1;
         self.layout.set_member_state(member, state);
         self.first_alive = first_alive(&*self.layout);
@@ -225,7 +237,7 @@ impl Volume {
         self.tell_whether_answering(out);
     }
 
-    fn tell_whether_answering(&mut self, out: &mut Out) {
+    fn tell_whether_answering(&mut self, out: &mut Effects) {
         let answers = self.layout.answers();
         if answers != self.answering {
             self.answering = answers;
@@ -239,7 +251,7 @@ impl Volume {
 
     /// Begins the rebuild units and the shifts due by `now`.
     #[inline]
-    pub(super) fn catch_up(&mut self, now: Time, out: &mut Out) {
+    pub(super) fn catch_up(&mut self, now: Time, out: &mut Effects) {
         if self.next_unit() <= now {
             self.begin_units(now, out);
         }
@@ -253,7 +265,7 @@ impl Volume {
     }
 
     /// Begins units until a unit must wait.
-    fn begin_units(&mut self, now: Time, out: &mut Out) {
+    fn begin_units(&mut self, now: Time, out: &mut Effects) {
         while let Some(job) = self.rebuilds.job() {
             let begun = self.rebuilds.next_unit(&self.pressure);
             if begun > now {
@@ -277,14 +289,20 @@ impl Volume {
                 continue;
             }
             self.rebuilds.begin(begun, Some(slot), end, self.changes);
-            self.flights[slot].begin_background(begun, Purpose::Rebuild);
+            self.flights[slot].begin_background(begun, RequestPurpose::Rebuild);
             self.begin_strands(slot, out);
         }
     }
 
     /// Handles the end of the unit in `slot` at `at`. If a source has failed since, its data may be
     /// wrong, and the unit fills nothing.
-    pub(super) fn unit_ended(&mut self, slot: usize, at: Time, status: Status, out: &mut Out) {
+    pub(super) fn unit_ended(
+        &mut self,
+        slot: usize,
+        at: Time,
+        status: RequestStatus,
+        out: &mut Effects,
+    ) {
         debug_assert!(
             self.flights[slot]
                 .plan
@@ -298,15 +316,16 @@ impl Volume {
             Operation::Read => io.extent.end().0 <= states.readable(io.member as usize),
             _ => !states.has_failed(io.member as usize),
         };
-        let filled = status == Status::Done && self.flights[slot].plan.ios().iter().all(is_there);
+        let filled =
+            status == RequestStatus::Done && self.flights[slot].plan.ios().iter().all(is_there);
         self.rebuilds.end(at, slot, filled);
         self.follow_units(at, out);
     }
 
-    fn follow_units(&mut self, at: Time, out: &mut Out) {
+    fn follow_units(&mut self, at: Time, out: &mut Effects) {
         while let Some(step) = self.rebuilds.step() {
             match step {
-                Step::Filled(end) => {
+                RebuildStep::Filled(end) => {
                     while let Some(filling) = self.rebuilds.advance(end) {
                         self.member_filled(at, filling, out);
                     }
@@ -314,7 +333,7 @@ impl Volume {
                 // If a member has failed meanwhile, the unit is planned again without that member.
                 // Otherwise the source cannot be read, and the rebuild stops until an operator
                 // acts.
-                Step::Again { changes } => {
+                RebuildStep::Again { changes } => {
                     self.rebuilds.halted |= changes == self.changes;
                     self.count_on_what_is_filled();
                 }
@@ -323,7 +342,7 @@ impl Volume {
     }
 
     /// Records the progress of a member in the present job.
-    fn member_filled(&mut self, at: Time, filling: Filling, out: &mut Out) {
+    fn member_filled(&mut self, at: Time, filling: Filling, out: &mut Effects) {
         let Filling { member, done, used } = filling;
         let whole = done == used;
         debug_assert!(

@@ -38,7 +38,7 @@ impl Default for Units {
 /// back, several at a time while there is no other I/O.
 #[derive(Debug, Default)]
 pub(super) struct Rebuilds {
-    queue: VecDeque<Job>,
+    queue: VecDeque<RebuildJob>,
     /// Units in flight, in the order of their plans. All valid units belong to the first job.
     units: VecDeque<Unit>,
     /// Time since which only the rate and the requests delay the next unit.
@@ -54,7 +54,7 @@ pub(super) struct Rebuilds {
 
 /// Members for a common rebuild.
 #[derive(Clone, Debug)]
-pub(super) struct Job {
+pub(super) struct RebuildJob {
     /// Members, ascending; at least one.
     members: Vec<Filling>,
     /// Units below this sector are in flight or over.
@@ -62,7 +62,7 @@ pub(super) struct Job {
     rate: Option<Bytes>,
     /// Earliest time of the next unit, by the rate.
     due: Time,
-    marks: Marks,
+    marks: SpeedMarks,
 }
 
 /// A member to be filled.
@@ -107,7 +107,7 @@ enum UnitState {
 
 /// Consequence of the end of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum RebuildStep {
     /// The first job is filled up to this sector.
     Filled(Sectors),
     /// Units of the first job are planned again from the end of the filled part. `changes` is the
@@ -115,14 +115,14 @@ pub(super) enum Step {
     Again { changes: u64 },
 }
 
-impl Job {
+impl RebuildJob {
     /// Returns a job for the rebuild of `member` from `done` up to `used`, at most at `rate`.
     pub(super) fn new(
         now: Time,
         member: usize,
         filling: Range<Sectors>,
         rate: Option<Bytes>,
-    ) -> Job {
+    ) -> RebuildJob {
         let Range {
             start: done,
             end: used,
@@ -132,12 +132,12 @@ impl Job {
             "member {member} is filled up to {done} of {used}"
         );
         let members = vec![Filling { member, done, used }];
-        Job {
+        RebuildJob {
             members,
             planned: done,
             rate,
             due: now,
-            marks: Marks::new(now, done),
+            marks: SpeedMarks::new(now, done),
         }
     }
 
@@ -175,12 +175,12 @@ impl Job {
     }
 
     /// True if both jobs have the same rate and are near enough to become one job.
-    fn goes_with(&self, other: &Job) -> bool {
+    fn goes_with(&self, other: &RebuildJob) -> bool {
         let (one, other_done) = (self.done().0, other.done().0);
         self.rate == other.rate && one.abs_diff(other_done) <= self.used().0 / TOGETHER
     }
 
-    fn join(&mut self, now: Time, other: Job) {
+    fn join(&mut self, now: Time, other: RebuildJob) {
         assert!(
             other
                 .members
@@ -192,7 +192,7 @@ impl Job {
         );
         self.members.extend(other.members);
         self.members.sort_unstable_by_key(|filling| filling.member);
-        self.marks = Marks::new(now, self.done());
+        self.marks = SpeedMarks::new(now, self.done());
     }
 }
 
@@ -200,7 +200,13 @@ impl Rebuilds {
     /// Adds a job that begins at `now`, with `in_flight` requests in flight. With `together`, the
     /// job may join another job. Returns true if units in flight no longer count.
     #[must_use]
-    pub(super) fn add(&mut self, now: Time, job: Job, together: bool, in_flight: u32) -> bool {
+    pub(super) fn add(
+        &mut self,
+        now: Time,
+        job: RebuildJob,
+        together: bool,
+        in_flight: u32,
+    ) -> bool {
         self.older = in_flight;
         self.ready = self.ready.max(now);
         let place = self
@@ -241,7 +247,7 @@ impl Rebuilds {
         let again = !self.units.is_empty();
         self.drop_units();
         for job in std::mem::take(&mut self.queue) {
-            let alone = |&filling: &Filling| Job {
+            let alone = |&filling: &Filling| RebuildJob {
                 members: vec![filling],
                 planned: filling.done,
                 ..job.clone()
@@ -288,7 +294,7 @@ impl Rebuilds {
     /// Returns the time of the next unit of a job. Follows `md_do_sync` of md (md.c, 6.1). While
     /// there is other I/O, a rebuild above its minimum speed waits until none of its own units is
     /// in flight.
-    fn next_unit_of(&self, job: &Job, pressure: &Pressure) -> Time {
+    fn next_unit_of(&self, job: &RebuildJob, pressure: &Pressure) -> Time {
         let at = job.due.max(self.ready);
         let sound = |unit: &Unit| unit.counts && unit.state != UnitState::Spoilt;
         match self.units.len() {
@@ -306,7 +312,7 @@ impl Rebuilds {
     }
 
     /// Returns the members of the present job.
-    pub(super) fn job(&self) -> Option<&Job> {
+    pub(super) fn job(&self) -> Option<&RebuildJob> {
         self.queue.front()
     }
 
@@ -383,7 +389,7 @@ impl Rebuilds {
     }
 
     /// Returns the next consequence of finished units, in order.
-    pub(super) fn step(&mut self) -> Option<Step> {
+    pub(super) fn step(&mut self) -> Option<RebuildStep> {
         let first = *self.units.front()?;
         let under_way = self
             .units
@@ -393,14 +399,14 @@ impl Rebuilds {
             _ if !first.counts => None,
             UnitState::Filled => {
                 self.units.pop_front();
-                Some(Step::Filled(first.end))
+                Some(RebuildStep::Filled(first.end))
             }
             UnitState::Spoilt if !under_way => {
                 self.units.clear();
                 if let Some(job) = self.queue.front_mut() {
                     job.planned = job.done();
                 }
-                Some(Step::Again {
+                Some(RebuildStep::Again {
                     changes: first.changes,
                 })
             }
@@ -460,18 +466,18 @@ impl Rebuilds {
 /// Progress of a job at some times, for the present speed: ten marks, three seconds apart, as in md
 /// (`SYNC_MARKS` and `SYNC_MARK_STEP` in md.c).
 #[derive(Clone, Copy, Debug)]
-struct Marks {
-    all: [(Time, Sectors); Marks::COUNT],
+struct SpeedMarks {
+    all: [(Time, Sectors); SpeedMarks::COUNT],
     latest: usize,
 }
 
-impl Marks {
+impl SpeedMarks {
     const COUNT: usize = 10;
     const STEP: Duration = Duration::from_nanos(3_000_000_000);
 
-    fn new(now: Time, done: Sectors) -> Marks {
-        Marks {
-            all: [(now, done); Marks::COUNT],
+    fn new(now: Time, done: Sectors) -> SpeedMarks {
+        SpeedMarks {
+            all: [(now, done); SpeedMarks::COUNT],
             latest: 0,
         }
     }
@@ -481,8 +487,8 @@ impl Marks {
             now >= self.all[self.latest].0,
             "a rebuild is at {done} at {now:?}, before its latest mark"
         );
-        if now >= self.all[self.latest].0 + Marks::STEP {
-            self.latest = (self.latest + 1) % Marks::COUNT;
+        if now >= self.all[self.latest].0 + SpeedMarks::STEP {
+            self.latest = (self.latest + 1) % SpeedMarks::COUNT;
             self.all[self.latest] = (now, done);
         }
     }
@@ -490,7 +496,7 @@ impl Marks {
     /// Returns the speed since the oldest mark. md adds a second to the time; otherwise a new
     /// rebuild would seem fast.
     fn bytes_per_s(&self, now: Time, done: Sectors) -> u64 {
-        let (since, before) = self.all[(self.latest + 1) % Marks::COUNT];
+        let (since, before) = self.all[(self.latest + 1) % SpeedMarks::COUNT];
         let elapsed_ns = u128::from(now.saturating_since(since).as_nanos()) + 1_000_000_000;
         let bytes = u128::from(done.0.saturating_sub(before.0)) * u128::from(SECTOR_BYTES);
         u64::try_from(bytes * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX)

@@ -3,13 +3,13 @@
 
 use super::Volume;
 use super::rebuild::Units;
-use crate::bytes::{Array, Buffers, Device, SECTOR, range, run_io};
-use crate::proofs::{Ask, Case, asks};
+use crate::bytes::{Buffers, ByteArray, ByteDevice, SECTOR, range, run_io};
+use crate::proofs::{Case, ProofRequest, asks};
 use crate::rebuild_proofs::{check_members, redundant_cases};
 use crate::{Detail, Plan};
 use fullstroke_contract::{
-    Breakdown, Completion, Cx, Effect, Extent, MemberState, Node, Operation, Order, Out, Port,
-    Request, RequestId, Signal, Status,
+    Breakdown, Completion, Effect, Effects, Extent, LayerOrder, MemberState, Node, NodeContext,
+    Operation, Port, Request, RequestId, RequestStatus, Signal,
 };
 use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
 use proptest::prelude::*;
@@ -17,8 +17,8 @@ use proptest::sample::Index;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
-enum Event {
-    Ask(Ask),
+enum RaceEvent {
+    Ask(ProofRequest),
     Fail(Index),
     /// Restores a failed member at a rate in bytes per second.
     Restore(Index, Option<u64>),
@@ -26,20 +26,20 @@ enum Event {
     Pass(usize),
 }
 
-fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
-    let ask = asks(2).prop_map(|mut asks| Event::Ask(asks.remove(0)));
+fn events(most: usize) -> impl Strategy<Value = Vec<RaceEvent>> {
+    let ask = asks(2).prop_map(|mut asks| RaceEvent::Ask(asks.remove(0)));
     let rate = prop_oneof![Just(None), (1u64..2_000_000_000_000).prop_map(Some)];
     let event = prop_oneof![
         10 => ask,
-        2 => any::<Index>().prop_map(Event::Fail),
-        3 => (any::<Index>(), rate).prop_map(|(member, rate)| Event::Restore(member, rate)),
-        5 => (0usize..12).prop_map(Event::Pass),
+        2 => any::<Index>().prop_map(RaceEvent::Fail),
+        3 => (any::<Index>(), rate).prop_map(|(member, rate)| RaceEvent::Restore(member, rate)),
+        5 => (0usize..12).prop_map(RaceEvent::Pass),
     ];
     prop::collection::vec(event, 1..most)
 }
 
 /// A member I/O in flight.
-struct Pending {
+struct PendingIo {
     reported: Time,
     member: usize,
     request: Request,
@@ -47,7 +47,7 @@ struct Pending {
 }
 
 /// The bytes of a plan in flight.
-struct Transfer {
+struct PlanBytes {
     plan: Plan,
     buffers: Buffers,
     stepped: Vec<bool>,
@@ -59,7 +59,7 @@ struct Transfer {
 
 /// A request in flight.
 #[derive(Clone)]
-struct Asked {
+struct RequestInFlight {
     extent: Extent,
     operation: Operation,
     bytes: Vec<u8>,
@@ -67,17 +67,17 @@ struct Asked {
 
 struct Rig {
     volume: Volume,
-    members: Vec<Box<dyn Device>>,
+    members: Vec<Box<dyn ByteDevice>>,
     /// A whole layout of the same kind, to try failures on.
     trial: Box<dyn crate::Layout>,
     case: Case,
     now: Time,
     random: Random,
-    pending: Vec<Pending>,
+    pending: Vec<PendingIo>,
     /// Transfers by slot.
-    transfers: BTreeMap<u64, Transfer>,
+    transfers: BTreeMap<u64, PlanBytes>,
     /// Requests in flight, by origin.
-    asked: BTreeMap<u64, Asked>,
+    asked: BTreeMap<u64, RequestInFlight>,
     plain: Vec<u8>,
     signals: Vec<Signal>,
     submitted: u64,
@@ -87,7 +87,7 @@ struct Rig {
 
 impl Rig {
     fn new(case: &Case, seed: u64, sizes: Units, late: bool) -> Rig {
-        let array = Array::of_memory(case.layout(&[]).unwrap());
+        let array = ByteArray::of_memory(case.layout(&[]).unwrap());
         let plain = vec![0; array.layout.capacity().0 as usize * SECTOR];
         let mut volume = Volume::with_detail(array.layout, Detail::Bytes);
         volume.rebuilds.sizes = sizes;
@@ -108,18 +108,18 @@ impl Rig {
         }
     }
 
-    fn run(&mut self, events: Vec<Event>) {
+    fn run(&mut self, events: Vec<RaceEvent>) {
         for event in events {
             match event {
-                Event::Ask(ask) => self.ask(&ask),
-                Event::Fail(member) => self.fail(member.index(self.members.len())),
-                Event::Restore(member, rate) => {
+                RaceEvent::Ask(ask) => self.ask(&ask),
+                RaceEvent::Fail(member) => self.fail(member.index(self.members.len())),
+                RaceEvent::Restore(member, rate) => {
                     let failed = self.volume.layout().failed();
                     if !failed.is_empty() {
                         self.restore(failed[member.index(failed.len())] as usize, rate);
                     }
                 }
-                Event::Pass(steps) => (0..steps).for_each(|_| {
+                RaceEvent::Pass(steps) => (0..steps).for_each(|_| {
                     self.step();
                 }),
             }
@@ -128,10 +128,11 @@ impl Rig {
 
     /// Submits a request without overlap with a request in flight. A mirror promises no order for
     /// overlapping requests.
-    fn ask(&mut self, ask: &Ask) {
+    fn ask(&mut self, ask: &ProofRequest) {
         let extent = ask.extent(self.volume.layout().capacity().0);
-        let overlaps =
-            |other: &Asked| extent.start < other.extent.end() && other.extent.start < extent.end();
+        let overlaps = |other: &RequestInFlight| {
+            extent.start < other.extent.end() && other.extent.start < extent.end()
+        };
         while self.asked.values().any(overlaps) {
             assert!(self.step(), "requests end");
         }
@@ -149,7 +150,7 @@ impl Rig {
         self.submitted += 1;
         self.asked.insert(
             origin,
-            Asked {
+            RequestInFlight {
                 extent,
                 operation: ask.operation,
                 bytes,
@@ -163,7 +164,9 @@ impl Rig {
             extent,
             ..Request::default()
         };
-        self.call(|volume, now, out| volume.submit(now, Port::FIRST, request, &mut Cx::alone(out)));
+        self.call(|volume, now, out| {
+            volume.submit(now, Port::FIRST, request, &mut NodeContext::alone(out))
+        });
     }
 
     /// Fails `member` if the array survives the failure.
@@ -178,8 +181,12 @@ impl Rig {
             return;
         }
         // Earlier plans may rely on the content of the member.
-        let order = Order::Fail { member };
-        self.call(|volume, now, out| volume.ordered(now, order, &mut Cx::alone(out)).unwrap());
+        let order = LayerOrder::Fail { member };
+        self.call(|volume, now, out| {
+            volume
+                .ordered(now, order, &mut NodeContext::alone(out))
+                .unwrap()
+        });
         let (before, changes) = (self.submitted, self.volume.changes);
         while self.asked.keys().any(|&origin| origin < before)
             || self
@@ -199,13 +206,17 @@ impl Rig {
 
     fn restore(&mut self, member: usize, rate: Option<u64>) {
         let (rate, done) = (rate.map(Bytes), Sectors::ZERO);
-        let order = Order::Restore {
+        let order = LayerOrder::Restore {
             member,
             done,
             rate,
             accept_data_loss: false,
         };
-        self.call(|volume, now, out| volume.ordered(now, order, &mut Cx::alone(out)).unwrap());
+        self.call(|volume, now, out| {
+            volume
+                .ordered(now, order, &mut NodeContext::alone(out))
+                .unwrap()
+        });
     }
 
     /// Lets the next event happen. Returns false if there is no event.
@@ -221,7 +232,7 @@ impl Rig {
         }
         self.now = self.now.max(due.min(reported));
         if due <= reported {
-            self.call(|volume, now, out| volume.wake(now, &mut Cx::alone(out)));
+            self.call(|volume, now, out| volume.wake(now, &mut NodeContext::alone(out)));
             return true;
         }
         let pending = self.pending.swap_remove(next.unwrap());
@@ -231,14 +242,14 @@ impl Rig {
                 now,
                 Port::of(pending.member),
                 pending.completion,
-                &mut Cx::alone(out),
+                &mut NodeContext::alone(out),
             );
         });
         true
     }
 
-    fn call(&mut self, event: impl FnOnce(&mut Volume, Time, &mut Out)) {
-        let mut out = Out::new();
+    fn call(&mut self, event: impl FnOnce(&mut Volume, Time, &mut Effects)) {
+        let mut out = Effects::new();
         event(&mut self.volume, self.now, &mut out);
         for effect in out.drain() {
             match effect {
@@ -250,7 +261,7 @@ impl Rig {
     }
 
     fn issue(&mut self, member: usize, request: Request) {
-        self.take_off(request);
+        self.begin_flight(request);
         let part = Duration::from_nanos(self.random.below(50));
         let finished = self.now + part;
         let breakdown = Breakdown {
@@ -262,11 +273,11 @@ impl Rig {
             id,
             submitted,
             finished,
-            status: Status::Done,
+            status: RequestStatus::Done,
             breakdown,
         };
         let reported = finished + Duration::from_nanos(self.random.below(20));
-        self.pending.push(Pending {
+        self.pending.push(PendingIo {
             reported,
             member,
             request,
@@ -275,7 +286,7 @@ impl Rig {
     }
 
     /// Gives a plan its memory at the first of its I/Os.
-    fn take_off(&mut self, request: Request) {
+    fn begin_flight(&mut self, request: Request) {
         let slot = request.id.0 >> 32;
         if self.transfers.contains_key(&slot) {
             return;
@@ -299,7 +310,7 @@ impl Rig {
         let left = plan.ios().len();
         self.transfers.insert(
             slot,
-            Transfer {
+            PlanBytes {
                 plan,
                 buffers,
                 stepped,
@@ -309,7 +320,7 @@ impl Rig {
         );
     }
 
-    fn move_bytes(&mut self, pending: &Pending) {
+    fn move_bytes(&mut self, pending: &PendingIo) {
         let slot = pending.request.id.0 >> 32;
         let io = (pending.request.id.0 & u64::from(u32::MAX)) as usize;
         let transfer = self.transfers.get_mut(&slot).unwrap();
@@ -334,7 +345,7 @@ impl Rig {
     }
 
     fn complete(&mut self, completion: &Completion) {
-        assert_eq!(completion.status, Status::Done);
+        assert_eq!(completion.status, RequestStatus::Done);
         assert_eq!(
             completion.breakdown.response(),
             completion.finished.since(completion.submitted)
@@ -347,7 +358,7 @@ impl Rig {
     }
 
     /// Restores all members, waits for all events, and returns the array.
-    fn mend(mut self) -> Array {
+    fn mend(mut self) -> ByteArray {
         for &member in &self.volume.layout().failed().to_vec() {
             self.restore(member as usize, None);
         }
@@ -357,7 +368,7 @@ impl Rig {
         assert!(self.volume.layout().member_states().impaired().is_empty());
         assert!(self.volume.gauge().idle_since.is_some());
         check_progress(&self.signals);
-        let mut array = Array::new(self.case.layout(&[]).unwrap(), self.members);
+        let mut array = ByteArray::new(self.case.layout(&[]).unwrap(), self.members);
         let capacity = array.layout.capacity().0;
         assert!(
             array.read(0, capacity) == self.plain,

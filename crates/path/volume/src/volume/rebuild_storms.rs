@@ -3,10 +3,10 @@
 
 use super::Volume;
 use super::rebuild::Units;
-use crate::proofs::{Ask, asks, cases};
+use crate::proofs::{ProofRequest, asks, cases};
 use fullstroke_contract::{
-    Completion, Cx, Effect, MemberState, Node, Notice, Order, Out, Port, RebuildSpeed, Request,
-    RequestId, Signal, Status,
+    Completion, Effect, Effects, LayerOrder, MemberState, Node, NodeContext, Notice, Port,
+    RebuildSpeed, Request, RequestId, RequestStatus, Signal,
 };
 use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
 use proptest::prelude::*;
@@ -14,8 +14,8 @@ use proptest::sample::Index;
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug)]
-enum Event {
-    Ask(Ask),
+enum StormEvent {
+    Ask(ProofRequest),
     Fail(Index),
     Restore(Index, Option<u64>, bool),
     ReAdd(Index),
@@ -26,8 +26,8 @@ enum Event {
     Pass(usize),
 }
 
-fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
-    let ask = asks(2).prop_map(|mut asks| Event::Ask(asks.remove(0)));
+fn events(most: usize) -> impl Strategy<Value = Vec<StormEvent>> {
+    let ask = asks(2).prop_map(|mut asks| StormEvent::Ask(asks.remove(0)));
     let rate = prop::option::of(0u64..2_000_000_000_000);
     let signal = prop::sample::select(vec![
         Signal::Failed,
@@ -42,13 +42,13 @@ fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
     ]);
     let event = prop_oneof![
         8 => ask,
-        2 => any::<Index>().prop_map(Event::Fail),
+        2 => any::<Index>().prop_map(StormEvent::Fail),
         3 => (any::<Index>(), rate.clone(), any::<bool>())
-            .prop_map(|(member, rate, accept)| Event::Restore(member, rate, accept)),
-        1 => any::<Index>().prop_map(Event::ReAdd),
-        1 => rate.prop_map(Event::Speed),
-        2 => (any::<Index>(), signal).prop_map(|(member, signal)| Event::Says(member, signal)),
-        4 => (0usize..10).prop_map(Event::Pass),
+            .prop_map(|(member, rate, accept)| StormEvent::Restore(member, rate, accept)),
+        1 => any::<Index>().prop_map(StormEvent::ReAdd),
+        1 => rate.prop_map(StormEvent::Speed),
+        2 => (any::<Index>(), signal).prop_map(|(member, signal)| StormEvent::Says(member, signal)),
+        4 => (0usize..10).prop_map(StormEvent::Pass),
     ];
     prop::collection::vec(event, 1..most)
 }
@@ -71,35 +71,37 @@ struct Storm {
 }
 
 impl Storm {
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: StormEvent) {
         match event {
-            Event::Ask(ask) => self.ask(&ask),
-            Event::Fail(member) => self.order(Order::Fail {
+            StormEvent::Ask(ask) => self.ask(&ask),
+            StormEvent::Fail(member) => self.order(LayerOrder::Fail {
                 member: self.member(member),
             }),
-            Event::Restore(member, rate, accept) => self.restore(self.member(member), rate, accept),
-            Event::ReAdd(member) => self.order(Order::ReAdd {
+            StormEvent::Restore(member, rate, accept) => {
+                self.restore(self.member(member), rate, accept)
+            }
+            StormEvent::ReAdd(member) => self.order(LayerOrder::ReAdd {
                 member: self.member(member),
             }),
-            Event::Speed(most) => {
+            StormEvent::Speed(most) => {
                 let speed = RebuildSpeed {
                     most: most.map(Bytes),
                     ..RebuildSpeed::default()
                 };
-                self.order(Order::Speed(speed));
+                self.order(LayerOrder::Speed(speed));
             }
-            Event::Says(member, signal) => {
+            StormEvent::Says(member, signal) => {
                 let member = self.member(member);
                 self.call(|volume, now, out| {
                     volume.noticed(
                         now,
                         Port::of(member),
                         Notice::new(signal),
-                        &mut Cx::alone(out),
+                        &mut NodeContext::alone(out),
                     )
                 });
             }
-            Event::Pass(steps) => (0..steps).for_each(|_| {
+            StormEvent::Pass(steps) => (0..steps).for_each(|_| {
                 self.step();
             }),
         }
@@ -107,7 +109,7 @@ impl Storm {
 
     fn restore(&mut self, member: usize, rate: Option<u64>, accept_data_loss: bool) {
         let (done, rate) = (Sectors::ZERO, rate.map(Bytes));
-        self.order(Order::Restore {
+        self.order(LayerOrder::Restore {
             member,
             done,
             rate,
@@ -119,7 +121,7 @@ impl Storm {
         index.index(self.volume.layout().members())
     }
 
-    fn ask(&mut self, ask: &Ask) {
+    fn ask(&mut self, ask: &ProofRequest) {
         let extent = ask.extent(self.volume.layout().capacity().0);
         let origin = self.submitted;
         self.submitted += 1;
@@ -130,13 +132,15 @@ impl Storm {
             extent,
             ..Request::default()
         };
-        self.call(|volume, now, out| volume.submit(now, Port::FIRST, request, &mut Cx::alone(out)));
+        self.call(|volume, now, out| {
+            volume.submit(now, Port::FIRST, request, &mut NodeContext::alone(out))
+        });
     }
 
     /// Gives an order. A refused order must change nothing.
-    fn order(&mut self, order: Order) {
+    fn order(&mut self, order: LayerOrder) {
         self.call(|volume, now, out| {
-            volume.wake(now, &mut Cx::alone(out));
+            volume.wake(now, &mut NodeContext::alone(out));
             let states = |volume: &Volume| {
                 let layout = volume.layout();
                 (0..layout.members())
@@ -144,15 +148,18 @@ impl Storm {
                     .collect::<Vec<_>>()
             };
             let (before, effects) = (states(volume), out.len());
-            if volume.ordered(now, order, &mut Cx::alone(out)).is_err() {
+            if volume
+                .ordered(now, order, &mut NodeContext::alone(out))
+                .is_err()
+            {
                 assert_eq!(states(volume), before);
                 assert_eq!(out.len(), effects);
             }
         });
     }
 
-    fn call(&mut self, event: impl FnOnce(&mut Volume, Time, &mut Out)) {
-        let mut out = Out::new();
+    fn call(&mut self, event: impl FnOnce(&mut Volume, Time, &mut Effects)) {
+        let mut out = Effects::new();
         event(&mut self.volume, self.now, &mut out);
         for effect in out.drain() {
             match effect {
@@ -228,7 +235,11 @@ impl Storm {
             id: request.id,
             submitted: self.now,
             finished,
-            status: if lost { Status::Lost } else { Status::Done },
+            status: if lost {
+                RequestStatus::Lost
+            } else {
+                RequestStatus::Done
+            },
             ..Completion::default()
         };
         self.pending.push((
@@ -247,12 +258,17 @@ impl Storm {
         }
         self.now = self.now.max(due.min(reported));
         if due <= reported {
-            self.call(|volume, now, out| volume.wake(now, &mut Cx::alone(out)));
+            self.call(|volume, now, out| volume.wake(now, &mut NodeContext::alone(out)));
         } else {
             let (member, completion, _) = self.pending.swap_remove(next.unwrap());
             self.ids.remove(&(member, completion.id.0));
             self.call(|volume, now, out| {
-                volume.completed(now, Port::of(member), completion, &mut Cx::alone(out))
+                volume.completed(
+                    now,
+                    Port::of(member),
+                    completion,
+                    &mut NodeContext::alone(out),
+                )
             });
         }
         true
@@ -265,7 +281,7 @@ impl Storm {
         for member in self.volume.layout().member_states().impaired().to_vec() {
             let member = member as usize;
             if self.volume.layout().member_state(member) != MemberState::Failed {
-                self.order(Order::Fail { member });
+                self.order(LayerOrder::Fail { member });
             }
             self.restore(member, None, true);
         }

@@ -5,20 +5,21 @@ use super::rebuild::Units;
 use crate::Role;
 use crate::bytes::build;
 use fullstroke_contract::{
-    Completion, Cx, Effect, Extent, Hints, MemberState, Node, Notice, Operation, Order, Out, Port,
-    PriorityClass, RebuildSpeed, Refusal, Request, RequestId, Signal, Status,
+    Completion, Effect, Effects, Extent, Hints, LayerOrder, MemberState, Node, NodeContext, Notice,
+    Operation, Port, PriorityClass, RebuildSpeed, Refusal, Request, RequestId, RequestStatus,
+    Signal,
 };
 use fullstroke_units::{Bytes, Lbn, Sectors, Time};
 use serde_json::json;
 
 /// A volume with member completions from the test.
-struct Bench {
+struct RebuildBench {
     volume: Volume,
     now: Time,
 }
 
-impl Bench {
-    fn new(name: &str, members: usize, sectors: u64) -> Bench {
+impl RebuildBench {
+    fn new(name: &str, members: usize, sectors: u64) -> RebuildBench {
         let layout = build(name, &json!({}), &vec![sectors; members]).unwrap();
         let mut volume = Volume::new(layout);
         volume.rebuilds.sizes = Units {
@@ -26,41 +27,45 @@ impl Bench {
             long: Sectors(UNIT),
             window: 1,
         };
-        Bench {
+        RebuildBench {
             volume,
             now: Time::ZERO,
         }
     }
 
     /// Returns a bench with several rebuild units in flight.
-    fn pipelined(name: &str, members: usize, sectors: u64) -> Bench {
-        let mut bench = Bench::new(name, members, sectors);
+    fn pipelined(name: &str, members: usize, sectors: u64) -> RebuildBench {
+        let mut bench = RebuildBench::new(name, members, sectors);
         bench.volume.rebuilds.sizes.window = 3;
         bench
     }
 
-    fn call(&mut self, event: impl FnOnce(&mut Volume, Time, &mut Out)) -> Vec<Effect> {
-        let mut out = Out::new();
+    fn call(&mut self, event: impl FnOnce(&mut Volume, Time, &mut Effects)) -> Vec<Effect> {
+        let mut out = Effects::new();
         event(&mut self.volume, self.now, &mut out);
         out.drain().collect()
     }
 
-    fn order(&mut self, order: Order) -> Vec<Effect> {
-        self.call(|volume, now, out| volume.ordered(now, order, &mut Cx::alone(out)).unwrap())
+    fn order(&mut self, order: LayerOrder) -> Vec<Effect> {
+        self.call(|volume, now, out| {
+            volume
+                .ordered(now, order, &mut NodeContext::alone(out))
+                .unwrap()
+        })
     }
 
-    fn refusal(&mut self, order: Order) -> String {
-        let mut out = Out::new();
+    fn refusal(&mut self, order: LayerOrder) -> String {
+        let mut out = Effects::new();
         let Refusal(message) = self
             .volume
-            .ordered(self.now, order, &mut Cx::alone(&mut out))
+            .ordered(self.now, order, &mut NodeContext::alone(&mut out))
             .unwrap_err();
         assert!(out.is_empty());
         message
     }
 
     fn fail(&mut self, member: usize) -> Vec<Effect> {
-        self.order(Order::Fail { member })
+        self.order(LayerOrder::Fail { member })
     }
 
     fn restore(&mut self, member: usize) -> Vec<Effect> {
@@ -73,7 +78,7 @@ impl Bench {
                 now,
                 Port::of(member),
                 Notice::new(signal),
-                &mut Cx::alone(out),
+                &mut NodeContext::alone(out),
             )
         })
     }
@@ -86,10 +91,12 @@ impl Bench {
             extent,
             ..Request::default()
         };
-        self.call(|volume, now, out| volume.submit(now, Port::FIRST, request, &mut Cx::alone(out)))
+        self.call(|volume, now, out| {
+            volume.submit(now, Port::FIRST, request, &mut NodeContext::alone(out))
+        })
     }
 
-    fn finish(&mut self, effect: &Effect, status: Status) -> Vec<Effect> {
+    fn finish(&mut self, effect: &Effect, status: RequestStatus) -> Vec<Effect> {
         let Effect::Issue { port, request } = *effect else {
             panic!("{effect:?} was not issued")
         };
@@ -101,14 +108,14 @@ impl Bench {
             ..Completion::default()
         };
         self.call(|volume, now, out| {
-            volume.completed(now, port, completion, &mut Cx::alone(out));
+            volume.completed(now, port, completion, &mut NodeContext::alone(out));
         })
     }
 
     /// Wakes the volume at `nanoseconds`.
     fn wake(&mut self, nanoseconds: u64) -> Vec<Effect> {
         self.now = Time::from_nanos(nanoseconds);
-        self.call(|volume, now, out| volume.wake(now, &mut Cx::alone(out)))
+        self.call(|volume, now, out| volume.wake(now, &mut NodeContext::alone(out)))
     }
 
     /// Completes all I/O, also resulting I/O, until only the passage of time can cause events.
@@ -118,7 +125,7 @@ impl Bench {
         let mut next = 0;
         while next < all.len() {
             if matches!(all[next], Effect::Issue { .. }) {
-                let more = self.finish(&all[next].clone(), Status::Done);
+                let more = self.finish(&all[next].clone(), RequestStatus::Done);
                 all.extend(more);
             }
             next += 1;
@@ -165,8 +172,8 @@ fn rebuilt(member: u32, done: u64, used: u64) -> Signal {
     }
 }
 
-fn restore(member: usize, rate: Option<Bytes>, accept_data_loss: bool) -> Order {
-    Order::Restore {
+fn restore(member: usize, rate: Option<Bytes>, accept_data_loss: bool) -> LayerOrder {
+    LayerOrder::Restore {
         member,
         done: Sectors::ZERO,
         rate,
@@ -178,7 +185,7 @@ const UNIT: u64 = 2048;
 
 #[test]
 fn a_mirror_is_copied_unit_by_unit_and_says_how_far() {
-    let mut bench = Bench::new("raid1", 2, 2 * UNIT + 100);
+    let mut bench = RebuildBench::new("raid1", 2, 2 * UNIT + 100);
     assert_eq!(bench.fail(1), [], "one of two is survived in silence");
     let effects = bench.restore(1);
     let effects = bench.run(effects);
@@ -202,7 +209,7 @@ fn a_mirror_is_copied_unit_by_unit_and_says_how_far() {
 
 #[test]
 fn a_row_of_parity_is_read_from_all_others_and_written_to_the_new_member() {
-    let mut bench = Bench::new("raid5", 4, 3 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 4, 3 * UNIT);
     bench.fail(2);
     let effects = bench.restore(2);
     let unit = Extent::new(0, UNIT);
@@ -220,7 +227,7 @@ fn a_row_of_parity_is_read_from_all_others_and_written_to_the_new_member() {
 #[test]
 fn units_begin_no_faster_than_the_rate_and_no_later() {
     const SECOND: u64 = 1_000_000_000;
-    let mut bench = Bench::new("raid1", 2, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid1", 2, 4 * UNIT);
     bench.fail(0);
     let rate = Some(Bytes(1 << 20));
     let effects = bench.order(restore(0, rate, false));
@@ -245,7 +252,7 @@ fn units_begin_no_faster_than_the_rate_and_no_later() {
 
 #[test]
 fn a_unit_that_takes_longer_than_the_rate_allows_is_not_caught_up_with() {
-    let mut bench = Bench::new("raid1", 2, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid1", 2, 4 * UNIT);
     bench.fail(0);
     let rate = Some(Bytes(1 << 20));
     let effects = bench.order(restore(0, rate, false));
@@ -261,7 +268,7 @@ fn a_unit_that_takes_longer_than_the_rate_allows_is_not_caught_up_with() {
 
 #[test]
 fn what_is_due_begins_before_what_is_submitted_later() {
-    let mut bench = Bench::new("raid1", 2, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid1", 2, 4 * UNIT);
     bench.fail(0);
     let effects = bench.order(restore(0, Some(Bytes(1 << 20)), false));
     bench.run(effects);
@@ -282,7 +289,7 @@ fn what_is_due_begins_before_what_is_submitted_later() {
 
 #[test]
 fn rebuilds_go_in_the_background() {
-    let mut bench = Bench::new("raid5", 4, 2 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 4, 2 * UNIT);
     bench.fail(3);
     let effects = bench.restore(3);
     assert_eq!(bench.volume.gauge().queue_length, 0, "nothing from above");
@@ -302,7 +309,7 @@ fn rebuilds_go_in_the_background() {
 
 #[test]
 fn reads_take_a_new_member_where_it_is_filled_and_the_others_where_it_is_not() {
-    let mut bench = Bench::new("raid5", 3, 2 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 3, 2 * UNIT);
     bench.fail(0);
     let effects = bench.order(restore(0, Some(Bytes(1)), false));
     bench.run(effects);
@@ -323,11 +330,11 @@ fn reads_take_a_new_member_where_it_is_filled_and_the_others_where_it_is_not() {
 
 #[test]
 fn a_volume_that_loses_data_says_so_and_its_rebuild_rests() {
-    let mut bench = Bench::new("raid1", 2, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid1", 2, 4 * UNIT);
     bench.fail(0);
     let effects = bench.restore(0);
-    let writes = bench.finish(&effects[0], Status::Done);
-    let reads = bench.finish(&writes[0], Status::Done);
+    let writes = bench.finish(&effects[0], RequestStatus::Done);
+    let reads = bench.finish(&writes[0], RequestStatus::Done);
     assert_eq!(
         bench.state(0),
         MemberState::Rebuilding {
@@ -365,7 +372,7 @@ fn a_volume_that_loses_data_says_so_and_its_rebuild_rests() {
         lost[..],
         [Effect::Complete {
             completion: Completion {
-                status: Status::Lost,
+                status: RequestStatus::Lost,
                 ..
             },
             ..
@@ -381,7 +388,7 @@ fn beyond_its_redundancy_a_volume_stays_failed_until_somebody_accepts_the_loss()
         ("raid6", 6, 3),
         ("raid10", 4, 2),
     ] {
-        let mut bench = Bench::new(name, members, 4 * UNIT);
+        let mut bench = RebuildBench::new(name, members, 4 * UNIT);
         let said: Vec<Signal> = (0..failures)
             .flat_map(|member| signals(&bench.fail(member)))
             .collect();
@@ -404,7 +411,7 @@ fn beyond_its_redundancy_a_volume_stays_failed_until_somebody_accepts_the_loss()
                 lost[..],
                 [Effect::Complete {
                     completion: Completion {
-                        status: Status::Lost,
+                        status: RequestStatus::Lost,
                         ..
                     },
                     ..
@@ -419,7 +426,7 @@ fn beyond_its_redundancy_a_volume_stays_failed_until_somebody_accepts_the_loss()
 
 #[test]
 fn the_reason_of_a_refusal_names_members_that_are_not_filled_yet() {
-    let mut bench = Bench::new("raid5", 4, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 4, 4 * UNIT);
     bench.fail(2);
     bench.restore(2);
     bench.fail(0);
@@ -432,11 +439,11 @@ fn the_reason_of_a_refusal_names_members_that_are_not_filled_yet() {
 
 #[test]
 fn members_that_come_back_with_their_bytes_bring_the_volume_back() {
-    let mut bench = Bench::new("raid5", 4, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 4, 4 * UNIT);
     bench.fail(1);
     bench.fail(3);
     assert_eq!(
-        signals(&bench.order(Order::ReAdd { member: 3 })),
+        signals(&bench.order(LayerOrder::ReAdd { member: 3 })),
         [Signal::Returned]
     );
     assert!(bench.volume.gauge().alive);
@@ -448,21 +455,21 @@ fn members_that_come_back_with_their_bytes_bring_the_volume_back() {
     );
     assert!(
         bench
-            .refusal(Order::ReAdd { member: 3 })
+            .refusal(LayerOrder::ReAdd { member: 3 })
             .contains("is alive")
     );
-    assert_eq!(bench.order(Order::ReAdd { member: 1 }), []);
+    assert_eq!(bench.order(LayerOrder::ReAdd { member: 1 }), []);
 }
 
 #[test]
 fn a_rebuild_that_rests_goes_on_when_its_source_comes_back() {
-    let mut bench = Bench::new("raid5", 4, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 4, 4 * UNIT);
     bench.fail(1);
     let reads = bench.restore(1);
     bench.fail(3);
     bench.run(reads);
     assert_eq!(bench.volume.next_wake().at(), Time::NEVER);
-    let effects = bench.order(Order::ReAdd { member: 3 });
+    let effects = bench.order(LayerOrder::ReAdd { member: 3 });
     let effects = bench.run(effects);
     assert_eq!(
         signals(&effects).last(),
@@ -472,7 +479,7 @@ fn a_rebuild_that_rests_goes_on_when_its_source_comes_back() {
 
 #[test]
 fn a_loss_that_is_accepted_passes_over_what_is_lost_and_fills_the_rest() {
-    let mut bench = Bench::new("raid1", 2, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid1", 2, 4 * UNIT);
     bench.fail(0);
     assert_eq!(signals(&bench.fail(1)), [Signal::Failed]);
     let effects = bench.order(restore(1, None, true));
@@ -491,14 +498,14 @@ fn a_loss_that_is_accepted_passes_over_what_is_lost_and_fills_the_rest() {
 #[test]
 fn without_redundancy_a_failure_loses_data_and_a_new_member_is_alive_at_once() {
     for name in ["raid0", "jbod"] {
-        let mut bench = Bench::new(name, 3, 4 * UNIT);
+        let mut bench = RebuildBench::new(name, 3, 4 * UNIT);
         assert_eq!(signals(&bench.fail(1)), [Signal::Failed]);
         let whole = bench.submit(0, Operation::Read, Extent::new(0, 12 * UNIT));
         assert!(matches!(
             whole[..],
             [Effect::Complete {
                 completion: Completion {
-                    status: Status::Lost,
+                    status: RequestStatus::Lost,
                     ..
                 },
                 ..
@@ -528,7 +535,7 @@ fn without_redundancy_a_failure_loses_data_and_a_new_member_is_alive_at_once() {
 #[test]
 fn what_a_member_offers_is_offered_above_in_the_volumes_addresses_and_no_parity() {
     const CHUNK: u64 = 128;
-    let mut bench = Bench::new("raid5", 3, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 3, 4 * UNIT);
     let layout = bench.volume.layout();
     let chunk_of = |row: u64| match layout.role_of(1, Lbn(row * CHUNK)) {
         Role::Data(of) => Some(Extent::new(of.0, CHUNK)),
@@ -561,7 +568,7 @@ fn what_a_member_offers_is_offered_above_in_the_volumes_addresses_and_no_parity(
 
 #[test]
 fn a_member_that_says_it_failed_has_failed_and_is_rebuilt_when_it_says_it_was_replaced() {
-    let mut bench = Bench::new("raid5", 3, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 3, 4 * UNIT);
     assert_eq!(bench.hear(1, Signal::Failed), []);
     assert_eq!(bench.state(1), MemberState::Failed);
     assert_eq!(bench.hear(1, Signal::Failed), [], "once is enough");
@@ -588,7 +595,7 @@ fn a_member_that_says_it_failed_has_failed_and_is_rebuilt_when_it_says_it_was_re
 
 #[test]
 fn a_second_failure_of_a_raid6_does_not_stop_the_rebuild_of_the_first() {
-    let mut bench = Bench::new("raid6", 5, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid6", 5, 4 * UNIT);
     bench.fail(0);
     let reads = bench.restore(0);
     assert_eq!(bench.fail(1), []);
@@ -606,7 +613,7 @@ fn a_second_failure_of_a_raid6_does_not_stop_the_rebuild_of_the_first() {
 
 #[test]
 fn two_members_of_a_raid6_are_filled_from_one_read_of_the_others() {
-    let mut bench = Bench::new("raid6", 5, 2 * UNIT);
+    let mut bench = RebuildBench::new("raid6", 5, 2 * UNIT);
     bench.volume = bench.volume.rebuilding(&[3, 1], RebuildSpeed::default());
     let effects = bench.wake(0);
     let effects = bench.run(effects);
@@ -632,7 +639,7 @@ fn two_members_of_a_raid6_are_filled_from_one_read_of_the_others() {
 
 #[test]
 fn members_of_different_pairs_are_filled_side_by_side() {
-    let mut bench = Bench::new("raid10", 4, 2 * UNIT);
+    let mut bench = RebuildBench::new("raid10", 4, 2 * UNIT);
     bench.fail(0);
     bench.fail(3);
     let first = bench.restore(0);
@@ -662,7 +669,7 @@ fn members_of_different_pairs_are_filled_side_by_side() {
 
 #[test]
 fn two_copies_of_a_third_are_written_from_one_read() {
-    let mut bench = Bench::new("raid1", 3, UNIT);
+    let mut bench = RebuildBench::new("raid1", 3, UNIT);
     bench.volume = bench.volume.rebuilding(&[0, 2], RebuildSpeed::default());
     let effects = bench.wake(0);
     let unit = Extent::new(0, UNIT);
@@ -674,20 +681,20 @@ fn two_copies_of_a_third_are_written_from_one_read() {
 }
 
 /// Returns a raid6: member 0 is filled for some units when member 1 is restored.
-fn one_ahead_by(units: u64, of: u64) -> (Bench, Vec<Effect>) {
-    let mut bench = Bench::new("raid6", 5, of * UNIT);
+fn one_ahead_by(units: u64, of: u64) -> (RebuildBench, Vec<Effect>) {
+    let mut bench = RebuildBench::new("raid6", 5, of * UNIT);
     bench.fail(0);
     bench.fail(1);
     let mut all = bench.restore(0);
     let mut next = 0;
-    let ahead = |bench: &Bench| {
+    let ahead = |bench: &RebuildBench| {
         bench.state(0)
             == MemberState::Rebuilding {
                 done: Sectors(units * UNIT),
             }
     };
     while !ahead(&bench) {
-        let more = bench.finish(&all[next].clone(), Status::Done);
+        let more = bench.finish(&all[next].clone(), RequestStatus::Done);
         all.extend(
             more.into_iter()
                 .filter(|effect| matches!(effect, Effect::Issue { .. })),
@@ -734,7 +741,7 @@ fn a_member_that_is_far_behind_waits_until_the_other_is_whole() {
 
 #[test]
 fn of_two_that_are_filled_together_one_can_fail_again() {
-    let mut bench = Bench::pipelined("raid6", 5, 8 * UNIT);
+    let mut bench = RebuildBench::pipelined("raid6", 5, 8 * UNIT);
     bench.volume = bench.volume.rebuilding(&[0, 1], RebuildSpeed::default());
     let under_way = bench.wake(0);
     assert_eq!(bench.fail(1), []);
@@ -752,13 +759,13 @@ fn of_two_that_are_filled_together_one_can_fail_again() {
 
 #[test]
 fn a_rebuild_waits_for_writes_that_do_not_know_of_it() {
-    let mut bench = Bench::new("raid1", 2, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid1", 2, 4 * UNIT);
     bench.fail(1);
     let write = bench.submit(1, Operation::Write, Extent::new(0, 8));
     assert_eq!(bench.restore(1), []);
     assert_eq!(bench.volume.next_wake().at(), Time::NEVER);
     bench.now = Time::from_nanos(9);
-    let effects = bench.finish(&write[0], Status::Done);
+    let effects = bench.finish(&write[0], RequestStatus::Done);
     assert!(matches!(effects[0], Effect::Complete { completion: _, .. }));
     assert_eq!(
         issued(&effects),
@@ -768,7 +775,7 @@ fn a_rebuild_waits_for_writes_that_do_not_know_of_it() {
 
 #[test]
 fn a_member_that_fails_again_is_filled_from_the_beginning() {
-    let mut bench = Bench::new("raid1", 2, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid1", 2, 4 * UNIT);
     bench.fail(1);
     let reads = bench.restore(1);
     bench.fail(1);
@@ -777,8 +784,8 @@ fn a_member_that_fails_again_is_filled_from_the_beginning() {
         [],
         "the unit under way is still in the way"
     );
-    let writes = bench.finish(&reads[0], Status::Done);
-    let effects = bench.finish(&writes[0], Status::Done);
+    let writes = bench.finish(&reads[0], RequestStatus::Done);
+    let effects = bench.finish(&writes[0], RequestStatus::Done);
     assert_eq!(signals(&effects), [], "and fills nothing");
     assert_eq!(
         issued(&effects),
@@ -788,12 +795,12 @@ fn a_member_that_fails_again_is_filled_from_the_beginning() {
 
 #[test]
 fn a_unit_that_fails_halts_the_rebuild_until_somebody_sees_to_it() {
-    let mut bench = Bench::new("raid5", 3, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 3, 4 * UNIT);
     bench.fail(1);
     let reads = bench.restore(1);
-    bench.finish(&reads[0], Status::Lost);
+    bench.finish(&reads[0], RequestStatus::Lost);
     assert_eq!(
-        bench.finish(&reads[1], Status::Done),
+        bench.finish(&reads[1], RequestStatus::Done),
         [],
         "nothing is written"
     );
@@ -810,10 +817,10 @@ fn a_unit_that_fails_halts_the_rebuild_until_somebody_sees_to_it() {
 
 #[test]
 fn orders_that_make_no_sense_are_refused() {
-    let mut bench = Bench::new("raid5", 4, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 4, 4 * UNIT);
     assert!(
         bench
-            .refusal(Order::Fail { member: 4 })
+            .refusal(LayerOrder::Fail { member: 4 })
             .contains("no member 4")
     );
     assert!(
@@ -825,7 +832,7 @@ fn orders_that_make_no_sense_are_refused() {
     bench.fail(1);
     assert!(
         bench
-            .refusal(Order::Fail { member: 1 })
+            .refusal(LayerOrder::Fail { member: 1 })
             .contains("failed already")
     );
     assert!(
@@ -843,7 +850,7 @@ fn orders_that_make_no_sense_are_refused() {
 
 #[test]
 fn a_member_volume_that_returns_is_taken_back_unless_others_were_written_without_it() {
-    let mut bench = Bench::new("raid5", 3, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 3, 4 * UNIT);
     bench.hear(1, Signal::Failed);
     assert_eq!(bench.hear(1, Signal::Returned), []);
     assert_eq!(bench.state(1), MemberState::Alive);
@@ -863,7 +870,7 @@ fn a_member_volume_that_returns_is_taken_back_unless_others_were_written_without
         Some(&rebuilt(1, 4 * UNIT, 4 * UNIT))
     );
     // Without redundancy, a failed member misses no writes.
-    let mut bench = Bench::new("raid0", 3, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid0", 3, 4 * UNIT);
     assert_eq!(signals(&bench.hear(1, Signal::Failed)), [Signal::Failed]);
     let write = bench.submit(1, Operation::Write, Extent::new(0, 8));
     bench.run(write);
@@ -873,12 +880,12 @@ fn a_member_volume_that_returns_is_taken_back_unless_others_were_written_without
 
 #[test]
 fn what_a_member_refuses_after_its_failure_is_planned_anew() {
-    let mut bench = Bench::new("raid5", 3, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 3, 4 * UNIT);
     let reads = bench.submit(7, Operation::Write, Extent::new(0, 8));
     bench.hear(0, Signal::Failed);
     let mut effects = Vec::new();
     for read in &reads {
-        effects.extend(bench.finish(read, Status::Done));
+        effects.extend(bench.finish(read, RequestStatus::Done));
     }
     // The second phase reaches a member volume that has failed, and the member refuses.
     let writes: Vec<Effect> = effects.clone();
@@ -889,9 +896,9 @@ fn what_a_member_refuses_after_its_failure_is_planned_anew() {
             panic!("{write:?}")
         };
         let status = if *port == Port::FIRST {
-            Status::Lost
+            RequestStatus::Lost
         } else {
-            Status::Done
+            RequestStatus::Done
         };
         again.extend(bench.finish(write, status));
     }
@@ -905,7 +912,7 @@ fn what_a_member_refuses_after_its_failure_is_planned_anew() {
             end.last(),
             Some(Effect::Complete {
                 completion: Completion {
-                    status: Status::Done,
+                    status: RequestStatus::Done,
                     ..
                 },
                 ..
@@ -917,14 +924,14 @@ fn what_a_member_refuses_after_its_failure_is_planned_anew() {
 
 #[test]
 fn what_a_member_refuses_is_lost_where_nothing_has_changed_or_too_much() {
-    let mut bench = Bench::new("raid5", 3, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 3, 4 * UNIT);
     let reads = bench.submit(7, Operation::Read, Extent::new(0, 8));
-    let end = bench.finish(&reads[0], Status::Lost);
+    let end = bench.finish(&reads[0], RequestStatus::Lost);
     assert!(matches!(
         end[..],
         [Effect::Complete {
             completion: Completion {
-                status: Status::Lost,
+                status: RequestStatus::Lost,
                 ..
             },
             ..
@@ -933,12 +940,12 @@ fn what_a_member_refuses_is_lost_where_nothing_has_changed_or_too_much() {
     let reads = bench.submit(8, Operation::Read, Extent::new(0, 8));
     bench.hear(0, Signal::Failed);
     bench.hear(1, Signal::Failed);
-    let end = bench.finish(&reads[0], Status::Lost);
+    let end = bench.finish(&reads[0], RequestStatus::Lost);
     assert!(matches!(
         end[..],
         [Effect::Complete {
             completion: Completion {
-                status: Status::Lost,
+                status: RequestStatus::Lost,
                 ..
             },
             ..
@@ -948,7 +955,7 @@ fn what_a_member_refuses_is_lost_where_nothing_has_changed_or_too_much() {
 
 #[test]
 fn while_nobody_asks_for_anything_the_next_units_are_read_while_one_is_written() {
-    let mut bench = Bench::pipelined("raid1", 2, 8 * UNIT);
+    let mut bench = RebuildBench::pipelined("raid1", 2, 8 * UNIT);
     bench.fail(1);
     let reads = bench.restore(1);
     let unit = |number: u64| Extent::new(number * UNIT, UNIT);
@@ -956,20 +963,20 @@ fn while_nobody_asks_for_anything_the_next_units_are_read_while_one_is_written()
         .map(|number| (0, Operation::Read, unit(number)))
         .collect();
     assert_eq!(issued(&reads), expected, "three units are under way");
-    let write = bench.finish(&reads[0], Status::Done);
+    let write = bench.finish(&reads[0], RequestStatus::Done);
     assert_eq!(issued(&write), [(1, Operation::Write, unit(0))]);
-    let effects = bench.finish(&write[0], Status::Done);
+    let effects = bench.finish(&write[0], RequestStatus::Done);
     assert_eq!(issued(&effects), [(0, Operation::Read, unit(3))]);
     assert_eq!(signals(&effects), [rebuilt(1, UNIT, 8 * UNIT)]);
 }
 
 #[test]
 fn units_that_end_out_of_order_count_in_order() {
-    let mut bench = Bench::pipelined("raid1", 2, 8 * UNIT);
+    let mut bench = RebuildBench::pipelined("raid1", 2, 8 * UNIT);
     bench.fail(1);
     let reads = bench.restore(1);
-    let second = bench.finish(&reads[1], Status::Done);
-    let effects = bench.finish(&second[0], Status::Done);
+    let second = bench.finish(&reads[1], RequestStatus::Done);
+    let effects = bench.finish(&second[0], RequestStatus::Done);
     assert_eq!(signals(&effects), []);
     assert_eq!(
         bench.state(1),
@@ -977,8 +984,8 @@ fn units_that_end_out_of_order_count_in_order() {
             done: Sectors::ZERO
         }
     );
-    let first = bench.finish(&reads[0], Status::Done);
-    let effects = bench.finish(&first[0], Status::Done);
+    let first = bench.finish(&reads[0], RequestStatus::Done);
+    let effects = bench.finish(&first[0], RequestStatus::Done);
     assert_eq!(
         signals(&effects),
         [rebuilt(1, UNIT, 8 * UNIT), rebuilt(1, 2 * UNIT, 8 * UNIT)]
@@ -1000,7 +1007,7 @@ fn units_that_end_out_of_order_count_in_order() {
 #[test]
 fn a_rebuild_that_is_fast_enough_makes_way_for_requests_until_they_have_been_gone_for_a_second() {
     const SECOND: u64 = 1_000_000_000;
-    let mut bench = Bench::pipelined("raid1", 2, 64 * UNIT);
+    let mut bench = RebuildBench::pipelined("raid1", 2, 64 * UNIT);
     bench.volume.rebuilds.sizes.long = Sectors(4 * UNIT);
     bench.fail(1);
     let reads = bench.restore(1);
@@ -1012,15 +1019,15 @@ fn a_rebuild_that_is_fast_enough_makes_way_for_requests_until_they_have_been_gon
     let request = bench.submit(1, Operation::Read, Extent::new(63 * UNIT, 8));
     let mut next = Vec::new();
     for read in &reads {
-        let write = bench.finish(read, Status::Done);
-        next.extend(bench.finish(&write[0], Status::Done));
+        let write = bench.finish(read, RequestStatus::Done);
+        next.extend(bench.finish(&write[0], RequestStatus::Done));
     }
     assert_eq!(
         issued(&next),
         [(0, Operation::Read, Extent::new(12 * UNIT, UNIT))],
         "one, and a short one"
     );
-    bench.finish(&request[0], Status::Done);
+    bench.finish(&request[0], RequestStatus::Done);
     assert_eq!(bench.volume.next_wake().at(), Time::from_nanos(SECOND));
     let more = bench.wake(SECOND);
     let expected = [13, 17].map(|at| (0, Operation::Read, Extent::new(at * UNIT, 4 * UNIT)));
@@ -1029,13 +1036,13 @@ fn a_rebuild_that_is_fast_enough_makes_way_for_requests_until_they_have_been_gon
 
 #[test]
 fn a_rebuild_that_is_slower_than_its_least_does_not_make_way() {
-    let mut bench = Bench::pipelined("raid1", 2, 64 * UNIT);
+    let mut bench = RebuildBench::pipelined("raid1", 2, 64 * UNIT);
     let least = Bytes(1 << 40);
-    bench.order(Order::Speed(RebuildSpeed { least, most: None }));
+    bench.order(LayerOrder::Speed(RebuildSpeed { least, most: None }));
     let request = bench.submit(1, Operation::Read, Extent::new(63 * UNIT, 8));
     bench.fail(1);
     bench.restore(1);
-    let reads = bench.finish(&request[0], Status::Done);
+    let reads = bench.finish(&request[0], RequestStatus::Done);
     assert_eq!(
         issued(&reads).len(),
         3,
@@ -1045,11 +1052,11 @@ fn a_rebuild_that_is_slower_than_its_least_does_not_make_way() {
 
 #[test]
 fn the_speed_of_a_rebuild_is_bounded_while_it_goes_on() {
-    let mut bench = Bench::new("raid1", 2, 8 * UNIT);
+    let mut bench = RebuildBench::new("raid1", 2, 8 * UNIT);
     bench.fail(1);
     let effects = bench.restore(1);
     let most = Some(Bytes(1 << 20));
-    bench.order(Order::Speed(RebuildSpeed {
+    bench.order(LayerOrder::Speed(RebuildSpeed {
         most,
         ..RebuildSpeed::default()
     }));
@@ -1062,14 +1069,14 @@ fn the_speed_of_a_rebuild_is_bounded_while_it_goes_on() {
         bench.volume.next_wake().at(),
         Time::from_nanos(1_000_000_000)
     );
-    bench.order(Order::Speed(RebuildSpeed::default()));
+    bench.order(LayerOrder::Speed(RebuildSpeed::default()));
     assert_ne!(
         bench.volume.next_wake().at(),
         Time::from_nanos(1_000_000_000)
     );
     assert!(
         bench
-            .refusal(Order::Speed(RebuildSpeed {
+            .refusal(LayerOrder::Speed(RebuildSpeed {
                 least: Bytes(1),
                 most: Some(Bytes(0))
             }))
@@ -1079,9 +1086,9 @@ fn the_speed_of_a_rebuild_is_bounded_while_it_goes_on() {
 
 #[test]
 fn a_rebuild_that_was_broken_off_goes_on_where_it_was() {
-    let mut bench = Bench::new("raid5", 4, 4 * UNIT);
+    let mut bench = RebuildBench::new("raid5", 4, 4 * UNIT);
     bench.fail(2);
-    let effects = bench.order(Order::Restore {
+    let effects = bench.order(LayerOrder::Restore {
         member: 2,
         done: Sectors(3 * UNIT),
         rate: None,
@@ -1098,7 +1105,7 @@ fn a_rebuild_that_was_broken_off_goes_on_where_it_was() {
 
 #[test]
 fn a_unit_that_is_spoilt_is_filled_again_with_those_behind_it() {
-    let mut bench = Bench::pipelined("raid6", 5, 8 * UNIT);
+    let mut bench = RebuildBench::pipelined("raid6", 5, 8 * UNIT);
     bench.fail(0);
     let reads = bench.restore(0);
     let of_member = |effects: &[Effect], member| {

@@ -3,14 +3,14 @@
 use super::Volume;
 use crate::bytes::build;
 use fullstroke_contract::{
-    Breakdown, Completion, Cx, Effect, Extent, Node, Operation, Order, Out, Port, Request,
-    RequestId, Status,
+    Breakdown, Completion, Effect, Effects, Extent, LayerOrder, Node, NodeContext, Operation, Port,
+    Request, RequestId, RequestStatus,
 };
 use fullstroke_units::{Duration, Time};
 use serde_json::{Value, json};
 
 /// Six members, four active in the low gear. Each member I/O has half a second of service.
-struct Bench {
+struct ShiftBench {
     volume: Volume,
     now: Time,
     asked: u64,
@@ -18,22 +18,26 @@ struct Bench {
 
 const SECOND: u64 = 1_000_000_000;
 
-impl Bench {
-    fn new(further: Value) -> Bench {
+impl ShiftBench {
+    fn new(further: Value) -> ShiftBench {
         let mut keys = json!({ "chunk": 512, "active": 4, "window_s": 12, "stay_s": 12, "shift_down": 0.1, "shift_up": 0.4 });
         keys.as_object_mut()
             .unwrap()
             .extend(further.as_object().unwrap().clone());
-        Bench {
+        ShiftBench {
             volume: Volume::new(build("paraid", &keys, &[400; 6]).unwrap()),
             now: Time::ZERO,
             asked: 0,
         }
     }
 
-    fn call(&mut self, event: impl FnOnce(&mut Volume, Time, &mut Cx<'_>)) -> Vec<Effect> {
-        let mut out = Out::new();
-        event(&mut self.volume, self.now, &mut Cx::alone(&mut out));
+    fn call(&mut self, event: impl FnOnce(&mut Volume, Time, &mut NodeContext<'_>)) -> Vec<Effect> {
+        let mut out = Effects::new();
+        event(
+            &mut self.volume,
+            self.now,
+            &mut NodeContext::alone(&mut out),
+        );
         let mut all: Vec<Effect> = out.drain().collect();
         let mut next = 0;
         while next < all.len() {
@@ -46,11 +50,15 @@ impl Bench {
                     id: request.id,
                     submitted: self.now,
                     finished: self.now,
-                    status: Status::Done,
+                    status: RequestStatus::Done,
                     breakdown,
                 };
-                self.volume
-                    .completed(self.now, port, completion, &mut Cx::alone(&mut out));
+                self.volume.completed(
+                    self.now,
+                    port,
+                    completion,
+                    &mut NodeContext::alone(&mut out),
+                );
                 all.extend(out.drain());
             }
             next += 1;
@@ -111,7 +119,7 @@ fn members(effects: &[Effect], operation: Operation) -> Vec<usize> {
 
 #[test]
 fn a_quiet_array_copies_what_was_written_and_stops_members_and_a_busy_one_starts_them_again() {
-    let mut bench = Bench::new(json!({}));
+    let mut bench = ShiftBench::new(json!({}));
     bench.ask(Operation::Write);
     let quiet = bench.pass(14, 0);
     assert_eq!(members(&quiet, Operation::Standby), [4, 5]);
@@ -159,7 +167,7 @@ fn a_quiet_array_copies_what_was_written_and_stops_members_and_a_busy_one_starts
 
 #[test]
 fn a_gear_is_kept_for_its_least_stay_and_the_budget_of_stops_is_kept() {
-    let mut bench = Bench::new(json!({ "stops_a_day": 1, "stay_s": 40 }));
+    let mut bench = ShiftBench::new(json!({ "stops_a_day": 1, "stay_s": 40 }));
     assert!(members(&bench.pass(39, 0), Operation::Standby).is_empty());
     assert_eq!(members(&bench.pass(3, 0), Operation::Standby).len(), 2);
     assert!(members(&bench.pass(30, 2), Operation::Start).is_empty());
@@ -172,13 +180,16 @@ fn a_gear_is_kept_for_its_least_stay_and_the_budget_of_stops_is_kept() {
 
 #[test]
 fn a_failure_in_the_low_gear_shifts_up_at_once_and_then_the_member_can_be_filled() {
-    let mut bench = Bench::new(json!({}));
+    let mut bench = ShiftBench::new(json!({}));
     assert_eq!(members(&bench.pass(14, 0), Operation::Standby), [4, 5]);
     bench.ask(Operation::Write);
-    let failed =
-        bench.call(|volume, now, cx| volume.ordered(now, Order::Fail { member: 1 }, cx).unwrap());
+    let failed = bench.call(|volume, now, cx| {
+        volume
+            .ordered(now, LayerOrder::Fail { member: 1 }, cx)
+            .unwrap()
+    });
     assert_eq!(members(&failed, Operation::Start), [4, 5]);
-    let order = Order::Restore {
+    let order = LayerOrder::Restore {
         member: 1,
         done: Default::default(),
         rate: None,
@@ -200,7 +211,7 @@ fn a_failure_in_the_low_gear_shifts_up_at_once_and_then_the_member_can_be_filled
 
 #[test]
 fn copies_keep_their_rate() {
-    let mut bench = Bench::new(json!({ "copy_rate": "10KiB", "native_percent": 50 }));
+    let mut bench = ShiftBench::new(json!({ "copy_rate": "10KiB", "native_percent": 50 }));
     (0..30).for_each(|_| drop(bench.ask(Operation::Write)));
     let begun = bench.pass(14, 0);
     let copied = members(&begun, Operation::Standby).is_empty();
@@ -210,12 +221,16 @@ fn copies_keep_their_rate() {
 
 #[test]
 fn a_failure_ends_a_shift_down_and_the_time_of_each_gear_is_counted_in_that_gear() {
-    let mut bench = Bench::new(json!({ "copy_rate": "1KiB" }));
+    let mut bench = ShiftBench::new(json!({ "copy_rate": "1KiB" }));
     (0..30).for_each(|_| drop(bench.ask(Operation::Write)));
     bench.pass(20, 0);
     let falling = bench.reading("volume_falling_gear_share") * 20.0;
     assert!(falling > 5.0, "the shift down lasts: {falling} s");
-    bench.call(|volume, now, cx| volume.ordered(now, Order::Fail { member: 5 }, cx).unwrap());
+    bench.call(|volume, now, cx| {
+        volume
+            .ordered(now, LayerOrder::Fail { member: 5 }, cx)
+            .unwrap()
+    });
     bench.pass(20, 0);
     let share = |gear: &str| bench.reading(&format!("volume_{gear}_gear_share")) * 40.0;
     assert_eq!(share("falling"), falling);

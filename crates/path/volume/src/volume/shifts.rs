@@ -14,9 +14,9 @@
 //! - A failed copy is tried again after a second.
 
 use super::Volume;
-use super::flight::Purpose;
+use super::flight::RequestPurpose;
 use crate::gears::{CopiedRows, Gears, ShiftRules};
-use fullstroke_contract::{Gear, Operation, Out, SHIFTS_KEPT, Signal, Status};
+use fullstroke_contract::{Effects, Gear, Operation, RequestStatus, SHIFTS_KEPT, Signal};
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
 
@@ -231,7 +231,7 @@ fn step(rules: ShiftRules) -> Duration {
 impl Volume {
     /// Carries out the work due by `now`.
     #[cold]
-    pub(super) fn shift_on(&mut self, now: Time, out: &mut Out) {
+    pub(super) fn shift_on(&mut self, now: Time, out: &mut Effects) {
         let Some(shifts) = &mut self.shifts else {
             return;
         };
@@ -242,7 +242,7 @@ impl Volume {
         self.begin_copy(now, out);
     }
 
-    fn begin_shift(&mut self, now: Time, gear: Gear, out: &mut Out) {
+    fn begin_shift(&mut self, now: Time, gear: Gear, out: &mut Effects) {
         let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
             return;
         };
@@ -261,7 +261,7 @@ impl Volume {
 
     /// Handles the end of a stop or start of members. The layout stays in the low gear until the
     /// members are ready. No write has to wait for a start.
-    pub(super) fn platters_ended(&mut self, at: Time, out: &mut Out) {
+    pub(super) fn platters_ended(&mut self, at: Time, out: &mut Effects) {
         let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
             return;
         };
@@ -272,7 +272,7 @@ impl Volume {
     }
 
     /// Begins the next copy if it is due. Without stale rows, the shift is complete.
-    fn begin_copy(&mut self, now: Time, out: &mut Out) {
+    fn begin_copy(&mut self, now: Time, out: &mut Effects) {
         let due = |shifts: &Shifts| matches!(shifts.copy, Copying::From(at) if at <= now);
         if !self.shifts.as_ref().is_some_and(due) {
             return;
@@ -288,7 +288,7 @@ impl Volume {
                 "a copy of stale rows copies nothing"
             );
             shifts.copy = Copying::UnderWay(rows, now);
-            self.flights[slot].begin_background(now, Purpose::Copy);
+            self.flights[slot].begin_background(now, RequestPurpose::Copy);
             return self.begin_strands(slot, out);
         }
         self.free.push(slot as u32);
@@ -305,7 +305,7 @@ impl Volume {
 
     /// Handles the completion of a request. `settled` is the number of completed shifts before the
     /// request was planned.
-    pub(super) fn ended_before_gear(&mut self, at: Time, settled: u64, out: &mut Out) {
+    pub(super) fn ended_before_gear(&mut self, at: Time, settled: u64, out: &mut Effects) {
         let Some(shifts) = &mut self.shifts else {
             return;
         };
@@ -328,14 +328,14 @@ impl Volume {
     }
 
     /// Handles the end of a copy.
-    pub(super) fn copy_ended(&mut self, at: Time, status: Status) {
+    pub(super) fn copy_ended(&mut self, at: Time, status: RequestStatus) {
         let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
             return;
         };
         let Copying::UnderWay(rows, begun) = shifts.copy else {
             return;
         };
-        if status != Status::Done {
+        if status != RequestStatus::Done {
             gears.again(rows);
             shifts.copy = Copying::From(at + SECOND);
             return;
@@ -348,7 +348,7 @@ impl Volume {
 
     /// Stops or starts the transient members, except failed ones. Returns false if all of them have
     /// failed.
-    fn platters(&mut self, now: Time, operation: Operation, out: &mut Out) -> bool {
+    fn platters(&mut self, now: Time, operation: Operation, out: &mut Effects) -> bool {
         let Some(gears) = self.layout.gears() else {
             return false;
         };
@@ -364,13 +364,13 @@ impl Volume {
         let plan = &mut self.flights[slot].plan;
         plan.clear();
         plan.of_some(operation, members.into_iter());
-        self.flights[slot].begin_background(now, Purpose::Platters);
+        self.flights[slot].begin_background(now, RequestPurpose::Platters);
         self.begin_strands(slot, out);
         true
     }
 
     /// Handles a change of a member's state: gives up a shift down, or leaves the low gear.
-    pub(super) fn gears_changed(&mut self, now: Time, out: &mut Out) {
+    pub(super) fn gears_changed(&mut self, now: Time, out: &mut Effects) {
         let survived = self.layout.failures_survived();
         let impaired = !self.layout.member_states().impaired().is_empty();
         let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {

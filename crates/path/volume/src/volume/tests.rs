@@ -1,12 +1,12 @@
 //! Tests of the volume with members of arbitrary service times.
 
 use super::Volume;
-use crate::bytes::{Array, Buffers, Device, SECTOR, build, range, run_io};
-use crate::proofs::{Ask, asks, cases, check_parity};
-use crate::{Detail, Plan, Rows};
+use crate::bytes::{Buffers, ByteArray, ByteDevice, SECTOR, build, range, run_io};
+use crate::proofs::{ProofRequest, asks, cases, check_parity};
+use crate::{ChunkRows, Detail, Plan};
 use fullstroke_contract::{
-    Below, Breakdown, Completion, Cx, Effect, Extent, Hints, MemberState, Node, Operation, Out,
-    Port, Request, RequestId, Status,
+    Breakdown, Completion, Effect, Effects, Extent, Hints, LayersBelow, MemberState, Node,
+    NodeContext, Operation, Port, Request, RequestId, RequestStatus,
 };
 use fullstroke_units::{Duration, Random, Sectors, Seed, Time};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// A member I/O in flight.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct PendingIo {
     /// Time when the completion is reported; may be later than the completion itself.
     reported: Time,
     member: usize,
@@ -25,7 +25,7 @@ struct Pending {
 
 /// The bytes of a request.
 #[derive(Default)]
-struct Transfer {
+struct RequestBytes {
     /// Bytes as submitted; empty as soon as the buffers exist.
     bytes: Vec<u8>,
     /// Buffers; known with the first member I/O.
@@ -40,18 +40,18 @@ struct Transfer {
 /// A volume, its members, and the bytes in transfer.
 struct Rig {
     volume: Volume,
-    members: Vec<Box<dyn Device>>,
-    pending: Vec<Pending>,
+    members: Vec<Box<dyn ByteDevice>>,
+    pending: Vec<PendingIo>,
     random: Random,
     /// Number of data sectors in a row, if reads with a rebuild of data are to be checked.
     row_sectors: Option<u64>,
     /// Transfers by origin.
-    transfers: BTreeMap<u64, Transfer>,
+    transfers: BTreeMap<u64, RequestBytes>,
     done: Vec<Completion>,
 }
 
 impl Rig {
-    fn new(array: Array, row_sectors: Option<u64>, seed: u64) -> Rig {
+    fn new(array: ByteArray, row_sectors: Option<u64>, seed: u64) -> Rig {
         Rig {
             volume: Volume::with_detail(array.layout, Detail::Bytes),
             members: array.members,
@@ -65,19 +65,19 @@ impl Rig {
 
     /// Submits a request. `bytes` is the data of a write or the expected data of a read.
     fn submit(&mut self, now: Time, request: Request, bytes: Vec<u8>) {
-        let mut out = Out::new();
+        let mut out = Effects::new();
         let read =
             (request.operation == Operation::Read).then(|| (request.extent.start.0, bytes.clone()));
         self.transfers.insert(
             request.origin,
-            Transfer {
+            RequestBytes {
                 bytes,
                 read,
-                ..Transfer::default()
+                ..RequestBytes::default()
             },
         );
         self.volume
-            .submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
+            .submit(now, Port::FIRST, request, &mut NodeContext::alone(&mut out));
         self.take(now, &mut out);
     }
 
@@ -88,13 +88,13 @@ impl Rig {
             .unwrap();
         let pending = self.pending.swap_remove(next);
         self.move_bytes(&pending);
-        let mut out = Out::new();
+        let mut out = Effects::new();
         let (now, member) = (pending.reported, pending.member);
         self.volume.completed(
             now,
             Port::of(member),
             pending.completion,
-            &mut Cx::alone(&mut out),
+            &mut NodeContext::alone(&mut out),
         );
         let before = self.done.len();
         self.take(now, &mut out);
@@ -105,7 +105,7 @@ impl Rig {
 
     /// Checks a read of lost data. Such a read has exclusive rows. It must find all data written
     /// before its submission, and nothing newer.
-    fn check_rebuilt_rows(&mut self, last: &Pending) {
+    fn check_rebuilt_rows(&mut self, last: &PendingIo) {
         let (plan, _) = self.volume.plan_of(last.request.id).unwrap();
         let Some(transfer) = self.transfers.remove(&last.request.origin) else {
             return;
@@ -124,9 +124,9 @@ impl Rig {
         }
     }
 
-    fn move_bytes(&mut self, pending: &Pending) {
+    fn move_bytes(&mut self, pending: &PendingIo) {
         let (plan, io) = self.volume.plan_of(pending.request.id).unwrap();
-        let Transfer {
+        let RequestBytes {
             bytes,
             buffers,
             stepped,
@@ -142,7 +142,7 @@ impl Rig {
         run_io(&mut self.members, plan, io, buffers);
     }
 
-    fn take(&mut self, now: Time, out: &mut Out) {
+    fn take(&mut self, now: Time, out: &mut Effects) {
         for effect in out.drain() {
             match effect {
                 Effect::Issue { port, request } => self.issue(now, port.index(), request),
@@ -169,10 +169,10 @@ impl Rig {
             id,
             submitted: now,
             finished,
-            status: Status::Done,
+            status: RequestStatus::Done,
             breakdown,
         };
-        self.pending.push(Pending {
+        self.pending.push(PendingIo {
             reported: finished + part(),
             member,
             request,
@@ -181,8 +181,8 @@ impl Rig {
     }
 
     /// Returns the rows of running writes, each with its request.
-    fn rows_in_use(&self) -> Vec<(Rows, u64)> {
-        let mut rows: Vec<(Rows, u64)> = Vec::new();
+    fn rows_in_use(&self) -> Vec<(ChunkRows, u64)> {
+        let mut rows: Vec<(ChunkRows, u64)> = Vec::new();
         for pending in &self.pending {
             let (plan, io) = self.volume.plan_of(pending.request.id).unwrap();
             let strand = plan.ios()[io].strand as usize;
@@ -225,7 +225,7 @@ fn request(number: u64, operation: Operation, extent: Extent) -> Request {
 }
 
 /// Carries out the writes and discards in order of submission on plain memory.
-fn replay_plainly(plain: &mut [u8], ask: &Ask, extent: Extent, discarded: Extent) {
+fn replay_plainly(plain: &mut [u8], ask: &ProofRequest, extent: Extent, discarded: Extent) {
     match ask.operation {
         Operation::Write => {
             plain[range(extent.start.0, extent.sectors.0)].copy_from_slice(&ask.bytes(extent));
@@ -249,7 +249,7 @@ proptest! {
         eagerness in 0u64..100,
     ) {
         let failed = case.failing(failures);
-        let mut array = Array::of_memory(case.layout(&failed).unwrap());
+        let mut array = ByteArray::of_memory(case.layout(&failed).unwrap());
         failed.iter().for_each(|&member| array.scramble(member as usize));
         let capacity = array.layout.capacity().0;
         let mut rig = Rig::new(array, case.parity_rows().map(|rows| rows.data.0), seed);
@@ -277,12 +277,12 @@ proptest! {
             rig.check_completions_add_up();
         }
         prop_assert_eq!(rig.done.len(), asks.len(), "nothing is lost in flight");
-        prop_assert!(rig.done.iter().all(|completion| completion.status == Status::Done));
+        prop_assert!(rig.done.iter().all(|completion| completion.status == RequestStatus::Done));
         let mut ids: Vec<u64> = rig.done.iter().map(|completion| completion.id.0).collect();
         ids.sort_unstable();
         prop_assert_eq!(ids, (0..asks.len() as u64).map(|number| number * 3).collect::<Vec<_>>());
 
-        let mut array = Array::new(case.layout(&failed).unwrap(), rig.members);
+        let mut array = ByteArray::new(case.layout(&failed).unwrap(), rig.members);
         prop_assert!(array.read(0, capacity) == plain, "as if one after the other");
         if failed.is_empty() {
             check_parity(&mut array);
@@ -293,7 +293,7 @@ proptest! {
     fn every_layout_completes_every_request(
         case in cases(), asks in asks(40), failures in 0usize..3, seed: u64,
     ) {
-        let array = Array::of_memory(case.layout(&case.failing(failures)).unwrap());
+        let array = ByteArray::of_memory(case.layout(&case.failing(failures)).unwrap());
         let capacity = array.layout.capacity().0;
         let mut rig = Rig::new(array, None, seed);
         for (number, ask) in asks.iter().enumerate() {
@@ -310,17 +310,17 @@ proptest! {
 }
 
 /// A raid5 of four members with chunks of 128 sectors, and completions from the test.
-struct Bench {
+struct VolumeBench {
     volume: Volume,
-    out: Out,
+    out: Effects,
 }
 
-impl Bench {
-    fn new() -> Bench {
+impl VolumeBench {
+    fn new() -> VolumeBench {
         let layout = build("raid5", &json!({}), &[12_800; 4]).unwrap();
-        Bench {
+        VolumeBench {
             volume: Volume::new(layout),
-            out: Out::new(),
+            out: Effects::new(),
         }
     }
 
@@ -330,7 +330,7 @@ impl Bench {
             Time::from_nanos(now),
             Port::FIRST,
             request,
-            &mut Cx::alone(&mut self.out),
+            &mut NodeContext::alone(&mut self.out),
         );
         self.out.drain().collect()
     }
@@ -341,7 +341,7 @@ impl Bench {
         effect: &Effect,
         submitted: u64,
         finished: u64,
-        status: Status,
+        status: RequestStatus,
     ) -> Vec<Effect> {
         let Effect::Issue { port, request } = *effect else {
             panic!("{effect:?} was not issued")
@@ -358,8 +358,12 @@ impl Bench {
             },
         };
         let now = completion.finished;
-        self.volume
-            .completed(now, port, completion, &mut Cx::alone(&mut self.out));
+        self.volume.completed(
+            now,
+            port,
+            completion,
+            &mut NodeContext::alone(&mut self.out),
+        );
         self.out.drain().collect()
     }
 }
@@ -383,20 +387,20 @@ const SMALL: Extent = Extent::new(0, 8);
 
 #[test]
 fn a_small_write_reads_first_and_counts_that_as_parity() {
-    let mut bench = Bench::new();
+    let mut bench = VolumeBench::new();
     let reads = bench.submit(100, request(0, Operation::Write, SMALL));
     assert_eq!(
         operations(&reads),
         [(3, Operation::Read), (0, Operation::Read)]
     );
-    assert_eq!(bench.finish(&reads[0], 100, 130, Status::Done), []);
-    let writes = bench.finish(&reads[1], 100, 150, Status::Done);
+    assert_eq!(bench.finish(&reads[0], 100, 130, RequestStatus::Done), []);
+    let writes = bench.finish(&reads[1], 100, 150, RequestStatus::Done);
     assert_eq!(
         operations(&writes),
         [(0, Operation::Write), (3, Operation::Write)]
     );
-    assert_eq!(bench.finish(&writes[0], 150, 190, Status::Done), []);
-    let done = completion(&bench.finish(&writes[1], 150, 170, Status::Done));
+    assert_eq!(bench.finish(&writes[0], 150, 190, RequestStatus::Done), []);
+    let done = completion(&bench.finish(&writes[1], 150, 170, RequestStatus::Done));
     assert_eq!(done.finished, Time::from_nanos(190), "the later of the two");
     assert_eq!(done.breakdown.parity, Duration::from_nanos(50));
     assert_eq!(done.breakdown.seek, Duration::from_nanos(40));
@@ -404,7 +408,7 @@ fn a_small_write_reads_first_and_counts_that_as_parity() {
 
 #[test]
 fn a_second_write_of_the_row_waits_and_a_read_does_not() {
-    let mut bench = Bench::new();
+    let mut bench = VolumeBench::new();
     let reads = bench.submit(0, request(0, Operation::Write, SMALL));
     assert_eq!(
         bench.submit(10, request(1, Operation::Write, Extent::new(200, 8))),
@@ -414,10 +418,10 @@ fn a_second_write_of_the_row_waits_and_a_read_does_not() {
         operations(&bench.submit(10, request(2, Operation::Read, SMALL))).len(),
         1
     );
-    bench.finish(&reads[0], 0, 20, Status::Done);
-    let writes = bench.finish(&reads[1], 0, 20, Status::Done);
-    bench.finish(&writes[0], 20, 40, Status::Done);
-    let freed = bench.finish(&writes[1], 20, 40, Status::Done);
+    bench.finish(&reads[0], 0, 20, RequestStatus::Done);
+    let writes = bench.finish(&reads[1], 0, 20, RequestStatus::Done);
+    bench.finish(&writes[0], 20, 40, RequestStatus::Done);
+    let freed = bench.finish(&writes[1], 20, 40, RequestStatus::Done);
     assert_eq!(
         operations(&freed),
         [(3, Operation::Read), (1, Operation::Read)]
@@ -427,11 +431,11 @@ fn a_second_write_of_the_row_waits_and_a_read_does_not() {
 
 #[test]
 fn after_reads_that_were_lost_nothing_is_written() {
-    let mut bench = Bench::new();
+    let mut bench = VolumeBench::new();
     let reads = bench.submit(0, request(0, Operation::Write, SMALL));
-    bench.finish(&reads[0], 0, 20, Status::Lost);
-    let done = completion(&bench.finish(&reads[1], 0, 30, Status::Done));
-    assert_eq!(done.status, Status::Lost);
+    bench.finish(&reads[0], 0, 20, RequestStatus::Lost);
+    let done = completion(&bench.finish(&reads[1], 0, 30, RequestStatus::Done));
+    assert_eq!(done.status, RequestStatus::Lost);
     assert_eq!(done.breakdown.response(), Duration::from_nanos(30));
     assert_eq!(
         bench.submit(40, request(1, Operation::Write, SMALL)).len(),
@@ -442,7 +446,7 @@ fn after_reads_that_were_lost_nothing_is_written() {
 
 #[test]
 fn member_io_carries_the_hints_and_the_row() {
-    let mut bench = Bench::new();
+    let mut bench = VolumeBench::new();
     let hints = Hints {
         stream: 7,
         synchronous: false,
@@ -465,8 +469,8 @@ fn member_io_carries_the_hints_and_the_row() {
             ..hints
         }
     );
-    bench.finish(&reads[0], 0, 20, Status::Done);
-    let writes = bench.finish(&reads[1], 0, 20, Status::Done);
+    bench.finish(&reads[0], 0, 20, RequestStatus::Done);
+    let writes = bench.finish(&reads[1], 0, 20, RequestStatus::Done);
     assert_eq!(
         hints_of(&writes[0]),
         Hints {
@@ -478,24 +482,31 @@ fn member_io_carries_the_hints_and_the_row() {
 
 #[test]
 fn what_cannot_be_served_is_answered_at_once() {
-    let mut bench = Bench::new();
+    let mut bench = VolumeBench::new();
     for (extent, operation) in [
         (Extent::new(0, 0), Operation::Read),
         (Extent::new(u64::MAX, 8), Operation::Write),
         (Extent::new(100 * 384, 1), Operation::Read),
     ] {
         let done = completion(&bench.submit(5, request(4, operation, extent)));
-        assert_eq!((done.id, done.status), (RequestId(12), Status::OutOfRange));
+        assert_eq!(
+            (done.id, done.status),
+            (RequestId(12), RequestStatus::OutOfRange)
+        );
         assert_eq!(done.breakdown, Breakdown::default());
     }
     let done = completion(&bench.submit(6, request(4, Operation::Discard, SMALL)));
-    assert_eq!(done.status, Status::Done, "part of a row is not discarded");
+    assert_eq!(
+        done.status,
+        RequestStatus::Done,
+        "part of a row is not discarded"
+    );
     assert_eq!(bench.volume.gauge().queue_length, 0);
 }
 
 #[test]
 fn a_flush_and_a_discard_of_rows_reach_all_members() {
-    let mut bench = Bench::new();
+    let mut bench = VolumeBench::new();
     assert_eq!(
         bench
             .submit(0, request(0, Operation::Flush, Extent::default()))
@@ -534,14 +545,14 @@ proptest! {
         }
         let used: Vec<u64> = (0..members).map(|member| layout.member_used(member).0).collect();
         let longest = used.iter().copied().max().unwrap();
-        let (below, mut plan) = (Below::NOTHING, Plan::new(Detail::Timing));
+        let (below, mut plan) = (LayersBelow::NOTHING, Plan::new(Detail::Timing));
         let mut met: Vec<Vec<u32>> = used.iter().map(|&used| vec![0; used as usize]).collect();
         for start in (0..longest).step_by(at_a_time as usize) {
             let hints = Hints { members: true, ..Hints::default() };
             let request = Request { extent: Extent::new(start, at_a_time), hints, ..Request::default() };
             let status = layout.plan(&request, below, &mut plan);
-            prop_assert_eq!(status == Status::Done, !plan.ios().is_empty());
-            prop_assert_ne!(status, Status::OutOfRange);
+            prop_assert_eq!(status == RequestStatus::Done, !plan.ios().is_empty());
+            prop_assert_ne!(status, RequestStatus::OutOfRange);
             for io in plan.ios() {
                 let (start, end) = (io.extent.start.0 as usize, io.extent.end().0 as usize);
                 met[io.member as usize][start..end].iter_mut().for_each(|times| *times += 1);
@@ -558,6 +569,6 @@ proptest! {
         }
         let hints = Hints { members: true, ..Hints::default() };
         let beyond = Request { extent: Extent::new(longest, 8), hints, ..Request::default() };
-        prop_assert_eq!(layout.plan(&beyond, below, &mut plan), Status::OutOfRange);
+        prop_assert_eq!(layout.plan(&beyond, below, &mut plan), RequestStatus::OutOfRange);
     }
 }

@@ -1,6 +1,6 @@
 //! Mostly near the last request.
 
-use super::{Addresses, Region};
+use super::{AddressPattern, AddressedRegion};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Bytes, Duration, Lbn, Random, Sectors};
@@ -29,14 +29,17 @@ fn eight_mib() -> Bytes {
 }
 
 struct Local {
-    region: Region,
+    region: AddressedRegion,
     locality: f64,
     /// Mean distance in places, stored as a duration for the exponential draw.
     distance: Duration,
     last: u64,
 }
 
-pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, ConfigError> {
+pub(super) fn build(
+    keys: &Keys,
+    region: &AddressedRegion,
+) -> Result<Box<dyn AddressPattern>, ConfigError> {
     let Config { locality, distance } = read(keys)?;
     if !(0.0..=1.0).contains(&locality) {
         return Err(ConfigError::new(
@@ -53,7 +56,7 @@ pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, 
     }))
 }
 
-impl Addresses for Local {
+impl AddressPattern for Local {
     fn next(&mut self, sectors: Sectors, random: &mut Random) -> Lbn {
         let places = self.region.places(sectors);
         self.last = if random.chance(self.locality) {

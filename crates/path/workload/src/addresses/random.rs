@@ -1,6 +1,6 @@
 //! Uniform over the region.
 
-use super::{Addresses, Region};
+use super::{AddressPattern, AddressedRegion};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Lbn, Random, Sectors};
@@ -14,15 +14,18 @@ pub(super) const SUMMARY: &str = "uniform over the region";
 pub(super) struct Config {}
 
 struct Uniform {
-    region: Region,
+    region: AddressedRegion,
 }
 
-pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, ConfigError> {
+pub(super) fn build(
+    keys: &Keys,
+    region: &AddressedRegion,
+) -> Result<Box<dyn AddressPattern>, ConfigError> {
     let Config {} = read(keys)?;
     Ok(Box::new(Uniform { region: *region }))
 }
 
-impl Addresses for Uniform {
+impl AddressPattern for Uniform {
     #[inline]
     fn next(&mut self, sectors: Sectors, random: &mut Random) -> Lbn {
         self.region.place(random.below(self.region.places(sectors)))

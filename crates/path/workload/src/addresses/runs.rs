@@ -1,6 +1,6 @@
 //! Sequential runs: a stretch of neighbouring requests, then a stretch elsewhere.
 
-use super::{Addresses, Region};
+use super::{AddressPattern, AddressedRegion};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Bytes, Lbn, Random, Sectors};
@@ -17,12 +17,13 @@ pub(super) struct Config {
     length: Bytes,
     /// Place of the next run.
     #[serde(default)]
-    order: Order,
+    order: RunOrder,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum Order {
+#[schemars(rename = "Order")]
+enum RunOrder {
     /// A random aligned place of the region.
     #[default]
     Random,
@@ -34,17 +35,20 @@ fn eight_mib() -> Bytes {
     Bytes(8 << 20)
 }
 
-struct Runs {
-    region: Region,
+struct RunAddresses {
+    region: AddressedRegion,
     length: u64,
-    order: Order,
+    order: RunOrder,
     /// Distance of the next request from the start of the region.
     offset: u64,
     /// End of the present run, as a distance from the start of the region.
     end: u64,
 }
 
-pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, ConfigError> {
+pub(super) fn build(
+    keys: &Keys,
+    region: &AddressedRegion,
+) -> Result<Box<dyn AddressPattern>, ConfigError> {
     let Config { length, order } = read(keys)?;
     let Some(sectors) = length
         .sectors()
@@ -57,7 +61,7 @@ pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, 
         return Err(ConfigError::new("length", message));
     };
     let sectors = sectors.min(region.length);
-    Ok(Box::new(Runs {
+    Ok(Box::new(RunAddresses {
         region: *region,
         length: sectors.0,
         order,
@@ -66,13 +70,13 @@ pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, 
     }))
 }
 
-impl Runs {
+impl RunAddresses {
     /// Begins a run. The whole run lies inside the region.
     fn begin(&mut self, random: &mut Random) {
         let places = self.region.places(Sectors(self.length));
         let place = match self.order {
-            Order::Random => random.below(places),
-            Order::Consecutive => self.end.div_ceil(self.region.alignment.0),
+            RunOrder::Random => random.below(places),
+            RunOrder::Consecutive => self.end.div_ceil(self.region.alignment.0),
         };
         let place = if place < places { place } else { 0 };
         self.offset = place * self.region.alignment.0;
@@ -80,7 +84,7 @@ impl Runs {
     }
 }
 
-impl Addresses for Runs {
+impl AddressPattern for RunAddresses {
     fn next(&mut self, sectors: Sectors, random: &mut Random) -> Lbn {
         if self.offset + sectors.0 > self.end {
             self.begin(random);
@@ -101,7 +105,7 @@ mod tests {
     use fullstroke_units::Seed;
     use serde_json::json;
 
-    const REGION: Region = Region {
+    const REGION: AddressedRegion = AddressedRegion {
         start: Sectors(1000),
         length: Sectors(512),
         alignment: Sectors(8),

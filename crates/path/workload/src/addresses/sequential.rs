@@ -1,6 +1,6 @@
 //! Sequential streams, served in turn.
 
-use super::{Addresses, Region};
+use super::{AddressPattern, AddressedRegion};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Lbn, Random, Sectors};
@@ -23,7 +23,7 @@ fn one() -> u32 {
 }
 
 struct Sequential {
-    region: Region,
+    region: AddressedRegion,
     /// Sectors of the region per stream.
     part: u64,
     /// Distance of each stream's next request from the start of the stream's part.
@@ -34,7 +34,10 @@ struct Sequential {
     latest: usize,
 }
 
-pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, ConfigError> {
+pub(super) fn build(
+    keys: &Keys,
+    region: &AddressedRegion,
+) -> Result<Box<dyn AddressPattern>, ConfigError> {
     let Config { streams } = read(keys)?;
     let part =
         region.length.0 / u64::from(streams.max(1)) / region.alignment.0 * region.alignment.0;
@@ -56,7 +59,7 @@ pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, 
     }))
 }
 
-impl Addresses for Sequential {
+impl AddressPattern for Sequential {
     fn next(&mut self, sectors: Sectors, _: &mut Random) -> Lbn {
         let stream = self.turn;
         self.turn = (self.turn + 1) % self.offsets.len();

@@ -1,6 +1,6 @@
 //! Some places are popular (Zipf's law).
 
-use super::{Addresses, Region};
+use super::{AddressPattern, AddressedRegion};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Lbn, Random, Sectors, greatest_common_divisor};
@@ -23,14 +23,17 @@ fn usual() -> f64 {
 }
 
 struct Popular {
-    region: Region,
+    region: AddressedRegion,
     ranks: Zipf<f64>,
     places: u64,
     /// A number coprime to `places`: rank times stride scatters the popular places.
     stride: u64,
 }
 
-pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, ConfigError> {
+pub(super) fn build(
+    keys: &Keys,
+    region: &AddressedRegion,
+) -> Result<Box<dyn AddressPattern>, ConfigError> {
     let Config { exponent } = read(keys)?;
     // A place holds the largest request, so every size fits.
     let places = region.places(region.largest);
@@ -52,7 +55,7 @@ fn scattering_stride(places: u64) -> u64 {
         .unwrap_or(1)
 }
 
-impl Addresses for Popular {
+impl AddressPattern for Popular {
     fn next(&mut self, _: Sectors, random: &mut Random) -> Lbn {
         let rank = (self.ranks.sample(random.generator()) as u64).clamp(1, self.places);
         let place = u128::from(rank) * u128::from(self.stride) % u128::from(self.places);

@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 
 /// Requests that the trace had issued and not completed at one of its arrivals.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Profile(BinaryHeap<Reverse<(Time, u64)>>);
+pub(super) struct OutstandingProfile(BinaryHeap<Reverse<(Time, u64)>>);
 
-impl Profile {
+impl OutstandingProfile {
     /// Adds request `number` of the trace, which completes at `completed`.
     pub(super) fn issued(&mut self, completed: Time, number: u64) {
         self.0.push(Reverse((completed, number)));

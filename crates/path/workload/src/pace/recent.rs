@@ -10,26 +10,26 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Response times of recent completions, in memory of fixed size.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recent {
-    parts: [Part; PARTS],
+pub(super) struct RecentResponses {
+    parts: [WindowPart; PARTS],
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Part {
+struct WindowPart {
     /// Number of the part, from the beginning.
     number: u64,
     sum_ns: u128,
     count: u64,
 }
 
-impl Recent {
+impl RecentResponses {
     pub(super) fn add(&mut self, now: Time, response: Duration) {
         let number = part_number(now);
         let part = &mut self.parts[number as usize % PARTS];
         if part.number != number {
-            *part = Part {
+            *part = WindowPart {
                 number,
-                ..Part::default()
+                ..WindowPart::default()
             };
         }
         part.sum_ns += u128::from(response.as_nanos());
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn what_completed_more_than_a_second_ago_does_not_count() {
         let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
-        let mut recent = Recent::default();
+        let mut recent = RecentResponses::default();
         assert_eq!(recent.mean(at(0)), None);
         recent.add(at(10), Duration::from_millis(4));
         recent.add(at(700), Duration::from_millis(8));

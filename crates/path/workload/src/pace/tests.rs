@@ -38,7 +38,7 @@ fn replay(rules: Rules, rows: &[(u64, u64)], takes: &[u64]) -> Vec<Replayed> {
         loop {
             let landing = flying.first().copied();
             match dispatcher.turn() {
-                Turn::At(due) if landing.is_none_or(|(at, _)| due <= at) => {
+                IssueTurn::At(due) if landing.is_none_or(|(at, _)| due <= at) => {
                     now = now.max(due);
                     break;
                 }
@@ -78,8 +78,8 @@ fn required(rows: &[(u64, u64)]) -> Vec<u64> {
     (0..trace.len()).map(|i| earlier(i) as u64).collect()
 }
 
-fn rules(pace: Pace) -> Rules {
-    let outstanding = (pace == Pace::Closed).then_some(3);
+fn rules(pace: ReplayPace) -> Rules {
+    let outstanding = (pace == ReplayPace::Closed).then_some(3);
     Rules {
         pace,
         outstanding,
@@ -98,7 +98,7 @@ fn takes() -> impl Strategy<Value = Vec<u64>> {
 proptest! {
     #[test]
     fn every_request_goes_once_and_in_order(rows in rows(), takes in takes(), batch in 0u64..100) {
-        for pace in Pace::ALL {
+        for pace in ReplayPace::ALL {
             let rules = Rules { batch: Duration::from_micros(batch), ..rules(pace) };
             let log = replay(rules, &rows, &takes);
             let numbers: Vec<u64> = log.iter().map(|one| one.number).collect();
@@ -111,7 +111,7 @@ proptest! {
     fn a_replay_by_load_never_has_more_outstanding_than_the_trace(
         rows in rows(), takes in takes(), batch in 0u64..100,
     ) {
-        let rules = Rules { batch: Duration::from_micros(batch), ..rules(Pace::Load) };
+        let rules = Rules { batch: Duration::from_micros(batch), ..rules(ReplayPace::Load) };
         let log = replay(rules, &rows, &takes);
         for (one, required) in log.iter().zip(required(&rows)) {
             prop_assert!(one.found <= required, "{one:?}, {required} in the trace");
@@ -120,7 +120,7 @@ proptest! {
 
     #[test]
     fn as_fast_as_can_be_still_waits_for_what_was_complete_in_the_trace(rows in rows(), takes in takes()) {
-        let (trace, log) = (trace(&rows), replay(rules(Pace::AsFast), &rows, &takes));
+        let (trace, log) = (trace(&rows), replay(rules(ReplayPace::AsFast), &rows, &takes));
         let mut latest = Time::ZERO;
         for i in 0..rows.len() {
             let before = (0..i).filter(|&j| trace[j].completed.unwrap() <= trace[i].arrival);
@@ -133,20 +133,20 @@ proptest! {
 
     #[test]
     fn timing_is_the_traces_whatever_the_device(rows in rows(), takes in takes()) {
-        let times: Vec<Time> = replay(rules(Pace::Timing), &rows, &takes).iter().map(|one| one.at).collect();
+        let times: Vec<Time> = replay(rules(ReplayPace::Timing), &rows, &takes).iter().map(|one| one.at).collect();
         prop_assert_eq!(times, trace(&rows).iter().map(|one| one.arrival).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_closed_replay_keeps_its_number_outstanding(rows in rows(), takes in takes()) {
-        for (index, one) in replay(rules(Pace::Closed), &rows, &takes).iter().enumerate() {
+        for (index, one) in replay(rules(ReplayPace::Closed), &rows, &takes).iter().enumerate() {
             prop_assert_eq!(one.found, index.min(2) as u64);
         }
     }
 
     #[test]
     fn what_is_batched_goes_with_the_one_before_it(rows in rows(), takes in takes(), batch in 1u64..200) {
-        let rules = Rules { batch: Duration::from_micros(batch), ..rules(Pace::Timing) };
+        let rules = Rules { batch: Duration::from_micros(batch), ..rules(ReplayPace::Timing) };
         let log = replay(rules, &rows, &takes);
         let trace = trace(&rows);
         for i in 0..rows.len() {
@@ -161,7 +161,7 @@ proptest! {
 #[test]
 fn a_replay_by_load_follows_the_published_rules() {
     let load = |rows: &[(u64, u64)], takes: &[u64]| -> Vec<Time> {
-        replay(rules(Pace::Load), rows, takes)
+        replay(rules(ReplayPace::Load), rows, takes)
             .iter()
             .map(|one| one.at)
             .collect()
@@ -198,10 +198,10 @@ fn a_request_without_a_completion_is_refused_where_it_is_needed() {
         arrival: us(0),
         completed: None,
     };
-    for pace in [Pace::Timing, Pace::AsFast, Pace::Closed] {
+    for pace in [ReplayPace::Timing, ReplayPace::AsFast, ReplayPace::Closed] {
         assert_eq!(Dispatcher::new(rules(pace)).offer(us(0), unknown), Ok(()));
     }
-    let mut dispatcher = Dispatcher::new(rules(Pace::Load));
+    let mut dispatcher = Dispatcher::new(rules(ReplayPace::Load));
     dispatcher
         .offer(
             us(0),

@@ -1,7 +1,9 @@
 //! Random requests on a model, with a constant number outstanding.
 
-use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
-use fullstroke_drive::Model;
+use fullstroke_contract::{
+    Effect, Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId,
+};
+use fullstroke_drive::DriveModel;
 use fullstroke_units::{Duration, Time};
 
 /// Time from an answer to the host's next request.
@@ -9,7 +11,7 @@ const HOST: Duration = Duration::from_micros(20);
 
 /// Response times of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Times {
+pub(super) struct ClosedTimes {
     pub(super) mean_ms: f64,
     pub(super) deviation_ms: f64,
     pub(super) p99_ms: f64,
@@ -18,13 +20,19 @@ pub(super) struct Times {
 
 /// Runs `requests` random requests of `bytes` with `depth` outstanding. The first sixth does not
 /// count.
-pub(super) fn random(model: &Model, write: bool, bytes: u64, depth: u32, requests: usize) -> Times {
+pub(super) fn random(
+    model: &DriveModel,
+    write: bool,
+    bytes: u64,
+    depth: u32,
+    requests: usize,
+) -> ClosedTimes {
     let unit = (bytes / 512).max(1);
     let places = (model.config().capacity_sectors.0 / unit).max(1);
     let Ok(mut drive) = model.drive() else {
         unreachable!("a model that was checked makes drives")
     };
-    let (mut out, mut state, mut submitted) = (Out::new(), 7u64, 0);
+    let (mut out, mut state, mut submitted) = (Effects::new(), 7u64, 0);
     let mut due = vec![Time::ZERO; depth as usize];
     let mut ends: Vec<(Time, f64)> = Vec::with_capacity(requests);
     while ends.len() < requests {
@@ -50,9 +58,9 @@ pub(super) fn random(model: &Model, write: bool, bytes: u64, depth: u32, request
                 ..Request::default()
             };
             submitted += 1;
-            drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
+            drive.submit(now, Port::FIRST, request, &mut NodeContext::alone(&mut out));
         } else {
-            drive.wake(event, &mut Cx::alone(&mut out));
+            drive.wake(event, &mut NodeContext::alone(&mut out));
         }
         for effect in out.drain() {
             if let Effect::Complete { completion, .. } = effect {
@@ -65,14 +73,14 @@ pub(super) fn random(model: &Model, write: bool, bytes: u64, depth: u32, request
     times(&ends[requests / 6..])
 }
 
-fn times(ends: &[(Time, f64)]) -> Times {
+fn times(ends: &[(Time, f64)]) -> ClosedTimes {
     let count = ends.len() as f64;
     let mut ms: Vec<f64> = ends.iter().map(|&(_, ms)| ms).collect();
     ms.sort_by(f64::total_cmp);
     let mean_ms = ms.iter().sum::<f64>() / count;
     let square = ms.iter().map(|ms| (ms - mean_ms).powi(2)).sum::<f64>() / count;
     let seconds = ends[ends.len() - 1].0.since(ends[0].0).as_millis_f64() / 1e3;
-    Times {
+    ClosedTimes {
         mean_ms,
         deviation_ms: square.sqrt(),
         p99_ms: ms[ms.len() * 99 / 100],

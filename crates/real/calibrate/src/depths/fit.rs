@@ -1,9 +1,11 @@
 //! Seek curve, queue and write cache, fitted to response times by depth.
 
-use super::closed::{Times, random};
+use super::closed::{ClosedTimes, random};
 use super::sheet::described;
-use super::{DepthsError, Row, Sheet, SmartReport};
-use fullstroke_drive::{DriveConfig, Model, SeekConfig, SeekTable, ValidatedConfig, settled_curve};
+use super::{DepthRow, DepthsError, Sheet, SmartReport};
+use fullstroke_drive::{
+    DriveConfig, DriveModel, SeekConfig, SeekTable, ValidatedConfig, settled_curve,
+};
 use fullstroke_units::Duration;
 use serde::Serialize;
 use serde_json::json;
@@ -41,7 +43,7 @@ const CACHED_RATIO_MAX: f64 = 1.3;
 
 /// A row beside the model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Compared {
+pub struct ComparedRow {
     /// Kind of request: `randread` or `randwrite`.
     pub rw: String,
     /// Number of outstanding requests.
@@ -56,7 +58,7 @@ pub struct Compared {
 
 /// A key of the drive file and how the value was found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Told {
+pub struct FittedKey {
     /// Key in the drive file.
     pub key: String,
     /// True if the measurements determine the value.
@@ -69,11 +71,11 @@ pub struct Told {
 #[derive(Clone, Debug, Serialize)]
 pub struct DepthFit {
     /// All measured rows that the model can be held against.
-    pub compared: Vec<Compared>,
+    pub compared: Vec<ComparedRow>,
     /// Largest relative error of a mean; `None` without rows.
     pub worst_mean: Option<f64>,
     /// Keys and their sources.
-    pub told: Vec<Told>,
+    pub told: Vec<FittedKey>,
     /// The drive.
     #[serde(skip)]
     pub config: DriveConfig,
@@ -86,7 +88,7 @@ pub struct DepthFit {
 pub fn fit_by_depth(
     sheet: &Sheet,
     smart: Option<&SmartReport>,
-    rows: &[Row],
+    rows: &[DepthRow],
 ) -> Result<DepthFit, DepthsError> {
     let config = described(sheet, smart, rows)?;
     let reads = grid(rows, "randread")?;
@@ -100,14 +102,14 @@ pub fn fit_by_depth(
 }
 
 /// Returns the rows of one kind and size, one for each depth, with the fewest jobs.
-fn grid(rows: &[Row], rw: &str) -> Result<BTreeMap<u32, Row>, DepthsError> {
-    let of_kind: Vec<&Row> = rows.iter().filter(|row| row.rw == rw).collect();
+fn grid(rows: &[DepthRow], rw: &str) -> Result<BTreeMap<u32, DepthRow>, DepthsError> {
+    let of_kind: Vec<&DepthRow> = rows.iter().filter(|row| row.rw == rw).collect();
     let Some(first) = of_kind.first().copied() else {
         return Ok(BTreeMap::new());
     };
     let usual = of_kind.iter().any(|row| row.bytes == USUAL_BYTES);
     let bytes = if usual { USUAL_BYTES } else { first.bytes };
-    let mut grid: BTreeMap<u32, Row> = BTreeMap::new();
+    let mut grid: BTreeMap<u32, DepthRow> = BTreeMap::new();
     for row in of_kind.into_iter().filter(|row| row.bytes == bytes) {
         match grid.get(&row.depth) {
             Some(kept) if kept.jobs <= row.jobs => {}
@@ -130,18 +132,18 @@ fn grid(rows: &[Row], rw: &str) -> Result<BTreeMap<u32, Row>, DepthsError> {
 
 struct Fit {
     config: DriveConfig,
-    reads: BTreeMap<u32, Row>,
-    writes: BTreeMap<u32, Row>,
-    told: Vec<Told>,
+    reads: BTreeMap<u32, DepthRow>,
+    writes: BTreeMap<u32, DepthRow>,
+    told: Vec<FittedKey>,
 }
 
 impl Fit {
     fn new(
         config: DriveConfig,
-        reads: BTreeMap<u32, Row>,
-        writes: BTreeMap<u32, Row>,
+        reads: BTreeMap<u32, DepthRow>,
+        writes: BTreeMap<u32, DepthRow>,
     ) -> Result<Fit, DepthsError> {
-        Model::new(config.clone()).map_err(DepthsError::Model)?;
+        DriveModel::new(config.clone()).map_err(DepthsError::Model)?;
         Ok(Fit {
             config,
             reads,
@@ -153,18 +155,18 @@ impl Fit {
     /// Notes the source of a key, in the drive file and in the answer.
     fn note(&mut self, key: &str, told: bool, source: String) {
         self.config.sources.insert(key.to_owned(), source.clone());
-        self.told.push(Told {
+        self.told.push(FittedKey {
             key: key.to_owned(),
             told,
             source,
         });
     }
 
-    fn model(&self, config: &DriveConfig) -> Result<Model, DepthsError> {
-        Model::new(config.clone()).map_err(DepthsError::Model)
+    fn model(&self, config: &DriveConfig) -> Result<DriveModel, DepthsError> {
+        DriveModel::new(config.clone()).map_err(DepthsError::Model)
     }
 
-    fn first(&self) -> Option<&Row> {
+    fn first(&self) -> Option<&DepthRow> {
         self.reads.get(&1)
     }
 
@@ -243,7 +245,12 @@ impl Fit {
         Ok(settled_curve(neighbour, floor, root, cylinders))
     }
 
-    fn times(&self, config: &DriveConfig, write: bool, depth: u32) -> Result<Times, DepthsError> {
+    fn times(
+        &self,
+        config: &DriveConfig,
+        write: bool,
+        depth: u32,
+    ) -> Result<ClosedTimes, DepthsError> {
         let rows = if write { &self.writes } else { &self.reads };
         let bytes = rows.values().next().map_or(USUAL_BYTES, |row| row.bytes);
         Ok(random(&self.model(config)?, write, bytes, depth, REQUESTS))
@@ -327,7 +334,7 @@ impl Fit {
         for look_ahead in 0..3 {
             choices.extend(MARGINS_MS.map(|margin| (look_ahead, margin, 0)));
         }
-        let narrow = |row: &Row| {
+        let narrow = |row: &DepthRow| {
             (4..=8).contains(&row.depth)
                 && row
                     .p99_ms
@@ -449,7 +456,7 @@ impl Fit {
         for (rows, write) in [(&self.reads, false), (&self.writes, true)] {
             for row in rows.values() {
                 let found = self.times(&self.config, write, row.depth)?;
-                compared.push(Compared {
+                compared.push(ComparedRow {
                     rw: row.rw.clone(),
                     depth: row.depth,
                     mean_ms: (row.mean_ms, found.mean_ms),
@@ -458,13 +465,13 @@ impl Fit {
                 });
             }
         }
-        let error = |row: &Compared| (row.mean_ms.1 / row.mean_ms.0 - 1.0).abs();
+        let error = |row: &ComparedRow| (row.mean_ms.1 / row.mean_ms.0 - 1.0).abs();
         let worst_mean = compared.iter().map(error).reduce(f64::max);
         self.states_its_range();
         let mut told = self.told;
         for key in ["rpm", "capacity_sectors", "zones", "order", "electronics"] {
             if let Some(source) = self.config.sources.get(key) {
-                told.push(Told {
+                told.push(FittedKey {
                     key: key.to_owned(),
                     told: false,
                     source: source.clone(),
@@ -484,8 +491,8 @@ impl Fit {
 mod tests {
     use super::*;
 
-    fn row(rw: &str, depth: u32, mean_ms: f64) -> Row {
-        Row {
+    fn row(rw: &str, depth: u32, mean_ms: f64) -> DepthRow {
+        DepthRow {
             source: format!("t.csv, line {depth}"),
             rw: rw.to_owned(),
             bytes: 4096,
@@ -533,7 +540,7 @@ mod tests {
         assert_eq!((validated.sectors, validated.depths), ((8, 8), (1, 32)));
         assert!(fit.config.sources["queue"].starts_with("fitted"));
         assert!(!fit.config.sources["order"].starts_with("fitted"));
-        Model::new(fit.config).unwrap();
+        DriveModel::new(fit.config).unwrap();
     }
 
     #[test]

@@ -15,7 +15,7 @@ const COLUMNS: [&str; 4] = ["rw", "bs", "iodepth", "iops"];
 
 /// Response times of one kind of request at one depth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct DepthRow {
     /// File and job or line.
     pub source: String,
     /// `randread`, `randwrite`, `read` or `write`.
@@ -44,7 +44,7 @@ pub struct Row {
 ///
 /// # Errors
 /// Names the file, the row and what the row lacks.
-pub fn read_rows(paths: &[PathBuf]) -> Result<Vec<Row>, DepthsError> {
+pub fn read_rows(paths: &[PathBuf]) -> Result<Vec<DepthRow>, DepthsError> {
     let mut rows = Vec::new();
     for path in files(paths)? {
         let file = path.display().to_string();
@@ -100,7 +100,7 @@ fn within(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 /// Reads the jobs of a report of fio.
-fn of_json(file: &str, text: &str) -> Result<Vec<Row>, DepthsError> {
+fn of_json(file: &str, text: &str) -> Result<Vec<DepthRow>, DepthsError> {
     let fail = |found: String| {
         DepthsError::row(
             file,
@@ -130,7 +130,12 @@ fn of_json(file: &str, text: &str) -> Result<Vec<Row>, DepthsError> {
     Ok(rows)
 }
 
-fn of_job(file: &str, place: &str, job: &Value, global: &Value) -> Result<Vec<Row>, DepthsError> {
+fn of_job(
+    file: &str,
+    place: &str,
+    job: &Value,
+    global: &Value,
+) -> Result<Vec<DepthRow>, DepthsError> {
     let option = |key: &str| {
         let given = [&job["job options"], global].map(|options| options[key].as_str());
         given.into_iter().flatten().next()
@@ -175,7 +180,7 @@ fn of_job(file: &str, place: &str, job: &Value, global: &Value) -> Result<Vec<Ro
                     .map(|value| value * NANOSECOND_MS)
             })
         };
-        rows.push(Row {
+        rows.push(DepthRow {
             source: format!("{file}, {place}"),
             rw: format!("{}{name}", if random { "rand" } else { "" }),
             bytes,
@@ -221,7 +226,7 @@ fn size(text: &str) -> Option<u64> {
 }
 
 /// Reads a CSV file with a header, as fio-plot writes it.
-fn of_csv(file: &str, text: &str) -> Result<Vec<Row>, DepthsError> {
+fn of_csv(file: &str, text: &str) -> Result<Vec<DepthRow>, DepthsError> {
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
     let column = |name: &str| header.iter().position(|own| own.trim() == name);
@@ -263,7 +268,7 @@ fn of_csv(file: &str, text: &str) -> Result<Vec<Row>, DepthsError> {
             let found = format!("iodepth {depth}, numjobs {jobs}, iops {per_s}");
             return Err(DepthsError::row(file, &*place, found, "numbers above 0"));
         }
-        rows.push(Row {
+        rows.push(DepthRow {
             source: format!("{file}, {place}"),
             rw: text("rw").unwrap_or_default().to_owned(),
             bytes,

@@ -1,7 +1,7 @@
 //! The data sheet, and the report of `smartctl` beside it.
 
-use super::{DepthsError, Row, SmartReport};
-use fullstroke_drive::presets::Class;
+use super::{DepthRow, DepthsError, SmartReport};
+use fullstroke_drive::presets::DriveClass;
 use fullstroke_drive::{DataSheet, DriveConfig, sectors_of};
 use fullstroke_units::{Bytes, Sectors, parse_bytes};
 use serde::Deserialize;
@@ -71,7 +71,7 @@ pub fn read_sheet(path: &Path) -> Result<Sheet, DepthsError> {
 }
 
 /// A figure and its source.
-struct Figure {
+struct SheetFigure {
     value: f64,
     source: String,
 }
@@ -82,7 +82,7 @@ fn one(
     sheet: Option<f64>,
     smart: Option<f64>,
     file: Option<&str>,
-) -> Result<Option<Figure>, DepthsError> {
+) -> Result<Option<SheetFigure>, DepthsError> {
     let report = file.unwrap_or_default();
     match (sheet, smart) {
         (Some(one), Some(other)) if (one / other - 1.0).abs() > APART_MAX => {
@@ -92,11 +92,11 @@ fn one(
                 other: format!("`{report}` says {other}"),
             })
         }
-        (_, Some(value)) => Ok(Some(Figure {
+        (_, Some(value)) => Ok(Some(SheetFigure {
             value,
             source: format!("{report} (smartctl)"),
         })),
-        (Some(value), None) => Ok(Some(Figure {
+        (Some(value), None) => Ok(Some(SheetFigure {
             value,
             source: "data sheet, given".to_owned(),
         })),
@@ -122,7 +122,7 @@ fn bytes(key: &'static str, text: &str) -> Result<u64, DepthsError> {
 pub(super) fn described(
     sheet: &Sheet,
     smart: Option<&SmartReport>,
-    rows: &[Row],
+    rows: &[DepthRow],
 ) -> Result<DriveConfig, DepthsError> {
     let file = smart.map(|smart| smart.file.as_str());
     let sold = sheet
@@ -149,11 +149,11 @@ pub(super) fn described(
         Some(exact) => Sectors(exact / 512),
         None => sectors_of(Bytes(sold.unwrap_or_default())),
     };
-    let rates = Rates::new(sheet, smart, rows, sectors)?;
+    let rates = EdgeRates::new(sheet, smart, rows, sectors)?;
     let class = sheet
         .class
         .as_deref()
-        .map(str::parse::<Class>)
+        .map(str::parse::<DriveClass>)
         .transpose()
         .map_err(|error| DepthsError::row("sheet", "class", error, "a class of drives"))?;
     let buffer = sheet
@@ -200,7 +200,7 @@ pub(super) fn described(
 /// Returns the surfaces of the sheet, or the number that tracks and rates give.
 fn surfaces(
     sheet: &Sheet,
-    rates: &Rates,
+    rates: &EdgeRates,
     rpm: f64,
     capacity: Sectors,
 ) -> Result<Option<u32>, DepthsError> {
@@ -241,24 +241,24 @@ fn config_zones() -> &'static str {
 }
 
 /// Rates at both edges.
-struct Rates {
+struct EdgeRates {
     outer: f64,
     inner: Option<f64>,
     source: String,
     published: bool,
 }
 
-impl Rates {
+impl EdgeRates {
     fn new(
         sheet: &Sheet,
         smart: Option<&SmartReport>,
-        rows: &[Row],
+        rows: &[DepthRow],
         sectors: Sectors,
-    ) -> Result<Rates, DepthsError> {
+    ) -> Result<EdgeRates, DepthsError> {
         let minutes = smart.and_then(|smart| smart.surface_minutes);
         let mean = minutes.map(|minutes| sectors.bytes().0 as f64 / minutes / 60.0 / 1e6);
         match (sheet.outer, mean) {
-            (Some(outer), None) => Ok(Rates {
+            (Some(outer), None) => Ok(EdgeRates {
                 outer,
                 inner: sheet.inner,
                 source: "rates: data sheet, given; an inner rate that is not given is assumed"
@@ -266,7 +266,7 @@ impl Rates {
                 published: true,
             }),
             (Some(outer), Some(mean)) => between(outer, sheet.inner, mean, minutes),
-            (None, Some(mean)) => Ok(Rates {
+            (None, Some(mean)) => Ok(EdgeRates {
                 outer: 2.0 * mean / (1.0 + INNER_SHARE),
                 inner: None,
                 source: format!(
@@ -287,7 +287,7 @@ fn between(
     inner: Option<f64>,
     mean: f64,
     minutes: Option<f64>,
-) -> Result<Rates, DepthsError> {
+) -> Result<EdgeRates, DepthsError> {
     let minutes = minutes.unwrap_or_default();
     let contradiction = |other: String| DepthsError::Contradiction {
         key: "outer",
@@ -307,7 +307,7 @@ fn between(
     } else if !(INNER_SHARE_MIN * outer..outer).contains(&left) {
         return Err(contradiction(format!("which leaves {left:.1} MB/s inside")));
     }
-    Ok(Rates {
+    Ok(EdgeRates {
         outer,
         inner: inner.or(Some(left)),
         source: format!(
@@ -319,8 +319,8 @@ fn between(
 }
 
 /// Returns the rate of the fastest sequential read.
-fn from_rows(rows: &[Row]) -> Result<Rates, DepthsError> {
-    let rate = |row: &Row| row.per_s * row.bytes as f64 / 1e6;
+fn from_rows(rows: &[DepthRow]) -> Result<EdgeRates, DepthsError> {
+    let rate = |row: &DepthRow| row.per_s * row.bytes as f64 / 1e6;
     let fastest = rows
         .iter()
         .filter(|row| row.rw == "read" && row.bytes >= SEQUENTIAL_MIN)
@@ -332,7 +332,7 @@ fn from_rows(rows: &[Row]) -> Result<Rates, DepthsError> {
                 .to_owned(),
         ));
     };
-    Ok(Rates {
+    Ok(EdgeRates {
         outer: rate(row),
         inner: None,
         source: format!(

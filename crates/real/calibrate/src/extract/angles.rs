@@ -7,7 +7,7 @@
 //! repeated after enough other reads have emptied the buffer.
 
 use crate::extract::ExtractError;
-use crate::extract::machine::Probe;
+use crate::extract::machine::ExtractionAlgorithm;
 use fullstroke_units::{Duration, Random, Seed};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -141,22 +141,22 @@ enum Descent {
 /// Measures the angles of sectors.
 #[derive(Debug)]
 pub struct Angles {
-    probe: Probe,
+    probe: ExtractionAlgorithm,
     random: Random,
     rotation: Rotation,
     /// Number of reads answered by the buffer.
     hits: u64,
-    recent: Recent,
+    recent: RecentAngles,
 }
 
 /// Angles of recently read sectors. The buffer would answer a second read of these sectors.
 #[derive(Debug, Default)]
-struct Recent {
+struct RecentAngles {
     order: VecDeque<u64>,
     angles: BTreeMap<u64, f64>,
 }
 
-impl Recent {
+impl RecentAngles {
     fn learn(&mut self, lbn: u64, angle: f64) {
         if self.angles.insert(lbn, angle).is_none() {
             self.order.push_back(lbn);
@@ -193,13 +193,13 @@ impl Angles {
     ///
     /// # Errors
     /// If reads do not wait for a platter, or if completions are too irregular.
-    pub async fn measure(probe: Probe, seed: Seed) -> Result<Angles, ExtractError> {
+    pub async fn measure(probe: ExtractionAlgorithm, seed: Seed) -> Result<Angles, ExtractError> {
         let mut angles = Angles {
             probe,
             random: seed.stream("addresses"),
             rotation: Rotation::default(),
             hits: 0,
-            recent: Recent::default(),
+            recent: RecentAngles::default(),
         };
         angles.probe.progress("rotation", 0, 1);
         angles.learn_buffer().await?;
@@ -301,7 +301,7 @@ impl Angles {
     }
 
     /// Returns the device.
-    pub fn probe(&self) -> &Probe {
+    pub fn probe(&self) -> &ExtractionAlgorithm {
         &self.probe
     }
 

@@ -1,10 +1,10 @@
 //! Any readable device or file, under the real clock.
 
 use crate::extract::ExtractError;
-use crate::extract::machine::{Answer, Device, Place};
+use crate::extract::machine::{ExtractedDevice, PhysicalPlace, RequestAnswer};
 use crate::extract::scsi::{self, Transport};
 use fullstroke_contract::Extent;
-use fullstroke_device::{Access, Aligned, Cache, Claim, OpenError};
+use fullstroke_device::{Aligned, CacheUse, Claim, DeviceAccess, OpenError};
 use fullstroke_units::{Duration, Lbn, SECTOR_BYTES, Sectors, Time};
 use std::fs::File;
 use std::io;
@@ -52,9 +52,13 @@ impl BlockDevice {
     }
 
     fn open_with(path: &Path, write: bool) -> io::Result<BlockDevice> {
-        let access = if write { Access::Write } else { Access::Read };
+        let access = if write {
+            DeviceAccess::Write
+        } else {
+            DeviceAccess::Read
+        };
         let opened =
-            fullstroke_device::open(path, access, Cache::Past).map_err(|error| match error {
+            fullstroke_device::open(path, access, CacheUse::Past).map_err(|error| match error {
                 OpenError::Host(error) | OpenError::NoWayPast(error) => error,
                 error => io::Error::other(error.to_string()),
             })?;
@@ -89,16 +93,16 @@ fn read_at(
     extent: Extent,
     buffer: &mut Aligned,
     began: Instant,
-) -> Result<Answer, ExtractError> {
+) -> Result<RequestAnswer, ExtractError> {
     let bytes = buffer.of(extent.sectors.bytes().0 as usize);
     let issued = since(began);
     let read = file.read_exact_at(bytes, extent.start.0 * SECTOR_BYTES);
     let completed = since(began);
     match read {
-        Ok(()) => Ok(Answer {
+        Ok(()) => Ok(RequestAnswer {
             issued,
             completed,
-            place: Place::default(),
+            place: PhysicalPlace::default(),
         }),
         Err(error) => Err(ExtractError::Device {
             extent,
@@ -107,18 +111,18 @@ fn read_at(
     }
 }
 
-impl Device for BlockDevice {
+impl ExtractedDevice for BlockDevice {
     fn capacity(&self) -> Sectors {
         self.capacity
     }
 
-    fn read(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
+    fn read(&mut self, extent: Extent) -> Result<RequestAnswer, ExtractError> {
         read_at(&self.file, extent, &mut self.buffer, self.began)
     }
 
     /// Reads each extent in a thread of its own. The barrier opens when all threads are ready, so
     /// that the system chooses the order of issue.
-    fn burst(&mut self, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
+    fn burst(&mut self, extents: &[Extent]) -> Result<Vec<RequestAnswer>, ExtractError> {
         let (file, began) = (&self.file, self.began);
         let gate = Barrier::new(extents.len());
         std::thread::scope(|scope| {
@@ -135,25 +139,26 @@ impl Device for BlockDevice {
                     })
                 })
                 .collect();
-            let ended = |read: std::thread::ScopedJoinHandle<'_, Result<Answer, ExtractError>>| {
-                read.join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
+            let ended =
+                |read: std::thread::ScopedJoinHandle<'_, Result<RequestAnswer, ExtractError>>| {
+                    read.join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                };
             reads.into_iter().map(ended).collect()
         })
     }
 
-    fn rewrite(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
+    fn rewrite(&mut self, extent: Extent) -> Result<RequestAnswer, ExtractError> {
         self.read(extent)?;
         let bytes = self.buffer.of(extent.sectors.bytes().0 as usize);
         let issued = since(self.began);
         let written = self.file.write_all_at(bytes, extent.start.0 * SECTOR_BYTES);
         let completed = since(self.began);
         match written {
-            Ok(()) => Ok(Answer {
+            Ok(()) => Ok(RequestAnswer {
                 issued,
                 completed,
-                place: Place::default(),
+                place: PhysicalPlace::default(),
             }),
             Err(error) => Err(ExtractError::Device {
                 extent,
@@ -162,27 +167,27 @@ impl Device for BlockDevice {
         }
     }
 
-    fn translate(&mut self, lbn: Lbn) -> Result<Answer, ExtractError> {
+    fn translate(&mut self, lbn: Lbn) -> Result<RequestAnswer, ExtractError> {
         let issued = self.now();
         let fail = |reason: String| ExtractError::Translation { lbn, reason };
         let Some(transport) = &mut self.translator else {
             return Err(fail("nothing carries SCSI commands to it".into()));
         };
         let place = scsi::ask(&mut **transport, lbn).map_err(|error| fail(error.to_string()))?;
-        Ok(Answer {
+        Ok(RequestAnswer {
             issued,
             completed: self.now(),
             place,
         })
     }
 
-    fn idle(&mut self, span: Duration) -> Answer {
+    fn idle(&mut self, span: Duration) -> RequestAnswer {
         let issued = self.now();
         std::thread::sleep(std::time::Duration::from_nanos(span.as_nanos()));
-        Answer {
+        RequestAnswer {
             issued,
             completed: self.now(),
-            place: Place::default(),
+            place: PhysicalPlace::default(),
         }
     }
 }
@@ -197,9 +202,9 @@ mod tests {
 
     /// Answers like a disk with two tracks per cylinder, of 7 and 5 sectors. Page 40h has the
     /// layout of the manuals' tables.
-    struct Recorded(u64);
+    struct RecordedDisk(u64);
 
-    impl Transport for Recorded {
+    impl Transport for RecordedDisk {
         fn send_diagnostic(&mut self, parameters: &[u8]) -> Result<(), CommandError> {
             self.0 = u64::from(u32::from_be_bytes([
                 parameters[6],
@@ -243,7 +248,7 @@ mod tests {
         let Some(device) = small(&std::env::temp_dir()) else {
             return;
         };
-        let mut device = device.translated_by(Box::new(Recorded(0)));
+        let mut device = device.translated_by(Box::new(RecordedDisk(0)));
         let (found, effort) = run(
             &mut device,
             Extraction::new(Sectors(48), translate),

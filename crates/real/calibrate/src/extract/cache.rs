@@ -40,7 +40,7 @@ const TAKEN_PART: f64 = 0.8;
 
 /// Measured properties of a buffer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Cache {
+pub struct MeasuredBuffer {
     /// True if the buffer answers any read.
     pub answers: bool,
     /// True if the buffer keeps delivered data; false if the buffer keeps only data read ahead.
@@ -70,13 +70,13 @@ pub async fn cache(
     angles: &mut Angles,
     arms: Option<u32>,
     writes: bool,
-) -> Result<Cache, ExtractError> {
+) -> Result<MeasuredBuffer, ExtractError> {
     let share = share(angles.probe().capacity().0, arms);
-    let buffer = &mut Buffer { angles, share };
-    let mut cache = Cache::default();
+    let buffer = &mut ArmBuffer { angles, share };
+    let mut cache = MeasuredBuffer::default();
     for stride in [0i64, 1, -8] {
         buffer.angles.probe().progress("what is kept", 0, 1);
-        let answers = buffer.held(MAJORITY, Ask::Behind(stride)).await?;
+        let answers = buffer.held(MAJORITY, BufferQuery::Behind(stride)).await?;
         match stride {
             0 => cache.keeps_delivered = answers,
             1 => cache.read_ahead = answers.then_some([0; 3]),
@@ -88,7 +88,7 @@ pub async fn cache(
         // A device that keeps no delivered data still holds the sector behind the read.
         let stride = u64::from(!cache.keeps_delivered);
         cache.segments = 1 + buffer
-            .last(SEGMENTS_MAX, MAJORITY, |others| Ask::After {
+            .last(SEGMENTS_MAX, MAJORITY, |others| BufferQuery::After {
                 others,
                 stride,
             })
@@ -97,7 +97,9 @@ pub async fn cache(
     if cache.keeps_delivered && !cache.whole_tracks {
         cache.segment_sectors = Some(
             buffer
-                .last(SECTORS_MAX, MAJORITY, |sectors| Ask::Long { sectors })
+                .last(SECTORS_MAX, MAJORITY, |sectors| BufferQuery::Long {
+                    sectors,
+                })
                 .await?,
         );
     }
@@ -105,7 +107,7 @@ pub async fn cache(
         let mut ahead = [0; 3];
         for (sectors, &least) in ahead.iter_mut().zip(&HELD) {
             *sectors = buffer
-                .last(SECTORS_MAX, least, |sectors| Ask::Ahead { sectors })
+                .last(SECTORS_MAX, least, |sectors| BufferQuery::Ahead { sectors })
                 .await?;
         }
         cache.read_ahead = Some(ahead);
@@ -118,7 +120,7 @@ pub async fn cache(
 
 /// A question about the contents of the buffer.
 #[derive(Clone, Copy)]
-enum Ask {
+enum BufferQuery {
     /// Does the buffer hold the sector this far behind a sector that was just read?
     Behind(i64),
     /// Does the buffer hold a sector, or the one `stride` behind, after `others` reads elsewhere?
@@ -130,19 +132,19 @@ enum Ask {
 }
 
 /// The buffer of one arm, which serves the first `share` addresses.
-struct Buffer<'a> {
+struct ArmBuffer<'a> {
     angles: &'a mut Angles,
     share: u64,
 }
 
-impl Buffer<'_> {
+impl ArmBuffer<'_> {
     /// Returns the largest number for which the buffer still holds the sector of `ask` at `least`
     /// or more of [`TRIES`] places; 0 if there is none. The search doubles, then halves.
     async fn last(
         &mut self,
         most: u64,
         least: u32,
-        ask: impl Fn(u64) -> Ask,
+        ask: impl Fn(u64) -> BufferQuery,
     ) -> Result<u64, ExtractError> {
         let (mut low, mut high) = (0, 1);
         while self.held(least, ask(high)).await? {
@@ -164,7 +166,7 @@ impl Buffer<'_> {
     }
 
     /// Returns true if the buffer answers yes at `least` of [`TRIES`] places.
-    async fn held(&mut self, least: u32, question: Ask) -> Result<bool, ExtractError> {
+    async fn held(&mut self, least: u32, question: BufferQuery) -> Result<bool, ExtractError> {
         let (mut yes, mut no) = (0, 0);
         while yes < least && no <= TRIES - least {
             if self.holds(question).await? {
@@ -176,22 +178,22 @@ impl Buffer<'_> {
         Ok(yes >= least)
     }
 
-    async fn holds(&mut self, question: Ask) -> Result<bool, ExtractError> {
+    async fn holds(&mut self, question: BufferQuery) -> Result<bool, ExtractError> {
         let room = match question {
-            Ask::Long { sectors } | Ask::Ahead { sectors } => sectors,
-            Ask::Behind(_) | Ask::After { .. } => 16,
+            BufferQuery::Long { sectors } | BufferQuery::Ahead { sectors } => sectors,
+            BufferQuery::Behind(_) | BufferQuery::After { .. } => 16,
         };
         let lbn = 8 + self
             .angles
             .random()
             .below(self.share.saturating_sub(room + 16).max(1));
         match question {
-            Ask::Behind(stride) => {
+            BufferQuery::Behind(stride) => {
                 self.angles.probe().read(lbn, 1).await?;
                 self.rest(2.0).await?;
                 self.hasty(lbn.saturating_add_signed(stride)).await
             }
-            Ask::After { others, stride } => {
+            BufferQuery::After { others, stride } => {
                 self.angles.probe().read(lbn, 1).await?;
                 // The device needs time to read ahead.
                 if stride > 0 {
@@ -203,7 +205,7 @@ impl Buffer<'_> {
                 }
                 self.hasty(lbn + stride).await
             }
-            Ask::Long { sectors } => {
+            BufferQuery::Long { sectors } => {
                 let mut at = 0;
                 while at < sectors {
                     let piece = READ_MAX.min(sectors - at);
@@ -212,7 +214,7 @@ impl Buffer<'_> {
                 }
                 self.hasty(lbn).await
             }
-            Ask::Ahead { sectors } => {
+            BufferQuery::Ahead { sectors } => {
                 self.angles.probe().read(lbn, 1).await?;
                 // About the time in which a track of 256 sectors passes this many sectors, and a
                 // margin.

@@ -6,7 +6,7 @@ use crate::extract::skew::of_track;
 use crate::extract::timing::Timed;
 use crate::extract::zones::FoundZone;
 use fullstroke_contract::TrackTable;
-use fullstroke_drive::{Head, Model};
+use fullstroke_drive::{DriveModel, HeadPosition};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// Accuracy of extracted track boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Nearness {
+pub struct BoundaryAccuracy {
     /// Number of true boundaries.
     pub boundaries: u64,
     /// Number of wrong claimed boundaries.
@@ -31,7 +31,7 @@ pub struct Nearness {
 }
 
 /// Compares a table of tracks with the truth.
-pub fn compare(found: &Boundaries, truth: &Boundaries) -> Nearness {
+pub fn compare(found: &Boundaries, truth: &Boundaries) -> BoundaryAccuracy {
     let wrong = found
         .tracks_from(Lbn(0))
         .filter(|track| !truth.is_boundary(track.start))
@@ -48,7 +48,7 @@ pub fn compare(found: &Boundaries, truth: &Boundaries) -> Nearness {
         before = [track.sectors.0, before[0]];
     }
     let right = (found.len() - wrong) as f64;
-    Nearness {
+    BoundaryAccuracy {
         boundaries: truth.len(),
         wrong,
         missed,
@@ -60,7 +60,7 @@ pub fn compare(found: &Boundaries, truth: &Boundaries) -> Nearness {
 
 /// Returns the error of the first addresses of zones in sectors, mean and maximum, and the number
 /// of true zones. Neighbouring zones with tracks of one length count as one zone.
-pub fn zone_error(found: &[FoundZone], model: &Model) -> (f64, u64, u64) {
+pub fn zone_error(found: &[FoundZone], model: &DriveModel) -> (f64, u64, u64) {
     let geometry = model.mechanics().geometry();
     // Each arm has all zones.
     let share = TrackTable::capacity(&**geometry).0;
@@ -102,7 +102,7 @@ pub struct SeekTruth {
 }
 
 /// Returns the measured seeks and the model's seeks, by tracks crossed.
-pub fn seek_curve(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<SeekTruth> {
+pub fn seek_curve(seeks: &Seeks, table: &Boundaries, model: &DriveModel) -> Vec<SeekTruth> {
     let mut of_distance: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     for (seek, truth) in with_truth(seeks, table, model) {
         of_distance
@@ -122,7 +122,7 @@ pub fn seek_curve(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<SeekT
 }
 
 /// Returns each measured seek with the model's time in ms. Seeks between two arms are left out.
-fn with_truth(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<(Seek, f64)> {
+fn with_truth(seeks: &Seeks, table: &Boundaries, model: &DriveModel) -> Vec<(Seek, f64)> {
     let geometry = model.mechanics().geometry();
     let share = TrackTable::capacity(&**geometry).0;
     let truth = |seek: &Seek| {
@@ -134,7 +134,7 @@ fn with_truth(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<(Seek, f6
             geometry.locate(Lbn(from % share)),
             geometry.locate(Lbn(to % share)),
         );
-        let head = Head::default().reading(&from);
+        let head = HeadPosition::default().reading(&from);
         Some((
             *seek,
             model
@@ -148,7 +148,7 @@ fn with_truth(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<(Seek, f6
 
 /// Returns the root mean square of the differences between measured seeks and the model's seeks, in
 /// ms, and the model's mean.
-pub fn seek_error(seeks: &Seeks, table: &Boundaries, model: &Model) -> (f64, f64) {
+pub fn seek_error(seeks: &Seeks, table: &Boundaries, model: &DriveModel) -> (f64, f64) {
     let pairs = with_truth(seeks, table, model);
     let count = pairs.len().max(1) as f64;
     let squares: f64 = pairs
@@ -162,7 +162,7 @@ pub fn seek_error(seeks: &Seeks, table: &Boundaries, model: &Model) -> (f64, f64
 /// Returns the root mean square of the differences between measured skews and the model's skews, in
 /// revolutions, and the number of compared skews. The compared tracks are those at the beginning of
 /// each stretch.
-pub fn skew_error(timed: &Timed, model: &Model) -> (f64, u64) {
+pub fn skew_error(timed: &Timed, model: &DriveModel) -> (f64, u64) {
     let geometry = model.mechanics().geometry();
     let share = TrackTable::capacity(&**geometry).0;
     let capacity = timed.table.capacity().0;

@@ -10,9 +10,9 @@
 
 use crate::extract::ExtractError;
 use crate::extract::angles::{Angles, Rotation, is_on_line, nearest};
-use crate::extract::machine::Probe;
-use crate::extract::timing::{OFF_LINE, Pace, tracks};
-use crate::extract::zones::{Bracket, FoundZone, PLACES, Place, Sketch, sketch};
+use crate::extract::machine::ExtractionAlgorithm;
+use crate::extract::timing::{ExtractionPace, OFF_LINE, tracks};
+use crate::extract::zones::{Bracket, ExaminedTrack, FoundZone, PLACES, Sketch, sketch};
 use fullstroke_tracks::TRACK_SECTORS_MAX;
 use fullstroke_units::Seed;
 
@@ -52,11 +52,11 @@ pub struct ZoneMap {
 ///
 /// # Errors
 /// If timing gives no result.
-pub async fn zones(probe: Probe, seed: Seed) -> Result<ZoneMap, ExtractError> {
+pub async fn zones(probe: ExtractionAlgorithm, seed: Seed) -> Result<ZoneMap, ExtractError> {
     let mut angles = Angles::measure(probe, seed).await?;
     let rotation = angles.rotation();
     if !rotation.is_quiet() {
-        let (timed, _) = tracks(angles, Pace::Jumping).await?;
+        let (timed, _) = tracks(angles, ExtractionPace::Jumping).await?;
         return Ok(ZoneMap {
             zones: timed.zones(),
             rotation,
@@ -66,8 +66,8 @@ pub async fn zones(probe: Probe, seed: Seed) -> Result<ZoneMap, ExtractError> {
     let capacity = angles.probe().capacity().0;
     let count = (capacity / CELL_MIN).clamp(1, PLACES);
     let edge = |index: u64| (u128::from(capacity) * u128::from(index) / u128::from(count)) as u64;
-    let cells: Vec<Cell> = (0..count)
-        .map(|index| Cell {
+    let cells: Vec<ExaminedRange> = (0..count)
+        .map(|index| ExaminedRange {
             first: edge(index),
             end: edge(index + 1),
         })
@@ -89,7 +89,10 @@ pub async fn zones(probe: Probe, seed: Seed) -> Result<ZoneMap, ExtractError> {
 /// Only a buffer of whole tracks holds the sectors below a sector that was read. With such a
 /// buffer, reads in several cells take turns. The number of cells is just enough to push old data
 /// out. More cells would take too long, because the revolution is known with limited accuracy.
-async fn survey(angles: &mut Angles, cells: &[Cell]) -> Result<Vec<Place>, ExtractError> {
+async fn survey(
+    angles: &mut Angles,
+    cells: &[ExaminedRange],
+) -> Result<Vec<ExaminedTrack>, ExtractError> {
     let Rotation {
         whole_tracks,
         evictions,
@@ -113,7 +116,7 @@ async fn survey(angles: &mut Angles, cells: &[Cell]) -> Result<Vec<Place>, Extra
 
 /// A range of addresses of which one track is examined.
 #[derive(Clone, Copy, Debug)]
-struct Cell {
+struct ExaminedRange {
     first: u64,
     end: u64,
 }
@@ -122,12 +125,12 @@ struct Cell {
 async fn halve(angles: &mut Angles, sketches: &mut [Sketch]) -> Result<(), ExtractError> {
     loop {
         let mut open: Vec<&mut Bracket> = Vec::new();
-        let mut cells: Vec<Cell> = Vec::new();
+        let mut cells: Vec<ExaminedRange> = Vec::new();
         for sketch in sketches.iter_mut() {
             let track = sketch.shortest();
             if let Some(at) = sketch.begins.look(track) {
                 open.push(&mut sketch.begins);
-                cells.push(Cell {
+                cells.push(ExaminedRange {
                     first: at,
                     end: at + 1,
                 });
@@ -144,7 +147,7 @@ async fn halve(angles: &mut Angles, sketches: &mut [Sketch]) -> Result<(), Extra
         assert_eq!(seen.len(), open.len(), "each gap is looked into once");
         open.into_iter()
             .zip(seen)
-            .for_each(|(bracket, seen)| bracket.tell(seen));
+            .for_each(|(bracket, seen)| bracket.add_look(seen));
     }
 }
 
@@ -188,7 +191,7 @@ async fn descend(
 
 /// The line of a track, from a sector downward.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct TrackLine {
     /// Highest sector of the line.
     top: u64,
     /// Angle of the highest sector.
@@ -201,9 +204,9 @@ struct Line {
     found: bool,
 }
 
-impl Line {
-    fn at(top: u64) -> Line {
-        Line {
+impl TrackLine {
+    fn at(top: u64) -> TrackLine {
+        TrackLine {
             top,
             angle: None,
             width: 0.0,
@@ -255,9 +258,9 @@ impl Line {
         true
     }
 
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<ExaminedTrack> {
         let sectors = (1.0 / self.width).round() as u64;
-        self.found.then_some(Place {
+        self.found.then_some(ExaminedTrack {
             first: self.top - self.known,
             end: self.top + 1,
             sectors,
@@ -268,13 +271,13 @@ impl Line {
 /// Returns the track length in each of `cells`; `None` where no line was found.
 async fn look_at(
     angles: &mut Angles,
-    cells: &[Cell],
+    cells: &[ExaminedRange],
     tries: u32,
-) -> Result<Vec<Option<Place>>, ExtractError> {
-    let drawn = |angles: &mut Angles, cell: &Cell| {
-        Line::at(cell.first + angles.random().below((cell.end - cell.first).max(1)))
+) -> Result<Vec<Option<ExaminedTrack>>, ExtractError> {
+    let drawn = |angles: &mut Angles, cell: &ExaminedRange| {
+        TrackLine::at(cell.first + angles.random().below((cell.end - cell.first).max(1)))
     };
-    let mut lines: Vec<Line> = cells.iter().map(|cell| drawn(angles, cell)).collect();
+    let mut lines: Vec<TrackLine> = cells.iter().map(|cell| drawn(angles, cell)).collect();
     let rough = angles.rough();
     let mut open: Vec<usize> = (0..cells.len()).collect();
     while !open.is_empty() {
@@ -290,7 +293,7 @@ async fn look_at(
             };
             let again = !on && line.tries < tries;
             if again {
-                *line = Line {
+                *line = TrackLine {
                     tries: line.tries + 1,
                     ..drawn(angles, &cells[index])
                 };
@@ -301,5 +304,5 @@ async fn look_at(
         }
         open = left;
     }
-    Ok(lines.iter().map(Line::place).collect())
+    Ok(lines.iter().map(TrackLine::place).collect())
 }

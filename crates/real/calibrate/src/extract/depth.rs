@@ -8,7 +8,7 @@
 
 use crate::extract::ExtractError;
 use crate::extract::arms::share;
-use crate::extract::machine::{Answer, Probe};
+use crate::extract::machine::{ExtractionAlgorithm, RequestAnswer};
 use fullstroke_contract::Extent;
 use fullstroke_units::Seed;
 use serde::Serialize;
@@ -47,7 +47,11 @@ pub struct Depth {
 ///
 /// # Errors
 /// If a read fails, or the device takes only one read at a time.
-pub async fn depth(probe: Probe, arms: Option<u32>, seed: Seed) -> Result<Depth, ExtractError> {
+pub async fn depth(
+    probe: ExtractionAlgorithm,
+    arms: Option<u32>,
+    seed: Seed,
+) -> Result<Depth, ExtractError> {
     let mut random = seed.stream("depth");
     let capacity = share(probe.capacity().0, arms);
     let mut alone_ns = 0;
@@ -66,7 +70,11 @@ pub async fn depth(probe: Probe, arms: Option<u32>, seed: Seed) -> Result<Depth,
             let overtakes = overtakes(&answers);
             overtaken = overtaken.max(overtakes.iter().copied().max().unwrap_or(0));
             overtaking += overtakes.iter().filter(|&&by| by > 0).count() as u64;
-            together_ns += answers.iter().map(Answer::response_ns).max().unwrap_or(0);
+            together_ns += answers
+                .iter()
+                .map(RequestAnswer::response_ns)
+                .max()
+                .unwrap_or(0);
         }
         // So deep a queue may be limited by the size of the burst, so a larger burst must decide.
         if overtaken + 1 >= reads / 2 && reads < READS_MAX {
@@ -86,10 +94,10 @@ pub async fn depth(probe: Probe, arms: Option<u32>, seed: Seed) -> Result<Depth,
 
 /// Returns the number of places by which each read ended earlier than its order of issue. The
 /// result is in the order of completion.
-fn overtakes(answers: &[Answer]) -> Vec<u64> {
-    let mut issued: Vec<&Answer> = answers.iter().collect();
+fn overtakes(answers: &[RequestAnswer]) -> Vec<u64> {
+    let mut issued: Vec<&RequestAnswer> = answers.iter().collect();
     issued.sort_by_key(|answer| answer.issued);
-    let mut ended: Vec<(usize, &Answer)> = issued.into_iter().enumerate().collect();
+    let mut ended: Vec<(usize, &RequestAnswer)> = issued.into_iter().enumerate().collect();
     ended.sort_by_key(|(_, answer)| answer.completed);
     ended
         .iter()
@@ -106,9 +114,9 @@ mod tests {
     #[test]
     fn a_read_overtakes_by_the_places_that_it_gains() {
         let ended = [30, 40, 10, 20];
-        let answers = ended.map(|ns| Answer {
+        let answers = ended.map(|ns| RequestAnswer {
             completed: Time::from_nanos(ns),
-            ..Answer::default()
+            ..RequestAnswer::default()
         });
         assert_eq!(overtakes(&answers), [2, 2, 0, 0]);
     }

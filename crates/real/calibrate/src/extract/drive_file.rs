@@ -10,7 +10,7 @@ use crate::extract::arms::share;
 use crate::extract::pattern::FoundTrack;
 use crate::extract::seek::{LEAST_PAIRS, Seeks, is_by_least};
 use crate::extract::timing::{Stretch, Timed};
-use crate::extract::zero_latency::Latency;
+use crate::extract::zero_latency::ZeroLatencyResult;
 use fullstroke_drive::{
     DriveConfig, RunConfig, SectorsPerTrack, SeekConfig, ZeroLatency, ZoneConfig,
 };
@@ -30,7 +30,7 @@ pub struct Mechanics {
     /// The seek curve of one arm.
     pub seeks: Seeks,
     /// The result for zero latency.
-    pub latency: Latency,
+    pub latency: ZeroLatencyResult,
 }
 
 impl Mechanics {
@@ -184,7 +184,7 @@ impl Mechanics {
     }
 
     fn zero_latency_source(&self) -> String {
-        let Latency {
+        let ZeroLatencyResult {
             zero_latency,
             agreement,
             whole_tracks,

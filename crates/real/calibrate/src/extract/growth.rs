@@ -7,7 +7,7 @@
 //! that move with the start are refused.
 
 use crate::extract::ExtractError;
-use crate::extract::machine::Probe;
+use crate::extract::machine::ExtractionAlgorithm;
 use serde::Serialize;
 
 /// Starts of the growing reads: 0 and 256 as in the document, and two more.
@@ -21,7 +21,7 @@ const CLIFFS: usize = 4;
 
 /// Results of the reads from one start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Grown {
+pub struct GrowthResult {
     /// First address of the reads.
     pub start: u64,
     /// The last sizes before the bandwidth falls, the steepest first.
@@ -32,7 +32,7 @@ pub struct Grown {
 ///
 /// # Errors
 /// With all observations, if no cliff is at one address for every start.
-pub async fn growth(probe: Probe, sectors_max: u64) -> Result<u64, ExtractError> {
+pub async fn growth(probe: ExtractionAlgorithm, sectors_max: u64) -> Result<u64, ExtractError> {
     let mut all = Vec::new();
     for (index, &start) in STARTS.iter().enumerate() {
         let mut rates = Vec::with_capacity(sectors_max as usize);
@@ -45,7 +45,7 @@ pub async fn growth(probe: Probe, sectors_max: u64) -> Result<u64, ExtractError>
             let took = probe.read(start, sectors).await?.response_ns();
             rates.push(sectors as f64 / took.max(1) as f64);
         }
-        all.push(Grown {
+        all.push(GrowthResult {
             start,
             cliffs: cliffs(&rates),
         });

@@ -1,6 +1,6 @@
 //! An extraction as a state machine without I/O.
 //!
-//! The extraction asks for its next step ([`Step::Ask`]), receives the result
+//! The extraction asks for its next step ([`ExtractionStep::Ask`]), receives the result
 //! ([`Extraction::answer`]), and repeats this until the end. The driver has the device and the
 //! clock. The algorithms are `async` functions, which the compiler turns into state machines.
 //! Nothing else of asynchronous Rust is used.
@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 
 /// The next request of an extraction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum ExtractionRequest {
     /// Read this extent, with nothing else outstanding.
     Read(Extent),
     /// Issue all of these reads at once, and answer each.
@@ -31,7 +31,7 @@ pub enum Ask {
 
 /// Place of an address, as the device reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct PhysicalPlace {
     /// Cylinder of the address.
     pub cylinder: Cylinder,
     /// Surface of the address.
@@ -42,16 +42,16 @@ pub struct Place {
 
 /// The result of an [`Ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Answer {
+pub struct RequestAnswer {
     /// Time of issue.
     pub issued: Time,
     /// Time of completion.
     pub completed: Time,
     /// Place of the address, for a translation.
-    pub place: Place,
+    pub place: PhysicalPlace,
 }
 
-impl Answer {
+impl RequestAnswer {
     /// Returns the time from issue to completion, in ns.
     pub fn response_ns(&self) -> u64 {
         self.completed.saturating_since(self.issued).as_nanos()
@@ -73,7 +73,7 @@ pub struct Effort {
 
 /// Progress of an extraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct ExtractionProgress {
     /// Name of the current stage.
     pub stage: &'static str,
     /// Number of finished addresses, or of other units of the stage.
@@ -84,31 +84,31 @@ pub struct Progress {
 
 /// The next action of an extraction's driver.
 #[derive(Debug)]
-pub enum Step<T> {
+pub enum ExtractionStep<T> {
     /// Carry out this request and call [`answer`](Extraction::answer).
-    Ask(Ask),
+    Ask(ExtractionRequest),
     /// The extraction has ended.
     Done(Result<T, ExtractError>),
 }
 
 /// Data exchanged between algorithm and driver.
 #[derive(Debug, Default)]
-struct Desk {
-    ask: Option<Ask>,
-    answers: Option<Result<Vec<Answer>, ExtractError>>,
+struct Mailbox {
+    ask: Option<ExtractionRequest>,
+    answers: Option<Result<Vec<RequestAnswer>, ExtractError>>,
     effort: Effort,
     began: Option<Time>,
-    progress: Progress,
+    progress: ExtractionProgress,
 }
 
 /// The algorithm's side.
 #[derive(Clone, Debug)]
-pub struct Probe {
-    desk: Rc<RefCell<Desk>>,
+pub struct ExtractionAlgorithm {
+    desk: Rc<RefCell<Mailbox>>,
     capacity: Sectors,
 }
 
-impl Probe {
+impl ExtractionAlgorithm {
     /// Returns the capacity: the addresses are `0..capacity`.
     pub fn capacity(&self) -> Sectors {
         self.capacity
@@ -118,32 +118,37 @@ impl Probe {
     ///
     /// # Errors
     /// If the device fails.
-    pub async fn read(&self, lbn: u64, sectors: u64) -> Result<Answer, ExtractError> {
-        self.ask(Ask::Read(Extent::new(lbn, sectors))).await
+    pub async fn read(&self, lbn: u64, sectors: u64) -> Result<RequestAnswer, ExtractError> {
+        self.ask(ExtractionRequest::Read(Extent::new(lbn, sectors)))
+            .await
     }
 
     /// Reads all of `extents` at once. Returns one answer for each, in the order of `extents`.
     ///
     /// # Errors
     /// If the device fails, or takes only one command at a time.
-    pub async fn burst(&self, extents: Vec<Extent>) -> Result<Vec<Answer>, ExtractError> {
-        self.asked(Ask::Burst(extents)).await
+    pub async fn burst(&self, extents: Vec<Extent>) -> Result<Vec<RequestAnswer>, ExtractError> {
+        self.asked(ExtractionRequest::Burst(extents)).await
     }
 
     /// Writes the present data of `sectors` from `lbn` on again.
     ///
     /// # Errors
     /// If the device fails, or may not be written.
-    pub async fn rewrite(&self, lbn: u64, sectors: u64) -> Result<Answer, ExtractError> {
-        self.ask(Ask::Rewrite(Extent::new(lbn, sectors))).await
+    pub async fn rewrite(&self, lbn: u64, sectors: u64) -> Result<RequestAnswer, ExtractError> {
+        self.ask(ExtractionRequest::Rewrite(Extent::new(lbn, sectors)))
+            .await
     }
 
     /// Returns the place of `lbn`.
     ///
     /// # Errors
     /// If the device does not translate.
-    pub async fn translate(&self, lbn: u64) -> Result<Place, ExtractError> {
-        Ok(self.ask(Ask::Translate(Lbn(lbn))).await?.place)
+    pub async fn translate(&self, lbn: u64) -> Result<PhysicalPlace, ExtractError> {
+        Ok(self
+            .ask(ExtractionRequest::Translate(Lbn(lbn)))
+            .await?
+            .place)
     }
 
     /// Lets time pass.
@@ -151,12 +156,12 @@ impl Probe {
     /// # Errors
     /// If the device has failed.
     pub async fn idle(&self, span: Duration) -> Result<(), ExtractError> {
-        self.ask(Ask::Idle(span)).await.map(|_| ())
+        self.ask(ExtractionRequest::Idle(span)).await.map(|_| ())
     }
 
     /// Reports the progress.
     pub fn progress(&self, stage: &'static str, done: u64, of: u64) {
-        self.desk.borrow_mut().progress = Progress { stage, done, of };
+        self.desk.borrow_mut().progress = ExtractionProgress { stage, done, of };
     }
 
     /// Returns the cost so far.
@@ -164,11 +169,11 @@ impl Probe {
         self.desk.borrow().effort
     }
 
-    async fn ask(&self, ask: Ask) -> Result<Answer, ExtractError> {
+    async fn ask(&self, ask: ExtractionRequest) -> Result<RequestAnswer, ExtractError> {
         Ok(self.asked(ask).await?.pop().unwrap_or_default())
     }
 
-    async fn asked(&self, ask: Ask) -> Result<Vec<Answer>, ExtractError> {
+    async fn asked(&self, ask: ExtractionRequest) -> Result<Vec<RequestAnswer>, ExtractError> {
         self.desk.borrow_mut().ask = Some(ask);
         poll_fn(|_| match self.desk.borrow_mut().answers.take() {
             Some(answers) => Poll::Ready(answers),
@@ -185,17 +190,20 @@ impl Probe {
 /// - **Getters**: [`effort`](Extraction::effort), [`progress`](Extraction::progress).
 pub struct Extraction<T> {
     future: Pin<Box<dyn Future<Output = Result<T, ExtractError>>>>,
-    desk: Rc<RefCell<Desk>>,
+    desk: Rc<RefCell<Mailbox>>,
 }
 
 impl<T> Extraction<T> {
     /// Creates the extraction by `algorithm` of a device of `capacity`.
-    pub fn new<F>(capacity: Sectors, algorithm: impl FnOnce(Probe) -> F) -> Extraction<T>
+    pub fn new<F>(
+        capacity: Sectors,
+        algorithm: impl FnOnce(ExtractionAlgorithm) -> F,
+    ) -> Extraction<T>
     where
         F: Future<Output = Result<T, ExtractError>> + 'static,
     {
-        let desk = Rc::new(RefCell::new(Desk::default()));
-        let probe = Probe {
+        let desk = Rc::new(RefCell::new(Mailbox::default()));
+        let probe = ExtractionAlgorithm {
             desk: Rc::clone(&desk),
             capacity,
         };
@@ -206,37 +214,41 @@ impl<T> Extraction<T> {
     }
 
     /// Returns the next step. The caller must answer an ask before the next call.
-    pub fn step(&mut self) -> Step<T> {
+    pub fn step(&mut self) -> ExtractionStep<T> {
         match self
             .future
             .as_mut()
             .poll(&mut Context::from_waker(Waker::noop()))
         {
-            Poll::Ready(result) => Step::Done(result),
+            Poll::Ready(result) => ExtractionStep::Done(result),
             Poll::Pending => {
                 let ask = self.desk.borrow_mut().ask.take();
                 ask.map_or_else(
                     || {
-                        Step::Done(Err(ExtractError::cannot_tell(
+                        ExtractionStep::Done(Err(ExtractError::cannot_tell(
                             "anything",
                             "the last ask has no answer",
                         )))
                     },
-                    Step::Ask,
+                    ExtractionStep::Ask,
                 )
             }
         }
     }
 
     /// Hands in the result of the last ask: one answer, or one for each read of a burst.
-    pub fn answer(&mut self, ask: &Ask, answers: Result<Vec<Answer>, ExtractError>) {
+    pub fn answer(
+        &mut self,
+        ask: &ExtractionRequest,
+        answers: Result<Vec<RequestAnswer>, ExtractError>,
+    ) {
         let mut desk = self.desk.borrow_mut();
         match ask {
-            Ask::Read(_) => desk.effort.reads += 1,
-            Ask::Burst(extents) => desk.effort.reads += extents.len() as u64,
-            Ask::Rewrite(_) => desk.effort.writes += 1,
-            Ask::Translate(_) => desk.effort.translations += 1,
-            Ask::Idle(_) => {}
+            ExtractionRequest::Read(_) => desk.effort.reads += 1,
+            ExtractionRequest::Burst(extents) => desk.effort.reads += extents.len() as u64,
+            ExtractionRequest::Rewrite(_) => desk.effort.writes += 1,
+            ExtractionRequest::Translate(_) => desk.effort.translations += 1,
+            ExtractionRequest::Idle(_) => {}
         }
         for answer in answers.iter().flatten() {
             let began = *desk.began.get_or_insert(answer.issued);
@@ -252,13 +264,13 @@ impl<T> Extraction<T> {
     }
 
     /// Returns the progress.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> ExtractionProgress {
         self.desk.borrow().progress
     }
 }
 
 /// A device to extract from.
-pub trait Device {
+pub trait ExtractedDevice {
     /// Returns the capacity: the addresses are `0..capacity`.
     fn capacity(&self) -> Sectors;
 
@@ -266,13 +278,13 @@ pub trait Device {
     ///
     /// # Errors
     /// If the device fails.
-    fn read(&mut self, extent: Extent) -> Result<Answer, ExtractError>;
+    fn read(&mut self, extent: Extent) -> Result<RequestAnswer, ExtractError>;
 
     /// Issues all of `extents` at once. Returns the times of each, in the order of `extents`.
     ///
     /// # Errors
     /// If a read fails. The default implementation allows only one outstanding read.
-    fn burst(&mut self, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
+    fn burst(&mut self, extents: &[Extent]) -> Result<Vec<RequestAnswer>, ExtractError> {
         let saw = format!(
             "{} reads at once were wanted, and this device is given one at a time",
             extents.len()
@@ -284,7 +296,7 @@ pub trait Device {
     ///
     /// # Errors
     /// If the device fails. The default implementation never writes.
-    fn rewrite(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
+    fn rewrite(&mut self, extent: Extent) -> Result<RequestAnswer, ExtractError> {
         Err(ExtractError::Device {
             extent,
             reason: "it was not opened for writing".into(),
@@ -295,7 +307,7 @@ pub trait Device {
     ///
     /// # Errors
     /// If the device does not translate. The default implementation never translates.
-    fn translate(&mut self, lbn: Lbn) -> Result<Answer, ExtractError> {
+    fn translate(&mut self, lbn: Lbn) -> Result<RequestAnswer, ExtractError> {
         Err(ExtractError::Translation {
             lbn,
             reason: "it has no such command".into(),
@@ -303,7 +315,7 @@ pub trait Device {
     }
 
     /// Lets time pass.
-    fn idle(&mut self, span: Duration) -> Answer;
+    fn idle(&mut self, span: Duration) -> RequestAnswer;
 }
 
 /// Drives an extraction of `device` to its end, and reports the progress to `watch` after each
@@ -312,21 +324,23 @@ pub trait Device {
 /// # Errors
 /// As the extraction's.
 pub fn run<T>(
-    device: &mut dyn Device,
+    device: &mut dyn ExtractedDevice,
     mut extraction: Extraction<T>,
-    watch: &mut dyn FnMut(Progress, Effort),
+    watch: &mut dyn FnMut(ExtractionProgress, Effort),
 ) -> Result<(T, Effort), ExtractError> {
     loop {
         match extraction.step() {
-            Step::Done(result) => return result.map(|result| (result, extraction.effort())),
-            Step::Ask(ask) => {
-                let one = |answer: Answer| vec![answer];
+            ExtractionStep::Done(result) => {
+                return result.map(|result| (result, extraction.effort()));
+            }
+            ExtractionStep::Ask(ask) => {
+                let one = |answer: RequestAnswer| vec![answer];
                 let answers = match &ask {
-                    Ask::Read(extent) => device.read(*extent).map(one),
-                    Ask::Burst(extents) => device.burst(extents),
-                    Ask::Rewrite(extent) => device.rewrite(*extent).map(one),
-                    Ask::Translate(lbn) => device.translate(*lbn).map(one),
-                    Ask::Idle(span) => Ok(one(device.idle(*span))),
+                    ExtractionRequest::Read(extent) => device.read(*extent).map(one),
+                    ExtractionRequest::Burst(extents) => device.burst(extents),
+                    ExtractionRequest::Rewrite(extent) => device.rewrite(*extent).map(one),
+                    ExtractionRequest::Translate(lbn) => device.translate(*lbn).map(one),
+                    ExtractionRequest::Idle(span) => Ok(one(device.idle(*span))),
                 };
                 extraction.answer(&ask, answers);
                 watch(extraction.progress(), extraction.effort());

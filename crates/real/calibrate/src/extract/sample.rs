@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Summary of a number of times, in ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Sample {
+pub struct TimeSummary {
     /// Number of times.
     pub count: u64,
     /// Mean.
@@ -17,14 +17,14 @@ pub struct Sample {
     pub most_ms: f64,
 }
 
-impl Sample {
+impl TimeSummary {
     /// Summarises times in ns.
-    pub fn of(times_ns: &[u64]) -> Sample {
+    pub fn of(times_ns: &[u64]) -> TimeSummary {
         let count = times_ns.len() as f64;
         let ms = |ns: u64| ns as f64 / 1e6;
         let mean_ms = times_ns.iter().map(|&ns| ms(ns)).sum::<f64>() / count.max(1.0);
         let squares: f64 = times_ns.iter().map(|&ns| (ms(ns) - mean_ms).powi(2)).sum();
-        Sample {
+        TimeSummary {
             count: times_ns.len() as u64,
             mean_ms,
             deviation_ms: (squares / count.max(1.0)).sqrt(),

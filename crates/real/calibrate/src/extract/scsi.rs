@@ -11,7 +11,7 @@
 mod generic;
 
 pub use self::generic::ScsiGeneric;
-use crate::extract::machine::Place;
+use crate::extract::machine::PhysicalPlace;
 use fullstroke_device::scsi::CommandError;
 use fullstroke_units::{Cylinder, Lbn};
 use thiserror::Error;
@@ -74,7 +74,7 @@ pub trait Transport {
 ///
 /// # Errors
 /// If the device refuses, or sends another answer.
-pub fn ask(transport: &mut dyn Transport, lbn: Lbn) -> Result<Place, PageError> {
+pub fn ask(transport: &mut dyn Transport, lbn: Lbn) -> Result<PhysicalPlace, PageError> {
     transport.send_diagnostic(&request(lbn))?;
     let answer = transport.receive_diagnostic(64)?;
     answered(&answer)
@@ -103,7 +103,7 @@ pub fn request(lbn: Lbn) -> [u8; HEADER + ADDRESS] {
 ///
 /// # Errors
 /// If `page` is no such answer.
-pub fn answered(page: &[u8]) -> Result<Place, PageError> {
+pub fn answered(page: &[u8]) -> Result<PhysicalPlace, PageError> {
     let expected = HEADER + ADDRESS;
     if page.len() < expected {
         return Err(PageError::Short {
@@ -125,7 +125,7 @@ pub fn answered(page: &[u8]) -> Result<Place, PageError> {
     if format != PHYSICAL_SECTOR {
         return Err(PageError::Format { found: format });
     }
-    Ok(Place {
+    Ok(PhysicalPlace {
         cylinder: Cylinder(u32::from_be_bytes([0, page[6], page[7], page[8]])),
         surface: u32::from(page[9]),
         sector: u32::from_be_bytes([page[10], page[11], page[12], page[13]]),
@@ -149,7 +149,7 @@ mod tests {
     fn an_answer_is_read_with_its_flags() {
         // Cylinder 0x010203, head 1, sector 0x477. The sector is an alternate sector.
         let page = [0x40, 0, 0, 0x0a, 0, 0b0100_0101, 1, 2, 3, 1, 0, 0, 4, 0x77];
-        let place = Place {
+        let place = PhysicalPlace {
             cylinder: Cylinder(0x01_0203),
             surface: 1,
             sector: 0x477,

@@ -242,7 +242,7 @@ async fn lead(
             .ok_or_else(|| ExtractError::cannot_tell("a seek", "there is no such track"))
     };
     let (from, to) = (track(from)?, track(to)?);
-    let line = Line::of(angles, to).await?;
+    let line = TrackAngles::of(angles, to).await?;
     let (mut low, mut high) = (0.0, LEAD_MAX);
     for _ in 0..HALVINGS {
         let wanted = f64::midpoint(low, high);
@@ -264,7 +264,7 @@ async fn lead(
 async fn try_lead(
     angles: &mut Angles,
     from: Extent,
-    to: &Line,
+    to: &TrackAngles,
     wanted: f64,
 ) -> Result<Option<(f64, f64)>, ExtractError> {
     let rotation = angles.rotation();
@@ -293,7 +293,7 @@ async fn try_lead(
 }
 
 /// The angles of the sectors of a track.
-struct Line {
+struct TrackAngles {
     extent: Extent,
     /// Angle of the first sector.
     angle: f64,
@@ -301,15 +301,15 @@ struct Line {
     width: f64,
 }
 
-impl Line {
-    async fn of(angles: &mut Angles, extent: Extent) -> Result<Line, ExtractError> {
+impl TrackAngles {
+    async fn of(angles: &mut Angles, extent: Extent) -> Result<TrackAngles, ExtractError> {
         let half = extent.sectors.0 / 2;
         let angle = angles.of(extent.start.0).await?;
         let middle = angles.of(extent.start.0 + half).await?;
         // Half a track covers about half a revolution, if the track has no spares.
         let turned = 0.5 + nearest(middle - angle - 0.5);
         let width = if half == 0 { 1.0 } else { turned / half as f64 };
-        Ok(Line {
+        Ok(TrackAngles {
             extent,
             angle,
             width,

@@ -2,9 +2,9 @@
 //! request at a time.
 
 use crate::extract::ExtractError;
-use crate::extract::machine::{Answer, Device, Place};
-use fullstroke_contract::{Completion, ConfigError, Extent, Operation, Request, Status};
-use fullstroke_drive::{Geometry, Model};
+use crate::extract::machine::{ExtractedDevice, PhysicalPlace, RequestAnswer};
+use fullstroke_contract::{Completion, ConfigError, Extent, Operation, Request, RequestStatus};
+use fullstroke_drive::{DriveModel, Geometry};
 use fullstroke_engine::{Finished, Graph, Machine, Observer};
 use fullstroke_units::{Duration, Lbn, Random, Sectors, Seed, Time};
 use std::sync::Arc;
@@ -21,14 +21,14 @@ pub struct SimulatedDrive {
     geometry: Arc<Geometry>,
     now: Time,
     noise: Option<(Duration, Random)>,
-    done: Done,
+    done: CompletionLog,
 }
 
 /// Completions, each with the number of its request in the order of arrival.
 #[derive(Default)]
-struct Done(Vec<(u64, Completion)>);
+struct CompletionLog(Vec<(u64, Completion)>);
 
-impl Observer for Done {
+impl Observer for CompletionLog {
     fn finished(&mut self, finished: &Finished) {
         self.0.push((finished.origin, finished.completion));
     }
@@ -39,14 +39,14 @@ impl SimulatedDrive {
     ///
     /// # Errors
     /// Names the invalid key of the queue or the buffer.
-    pub fn new(model: &Model) -> Result<SimulatedDrive, ConfigError> {
+    pub fn new(model: &DriveModel) -> Result<SimulatedDrive, ConfigError> {
         Ok(SimulatedDrive {
             machine: Machine::new(Graph::new(model.branch()?)),
             capacity: model.config().capacity_sectors,
             geometry: Arc::clone(model.mechanics().geometry()),
             now: Time::ZERO,
             noise: None,
-            done: Done::default(),
+            done: CompletionLog::default(),
         })
     }
 
@@ -67,7 +67,7 @@ impl SimulatedDrive {
         &mut self,
         operation: Operation,
         extents: &[Extent],
-    ) -> Result<Vec<Answer>, ExtractError> {
+    ) -> Result<Vec<RequestAnswer>, ExtractError> {
         let issued = self.now;
         // First carries out the drive's own activity up to this time.
         self.machine.advance(issued, &mut self.done);
@@ -99,17 +99,17 @@ impl SimulatedDrive {
             let Some((_, done)) = done else {
                 return fail("it never ended".into());
             };
-            if done.status != Status::Done {
+            if done.status != RequestStatus::Done {
                 return fail(format!("{:?}", done.status));
             }
             let late = self
                 .noise
                 .as_mut()
                 .map_or(Duration::ZERO, |(mean, random)| random.exponential(*mean));
-            answers.push(Answer {
+            answers.push(RequestAnswer {
                 issued,
                 completed: done.finished + late,
-                place: Place::default(),
+                place: PhysicalPlace::default(),
             });
         }
         self.now = answers
@@ -119,7 +119,7 @@ impl SimulatedDrive {
         Ok(answers)
     }
 
-    fn one(&mut self, operation: Operation, extent: Extent) -> Result<Answer, ExtractError> {
+    fn one(&mut self, operation: Operation, extent: Extent) -> Result<RequestAnswer, ExtractError> {
         Ok(self
             .carry_out(operation, &[extent])?
             .pop()
@@ -127,24 +127,24 @@ impl SimulatedDrive {
     }
 }
 
-impl Device for SimulatedDrive {
+impl ExtractedDevice for SimulatedDrive {
     fn capacity(&self) -> Sectors {
         self.capacity
     }
 
-    fn read(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
+    fn read(&mut self, extent: Extent) -> Result<RequestAnswer, ExtractError> {
         self.one(Operation::Read, extent)
     }
 
-    fn burst(&mut self, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
+    fn burst(&mut self, extents: &[Extent]) -> Result<Vec<RequestAnswer>, ExtractError> {
         self.carry_out(Operation::Read, extents)
     }
 
-    fn rewrite(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
+    fn rewrite(&mut self, extent: Extent) -> Result<RequestAnswer, ExtractError> {
         self.one(Operation::Write, extent)
     }
 
-    fn translate(&mut self, lbn: Lbn) -> Result<Answer, ExtractError> {
+    fn translate(&mut self, lbn: Lbn) -> Result<RequestAnswer, ExtractError> {
         // With several arms, each arm has an equal share of the addresses. The cylinders of a
         // further arm have higher numbers.
         let share = self.geometry.capacity().0;
@@ -156,7 +156,7 @@ impl Device for SimulatedDrive {
         }
         let (arm, within) = (lbn.0 / share, lbn.0 % share);
         let track = fullstroke_contract::TrackTable::track_at(&*self.geometry, Lbn(within));
-        let place = Place {
+        let place = PhysicalPlace {
             cylinder: fullstroke_units::Cylinder(
                 track.cylinder.0 + arm as u32 * self.geometry.cylinders(),
             ),
@@ -165,20 +165,20 @@ impl Device for SimulatedDrive {
         };
         let issued = self.now;
         self.now += TRANSLATION;
-        Ok(Answer {
+        Ok(RequestAnswer {
             issued,
             completed: self.now,
             place,
         })
     }
 
-    fn idle(&mut self, span: Duration) -> Answer {
+    fn idle(&mut self, span: Duration) -> RequestAnswer {
         let issued = self.now;
         self.now += span;
-        Answer {
+        RequestAnswer {
             issued,
             completed: self.now,
-            place: Place::default(),
+            place: PhysicalPlace::default(),
         }
     }
 }
@@ -190,7 +190,7 @@ pub struct SplittingHost<D> {
     sectors_max: u64,
 }
 
-impl<D: Device> SplittingHost<D> {
+impl<D: ExtractedDevice> SplittingHost<D> {
     /// Splits at `sectors_max`.
     pub fn new(below: D, sectors_max: u64) -> SplittingHost<D> {
         SplittingHost {
@@ -200,18 +200,18 @@ impl<D: Device> SplittingHost<D> {
     }
 }
 
-impl<D: Device> Device for SplittingHost<D> {
+impl<D: ExtractedDevice> ExtractedDevice for SplittingHost<D> {
     fn capacity(&self) -> Sectors {
         self.below.capacity()
     }
 
-    fn read(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
-        let mut whole: Option<Answer> = None;
+    fn read(&mut self, extent: Extent) -> Result<RequestAnswer, ExtractError> {
+        let mut whole: Option<RequestAnswer> = None;
         let mut at = extent.start;
         while at < extent.end() {
             let sectors = self.sectors_max.min(extent.end().since(at).0);
             let piece = self.below.read(Extent::new(at.0, sectors))?;
-            whole = Some(Answer {
+            whole = Some(RequestAnswer {
                 issued: whole.map_or(piece.issued, |whole| whole.issued),
                 ..piece
             });
@@ -223,21 +223,21 @@ impl<D: Device> Device for SplittingHost<D> {
         })
     }
 
-    fn burst(&mut self, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
+    fn burst(&mut self, extents: &[Extent]) -> Result<Vec<RequestAnswer>, ExtractError> {
         // Each read of a burst is one piece. Otherwise the host's order would hide the device's
         // order.
         self.below.burst(extents)
     }
 
-    fn rewrite(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
+    fn rewrite(&mut self, extent: Extent) -> Result<RequestAnswer, ExtractError> {
         self.below.rewrite(extent)
     }
 
-    fn translate(&mut self, lbn: Lbn) -> Result<Answer, ExtractError> {
+    fn translate(&mut self, lbn: Lbn) -> Result<RequestAnswer, ExtractError> {
         self.below.translate(lbn)
     }
 
-    fn idle(&mut self, span: Duration) -> Answer {
+    fn idle(&mut self, span: Duration) -> RequestAnswer {
         self.below.idle(span)
     }
 }

@@ -4,9 +4,9 @@ use crate::extract::ExtractError;
 use crate::extract::angles::Angles;
 use crate::extract::arms::arms;
 use crate::extract::drive_file::Mechanics;
-use crate::extract::machine::Probe;
+use crate::extract::machine::ExtractionAlgorithm;
 use crate::extract::seek::seeks;
-use crate::extract::timing::{Pace, tracks};
+use crate::extract::timing::{ExtractionPace, tracks};
 use crate::extract::zero_latency::zero_latency;
 use fullstroke_units::Seed;
 
@@ -14,7 +14,11 @@ use fullstroke_units::Seed;
 ///
 /// # Errors
 /// If one of these cannot be measured.
-pub async fn survey(probe: Probe, seed: Seed, pace: Pace) -> Result<Mechanics, ExtractError> {
+pub async fn survey(
+    probe: ExtractionAlgorithm,
+    seed: Seed,
+    pace: ExtractionPace,
+) -> Result<Mechanics, ExtractError> {
     let angles = Angles::measure(probe, seed).await?;
     let (timed, mut angles) = tracks(angles, pace).await?;
     let arms = arms(&angles, seed).await?;

@@ -22,34 +22,34 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `hand.rs` | the current track: its line, and the sectors on the line |
+//! | `current_track.rs` | the current track: its line, and the sectors on the line |
 //! | `near.rs` | the end of a track at or near the predicted address |
 //! | `whole.rs` | the end of a track, searched from its beginning |
-//! | `together.rs` | tracks confirmed together, where a buffer holds whole tracks |
-//! | `leap.rs` | repeating tracks are skipped |
+//! | `predicted_track.rs` | tracks confirmed together, where a buffer holds whole tracks |
+//! | `track_skip.rs` | repeating tracks are skipped |
 //! | `runs.rs` | repeating runs of equal tracks are skipped |
-//! | `doubt.rs` | detection of a walk that is lost in noise |
+//! | `suspect_window.rs` | detection of a walk that is lost in noise |
 //! | `confirm.rs` | a sample, read again at the end |
 
 mod confirm;
-mod doubt;
-mod hand;
-mod leap;
+mod current_track;
 mod near;
+mod predicted_track;
 mod runs;
-mod together;
+mod suspect_window;
+mod track_skip;
 mod whole;
 
 use self::confirm::confirm;
 pub use self::confirm::spot_check;
-use self::doubt::Doubt;
-use self::hand::Hand;
-use self::leap::Leap;
+use self::current_track::CurrentTrack;
 use self::near::NEAR;
-use self::runs::Runs;
+use self::runs::TrackRuns;
+use self::suspect_window::SuspectWindow;
+use self::track_skip::TrackSkip;
 use crate::extract::ExtractError;
 use crate::extract::angles::{Angles, Rotation, nearest};
-use crate::extract::machine::Probe;
+use crate::extract::machine::ExtractionAlgorithm;
 use crate::extract::pattern::{FoundTrack, History};
 use fullstroke_tracks::{Boundaries, Builder};
 use fullstroke_units::{Sectors, Seed};
@@ -62,7 +62,7 @@ const SHORT: u64 = 8;
 
 /// Pace of an extraction by timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Pace {
+pub enum ExtractionPace {
     /// Each track is confirmed.
     Every,
     /// Repeating tracks are skipped, and assumed to equal the tracks before.
@@ -108,7 +108,11 @@ pub struct Stretch {
 ///
 /// # Errors
 /// If timing gives no result.
-pub async fn timing(probe: Probe, seed: Seed, pace: Pace) -> Result<Timed, ExtractError> {
+pub async fn timing(
+    probe: ExtractionAlgorithm,
+    seed: Seed,
+    pace: ExtractionPace,
+) -> Result<Timed, ExtractError> {
     let angles = Angles::measure(probe, seed).await?;
     tracks(angles, pace).await.map(|(timed, _)| timed)
 }
@@ -117,7 +121,7 @@ pub async fn timing(probe: Probe, seed: Seed, pace: Pace) -> Result<Timed, Extra
 ///
 /// # Errors
 /// If timing gives no result.
-pub async fn tracks(angles: Angles, pace: Pace) -> Result<(Timed, Angles), ExtractError> {
+pub async fn tracks(angles: Angles, pace: ExtractionPace) -> Result<(Timed, Angles), ExtractError> {
     walk(angles, pace, u64::MAX).await
 }
 
@@ -126,38 +130,43 @@ pub async fn tracks(angles: Angles, pace: Pace) -> Result<(Timed, Angles), Extra
 /// # Errors
 /// If timing gives no result.
 pub async fn first_tracks(angles: Angles, count: u64) -> Result<(Timed, Angles), ExtractError> {
-    walk(angles, Pace::Every, count).await
+    walk(angles, ExtractionPace::Every, count).await
 }
 
 /// Goes through at least `count` tracks, or all.
-async fn walk(angles: Angles, pace: Pace, count: u64) -> Result<(Timed, Angles), ExtractError> {
+async fn walk(
+    angles: Angles,
+    pace: ExtractionPace,
+    count: u64,
+) -> Result<(Timed, Angles), ExtractError> {
     let mut walk = Walk {
-        hand: Hand::first(angles).await?,
+        hand: CurrentTrack::first(angles).await?,
         builder: Builder::default(),
         history: History::default(),
-        runs: Runs::default(),
+        runs: TrackRuns::default(),
         unlike: 0,
         turn: (0, 0.0),
         stretches: Vec::new(),
-        counts: Counts::default(),
-        doubt: Doubt::default(),
+        counts: TimingCounts::default(),
+        doubt: SuspectWindow::default(),
     };
-    let mut leap = Leap::default();
+    let mut leap = TrackSkip::default();
     let capacity = walk.hand.capacity;
     while walk.hand.first < capacity && walk.counts.tracks() < count {
         walk.hand
             .angles
             .probe()
             .progress("tracks", walk.hand.first, capacity);
-        let leapt = pace == Pace::Jumping && (walk.run().await? || walk.leap(&mut leap).await?);
+        let leapt =
+            pace == ExtractionPace::Jumping && (walk.run().await? || walk.leap(&mut leap).await?);
         if !leapt {
-            if pace == Pace::Jumping || !walk.together().await? {
+            if pace == ExtractionPace::Jumping || !walk.together().await? {
                 walk.one().await?;
             }
             leap.walked();
         }
     }
-    let Counts {
+    let TimingCounts {
         predicted,
         predicted_reads,
         searched,
@@ -179,14 +188,14 @@ async fn walk(angles: Angles, pace: Pace, count: u64) -> Result<(Timed, Angles),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct TimingCounts {
     predicted: u64,
     predicted_reads: u64,
     searched: u64,
     skipped: u64,
 }
 
-impl Counts {
+impl TimingCounts {
     fn tracks(&self) -> u64 {
         self.predicted + self.searched + self.skipped
     }
@@ -194,17 +203,17 @@ impl Counts {
 
 /// Goes through the tracks of a device.
 struct Walk {
-    hand: Hand,
+    hand: CurrentTrack,
     builder: Builder,
     history: History,
-    runs: Runs,
+    runs: TrackRuns,
     /// Length in sectors of the last slightly different track.
     unlike: u64,
     /// Length of a period in sectors, and the turn of the angle over the period in revolutions.
     turn: (u64, f64),
     stretches: Vec<Stretch>,
-    counts: Counts,
-    doubt: Doubt,
+    counts: TimingCounts,
+    doubt: SuspectWindow,
 }
 
 impl Walk {
@@ -233,7 +242,7 @@ impl Walk {
 
     /// Returns an error if the current track is one of too many that seem to be no tracks. `reads`
     /// is the number of reads before this track.
-    fn judge(&mut self, end: End, reads: u64, predicted: bool) -> Result<(), ExtractError> {
+    fn judge(&mut self, end: TrackEnd, reads: u64, predicted: bool) -> Result<(), ExtractError> {
         let all = self.hand.angles.probe().effort().reads;
         assert!(
             reads <= all && end.lbn > self.hand.first,
@@ -257,9 +266,9 @@ impl Walk {
     /// alone.
     async fn not_one_short(
         &mut self,
-        end: End,
+        end: TrackEnd,
         predicted: Option<FoundTrack>,
-    ) -> Result<End, ExtractError> {
+    ) -> Result<TrackEnd, ExtractError> {
         let longer = |usual: &FoundTrack| end.lbn + 1 == self.hand.first + usual.sectors;
         let Some(usual) = [predicted, self.history.latest()]
             .into_iter()
@@ -279,7 +288,7 @@ impl Walk {
         Ok(if goes_on {
             end
         } else {
-            End {
+            TrackEnd {
                 lbn: end.lbn + 1,
                 next,
                 ..end
@@ -292,7 +301,7 @@ impl Walk {
     async fn near(
         &mut self,
         predicted: FoundTrack,
-    ) -> Result<Option<(End, FoundTrack)>, ExtractError> {
+    ) -> Result<Option<(TrackEnd, FoundTrack)>, ExtractError> {
         if let Some(end) = self.hand.as_predicted(predicted).await? {
             return Ok(Some((end, predicted)));
         }
@@ -309,7 +318,7 @@ impl Walk {
     }
 
     /// Adds the current track, which ends at `end`, to the table.
-    fn take(&mut self, end: End, predicted: Option<FoundTrack>) -> Result<(), ExtractError> {
+    fn take(&mut self, end: TrackEnd, predicted: Option<FoundTrack>) -> Result<(), ExtractError> {
         let sectors = end.lbn - self.hand.first;
         self.builder.push(Sectors(sectors))?;
         let step = nearest(end.next - self.hand.at).rem_euclid(1.0);
@@ -378,7 +387,7 @@ impl Walk {
 
 /// The end of a track.
 #[derive(Clone, Copy, Debug)]
-struct End {
+struct TrackEnd {
     /// First address of the next track.
     lbn: u64,
     /// Angle of the first address of the next track.

@@ -11,12 +11,12 @@
 //!
 //! On drives whose surfaces take turns by bands, lengths change every few dozen tracks. Then the
 //! search by sector is nearly all of the work: 174 of 200 million translations on a drive of 24 TB.
-//! So where the size has changed, earlier lengths are tried first ([`Search::Halves`]). If none
+//! So where the size has changed, earlier lengths are tried first ([`EndSearch::Halves`]). If none
 //! fits, the end is found by halving, because a track is one stretch of addresses.
-//! [`Search::Sectors`] is the document's way.
+//! [`EndSearch::Sectors`] is the document's way.
 
 use crate::extract::ExtractError;
-use crate::extract::machine::{Place, Probe};
+use crate::extract::machine::{ExtractionAlgorithm, PhysicalPlace};
 use fullstroke_tracks::{Boundaries, Builder};
 use fullstroke_units::Sectors;
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ pub struct Translated {
 
 /// Method to find the end of a track whose length differs from the track before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Search {
+pub enum EndSearch {
     /// Tries earlier lengths, the latest first, and then halves.
     #[default]
     Halves,
@@ -54,17 +54,20 @@ const LENGTHS: usize = 16;
 ///
 /// # Errors
 /// If the device does not translate.
-pub async fn translate(probe: Probe) -> Result<Translated, ExtractError> {
-    translate_by(probe, Search::Halves).await
+pub async fn translate(probe: ExtractionAlgorithm) -> Result<Translated, ExtractError> {
+    translate_by(probe, EndSearch::Halves).await
 }
 
 /// Finds all tracks by translation.
 ///
 /// # Errors
 /// If the device does not translate.
-pub async fn translate_by(probe: Probe, search: Search) -> Result<Translated, ExtractError> {
+pub async fn translate_by(
+    probe: ExtractionAlgorithm,
+    search: EndSearch,
+) -> Result<Translated, ExtractError> {
     let capacity = probe.capacity().0;
-    let mut found = Found {
+    let mut found = FoundTracks {
         builder: Builder::default(),
         first_places: Vec::new(),
     };
@@ -72,7 +75,7 @@ pub async fn translate_by(probe: Probe, search: Search) -> Result<Translated, Ex
     let mut start = 0;
     let mut size = 0;
     let mut here = probe.translate(0).await?;
-    let mut lengths = Lengths::default();
+    let mut lengths = EarlierLengths::default();
     while start < capacity {
         probe.progress("tracks", start, capacity);
         let predicted = start + size;
@@ -93,8 +96,8 @@ pub async fn translate_by(probe: Probe, search: Search) -> Result<Translated, Ex
             }
         }
         let (end, next) = match search {
-            Search::Sectors => by_sector(&probe, start, here).await?,
-            Search::Halves => by_halves(&probe, start, here, &lengths).await?,
+            EndSearch::Sectors => by_sector(&probe, start, here).await?,
+            EndSearch::Halves => by_halves(&probe, start, here, &lengths).await?,
         };
         lengths.saw(end - start);
         irregular += 1;
@@ -111,13 +114,13 @@ pub async fn translate_by(probe: Probe, search: Search) -> Result<Translated, Ex
     })
 }
 
-struct Found {
+struct FoundTracks {
     builder: Builder,
     first_places: Vec<(u32, u32)>,
 }
 
-impl Found {
-    fn track(&mut self, sectors: u64, place: Place) -> Result<(), ExtractError> {
+impl FoundTracks {
+    fn track(&mut self, sectors: u64, place: PhysicalPlace) -> Result<(), ExtractError> {
         self.builder.push(Sectors(sectors))?;
         if self.first_places.len() < PLACES {
             self.first_places.push((place.cylinder.0, place.surface));
@@ -127,7 +130,11 @@ impl Found {
 }
 
 /// Returns the end of the track of `start`, and the place of the address behind.
-async fn by_sector(probe: &Probe, start: u64, here: Place) -> Result<(u64, Place), ExtractError> {
+async fn by_sector(
+    probe: &ExtractionAlgorithm,
+    start: u64,
+    here: PhysicalPlace,
+) -> Result<(u64, PhysicalPlace), ExtractError> {
     for lbn in start + 1..probe.capacity().0 {
         let place = probe.translate(lbn).await?;
         if !same_track(place, here) {
@@ -139,9 +146,9 @@ async fn by_sector(probe: &Probe, start: u64, here: Place) -> Result<(u64, Place
 
 /// Earlier lengths of tracks, the latest first.
 #[derive(Debug, Default)]
-struct Lengths(VecDeque<u64>);
+struct EarlierLengths(VecDeque<u64>);
 
-impl Lengths {
+impl EarlierLengths {
     fn saw(&mut self, sectors: u64) {
         self.0.retain(|&seen| seen != sectors);
         self.0.push_front(sectors);
@@ -151,11 +158,11 @@ impl Lengths {
 
 /// Returns the same as [`by_sector`], if a track is one stretch of addresses.
 async fn by_halves(
-    probe: &Probe,
+    probe: &ExtractionAlgorithm,
     start: u64,
-    here: Place,
-    lengths: &Lengths,
-) -> Result<(u64, Place), ExtractError> {
+    here: PhysicalPlace,
+    lengths: &EarlierLengths,
+) -> Result<(u64, PhysicalPlace), ExtractError> {
     let capacity = probe.capacity().0;
     // The last address known to be on the track, and the first known to be off the track.
     let (mut low, mut high) = (start, capacity);
@@ -204,6 +211,6 @@ async fn by_halves(
     Ok((high, next))
 }
 
-fn same_track(one: Place, other: Place) -> bool {
+fn same_track(one: PhysicalPlace, other: PhysicalPlace) -> bool {
     (one.cylinder, one.surface) == (other.cylinder, other.surface)
 }

@@ -3,8 +3,8 @@
 //! do not. All reads are also reported by offset, as in the figure.
 
 use crate::extract::ExtractError;
-use crate::extract::machine::Probe;
-use crate::extract::sample::Sample;
+use crate::extract::machine::ExtractionAlgorithm;
+use crate::extract::sample::TimeSummary;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Seed;
 use serde::Serialize;
@@ -30,16 +30,16 @@ pub struct Offset {
     /// boundary.
     pub from: i64,
     /// Times of the reads.
-    pub sample: Sample,
+    pub sample: TimeSummary,
 }
 
 /// Times of both kinds of reads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verified {
     /// Reads that cross a boundary.
-    pub crossing: Sample,
+    pub crossing: TimeSummary,
     /// Reads within a track.
-    pub within: Sample,
+    pub within: TimeSummary,
     /// Mean difference between crossing reads and reads within a track, in ms.
     pub difference_ms: f64,
     /// Standard error of the difference, in ms.
@@ -57,7 +57,7 @@ pub struct Verified {
 /// # Errors
 /// If the table is not of this device, or its tracks are too short for the test.
 pub async fn verify(
-    probe: Probe,
+    probe: ExtractionAlgorithm,
     table: Boundaries,
     reads: u64,
     seed: Seed,
@@ -115,7 +115,7 @@ pub async fn verify(
             within.push(response)
         }
     }
-    let (crossing, within) = (Sample::of(&crossing), Sample::of(&within));
+    let (crossing, within) = (TimeSummary::of(&crossing), TimeSummary::of(&within));
     let difference_ms = crossing.mean_ms - within.mean_ms;
     let error_ms = crossing.error_ms().hypot(within.error_ms());
     let confirmed = difference_ms > ERRORS * error_ms;
@@ -149,7 +149,7 @@ fn binned(at_offsets: &[(i64, u64)]) -> (i64, Vec<Offset>) {
     }
     let offset = |(bin, times): (i64, Vec<u64>)| Offset {
         from: bin * width,
-        sample: Sample::of(&times),
+        sample: TimeSummary::of(&times),
     };
     (width, bins.into_iter().map(offset).collect())
 }

@@ -11,7 +11,7 @@
 
 use crate::extract::ExtractError;
 use crate::extract::angles::Angles;
-use crate::extract::sample::Sample;
+use crate::extract::sample::TimeSummary;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Duration;
 use serde::Serialize;
@@ -40,16 +40,16 @@ const SOON: f64 = 0.25;
 
 /// Result of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Latency {
+pub struct ZeroLatencyResult {
     /// True if reads of whole tracks wait for no beginning. `None` if the data come over the bus in
     /// order and more slowly than the platter turns, because zero latency then makes no difference.
     pub zero_latency: Option<bool>,
     /// Agreement of the angles at which the reads end: 0 for random angles, 1 for equal angles.
     pub agreement: f64,
     /// Reads of whole tracks without their first sector.
-    pub whole_tracks: Sample,
+    pub whole_tracks: TimeSummary,
     /// The second reads of reversed pairs.
-    pub reversed: Sample,
+    pub reversed: TimeSummary,
     /// Fraction of second reads that ended within a quarter of a revolution.
     pub soon_part: f64,
 }
@@ -61,10 +61,10 @@ pub struct Latency {
 pub async fn zero_latency(
     angles: &mut Angles,
     table: &Boundaries,
-) -> Result<Latency, ExtractError> {
+) -> Result<ZeroLatencyResult, ExtractError> {
     let (whole, agreement) = whole_tracks(angles, table).await?;
     let revolution = angles.rotation().revolution_ns;
-    let taken = Sample::of(&whole).mean_ms * 1e6 / revolution;
+    let taken = TimeSummary::of(&whole).mean_ms * 1e6 / revolution;
     if taken < WHOLE {
         let saw = format!(
             "reads of whole tracks, as the table has them, take {taken:.2} of a revolution; expected {WHOLE} at \
@@ -91,15 +91,15 @@ pub async fn zero_latency(
         );
         return Err(ExtractError::cannot_tell("zero latency", saw));
     }
-    let whole_tracks = Sample::of(&whole);
+    let whole_tracks = TimeSummary::of(&whole);
     let differ = agreement < AGREE.1;
     let slow = whole_tracks.mean_ms * 1e6 > SLOW * revolution;
-    Ok(Latency {
+    Ok(ZeroLatencyResult {
         zero_latency: (differ || !slow).then_some(differ),
         agreement,
         whole_tracks,
         soon_part: soon as f64 / second.len().max(1) as f64,
-        reversed: Sample::of(&second),
+        reversed: TimeSummary::of(&second),
     })
 }
 

@@ -60,7 +60,7 @@ pub struct FoundZone {
 
 /// Length of a track at one place, and the range of addresses known to be on the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ExaminedTrack {
     /// First address known to be on the track.
     pub first: u64,
     /// First address behind the known range.
@@ -73,9 +73,9 @@ pub(crate) struct Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Bracket {
     /// Last known place of the zone before.
-    pub low: Place,
+    pub low: ExaminedTrack,
     /// First known place of this zone.
-    pub high: Place,
+    pub high: ExaminedTrack,
     /// Lengths that only the zone before has. `behind` are the lengths that only this zone has. If
     /// looks find only lengths of both zones, `behind` becomes `None`. Then every length outside
     /// `before` counts as this zone's.
@@ -102,14 +102,14 @@ impl Bracket {
     }
 
     /// Adds the result of a look; `None` if the track length could not be measured.
-    pub(crate) fn tell(&mut self, seen: Option<Place>) {
+    pub(crate) fn add_look(&mut self, seen: Option<ExaminedTrack>) {
         self.looks += 1;
         let Some(place) = seen else { return };
         if self.before.contains(&place.sectors) && place.end > self.low.end {
             (self.low, self.looks) = (place, 0);
         } else if self.is_behind(place.sectors) && place.first < self.high.first {
             (self.high, self.looks) = (
-                Place {
+                ExaminedTrack {
                     first: place.first.max(self.low.end),
                     ..place
                 },
@@ -151,7 +151,7 @@ impl Sketch {
 }
 
 /// Returns the zones of `places`, which are in the order of addresses.
-pub(crate) fn sketch(places: &[Place]) -> Vec<Sketch> {
+pub(crate) fn sketch(places: &[ExaminedTrack]) -> Vec<Sketch> {
     let places = coming_back(places);
     let mut sketches: Vec<Sketch> = Vec::new();
     let mut first = 0;
@@ -183,7 +183,7 @@ pub(crate) fn sketch(places: &[Place]) -> Vec<Sketch> {
         if first == 0 {
             high.first = 0;
         }
-        let low = old.copied().unwrap_or(Place {
+        let low = old.copied().unwrap_or(ExaminedTrack {
             first: high.first,
             end: high.first,
             sectors: 0,
@@ -205,7 +205,7 @@ pub(crate) fn sketch(places: &[Place]) -> Vec<Sketch> {
 }
 
 /// Returns the places whose length comes back nearby; all places if none does.
-fn coming_back(places: &[Place]) -> Vec<Place> {
+fn coming_back(places: &[ExaminedTrack]) -> Vec<ExaminedTrack> {
     let mut last: HashMap<u64, usize> = HashMap::new();
     let mut back = vec![false; places.len()];
     for (index, place) in places.iter().enumerate() {
@@ -215,7 +215,7 @@ fn coming_back(places: &[Place]) -> Vec<Place> {
             (back[before], back[index]) = (true, true);
         }
     }
-    let kept: Vec<Place> = places
+    let kept: Vec<ExaminedTrack> = places
         .iter()
         .zip(back)
         .filter(|(_, back)| *back)
@@ -229,7 +229,7 @@ fn coming_back(places: &[Place]) -> Vec<Place> {
 }
 
 /// Returns the index behind the last place of the zone that begins at index `first`.
-fn end_of_zone(places: &[Place], first: usize) -> usize {
+fn end_of_zone(places: &[ExaminedTrack], first: usize) -> usize {
     let mut own: HashSet<u64> = HashSet::new();
     for at in first + 1..places.len() {
         own.insert(places[at - 1].sectors);
@@ -247,7 +247,7 @@ fn end_of_zone(places: &[Place], first: usize) -> usize {
 }
 
 /// Returns true if the places `ahead` are not of the zone of `lately`, which has the lengths `own`.
-fn is_other(lately: &[Place], ahead: &[Place], own: &HashSet<u64>) -> bool {
+fn is_other(lately: &[ExaminedTrack], ahead: &[ExaminedTrack], own: &HashSet<u64>) -> bool {
     let follow: HashSet<u64> = ahead.iter().map(|place| place.sectors).collect();
     let back = lately
         .iter()
@@ -266,7 +266,7 @@ fn is_other(lately: &[Place], ahead: &[Place], own: &HashSet<u64>) -> bool {
 
 /// Returns the frequency of each length in both lists. The order of a `BTreeMap` repeats from run
 /// to run.
-fn frequencies(lately: &[Place], ahead: &[Place]) -> BTreeMap<u64, [f64; 2]> {
+fn frequencies(lately: &[ExaminedTrack], ahead: &[ExaminedTrack]) -> BTreeMap<u64, [f64; 2]> {
     let mut parts: BTreeMap<u64, [f64; 2]> = BTreeMap::new();
     for (side, places) in [lately, ahead].into_iter().enumerate() {
         for place in places {
@@ -277,7 +277,7 @@ fn frequencies(lately: &[Place], ahead: &[Place]) -> BTreeMap<u64, [f64; 2]> {
 }
 
 /// Returns the common part of both lists. Each length counts with the lower of its two frequencies.
-fn in_common(lately: &[Place], ahead: &[Place]) -> f64 {
+fn in_common(lately: &[ExaminedTrack], ahead: &[ExaminedTrack]) -> f64 {
     frequencies(lately, ahead)
         .values()
         .map(|[here, there]| here.min(*there))
@@ -285,7 +285,7 @@ fn in_common(lately: &[Place], ahead: &[Place]) -> f64 {
 }
 
 /// Returns the most likely number of places of `ahead` that still belong to the zone of `lately`.
-fn most_likely(lately: &[Place], ahead: &[Place]) -> usize {
+fn most_likely(lately: &[ExaminedTrack], ahead: &[ExaminedTrack]) -> usize {
     let parts = frequencies(lately, ahead);
     let (mut best, mut most, mut sum) = (0, 0.0, 0.0);
     assert!(
@@ -313,7 +313,7 @@ impl Timed {
 fn zones_of(table: &Boundaries) -> Vec<FoundZone> {
     let at = |lbn: u64| {
         let track = table.track_at(Lbn(lbn))?;
-        Some(Place {
+        Some(ExaminedTrack {
             first: track.start.0,
             end: track.end().0,
             sectors: track.sectors.0,
@@ -326,13 +326,13 @@ fn zones_of(table: &Boundaries) -> Vec<FoundZone> {
         let part = (index as f64 * GOLDEN).fract();
         (((index as f64 + part) * table.len() as f64 / count as f64) as u64).min(table.len() - 1)
     };
-    let places: Vec<Place> = (0..count)
+    let places: Vec<ExaminedTrack> = (0..count)
         .filter_map(|index| at(table.nth(spread(index))?.start.0))
         .collect();
     let mut sketches = sketch(&places);
     for sketch in &mut sketches {
         while let Some(lbn) = sketch.begins.look(1) {
-            sketch.begins.tell(at(lbn));
+            sketch.begins.add_look(at(lbn));
         }
     }
     sketches.into_iter().map(Sketch::zone).collect()
@@ -346,7 +346,7 @@ mod tests {
     /// Returns places of zones with `surfaces` lengths each, which take turns by bands. Lengths
     /// differ in steps of 8 sectors, as on real drives, so most lengths occur in the next zone as
     /// well.
-    fn banded(random: &mut Random, surfaces: u64, zones: u64) -> (Vec<Place>, Vec<u64>) {
+    fn banded(random: &mut Random, surfaces: u64, zones: u64) -> (Vec<ExaminedTrack>, Vec<u64>) {
         let (mut places, mut begins, mut at) = (Vec::new(), Vec::new(), 0);
         for zone in 0..zones {
             let own: Vec<u64> = (0..surfaces)
@@ -361,7 +361,7 @@ mod tests {
                     0
                 };
                 let sectors = own[(index / 2 % surfaces) as usize] - hole;
-                places.push(Place {
+                places.push(ExaminedTrack {
                     first: at,
                     end: at + 4000,
                     sectors,
@@ -397,18 +397,18 @@ mod tests {
 
     #[test]
     fn a_bracket_ends_between_two_places_or_behind_the_last_that_tells() {
-        let place = |first: u64, sectors: u64| Place {
+        let place = |first: u64, sectors: u64| ExaminedTrack {
             first,
             end: first + 100,
             sectors,
         };
-        let zones: Vec<Place> = (0..200)
+        let zones: Vec<ExaminedTrack> = (0..200)
             .map(|index| place(index * 1000, 100 - index / 100))
             .collect();
         let mut bracket = sketch(&zones).pop().unwrap().begins;
         assert_eq!((bracket.low.end, bracket.high.first), (99_100, 100_000));
         while let Some(at) = bracket.look(1) {
-            bracket.tell(Some(place(
+            bracket.add_look(Some(place(
                 at / 100 * 100,
                 if at < 99_700 { 100 } else { 99 },
             )));
@@ -416,7 +416,7 @@ mod tests {
         assert_eq!((bracket.low.end, bracket.high.first), (99_700, 99_700));
         let mut bracket = sketch(&zones).pop().unwrap().begins;
         while bracket.look(1).is_some() {
-            bracket.tell(None);
+            bracket.add_look(None);
         }
         assert_eq!(bracket.gap(), 900);
     }

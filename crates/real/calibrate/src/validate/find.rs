@@ -1,9 +1,9 @@
 //! Traces under a path, and the drive of each trace.
 
 use crate::validate::ValidateError;
-use fullstroke_drive::Model;
+use fullstroke_drive::DriveModel;
 use fullstroke_stack::{StackError, drives};
-use fullstroke_trace::{Options, TraceReader};
+use fullstroke_trace::{TraceOptions, TraceReader};
 use std::fs;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -64,7 +64,7 @@ pub struct FoundDrive {
     /// Name of the drive in the library, or the file with its description.
     pub name: String,
     /// The drive.
-    pub model: Model,
+    pub model: DriveModel,
 }
 
 impl TraceFile {
@@ -148,7 +148,7 @@ fn traces_in(folder: &Path) -> Result<Vec<TraceFile>, ValidateError> {
 
 /// Reason why a trace of a folder is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-enum LeftOut {
+enum TraceExclusion {
     #[error("it is in the format {format}, not a validation trace ({FORMAT})")]
     Format { format: &'static str },
     #[error(
@@ -163,19 +163,19 @@ enum LeftOut {
 fn drive_in_folder(
     trace: &TraceFile,
     drive: Option<&str>,
-) -> Result<Result<FoundDrive, LeftOut>, ValidateError> {
+) -> Result<Result<FoundDrive, TraceExclusion>, ValidateError> {
     let reader =
-        TraceReader::open(&trace.path, &Options::default()).map_err(ValidateError::Trace)?;
+        TraceReader::open(&trace.path, &TraceOptions::default()).map_err(ValidateError::Trace)?;
     let format = reader.format().name;
     if format != FORMAT {
-        return Ok(Err(LeftOut::Format { format }));
+        return Ok(Err(TraceExclusion::Format { format }));
     }
     match find_drive(trace, drive) {
         Err(ValidateError::NoDrive { beside, name, .. }) => {
-            Ok(Err(LeftOut::NoDrive { beside, name }))
+            Ok(Err(TraceExclusion::NoDrive { beside, name }))
         }
         Err(ValidateError::AmbiguousDrive { candidates, .. }) => {
-            Ok(Err(LeftOut::Ambiguous { candidates }))
+            Ok(Err(TraceExclusion::Ambiguous { candidates }))
         }
         found => found.map(Ok),
     }

@@ -15,9 +15,9 @@ use crate::validate::find::parameters_beside;
 use crate::validate::paced::{Paced, simulate};
 use crate::validate::parallel::in_parallel;
 use crate::validate::replay::{closed, read};
-use crate::validate::{FoundDrive, Sample, TraceFile, ValidateError};
-use fullstroke_disksim::{Options, Reading, Rule, import};
-use fullstroke_drive::Model;
+use crate::validate::{EmpiricalTimes, FoundDrive, TraceFile, ValidateError};
+use fullstroke_disksim::{ImportOptions, Reading, Rule, import};
+use fullstroke_drive::DriveModel;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub struct MeasuredDisk {
     name: String,
     parameters: PathBuf,
     requests: Arc<[Paced]>,
-    measured: Sample,
+    measured: EmpiricalTimes,
 }
 
 /// Distance of a model from a measurement.
@@ -48,7 +48,7 @@ pub struct Distance {
 
 /// Results for one disk, with rules chosen with the disk and without the disk.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LeftOut {
+pub struct HeldOutDisk {
     /// Name of the trace.
     pub drive: String,
     /// Mean service time of the real disk, in ms.
@@ -69,7 +69,7 @@ pub struct LeftOut {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LeaveOneOut {
     /// Results by disk.
-    pub disks: Vec<LeftOut>,
+    pub disks: Vec<HeldOutDisk>,
     /// Rules chosen on all disks that differ from the file as written.
     pub rules: Vec<String>,
     /// Number of replays.
@@ -90,30 +90,31 @@ impl MeasuredDisk {
             name: trace.name.clone(),
             parameters,
             requests: Arc::default(),
-            measured: Sample::new(Vec::new()),
+            measured: EmpiricalTimes::new(Vec::new()),
         };
         let model = disk.model(&Reading::default())?;
         let name = disk.parameters.display().to_string();
         let rows = read(&trace.path, model.config().capacity_sectors)
             .map_err(|error| ValidateError::from_trace(error, &name))?;
         disk.requests = closed(&rows);
-        disk.measured = Sample::new(rows.iter().map(|row| row.service.as_millis_f64()).collect());
+        disk.measured =
+            EmpiricalTimes::new(rows.iter().map(|row| row.service.as_millis_f64()).collect());
         // This run reports a think time beyond the clock here, and not during the fit.
         disk.distance(&Reading::default())?;
         Ok(Some(disk))
     }
 
-    fn model(&self, reading: &Reading) -> Result<Model, ValidateError> {
+    fn model(&self, reading: &Reading) -> Result<DriveModel, ValidateError> {
         let drive = self.parameters.display().to_string();
-        let options = Options {
+        let options = ImportOptions {
             reading: *reading,
-            ..Options::default()
+            ..ImportOptions::default()
         };
         let mut disks = import(&self.parameters, &options)
             .map_err(Box::new)
             .map_err(ValidateError::Import)?;
         let config = disks.swap_remove(0).config;
-        Model::new(config).map_err(|source| ValidateError::Model { drive, source })
+        DriveModel::new(config).map_err(|source| ValidateError::Model { drive, source })
     }
 
     /// Returns the distance between the disk's model by `reading` and its measurement.
@@ -138,7 +139,7 @@ impl MeasuredDisk {
                 requests,
             });
         }
-        let rms_ms = self.measured.demerit(&Sample::new(times));
+        let rms_ms = self.measured.demerit(&EmpiricalTimes::new(times));
         Ok(Distance {
             rms_ms,
             rms_share: rms_ms / self.measured.mean(),
@@ -165,7 +166,7 @@ pub fn leave_one_out(disks: &[MeasuredDisk]) -> Result<LeaveOneOut, ValidateErro
             .filter(|&other| other != number)
             .collect();
         let chosen = fit.choose(&others)?;
-        left_out.push(LeftOut {
+        left_out.push(HeldOutDisk {
             drive: disk.name.clone(),
             measured_mean_ms: disk.measured.mean(),
             as_written: fit.distances(&[number], &Reading::AS_WRITTEN)?[0],

@@ -1,7 +1,7 @@
 //! Both times of every request, as a table.
 
 use crate::validate::validation::{operation_letter, outcome_name};
-use crate::validate::{Replay, ValidateError};
+use crate::validate::{ReplayedTrace, ValidateError};
 use fullstroke_table::{ColumnType, Schema, TableWriter};
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use std::path::Path;
 /// If the file cannot be written; no partial file is left behind.
 pub fn write_log<'a>(
     path: &Path,
-    replays: impl IntoIterator<Item = (&'a str, &'a Replay)>,
+    replays: impl IntoIterator<Item = (&'a str, &'a ReplayedTrace)>,
 ) -> Result<(), ValidateError> {
     let mut table = TableWriter::create(path, &schema())?;
     for (drive, replay) in replays {

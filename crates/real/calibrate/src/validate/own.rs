@@ -21,15 +21,15 @@ mod tests;
 mod trust;
 
 pub use fit::FittedParameter;
-pub use log::{LOGGED_MIN, OwnLog, Times};
-pub use trust::{Trust, Verdict};
+pub use log::{LOGGED_MIN, OwnLog, TimeOrigin};
+pub use trust::{ModelVerdict, Trust};
 
 use crate::validate::paced::{Paced, simulate};
 use crate::validate::parallel::in_parallel;
 use crate::validate::validation::RESAMPLES;
-use crate::validate::{FoundDrive, Sample, ValidateError};
+use crate::validate::{EmpiricalTimes, FoundDrive, ValidateError};
 use fit::Fit;
-use fullstroke_drive::{DriveConfig, Model, Published};
+use fullstroke_drive::{DriveConfig, DriveModel, Published};
 use fullstroke_stack::drives;
 use fullstroke_units::Seed;
 use serde::Serialize;
@@ -40,7 +40,7 @@ const CANDIDATES: usize = 3;
 
 /// A part of the log, measured and simulated.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Part {
+pub struct LogPart {
     /// Number of compared requests.
     pub n: usize,
     /// Mean response time of the disk, in ms.
@@ -57,11 +57,11 @@ pub struct Part {
     pub rms_share: f64,
 }
 
-impl Part {
-    fn new(measured: &Sample, simulated: &Sample) -> Part {
+impl LogPart {
+    fn new(measured: &EmpiricalTimes, simulated: &EmpiricalTimes) -> LogPart {
         let rms_ms = measured.demerit(simulated);
-        let quantiles = |sample: &Sample| [0.5, 0.9, 0.99].map(|p| sample.quantile(p));
-        Part {
+        let quantiles = |sample: &EmpiricalTimes| [0.5, 0.9, 0.99].map(|p| sample.quantile(p));
+        LogPart {
             n: measured.len(),
             measured_mean_ms: measured.mean(),
             simulated_mean_ms: simulated.mean(),
@@ -75,19 +75,19 @@ impl Part {
 
 /// Requests of one kind in the judging half.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Kind {
+pub struct JudgedRequests {
     /// Property that separates the kinds: `operation`, `size` or `outstanding`.
     pub by: &'static str,
     /// Class of the kind: `read`, `to 8 KiB`, `2 to 4`.
     pub class: &'static str,
     /// Times of these requests.
     #[serde(flatten)]
-    pub part: Part,
+    pub part: LogPart,
 }
 
 /// A fitted drive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Candidate {
+pub struct FittedDrive {
     /// Name of the drive in the library, or the file with its description.
     pub drive: String,
     /// Distance from the choosing half before the fit: root mean square over the classes of
@@ -107,22 +107,22 @@ pub struct OwnDisk {
     /// Title of the drive.
     pub title: String,
     /// Fitted drives, the nearest first.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<FittedDrive>,
     /// Free parameters of the drive, with the fitted values.
     pub parameters: Vec<FittedParameter>,
     /// Results on the choosing half.
-    pub fitted_on: Part,
+    pub fitted_on: LogPart,
     /// Results on the judging half.
-    pub held_out: Part,
+    pub held_out: LogPart,
     /// Results on the judging half with the drive as it is in the library.
-    pub held_out_unfitted: Part,
-    /// Sampling noise of the judging half, in ms (see [`Sample::bootstrap_noise`]).
+    pub held_out_unfitted: LogPart,
+    /// Sampling noise of the judging half, in ms (see [`EmpiricalTimes::bootstrap_noise`]).
     pub noise_ms: f64,
     /// Distance between the two measured halves, in ms. No model fitted to the first half can
     /// foresee this difference.
     pub halves_apart_ms: f64,
     /// Results on the judging half by operation, size and number of outstanding requests.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<JudgedRequests>,
     /// Verdict on the model.
     pub trust: Trust,
     /// The fitted drive.
@@ -130,10 +130,10 @@ pub struct OwnDisk {
     pub config: DriveConfig,
     /// Measured response times of the judging half.
     #[serde(skip)]
-    pub measured: Sample,
+    pub measured: EmpiricalTimes,
     /// Simulated response times of the judging half.
     #[serde(skip)]
-    pub simulated: Sample,
+    pub simulated: EmpiricalTimes,
 }
 
 impl OwnDisk {
@@ -188,7 +188,7 @@ pub fn fit_own_disk(log: OwnLog, said: Option<&str>, seed: Seed) -> Result<OwnDi
     fitted.sort_by(|a, b| a.2.distance_ms.total_cmp(&b.2.distance_ms));
     let candidates = fitted
         .iter()
-        .map(|(drive, as_it_is_ms, descent)| Candidate {
+        .map(|(drive, as_it_is_ms, descent)| FittedDrive {
             drive: drive.name.clone(),
             as_it_is_ms: *as_it_is_ms,
             fitted_ms: descent.distance_ms,
@@ -203,9 +203,9 @@ pub fn fit_own_disk(log: OwnLog, said: Option<&str>, seed: Seed) -> Result<OwnDi
     let (first, first_simulated) = log.compared(0..half, &times, |_| true);
     let (measured, simulated) = log.compared(half..all, &times, |_| true);
     let (_, as_it_is) = log.compared(half..all, &unfitted, |_| true);
-    let fitted_on = Part::new(&first, &first_simulated);
-    let held_out = Part::new(&measured, &simulated);
-    let held_out_unfitted = Part::new(&measured, &as_it_is);
+    let fitted_on = LogPart::new(&first, &first_simulated);
+    let held_out = LogPart::new(&measured, &simulated);
+    let held_out_unfitted = LogPart::new(&measured, &as_it_is);
     let noise_ms = measured.bootstrap_noise(seed, RESAMPLES);
     let halves_apart_ms = first.demerit(&measured);
     let kinds = kinds(&log, &times);
@@ -279,7 +279,7 @@ fn nearest(fit: &Fit<'_>, said: Option<&str>) -> Result<Vec<(FoundDrive, f64)>, 
 
 /// Returns the times of all requests of the log on a drive with `config`.
 fn all_times(log: &OwnLog, config: &DriveConfig, drive: &str) -> Result<Vec<f64>, ValidateError> {
-    let model = Model::new(config.clone()).map_err(|source| ValidateError::Model {
+    let model = DriveModel::new(config.clone()).map_err(|source| ValidateError::Model {
         drive: drive.to_owned(),
         source,
     })?;
@@ -289,7 +289,7 @@ fn all_times(log: &OwnLog, config: &DriveConfig, drive: &str) -> Result<Vec<f64>
 /// Returns the times of `requests` of the log on `model`.
 fn times_of(
     log: &OwnLog,
-    model: &Model,
+    model: &DriveModel,
     requests: &Arc<[Paced]>,
 ) -> Result<Vec<f64>, ValidateError> {
     let (completed, times) = simulate(model, requests).map_err(|source| ValidateError::Model {
@@ -308,7 +308,7 @@ fn times_of(
 }
 
 /// Splits the judging half into kinds, by each property.
-fn kinds(log: &OwnLog, times: &[f64]) -> Vec<Kind> {
+fn kinds(log: &OwnLog, times: &[f64]) -> Vec<JudgedRequests> {
     let mut kinds = Vec::new();
     for (by, names, class) in classes::SHOWN {
         for (number, name) in names.iter().enumerate() {
@@ -317,10 +317,10 @@ fn kinds(log: &OwnLog, times: &[f64]) -> Vec<Kind> {
                     class(request) == number
                 });
             if !measured.is_empty() {
-                kinds.push(Kind {
+                kinds.push(JudgedRequests {
                     by,
                     class: name,
-                    part: Part::new(&measured, &simulated),
+                    part: LogPart::new(&measured, &simulated),
                 });
             }
         }

@@ -1,9 +1,10 @@
 //! Requests issued after as many completions as in the measurement.
 
 use fullstroke_contract::{
-    Completion, ConfigError, Cx, Extent, Node, Operation, Port, Request, RequestId, Source, Wake,
+    Completion, ConfigError, Extent, Node, NodeContext, Operation, Port, Request, RequestId,
+    Source, Wake,
 };
-use fullstroke_drive::Model;
+use fullstroke_drive::DriveModel;
 use fullstroke_engine::{Engine, Finished, Observer};
 use fullstroke_units::{Duration, Time};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(crate) struct Paced {
 /// Returns the number of `requests` completed by a drive of this model before the clock ends, and
 /// the time of each request in ms.
 pub(crate) fn simulate(
-    model: &Model,
+    model: &DriveModel,
     requests: &Arc<[Paced]>,
 ) -> Result<(u64, Vec<f64>), ConfigError> {
     let drive = model.branch()?;
@@ -80,7 +81,7 @@ impl Pacer {
 }
 
 impl Node for Pacer {
-    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         while self.due <= now {
             let Paced {
                 operation, extent, ..
@@ -101,7 +102,7 @@ impl Node for Pacer {
         }
     }
 
-    fn completed(&mut self, now: Time, _: Port, _: Completion, _: &mut Cx<'_>) {
+    fn completed(&mut self, now: Time, _: Port, _: Completion, _: &mut NodeContext<'_>) {
         self.completions.push(now);
         assert!(
             self.completions.len() <= self.next,
@@ -143,7 +144,7 @@ impl Observer for ResponseTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_contract::Out;
+    use fullstroke_contract::Effects;
     use fullstroke_stack::drives;
 
     fn paced(lbn: u64, awaited: usize, gap_us: u64) -> Paced {
@@ -159,21 +160,21 @@ mod tests {
     #[test]
     fn the_next_request_is_issued_its_gap_after_the_completion_that_it_awaits() {
         let mut pacer = Pacer::new([paced(0, 0, 0), paced(800, 1, 700)].into());
-        let mut out = Out::new();
-        pacer.wake(Time::ZERO, &mut Cx::alone(&mut out));
+        let mut out = Effects::new();
+        pacer.wake(Time::ZERO, &mut NodeContext::alone(&mut out));
         assert_eq!((out.len(), pacer.next_wake()), (1, Wake::NEVER));
         let done = Time::from_nanos(4_000_000);
         pacer.completed(
             done,
             Port::FIRST,
             Completion::default(),
-            &mut Cx::alone(&mut out),
+            &mut NodeContext::alone(&mut out),
         );
         let due = pacer.next_wake().at();
         assert_eq!(due, done + Duration::from_micros(700));
-        pacer.wake(done, &mut Cx::alone(&mut out));
+        pacer.wake(done, &mut NodeContext::alone(&mut out));
         assert_eq!(out.len(), 1, "waking early is harmless");
-        pacer.wake(due, &mut Cx::alone(&mut out));
+        pacer.wake(due, &mut NodeContext::alone(&mut out));
         assert_eq!((out.len(), pacer.next_wake()), (2, Wake::NEVER));
     }
 
@@ -188,17 +189,17 @@ mod tests {
             ]
             .into(),
         );
-        let mut out = Out::new();
-        pacer.wake(Time::ZERO, &mut Cx::alone(&mut out));
+        let mut out = Effects::new();
+        pacer.wake(Time::ZERO, &mut NodeContext::alone(&mut out));
         assert_eq!(out.len(), 2);
         let done = Time::from_nanos(1_000_000);
         pacer.completed(
             done,
             Port::FIRST,
             Completion::default(),
-            &mut Cx::alone(&mut out),
+            &mut NodeContext::alone(&mut out),
         );
-        pacer.wake(done, &mut Cx::alone(&mut out));
+        pacer.wake(done, &mut NodeContext::alone(&mut out));
         assert_eq!(
             (out.len(), pacer.next_wake().at()),
             (3, done + Duration::from_micros(50))

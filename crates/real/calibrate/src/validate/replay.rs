@@ -2,25 +2,25 @@
 
 use crate::validate::paced::{Paced, simulate};
 use crate::validate::{FoundDrive, ValidateError};
-use fullstroke_trace::{Options, TraceReader, ValidateReader, ValidateRow};
+use fullstroke_trace::{TraceOptions, TraceReader, ValidateReader, ValidateRow};
 use fullstroke_units::{Duration, Sectors};
 use std::path::Path;
 use std::sync::Arc;
 
 /// The requests of a trace with the times of the real disk and of the model.
 #[derive(Clone, Debug)]
-pub struct Replay {
+pub struct ReplayedTrace {
     rows: Vec<ValidateRow>,
     simulated_ms: Vec<f64>,
 }
 
-impl Replay {
+impl ReplayedTrace {
     /// Replays the trace at `path` on `drive` with one request outstanding. The next request is
     /// issued after the completion plus the think time of the row.
     ///
     /// # Errors
     /// Names file and line of a trace that is damaged, empty, or reaches beyond the drive.
-    pub fn run(path: &Path, drive: &FoundDrive) -> Result<Replay, ValidateError> {
+    pub fn run(path: &Path, drive: &FoundDrive) -> Result<ReplayedTrace, ValidateError> {
         let model = &drive.model;
         let rows = read(path, model.config().capacity_sectors)
             .map_err(|error| ValidateError::from_trace(error, &drive.name))?;
@@ -37,7 +37,7 @@ impl Replay {
                 requests: rows.len(),
             });
         }
-        Ok(Replay { rows, simulated_ms })
+        Ok(ReplayedTrace { rows, simulated_ms })
     }
 
     /// Returns each request of the trace with the model's time in ms.
@@ -63,10 +63,10 @@ pub(crate) fn read(
 /// Reads the trace once with the general reader. This reader names the line of an empty or misfit
 /// request, and refuses a trace without requests.
 fn check(path: &Path, capacity: Sectors) -> Result<(), fullstroke_trace::TraceError> {
-    let options = Options {
+    let options = TraceOptions {
         capacity: Some(capacity),
         sort_window: 0,
-        ..Options::for_format("disksim-validate")
+        ..TraceOptions::for_format("disksim-validate")
     };
     let mut reader = TraceReader::open(path, &options)?;
     while reader.next()?.is_some() {}

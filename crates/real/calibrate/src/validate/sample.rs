@@ -4,15 +4,15 @@ use fullstroke_units::Seed;
 
 /// Times in ms, ascending: an empirical distribution.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sample {
+pub struct EmpiricalTimes {
     ascending: Vec<f64>,
 }
 
-impl Sample {
+impl EmpiricalTimes {
     /// Creates the distribution of `values`, in any order.
-    pub fn new(mut values: Vec<f64>) -> Sample {
+    pub fn new(mut values: Vec<f64>) -> EmpiricalTimes {
         values.sort_by(f64::total_cmp);
-        Sample { ascending: values }
+        EmpiricalTimes { ascending: values }
     }
 
     /// Returns the values, ascending.
@@ -37,7 +37,7 @@ impl Sample {
 
     /// Returns the smallest value that is not exceeded by at least the share `p` of all values. `p`
     /// is clamped to 0 .. 1. The result is not a number if the sample is empty.
-    /// [`demerit`](Sample::demerit) integrates over the graph of this function.
+    /// [`demerit`](EmpiricalTimes::demerit) integrates over the graph of this function.
     pub fn quantile(&self, p: f64) -> f64 {
         let rank = (p.clamp(0.0, 1.0) * self.len() as f64).ceil() as usize;
         self.ascending
@@ -57,7 +57,7 @@ impl Sample {
     ///
     /// Both functions are steps, so the integral is a sum, and exact. The samples may differ in
     /// size. The result is not a number if either sample is empty.
-    pub fn demerit(&self, other: &Sample) -> f64 {
+    pub fn demerit(&self, other: &EmpiricalTimes) -> f64 {
         let (ours, theirs) = (self.ascending.as_slice(), other.ascending.as_slice());
         let (mut i, mut j) = (0, 0);
         // p in units of 1 / (ours * theirs). In whole numbers, no step is missed or counted twice.
@@ -79,7 +79,7 @@ impl Sample {
         (sum / p as f64).sqrt()
     }
 
-    /// Returns the sampling noise of the sample itself: the mean [`demerit`](Sample::demerit)
+    /// Returns the sampling noise of the sample itself: the mean [`demerit`](EmpiricalTimes::demerit)
     /// against `resamples` bootstrap resamples (Efron 1979: as many values, drawn with
     /// replacement). A second measurement of the same disk would be about this far from the first.
     /// A model that comes closer cannot be told from a perfect model.
@@ -115,14 +115,14 @@ impl Sample {
     }
 }
 
-/// [`Sample::demerit`] of times in ms, in any order.
+/// [`EmpiricalTimes::demerit`] of times in ms, in any order.
 pub fn demerit(measured_ms: &[f64], simulated_ms: &[f64]) -> f64 {
-    Sample::new(measured_ms.to_vec()).demerit(&Sample::new(simulated_ms.to_vec()))
+    EmpiricalTimes::new(measured_ms.to_vec()).demerit(&EmpiricalTimes::new(simulated_ms.to_vec()))
 }
 
-/// [`Sample::bootstrap_noise`] of times in ms, in any order.
+/// [`EmpiricalTimes::bootstrap_noise`] of times in ms, in any order.
 pub fn bootstrap_noise(measured_ms: &[f64], seed: Seed, resamples: u32) -> f64 {
-    Sample::new(measured_ms.to_vec()).bootstrap_noise(seed, resamples)
+    EmpiricalTimes::new(measured_ms.to_vec()).bootstrap_noise(seed, resamples)
 }
 
 #[cfg(test)]
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn an_empty_sample_has_no_figures() {
-        let empty = Sample::new(Vec::new());
+        let empty = EmpiricalTimes::new(Vec::new());
         assert!(demerit(&[], &[1.0]).is_nan() && demerit(&[1.0], &[]).is_nan());
         assert!(empty.mean().is_nan() && empty.quantile(0.5).is_nan() && empty.max().is_nan());
         assert!(empty.bootstrap_noise(Seed(1), 10).is_nan());
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_values_of_the_sample() {
-        let sample = Sample::new(vec![4.0, 1.0, 3.0, 2.0]);
+        let sample = EmpiricalTimes::new(vec![4.0, 1.0, 3.0, 2.0]);
         let quantiles = [0.0, 0.25, 0.26, 0.5, 0.75, 0.9, 1.0].map(|p| sample.quantile(p));
         assert_eq!(quantiles, [1.0, 1.0, 2.0, 2.0, 3.0, 4.0, 4.0]);
         assert_eq!((sample.mean(), sample.max()), (2.5, 4.0));
@@ -219,7 +219,7 @@ mod tests {
 
         #[test]
         fn the_demerit_equals_the_integral_over_a_fine_grid(a in times(), b in times()) {
-            let (first, second) = (Sample::new(a), Sample::new(b));
+            let (first, second) = (EmpiricalTimes::new(a), EmpiricalTimes::new(b));
             // A grid with every step of both functions between two points.
             let points = first.len() * second.len();
             let at = |i: usize| (i as f64 + 0.5) / points as f64;

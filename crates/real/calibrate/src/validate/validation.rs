@@ -1,6 +1,6 @@
 //! Measured and simulated times, compared as distributions.
 
-use crate::validate::{FoundDrive, Replay, Sample, TraceFile};
+use crate::validate::{EmpiricalTimes, FoundDrive, ReplayedTrace, TraceFile};
 use fullstroke_contract::Operation;
 use fullstroke_trace::{CacheOutcome, ValidateRow};
 use fullstroke_units::Seed;
@@ -22,11 +22,11 @@ pub struct Validation {
     /// Mean service time of the model, in ms.
     pub simulated_mean_ms: f64,
     /// Root-mean-square horizontal distance of the two distributions, in ms (see
-    /// [`Sample::demerit`]).
+    /// [`EmpiricalTimes::demerit`]).
     pub rms_ms: f64,
     /// Root-mean-square distance as a share of the measured mean.
     pub rms_share: f64,
-    /// Sampling noise of the measurement itself, in ms (see [`Sample::bootstrap_noise`]).
+    /// Sampling noise of the measurement itself, in ms (see [`EmpiricalTimes::bootstrap_noise`]).
     pub noise_ms: f64,
     /// Median of the real disk.
     pub measured_p50_ms: f64,
@@ -54,10 +54,10 @@ pub struct Validation {
     pub classes: Vec<ClassValidation>,
     /// Distribution of the measured times, for plots.
     #[serde(skip)]
-    pub measured: Sample,
+    pub measured: EmpiricalTimes,
     /// Distribution of the model's times.
     #[serde(skip)]
-    pub simulated: Sample,
+    pub simulated: EmpiricalTimes,
 }
 
 /// Comparison of a model on one class of requests. The distribution of a class is compared by
@@ -80,7 +80,12 @@ pub struct ClassValidation {
 
 impl Validation {
     /// Compares the `replay` of `trace` on `drive`. `seed` is the seed of the bootstrap resamples.
-    pub fn new(trace: &TraceFile, drive: &FoundDrive, replay: &Replay, seed: Seed) -> Validation {
+    pub fn new(
+        trace: &TraceFile,
+        drive: &FoundDrive,
+        replay: &ReplayedTrace,
+        seed: Seed,
+    ) -> Validation {
         let (measured, simulated) = samples(replay, |_| true);
         let rms_ms = measured.demerit(&simulated);
         Validation {
@@ -135,15 +140,21 @@ pub(crate) fn outcome_name(outcome: CacheOutcome) -> &'static str {
     }
 }
 
-fn samples(replay: &Replay, chosen: impl Fn(&ValidateRow) -> bool) -> (Sample, Sample) {
+fn samples(
+    replay: &ReplayedTrace,
+    chosen: impl Fn(&ValidateRow) -> bool,
+) -> (EmpiricalTimes, EmpiricalTimes) {
     let times = replay.requests().filter(|(row, _)| chosen(row));
     let (measured, simulated) = times
         .map(|(row, simulated)| (row.service.as_millis_f64(), simulated))
         .unzip();
-    (Sample::new(measured), Sample::new(simulated))
+    (
+        EmpiricalTimes::new(measured),
+        EmpiricalTimes::new(simulated),
+    )
 }
 
-fn classes(replay: &Replay) -> Vec<ClassValidation> {
+fn classes(replay: &ReplayedTrace) -> Vec<ClassValidation> {
     let outcomes = [
         CacheOutcome::Hit,
         CacheOutcome::Miss,

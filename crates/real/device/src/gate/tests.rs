@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Access, Cache, open};
+use crate::{CacheUse, DeviceAccess, open};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,27 +14,27 @@ fn with_file() -> (TempDir, PathBuf) {
 }
 
 fn refusal(path: &Path) -> String {
-    open(path, Access::Write, Cache::OfFiles)
+    open(path, DeviceAccess::Write, CacheUse::OfFiles)
         .unwrap_err()
         .to_string()
 }
 
 /// A loop device, removed on drop.
-struct Loop(PathBuf);
+struct TestLoopDevice(PathBuf);
 
-impl Loop {
+impl TestLoopDevice {
     /// Creates a loop device. Prints a note and returns `None` if this user or host has no loop
     /// devices.
-    fn over(file: &Path, options: &[&str]) -> Option<Loop> {
+    fn over(file: &Path, options: &[&str]) -> Option<TestLoopDevice> {
         let made = Command::new("losetup")
             .args(["--find", "--show"])
             .args(options)
             .arg(file)
             .output();
         match made {
-            Ok(made) if made.status.success() => {
-                Some(Loop(String::from_utf8(made.stdout).unwrap().trim().into()))
-            }
+            Ok(made) if made.status.success() => Some(TestLoopDevice(
+                String::from_utf8(made.stdout).unwrap().trim().into(),
+            )),
             _ => {
                 eprintln!("skipped: no loop device can be made here");
                 None
@@ -43,7 +43,7 @@ impl Loop {
     }
 }
 
-impl Drop for Loop {
+impl Drop for TestLoopDevice {
     fn drop(&mut self) {
         let _ = Command::new("losetup")
             .arg("--detach")
@@ -58,7 +58,7 @@ fn what_is_open_for_writing_is_refused_under_all_of_its_names() {
     let (soft, hard) = (folder.path().join("soft"), folder.path().join("hard"));
     symlink(&file, &soft).unwrap();
     fs::hard_link(&file, &hard).unwrap();
-    let held = open(&file, Access::Write, Cache::OfFiles).unwrap();
+    let held = open(&file, DeviceAccess::Write, CacheUse::OfFiles).unwrap();
     let descriptor = std::os::fd::AsRawFd::as_raw_fd(&held.file);
     let by_descriptor = PathBuf::from(format!("/dev/fd/{descriptor}"));
     for name in [&file, &soft, &hard, &by_descriptor] {
@@ -68,9 +68,9 @@ fn what_is_open_for_writing_is_refused_under_all_of_its_names() {
         );
     }
     // A reader does no harm.
-    open(&hard, Access::Read, Cache::OfFiles).unwrap();
+    open(&hard, DeviceAccess::Read, CacheUse::OfFiles).unwrap();
     drop(held);
-    open(&hard, Access::Write, Cache::OfFiles).unwrap();
+    open(&hard, DeviceAccess::Write, CacheUse::OfFiles).unwrap();
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn the_lock_outlives_the_name_of_the_file() {
     let (folder, file) = with_file();
     let hard = folder.path().join("hard");
     fs::hard_link(&file, &hard).unwrap();
-    let _held = open(&file, Access::Write, Cache::OfFiles).unwrap();
+    let _held = open(&file, DeviceAccess::Write, CacheUse::OfFiles).unwrap();
     fs::remove_file(&file).unwrap();
     assert!(refusal(&hard).contains("in use by another process"));
 }
@@ -89,7 +89,7 @@ fn a_file_under_a_loop_device_is_in_use_by_all_of_its_names() {
     let (soft, hard) = (folder.path().join("soft"), folder.path().join("hard"));
     symlink(&file, &soft).unwrap();
     fs::hard_link(&file, &hard).unwrap();
-    let Some(device) = Loop::over(&file, &[]) else {
+    let Some(device) = TestLoopDevice::over(&file, &[]) else {
         return;
     };
     for name in [&file, &soft, &hard] {
@@ -109,8 +109,8 @@ fn a_file_under_a_loop_device_is_in_use_by_all_of_its_names() {
 #[test]
 fn a_loop_device_over_a_file_in_use_is_in_use() {
     let (_folder, file) = with_file();
-    let held = open(&file, Access::Write, Cache::OfFiles).unwrap();
-    let Some(device) = Loop::over(&file, &[]) else {
+    let held = open(&file, DeviceAccess::Write, CacheUse::OfFiles).unwrap();
+    let Some(device) = TestLoopDevice::over(&file, &[]) else {
         return;
     };
     let error = refusal(&device.0);
@@ -119,27 +119,27 @@ fn a_loop_device_over_a_file_in_use_is_in_use() {
         "{error}"
     );
     // A loop device over a loop device leads to the same file.
-    let Some(second) = Loop::over(&device.0, &[]) else {
+    let Some(second) = TestLoopDevice::over(&device.0, &[]) else {
         return;
     };
     assert!(refusal(&second.0).contains("in use by another process"));
     drop(held);
-    open(&second.0, Access::Write, Cache::OfFiles).unwrap();
+    open(&second.0, DeviceAccess::Write, CacheUse::OfFiles).unwrap();
 }
 
 #[test]
 fn two_loop_devices_share_what_they_overlap_in() {
     let (_folder, file) = with_file();
-    let Some(one) = Loop::over(&file, &["--sizelimit", "524288"]) else {
+    let Some(one) = TestLoopDevice::over(&file, &["--sizelimit", "524288"]) else {
         return;
     };
-    let Some(other) = Loop::over(&file, &["--offset", "524288"]) else {
+    let Some(other) = TestLoopDevice::over(&file, &["--offset", "524288"]) else {
         return;
     };
     assert!(!share_bytes(&one.0, &other.0));
-    let _held = open(&one.0, Access::Write, Cache::OfFiles).unwrap();
-    open(&other.0, Access::Write, Cache::OfFiles).unwrap();
-    let Some(whole) = Loop::over(&file, &[]) else {
+    let _held = open(&one.0, DeviceAccess::Write, CacheUse::OfFiles).unwrap();
+    open(&other.0, DeviceAccess::Write, CacheUse::OfFiles).unwrap();
+    let Some(whole) = TestLoopDevice::over(&file, &[]) else {
         return;
     };
     assert!(share_bytes(&one.0, &whole.0));
@@ -179,7 +179,7 @@ fn is_refused_while_locked(lock: &str, owner: &str) {
     );
     drop(child.stdin.take());
     child.wait().unwrap();
-    open(&file, Access::Write, Cache::OfFiles).unwrap();
+    open(&file, DeviceAccess::Write, CacheUse::OfFiles).unwrap();
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! The server below. Each of a few threads carries out one job at a time, over a connection of its
 //! own.
 
-use crate::cache::cached::{Job, Work};
+use crate::cache::cached::{NumberedWork, ServerWork};
 use crate::cache::pages::SECTOR;
-use crate::cache::serve::{CacheError, Message};
-use fullstroke_nbd::client::{Client, ClientError, Options};
+use crate::cache::serve::{CacheError, LoopMessage};
+use fullstroke_nbd::client::{ClientError, ClientOptions, ExportClient};
 use fullstroke_nbd::{CommandFlags, Features};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -16,19 +16,19 @@ use std::thread;
 const CONNECTIONS: usize = 16;
 
 /// Properties of the server below, and the sender of jobs.
-pub(crate) struct Below {
+pub(crate) struct ServerBelow {
     pub(crate) size: u64,
     pub(crate) read_only: bool,
-    pub(crate) jobs: Sender<Job>,
+    pub(crate) jobs: Sender<NumberedWork>,
 }
 
-impl Below {
+impl ServerBelow {
     /// Connects to the server at `socket`. Completed jobs are reported to `told`.
     pub(crate) fn open(
         socket: &Path,
         export: &str,
-        told: &Sender<Message>,
-    ) -> Result<Below, CacheError> {
+        told: &Sender<LoopMessage>,
+    ) -> Result<ServerBelow, CacheError> {
         let first = connect(socket, export)?;
         let properties = *first.properties();
         // The cache works in sectors; a rest at the end could be neither read nor written.
@@ -58,7 +58,7 @@ impl Below {
                 })?;
         }
         let read_only = properties.features.contains(Features::READ_ONLY);
-        Ok(Below {
+        Ok(ServerBelow {
             size: properties.size_bytes,
             read_only,
             jobs,
@@ -66,39 +66,45 @@ impl Below {
     }
 }
 
-fn connect(socket: &Path, export: &str) -> Result<Client<UnixStream>, CacheError> {
+fn connect(socket: &Path, export: &str) -> Result<ExportClient<UnixStream>, CacheError> {
     let below = |source| CacheError::Below {
         socket: socket.to_owned(),
         source,
     };
     let stream = UnixStream::connect(socket).map_err(|error| below(error.into()))?;
-    let options = Options {
+    let options = ClientOptions {
         export: export.to_owned(),
-        ..Options::default()
+        ..ClientOptions::default()
     };
-    Client::connect(stream, &options).map_err(below)
+    ExportClient::connect(stream, &options).map_err(below)
 }
 
 /// Carries out jobs until there are no more.
-fn work(mut client: Client<UnixStream>, waiting: &Mutex<Receiver<Job>>, told: &Sender<Message>) {
+fn work(
+    mut client: ExportClient<UnixStream>,
+    waiting: &Mutex<Receiver<NumberedWork>>,
+    told: &Sender<LoopMessage>,
+) {
     loop {
         // The lock is held while a thread waits for a job; the other idle threads wait for the
         // lock. A thread with a job holds no lock.
         let job = waiting.lock().ok().and_then(|waiting| waiting.recv().ok());
-        let Some(Job { id, work }) = job else { return };
+        let Some(NumberedWork { id, work }) = job else {
+            return;
+        };
         let message = match carry_out(&mut client, work) {
-            Ok(data) => Message::Ended {
+            Ok(data) => LoopMessage::Ended {
                 id,
                 result: Ok(data),
             },
-            Err(ClientError::Failed { .. }) => Message::Ended {
+            Err(ClientError::Failed { .. }) => LoopMessage::Ended {
                 id,
                 result: Err(()),
             },
             // Data written and not flushed may be lost with the server.
-            Err(error) => Message::Gone(error),
+            Err(error) => LoopMessage::Gone(error),
         };
-        let over = matches!(message, Message::Gone(_));
+        let over = matches!(message, LoopMessage::Gone(_));
         // A broken connection ends the thread after the report. The loop then ends the cache.
         if told.send(message).is_err() || over {
             return;
@@ -106,16 +112,19 @@ fn work(mut client: Client<UnixStream>, waiting: &Mutex<Receiver<Job>>, told: &S
     }
 }
 
-fn carry_out(client: &mut Client<UnixStream>, work: Work) -> Result<Vec<u8>, ClientError> {
+fn carry_out(
+    client: &mut ExportClient<UnixStream>,
+    work: ServerWork,
+) -> Result<Vec<u8>, ClientError> {
     match work {
-        Work::Read { offset, bytes } => {
+        ServerWork::Read { offset, bytes } => {
             let mut data = vec![0; bytes as usize];
             client.read(offset, &mut data)?;
             Ok(data)
         }
-        Work::Write { offset, data } => client
+        ServerWork::Write { offset, data } => client
             .write(offset, &data, CommandFlags::empty())
             .map(|()| Vec::new()),
-        Work::Flush => client.flush().map(|()| Vec::new()),
+        ServerWork::Flush => client.flush().map(|()| Vec::new()),
     }
 }

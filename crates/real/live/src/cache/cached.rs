@@ -1,19 +1,20 @@
 //! A page cache with data, as a state machine: requests of clients in, jobs for the server below
 //! out.
 
-use crate::cache::pages::Pages;
-use fullstroke_contract::{ConfigError, Object, Status};
-use fullstroke_memory::replacement::Place;
+use crate::cache::pages::CachePages;
+use fullstroke_contract::{ConfigError, Object, RequestStatus};
+use fullstroke_memory::replacement::ListPlace;
 use fullstroke_memory::{
-    Access, Answer, Arrival, Cache, Counters, FileId, Gauges, Io, IoId, MemoryKeys, Out,
+    CacheOut, Counters, DataSource, FileAccess, FileId, Gauges, IoId, MemoryKeys, OperationAnswer,
+    PageCache, PageIo,
 };
-use fullstroke_memory::{PAGE_BYTES, Queue, Run, Ticket};
+use fullstroke_memory::{PAGE_BYTES, PageRun, QueueLimits, Ticket};
 use fullstroke_units::Time;
 use std::collections::BTreeMap;
 
 /// A request of a client, in whole sectors within the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum ClientRequest {
     /// Read a range.
     Read {
         /// First byte.
@@ -36,7 +37,7 @@ pub enum Asked {
 
 /// Work for the server below.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum ServerWork {
     /// Read a range.
     Read {
         /// First byte.
@@ -57,16 +58,16 @@ pub enum Work {
 
 /// Work with a number. The end of the work is reported under this number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct NumberedWork {
     /// Number of the job.
     pub id: u64,
     /// Work to do.
-    pub work: Work,
+    pub work: ServerWork,
 }
 
 /// Outcome of a client's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ClientOutcome {
     /// Success without data.
     Done,
     /// Data of a read.
@@ -77,15 +78,15 @@ pub enum Outcome {
 }
 
 /// A request waiting for pages.
-struct Waiting {
+struct WaitingRequest {
     tag: u64,
     offset: u64,
     bytes: u64,
-    kind: Kind,
+    kind: RequestKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum RequestKind {
     Read,
     Write,
     /// A write with FUA.
@@ -94,8 +95,8 @@ enum Kind {
 }
 
 /// Purpose of a job below.
-enum Flight {
-    Read(Io),
+enum PendingPurpose {
+    Read(PageIo),
     /// One part of a write of pages.
     Piece(IoId),
     /// The client's request, which waits for the flush. `tells_lost` is true if the request itself
@@ -108,9 +109,9 @@ enum Flight {
 
 /// Pages being written, perhaps in several parts.
 struct Writing {
-    run: Run,
+    run: PageRun,
     left: usize,
-    status: Status,
+    status: RequestStatus,
 }
 
 /// The page cache of a simulation, with the data of its pages.
@@ -125,22 +126,22 @@ struct Writing {
 /// when all writes answered before are durable below. If a write below fails, the next flush fails,
 /// and so do writes with FUA until then. No other writer may use the device meanwhile.
 pub struct Cached {
-    memory: Cache,
+    memory: PageCache,
     device: FileId,
     size: u64,
-    pages: Pages,
+    pages: CachePages,
     /// While requests wait, more pages than this number cause a sweep: pages that memory no longer
     /// holds are dropped.
     sweep_at: usize,
     limit: usize,
-    waiting: BTreeMap<Ticket, Waiting>,
-    flights: BTreeMap<u64, Flight>,
+    waiting: BTreeMap<Ticket, WaitingRequest>,
+    flights: BTreeMap<u64, PendingPurpose>,
     writing: BTreeMap<IoId, Writing>,
     next_job: u64,
     next_ticket: u64,
-    out: Out,
-    jobs: Vec<Job>,
-    answers: Vec<(u64, Outcome)>,
+    out: CacheOut,
+    jobs: Vec<NumberedWork>,
+    answers: Vec<(u64, ClientOutcome)>,
     /// True if an answered write was lost since the last flush.
     lost: bool,
 }
@@ -149,15 +150,15 @@ impl Cached {
     /// Creates a cache with the settings `keys` above a device of `size` bytes.
     ///
     /// # Errors
-    /// As [`Cache::new`].
+    /// As [`PageCache::new`].
     pub fn new(keys: &MemoryKeys, size: u64) -> Result<Cached, ConfigError> {
-        let mut memory = Cache::new(keys, Queue::default())?;
+        let mut memory = PageCache::new(keys, QueueLimits::default())?;
         let limit = keys.pages() as usize;
         Ok(Cached {
             device: memory.open(Object::DEVICE),
             memory,
             size,
-            pages: Pages::default(),
+            pages: CachePages::default(),
             sweep_at: slack(limit),
             limit,
             waiting: BTreeMap::new(),
@@ -165,7 +166,7 @@ impl Cached {
             writing: BTreeMap::new(),
             next_job: 0,
             next_ticket: 0,
-            out: Out::default(),
+            out: CacheOut::default(),
             jobs: Vec::new(),
             answers: Vec::new(),
             lost: false,
@@ -173,27 +174,27 @@ impl Cached {
     }
 
     /// Takes a client's request. The answer carries its tag.
-    pub fn ask(&mut self, now: Time, tag: u64, asked: Asked) {
+    pub fn ask(&mut self, now: Time, tag: u64, asked: ClientRequest) {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         let (answer, waiting) = match asked {
-            Asked::Read { offset, bytes } => {
+            ClientRequest::Read { offset, bytes } => {
                 let bytes = u64::from(bytes);
-                let access = Access::new(offset, bytes, self.size);
+                let access = FileAccess::new(offset, bytes, self.size);
                 let answer = self
                     .memory
                     .read(now, self.device, access, ticket, &mut self.out);
                 (
                     answer,
-                    Waiting {
+                    WaitingRequest {
                         tag,
                         offset,
                         bytes,
-                        kind: Kind::Read,
+                        kind: RequestKind::Read,
                     },
                 )
             }
-            Asked::Write {
+            ClientRequest::Write {
                 offset,
                 data,
                 durable,
@@ -201,18 +202,18 @@ impl Cached {
                 // Stored at once, because any data read below from now on are older.
                 self.pages.put(offset, &data);
                 let bytes = data.len() as u64;
-                let access = Access::new(offset, bytes, self.size);
+                let access = FileAccess::new(offset, bytes, self.size);
                 let answer =
                     self.memory
                         .write(now, self.device, access, durable, ticket, &mut self.out);
                 let kind = if durable {
-                    Kind::DurableWrite
+                    RequestKind::DurableWrite
                 } else {
-                    Kind::Write
+                    RequestKind::Write
                 };
                 (
                     answer,
-                    Waiting {
+                    WaitingRequest {
                         tag,
                         offset,
                         bytes,
@@ -220,24 +221,24 @@ impl Cached {
                     },
                 )
             }
-            Asked::Flush => {
+            ClientRequest::Flush => {
                 let answer = self
                     .memory
                     .fsync(now, Object::DEVICE, ticket, &mut self.out);
                 (
                     answer,
-                    Waiting {
+                    WaitingRequest {
                         tag,
                         offset: 0,
                         bytes: 0,
-                        kind: Kind::Flush,
+                        kind: RequestKind::Flush,
                     },
                 )
             }
         };
         match answer {
-            Answer::Done => self.finish(&waiting, Status::Done),
-            Answer::Waits => drop(self.waiting.insert(ticket, waiting)),
+            OperationAnswer::Done => self.finish(&waiting, RequestStatus::Done),
+            OperationAnswer::Waits => drop(self.waiting.insert(ticket, waiting)),
         }
         self.go_on(now);
     }
@@ -245,13 +246,13 @@ impl Cached {
     /// Reports the end of a job. The result holds the data of a read, or an error.
     pub fn ended(&mut self, now: Time, id: u64, result: Result<Vec<u8>, ()>) {
         let status = if result.is_ok() {
-            Status::Done
+            RequestStatus::Done
         } else {
-            Status::Lost
+            RequestStatus::Lost
         };
         match self.flights.remove(&id) {
             None => {}
-            Some(Flight::Read(Io { id, run, .. })) => {
+            Some(PendingPurpose::Read(PageIo { id, run, .. })) => {
                 if let Ok(data) = result {
                     // Stored before the page cache hears of the end, because the page cache wakes
                     // the readers of these pages.
@@ -259,8 +260,10 @@ impl Cached {
                 }
                 self.memory.read_done(now, id, run, status, &mut self.out);
             }
-            Some(Flight::Piece(io)) => self.piece_written(now, io, status),
-            Some(Flight::Flush { tag, tells_lost }) => self.flushed(tag, tells_lost, status),
+            Some(PendingPurpose::Piece(io)) => self.piece_written(now, io, status),
+            Some(PendingPurpose::Flush { tag, tells_lost }) => {
+                self.flushed(tag, tells_lost, status)
+            }
         }
         self.go_on(now);
     }
@@ -298,20 +301,24 @@ impl Cached {
     /// PUSH: fetches a range, as far as there is room. Returns the number of pages.
     pub fn push(&mut self, now: Time, offset: u64, bytes: u64) -> u64 {
         let run = self.run(offset, bytes);
-        let pages = self
-            .memory
-            .push(now, run, Place::Usual, Arrival::ToRead, &mut self.out);
+        let pages = self.memory.push(
+            now,
+            run,
+            ListPlace::Usual,
+            DataSource::ToRead,
+            &mut self.out,
+        );
         self.go_on(now);
         pages
     }
 
     /// Takes the jobs for the server below.
-    pub fn jobs(&mut self) -> std::vec::Drain<'_, Job> {
+    pub fn jobs(&mut self) -> std::vec::Drain<'_, NumberedWork> {
         self.jobs.drain(..)
     }
 
     /// Takes the outcomes of requests, by their tags.
-    pub fn answers(&mut self) -> std::vec::Drain<'_, (u64, Outcome)> {
+    pub fn answers(&mut self) -> std::vec::Drain<'_, (u64, ClientOutcome)> {
         self.answers.drain(..)
     }
 
@@ -326,13 +333,13 @@ impl Cached {
     }
 
     /// Returns the pages of a range, within the device.
-    fn run(&self, offset: u64, bytes: u64) -> Run {
+    fn run(&self, offset: u64, bytes: u64) -> PageRun {
         let end = offset
             .saturating_add(bytes)
             .min(self.size)
             .div_ceil(PAGE_BYTES);
         let first = (offset / PAGE_BYTES).min(end);
-        Run::new(Object::DEVICE, first, end - first)
+        PageRun::new(Object::DEVICE, first, end - first)
     }
 
     /// Passes on the I/O of the page cache, and finishes the woken requests.
@@ -352,11 +359,11 @@ impl Cached {
             for io in out.reads.drain(..) {
                 let (offset, bytes) = self.bytes_of(io.run);
                 self.begin(
-                    Work::Read {
+                    ServerWork::Read {
                         offset,
                         bytes: bytes as u32,
                     },
-                    Flight::Read(io),
+                    PendingPurpose::Read(io),
                 );
             }
             for io in out.writes.drain(..) {
@@ -374,13 +381,13 @@ impl Cached {
     }
 
     /// Returns the byte range of a run of pages, within the device.
-    fn bytes_of(&self, run: Run) -> (u64, u64) {
+    fn bytes_of(&self, run: PageRun) -> (u64, u64) {
         let offset = run.first * PAGE_BYTES;
         (offset, (run.pages * PAGE_BYTES).min(self.size - offset))
     }
 
     /// Writes the known sectors of a run. Unknown sectors were never written by a client.
-    fn write_back(&mut self, now: Time, io: Io) {
+    fn write_back(&mut self, now: Time, io: PageIo) {
         let (offset, bytes) = self.bytes_of(io.run);
         // A page may be dirty of which only some sectors were written by a client. Unknown sectors
         // hold no data to write.
@@ -388,28 +395,31 @@ impl Cached {
         if stretches.is_empty() {
             return self
                 .memory
-                .written(now, io.id, io.run, Status::Done, &mut self.out);
+                .written(now, io.id, io.run, RequestStatus::Done, &mut self.out);
         }
         self.writing.insert(
             io.id,
             Writing {
                 run: io.run,
                 left: stretches.len(),
-                status: Status::Done,
+                status: RequestStatus::Done,
             },
         );
         for (offset, data) in stretches {
-            self.begin(Work::Write { offset, data }, Flight::Piece(io.id));
+            self.begin(
+                ServerWork::Write { offset, data },
+                PendingPurpose::Piece(io.id),
+            );
         }
     }
 
-    fn piece_written(&mut self, now: Time, io: IoId, status: Status) {
+    fn piece_written(&mut self, now: Time, io: IoId, status: RequestStatus) {
         let Some(writing) = self.writing.get_mut(&io) else {
             return;
         };
         writing.left -= 1;
         // The flag stays until a flush reports it, even if the last part succeeds.
-        if status != Status::Done {
+        if status != RequestStatus::Done {
             (writing.status, self.lost) = (status, true);
         }
         if writing.left == 0
@@ -419,46 +429,46 @@ impl Cached {
         }
     }
 
-    fn begin(&mut self, work: Work, flight: Flight) {
+    fn begin(&mut self, work: ServerWork, flight: PendingPurpose) {
         let id = self.next_job;
         self.next_job += 1;
         self.flights.insert(id, flight);
-        self.jobs.push(Job { id, work });
+        self.jobs.push(NumberedWork { id, work });
     }
 
     /// Ends a client's request, which has all pages or cannot get them.
-    fn finish(&mut self, waiting: &Waiting, status: Status) {
+    fn finish(&mut self, waiting: &WaitingRequest, status: RequestStatus) {
         let outcome = match waiting.kind {
-            _ if status != Status::Done => Outcome::Failed,
-            Kind::Write => Outcome::Done,
+            _ if status != RequestStatus::Done => ClientOutcome::Failed,
+            RequestKind::Write => ClientOutcome::Done,
             // The written data are on the server below, but perhaps in its volatile buffers.
-            Kind::DurableWrite | Kind::Flush => {
-                let tells_lost = waiting.kind == Kind::Flush;
+            RequestKind::DurableWrite | RequestKind::Flush => {
+                let tells_lost = waiting.kind == RequestKind::Flush;
                 return self.begin(
-                    Work::Flush,
-                    Flight::Flush {
+                    ServerWork::Flush,
+                    PendingPurpose::Flush {
                         tag: waiting.tag,
                         tells_lost,
                     },
                 );
             }
-            Kind::Read => {
+            RequestKind::Read => {
                 let mut data = vec![0; waiting.bytes as usize];
                 if self.pages.copy(waiting.offset, &mut data) {
-                    Outcome::Data(data)
+                    ClientOutcome::Data(data)
                 } else {
-                    Outcome::Failed
+                    ClientOutcome::Failed
                 }
             }
         };
         // A failed flush has told of the lost writes. The next flush must not report them again.
-        if waiting.kind == Kind::Flush {
+        if waiting.kind == RequestKind::Flush {
             self.lost = false;
         }
         self.answers.push((waiting.tag, outcome));
     }
 
-    fn flushed(&mut self, tag: u64, tells_lost: bool, status: Status) {
+    fn flushed(&mut self, tag: u64, tells_lost: bool, status: RequestStatus) {
         // A write with FUA must not clear the flag, because its client does not learn of other lost
         // writes.
         let lost = if tells_lost {
@@ -466,10 +476,10 @@ impl Cached {
         } else {
             self.lost
         };
-        let outcome = if status == Status::Done && !lost {
-            Outcome::Done
+        let outcome = if status == RequestStatus::Done && !lost {
+            ClientOutcome::Done
         } else {
-            Outcome::Failed
+            ClientOutcome::Failed
         };
         self.answers.push((tag, outcome));
     }
@@ -491,7 +501,7 @@ impl Cached {
         self.pages
             // Pages of waiting requests stay even if memory has evicted them, because the answer
             // needs the data.
-            .retain(|page| memory.holds(Run::new(Object::DEVICE, page, 1)) || waits(page));
+            .retain(|page| memory.holds(PageRun::new(Object::DEVICE, page, 1)) || waits(page));
         self.sweep_at = slack(self.limit.max(self.pages.len()));
     }
 }

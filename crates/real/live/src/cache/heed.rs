@@ -1,9 +1,9 @@
 //! A thread that receives a served array's signals, and makes the kernel follow them.
 
-use crate::cache::kernel::Kept;
+use crate::cache::kernel::PageObject;
 use crate::cache::serve::{CacheError, stop_at_signals};
-use crate::cache::signals::{self, Gone, Word};
-use crate::{ControlRequest, Said, ask};
+use crate::cache::signals::{self, BelowMessage, NoReceivers};
+use crate::{ControlRequest, SignalExtent, ask};
 use fullstroke_units::SECTOR_BYTES;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub struct HeedOptions {
 
 /// Description of a started session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Heeding {
+pub struct SignalSession {
     /// Device, file or directory whose pages are written and read ahead.
     pub on: PathBuf,
     /// Control socket of the server.
@@ -39,7 +39,7 @@ pub struct Heeding {
 
 /// Counters of the signals and of the resulting work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Heeded {
+pub struct SignalCounts {
     /// Time since the start, in s.
     pub uptime_s: f64,
     /// Number of PULLs.
@@ -56,19 +56,23 @@ pub struct Heeded {
     pub missed_signals: u64,
 }
 
-impl Heeded {
+impl SignalCounts {
     /// Makes the kernel carry out `signals`, and counts the signals. Returns the sectors written
     /// for PULLs without an address, if the kernel reports this number.
-    fn carry_out(&mut self, kept: &Kept, signals: Vec<Said>) -> std::io::Result<Option<u64>> {
+    fn carry_out(
+        &mut self,
+        kept: &PageObject,
+        signals: Vec<SignalExtent>,
+    ) -> std::io::Result<Option<u64>> {
         let mut of_any = kept.is_counted().then_some(0);
         for said in signals {
             let done = kept.heed(said)?;
             match said {
-                Said::Pull { sectors, .. } => {
+                SignalExtent::Pull { sectors, .. } => {
                     self.pulls += 1;
                     self.pulled_mb += sectors as f64 * SECTOR_BYTES as f64 / 1e6;
                 }
-                Said::Push { .. } => self.pushes += 1,
+                SignalExtent::Push { .. } => self.pushes += 1,
             }
             self.fetched_mb += done.fetched as f64 / 1e6;
             if let (Some(sum), Some(written)) = (&mut self.written_mb, done.written) {
@@ -85,10 +89,10 @@ impl Heeded {
     }
 }
 
-enum Message {
+enum HeedMessage {
     /// Received signals, and the channel for the number of written sectors, if known.
     Heard {
-        signals: Vec<Said>,
+        signals: Vec<SignalExtent>,
         missed: u64,
         wrote: Sender<Option<u64>>,
     },
@@ -105,12 +109,12 @@ enum Message {
 /// an error of the kernel.
 pub fn heed(
     options: &HeedOptions,
-    ready: &mut dyn FnMut(&Heeding),
+    ready: &mut dyn FnMut(&SignalSession),
     warn: &mut dyn FnMut(&str),
-) -> Result<Heeded, CacheError> {
+) -> Result<SignalCounts, CacheError> {
     let host = |what: String| move |source| CacheError::Host { what, source };
     let on = options.on.display().to_string();
-    let kept = Kept::open(&options.on).map_err(host(on.clone()))?;
+    let kept = PageObject::open(&options.on).map_err(host(on.clone()))?;
     // Asked once at the start, so that a wrong path is an error at once and not a silence of five
     // seconds.
     ask(&options.control, &ControlRequest::Status)
@@ -123,23 +127,23 @@ pub fn heed(
     let heard = told.clone();
     let tell = move |word| {
         let (signals, missed) = match word {
-            Word::Signals { signals, missed } => (signals, missed),
-            Word::Nothing(why) => {
+            BelowMessage::Signals { signals, missed } => (signals, missed),
+            BelowMessage::Nothing(why) => {
                 return heard
-                    .send(Message::Silent(why))
+                    .send(HeedMessage::Silent(why))
                     .map(|()| None)
-                    .map_err(|_| Gone);
+                    .map_err(|_| NoReceivers);
             }
         };
         let (wrote, answer) = channel();
         heard
-            .send(Message::Heard {
+            .send(HeedMessage::Heard {
                 signals,
                 missed,
                 wrote,
             })
-            .map_err(|_| Gone)?;
-        answer.recv().map_err(|_| Gone)
+            .map_err(|_| NoReceivers)?;
+        answer.recv().map_err(|_| NoReceivers)
     };
     signals::listen(
         options.control.clone(),
@@ -148,29 +152,29 @@ pub fn heed(
         tell,
     )
     .map_err(host("a thread".into()))?;
-    stop_at_signals(move || drop(told.send(Message::Stop))).map_err(host("signals".into()))?;
-    ready(&Heeding {
+    stop_at_signals(move || drop(told.send(HeedMessage::Stop))).map_err(host("signals".into()))?;
+    ready(&SignalSession {
         on: options.on.clone(),
         control: options.control.clone(),
     });
     let began = Instant::now();
-    let mut heeded = Heeded {
+    let mut heeded = SignalCounts {
         written_mb: kept.is_counted().then_some(0.0),
-        ..Heeded::default()
+        ..SignalCounts::default()
     };
     let mut silence = Silence::default();
     while let Ok(message) = messages.recv() {
         let (signals, missed, wrote) = match message {
-            Message::Heard {
+            HeedMessage::Heard {
                 signals,
                 missed,
                 wrote,
             } => (signals, missed, wrote),
-            Message::Silent(why) => {
+            HeedMessage::Silent(why) => {
                 silence.goes_on(&options.control, &why, warn)?;
                 continue;
             }
-            Message::Stop => break,
+            HeedMessage::Stop => break,
         };
         silence.ends(&options.control, warn);
         heeded.missed_signals += missed;

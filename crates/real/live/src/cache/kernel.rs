@@ -5,7 +5,7 @@
 //! `sync_file_range` starts to write them. For a file system neither call works, because dirty
 //! pages belong to the files of the file system. So `syncfs` writes the whole file system.
 
-use crate::Said;
+use crate::SignalExtent;
 use fullstroke_units::SECTOR_BYTES;
 use rustix::fs::{Advice, fadvise, syncfs};
 use std::fs::File;
@@ -24,81 +24,81 @@ const RUN_LEAST: u64 = 64 << 10;
 const SYS_CACHESTAT: libc::c_long = 451;
 
 /// The object whose pages the kernel keeps.
-pub(crate) enum Kept {
+pub(crate) enum PageObject {
     /// A device or file.
-    Device(Device),
+    Device(SizedDevice),
     /// The file system of this directory.
     FileSystem(File),
 }
 
 /// A device or file with its size.
-pub(crate) struct Device {
+pub(crate) struct SizedDevice {
     file: File,
     bytes: u64,
 }
 
 /// Result of a signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Done {
+pub(crate) struct SignalResult {
     /// Bytes whose writing has begun; `None` if the kernel does not report the number.
     pub(crate) written: Option<u64>,
     /// Bytes requested from the kernel.
     pub(crate) fetched: u64,
 }
 
-impl Kept {
+impl PageObject {
     /// Opens `path` and determines its kind.
-    pub(crate) fn open(path: &Path) -> io::Result<Kept> {
+    pub(crate) fn open(path: &Path) -> io::Result<PageObject> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
-            return Ok(Kept::FileSystem(file));
+            return Ok(PageObject::FileSystem(file));
         }
         if !metadata.is_file() && !metadata.file_type().is_block_device() {
             let what = "expected a block device, a file or the directory of a file system";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))?;
-        let device = Device { file, bytes };
+        let device = SizedDevice { file, bytes };
         // An attempt at the start: a kernel without cachestat is reported before the session
         // begins.
         device.dirty(0..bytes)?;
-        Ok(Kept::Device(device))
+        Ok(PageObject::Device(device))
     }
 
     /// Returns true if the kernel reports the dirty pages of the object.
     pub(crate) fn is_counted(&self) -> bool {
-        matches!(self, Kept::Device(_))
+        matches!(self, PageObject::Device(_))
     }
 
     /// Carries out a signal.
-    pub(crate) fn heed(&self, said: Said) -> io::Result<Done> {
+    pub(crate) fn heed(&self, said: SignalExtent) -> io::Result<SignalResult> {
         let device = match (self, said) {
-            (Kept::Device(device), _) => device,
-            (Kept::FileSystem(directory), Said::Pull { .. }) => {
+            (PageObject::Device(device), _) => device,
+            (PageObject::FileSystem(directory), SignalExtent::Pull { .. }) => {
                 // The kernel tells neither the dirty pages of a file system nor the number that it
                 // writes.
                 syncfs(directory)?;
-                return Ok(Done::default());
+                return Ok(SignalResult::default());
             }
             // The file of this range is unknown.
-            (Kept::FileSystem(_), Said::Push { .. }) => {
-                return Ok(Done {
+            (PageObject::FileSystem(_), SignalExtent::Push { .. }) => {
+                return Ok(SignalResult {
                     written: Some(0),
                     fetched: 0,
                 });
             }
         };
         match said {
-            Said::Pull {
+            SignalExtent::Pull {
                 start: None,
                 sectors,
             } => device.pull(0..device.bytes, bytes_of(sectors)),
-            Said::Pull {
+            SignalExtent::Pull {
                 start: Some(start),
                 sectors,
             } => device.pull(device.range(start, sectors), u64::MAX),
-            Said::Push { start, sectors } => device.push(device.range(start, sectors)),
+            SignalExtent::Push { start, sectors } => device.push(device.range(start, sectors)),
         }
     }
 }
@@ -107,27 +107,27 @@ fn bytes_of(sectors: u64) -> u64 {
     sectors.saturating_mul(SECTOR_BYTES)
 }
 
-impl Device {
+impl SizedDevice {
     /// Returns the bytes of an extent within the device.
     fn range(&self, start: u64, sectors: u64) -> Range<u64> {
         let begin = bytes_of(start).min(self.bytes);
         begin..begin.saturating_add(bytes_of(sectors)).min(self.bytes)
     }
 
-    fn pull(&self, range: Range<u64>, most: u64) -> io::Result<Done> {
+    fn pull(&self, range: Range<u64>, most: u64) -> io::Result<SignalResult> {
         let left = self.write_back(range, most)?;
-        Ok(Done {
+        Ok(SignalResult {
             written: Some(most - left),
             fetched: 0,
         })
     }
 
-    fn push(&self, range: Range<u64>) -> io::Result<Done> {
+    fn push(&self, range: Range<u64>) -> io::Result<SignalResult> {
         let fetched = range.end - range.start;
         if let Some(length) = NonZero::new(fetched) {
             fadvise(&self.file, range.start, Some(length), Advice::WillNeed)?;
         }
-        Ok(Done {
+        Ok(SignalResult {
             written: Some(0),
             fetched,
         })
@@ -239,7 +239,7 @@ mod tests {
 
     /// Returns a file of 64 MiB with 4 MiB of scattered dirty pages. Returns `None` if its file
     /// system writes nothing back, or if the kernel does not report dirty pages.
-    fn dirtied() -> Option<(tempfile::NamedTempFile, Kept)> {
+    fn dirtied() -> Option<(tempfile::NamedTempFile, PageObject)> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(64 << 20).unwrap();
         file.as_file().sync_all().unwrap();
@@ -248,7 +248,7 @@ mod tests {
             file.write_all(&[1; 64 << 10]).unwrap();
         }
         file.flush().unwrap();
-        let kept = match Kept::open(file.path()) {
+        let kept = match PageObject::open(file.path()) {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => return None,
             kept => kept.unwrap(),
         };
@@ -257,14 +257,14 @@ mod tests {
         (device(&kept).dirty(0..64 << 10).unwrap() == 0).then_some((file, kept))
     }
 
-    fn device(kept: &Kept) -> &Device {
-        let Kept::Device(device) = kept else {
+    fn device(kept: &PageObject) -> &SizedDevice {
+        let PageObject::Device(device) = kept else {
             panic!("a file is no file system")
         };
         device
     }
 
-    fn dirty_bytes(kept: &Kept) -> u64 {
+    fn dirty_bytes(kept: &PageObject) -> u64 {
         device(kept).dirty(0..device(kept).bytes).unwrap()
     }
 
@@ -277,7 +277,7 @@ mod tests {
         let before = dirty_bytes(&kept);
         let asked = (1 << 20) / SECTOR_BYTES;
         let done = kept
-            .heed(Said::Pull {
+            .heed(SignalExtent::Pull {
                 start: None,
                 sectors: asked,
             })
@@ -285,7 +285,7 @@ mod tests {
         let after = dirty_bytes(&kept);
         assert_eq!(
             done,
-            Done {
+            SignalResult {
                 written: Some(1 << 20),
                 fetched: 0
             }
@@ -294,14 +294,14 @@ mod tests {
         // A PULL of only the last megabyte.
         let start = Some((63 << 20) / SECTOR_BYTES);
         let done = kept
-            .heed(Said::Pull {
+            .heed(SignalExtent::Pull {
                 start,
                 sectors: u64::MAX / SECTOR_BYTES,
             })
             .unwrap();
         assert_eq!(done.written, Some(64 << 10));
         let done = kept
-            .heed(Said::Pull {
+            .heed(SignalExtent::Pull {
                 start: None,
                 sectors: 1 << 40 >> 9,
             })
@@ -315,7 +315,11 @@ mod tests {
         let Some((_file, kept)) = dirtied() else {
             return;
         };
-        let push = |start, sectors| kept.heed(Said::Push { start, sectors }).unwrap().fetched;
+        let push = |start, sectors| {
+            kept.heed(SignalExtent::Push { start, sectors })
+                .unwrap()
+                .fetched
+        };
         assert_eq!(push(0, 8), 4096);
         assert_eq!(push((64 << 20) / SECTOR_BYTES - 1, 8), 512);
         assert_eq!(push(u64::MAX, 8), 0);
@@ -323,13 +327,13 @@ mod tests {
 
     #[test]
     fn what_keeps_no_pages_is_refused() {
-        let error = Kept::open(Path::new("/dev/null")).err().unwrap();
+        let error = PageObject::open(Path::new("/dev/null")).err().unwrap();
         assert!(
             error
                 .to_string()
                 .contains("block device, a file or the directory"),
             "{error}"
         );
-        assert!(Kept::open(Path::new("/nowhere")).is_err());
+        assert!(PageObject::open(Path::new("/nowhere")).is_err());
     }
 }

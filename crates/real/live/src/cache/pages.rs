@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 /// Size of a sector in bytes: the smallest write of a client.
 pub(crate) const SECTOR: u64 = 512;
 
-struct Page {
+struct CachePage {
     data: Box<[u8; PAGE_BYTES as usize]>,
     /// One bit for each known sector.
     known: u8,
 }
 
-impl Page {
-    fn new() -> Page {
-        Page {
+impl CachePage {
+    fn new() -> CachePage {
+        CachePage {
             data: Box::new([0; PAGE_BYTES as usize]),
             known: 0,
         }
@@ -23,17 +23,17 @@ impl Page {
 
 /// Pages by their number.
 #[derive(Default)]
-pub(crate) struct Pages(BTreeMap<u64, Page>);
+pub(crate) struct CachePages(BTreeMap<u64, CachePage>);
 
 /// A stretch of bytes within one page.
-struct Part {
+struct PageStretch {
     page: u64,
     /// Offset from the beginning of the page.
     from: usize,
     to: usize,
 }
 
-impl Part {
+impl PageStretch {
     /// Returns the sectors of the part, as bits.
     fn sectors(&self) -> u8 {
         let sector = SECTOR as usize;
@@ -42,7 +42,7 @@ impl Part {
 }
 
 /// The parts of `bytes` from `offset` on, page by page.
-fn parts(offset: u64, bytes: u64) -> impl Iterator<Item = Part> {
+fn parts(offset: u64, bytes: u64) -> impl Iterator<Item = PageStretch> {
     let end = offset + bytes;
     (offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES)).map(move |page| {
         let first = page * PAGE_BYTES;
@@ -50,7 +50,7 @@ fn parts(offset: u64, bytes: u64) -> impl Iterator<Item = Part> {
             offset.max(first) - first,
             end.min(first + PAGE_BYTES) - first,
         );
-        Part {
+        PageStretch {
             page,
             from: from as usize,
             to: to as usize,
@@ -58,7 +58,7 @@ fn parts(offset: u64, bytes: u64) -> impl Iterator<Item = Part> {
     })
 }
 
-impl Pages {
+impl CachePages {
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -71,7 +71,7 @@ impl Pages {
             // pages.
             let (piece, behind) = rest.split_at(part.to - part.from);
             rest = behind;
-            let page = self.0.entry(part.page).or_insert_with(Page::new);
+            let page = self.0.entry(part.page).or_insert_with(CachePage::new);
             page.data[part.from..part.to].copy_from_slice(piece);
             page.known |= part.sectors();
         }
@@ -81,7 +81,7 @@ impl Pages {
     pub(crate) fn fill(&mut self, offset: u64, data: &[u8]) {
         for (index, sector) in data.chunks(SECTOR as usize).enumerate() {
             let at = offset + index as u64 * SECTOR;
-            let page = self.0.entry(at / PAGE_BYTES).or_insert_with(Page::new);
+            let page = self.0.entry(at / PAGE_BYTES).or_insert_with(CachePage::new);
             let (from, bit) = ((at % PAGE_BYTES) as usize, 1 << (at % PAGE_BYTES / SECTOR));
             // A client may have written the sector while the read was in flight.
             if page.known & bit == 0 {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_is_known_is_newer_than_what_lies_below() {
-        let mut pages = Pages::default();
+        let mut pages = CachePages::default();
         pages.put(4096 + 512, &[1; 1024]);
         let mut whole = [9; 4096];
         assert!(!pages.copy(4096, &mut whole));

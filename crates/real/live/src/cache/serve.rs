@@ -1,14 +1,15 @@
 //! The loop: one thread owns the cache and receives all events as messages.
 
-use crate::Said;
-use crate::cache::below::Below;
-use crate::cache::cached::{Asked, Cached, Outcome};
-use crate::cache::signals::{self, Gone, Word};
+use crate::SignalExtent;
+use crate::cache::below::ServerBelow;
+use crate::cache::cached::{Cached, ClientOutcome, ClientRequest};
+use crate::cache::signals::{self, BelowMessage, NoReceivers};
 use fullstroke_contract::ConfigError;
 use fullstroke_memory::{MemoryKeys, PAGE_BYTES};
 use fullstroke_nbd::client::ClientError;
 use fullstroke_nbd::{
-    Command, CommandFlags, Connection, ErrorCode, Export, ExportError, Exports, Features, Request,
+    CommandFlags, Connection, ErrorCode, Export, ExportError, Exports, Features, NbdRequest,
+    RequestCommand,
 };
 use fullstroke_transport::socket::{
     Admission, AdmissionOptions, Listen, Listener, NbdClient, NbdServer, OWNER, Serves, TlsError,
@@ -63,7 +64,7 @@ pub struct Ready {
 
 /// Counters of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Summary {
+pub struct CacheCounters {
     /// Time since the start, in s.
     pub uptime_s: f64,
     /// Number of requests.
@@ -148,10 +149,10 @@ pub enum CacheError {
 }
 
 /// A message for the loop.
-pub(crate) enum Message {
+pub(crate) enum LoopMessage {
     Asked {
         client: Arc<NbdClient>,
-        request: Request,
+        request: NbdRequest,
         payload: Vec<u8>,
     },
     Ended {
@@ -161,7 +162,7 @@ pub(crate) enum Message {
     Gone(ClientError),
     /// Received signals, and the channel for the number of written sectors.
     Signals {
-        signals: Vec<Said>,
+        signals: Vec<SignalExtent>,
         missed: u64,
         wrote: Sender<u64>,
     },
@@ -174,14 +175,17 @@ pub(crate) enum Message {
 /// # Errors
 /// An unusable option is reported before the service starts. Later errors are a server below that
 /// disconnects, or that cannot take the dirty pages at the end.
-pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Summary, CacheError> {
+pub fn serve(
+    options: &CacheOptions,
+    ready: &mut dyn FnMut(&Ready),
+) -> Result<CacheCounters, CacheError> {
     let host = |what: &str| {
         let what = what.to_owned();
         move |source| CacheError::Host { what, source }
     };
     let admission = Admission::new(&options.admission)?;
     let (told, messages) = channel();
-    let below = Below::open(
+    let below = ServerBelow::open(
         &options.server,
         options.export.as_deref().unwrap_or_default(),
         &told,
@@ -191,7 +195,7 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
     // Signals are handled before the socket exists, because a user who sees the socket may end the
     // server.
     let stopped = told.clone();
-    stop_at_signals(move || drop(stopped.send(Message::Stop))).map_err(host("signals"))?;
+    stop_at_signals(move || drop(stopped.send(LoopMessage::Stop))).map_err(host("signals"))?;
     let mut listeners = Vec::new();
     for place in &options.listen {
         let opened = Listener::open(place, OWNER);
@@ -206,18 +210,18 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
         let tell = move |word| {
             // The cache works without signals. Failed requests report a server that has
             // disconnected.
-            let Word::Signals { signals, missed } = word else {
+            let BelowMessage::Signals { signals, missed } = word else {
                 return Ok(None);
             };
             let (wrote, answer) = channel();
             heard
-                .send(Message::Signals {
+                .send(LoopMessage::Signals {
                     signals,
                     missed,
                     wrote,
                 })
-                .map_err(|_| Gone)?;
-            answer.recv().map(Some).map_err(|_| Gone)
+                .map_err(|_| NoReceivers)?;
+            answer.recv().map(Some).map_err(|_| NoReceivers)
         };
         signals::listen(
             control.clone(),
@@ -235,16 +239,16 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
         size_bytes: below.size,
         control: options.control.clone(),
     });
-    Loop::new(cached, below, &options.server).run(&messages)
+    CacheLoop::new(cached, below, &options.server).run(&messages)
 }
 
 /// Converts clients' requests to messages.
-struct Told(Sender<Message>);
+struct Told(Sender<LoopMessage>);
 
 impl Serves for Told {
-    fn asked(&self, client: &Arc<NbdClient>, request: Request, payload: Vec<u8>) -> bool {
+    fn asked(&self, client: &Arc<NbdClient>, request: NbdRequest, payload: Vec<u8>) -> bool {
         self.0
-            .send(Message::Asked {
+            .send(LoopMessage::Asked {
                 client: Arc::clone(client),
                 request,
                 payload,
@@ -254,7 +258,7 @@ impl Serves for Told {
 }
 
 /// Returns the export for clients. All connections see the same data.
-fn export(below: &Below) -> Export {
+fn export(below: &ServerBelow) -> Export {
     let mut export = Export::new("", below.size);
     export.features = Features::FLUSH
         | Features::FORCE_UNIT_ACCESS
@@ -280,7 +284,7 @@ pub(crate) fn stop_at_signals(stop: impl FnOnce() + Send + 'static) -> io::Resul
 }
 
 /// Answers a request with its data, with success, or with an error message.
-fn answer(client: &Arc<NbdClient>, request: &Request, outcome: Result<Option<&[u8]>, &str>) {
+fn answer(client: &Arc<NbdClient>, request: &NbdRequest, outcome: Result<Option<&[u8]>, &str>) {
     client.answer(|connection: &mut Connection| match outcome {
         Ok(Some(data)) => connection.reply_read(request, |into| {
             into.copy_from_slice(data);
@@ -295,28 +299,28 @@ fn answer(client: &Arc<NbdClient>, request: &Request, outcome: Result<Option<&[u
 const LAST: u64 = 0;
 
 /// The cache and the waiting requests.
-struct Loop<'a> {
+struct CacheLoop<'a> {
     cached: Cached,
-    below: Below,
+    below: ServerBelow,
     socket: &'a Path,
     began: Instant,
-    clients: BTreeMap<u64, (Arc<NbdClient>, Request)>,
+    clients: BTreeMap<u64, (Arc<NbdClient>, NbdRequest)>,
     next_tag: u64,
-    summary: Summary,
+    summary: CacheCounters,
     /// Outcome of the last flush.
-    end: Option<Outcome>,
+    end: Option<ClientOutcome>,
 }
 
-impl Loop<'_> {
-    fn new(cached: Cached, below: Below, socket: &Path) -> Loop<'_> {
-        Loop {
+impl CacheLoop<'_> {
+    fn new(cached: Cached, below: ServerBelow, socket: &Path) -> CacheLoop<'_> {
+        CacheLoop {
             cached,
             below,
             socket,
             began: Instant::now(),
             clients: BTreeMap::new(),
             next_tag: LAST + 1,
-            summary: Summary::default(),
+            summary: CacheCounters::default(),
             end: None,
         }
     }
@@ -325,7 +329,7 @@ impl Loop<'_> {
         Time::from_nanos(self.began.elapsed().as_nanos() as u64)
     }
 
-    fn run(mut self, messages: &Receiver<Message>) -> Result<Summary, CacheError> {
+    fn run(mut self, messages: &Receiver<LoopMessage>) -> Result<CacheCounters, CacheError> {
         while self.end.is_none() {
             let now = self.now();
             let due = self.cached.next_wake();
@@ -347,22 +351,22 @@ impl Loop<'_> {
             self.go_on();
         }
         match self.end {
-            Some(Outcome::Done) => Ok(self.summed_up()),
+            Some(ClientOutcome::Done) => Ok(self.summed_up()),
             _ => Err(CacheError::Lost),
         }
     }
 
-    fn hear(&mut self, message: Message) -> Result<(), CacheError> {
+    fn hear(&mut self, message: LoopMessage) -> Result<(), CacheError> {
         let now = self.now();
         match message {
-            Message::Asked {
+            LoopMessage::Asked {
                 client,
                 request,
                 payload,
             } => self.asked(now, client, request, payload),
-            Message::Ended { id, result } => self.cached.ended(now, id, result),
-            Message::Gone(source) => return Err(self.gone(source)),
-            Message::Signals {
+            LoopMessage::Ended { id, result } => self.cached.ended(now, id, result),
+            LoopMessage::Gone(source) => return Err(self.gone(source)),
+            LoopMessage::Signals {
                 signals,
                 missed,
                 wrote,
@@ -372,7 +376,7 @@ impl Loop<'_> {
                 // The listener may have ended.
                 let _ = wrote.send(pages * PAGE_BYTES / SECTOR_BYTES);
             }
-            Message::Stop => self.cached.ask(now, LAST, Asked::Flush),
+            LoopMessage::Stop => self.cached.ask(now, LAST, ClientRequest::Flush),
         }
         Ok(())
     }
@@ -390,21 +394,21 @@ impl Loop<'_> {
         }
     }
 
-    fn asked(&mut self, now: Time, client: Arc<NbdClient>, request: Request, payload: Vec<u8>) {
+    fn asked(&mut self, now: Time, client: Arc<NbdClient>, request: NbdRequest, payload: Vec<u8>) {
         self.summary.requests += 1;
         let (offset, bytes) = (request.offset_bytes, request.length_bytes);
         let asked = match request.command {
-            Command::Read => Asked::Read { offset, bytes },
-            Command::Write => {
+            RequestCommand::Read => ClientRequest::Read { offset, bytes },
+            RequestCommand::Write => {
                 let durable = request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS);
-                Asked::Write {
+                ClientRequest::Write {
                     offset,
                     data: payload,
                     durable,
                 }
             }
-            Command::Flush => Asked::Flush,
-            Command::Cache => {
+            RequestCommand::Flush => ClientRequest::Flush,
+            RequestCommand::Cache => {
                 self.cached.push(now, offset, bytes.into());
                 // The announcement of a read needs no answer from below; the data come when they
                 // come.
@@ -412,10 +416,10 @@ impl Loop<'_> {
             }
             // The cache does not know the allocation.
             // No extents mean that all holds data, which is never wrong.
-            Command::BlockStatus => {
+            RequestCommand::BlockStatus => {
                 return client.answer(|connection| connection.reply_status(&request, []));
             }
-            Command::Trim | Command::WriteZeroes => {
+            RequestCommand::Trim | RequestCommand::WriteZeroes => {
                 return answer(&client, &request, Err("the server below does not offer it"));
             }
         };
@@ -426,17 +430,17 @@ impl Loop<'_> {
     }
 
     /// Carries out a signal. Returns the number of pages written for a PULL without an address.
-    fn said(&mut self, now: Time, said: Said) -> u64 {
+    fn said(&mut self, now: Time, said: SignalExtent) -> u64 {
         let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
         match said {
-            Said::Pull { start, sectors } => {
+            SignalExtent::Pull { start, sectors } => {
                 self.summary.pulls += 1;
                 match start {
                     None => return self.cached.pull_any(now, bytes(sectors)),
                     Some(start) => self.cached.pull(now, bytes(start), bytes(sectors)),
                 };
             }
-            Said::Push { start, sectors } => {
+            SignalExtent::Push { start, sectors } => {
                 self.summary.pushes += 1;
                 self.cached.push(now, bytes(start), bytes(sectors));
             }
@@ -460,16 +464,16 @@ impl Loop<'_> {
                 continue;
             };
             match &outcome {
-                Outcome::Done => answer(&client, &request, Ok(None)),
-                Outcome::Data(data) => answer(&client, &request, Ok(Some(data))),
-                Outcome::Failed => {
+                ClientOutcome::Done => answer(&client, &request, Ok(None)),
+                ClientOutcome::Data(data) => answer(&client, &request, Ok(Some(data))),
+                ClientOutcome::Failed => {
                     answer(&client, &request, Err("the server below could not do it"))
                 }
             }
         }
     }
 
-    fn summed_up(self) -> Summary {
+    fn summed_up(self) -> CacheCounters {
         let counted = self.cached.counters();
         let mb = |pages: u64| (pages * PAGE_BYTES) as f64 / 1e6;
         let written = counted.back_background
@@ -478,7 +482,7 @@ impl Loop<'_> {
             + counted.back_sync
             + counted.back_reclaim
             + counted.back_pull;
-        Summary {
+        CacheCounters {
             uptime_s: self.began.elapsed().as_secs_f64(),
             hit_share: (counted.read > 0).then(|| counted.hits as f64 / counted.read as f64),
             fetched_mb: mb(counted.misses + counted.ahead + counted.filled + counted.pushed),

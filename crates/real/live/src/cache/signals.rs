@@ -1,6 +1,6 @@
 //! Signals of the server below.
 
-use crate::{ControlRequest, ControlResponse, Said, ask};
+use crate::{ControlRequest, ControlResponse, SignalExtent, ask};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -9,12 +9,15 @@ use std::time::Duration;
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Error: no receiver wants signals any more.
-pub(crate) struct Gone;
+pub(crate) struct NoReceivers;
 
 /// A message about the server below.
-pub(crate) enum Word {
+pub(crate) enum BelowMessage {
     /// Signals, and the number of signals dropped by the server before.
-    Signals { signals: Vec<Said>, missed: u64 },
+    Signals {
+        signals: Vec<SignalExtent>,
+        missed: u64,
+    },
     /// Reason why there are no signals: the server does not answer, or does not support signals.
     Nothing(String),
 }
@@ -28,7 +31,7 @@ pub(crate) fn listen(
     control: PathBuf,
     export: Option<String>,
     host: Option<String>,
-    tell: impl Fn(Word) -> Result<Option<u64>, Gone> + Send + 'static,
+    tell: impl Fn(BelowMessage) -> Result<Option<u64>, NoReceivers> + Send + 'static,
 ) -> std::io::Result<()> {
     let listener = thread::Builder::new().name("signals".into());
     let listening = move || {
@@ -47,21 +50,23 @@ pub(crate) fn listen(
                     signals,
                 }) => {
                     after = Some(next);
-                    Word::Signals { signals, missed }
+                    BelowMessage::Signals { signals, missed }
                 }
                 // The server may be starting, or have a version without signals.
                 Ok(
                     ControlResponse::Refused { message }
                     | ControlResponse::Wrong { message }
                     | ControlResponse::Done { message },
-                ) => Word::Nothing(message),
-                Ok(ControlResponse::Status(_)) => Word::Nothing("it knows no signals".to_owned()),
-                Err(error) => Word::Nothing(error.to_string()),
+                ) => BelowMessage::Nothing(message),
+                Ok(ControlResponse::Status(_)) => {
+                    BelowMessage::Nothing("it knows no signals".to_owned())
+                }
+                Err(error) => BelowMessage::Nothing(error.to_string()),
             };
-            let is_silent = matches!(word, Word::Nothing(_));
+            let is_silent = matches!(word, BelowMessage::Nothing(_));
             match tell(word) {
                 Ok(done) => wrote = done,
-                Err(Gone) => return,
+                Err(NoReceivers) => return,
             }
             if is_silent {
                 thread::sleep(RETRY);

@@ -10,19 +10,19 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::thread;
 
-struct Served {
+struct ServedSocket {
     folder: tempfile::TempDir,
     // Field order: ends before the server that it asks.
     socket: Option<ControlSocket>,
     _server: Answering,
 }
 
-impl Served {
-    fn new() -> Served {
+impl ServedSocket {
+    fn new() -> ServedSocket {
         let (folder, server) = (tempfile::tempdir().unwrap(), Answering::repeating());
         let socket =
             ControlSocket::open(&folder.path().join("control"), server.handle.clone()).unwrap();
-        Served {
+        ServedSocket {
             folder,
             socket: Some(socket),
             _server: server,
@@ -59,7 +59,7 @@ fn message(answer: &str) -> String {
 
 #[test]
 fn a_question_over_the_socket_reaches_the_server_and_its_answer_comes_back() {
-    let served = Served::new();
+    let served = ServedSocket::new();
     assert_eq!(
         ask(&served.path(), &ControlRequest::Status).unwrap(),
         ControlResponse::Status(Box::new(status()))
@@ -93,7 +93,7 @@ fn a_question_over_the_socket_reaches_the_server_and_its_answer_comes_back() {
 
 #[test]
 fn one_caller_may_ask_many_questions_at_once() {
-    let served = Served::new();
+    let served = ServedSocket::new();
     let mut stream = served.call();
     stream
         .write_all(
@@ -111,7 +111,7 @@ fn one_caller_may_ask_many_questions_at_once() {
 
 #[test]
 fn what_is_no_question_is_refused_with_what_was_expected_and_the_next_is_answered() {
-    let served = Served::new();
+    let served = ServedSocket::new();
     let mut stream = served.call();
     let wrong: [&[u8]; 6] = [
         b"status",
@@ -139,7 +139,7 @@ fn what_is_no_question_is_refused_with_what_was_expected_and_the_next_is_answere
 
 #[test]
 fn a_line_without_end_is_refused_and_cut_off() {
-    let served = Served::new();
+    let served = ServedSocket::new();
     let mut stream = served.call();
     let mut sender = stream.try_clone().unwrap();
     let writing = thread::spawn(move || while sender.write_all(&[b'x'; 4096]).is_ok() {});
@@ -153,7 +153,7 @@ fn a_line_without_end_is_refused_and_cut_off() {
 
 #[test]
 fn a_question_that_comes_byte_by_byte_is_answered() {
-    let served = Served::new();
+    let served = ServedSocket::new();
     let mut stream = served.call();
     for byte in b"{\"ask\":\"status\"}\n" {
         stream.write_all(&[*byte]).unwrap();
@@ -163,7 +163,7 @@ fn a_question_that_comes_byte_by_byte_is_answered() {
 
 #[test]
 fn whoever_is_silent_longest_makes_room_for_who_asks() {
-    let served = Served::new();
+    let served = ServedSocket::new();
     let mut silent: Vec<UnixStream> = (0..PEERS_MAX).map(|_| served.call()).collect();
     // An answered peer has a place, so all peers are connected.
     for stream in &mut silent {
@@ -230,7 +230,7 @@ fn who_is_being_answered_is_not_cut_off_and_the_next_is_turned_away() {
 
 #[test]
 fn dropping_the_socket_cuts_callers_off_and_removes_the_file() {
-    let mut served = Served::new();
+    let mut served = ServedSocket::new();
     let mut silent = served.call();
     silent.write_all(b"{\"ask\":").unwrap();
     served.socket = None;
@@ -247,13 +247,13 @@ fn dropping_the_socket_cuts_callers_off_and_removes_the_file() {
 
 #[test]
 fn only_the_owner_may_open_the_socket() {
-    let served = Served::new();
+    let served = ServedSocket::new();
     assert_eq!(fs::metadata(served.path()).unwrap().mode() & 0o777, 0o600);
 }
 
 #[test]
 fn a_stale_socket_file_is_taken_over_and_a_live_one_is_not() {
-    let served = Served::new();
+    let served = ServedSocket::new();
     let other = Answering::repeating();
     let taken = ControlSocket::open(&served.path(), other.handle.clone());
     assert_eq!(

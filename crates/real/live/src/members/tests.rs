@@ -1,9 +1,9 @@
 //! Store and layers have the same members alive, in any sequence of events.
 
-use crate::world::World;
+use crate::served_stack::ServedStack;
 use fullstroke_engine::Machine;
 use fullstroke_stack::{Overrides, Stack};
-use fullstroke_store::bytes::{Location, MemberStatus, Opening, Store};
+use fullstroke_store::bytes::{MemberStatus, Opening, Store, StoreLocation};
 use fullstroke_units::Time;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -33,7 +33,7 @@ const RAID1_OF_RAID5: &str = "layout = \"raid1\"\n[[volume.members]]\nlayout = \
      drive = \"disk.toml\"\ndrives = 3\ncount = 2\n";
 
 /// Returns a volume of small disks with its data in memory.
-fn world(volume: &str) -> World {
+fn world(volume: &str) -> ServedStack {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("disk.toml"), DISK).unwrap();
     let file = folder.path().join("volume.toml");
@@ -41,9 +41,14 @@ fn world(volume: &str) -> World {
     let stack = Stack::load_for_clients(&file, &Overrides::default())
         .unwrap_or_else(|error| panic!("{error}"));
     let service = stack.serve().unwrap_or_else(|error| panic!("{error}"));
-    let (store, _) =
-        Store::open(service.shape, &Location::Memory, "0123", Opening::default()).unwrap();
-    World::new(
+    let (store, _) = Store::open(
+        service.shape,
+        &StoreLocation::Memory,
+        "0123",
+        Opening::default(),
+    )
+    .unwrap();
+    ServedStack::new(
         "volume".into(),
         service.summary.layout,
         Machine::new(service.graph),
@@ -53,13 +58,13 @@ fn world(volume: &str) -> World {
 }
 
 /// Runs the layers until nothing is left to do.
-fn run_layers(world: &mut World) {
+fn run_layers(world: &mut ServedStack) {
     while world.machine.next_wake() != Time::NEVER {
-        world.hurry();
+        world.run_next_event();
     }
 }
 
-fn carry(world: &mut World) {
+fn carry(world: &mut ServedStack) {
     world.carry_signals(Instant::now() + Duration::from_secs(60));
 }
 
@@ -90,7 +95,7 @@ fn a_member_that_is_whole_in_the_layers_only_is_filled_after_all() {
 }
 
 /// Checks that store and layers agree: otherwise one of them would refuse.
-fn check_agreement(world: &mut World) {
+fn check_agreement(world: &mut ServedStack) {
     for drive in drives(world) {
         world.fail(Time::ZERO, &drive).unwrap();
         world.restore(Time::ZERO, &drive, None, false).unwrap();
@@ -100,7 +105,7 @@ fn check_agreement(world: &mut World) {
     }
 }
 
-fn drives(world: &World) -> Vec<Vec<usize>> {
+fn drives(world: &ServedStack) -> Vec<Vec<usize>> {
     let graph = world.machine.graph();
     graph
         .drive_names()
@@ -109,13 +114,13 @@ fn drives(world: &World) -> Vec<Vec<usize>> {
         .collect()
 }
 
-fn all_alive(world: &World) -> bool {
+fn all_alive(world: &ServedStack) -> bool {
     world.store.status().iter().all(MemberStatus::is_alive)
 }
 
 /// An event of the test.
 #[derive(Clone, Debug)]
-enum Step {
+enum MemberStep {
     Fail(Index),
     Restore(Index, bool),
     ReAdd(Index),
@@ -127,39 +132,39 @@ enum Step {
     Bytes,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<MemberStep>> {
     let step = prop_oneof![
-        2 => any::<Index>().prop_map(Step::Fail),
-        3 => (any::<Index>(), any::<bool>()).prop_map(|(drive, accept)| Step::Restore(drive, accept)),
-        1 => any::<Index>().prop_map(Step::ReAdd),
-        1 => any::<Index>().prop_map(Step::Lose),
-        3 => any::<u8>().prop_map(Step::Layers),
-        2 => Just(Step::Bytes),
+        2 => any::<Index>().prop_map(MemberStep::Fail),
+        3 => (any::<Index>(), any::<bool>()).prop_map(|(drive, accept)| MemberStep::Restore(drive, accept)),
+        1 => any::<Index>().prop_map(MemberStep::ReAdd),
+        1 => any::<Index>().prop_map(MemberStep::Lose),
+        3 => any::<u8>().prop_map(MemberStep::Layers),
+        2 => Just(MemberStep::Bytes),
     ];
     prop::collection::vec(step, 1..30)
 }
 
-fn take(world: &mut World, step: &Step) {
+fn take(world: &mut ServedStack, step: &MemberStep) {
     let drives = drives(world);
     let path = |drive: &Index| drive.get(&drives).as_slice();
     // Orders that make no sense are refused.
     let _ = match step {
-        Step::Fail(drive) => world.fail(Time::ZERO, path(drive)),
-        Step::Restore(drive, accept) => world.restore(Time::ZERO, path(drive), None, *accept),
-        Step::ReAdd(drive) => world.re_add(Time::ZERO, path(drive)),
-        Step::Lose(drive) => match world.store.fail_member(path(drive)) {
+        MemberStep::Fail(drive) => world.fail(Time::ZERO, path(drive)),
+        MemberStep::Restore(drive, accept) => world.restore(Time::ZERO, path(drive), None, *accept),
+        MemberStep::ReAdd(drive) => world.re_add(Time::ZERO, path(drive)),
+        MemberStep::Lose(drive) => match world.store.fail_member(path(drive)) {
             Ok(()) => world.tell_failure(path(drive)),
             Err(_) => Ok(()),
         },
-        Step::Layers(events) => {
+        MemberStep::Layers(events) => {
             for _ in 0..*events {
                 if world.machine.next_wake() != Time::NEVER {
-                    world.hurry();
+                    world.run_next_event();
                 }
             }
             Ok(())
         }
-        Step::Bytes => {
+        MemberStep::Bytes => {
             carry(world);
             Ok(())
         }

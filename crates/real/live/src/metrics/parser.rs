@@ -12,11 +12,11 @@ pub(super) type Families = BTreeMap<String, Family>;
 #[derive(Debug, Default)]
 pub(super) struct Family {
     pub(super) kind: String,
-    pub(super) samples: Vec<Sample>,
+    pub(super) samples: Vec<MetricSample>,
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) struct Sample {
+pub(super) struct MetricSample {
     pub(super) name: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) value: f64,
@@ -53,8 +53,9 @@ pub(super) fn parse(text: &str) -> Families {
                     .any(|suffix| format!("{name}{suffix}") == sample.name),
                 "{line}"
             );
-            let twin =
-                |other: &Sample| (&other.name, &other.labels) == (&sample.name, &sample.labels);
+            let twin = |other: &MetricSample| {
+                (&other.name, &other.labels) == (&sample.name, &sample.labels)
+            };
             assert!(!family.samples.iter().any(twin), "twice: {line}");
             family.samples.push(sample);
         }
@@ -82,7 +83,7 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(letters)
 }
 
-fn sample(line: &str) -> Sample {
+fn sample(line: &str) -> MetricSample {
     let end = line.find(['{', ' ']).expect(line);
     let (name, mut rest) = line.split_at(end);
     assert!(is_name(name), "{line}");
@@ -105,7 +106,7 @@ fn sample(line: &str) -> Sample {
     }
     let value = rest.strip_prefix(' ').expect(line);
     assert!(!value.contains(' '), "{line}");
-    Sample {
+    MetricSample {
         name: name.to_owned(),
         labels,
         value: number(value),

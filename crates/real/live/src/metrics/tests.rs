@@ -23,7 +23,7 @@ fn value(families: &Families, name: &str, labels: &[(&str, &str)]) -> f64 {
         }
     });
     let (_, family) = family.unwrap_or_else(|| panic!("no {name}"));
-    let has = |sample: &&super::parser::Sample| {
+    let has = |sample: &&super::parser::MetricSample| {
         sample.name == name
             && labels.iter().all(|(label, value)| {
                 sample
@@ -120,7 +120,7 @@ fn the_page_says_what_the_status_says() {
 #[test]
 fn a_server_that_has_served_nothing_has_a_page() {
     let mut status = status();
-    let families = parse(&render(&Status {
+    let families = parse(&render(&ServerStatus {
         exports: Vec::new(),
         speed: None,
         ..status.clone()
@@ -344,7 +344,10 @@ fn watchers_get_a_status_each_time_and_the_server_is_asked_once_for_all() {
             .split("\n\n")
             .next()
             .unwrap();
-        assert_eq!(serde_json::from_str::<Status>(event).unwrap(), status());
+        assert_eq!(
+            serde_json::from_str::<ServerStatus>(event).unwrap(),
+            status()
+        );
     }
     let most = began.elapsed().as_millis() as usize / stream::EVERY.as_millis() as usize + 2;
     let asked = asked.load(std::sync::atomic::Ordering::SeqCst);
@@ -356,7 +359,7 @@ fn a_watcher_that_takes_nothing_is_dropped() {
     let server = Answering::repeating();
     let (here, there) = std::os::unix::net::UnixStream::pair().unwrap();
     here.set_nonblocking(true).unwrap();
-    let peer = Peer::new(fullstroke_transport::socket::Stream::Unix(here));
+    let peer = Peer::new(fullstroke_transport::socket::ClientSocket::Unix(here));
     let latest = stream::Latest::new(server.handle.clone(), Duration::ZERO);
     // The watcher never reads, so the socket fills and the time runs out.
     stream::serve(&peer, &latest, Duration::from_millis(50));

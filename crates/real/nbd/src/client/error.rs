@@ -1,7 +1,7 @@
 //! Errors of a client.
 
-use super::Failure;
-use crate::request::Command;
+use super::ServerFailure;
+use crate::request::RequestCommand;
 use std::fmt;
 use std::io;
 use thiserror::Error;
@@ -26,9 +26,9 @@ pub enum ClientError {
     #[error("{command:?} failed: {failure}")]
     Failed {
         /// Requested command.
-        command: Command,
+        command: RequestCommand,
         /// Error of the server.
-        failure: Failure,
+        failure: ServerFailure,
     },
     /// The server's message breaks the protocol.
     #[error("{what}: found {found}; expected {expected}")]

@@ -2,7 +2,7 @@
 
 use super::{ClientError, Properties, stream};
 use crate::export::Features;
-use crate::input::Fields;
+use crate::input::MessageFields;
 use crate::wire::{self, info, option, option_reply};
 use std::io::{Read, Write};
 
@@ -21,7 +21,7 @@ pub enum Opening {
 
 /// Options of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct ClientOptions {
     /// Name of the export; empty = the default export.
     pub export: String,
     /// Way to choose the export.
@@ -35,13 +35,13 @@ pub struct Options {
 /// Returns the names and descriptions of a server's exports. Ends the session.
 ///
 /// # Errors
-/// As [`Client::connect`](super::Client::connect).
+/// As [`ExportClient::connect`](super::ExportClient::connect).
 pub fn list(mut stream: impl Read + Write) -> Result<Vec<(String, String)>, ClientError> {
     greet(&mut stream)?;
     send(&mut stream, option::LIST, &[])?;
     let mut exports = Vec::new();
     while let Some((kind, data)) = reply(&mut stream, option::LIST)? {
-        let mut fields = Fields::new(&data);
+        let mut fields = MessageFields::new(&data);
         let name = fields.u32().and_then(|length| fields.take(length as usize));
         let (option_reply::SERVER, Some(name)) = (kind, name) else {
             return Err(ClientError::protocol(
@@ -62,7 +62,7 @@ pub fn list(mut stream: impl Read + Write) -> Result<Vec<(String, String)>, Clie
 /// Carries out the handshake and opens an export.
 pub(super) fn open<S: Read + Write>(
     stream: &mut S,
-    options: &Options,
+    options: &ClientOptions,
 ) -> Result<Properties, ClientError> {
     greet(stream)?;
     // A status comes only in structured replies.
@@ -179,7 +179,7 @@ fn go<S: Read + Write>(
     send(stream, option::GO, &data)?;
     let mut told = false;
     while let Some((_, data)) = reply(stream, option::GO)? {
-        let mut fields = Fields::new(&data);
+        let mut fields = MessageFields::new(&data);
         match fields.u16() {
             // The order of the information is the server's choice.
             Some(info::EXPORT) => told |= export_fields(&mut fields, properties).is_some(),
@@ -214,11 +214,11 @@ fn export_name<S: Read + Write>(
     send(stream, option::EXPORT_NAME, export.as_bytes())?;
     let told: [u8; 10] = stream::array(stream)?;
     // The ten bytes are enough for both fields.
-    let _ = export_fields(&mut Fields::new(&told), properties);
+    let _ = export_fields(&mut MessageFields::new(&told), properties);
     Ok(())
 }
 
-fn export_fields(fields: &mut Fields<'_>, properties: &mut Properties) -> Option<()> {
+fn export_fields(fields: &mut MessageFields<'_>, properties: &mut Properties) -> Option<()> {
     properties.size_bytes = fields.u64()?;
     properties.features = Features::from_bits_truncate(fields.u16()?);
     Some(())

@@ -1,9 +1,9 @@
 //! Many requests in flight, and their answers.
 
-use super::{Client, ClientError, stream};
+use super::{ClientError, ExportClient, stream};
 use crate::export::PAYLOAD_BYTES_MAX;
-use crate::input::Fields;
-use crate::request::{Allocation, Command, CommandFlags, ErrorCode, StatusExtent};
+use crate::input::MessageFields;
+use crate::request::{Allocation, CommandFlags, ErrorCode, RequestCommand, StatusExtent};
 use crate::wire::{self, chunk};
 use std::fmt;
 use std::io::{Read, Write};
@@ -13,21 +13,21 @@ const CHUNK_BYTES_MAX: u32 = PAYLOAD_BYTES_MAX + 8;
 
 /// A request without a complete answer.
 #[derive(Debug)]
-pub(super) struct Pending {
-    command: Command,
+pub(super) struct PendingRequest {
+    command: RequestCommand,
     offset_bytes: u64,
     length_bytes: u32,
     covered_bytes: u64,
-    answer: Answer,
+    answer: RequestAnswer,
 }
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// Cookie returned by [`Client::submit`].
+pub struct RequestAnswer {
+    /// Cookie returned by [`ExportClient::submit`].
     pub cookie: u64,
     /// Success, or the first error.
-    pub result: Result<(), Failure>,
+    pub result: Result<(), ServerFailure>,
     /// Data of a read, as long as the request; empty for other commands.
     pub data: Vec<u8>,
     /// Requested allocation status.
@@ -38,7 +38,7 @@ pub struct Answer {
 
 /// An error reported by a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct ServerFailure {
     /// Error code.
     pub code: ErrorCode,
     /// Place of the error, from the beginning of the export.
@@ -47,7 +47,7 @@ pub struct Failure {
     pub message: String,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ServerFailure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:?}", self.code)?;
         if let Some(offset) = self.offset_bytes {
@@ -61,7 +61,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl<S: Read + Write> Client<S> {
+impl<S: Read + Write> ExportClient<S> {
     /// Sends a request and returns the cookie of its answer. `payload` is the data of a write, as
     /// long as the request; empty for other commands. The client checks nothing, so that tests can
     /// see a server's refusals.
@@ -70,7 +70,7 @@ impl<S: Read + Write> Client<S> {
     /// If the stream failed.
     pub fn submit(
         &mut self,
-        command: Command,
+        command: RequestCommand,
         offset_bytes: u64,
         length_bytes: u32,
         flags: CommandFlags,
@@ -86,20 +86,20 @@ impl<S: Read + Write> Client<S> {
             length_bytes,
             payload,
         )?;
-        let room = if command == Command::Read {
+        let room = if command == RequestCommand::Read {
             // An impossible length must not allocate 4 GiB here. The server refuses the request.
             length_bytes.min(PAYLOAD_BYTES_MAX)
         } else {
             0
         };
-        let answer = Answer {
+        let answer = RequestAnswer {
             cookie,
             result: Ok(()),
             data: vec![0; room as usize],
             extents: Vec::new(),
             content_chunks: 0,
         };
-        let pending = Pending {
+        let pending = PendingRequest {
             command,
             offset_bytes,
             length_bytes,
@@ -157,7 +157,7 @@ impl<S: Read + Write> Client<S> {
     ///
     /// # Errors
     /// If the stream failed, or an answer belongs to no request.
-    pub fn receive(&mut self) -> Result<Answer, ClientError> {
+    pub fn receive(&mut self) -> Result<RequestAnswer, ClientError> {
         loop {
             let magic = stream::u32(&mut self.stream)?;
             let (cookie, done) = match magic {
@@ -188,7 +188,7 @@ impl<S: Read + Write> Client<S> {
             .ok_or_else(|| unknown(cookie))?;
         if error != 0 {
             pending.fail(error, None, String::new());
-        } else if pending.command == Command::Read {
+        } else if pending.command == RequestCommand::Read {
             // With structured replies, a read is never answered with a simple reply ("Structured
             // replies" in the protocol). Only errors and other commands may be.
             if self.properties.structured {
@@ -215,7 +215,7 @@ impl<S: Read + Write> Client<S> {
             .pending
             .get_mut(&cookie)
             .ok_or_else(|| unknown(cookie))?;
-        let mut fields = Fields::new(&payload);
+        let mut fields = MessageFields::new(&payload);
         let taken = match kind {
             chunk::NONE => Some(()),
             chunk::OFFSET_DATA => pending.data(&mut fields),
@@ -240,10 +240,10 @@ fn unknown(cookie: u64) -> ClientError {
     ClientError::protocol("cookie of an answer", cookie, "one of a request in flight")
 }
 
-impl Pending {
+impl PendingRequest {
     fn fail(&mut self, error: u32, offset_bytes: Option<u64>, message: String) {
         if self.answer.result.is_ok() {
-            self.answer.result = Err(Failure {
+            self.answer.result = Err(ServerFailure {
                 code: ErrorCode::from_wire(error),
                 offset_bytes,
                 message,
@@ -259,22 +259,24 @@ impl Pending {
         self.answer.data.get_mut(from..from.checked_add(length)?)
     }
 
-    fn data(&mut self, fields: &mut Fields<'_>) -> Option<()> {
+    fn data(&mut self, fields: &mut MessageFields<'_>) -> Option<()> {
         let offset = fields.u64()?;
         let bytes = fields.take(fields.rest().len())?;
         self.part(offset, bytes.len())?.copy_from_slice(bytes);
         (!bytes.is_empty()).then_some(())
     }
 
-    fn hole(&mut self, fields: &mut Fields<'_>) -> Option<()> {
+    fn hole(&mut self, fields: &mut MessageFields<'_>) -> Option<()> {
         let offset = fields.u64()?;
         let length = fields.u32()?;
         self.part(offset, length as usize)?.fill(0);
         (length > 0).then_some(())
     }
 
-    fn extents(&mut self, fields: &mut Fields<'_>) -> Option<()> {
-        if self.command != Command::BlockStatus || fields.u32()? != wire::ALLOCATION_CONTEXT_ID {
+    fn extents(&mut self, fields: &mut MessageFields<'_>) -> Option<()> {
+        if self.command != RequestCommand::BlockStatus
+            || fields.u32()? != wire::ALLOCATION_CONTEXT_ID
+        {
             return None;
         }
         while !fields.rest().is_empty() {
@@ -288,7 +290,7 @@ impl Pending {
         (!self.answer.extents.is_empty()).then_some(())
     }
 
-    fn error(&mut self, kind: u16, fields: &mut Fields<'_>) -> Option<()> {
+    fn error(&mut self, kind: u16, fields: &mut MessageFields<'_>) -> Option<()> {
         let error = fields.u32()?;
         let length = fields.u16()?;
         let message = String::from_utf8_lossy(fields.take(length.into())?).into_owned();
@@ -303,9 +305,9 @@ impl Pending {
     }
 
     /// Returns the answer, if no data are missing.
-    fn finish(self) -> Result<Answer, ClientError> {
-        let whole =
-            self.command != Command::Read || self.covered_bytes == u64::from(self.length_bytes);
+    fn finish(self) -> Result<RequestAnswer, ClientError> {
+        let whole = self.command != RequestCommand::Read
+            || self.covered_bytes == u64::from(self.length_bytes);
         if self.answer.result.is_ok() && !whole {
             let found = format_args!("{} bytes", self.covered_bytes);
             return Err(ClientError::protocol(
@@ -319,7 +321,7 @@ impl Pending {
         } else {
             Vec::new()
         };
-        Ok(Answer {
+        Ok(RequestAnswer {
             data,
             ..self.answer
         })

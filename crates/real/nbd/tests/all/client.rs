@@ -1,31 +1,31 @@
 //! The client against the server, without a socket.
 
 use crate::common::*;
-use fullstroke_nbd::client::{self, Client, ClientError, Opening, Options};
-use fullstroke_nbd::{Allocation, Command, CommandFlags, ErrorCode, Features};
+use fullstroke_nbd::client::{self, ClientError, ClientOptions, ExportClient, Opening};
+use fullstroke_nbd::{Allocation, CommandFlags, ErrorCode, Features, RequestCommand};
 use proptest::prelude::*;
 
-fn connect(options: &Options) -> Result<Client<Loopback>, ClientError> {
-    Client::connect(Loopback::new(Server::new()), options)
+fn connect(options: &ClientOptions) -> Result<ExportClient<Loopback>, ClientError> {
+    ExportClient::connect(Loopback::new(LocalServer::new()), options)
 }
 
 /// Returns all ways to open a session.
-fn ways() -> Vec<Options> {
-    let options = Options {
+fn ways() -> Vec<ClientOptions> {
+    let options = ClientOptions {
         export: "disk".into(),
-        ..Options::default()
+        ..ClientOptions::default()
     };
     vec![
         options.clone(),
-        Options {
+        ClientOptions {
             opening: Opening::ExportName,
             ..options.clone()
         },
-        Options {
+        ClientOptions {
             structured: true,
             ..options.clone()
         },
-        Options {
+        ClientOptions {
             status: true,
             opening: Opening::ExportName,
             ..options
@@ -56,7 +56,7 @@ fn an_export_is_opened_in_every_way_with_the_same_properties() {
 
 #[test]
 fn exports_are_listed() {
-    let exports = client::list(Loopback::new(Server::new())).unwrap();
+    let exports = client::list(Loopback::new(LocalServer::new())).unwrap();
     let names: Vec<(&str, &str)> = exports
         .iter()
         .map(|(name, text)| (name.as_str(), text.as_str()))
@@ -66,9 +66,9 @@ fn exports_are_listed() {
 
 #[test]
 fn an_export_that_does_not_exist_is_refused_with_the_servers_words() {
-    match connect(&Options {
+    match connect(&ClientOptions {
         export: "disc".into(),
-        ..Options::default()
+        ..ClientOptions::default()
     }) {
         Err(ClientError::Refused {
             kind: 0x8000_0006,
@@ -79,10 +79,10 @@ fn an_export_that_does_not_exist_is_refused_with_the_servers_words() {
         }
         other => panic!("{other:?}"),
     }
-    let old = Options {
+    let old = ClientOptions {
         export: "disc".into(),
         opening: Opening::ExportName,
-        ..Options::default()
+        ..ClientOptions::default()
     };
     assert!(matches!(connect(&old), Err(ClientError::Stream(_))));
 }
@@ -93,7 +93,7 @@ fn a_refused_request_fails_and_the_next_one_is_served() {
         let mut client = connect(&options).unwrap();
         match client.write(DISK_BYTES, &[1; 512], CommandFlags::empty()) {
             Err(ClientError::Failed {
-                command: Command::Write,
+                command: RequestCommand::Write,
                 failure,
             }) => {
                 assert_eq!(failure.code, ErrorCode::NoSpace);
@@ -107,14 +107,14 @@ fn a_refused_request_fails_and_the_next_one_is_served() {
 
 #[test]
 fn several_requests_are_in_flight_at_a_time() {
-    let mut client = connect(&Options {
+    let mut client = connect(&ClientOptions {
         structured: true,
-        ..Options::default()
+        ..ClientOptions::default()
     })
     .unwrap();
     let write = client
         .submit(
-            Command::Write,
+            RequestCommand::Write,
             512,
             512,
             CommandFlags::FORCE_UNIT_ACCESS,
@@ -122,10 +122,16 @@ fn several_requests_are_in_flight_at_a_time() {
         )
         .unwrap();
     let whole = client
-        .submit(Command::Read, 0, 1536, CommandFlags::DO_NOT_FRAGMENT, &[])
+        .submit(
+            RequestCommand::Read,
+            0,
+            1536,
+            CommandFlags::DO_NOT_FRAGMENT,
+            &[],
+        )
         .unwrap();
     let parts = client
-        .submit(Command::Read, 0, 1536, CommandFlags::empty(), &[])
+        .submit(RequestCommand::Read, 0, 1536, CommandFlags::empty(), &[])
         .unwrap();
     assert_eq!(client.in_flight(), 3);
     let answers = [(); 3].map(|()| client.receive().unwrap());
@@ -143,9 +149,9 @@ fn several_requests_are_in_flight_at_a_time() {
 
 #[test]
 fn the_status_of_a_range_tells_holes_from_data() {
-    let mut client = connect(&Options {
+    let mut client = connect(&ClientOptions {
         status: true,
-        ..Options::default()
+        ..ClientOptions::default()
     })
     .unwrap();
     client
@@ -170,12 +176,12 @@ fn the_status_of_a_range_tells_holes_from_data() {
 fn a_stream_that_is_not_nbd_is_told_from_one_that_ends() {
     let stream = std::io::Cursor::new(b"SSH-2.0-OpenSSH_9.2p1".to_vec());
     assert!(matches!(
-        Client::connect(stream, &Options::default()),
+        ExportClient::connect(stream, &ClientOptions::default()),
         Err(ClientError::Protocol { .. })
     ));
     let stream = std::io::Cursor::new(b"NBDMAGIC".to_vec());
     assert!(matches!(
-        Client::connect(stream, &Options::default()),
+        ExportClient::connect(stream, &ClientOptions::default()),
         Err(ClientError::Stream(_))
     ));
 }
@@ -222,10 +228,10 @@ proptest! {
         stream.extend([0, 1]);
         let requests = 2 * 28 + 4 + 16;
         stream.extend(bytes);
-        let options = Options { opening: Opening::ExportName, ..Options::default() };
-        let mut client = Client::connect(OneWay { stream: std::io::Cursor::new(stream), left: requests }, &options).unwrap();
-        client.submit(Command::Read, 0, 512, CommandFlags::empty(), &[]).unwrap();
-        client.submit(Command::Flush, 0, 0, CommandFlags::empty(), &[]).unwrap();
+        let options = ClientOptions { opening: Opening::ExportName, ..ClientOptions::default() };
+        let mut client = ExportClient::connect(OneWay { stream: std::io::Cursor::new(stream), left: requests }, &options).unwrap();
+        client.submit(RequestCommand::Read, 0, 512, CommandFlags::empty(), &[]).unwrap();
+        client.submit(RequestCommand::Flush, 0, 0, CommandFlags::empty(), &[]).unwrap();
         while client.receive().is_ok() {}
     }
 }

@@ -1,7 +1,7 @@
 //! Handshakes, byte by byte.
 
 use crate::common::*;
-use fullstroke_nbd::{Connection, Encryption, Event, ProtocolError};
+use fullstroke_nbd::{Connection, ConnectionEvent, Encryption, ProtocolError};
 
 const ACK: u32 = 1;
 const UNSUPPORTED: u32 = 0x8000_0001;
@@ -15,8 +15,8 @@ const DISK_FLAGS: u16 = 0b1101_0111_1101;
 const DISK_FLAGS_STRUCTURED: u16 = DISK_FLAGS | 1 << 7;
 
 /// Returns a server after the greeting.
-fn greeted() -> Server {
-    let mut server = Server::new();
+fn greeted() -> LocalServer {
+    let mut server = LocalServer::new();
     assert_eq!(server.talk(&CLIENT_FLAGS), GREETING);
     server
 }
@@ -32,13 +32,13 @@ fn kind(bytes: &[u8]) -> u32 {
 
 #[test]
 fn the_greeting_is_sent_before_anything_arrives() {
-    assert_eq!(Server::new().sent(), GREETING);
+    assert_eq!(LocalServer::new().sent(), GREETING);
 }
 
 #[test]
 fn an_export_name_is_answered_with_size_flags_and_padding_unless_that_was_declined() {
     for (flags, padding) in [(3u32, 0), (1, 124), (0, 124)] {
-        let mut server = Server::new();
+        let mut server = LocalServer::new();
         server.talk(&flags.to_be_bytes());
         let sent = server.talk(&option(1, b"disk"));
         assert_eq!(
@@ -50,7 +50,7 @@ fn an_export_name_is_answered_with_size_flags_and_padding_unless_that_was_declin
             ]
             .concat()
         );
-        assert_eq!(server.events, [Event::Opened { export: 0 }]);
+        assert_eq!(server.events, [ConnectionEvent::Opened { export: 0 }]);
     }
 }
 
@@ -87,7 +87,7 @@ fn go_tells_what_was_asked_for_and_opens() {
         option_reply(7, ACK, &[]),
     ];
     assert_eq!(sent, wanted.concat());
-    assert_eq!(server.events, [Event::Opened { export: 0 }]);
+    assert_eq!(server.events, [ConnectionEvent::Opened { export: 0 }]);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn an_abort_is_acknowledged_and_is_the_last_event() {
     for data in [&b""[..], b"why", &[0; 20_000]] {
         let mut server = greeted();
         assert_eq!(server.talk(&option(2, data)), option_reply(2, ACK, &[]));
-        assert_eq!(server.events, [Event::Disconnect]);
+        assert_eq!(server.events, [ConnectionEvent::Disconnect]);
         assert_eq!(server.talk(&option(3, &[])), []);
         assert!(server.connection.has_ended());
     }
@@ -160,7 +160,7 @@ fn options_that_are_not_known_here_are_refused_and_haggling_goes_on() {
         );
     }
     server.talk(&option(7, &information("disk", &[])));
-    assert_eq!(server.events, [Event::Opened { export: 0 }]);
+    assert_eq!(server.events, [ConnectionEvent::Opened { export: 0 }]);
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn the_last_selection_of_contexts_counts_if_it_was_for_the_export_that_is_opened
 
 #[test]
 fn client_flags_that_were_not_offered_close_the_connection() {
-    let mut server = Server::new();
+    let mut server = LocalServer::new();
     server.talk(&[0, 0, 0, 7]);
     assert_eq!(
         server.error,
@@ -349,10 +349,10 @@ fn an_option_longer_than_the_whole_handshake_may_be_is_not_waited_for() {
 }
 
 /// Returns a server after the greeting, with TLS. The encryption itself is not part of the server.
-fn encrypting(encryption: Encryption) -> Server {
+fn encrypting(encryption: Encryption) -> LocalServer {
     let mut connection = Connection::new(exports());
     connection.set_encryption(encryption);
-    let mut server = Server::over(connection);
+    let mut server = LocalServer::over(connection);
     assert_eq!(server.talk(&CLIENT_FLAGS), GREETING);
     server
 }
@@ -381,12 +381,15 @@ fn where_tls_is_required_every_option_before_it_is_refused_but_an_abort() {
     server.talk(&option(7, &information("disk", &[])));
     assert_eq!(
         server.events,
-        [Event::StartTls, Event::Opened { export: 0 }]
+        [
+            ConnectionEvent::StartTls,
+            ConnectionEvent::Opened { export: 0 }
+        ]
     );
 
     let mut server = encrypting(Encryption::Required);
     assert_eq!(server.talk(&option(2, &[])), option_reply(2, ACK, &[]));
-    assert_eq!(server.events, [Event::Disconnect]);
+    assert_eq!(server.events, [ConnectionEvent::Disconnect]);
     // `NBD_OPT_EXPORT_NAME` has no room for an error in its answer.
     for name in [&b"disk"[..], &[b'a'; 20_000]] {
         let mut server = encrypting(Encryption::Required);
@@ -407,7 +410,10 @@ fn tls_begins_once_and_without_data() {
         }
         assert_eq!(server.talk(&option(5, &[])), option_reply(5, ACK, &[]));
         assert_eq!(kind(&server.talk(&option(5, &[]))), INVALID);
-        assert_eq!((server.events, server.error), (vec![Event::StartTls], None));
+        assert_eq!(
+            (server.events, server.error),
+            (vec![ConnectionEvent::StartTls], None)
+        );
     }
 }
 

@@ -13,12 +13,12 @@ use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 
 /// A disk behind a socket in a folder of its own. The data outlive connections.
-struct Service {
+struct SocketDisk {
     folder: tempfile::TempDir,
 }
 
-impl Service {
-    fn start() -> Service {
+impl SocketDisk {
+    fn start() -> SocketDisk {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
         let disk = Arc::new(Mutex::new(vec![0; DISK_BYTES as usize]));
@@ -30,7 +30,7 @@ impl Service {
                 std::thread::spawn(move || serve(stream.unwrap(), &disk));
             }
         });
-        Service { folder }
+        SocketDisk { folder }
     }
 
     fn address(&self, export: &str) -> String {
@@ -47,7 +47,7 @@ impl Service {
 
 /// Serves one client until its end.
 fn serve(mut stream: UnixStream, disk: &Mutex<Vec<u8>>) {
-    let mut server = Server::over(Connection::new(exports()));
+    let mut server = LocalServer::over(Connection::new(exports()));
     loop {
         let sent = server.sent();
         if stream.write_all(&sent).is_err() || server.connection.has_ended() {
@@ -83,7 +83,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<Output> {
 
 #[test]
 fn nbdinfo_sees_size_flags_blocks_and_contexts() {
-    let service = Service::start();
+    let service = SocketDisk::start();
     let Some(output) = run("nbdinfo", &["--list", "--json", &service.address("")]) else {
         return;
     };
@@ -108,7 +108,7 @@ fn nbdinfo_sees_size_flags_blocks_and_contexts() {
 
 #[test]
 fn nbdcopy_brings_a_file_there_and_back() {
-    let service = Service::start();
+    let service = SocketDisk::start();
     let mut content: Vec<u8> = (0..DISK_BYTES)
         .map(|at| (at.wrapping_mul(at) >> 7) as u8)
         .collect();
@@ -135,7 +135,7 @@ fn nbdcopy_brings_a_file_there_and_back() {
 
 #[test]
 fn qemu_io_writes_zeroes_trims_flushes_and_reads_back() {
-    let service = Service::start();
+    let service = SocketDisk::start();
     let commands = [
         "write -P 0xab 0 64k",
         "write -f -P 0xcd 64k 64k",
@@ -170,7 +170,7 @@ fn qemu_io_writes_zeroes_trims_flushes_and_reads_back() {
 
 #[test]
 fn fio_verifies_what_it_wrote() {
-    let service = Service::start();
+    let service = SocketDisk::start();
     let uri = format!("--uri={}", service.address("disk"));
     let job = [
         "--name=verify",

@@ -59,8 +59,8 @@ fn transmitted() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Passes the bytes to a server in pieces of these lengths, repeated. Returns the whole output.
-fn in_pieces(bytes: &[u8], lengths: &[usize]) -> (Server, Vec<u8>) {
-    let mut server = Server::new();
+fn in_pieces(bytes: &[u8], lengths: &[usize]) -> (LocalServer, Vec<u8>) {
+    let mut server = LocalServer::new();
     let (mut sent, mut rest) = (server.sent(), bytes);
     for &length in lengths.iter().cycle() {
         if rest.is_empty() {

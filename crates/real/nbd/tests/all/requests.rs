@@ -2,8 +2,8 @@
 
 use crate::common::*;
 use fullstroke_nbd::{
-    Allocation, Command, CommandFlags, Connection, ErrorCode, Event, Limits, Piece, ProtocolError,
-    Request, StatusExtent,
+    Allocation, CommandFlags, Connection, ConnectionEvent, ErrorCode, Limits, NbdRequest,
+    ProtocolError, ReplyPiece, RequestCommand, StatusExtent,
 };
 
 const READ: u16 = 0;
@@ -47,9 +47,9 @@ fn hole(flags: u16, cookie: u64, offset: u64, length: u32) -> Vec<u8> {
 }
 
 /// Returns the request of the only event.
-fn only_request(connection: &mut Connection) -> Request {
+fn only_request(connection: &mut Connection) -> NbdRequest {
     match connection.next_event() {
-        Ok(Some(Event::Request { request, .. })) => request,
+        Ok(Some(ConnectionEvent::Request { request, .. })) => request,
         other => panic!("{other:?}"),
     }
 }
@@ -98,16 +98,16 @@ fn every_command_without_data_is_answered_in_the_negotiated_form() {
 fn flags_are_told_with_the_request() {
     let mut server = opened("disk", false);
     server.talk(&[request(FUA, WRITE, 3, 1024, 512), vec![9; 512]].concat());
-    let request = Request {
+    let request = NbdRequest {
         cookie: 3,
-        command: Command::Write,
+        command: RequestCommand::Write,
         offset_bytes: 1024,
         length_bytes: 512,
         flags: CommandFlags::FORCE_UNIT_ACCESS,
     };
     assert_eq!(
         server.events,
-        [Event::Request {
+        [ConnectionEvent::Request {
             request,
             payload: vec![9; 512]
         }]
@@ -322,7 +322,10 @@ fn answers_may_come_in_any_order() {
     connection.reply_done(&flush);
     connection.reply_read_pieces(
         &read,
-        [Piece::Data(&[7; 500]), Piece::Hole { length_bytes: 12 }],
+        [
+            ReplyPiece::Data(&[7; 500]),
+            ReplyPiece::Hole { length_bytes: 12 },
+        ],
     );
     assert_eq!(
         connection.output(),
@@ -335,13 +338,13 @@ fn a_disconnect_is_the_last_event_and_has_no_answer() {
     let mut server = opened("disk", false);
     let bytes = [request(0, DISCONNECT, 0, 0, 0), request(0, FLUSH, 2, 0, 0)].concat();
     assert_eq!(server.talk(&bytes), []);
-    assert_eq!(server.events, [Event::Disconnect]);
+    assert_eq!(server.events, [ConnectionEvent::Disconnect]);
     assert!(server.connection.has_ended());
 }
 
 #[test]
 fn what_is_no_request_closes_the_connection_and_the_error_says_where() {
-    let mut server = Server::new();
+    let mut server = LocalServer::new();
     server.talk(&CLIENT_FLAGS);
     server.talk(&option(1, b"disk"));
     server.talk(&write(1, 0, &[5; 65_536]));
@@ -378,7 +381,7 @@ fn a_long_payload_is_read_to_its_place() {
     space.fill(3);
     connection.filled(1 << 20);
     match connection.next_event() {
-        Ok(Some(Event::Request { payload, .. })) => assert_eq!(payload, vec![3; 1 << 20]),
+        Ok(Some(ConnectionEvent::Request { payload, .. })) => assert_eq!(payload, vec![3; 1 << 20]),
         other => panic!("{other:?}"),
     }
 }
@@ -391,7 +394,7 @@ fn a_connection_pauses_at_each_of_its_limits_and_goes_on_below() {
         output_bytes: 4096,
     };
     let open = || {
-        let mut server = Server::over(Connection::with_limits(exports(), limits));
+        let mut server = LocalServer::over(Connection::with_limits(exports(), limits));
         server.talk(&[&CLIENT_FLAGS[..], &option(1, b"disk")].concat());
         server.connection
     };
@@ -450,7 +453,7 @@ fn a_request_for_which_there_is_no_room_waits_where_it_is() {
         assert_eq!((connection.in_flight(), connection.held_bytes()), (0, 0));
         connection.set_room(4096);
         assert!(!connection.lacks_room() && !connection.is_paused());
-        let Ok(Some(Event::Request { request, .. })) = connection.next_event() else {
+        let Ok(Some(ConnectionEvent::Request { request, .. })) = connection.next_event() else {
             panic!("no request")
         };
         assert_eq!(

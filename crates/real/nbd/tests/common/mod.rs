@@ -4,8 +4,8 @@
 #![allow(dead_code)]
 
 use fullstroke_nbd::{
-    Allocation, Command, Connection, Event, Export, Exports, Features, Piece, ProtocolError,
-    Request, StatusExtent,
+    Allocation, Connection, ConnectionEvent, Export, Exports, Features, NbdRequest, ProtocolError,
+    ReplyPiece, RequestCommand, StatusExtent,
 };
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -31,21 +31,21 @@ pub fn exports() -> Arc<Exports> {
 
 /// A server without a socket.
 #[derive(Debug)]
-pub struct Server {
+pub struct LocalServer {
     pub connection: Connection,
     pub bytes: Vec<u8>,
     /// Events with their payloads.
-    pub events: Vec<Event>,
+    pub events: Vec<ConnectionEvent>,
     pub error: Option<ProtocolError>,
 }
 
-impl Server {
-    pub fn new() -> Server {
-        Server::over(Connection::new(exports()))
+impl LocalServer {
+    pub fn new() -> LocalServer {
+        LocalServer::over(Connection::new(exports()))
     }
 
-    pub fn over(connection: Connection) -> Server {
-        Server {
+    pub fn over(connection: Connection) -> LocalServer {
+        LocalServer {
             connection,
             bytes: vec![0; DISK_BYTES as usize],
             events: Vec::new(),
@@ -84,7 +84,7 @@ impl Server {
         loop {
             match self.connection.next_event() {
                 Ok(Some(event)) => {
-                    if let Event::Request { request, payload } = &event {
+                    if let ConnectionEvent::Request { request, payload } = &event {
                         self.carry_out(request, payload);
                     }
                     self.events.push(event);
@@ -98,23 +98,23 @@ impl Server {
         }
     }
 
-    fn carry_out(&mut self, request: &Request, payload: &[u8]) {
+    fn carry_out(&mut self, request: &NbdRequest, payload: &[u8]) {
         let from = request.offset_bytes as usize;
         let range = from..from + request.length_bytes as usize;
         match request.command {
-            Command::Read => {
+            RequestCommand::Read => {
                 let pieces =
                     self.bytes[range]
                         .chunks(SECTOR_BYTES)
                         .map(|sector| match is_zero(sector) {
-                            true => Piece::Hole {
+                            true => ReplyPiece::Hole {
                                 length_bytes: sector.len() as u32,
                             },
-                            false => Piece::Data(sector),
+                            false => ReplyPiece::Data(sector),
                         });
                 return self.connection.reply_read_pieces(request, pieces);
             }
-            Command::BlockStatus => {
+            RequestCommand::BlockStatus => {
                 let extents = self.bytes[range]
                     .chunks(SECTOR_BYTES)
                     .map(|sector| StatusExtent {
@@ -127,9 +127,9 @@ impl Server {
                     });
                 return self.connection.reply_status(request, extents);
             }
-            Command::Write => self.bytes[range].copy_from_slice(payload),
-            Command::Trim | Command::WriteZeroes => self.bytes[range].fill(0),
-            Command::Flush | Command::Cache => {}
+            RequestCommand::Write => self.bytes[range].copy_from_slice(payload),
+            RequestCommand::Trim | RequestCommand::WriteZeroes => self.bytes[range].fill(0),
+            RequestCommand::Flush | RequestCommand::Cache => {}
         }
         self.connection.reply_done(request);
     }
@@ -142,12 +142,12 @@ fn is_zero(bytes: &[u8]) -> bool {
 /// A stream that ends in a server in the same thread.
 #[derive(Debug)]
 pub struct Loopback {
-    pub server: Server,
+    pub server: LocalServer,
     sent: VecDeque<u8>,
 }
 
 impl Loopback {
-    pub fn new(server: Server) -> Loopback {
+    pub fn new(server: LocalServer) -> Loopback {
         Loopback {
             server,
             sent: VecDeque::new(),
@@ -253,8 +253,8 @@ pub fn chunk(flags: u16, kind: u16, cookie: u64, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a server whose client opened an export.
-pub fn opened(name: &str, structured: bool) -> Server {
-    let mut server = Server::new();
+pub fn opened(name: &str, structured: bool) -> LocalServer {
+    let mut server = LocalServer::new();
     let mut bytes = CLIENT_FLAGS.to_vec();
     if structured {
         bytes.extend(option(8, &[]));
@@ -263,7 +263,7 @@ pub fn opened(name: &str, structured: bool) -> Server {
     bytes.extend(option(7, &information(name, &[])));
     server.talk(&bytes);
     assert!(
-        matches!(server.events[..], [Event::Opened { .. }]),
+        matches!(server.events[..], [ConnectionEvent::Opened { .. }]),
         "{:?} {:?}",
         server.events,
         server.error

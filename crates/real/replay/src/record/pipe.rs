@@ -1,7 +1,7 @@
 //! The events as they come, in the format of the kernel's block tracer.
 
 use super::instance::Instance;
-use super::{Counts, RecordError};
+use super::{ReaderCounts, RecordError};
 use crate::clock::outside;
 use fullstroke_units::Duration;
 use rustix::fs::OFlags;
@@ -41,10 +41,10 @@ pub(super) struct Pipe {
     raw: Vec<u8>,
     /// Beginning of a line whose end has not come.
     part: Vec<u8>,
-    held: VecDeque<Event>,
+    held: VecDeque<RequestLine>,
     ready: Vec<u8>,
     taken: usize,
-    counts: Arc<Mutex<Counts>>,
+    counts: Arc<Mutex<ReaderCounts>>,
 }
 
 impl Pipe {
@@ -52,7 +52,7 @@ impl Pipe {
         instance: Instance,
         duration: Option<Duration>,
         stop: Arc<AtomicBool>,
-        counts: Arc<Mutex<Counts>>,
+        counts: Arc<Mutex<ReaderCounts>>,
     ) -> Result<Pipe, RecordError> {
         let path = instance.pipe();
         let opened = OpenOptions::new()
@@ -178,11 +178,11 @@ impl Pipe {
 /// Adds an event to the lines held back. A rejection removes its arrival instead. A caller that
 /// must not wait (io_uring tries this first) is told to try again. The rejected request never took
 /// place.
-fn take(held: &mut VecDeque<Event>, event: Event) {
+fn take(held: &mut VecDeque<RequestLine>, event: RequestLine) {
     if !event.is_rejection {
         return held.push_back(event);
     }
-    let is_arrival = |one: &Event| {
+    let is_arrival = |one: &RequestLine| {
         one.action == 'Q' && (one.process, &one.extent) == (event.process, &event.extent)
     };
     if let Some(arrival) = held.iter().rposition(is_arrival) {
@@ -204,7 +204,7 @@ impl Read for Pipe {
 
 /// A line about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Event {
+struct RequestLine {
     action: char,
     process: u32,
     /// `sector + sectors`.
@@ -223,7 +223,7 @@ struct Event {
 /// ```
 ///
 /// Returns `None` for a line that is no event of a request.
-fn translated(line: &str) -> Option<Event> {
+fn translated(line: &str) -> Option<RequestLine> {
     let (head, event) = line.split_once(": block_")?;
     let (name, request) = event.split_once(": ")?;
     let action = match name {
@@ -251,7 +251,7 @@ fn translated(line: &str) -> Option<Event> {
     // -11 is EAGAIN, with which the kernel ends bios that must not wait.
     let is_rejection = name == "bio_complete" && words.last() == Some(&"[-11]");
     let line = format!("{device} {processor} {time} {process} {action} {flags} {extent}");
-    Some(Event {
+    Some(RequestLine {
         action,
         process,
         extent,
@@ -263,7 +263,7 @@ fn translated(line: &str) -> Option<Event> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_trace::{Options, TraceReader};
+    use fullstroke_trace::{TraceOptions, TraceReader};
 
     const LINES: &str = "\
               dd-6815    [001] ..... 89621.109300: block_bio_queue: 7,2 RS 0 + 128 [dd]
@@ -293,7 +293,7 @@ CPU:1 [LOST 12 EVENTS]
         let text = lines.join("\n").into_bytes();
         let bytes = Box::new(io::Cursor::new(text));
         let mut reader =
-            TraceReader::open_read("events", bytes, &Options::for_format("blkparse")).unwrap();
+            TraceReader::open_read("events", bytes, &TraceOptions::for_format("blkparse")).unwrap();
         let first = reader.next().unwrap().unwrap();
         assert_eq!((first.process, first.extent.sectors.0), (6815, 128));
         assert_eq!(first.service().unwrap(), Duration::from_micros(319));

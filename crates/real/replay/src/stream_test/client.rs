@@ -1,23 +1,23 @@
 //! The leaky bucket: received data flow in, and the player takes data out at the bit rate.
 
-use crate::stream_test::ramp::{Shared, time_since};
+use crate::stream_test::ramp::{RampState, time_since};
 use crate::stream_test::server::question;
 use fullstroke_units::{Duration, Time};
-use fullstroke_workload::{Rules, Stream};
+use fullstroke_workload::{PlayedStream, Rules};
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 
 /// One client, number `index` from 0.
-pub(crate) struct Client<'a> {
+pub(crate) struct StreamClient<'a> {
     pub(crate) index: usize,
-    pub(crate) stream: Stream,
+    pub(crate) stream: PlayedStream,
     pub(crate) rules: &'a Rules,
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a RampState,
     pub(crate) read_bytes: usize,
 }
 
-impl Client<'_> {
+impl StreamClient<'_> {
     pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
         let socket = TcpStream::connect(address)?;
         socket.set_nodelay(true)?;
@@ -43,7 +43,10 @@ impl Client<'_> {
             }
             let (came, end) = (now(), self.shared.end());
             let latest = self.stream.latest();
-            with_tally(&mut |tally| self.stream.came(came, latest, end, self.rules, tally));
+            with_tally(&mut |tally| {
+                self.stream
+                    .note_arrival(came, latest, end, self.rules, tally)
+            });
         }
     }
 

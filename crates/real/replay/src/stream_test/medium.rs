@@ -19,17 +19,17 @@ pub struct Medium {
     /// Number of reads in each file.
     pub(crate) reads: u64,
     /// Reader of the files.
-    pub(crate) source: Box<dyn Source>,
+    pub(crate) source: Box<dyn FileSource>,
 }
 
 /// The place of files.
-pub(crate) trait Source: Sync {
+pub(crate) trait FileSource: Sync {
     /// Creates a reader for one stream.
-    fn reader(&self) -> io::Result<Box<dyn Reader>>;
+    fn reader(&self) -> io::Result<Box<dyn StreamReader>>;
 }
 
 /// Reads files for one stream.
-pub(crate) trait Reader: Send {
+pub(crate) trait StreamReader: Send {
     /// Returns the bytes of read number `read` of file number `file`, both from 0. The bytes are
     /// valid until the next call.
     fn read(&mut self, file: u32, read: u64) -> io::Result<&[u8]>;

@@ -1,13 +1,13 @@
 //! One stream after the other, until a byte is late.
 
 use crate::stream_test::StreamTestError;
-use crate::stream_test::client::Client;
+use crate::stream_test::client::StreamClient;
 use crate::stream_test::medium::Medium;
-use crate::stream_test::server::Server;
+use crate::stream_test::server::FileServer;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Seed, Time};
 use fullstroke_workload::{
-    Limit, Rules, StartTimes, Stream, StreamTally, StreamsConfig, StreamsResults, dealt_out,
+    Limit, PlayedStream, Rules, StartTimes, StreamTally, StreamsConfig, StreamsResults, dealt_out,
 };
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -21,14 +21,14 @@ const STREAMS_MAX: u32 = 1000;
 const LOOK: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// State shared by all clients.
-pub(crate) struct Shared {
+pub(crate) struct RampState {
     pub(crate) tallies: Vec<Mutex<StreamTally>>,
     end_ns: AtomicU64,
     late_ns_max: AtomicU64,
     broken: AtomicBool,
 }
 
-impl Shared {
+impl RampState {
     /// Returns the end of the load. A byte needed after this time is not missed.
     pub(crate) fn end(&self) -> Time {
         // Relaxed: each client compares the end with its own clock, and needs no other data of the
@@ -60,7 +60,7 @@ impl Shared {
 
 /// Progress of a ramp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct RampProgress {
     /// Time since the beginning.
     pub elapsed: Duration,
     /// Number of started streams.
@@ -70,7 +70,7 @@ pub struct Progress {
 }
 
 /// Result of a ramp.
-pub struct Outcome {
+pub struct RampOutcome {
     /// Results of the clients, in the form of a simulation.
     pub results: StreamsResults,
     /// Duration of the ramp.
@@ -91,22 +91,22 @@ pub fn run(
     medium: &Medium,
     seed: Seed,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(Progress),
-) -> Result<Outcome, StreamTestError> {
+    tell: &mut dyn FnMut(RampProgress),
+) -> Result<RampOutcome, StreamTestError> {
     check(config)?;
     let rules = Rules::new(config, medium.files, medium.reads);
     let dealt = (1..).zip(dealt_out(medium.files, config.streams, seed));
-    let (streams, tallies): (Vec<Stream>, Vec<StreamTally>) = dealt
-        .map(|(number, file)| Stream::new(config, number, file, &rules, seed))
+    let (streams, tallies): (Vec<PlayedStream>, Vec<StreamTally>) = dealt
+        .map(|(number, file)| PlayedStream::new(config, number, file, &rules, seed))
         .unzip();
-    let shared = Shared {
+    let shared = RampState {
         tallies: tallies.into_iter().map(Mutex::new).collect(),
         end_ns: AtomicU64::new(Time::NEVER.as_nanos()),
         late_ns_max: AtomicU64::new(0),
         broken: AtomicBool::new(false),
     };
     let host = |what| move |source| StreamTestError::Host { what, source };
-    let server = Server::open(medium).map_err(host("a socket on the loopback interface"))?;
+    let server = FileServer::open(medium).map_err(host("a socket on the loopback interface"))?;
     let address = server
         .address()
         .map_err(host("a socket on the loopback interface"))?;
@@ -123,7 +123,7 @@ pub fn run(
         let mut begun = Ok(());
         while begun.is_ok() && !over() {
             if let Some((index, stream)) = ramp.due(now(), &shared) {
-                let client = Client {
+                let client = StreamClient {
                     index,
                     stream,
                     rules: &rules,
@@ -142,7 +142,7 @@ pub fn run(
     })?;
     let failed = server.failed.lock().ok();
     if let Some(failed) = failed.and_then(|mut failed| failed.take()) {
-        let crate::stream_test::server::Failed { file, read, source } = failed;
+        let crate::stream_test::server::FailedRead { file, read, source } = failed;
         return Err(StreamTestError::Read {
             target: medium.name.clone(),
             file,
@@ -150,7 +150,7 @@ pub fn run(
             source,
         });
     }
-    Ok(Outcome {
+    Ok(RampOutcome {
         results: StreamsResults::new(shared.seen(), config.until_start_up_latency),
         elapsed: now().since(Time::ZERO),
         // Read after the scope, in which all clients have ended.
@@ -162,9 +162,9 @@ pub fn run(
 /// Connects a client, and lets it play on a thread of its own.
 fn begin<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
-    server: &'scope Server<'_>,
+    server: &'scope FileServer<'_>,
     address: SocketAddr,
-    client: Client<'scope>,
+    client: StreamClient<'scope>,
     began: Instant,
 ) -> std::io::Result<()> {
     assert!(
@@ -172,7 +172,7 @@ fn begin<'scope, 'env>(
         "client {} has no tally",
         client.index
     );
-    let socket = Client::connect(address)?;
+    let socket = StreamClient::connect(address)?;
     server.accept(scope)?;
     let thread = std::thread::Builder::new().name("client".into());
     thread
@@ -204,9 +204,9 @@ fn check(config: &StreamsConfig) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn progress(shared: &Shared, now: Time) -> Progress {
+fn progress(shared: &RampState, now: Time) -> RampProgress {
     let seen = shared.seen();
-    Progress {
+    RampProgress {
         elapsed: now.since(Time::ZERO),
         started: seen.iter().filter(|tally| tally.started.is_some()).count(),
         with_underruns: seen.iter().filter(|tally| tally.underruns > 0).count(),
@@ -215,7 +215,7 @@ fn progress(shared: &Shared, now: Time) -> Progress {
 
 /// Streams not yet started, with their start times.
 struct Ramp {
-    waiting: std::iter::Enumerate<std::vec::IntoIter<Stream>>,
+    waiting: std::iter::Enumerate<std::vec::IntoIter<PlayedStream>>,
     left: usize,
     starts: StartTimes,
     next: Time,
@@ -224,7 +224,7 @@ struct Ramp {
 }
 
 impl Ramp {
-    fn new(config: &StreamsConfig, seed: Seed, streams: Vec<Stream>) -> Ramp {
+    fn new(config: &StreamsConfig, seed: Seed, streams: Vec<PlayedStream>) -> Ramp {
         let mut starts = StartTimes::new(config, seed);
         Ramp {
             left: streams.len(),
@@ -237,12 +237,12 @@ impl Ramp {
     }
 
     /// Returns the stream whose start time has come. Sets the end once no further stream starts.
-    fn due(&mut self, now: Time, shared: &Shared) -> Option<(usize, Stream)> {
+    fn due(&mut self, now: Time, shared: &RampState) -> Option<(usize, PlayedStream)> {
         if now < self.next {
             return None;
         }
         let seen = shared.seen();
-        seen.iter().for_each(|tally| self.limit.saw(tally));
+        seen.iter().for_each(|tally| self.limit.note_read(tally));
         let started = seen.len() - self.left;
         if self.limit.is_reached(now, &seen[..started]) {
             self.next = Time::NEVER;

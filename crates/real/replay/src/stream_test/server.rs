@@ -1,6 +1,6 @@
 //! The server: one thread for each client reads the requested data and sends them.
 
-use crate::stream_test::medium::{Medium, Reader};
+use crate::stream_test::medium::{Medium, StreamReader};
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
@@ -10,24 +10,24 @@ use std::thread::Scope;
 pub(crate) const QUESTION_BYTES: usize = 12;
 
 /// A failed read.
-pub(crate) struct Failed {
+pub(crate) struct FailedRead {
     pub(crate) file: u32,
     pub(crate) read: u64,
     pub(crate) source: io::Error,
 }
 
 /// Listens on the loopback interface.
-pub(crate) struct Server<'a> {
+pub(crate) struct FileServer<'a> {
     medium: &'a Medium,
     listener: TcpListener,
     /// First failed read.
-    pub(crate) failed: Mutex<Option<Failed>>,
+    pub(crate) failed: Mutex<Option<FailedRead>>,
 }
 
-impl<'a> Server<'a> {
-    pub(crate) fn open(medium: &'a Medium) -> io::Result<Server<'a>> {
+impl<'a> FileServer<'a> {
+    pub(crate) fn open(medium: &'a Medium) -> io::Result<FileServer<'a>> {
         let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
-        Ok(Server {
+        Ok(FileServer {
             medium,
             listener,
             failed: Mutex::new(None),
@@ -50,7 +50,7 @@ impl<'a> Server<'a> {
     }
 
     /// Serves one client. A closed connection ends the service.
-    fn serve(&self, mut stream: TcpStream, mut reader: Box<dyn Reader>) {
+    fn serve(&self, mut stream: TcpStream, mut reader: Box<dyn StreamReader>) {
         let mut question = [0; QUESTION_BYTES];
         while stream.read_exact(&mut question).is_ok() {
             let (file, read) = understood(question);
@@ -62,7 +62,7 @@ impl<'a> Server<'a> {
                 }
                 Err(source) => {
                     if let Ok(mut failed) = self.failed.lock() {
-                        failed.get_or_insert(Failed { file, read, source });
+                        failed.get_or_insert(FailedRead { file, read, source });
                     }
                     return;
                 }

@@ -1,8 +1,8 @@
 //! Discards: giving room back.
 
-use super::{Array, JournalPolicy, Setback, Worker};
+use super::{Array, JournalPolicy, RequestScratch, Setback};
 use crate::ArrayError;
-use crate::transfer::Transfer;
+use crate::transfer::MemberTransfer;
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 
@@ -30,7 +30,12 @@ impl Array {
     ///
     /// # Errors
     /// As [`write`](Array::write).
-    pub fn trim(&self, worker: &mut Worker, at: u64, length: u64) -> Result<(), ArrayError> {
+    pub fn trim(
+        &self,
+        worker: &mut RequestScratch,
+        at: u64,
+        length: u64,
+    ) -> Result<(), ArrayError> {
         let block = self.facts.block_bytes;
         let (first, behind) = (
             at.next_multiple_of(block),
@@ -65,7 +70,7 @@ impl Array {
         self.settle()
     }
 
-    fn try_to_trim(&self, worker: &mut Worker, part: Extent) -> Result<(), Setback> {
+    fn try_to_trim(&self, worker: &mut RequestScratch, part: Extent) -> Result<(), Setback> {
         let _passed = self.pass();
         let _held = self.locks.hold(part, true);
         self.check_running()?;
@@ -94,7 +99,7 @@ impl Array {
 }
 
 /// Joins the transfers to runs for each member: slot, first byte, bytes.
-fn runs(transfers: &[Transfer]) -> Vec<(usize, u64, u64)> {
+fn runs(transfers: &[MemberTransfer]) -> Vec<(usize, u64, u64)> {
     let mut runs: Vec<_> = transfers
         .iter()
         .map(|each| (each.slot, each.at, each.bytes()))
@@ -111,7 +116,9 @@ fn runs(transfers: &[Transfer]) -> Vec<(usize, u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Access, Comparison, Design, Device, FileDevice, Repair, assemble, create};
+    use crate::{
+        Design, Device, FileDevice, OpenPurpose, RedundancyCheck, Repair, assemble, create,
+    };
     use fullstroke_units::Lbn;
     use std::os::unix::fs::MetadataExt as _;
     use std::path::{Path, PathBuf};
@@ -135,7 +142,7 @@ mod tests {
                 .unwrap()
                 .set_len(64 * MIB)
                 .unwrap();
-            let device = FileDevice::open(path, Access::Own).unwrap();
+            let device = FileDevice::open(path, OpenPurpose::Own).unwrap();
             Arc::new(device) as Arc<dyn Device>
         };
         let devices: Vec<Arc<dyn Device>> = paths.iter().map(open).collect();
@@ -158,7 +165,7 @@ mod tests {
         (assemble(&devices, false).unwrap().0, paths)
     }
 
-    fn read(array: &Array, worker: &mut Worker, at: u64, length: u64) -> Vec<u8> {
+    fn read(array: &Array, worker: &mut RequestScratch, at: u64, length: u64) -> Vec<u8> {
         let mut bytes = vec![0; length as usize];
         array.read(worker, at, &mut bytes).unwrap();
         bytes
@@ -168,7 +175,7 @@ mod tests {
     fn sparse_files_get_their_room_back_and_rows_stay_right() {
         let folder = tempfile::tempdir().unwrap();
         let (array, paths) = made(folder.path(), true, JournalPolicy::Partial);
-        let mut worker = Worker::new();
+        let mut worker = RequestScratch::new();
         array
             .write(&mut worker, 0, &vec![7; 8 * MIB as usize])
             .unwrap();
@@ -192,7 +199,7 @@ mod tests {
                 .iter()
                 .all(|byte| *byte == 7)
         );
-        let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
+        let (mut found, mut next) = (RedundancyCheck::default(), Some(Lbn(0)));
         while let Some(from) = next {
             next = array
                 .scrub_step(&mut worker, from, Repair::Nothing, &mut found)
@@ -211,7 +218,7 @@ mod tests {
         for (sparse, journal) in [(false, JournalPolicy::Partial), (true, JournalPolicy::All)] {
             let folder = tempfile::tempdir().unwrap();
             let (array, _) = made(folder.path(), sparse, journal);
-            let mut worker = Worker::new();
+            let mut worker = RequestScratch::new();
             array.write(&mut worker, 0, &vec![7; MIB as usize]).unwrap();
             assert!(!array.trims());
             array.trim(&mut worker, 0, MIB).unwrap();
@@ -223,7 +230,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let (array, _) = made(folder.path(), true, JournalPolicy::Partial);
-        let mut worker = Worker::new();
+        let mut worker = RequestScratch::new();
         array.write(&mut worker, 0, &vec![7; MIB as usize]).unwrap();
         array.fail(1).unwrap();
         array.trim(&mut worker, 0, MIB).unwrap();

@@ -5,10 +5,12 @@ use crate::bytes::StoreError;
 use crate::bytes::error::first_error;
 use crate::bytes::gathered::Gathered;
 use crate::bytes::media::Media;
-use crate::bytes::node::{Node, Visit};
-use fullstroke_contract::{Below, Extent, Gear, MemberState, Operation, Request, Status};
+use crate::bytes::node::{StoreNode, Visit};
+use fullstroke_contract::{
+    Extent, Gear, LayersBelow, MemberState, Operation, Request, RequestStatus,
+};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
-use fullstroke_volume::{Detail, Layout, ParityRows, Piece, Place, Plan};
+use fullstroke_volume::{BufferPlace, Detail, Layout, MemoryPiece, ParityRows, Plan};
 use std::ops::ControlFlow;
 
 /// Length of the buffer for writes of zeros: 64 KiB.
@@ -17,7 +19,7 @@ const ZEROS: usize = 64 << 10;
 /// A layout, its members, and the memory of its plans.
 pub(crate) struct Array {
     pub(crate) layout: Box<dyn Layout>,
-    pub(crate) members: Vec<Node>,
+    pub(crate) members: Vec<StoreNode>,
     /// Size of a row, the unit of discards and comparisons; `None` without parity.
     pub(crate) rows: Option<ParityRows>,
     pub(crate) plan: Plan,
@@ -28,11 +30,11 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    pub(crate) fn new(layout: Box<dyn Layout>, members: Vec<Node>) -> Array {
+    pub(crate) fn new(layout: Box<dyn Layout>, members: Vec<StoreNode>) -> Array {
         let rows = layout.geometry().parity_rows();
         let nested = members
             .iter()
-            .any(|member| matches!(member, Node::Volume(_)));
+            .any(|member| matches!(member, StoreNode::Volume(_)));
         Array {
             layout,
             members,
@@ -77,11 +79,14 @@ impl Array {
             extent,
             ..Request::default()
         };
-        match self.layout.plan(&request, Below::NOTHING, &mut self.plan) {
+        match self
+            .layout
+            .plan(&request, LayersBelow::NOTHING, &mut self.plan)
+        {
             // Only comparisons end in `Differs`, and planning compares nothing.
-            Status::Done | Status::Differs => Ok(()),
-            Status::Lost => Err(StoreError::Lost { extent }),
-            Status::OutOfRange => Err(StoreError::OutOfRange {
+            RequestStatus::Done | RequestStatus::Differs => Ok(()),
+            RequestStatus::Lost => Err(StoreError::Lost { extent }),
+            RequestStatus::OutOfRange => Err(StoreError::OutOfRange {
                 extent,
                 capacity: self.layout.capacity(),
             }),
@@ -138,12 +143,12 @@ impl Array {
     /// without the failed member. The caller is likely to fail this member next.
     #[inline]
     pub(crate) fn carry_out(&mut self, from: &[u8], media: &mut Media) -> Result<(), StoreError> {
-        self.carry_out_by(Node::write, from, media)
+        self.carry_out_by(StoreNode::write, from, media)
     }
 
     fn carry_out_by(
         &mut self,
-        write: impl Fn(&mut Node, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
+        write: impl Fn(&mut StoreNode, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
         from: &[u8],
         media: &mut Media,
     ) -> Result<(), StoreError> {
@@ -190,7 +195,7 @@ impl Array {
             }
             return result;
         }
-        self.carry_out_by(Node::write_sparsely, &[], media)
+        self.carry_out_by(StoreNode::write_sparsely, &[], media)
     }
 
     /// True if the plan reads only holes.
@@ -300,7 +305,7 @@ impl Array {
             .try_for_each(|io| members[io.member as usize].discard(io.extent, media))
     }
 
-    /// As [`Node::allocated`]: asks the members of a read of the extent. Computed data counts as
+    /// As [`StoreNode::allocated`]: asks the members of a read of the extent. Computed data counts as
     /// data.
     pub(crate) fn allocated(
         &mut self,
@@ -316,7 +321,7 @@ impl Array {
             .pieces()
             .iter()
             .filter_map(|piece| match piece.place {
-                Place::Request(at) => {
+                BufferPlace::Request(at) => {
                     let member = plan.ios()[piece.io as usize].member;
                     Some((
                         at,
@@ -327,7 +332,7 @@ impl Array {
                         },
                     ))
                 }
-                Place::Scratch(_) => None,
+                BufferPlace::Scratch(_) => None,
             })
             .collect();
         pieces.sort_unstable_by_key(|&(at, ..)| at);
@@ -369,7 +374,7 @@ impl Array {
         })
     }
 
-    /// As [`Node::is_hole`]: asks about every extent of a write.
+    /// As [`StoreNode::is_hole`]: asks about every extent of a write.
     pub(crate) fn is_hole(&mut self, extent: Extent, media: &Media) -> Result<bool, StoreError> {
         self.prepare(Operation::Write, extent)?;
         let Array { plan, members, .. } = self;
@@ -386,9 +391,9 @@ impl Array {
 /// of the soft state, so one strand must see the writes of the one before.
 fn carry_out_strands(
     plan: &Plan,
-    members: &mut [Node],
+    members: &mut [StoreNode],
     buffers: &mut Buffers<'_>,
-    write: impl Fn(&mut Node, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
+    write: impl Fn(&mut StoreNode, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
     media: &mut Media,
 ) -> Result<(), StoreError> {
     let (mut pieces, mut bands) = (plan.pieces(), plan.bands());
@@ -414,10 +419,10 @@ fn carry_out_strands(
 #[inline]
 fn write_pieces(
     plan: &Plan,
-    pieces: &[Piece],
-    members: &mut [Node],
+    pieces: &[MemoryPiece],
+    members: &mut [StoreNode],
     buffers: &Buffers<'_>,
-    write: impl Fn(&mut Node, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
+    write: impl Fn(&mut StoreNode, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
     media: &mut Media,
 ) -> Result<(), StoreError> {
     let mut result = Ok(());
@@ -436,8 +441,8 @@ fn write_pieces(
 #[inline]
 pub(crate) fn read_pieces(
     plan: &Plan,
-    pieces: &[Piece],
-    members: &mut [Node],
+    pieces: &[MemoryPiece],
+    members: &mut [StoreNode],
     buffers: &mut Buffers<'_>,
     media: &Media,
 ) -> Result<(), StoreError> {

@@ -4,10 +4,10 @@
 //! last change is made by half. The store's files keep the state of that moment.
 
 use crate::bytes::description::{Label, MemberRecord};
-use crate::bytes::opening::Source;
-use crate::bytes::samples::{SAMPLES, Sample, folder, path, pattern};
+use crate::bytes::opening::DeviceSource;
+use crate::bytes::samples::{SAMPLES, VolumeSample, folder, path, pattern};
 use crate::bytes::{OpenReport, Opening, Store, StoreError};
-use crate::{Device, Memory};
+use crate::{Device, MemoryDevice};
 use fullstroke_contract::{Extent, Gear};
 use fullstroke_units::{Lbn, Random, Sectors, Seed};
 use std::collections::BTreeMap;
@@ -28,23 +28,23 @@ struct Allowed {
 
 /// Media with a longer life than the store.
 #[derive(Default)]
-struct Shared {
-    media: BTreeMap<String, Arc<Memory>>,
+struct SharedMedia {
+    media: BTreeMap<String, Arc<MemoryDevice>>,
     allowance: Allowance,
 }
 
 struct SharedMedium {
     name: String,
-    memory: Arc<Memory>,
+    memory: Arc<MemoryDevice>,
     allowance: Allowance,
 }
 
-impl Source for Shared {
+impl DeviceSource for SharedMedia {
     fn complaint(&self, _: &MemberRecord, _: Option<Label>) -> Option<String> {
         None
     }
     fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError> {
-        let new = || Arc::new(Memory::new(member.bytes()));
+        let new = || Arc::new(MemoryDevice::new(member.bytes()));
         let memory = self.media.entry(member.path.clone()).or_insert_with(new);
         Ok(Arc::new(SharedMedium {
             name: member.path.clone(),
@@ -113,9 +113,9 @@ impl Device for SharedMedium {
 
 /// A volume with a model of its data. The volume dies and comes back.
 struct Mortal {
-    sample: Sample,
+    sample: VolumeSample,
     folder: tempfile::TempDir,
-    shared: Shared,
+    shared: SharedMedia,
     store: Option<Store>,
     model: Vec<u8>,
     random: Random,
@@ -124,7 +124,7 @@ struct Mortal {
 
 /// State of an interrupted request after the next opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum InterruptedState {
     /// The request's sectors are old or new, all others as before.
     Sound,
     /// Other sectors were changed.
@@ -132,11 +132,11 @@ enum Found {
 }
 
 impl Mortal {
-    fn new(sample: Sample) -> Mortal {
+    fn new(sample: VolumeSample) -> Mortal {
         let mut mortal = Mortal {
             sample,
             folder: folder(),
-            shared: Shared::default(),
+            shared: SharedMedia::default(),
             store: None,
             model: Vec::new(),
             random: Seed(7).stream(sample.name),
@@ -216,18 +216,18 @@ impl Mortal {
     }
 
     /// Compares the store's data with the model, and copies the data to the model.
-    fn examine(&mut self, extent: Extent, new: &[u8]) -> Found {
+    fn examine(&mut self, extent: Extent, new: &[u8]) -> InterruptedState {
         let mut held = vec![0; self.model.len()];
         let name = self.sample.name;
         self.store()
             .read(Lbn(0), &mut held)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         let own = extent.start.0 as usize..extent.end().0 as usize;
-        let mut found = Found::Sound;
+        let mut found = InterruptedState::Sound;
         for (lbn, (held, model)) in held.chunks(512).zip(self.model.chunks(512)).enumerate() {
             let is_new = own.contains(&lbn) && held == &new[(lbn - own.start) * 512..][..512];
             if held != model && !is_new {
-                found = Found::Damaged;
+                found = InterruptedState::Damaged;
             }
         }
         self.model = held;
@@ -242,7 +242,7 @@ type Disturbance = &'static [(&'static str, Option<u64>)];
 const WHOLE: Option<u64> = Some(u64::MAX);
 
 /// Returns the states in which a volume is cut.
-fn disturbances(sample: Sample) -> &'static [Disturbance] {
+fn disturbances(sample: VolumeSample) -> &'static [Disturbance] {
     match sample.name {
         "raid6" => &[
             &[],
@@ -285,7 +285,11 @@ fn a_change_cut_at_any_point_leaves_old_or_new_sectors_and_sound_redundancy() {
                         "{} {disturbance:?} {extent:?} cut at {changes}",
                         sample.name
                     );
-                    assert_eq!(mortal.examine(extent, &new), Found::Sound, "{what}");
+                    assert_eq!(
+                        mortal.examine(extent, &new),
+                        InterruptedState::Sound,
+                        "{what}"
+                    );
                     assert_eq!(
                         mortal.store().scrub().unwrap().mismatched_sectors,
                         0,
@@ -345,7 +349,7 @@ fn without_the_journal_a_cut_damages_what_nobody_wrote() {
             let changes = 1 + mortal.random.below(3);
             let (_, new) = mortal.change(extent, false, Some(changes));
             mortal.open();
-            damaged += u32::from(mortal.examine(extent, &new) == Found::Damaged);
+            damaged += u32::from(mortal.examine(extent, &new) == InterruptedState::Damaged);
         }
         assert!(damaged > 0, "{name}");
     }
@@ -362,11 +366,11 @@ fn a_request_that_the_host_failed_is_mended_by_tidying() {
                 let (_, new) = mortal.change(extent, false, Some(changes));
                 mortal.shared.allowance.lock().unwrap().changes = None;
                 while mortal.store().tidy(std::time::Duration::ZERO).unwrap()
-                    == crate::bytes::Tidy::Again
+                    == crate::bytes::TidyWork::Again
                 {}
                 assert_eq!(
                     mortal.examine(extent, &new),
-                    Found::Sound,
+                    InterruptedState::Sound,
                     "{} {disturbance:?}",
                     sample.name
                 );
@@ -424,9 +428,17 @@ impl Mortal {
         };
         self.store().fail_member(&path(broken)).unwrap();
         let what = format!("{} {broken} {under_way:?}", self.sample.name);
-        assert_eq!(self.examine(under_way, &new), Found::Sound, "{what}");
+        assert_eq!(
+            self.examine(under_way, &new),
+            InterruptedState::Sound,
+            "{what}"
+        );
         self.open();
-        assert_eq!(self.examine(under_way, &new), Found::Sound, "{what}");
+        assert_eq!(
+            self.examine(under_way, &new),
+            InterruptedState::Sound,
+            "{what}"
+        );
         assert_eq!(
             self.store().scrub().unwrap().mismatched_sectors,
             0,
@@ -460,7 +472,11 @@ fn a_member_that_is_filled_but_not_recorded_so_is_not_relied_upon() {
                 let (_, new) = mortal.change(extent, false, Some(1 + seed % 4));
                 mortal.open();
                 let what = format!("{} {disturbance:?} {extent:?} {seed}", sample.name);
-                assert_eq!(mortal.examine(extent, &new), Found::Sound, "{what}");
+                assert_eq!(
+                    mortal.examine(extent, &new),
+                    InterruptedState::Sound,
+                    "{what}"
+                );
             }
         }
     }
@@ -478,7 +494,7 @@ fn a_rebuild_cut_at_any_point_goes_on_from_where_it_was_recorded() {
     }
 }
 
-fn cut_a_rebuild_of(sample: Sample, member: &str) {
+fn cut_a_rebuild_of(sample: VolumeSample, member: &str) {
     let nothing = Extent::new(0, 0);
     let mut mortal = Mortal::new(sample);
     mortal.store().fail_member(&path(member)).unwrap();
@@ -489,7 +505,11 @@ fn cut_a_rebuild_of(sample: Sample, member: &str) {
         mortal.shared.allowance.lock().unwrap().changes = Some(changes);
         let result = mortal.store().rebuild_member(&path, done + Sectors(12));
         mortal.open();
-        assert_eq!(mortal.examine(nothing, &[]), Found::Sound, "{what}");
+        assert_eq!(
+            mortal.examine(nothing, &[]),
+            InterruptedState::Sound,
+            "{what}"
+        );
         assert_eq!(
             mortal.store().scrub().unwrap().mismatched_sectors,
             0,
@@ -511,7 +531,7 @@ fn cut_a_rebuild_of(sample: Sample, member: &str) {
 }
 
 /// Returns the volumes with gears of a sample, and the drives to stand in the low gear.
-fn geared(sample: Sample) -> Option<(&'static [&'static [usize]], &'static [&'static str])> {
+fn geared(sample: VolumeSample) -> Option<(&'static [&'static [usize]], &'static [&'static str])> {
     match sample.name {
         "paraid" => Some((&[&[]], &["4"])),
         "e-paraid" => Some((&[&[]], &["4", "5"])),
@@ -569,7 +589,7 @@ impl Mortal {
         self.shared.allowance.lock().unwrap().changes = None;
         assert_eq!(
             self.examine(extent, &new),
-            Found::Sound,
+            InterruptedState::Sound,
             "{} {extent:?} {changes:?}",
             self.sample.name
         );
@@ -579,7 +599,7 @@ impl Mortal {
 
 /// Runs lives of arrays with gears, with so many events each. Returns the number of events in each
 /// gear, and the number of cut events.
-fn live_in_gears(sample: Sample, seed: u64, events: u32) -> ([u64; 4], u64) {
+fn live_in_gears(sample: VolumeSample, seed: u64, events: u32) -> ([u64; 4], u64) {
     let (volumes, standing) = geared(sample).unwrap();
     let mut mortal = Mortal::new(sample);
     mortal.random = Seed(seed).stream(sample.name);
@@ -649,7 +669,7 @@ fn live_in_gears(sample: Sample, seed: u64, events: u32) -> ([u64; 4], u64) {
         }
         assert_eq!(
             mortal.examine(Extent::new(0, 0), &[]),
-            Found::Sound,
+            InterruptedState::Sound,
             "{what}"
         );
         assert_eq!(
@@ -711,12 +731,12 @@ fn a_low_gear_that_is_not_recorded_or_not_journalled_loses_data() {
             let extent = mortal.some_extent();
             let (lived, new) = mortal.change(extent, false, (!journalled).then_some(changes));
             if lived {
-                assert_eq!(mortal.examine(extent, &new), Found::Sound);
+                assert_eq!(mortal.examine(extent, &new), InterruptedState::Sound);
             }
             mortal.open();
             damaged += u32::from(
                 mortal.examine(if lived { Extent::new(0, 0) } else { extent }, &new)
-                    == Found::Damaged,
+                    == InterruptedState::Damaged,
             );
         }
         assert!(damaged > 0, "journalled: {journalled}");

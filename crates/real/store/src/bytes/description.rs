@@ -2,7 +2,7 @@
 
 use crate::Device;
 use crate::bytes::StoreError;
-use crate::copies::{Found, Kind, Record};
+use crate::copies::{PlaceContent, RecordKind, StoreRecord};
 use crate::superblock::Uuid;
 use fullstroke_contract::MemberState;
 use fullstroke_units::{Bytes, Sectors};
@@ -20,14 +20,14 @@ pub(crate) const NAME: &str = "fullstroke.store";
 const FORMAT: u32 = 3;
 
 /// Two copies of the description in the file [`NAME`].
-pub(crate) const COPIES: Kind = Kind {
+pub(crate) const COPIES: RecordKind = RecordKind {
     magic: *b"fsstore1",
     version: FORMAT,
     room: 1 << 20,
 };
 
 /// The label behind the bytes of a drive.
-const LABEL: Kind = Kind {
+const LABEL: RecordKind = RecordKind {
     magic: *b"fsmember",
     version: FORMAT,
     room: 4096,
@@ -206,7 +206,7 @@ impl Description {
 }
 
 /// The description and its two copies on a device.
-pub(crate) struct Kept {
+pub(crate) struct StoredDescription {
     device: Arc<dyn Device>,
     description: Description,
     /// Index of the newest copy, and its number.
@@ -214,18 +214,18 @@ pub(crate) struct Kept {
     number: u64,
 }
 
-impl Kept {
+impl StoredDescription {
     /// Reads the newer whole copy of a device. Returns `None` for a new device without a copy.
     ///
     /// # Errors
     /// The device's, or the copy has another version.
-    pub(crate) fn read(device: Arc<dyn Device>) -> Result<Option<Kept>, StoreError> {
+    pub(crate) fn read(device: Arc<dyn Device>) -> Result<Option<StoredDescription>, StoreError> {
         let name = PathBuf::from(device.name());
-        let mut newest: Option<(usize, Record)> = None;
+        let mut newest: Option<(usize, StoreRecord)> = None;
         let (mut failed, mut zeros) = (None, true);
         for (copy, found) in COPIES.read(&*device).into_iter().enumerate() {
             match found {
-                Ok(Found::Whole(record)) => {
+                Ok(PlaceContent::Whole(record)) => {
                     if newest
                         .as_ref()
                         // Two copies of the same number are equal.
@@ -234,18 +234,18 @@ impl Kept {
                         newest = Some((copy, record));
                     }
                 }
-                Ok(Found::OtherVersion(version)) => {
+                Ok(PlaceContent::OtherVersion(version)) => {
                     let detail = format!(
                         "the store has format {version}; this version of fullstroke reads {FORMAT}. Serve the store with the version that wrote it"
                     );
                     return Err(damaged(name, &detail));
                 }
-                Ok(Found::Nothing) => zeros &= is_untouched(&*device, copy),
+                Ok(PlaceContent::Nothing) => zeros &= is_untouched(&*device, copy),
                 Err(error) => failed = Some(error),
             }
         }
         match (newest, failed) {
-            (Some((copy, record)), _) => Kept::of(device, copy, &record).map(Some),
+            (Some((copy, record)), _) => StoredDescription::of(device, copy, &record).map(Some),
             (None, Some(error)) => Err(StoreError::host("read", &name, error)),
             // The process died before it wrote the first description.
             (None, None) if zeros => Ok(None),
@@ -256,7 +256,11 @@ impl Kept {
         }
     }
 
-    fn of(device: Arc<dyn Device>, newest: usize, record: &Record) -> Result<Kept, StoreError> {
+    fn of(
+        device: Arc<dyn Device>,
+        newest: usize,
+        record: &StoreRecord,
+    ) -> Result<StoredDescription, StoreError> {
         let name = PathBuf::from(device.name());
         let description: Description = serde_json::from_slice(&record.body)
             .map_err(|error| damaged(name.clone(), &error.to_string()))?;
@@ -266,7 +270,7 @@ impl Kept {
                 "`region_sectors` is 0; expected a positive number",
             ));
         }
-        Ok(Kept {
+        Ok(StoredDescription {
             device,
             description,
             newest,
@@ -278,8 +282,8 @@ impl Kept {
     pub(crate) fn begin(
         device: Arc<dyn Device>,
         description: Description,
-    ) -> Result<Kept, StoreError> {
-        let mut kept = Kept {
+    ) -> Result<StoredDescription, StoreError> {
+        let mut kept = StoredDescription {
             device,
             description: description.clone(),
             // So that the copy at the start is written first.
@@ -307,7 +311,7 @@ impl Kept {
         let body = serde_json::to_vec(&description)
             .map_err(|error| damaged(name.clone(), &error.to_string()))?;
         let length = body.len();
-        let record = Record {
+        let record = StoreRecord {
             number: self.number + 1,
             store: description.store,
             member: NOBODY,
@@ -361,7 +365,7 @@ pub(crate) struct Label {
 
 impl Label {
     fn encode(&self) -> Vec<u8> {
-        let record = Record {
+        let record = StoreRecord {
             number: self.events,
             store: self.store,
             member: NOBODY,
@@ -383,7 +387,7 @@ impl Label {
     pub(crate) fn read(device: &dyn Device, bytes: u64) -> Option<Label> {
         let mut room = vec![0; LABEL_BYTES as usize];
         device.read(bytes, &mut room).ok()?;
-        let Found::Whole(record) = LABEL.decode(&room) else {
+        let PlaceContent::Whole(record) = LABEL.decode(&room) else {
             return None;
         };
         Some(Label {
@@ -424,7 +428,7 @@ impl Label {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memory;
+    use crate::MemoryDevice;
 
     fn description(events: u64) -> Description {
         let record = |path: &str, file: Option<&str>, state| MemberRecord {
@@ -450,17 +454,25 @@ mod tests {
     }
 
     fn device() -> Arc<dyn Device> {
-        Arc::new(Memory::new(8 << 20))
+        Arc::new(MemoryDevice::new(8 << 20))
     }
 
     #[test]
     fn what_is_written_is_read_again_also_where_one_copy_is_damaged() {
         let device = device();
-        assert!(Kept::read(Arc::clone(&device)).unwrap().is_none());
-        let mut kept = Kept::begin(Arc::clone(&device), description(1)).unwrap();
+        assert!(
+            StoredDescription::read(Arc::clone(&device))
+                .unwrap()
+                .is_none()
+        );
+        let mut kept = StoredDescription::begin(Arc::clone(&device), description(1)).unwrap();
         for events in 2..6 {
             kept.replace(description(events)).unwrap();
-            let read = || Kept::read(Arc::clone(&device)).unwrap().unwrap();
+            let read = || {
+                StoredDescription::read(Arc::clone(&device))
+                    .unwrap()
+                    .unwrap()
+            };
             assert_eq!(*read().description(), description(events));
             for copy in 0..2 {
                 for byte in [0, 15, 20, 25, 64, 200] {
@@ -478,7 +490,7 @@ mod tests {
     #[test]
     fn what_is_no_description_is_refused_with_the_file_named() {
         let device = device();
-        Kept::begin(Arc::clone(&device), description(1)).unwrap();
+        StoredDescription::begin(Arc::clone(&device), description(1)).unwrap();
         let said = |byte: u64, value: u8| {
             let places = [0, 1].map(|copy| COPIES.place(copy, device.bytes()) + byte);
             let mut before = [0];
@@ -486,7 +498,10 @@ mod tests {
             places
                 .iter()
                 .for_each(|&place| device.write(place, &[value]).unwrap());
-            let error = Kept::read(Arc::clone(&device)).err().unwrap().to_string();
+            let error = StoredDescription::read(Arc::clone(&device))
+                .err()
+                .unwrap()
+                .to_string();
             places
                 .iter()
                 .for_each(|&place| device.write(place, &before).unwrap());
@@ -495,12 +510,12 @@ mod tests {
         };
         assert!(said(8, 9).contains("format 9"));
         assert!(said(70, 0).contains("no copy of the description is intact"));
-        assert!(Kept::read(device).unwrap().is_some());
+        assert!(StoredDescription::read(device).unwrap().is_some());
     }
 
     #[test]
     fn a_label_says_what_it_is_of_and_one_flipped_bit_makes_it_none() {
-        let device = Memory::new(8192);
+        let device = MemoryDevice::new(8192);
         let label = Label {
             store: Uuid::from_bytes([7; 16]),
             member: "1.0".into(),

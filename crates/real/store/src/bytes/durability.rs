@@ -19,13 +19,13 @@ const SETTLED_SECTORS: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
 /// it while the store is in use.
 pub struct SyncJob {
     files: Vec<ToSync>,
-    synced: Synced,
+    synced: SyncResult,
 }
 
 /// Result of a [`SyncJob`], for [`Store::note_synced`].
 #[derive(Debug)]
 #[must_use = "what was not made durable is known to nobody else"]
-pub struct Synced {
+pub struct SyncResult {
     epoch: u64,
     /// State of the journal when the job was made: records carried out by then can be given up.
     carried_out: Option<(u64, u64)>,
@@ -45,12 +45,12 @@ pub struct MarkJob {
 /// Result of a [`MarkJob`], for [`Store::note_marked`].
 #[derive(Debug)]
 #[must_use = "what was not made durable is known to nobody else"]
-pub struct Marked(Result<u64, StoreError>);
+pub struct MarkResult(Result<u64, StoreError>);
 
 impl MarkJob {
     /// Waits until the host has written the marks, or has failed to.
-    pub fn run(self) -> Marked {
-        Marked(self.file.run().map(|()| self.setting))
+    pub fn run(self) -> MarkResult {
+        MarkResult(self.file.run().map(|()| self.setting))
     }
 
     /// Replaces the device of the job: for tests.
@@ -63,7 +63,7 @@ impl MarkJob {
 
 /// Work left by [`Store::tidy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tidy {
+pub enum TidyWork {
     /// Nothing until the next write.
     Done,
     /// More at once: call again when there is nothing better to do.
@@ -78,7 +78,7 @@ impl SyncJob {
     /// Waits until the host has written everything, or has failed to. Unwritten data may be lost,
     /// and the host reports a failure only once. So the caller must pass the result to
     /// [`Store::note_synced`].
-    pub fn run(mut self) -> Synced {
+    pub fn run(mut self) -> SyncResult {
         for file in self.files {
             let medium = file.medium;
             if let Err(error) = file.run() {
@@ -125,7 +125,7 @@ impl Store {
         let (state_changes, states) = (self.state_changes, self.states());
         SyncJob {
             files,
-            synced: Synced {
+            synced: SyncResult {
                 epoch,
                 carried_out,
                 state_changes,
@@ -161,7 +161,7 @@ impl Store {
     ///
     /// # Errors
     /// The store [has stopped](StoreError::Stopped): marks cannot be trusted after a failed flush.
-    pub fn note_marked(&mut self, marked: Marked) -> Result<(), StoreError> {
+    pub fn note_marked(&mut self, marked: MarkResult) -> Result<(), StoreError> {
         let setting = marked.0.map_err(|error| self.stop(error))?;
         if let Some(marks) = self.records.as_mut().and_then(Records::marks_mut) {
             marks.note_durable(setting);
@@ -176,7 +176,7 @@ impl Store {
     /// # Errors
     /// The store [has stopped](StoreError::Stopped), now or before: a flush failed for data without
     /// redundancy. Or the progress cannot be recorded: the record stays unchanged.
-    pub fn note_synced(&mut self, synced: Synced) -> Result<(), StoreError> {
+    pub fn note_synced(&mut self, synced: SyncResult) -> Result<(), StoreError> {
         self.check_running()?;
         // Before the epoch counts as synced: data of a failed flush are not durable.
         for (medium, error) in synced.failed {
@@ -203,27 +203,27 @@ impl Store {
     ///
     /// # Errors
     /// The host's; call again later.
-    pub fn tidy(&mut self, now: Duration) -> Result<Tidy, StoreError> {
+    pub fn tidy(&mut self, now: Duration) -> Result<TidyWork, StoreError> {
         self.check_running()?;
         self.finish_pending()?;
         if self.settle_or_give_up_lacking()? {
-            return Ok(Tidy::Again);
+            return Ok(TidyWork::Again);
         }
         if !self.has_more_to_record() {
             self.checkpoint = None;
-            return Ok(Tidy::Done);
+            return Ok(TidyWork::Done);
         }
         let Some((epoch, since)) = self.checkpoint else {
             return Ok(self.begin_checkpoint(now));
         };
         let due = since + self.quiet;
         if now < due {
-            return Ok(Tidy::At(due));
+            return Ok(TidyWork::At(due));
         }
         // A mark may be cleared only when its writes are durable: the epochs before the checkpoint
         // must be synced.
         if self.synced + 1 < epoch {
-            return Ok(Tidy::Sync);
+            return Ok(TidyWork::Sync);
         }
         if self.unsettled.is_empty()
             && let Some(marks) = self.records.as_mut().and_then(Records::marks_mut)
@@ -234,7 +234,7 @@ impl Store {
         Ok(if self.has_more_to_record() {
             later
         } else {
-            Tidy::Done
+            TidyWork::Done
         })
     }
 
@@ -277,10 +277,10 @@ impl Store {
 
     /// Begins a new epoch for later writes. When the checkpoint is due, regions of older epochs
     /// have had no writes for the time `quiet`.
-    fn begin_checkpoint(&mut self, now: Duration) -> Tidy {
+    fn begin_checkpoint(&mut self, now: Duration) -> TidyWork {
         self.media.epoch += 1;
         self.checkpoint = Some((self.media.epoch, now));
-        Tidy::At(now + self.quiet)
+        TidyWork::At(now + self.quiet)
     }
 
     /// True if there are marks to clear, or rebuilds have filled more than is recorded.

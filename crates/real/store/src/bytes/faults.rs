@@ -30,10 +30,10 @@
 //! `FULLSTROKE_FAULTS` sets the number of seeds for each volume (default 6).
 
 use crate::bytes::description::{LABEL_BYTES, Label, MemberRecord};
-use crate::bytes::opening::Source;
-use crate::bytes::samples::{SAMPLES, Sample, folder, path, pattern};
+use crate::bytes::opening::DeviceSource;
+use crate::bytes::samples::{SAMPLES, VolumeSample, folder, path, pattern};
 use crate::bytes::{MemberStatus, Opening, Store, StoreError};
-use crate::{Device, Memory};
+use crate::{Device, MemoryDevice};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, Random, Sectors, Seed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,23 +43,23 @@ use std::sync::{Arc, Mutex};
 
 /// Rates of faults, per thousand operations.
 #[derive(Clone, Copy, Default)]
-struct Rates {
+struct FaultRates {
     write: u64,
     room: u64,
     sync: u64,
 }
 
-struct Disk {
-    now: Memory,
+struct FaultyDisk {
+    now: MemoryDevice,
     /// Durable content of the sectors with unsynced writes.
     durable: BTreeMap<u64, [u8; 512]>,
     bad: BTreeSet<u64>,
     dead: bool,
-    rates: Rates,
+    rates: FaultRates,
     random: Random,
 }
 
-type SharedDisk = Arc<Mutex<Disk>>;
+type SharedDisk = Arc<Mutex<FaultyDisk>>;
 
 struct Faulty(String, SharedDisk);
 
@@ -69,15 +69,15 @@ fn broken<T>() -> io::Result<T> {
     ))
 }
 
-impl Disk {
-    fn new(bytes: u64, random: Random) -> Disk {
+impl FaultyDisk {
+    fn new(bytes: u64, random: Random) -> FaultyDisk {
         let (durable, bad) = (BTreeMap::new(), BTreeSet::new());
-        Disk {
-            now: Memory::new(bytes),
+        FaultyDisk {
+            now: MemoryDevice::new(bytes),
             durable,
             bad,
             dead: false,
-            rates: Rates::default(),
+            rates: FaultRates::default(),
             random,
         }
     }
@@ -87,7 +87,7 @@ impl Disk {
     }
 
     fn is_sound(&self) -> bool {
-        let Rates { write, room, sync } = self.rates;
+        let FaultRates { write, room, sync } = self.rates;
         !self.dead && self.bad.is_empty() && write + room + sync == 0
     }
 
@@ -163,7 +163,7 @@ impl Device for Faulty {
     fn clear(&self) -> io::Result<()> {
         let mut disk = self.1.lock().unwrap();
         let random = disk.random.clone();
-        *disk = Disk::new(disk.now.bytes(), random);
+        *disk = FaultyDisk::new(disk.now.bytes(), random);
         Ok(())
     }
     fn flush(&self) -> io::Result<()> {
@@ -184,22 +184,22 @@ struct Disks {
     seed: u64,
 }
 
-impl Source for Disks {
+impl DeviceSource for Disks {
     fn complaint(&self, _: &MemberRecord, _: Option<Label>) -> Option<String> {
         None
     }
     fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError> {
         let bytes = member.bytes() + LABEL_BYTES;
         let random = Seed(self.seed).stream(&member.path);
-        let new = || Arc::new(Mutex::new(Disk::new(bytes, random)));
+        let new = || Arc::new(Mutex::new(FaultyDisk::new(bytes, random)));
         let disk = self.disks.entry(member.path.clone()).or_insert_with(new);
         Ok(Arc::new(Faulty(member.path.clone(), Arc::clone(disk))))
     }
 }
 
 /// A volume on such disks, and the data allowed in each sector.
-struct Trial {
-    sample: Sample,
+struct FaultTrial {
+    sample: VolumeSample,
     folder: tempfile::TempDir,
     disks: Disks,
     store: Option<Store>,
@@ -225,9 +225,9 @@ fn content(lbn: u64, version: u64) -> Vec<u8> {
     }
 }
 
-impl Trial {
-    fn new(sample: Sample, seed: u64) -> Trial {
-        let mut trial = Trial {
+impl FaultTrial {
+    fn new(sample: VolumeSample, seed: u64) -> FaultTrial {
+        let mut trial = FaultTrial {
             sample,
             folder: folder(),
             disks: Disks {
@@ -400,21 +400,21 @@ impl Trial {
         let mut disk = self.disks.disks[&name].lock().unwrap();
         match self.random.below(5) {
             0 => {
-                disk.rates = Rates {
+                disk.rates = FaultRates {
                     write: 40,
-                    ..Rates::default()
+                    ..FaultRates::default()
                 }
             }
             1 => {
-                disk.rates = Rates {
+                disk.rates = FaultRates {
                     room: 100,
-                    ..Rates::default()
+                    ..FaultRates::default()
                 }
             }
             2 => {
-                disk.rates = Rates {
+                disk.rates = FaultRates {
                     sync: 300,
-                    ..Rates::default()
+                    ..FaultRates::default()
                 }
             }
             3 => {
@@ -444,7 +444,7 @@ impl Trial {
             .retain(|name| !self.disks.disks[name].lock().unwrap().is_sound());
         let too_many = self.store().records_lag() && !self.faulty.is_empty() && !self.anything_goes;
         if !self.has_bad_sectors() && !too_many {
-            self.spare_the_opening(Trial::open);
+            self.spare_the_opening(FaultTrial::open);
         }
     }
 
@@ -459,7 +459,7 @@ impl Trial {
         for (may, later) in self.may.iter_mut().zip(&self.after_power_loss) {
             may.extend(later);
         }
-        self.spare_the_opening(Trial::open);
+        self.spare_the_opening(FaultTrial::open);
         // The opening made this data durable.
         self.look(Extent::new(0, self.may.len() as u64));
         self.flush();
@@ -467,9 +467,9 @@ impl Trial {
 
     /// Opens the store without faults. An opening may end in an error during the flush of mended
     /// data; another test covers that.
-    fn spare_the_opening(&mut self, open: impl FnOnce(&mut Trial)) {
+    fn spare_the_opening(&mut self, open: impl FnOnce(&mut FaultTrial)) {
         let quiet = |disk: &SharedDisk| std::mem::take(&mut disk.lock().unwrap().rates);
-        let rates: Vec<Rates> = self.disks.disks.values().map(quiet).collect();
+        let rates: Vec<FaultRates> = self.disks.disks.values().map(quiet).collect();
         open(self);
         for (disk, rates) in self.disks.disks.values().zip(rates) {
             disk.lock().unwrap().rates = rates;
@@ -501,12 +501,12 @@ impl Trial {
 
     fn finish(&mut self) {
         for disk in self.disks.disks.values() {
-            disk.lock().unwrap().rates = Rates::default();
+            disk.lock().unwrap().rates = FaultRates::default();
         }
         if self.store().stopped().is_none() {
             while matches!(
                 self.store().tidy(std::time::Duration::ZERO),
-                Ok(crate::bytes::Tidy::Again)
+                Ok(crate::bytes::TidyWork::Again)
             ) {}
         }
         self.look(Extent::new(0, self.may.len() as u64));
@@ -533,7 +533,7 @@ fn what_the_layout_survives_costs_no_data_no_flush_and_no_read() {
     let (mut dropped, mut refused) = (0, 0);
     for &sample in SAMPLES.iter().filter(|sample| sample.tolerance > 0) {
         for seed in 0..seeds() {
-            let mut trial = Trial::new(sample, seed);
+            let mut trial = FaultTrial::new(sample, seed);
             (0..400).for_each(|_| trial.step());
             trial.finish();
             (dropped, refused) = (dropped + trial.dropped, refused + trial.refused);
@@ -549,7 +549,7 @@ fn what_the_layout_survives_costs_no_data_no_flush_and_no_read() {
 fn what_no_layout_survives_is_an_error_and_never_wrong() {
     for &sample in SAMPLES {
         for seed in 0..seeds() {
-            let mut trial = Trial::new(sample, seed);
+            let mut trial = FaultTrial::new(sample, seed);
             trial.anything_goes = true;
             for _ in 0..300 {
                 trial.step();
@@ -564,7 +564,7 @@ fn what_no_layout_survives_is_an_error_and_never_wrong() {
 
 #[test]
 fn a_sync_that_failed_stops_a_store_without_redundancy_for_good() {
-    let mut trial = Trial::new(crate::bytes::samples::sample("raid0"), 1);
+    let mut trial = FaultTrial::new(crate::bytes::samples::sample("raid0"), 1);
     trial.anything_goes = true;
     trial.write();
     let disks: Vec<SharedDisk> = trial.disks.disks.values().cloned().collect();
@@ -596,11 +596,11 @@ fn a_sync_that_failed_stops_a_store_without_redundancy_for_good() {
 
 #[test]
 fn a_full_disk_below_a_degraded_volume_does_not_stop_reads_and_room_mends_it() {
-    let mut trial = Trial::new(crate::bytes::samples::sample("raid5"), 1);
+    let mut trial = FaultTrial::new(crate::bytes::samples::sample("raid5"), 1);
     trial.version = 1;
     trial.write();
     trial.store().fail_member(&[4]).unwrap();
-    let full = |trial: &Trial, rate| {
+    let full = |trial: &FaultTrial, rate| {
         trial
             .disks
             .disks
@@ -620,8 +620,8 @@ fn a_full_disk_below_a_degraded_volume_does_not_stop_reads_and_room_mends_it() {
 #[test]
 fn a_change_that_one_copy_has_no_room_for_and_another_cannot_compute_is_made_all_the_same() {
     for lbn in 6..10 {
-        let mut trial = Trial::new(crate::bytes::samples::sample("raid5 in raid1"), 1);
-        let disk = |trial: &Trial, name: &str| Arc::clone(&trial.disks.disks[name]);
+        let mut trial = FaultTrial::new(crate::bytes::samples::sample("raid5 in raid1"), 1);
+        let disk = |trial: &FaultTrial, name: &str| Arc::clone(&trial.disks.disks[name]);
         disk(&trial, "1.0").lock().unwrap().rates.room = 1000;
         disk(&trial, "0.2").lock().unwrap().bad.extend(0..60);
         trial.version = 1;

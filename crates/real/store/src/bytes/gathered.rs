@@ -4,7 +4,7 @@ use crate::buffers::Buffers;
 use crate::bytes::StoreError;
 use crate::bytes::error::first_error;
 use crate::bytes::media::Media;
-use crate::bytes::node::Node;
+use crate::bytes::node::StoreNode;
 use fullstroke_contract::Operation;
 use fullstroke_volume::Plan;
 
@@ -24,7 +24,7 @@ impl Gathered {
         &mut self,
         plan: &Plan,
         buffers: &Buffers<'_>,
-        members: &mut [Node],
+        members: &mut [StoreNode],
         media: &mut Media,
     ) -> Result<(), StoreError> {
         self.gather(plan, buffers);

@@ -124,7 +124,7 @@ impl Store {
             if let Some(gears) =
                 states::volume(&mut self.root, &path).and_then(|array| array.layout.gears())
             {
-                gears.distrust();
+                gears.mark_all_stale();
             }
         }
     }
@@ -148,7 +148,7 @@ impl Store {
 }
 
 /// Sets the gears in which volumes were left. All rows count as stale.
-pub(crate) fn found(root: &mut crate::bytes::node::Node, low: &[String]) {
+pub(crate) fn found(root: &mut crate::bytes::node::StoreNode, low: &[String]) {
     for path in states::geared(root) {
         let name = states::dotted(&path);
         let Some(gears) = states::volume(root, &path).and_then(|array| array.layout.gears()) else {
@@ -156,7 +156,7 @@ pub(crate) fn found(root: &mut crate::bytes::node::Node, low: &[String]) {
         };
         match low.contains(&name) {
             true => gears.found_low(),
-            false => gears.distrust(),
+            false => gears.mark_all_stale(),
         }
     }
 }

@@ -8,9 +8,9 @@
 use crate::buffers::extent_of;
 use crate::bytes::array::Array;
 use crate::bytes::media::Media;
-use crate::bytes::node::Node;
+use crate::bytes::node::StoreNode;
 use crate::bytes::states;
-use crate::bytes::store::{Dropped, Unsettled};
+use crate::bytes::store::{DoubtfulExtent, HostFailedMember};
 use crate::bytes::{Store, StoreError};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, Sectors};
@@ -22,7 +22,7 @@ const MENDED_MOST: usize = 256;
 impl Store {
     /// Returns the members that have failed because of the host since the last call. The timing
     /// model of the volume must fail the same members.
-    pub fn take_dropped(&mut self) -> Vec<Dropped> {
+    pub fn take_dropped(&mut self) -> Vec<HostFailedMember> {
         std::mem::take(&mut self.dropped)
     }
 
@@ -117,7 +117,7 @@ impl Store {
         }
         if let Some(extent) = changed.filter(|_| !self.pending) {
             let media = failed.iter().map(|&(medium, _)| medium).collect();
-            self.unsettled.push(Unsettled { extent, media });
+            self.unsettled.push(DoubtfulExtent { extent, media });
         }
         let unread = self.media.take_failed_read();
         let broken = broken_of(&failed, unread.is_some());
@@ -231,7 +231,7 @@ impl Store {
             .iter()
             .filter_map(|&medium| states::path_of(&self.root, medium))
             .collect();
-        let Node::Volume(array) = &mut self.root else {
+        let StoreNode::Volume(array) = &mut self.root else {
             return media.is_empty();
         };
         for path in &paths {
@@ -256,7 +256,7 @@ impl Store {
             return Ok(());
         }
         self.drop_member(&path)?;
-        self.dropped.push(Dropped {
+        self.dropped.push(HostFailedMember {
             path,
             why: error.to_string(),
         });

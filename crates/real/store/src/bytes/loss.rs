@@ -14,9 +14,9 @@ use crate::bytes::StoreError;
 use crate::bytes::array::Array;
 use crate::bytes::description::StateRecord;
 use crate::bytes::sync::ToSync;
-use crate::sparse::{Lengths, SparseFile};
+use crate::sparse::{FileLengths, SparseFile};
 use crate::superblock::Uuid;
-use crate::{Device, Memory};
+use crate::{Device, MemoryDevice};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, Sectors};
 use fullstroke_volume::MemberStates;
@@ -33,7 +33,7 @@ pub(crate) fn file_name(index: usize) -> String {
 }
 
 /// Data that was given up.
-pub(crate) struct Loss {
+pub(crate) struct LostData {
     /// States of the outermost volume's members when the data was given up.
     then: MemberStates,
     /// Device with a bit for each sector of the volume; the bit is set if the sector was written
@@ -45,7 +45,7 @@ pub(crate) struct Loss {
     changed: u64,
 }
 
-impl Loss {
+impl LostData {
     /// Opens a loss whose bits are in `folder`, or else in memory. A missing file means no write
     /// since the loss.
     pub(crate) fn open(
@@ -53,10 +53,10 @@ impl Loss {
         states: &[StateRecord],
         capacity: Sectors,
         kept: Option<(&Path, Uuid)>,
-    ) -> Result<Loss, StoreError> {
+    ) -> Result<LostData, StoreError> {
         let bytes = bytes_for(capacity);
         let written: Arc<dyn Device> = match kept {
-            None => Arc::new(Memory::new(bytes)),
+            None => Arc::new(MemoryDevice::new(bytes)),
             Some((folder, _)) => {
                 let path = folder.join(file_name(index));
                 let file = SparseFile::open(&path, bytes, 0);
@@ -68,7 +68,7 @@ impl Loss {
             .iter()
             .enumerate()
             .for_each(|(member, &state)| then.set(member, state.into()));
-        Ok(Loss {
+        Ok(LostData {
             then,
             written,
             store: kept.map(|(_, store)| store),
@@ -83,12 +83,12 @@ impl Loss {
         capacity: Sectors,
         folder: &Path,
         store: Uuid,
-    ) -> Result<Loss, StoreError> {
+    ) -> Result<LostData, StoreError> {
         let path = folder.join(file_name(index));
-        let file = SparseFile::open_read_only(&path, Lengths::new(bytes_for(capacity), 0));
+        let file = SparseFile::open_read_only(&path, FileLengths::new(bytes_for(capacity), 0));
         let file = file.map_err(|error| StoreError::host("open", &path, error))?;
-        let loss = Loss::open(index, states, capacity, None)?;
-        Ok(Loss {
+        let loss = LostData::open(index, states, capacity, None)?;
+        Ok(LostData {
             written: Arc::new(file),
             store: Some(store),
             ..loss

@@ -37,7 +37,7 @@ pub(crate) fn room(capacity: Sectors, region: Sectors) -> u64 {
 }
 
 /// The regions of a volume, each with a mark.
-pub(crate) struct Marks {
+pub(crate) struct RegionMarks {
     device: Arc<dyn Device>,
     /// First byte of the marks on the device.
     at: u64,
@@ -51,20 +51,20 @@ pub(crate) struct Marks {
     lost: bool,
 }
 
-impl Marks {
+impl RegionMarks {
     /// Reads the marks of a device, and changes nothing.
     pub(crate) fn look(
         device: Arc<dyn Device>,
         at: u64,
         store: Uuid,
         [capacity, region]: [Sectors; 2],
-    ) -> Marks {
+    ) -> RegionMarks {
         let bitmap = Bitmap::new(store, region.0, capacity.0.div_ceil(region.0));
         let mut bytes = vec![0; room(capacity, region) as usize];
         let read = device.read(at, &mut bytes);
         // If the marks cannot be read, there is no copy, and all regions count as dirty.
         let lost = !bitmap.load(&read.map(|()| bytes).into_iter().collect::<Vec<_>>());
-        Marks {
+        RegionMarks {
             device,
             at,
             capacity,
@@ -85,8 +85,8 @@ impl Marks {
         sizes: [Sectors; 2],
         durable: bool,
         none_is_dirty: bool,
-    ) -> Result<Marks, StoreError> {
-        let mut marks = Marks::look(device, at, store, sizes);
+    ) -> Result<RegionMarks, StoreError> {
+        let mut marks = RegionMarks::look(device, at, store, sizes);
         if none_is_dirty {
             (marks.lost, marks.durable) = (false, durable);
             marks.bitmap.forget_dirty();
@@ -146,8 +146,8 @@ impl Marks {
         Ok(())
     }
 
-    /// As [`mark`](Marks::mark), but the marks may stand only in the host's memory. Returns true if
-    /// the marks are durable, or need not be; otherwise [`to_sync`](Marks::to_sync) does so.
+    /// As [`mark`](RegionMarks::mark), but the marks may stand only in the host's memory. Returns true if
+    /// the marks are durable, or need not be; otherwise [`to_sync`](RegionMarks::to_sync) does so.
     pub(crate) fn mark_ahead(&mut self, extent: Extent, epoch: u64) -> Result<bool, StoreError> {
         let regions: BTreeSet<u32> = self.bitmap.regions_of(extent).collect();
         let durable = self
@@ -161,7 +161,7 @@ impl Marks {
     }
 
     /// Returns a job to make all present marks durable, and a number for
-    /// [`note_durable`](Marks::note_durable). Returns `None` if all are durable.
+    /// [`note_durable`](RegionMarks::note_durable). Returns `None` if all are durable.
     pub(crate) fn to_sync(&self) -> Option<(ToSync, u64)> {
         let announced = self.bitmap.announced(&self.undurable)?;
         Some((ToSync::own(&self.device), announced))
@@ -196,18 +196,18 @@ impl Marks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memory;
+    use crate::MemoryDevice;
 
     const STORE: Uuid = Uuid::from_bytes([3; 16]);
     const REGION: Sectors = Sectors(LEAST_SECTORS);
     const CAPACITY: Sectors = Sectors(LEAST_SECTORS * 21 - 5);
 
     fn device() -> Arc<dyn Device> {
-        Arc::new(Memory::new(1 << 20))
+        Arc::new(MemoryDevice::new(1 << 20))
     }
 
-    fn made(device: &Arc<dyn Device>) -> Marks {
-        Marks::open(
+    fn made(device: &Arc<dyn Device>) -> RegionMarks {
+        RegionMarks::open(
             Arc::clone(device),
             4096,
             STORE,
@@ -219,7 +219,7 @@ mod tests {
     }
 
     fn found(device: &Arc<dyn Device>) -> Vec<u64> {
-        let marks = Marks::look(Arc::clone(device), 4096, STORE, [CAPACITY, REGION]);
+        let marks = RegionMarks::look(Arc::clone(device), 4096, STORE, [CAPACITY, REGION]);
         assert!(!marks.lost());
         let dirty = marks.dirty();
         dirty

@@ -7,7 +7,7 @@ use crate::bytes::description::Label;
 use crate::bytes::error::first_error;
 use crate::bytes::sync::ToSync;
 use crate::bytes::transaction::Transaction;
-use crate::journal::{Kind, Run};
+use crate::journal::{ChangeRun, ChangedContent};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use std::cell::Cell;
@@ -214,7 +214,7 @@ impl Media {
     pub(crate) fn apply(&mut self, without: &[usize]) -> Result<(), StoreError> {
         let transaction = std::mem::take(&mut self.transaction);
         let mut result = Ok(());
-        let wanted = |(run, _): &(Run, _)| !without.contains(&(run.slot as usize));
+        let wanted = |(run, _): &(ChangeRun, _)| !without.contains(&(run.slot as usize));
         for (run, bytes) in transaction.runs().filter(wanted) {
             result = first_error(result, self.make(&run, bytes));
         }
@@ -222,11 +222,11 @@ impl Media {
         result
     }
 
-    fn make(&mut self, run: &Run, bytes: Option<&[u8]>) -> Result<(), StoreError> {
+    fn make(&mut self, run: &ChangeRun, bytes: Option<&[u8]>) -> Result<(), StoreError> {
         let medium = run.slot as usize;
         match run.kind {
-            Kind::Zeros { hole } => self.zero(medium, run.extent(), hole),
-            Kind::Written => self.write(medium, Lbn(run.lbn), bytes.unwrap_or_default()),
+            ChangedContent::Zeros { hole } => self.zero(medium, run.extent(), hole),
+            ChangedContent::Written => self.write(medium, Lbn(run.lbn), bytes.unwrap_or_default()),
         }
     }
 

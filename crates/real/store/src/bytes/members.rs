@@ -2,12 +2,12 @@
 
 use crate::bytes::array::Array;
 use crate::bytes::description::{LossRecord, RebuildRecord, StateRecord};
-use crate::bytes::loss::Loss;
+use crate::bytes::loss::LostData;
 use crate::bytes::media::Media;
-use crate::bytes::node::Node;
+use crate::bytes::node::StoreNode;
 use crate::bytes::opening::labels;
 use crate::bytes::records::Records;
-use crate::bytes::redo::Recorded;
+use crate::bytes::redo::RecordingResult;
 use crate::bytes::states;
 use crate::bytes::{Store, StoreError};
 use fullstroke_contract::{Extent, MemberState};
@@ -176,7 +176,7 @@ impl Store {
     /// True if the volume's members may be filled: the volume answers, or its loss was accepted. An
     /// accepted loss counts only if the members have at least their data of that time.
     fn may_be_filled(&self) -> bool {
-        let Node::Volume(array) = &self.root else {
+        let StoreNode::Volume(array) = &self.root else {
             return true;
         };
         array.layout.answers()
@@ -227,7 +227,7 @@ impl Store {
             )));
         }
         self.missed_nothing.clear();
-        let Node::Volume(array) = &self.root else {
+        let StoreNode::Volume(array) = &self.root else {
             return Ok(());
         };
         let states =
@@ -235,7 +235,7 @@ impl Store {
         let states: Vec<StateRecord> = states.collect();
         let kept = self.records.as_ref();
         let kept = kept.map(|records| (records.folder(), records.description().store));
-        let loss = Loss::open(self.losses.len(), &states, self.root.capacity(), kept)?;
+        let loss = LostData::open(self.losses.len(), &states, self.root.capacity(), kept)?;
         if let Some(records) = &mut self.records {
             let mut description = records.description().clone();
             description.losses.push(LossRecord { members: states });
@@ -369,12 +369,12 @@ impl Store {
         let (array, member) = states::find(&mut self.root, path)?;
         // A crash in the middle of a rebuild step must not leave the inner volume with parity that
         // does not match, so the step goes through the journal.
-        let at_once = matches!(array.members[member], Node::Volume(_)) && self.has_redo();
+        let at_once = matches!(array.members[member], StoreNode::Volume(_)) && self.has_redo();
         let mut next = done;
         let filled = self.attempt(None, |store| {
             // The attempt before may have mended a read by failing a member that this one needs.
             store.check_loss()?;
-            let mut fill = |root: &mut Node, media: &mut Media| {
+            let mut fill = |root: &mut StoreNode, media: &mut Media| {
                 let (array, member) = states::find(root, path)?;
                 if array.layout.member_state(member) == MemberState::Failed {
                     let message = format!(
@@ -392,7 +392,7 @@ impl Store {
                 return fill(&mut store.root, &mut store.media);
             }
             match store.change_at_once(&mut fill)? {
-                Recorded::TooLong => Err(store.too_long(Extent::new(done.0, most.0))),
+                RecordingResult::TooLong => Err(store.too_long(Extent::new(done.0, most.0))),
                 _ => Ok(()),
             }
         });
@@ -455,7 +455,7 @@ impl Store {
         state: MemberState,
         before: &[MemberState],
     ) -> Result<(), StoreError> {
-        let Node::Volume(root) = &mut self.root else {
+        let StoreNode::Volume(root) = &mut self.root else {
             return Ok(());
         };
         states::set(root, path, state, &mut self.media)?;

@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 const GRANULE_BYTES: usize = 4 << 10;
 
 /// A drive, or a volume of members.
-pub(crate) enum Node {
+pub(crate) enum StoreNode {
     Drive {
         /// Index among the media.
         medium: usize,
@@ -28,14 +28,14 @@ pub(crate) enum Node {
 /// search.
 pub(crate) type Visit<'a> = dyn FnMut(Extent, bool) -> ControlFlow<()> + 'a;
 
-impl Node {
+impl StoreNode {
     /// Builds the tree of `shape`, and appends the capacity of each drive to `drives`. The index of
     /// a drive in `drives` is the index of its medium.
-    pub(crate) fn new(shape: Shape, drives: &mut Vec<Sectors>) -> Node {
+    pub(crate) fn new(shape: Shape, drives: &mut Vec<Sectors>) -> StoreNode {
         match shape {
             Shape::Drive(capacity) => {
                 drives.push(capacity);
-                Node::Drive {
+                StoreNode::Drive {
                     medium: drives.len() - 1,
                     capacity,
                 }
@@ -43,25 +43,25 @@ impl Node {
             Shape::Volume { layout, members } => {
                 let members = members
                     .into_iter()
-                    .map(|member| Node::new(member, drives))
+                    .map(|member| StoreNode::new(member, drives))
                     .collect();
-                Node::Volume(Box::new(Array::new(layout, members)))
+                StoreNode::Volume(Box::new(Array::new(layout, members)))
             }
         }
     }
 
     pub(crate) fn capacity(&self) -> Sectors {
         match self {
-            Node::Drive { capacity, .. } => *capacity,
-            Node::Volume(array) => array.layout.capacity(),
+            StoreNode::Drive { capacity, .. } => *capacity,
+            StoreNode::Volume(array) => array.layout.capacity(),
         }
     }
 
     /// True if all addresses have their data.
     pub(crate) fn answers(&self) -> bool {
         match self {
-            Node::Drive { .. } => true,
-            Node::Volume(array) => array.layout.answers(),
+            StoreNode::Drive { .. } => true,
+            StoreNode::Volume(array) => array.layout.answers(),
         }
     }
 
@@ -69,8 +69,8 @@ impl Node {
     /// consecutive.
     pub(crate) fn media(&self) -> Vec<usize> {
         match self {
-            Node::Drive { medium, .. } => vec![*medium],
-            Node::Volume(array) => array.members.iter().flat_map(Node::media).collect(),
+            StoreNode::Drive { medium, .. } => vec![*medium],
+            StoreNode::Volume(array) => array.members.iter().flat_map(StoreNode::media).collect(),
         }
     }
 
@@ -82,8 +82,8 @@ impl Node {
         media: &Media,
     ) -> Result<(), StoreError> {
         match self {
-            Node::Drive { medium, .. } => media.read(*medium, lbn, into),
-            Node::Volume(array) => array.read(extent_of(lbn, into.len()), into, media),
+            StoreNode::Drive { medium, .. } => media.read(*medium, lbn, into),
+            StoreNode::Volume(array) => array.read(extent_of(lbn, into.len()), into, media),
         }
     }
 
@@ -95,8 +95,8 @@ impl Node {
         media: &mut Media,
     ) -> Result<(), StoreError> {
         match self {
-            Node::Drive { medium, .. } => media.write(*medium, lbn, from),
-            Node::Volume(array) => array.write(extent_of(lbn, from.len()), from, media),
+            StoreNode::Drive { medium, .. } => media.write(*medium, lbn, from),
+            StoreNode::Volume(array) => array.write(extent_of(lbn, from.len()), from, media),
         }
     }
 
@@ -147,16 +147,16 @@ impl Node {
         media: &mut Media,
     ) -> Result<(), StoreError> {
         match self {
-            Node::Drive { medium, .. } => media.zero(*medium, extent, hole),
-            Node::Volume(array) => array.zero(extent, hole, media),
+            StoreNode::Drive { medium, .. } => media.zero(*medium, extent, hole),
+            StoreNode::Volume(array) => array.zero(extent, hole, media),
         }
     }
 
     /// Gives back the room of the extent as far as possible. Discarded sectors read as zeros.
     pub(crate) fn discard(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
         match self {
-            Node::Drive { medium, .. } => media.zero(*medium, extent, true),
-            Node::Volume(array) => array.discard(extent, media),
+            StoreNode::Drive { medium, .. } => media.zero(*medium, extent, true),
+            StoreNode::Volume(array) => array.discard(extent, media),
         }
     }
 
@@ -169,16 +169,16 @@ impl Node {
         visit: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, StoreError> {
         match self {
-            Node::Drive { medium, .. } => allocated_of_drive(*medium, extent, media, visit),
-            Node::Volume(array) => array.allocated(extent, media, visit),
+            StoreNode::Drive { medium, .. } => allocated_of_drive(*medium, extent, media, visit),
+            StoreNode::Volume(array) => array.allocated(extent, media, visit),
         }
     }
 
     /// True if neither `extent` nor its parity and copies take room.
     pub(crate) fn is_hole(&mut self, extent: Extent, media: &Media) -> Result<bool, StoreError> {
         match self {
-            Node::Drive { medium, capacity } => media.is_hole(*medium, *capacity, extent),
-            Node::Volume(array) => array.is_hole(extent, media),
+            StoreNode::Drive { medium, capacity } => media.is_hole(*medium, *capacity, extent),
+            StoreNode::Volume(array) => array.is_hole(extent, media),
         }
     }
 }

@@ -8,10 +8,10 @@
 use crate::Device;
 use crate::bytes::StoreError;
 use crate::bytes::description::{
-    Description, Kept, Label, LossRecord, MemberRecord, NAME, RebuildRecord, damaged,
+    Description, Label, LossRecord, MemberRecord, NAME, RebuildRecord, StoredDescription, damaged,
 };
-use crate::bytes::loss::Loss;
-use crate::bytes::records::Places;
+use crate::bytes::loss::LostData;
+use crate::bytes::records::StorePlaces;
 use crate::sparse::SparseFile;
 use crate::superblock::Uuid;
 use fullstroke_contract::Extent;
@@ -74,7 +74,7 @@ pub(crate) fn migrate(
     folder: &Path,
     digest: &str,
     members: &[MemberRecord],
-    places: Places,
+    places: StorePlaces,
     capacity: Sectors,
 ) -> Result<(), StoreError> {
     if !is_in(folder) {
@@ -108,7 +108,7 @@ pub(crate) fn migrate(
     let made = SparseFile::open(&path, places.bytes(), 0);
     let made: Arc<dyn Device> =
         Arc::new(made.map_err(|error| StoreError::host("make", &path, error))?);
-    Kept::begin(made, description)?;
+    StoredDescription::begin(made, description)?;
     let failed = |error| StoreError::host("migrate", folder, error);
     sync(folder).map_err(failed)?;
     remove(folder, losses).map_err(failed)
@@ -194,7 +194,7 @@ fn convert_loss(
 ) -> Result<(), StoreError> {
     let path = folder.join(format!("written-{index}"));
     let failed = |error| StoreError::host("read", &path, error);
-    let mut converted = Loss::open(index, &loss.members, capacity, Some((folder, store)))?;
+    let mut converted = LostData::open(index, &loss.members, capacity, Some((folder, store)))?;
     // A missing file means no write since the loss.
     let mut file = match File::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -232,16 +232,16 @@ fn convert_loss(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bytes::samples::{Sample, folder, pattern, sample};
-    use crate::bytes::{Location, Opening, Store};
+    use crate::bytes::samples::{VolumeSample, folder, pattern, sample};
+    use crate::bytes::{Opening, Store, StoreLocation};
     use fullstroke_contract::MemberState;
     use fullstroke_units::Lbn;
     use std::os::unix::fs::FileExt as _;
 
     const STORE: Uuid = Uuid::from_bytes([0xAB; 16]);
 
-    fn open(sample: Sample, folder: &Path, read_only: bool) -> Result<Store, StoreError> {
-        let location = Location::Folder(folder.to_owned());
+    fn open(sample: VolumeSample, folder: &Path, read_only: bool) -> Result<Store, StoreError> {
+        let location = StoreLocation::Folder(folder.to_owned());
         let opening = Opening {
             read_only,
             ..Opening::default()

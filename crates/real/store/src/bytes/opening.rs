@@ -2,23 +2,23 @@
 
 use crate::bytes::StoreError;
 use crate::bytes::description::{
-    Description, Kept, LABEL_BYTES, Label, MemberRecord, NAME, StateRecord, damaged,
+    Description, LABEL_BYTES, Label, MemberRecord, NAME, StateRecord, StoredDescription, damaged,
 };
 use crate::bytes::gears;
 use crate::bytes::lock::{Lock, found_in};
-use crate::bytes::loss::Loss;
+use crate::bytes::loss::LostData;
 use crate::bytes::media::Media;
-use crate::bytes::node::Node;
+use crate::bytes::node::StoreNode;
 use crate::bytes::old;
-use crate::bytes::records::{Places, Records};
+use crate::bytes::records::{Records, StorePlaces};
 use crate::bytes::states;
-use crate::bytes::store::{Store, Unsettled};
+use crate::bytes::store::{DoubtfulExtent, Store};
 use crate::bytes::transaction::Transaction;
-use crate::bytes::verify::{Comparison, Verifier};
+use crate::bytes::verify::{RedundancyCheck, Verifier};
 use crate::journal::{self, Change};
-use crate::sparse::{Lengths, SparseFile};
+use crate::sparse::{FileLengths, SparseFile};
 use crate::superblock::Uuid;
-use crate::{Device, Memory};
+use crate::{Device, MemoryDevice};
 use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{Bytes, Sectors};
 use fullstroke_volume::Shape;
@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// Place of a store's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
+pub enum StoreLocation {
     /// In memory; lost when the process ends.
     Memory,
     /// In files of this folder. A missing folder is made.
@@ -54,7 +54,7 @@ pub struct Opening<'a> {
     /// is mended in memory while serving. All changes are refused.
     pub read_only: bool,
     /// Callback for the progress of mending an unclean store.
-    pub progress: Option<&'a mut dyn FnMut(Progress)>,
+    pub progress: Option<&'a mut dyn FnMut(MendingProgress)>,
 }
 
 impl Default for Opening<'_> {
@@ -75,7 +75,7 @@ impl Default for Opening<'_> {
 
 /// Progress of mending an unclean store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct MendingProgress {
     /// Number of mended regions.
     pub done: u64,
     /// Number of all regions to mend.
@@ -98,7 +98,7 @@ pub struct OpenReport {
     /// Number of bytes in the address ranges of these regions.
     pub region_bytes: u64,
     /// Differences found in these regions, and mended.
-    pub mended: Comparison,
+    pub mended: RedundancyCheck,
     /// Newly failed members: those with missing or short files.
     pub newly_failed: Vec<String>,
     /// True if the marks of regions were damaged, so all regions were compared.
@@ -109,7 +109,7 @@ pub struct OpenReport {
 }
 
 /// Source of the devices of a store.
-pub(crate) trait Source {
+pub(crate) trait DeviceSource {
     /// Returns a description of the fault if the member's device is not as the store left it.
     fn complaint(&self, member: &MemberRecord, label: Option<Label>) -> Option<String>;
 
@@ -120,7 +120,7 @@ pub(crate) trait Source {
     /// Returns the device of the store's own records, with a length of `bytes`.
     fn own(&mut self, folder: &Path, bytes: u64) -> Result<Arc<dyn Device>, StoreError> {
         let path = folder.join(NAME);
-        let lengths = Lengths::new(bytes, 0);
+        let lengths = FileLengths::new(bytes, 0);
         // An empty file is left when the process dies between making and filling the file.
         let found = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
         if found > 0
@@ -142,21 +142,21 @@ pub(crate) trait Source {
 struct InMemory;
 
 /// Source of devices in the files of a folder.
-pub(crate) struct Files<'a>(pub(crate) &'a Path);
+pub(crate) struct FolderFiles<'a>(pub(crate) &'a Path);
 
-impl Source for InMemory {
+impl DeviceSource for InMemory {
     fn complaint(&self, _: &MemberRecord, _: Option<Label>) -> Option<String> {
         None
     }
     fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError> {
-        Ok(Arc::new(Memory::new(member.bytes())))
+        Ok(Arc::new(MemoryDevice::new(member.bytes())))
     }
 }
 
-impl Source for Files<'_> {
+impl DeviceSource for FolderFiles<'_> {
     fn complaint(&self, member: &MemberRecord, label: Option<Label>) -> Option<String> {
         let path = self.0.join(member.file.as_ref()?);
-        let lengths = Lengths::new(member.bytes(), LABEL_BYTES);
+        let lengths = FileLengths::new(member.bytes(), LABEL_BYTES);
         SparseFile::complaint(&path, lengths).or_else(|| {
             let file = SparseFile::open_read_only(&path, lengths).ok();
             let found = file.and_then(|file| {
@@ -188,17 +188,17 @@ impl Store {
     /// host's.
     pub fn open(
         shape: Shape,
-        location: &Location,
+        location: &StoreLocation,
         digest: &str,
         opening: Opening<'_>,
     ) -> Result<(Store, OpenReport), StoreError> {
         match location {
-            Location::Memory => Store::open_in_memory(shape, &opening),
-            Location::Folder(folder) if opening.read_only => {
+            StoreLocation::Memory => Store::open_in_memory(shape, &opening),
+            StoreLocation::Folder(folder) if opening.read_only => {
                 Store::open_read_only(folder, shape, digest, &opening)
             }
-            Location::Folder(folder) => {
-                Store::open_in(folder, &mut Files(folder), shape, digest, opening)
+            StoreLocation::Folder(folder) => {
+                Store::open_in(folder, &mut FolderFiles(folder), shape, digest, opening)
             }
         }
     }
@@ -207,7 +207,7 @@ impl Store {
         shape: Shape,
         opening: &Opening<'_>,
     ) -> Result<(Store, OpenReport), StoreError> {
-        let root = Node::new(shape, &mut Vec::new());
+        let root = StoreNode::new(shape, &mut Vec::new());
         let members = states::records(&root);
         let media = open_media(&members, &mut InMemory)?;
         let report = OpenReport {
@@ -221,24 +221,24 @@ impl Store {
     /// Opens the store in `folder`. The media come from `source`.
     pub(crate) fn open_in(
         folder: &Path,
-        source: &mut dyn Source,
+        source: &mut dyn DeviceSource,
         shape: Shape,
         digest: &str,
         opening: Opening<'_>,
     ) -> Result<(Store, OpenReport), StoreError> {
         refuse_strange(folder)?;
         let lock = Lock::take(folder)?;
-        let mut root = Node::new(shape, &mut Vec::new());
+        let mut root = StoreNode::new(shape, &mut Vec::new());
         let members = states::records(&root);
         let mut report = OpenReport {
             clean: true,
             ..OpenReport::default()
         };
         let parity = states::any_parity(&root);
-        let places = Places::of(root.capacity(), parity);
+        let places = StorePlaces::of(root.capacity(), parity);
         old::migrate(folder, digest, &members, places, root.capacity())?;
         let device = source.own(folder, places.bytes())?;
-        let mut kept = match Kept::read(Arc::clone(&device))? {
+        let mut kept = match StoredDescription::read(Arc::clone(&device))? {
             Some(kept) => kept,
             None => {
                 refuse_members(folder)?;
@@ -310,7 +310,7 @@ impl Store {
     }
 
     pub(crate) fn over(
-        root: Node,
+        root: StoreNode,
         media: Media,
         records: Option<Records>,
         quiet: Duration,
@@ -344,7 +344,8 @@ impl Store {
         let description = records.description();
         let kept = Some((records.folder(), description.store));
         let losses = description.losses.iter().enumerate();
-        let losses = losses.map(|(index, loss)| Loss::open(index, &loss.members, capacity, kept));
+        let losses =
+            losses.map(|(index, loss)| LostData::open(index, &loss.members, capacity, kept));
         self.losses = losses.collect::<Result<_, _>>()?;
         Ok(())
     }
@@ -379,7 +380,7 @@ impl Store {
         for extent in dirty {
             report.regions += 1;
             report.region_bytes += extent.sectors.bytes().0;
-            self.unsettled.push(Unsettled {
+            self.unsettled.push(DoubtfulExtent {
                 extent,
                 media: Vec::new(),
             });
@@ -397,7 +398,7 @@ impl Store {
     fn resynchronise(
         &mut self,
         report: &mut OpenReport,
-        mut progress: Option<&mut dyn FnMut(Progress)>,
+        mut progress: Option<&mut dyn FnMut(MendingProgress)>,
     ) -> Result<(), StoreError> {
         let Some(dirty) = self.dirty() else {
             return Ok(());
@@ -411,7 +412,7 @@ impl Store {
             report.regions += 1;
             report.region_bytes += extent.sectors.bytes().0;
             if let Some(progress) = &mut progress {
-                progress(Progress {
+                progress(MendingProgress {
                     done: index as u64 + 1,
                     regions: dirty.len() as u64,
                 });
@@ -476,15 +477,15 @@ fn refuse_members(folder: &Path) -> Result<(), StoreError> {
 fn begin(
     device: &Arc<dyn Device>,
     digest: &str,
-    root: &Node,
-    places: Places,
+    root: &StoreNode,
+    places: StorePlaces,
     members: Vec<MemberRecord>,
-) -> Result<Kept, StoreError> {
+) -> Result<StoredDescription, StoreError> {
     let store =
         Uuid::new().map_err(|error| StoreError::host("read", Path::new("/dev/urandom"), error))?;
     let layout = states::describe(root);
     let description = Description::new(store, digest, layout, places.region(), members);
-    Kept::begin(Arc::clone(device), description)
+    StoredDescription::begin(Arc::clone(device), description)
 }
 
 /// Returns an error if the journal's records do not fit the members.
@@ -497,7 +498,7 @@ pub(crate) fn check_fits(
         .map(|drive| Sectors(drive.sectors))
         .collect();
     let mut runs = changes.iter().flat_map(|change| &change.runs);
-    let fits = |run: &journal::Run| {
+    let fits = |run: &journal::ChangeRun| {
         drives
             .get(run.slot as usize)
             .is_some_and(|&capacity| run.extent().within(capacity))
@@ -512,9 +513,9 @@ pub(crate) fn check_fits(
 
 /// Counts members as failed whose media are not as the store left them, and returns their names.
 pub(crate) fn fail_missing(
-    root: &mut Node,
+    root: &mut StoreNode,
     description: &Description,
-    source: &dyn Source,
+    source: &dyn DeviceSource,
     allowed: bool,
 ) -> Result<Vec<String>, StoreError> {
     let expected = description
@@ -535,7 +536,7 @@ pub(crate) fn fail_missing(
     if !allowed {
         return Err(StoreError::MembersMissing { detail });
     }
-    let Node::Volume(array) = root else {
+    let StoreNode::Volume(array) = root else {
         return Err(StoreError::TooManyMissing { detail });
     };
     for path in &paths {
@@ -574,7 +575,7 @@ fn drives_of(members: &[MemberRecord]) -> impl Iterator<Item = &MemberRecord> {
 
 pub(crate) fn open_media(
     members: &[MemberRecord],
-    source: &mut dyn Source,
+    source: &mut dyn DeviceSource,
 ) -> Result<Media, StoreError> {
     let media = drives_of(members)
         .map(|member| source.member(member))

@@ -13,13 +13,13 @@
 //! `FULLSTROKE_POWER` sets the lives of each volume (default 4).
 
 use crate::Device;
-use crate::bytes::description::{Kept, LABEL_BYTES, Label, MemberRecord, StateRecord};
-use crate::bytes::node::Node;
-use crate::bytes::opening::Source;
-use crate::bytes::records::Places;
-use crate::bytes::samples::{SAMPLES, Sample, folder, path, sample};
-use crate::bytes::{Opening, Store, StoreError, Tidy, states};
-use crate::power::{Model, Power, Random, Simulated, fill, simulated};
+use crate::bytes::description::{LABEL_BYTES, Label, MemberRecord, StateRecord, StoredDescription};
+use crate::bytes::node::StoreNode;
+use crate::bytes::opening::DeviceSource;
+use crate::bytes::records::StorePlaces;
+use crate::bytes::samples::{SAMPLES, VolumeSample, folder, path, sample};
+use crate::bytes::{Opening, Store, StoreError, TidyWork, states};
+use crate::power::{AllowedFingerprints, DevicePower, Simulated, SplitMix, fill, simulated};
 use fullstroke_contract::{Extent, Gear, MemberState};
 use fullstroke_units::{Lbn, Sectors};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +39,7 @@ struct Shelf {
     gone: BTreeSet<String>,
 }
 
-impl Source for Shelf {
+impl DeviceSource for Shelf {
     fn complaint(&self, member: &MemberRecord, label: Option<Label>) -> Option<String> {
         member.file.as_ref()?;
         if self.gone.contains(&member.path) {
@@ -59,7 +59,7 @@ impl Source for Shelf {
 
 /// Piece of the machinery to leave out in a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LeftOut {
+enum OmittedPiece {
     Nothing,
     /// Marks and records are not made durable before their changes.
     Flushes,
@@ -68,7 +68,7 @@ enum LeftOut {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct PowerTally {
     losses: u64,
     degraded: u64,
     missing: u64,
@@ -79,29 +79,29 @@ struct Tally {
 }
 
 struct Life {
-    sample: Sample,
+    sample: VolumeSample,
     folder: tempfile::TempDir,
     shelf: Shelf,
-    power: Arc<Power>,
-    random: Random,
-    model: Model,
-    left_out: LeftOut,
+    power: Arc<DevicePower>,
+    random: SplitMix,
+    model: AllowedFingerprints,
+    left_out: OmittedPiece,
     now: Duration,
     tag: u64,
-    tally: Tally,
+    tally: PowerTally,
 }
 
 /// Error of a step in whose middle power failed.
 struct Dark;
 
 impl Life {
-    fn new(sample: Sample, seed: u64, left_out: LeftOut) -> Life {
-        let root = Node::new((sample.shape)(), &mut Vec::new());
+    fn new(sample: VolumeSample, seed: u64, left_out: OmittedPiece) -> Life {
+        let root = StoreNode::new((sample.shape)(), &mut Vec::new());
         let drives: Vec<MemberRecord> = states::records(&root)
             .into_iter()
             .filter(|record| record.file.is_some())
             .collect();
-        let places = Places::of(root.capacity(), states::any_parity(&root));
+        let places = StorePlaces::of(root.capacity(), states::any_parity(&root));
         let most = drives.iter().map(MemberRecord::bytes).max().unwrap_or(0) + LABEL_BYTES;
         let (mut devices, power) = simulated(drives.len() + 1, most.max(places.bytes()) as usize);
         let own = devices.pop().unwrap();
@@ -115,19 +115,19 @@ impl Life {
                 gone: BTreeSet::new(),
             },
             power,
-            random: Random(seed),
-            model: Model::new(root.capacity().0),
+            random: SplitMix(seed),
+            model: AllowedFingerprints::new(root.capacity().0),
             left_out,
             now: Duration::ZERO,
             tag: 0,
-            tally: Tally::default(),
+            tally: PowerTally::default(),
         }
     }
 
     fn open(&mut self) -> Result<Store, StoreError> {
         let opening = Opening {
             allow_degraded: true,
-            survive_power_loss: self.left_out != LeftOut::Flushes,
+            survive_power_loss: self.left_out != OmittedPiece::Flushes,
             ..Opening::default()
         };
         let shape = (self.sample.shape)();
@@ -184,7 +184,7 @@ impl Life {
         for (lbn, sector) in bytes.chunks(512).enumerate() {
             wrong += u64::from(!self.model.takes(lbn, sector));
         }
-        if self.left_out == LeftOut::Nothing {
+        if self.left_out == OmittedPiece::Nothing {
             let found = store.scrub().unwrap();
             assert_eq!(found.mismatched_sectors, 0, "{}", self.sample.name);
         }
@@ -214,9 +214,9 @@ impl Life {
                 self.now += Duration::from_secs(self.random.below(4));
                 loop {
                     match self.done(store.tidy(self.now))? {
-                        Tidy::Again => {}
-                        Tidy::Sync => self.done(store.sync())?,
-                        Tidy::Done | Tidy::At(_) => break,
+                        TidyWork::Again => {}
+                        TidyWork::Sync => self.done(store.sync())?,
+                        TidyWork::Done | TidyWork::At(_) => break,
                     }
                 }
             }
@@ -340,7 +340,7 @@ impl Life {
     /// must keep copies only, or use the journal because a parity volume lacked a member already.
     fn take_one_away(&mut self, parity: bool) {
         let own = Arc::clone(&self.shelf.own) as Arc<dyn Device>;
-        let Ok(Some(kept)) = Kept::read(own) else {
+        let Ok(Some(kept)) = StoredDescription::read(own) else {
             return;
         };
         let members = &kept.description().members;
@@ -352,7 +352,7 @@ impl Life {
         let drives = members.iter().filter(|member| member.file.is_some());
         let (alive, out): (Vec<_>, Vec<_>) = drives.partition(|member| is_alive(member));
         self.tally.degraded += u64::from(!out.is_empty());
-        let root = Node::new((self.sample.shape)(), &mut Vec::new());
+        let root = StoreNode::new((self.sample.shape)(), &mut Vec::new());
         let journalled = states::any_degraded_parity(&root, &mut members.iter());
         let safe = !parity || journalled;
         let survived = volumes && out.len() < self.sample.tolerance;
@@ -366,12 +366,12 @@ impl Life {
 }
 
 /// Runs the lives of one volume. Returns the number of wrong sectors after losses of power.
-fn live(sample: Sample, seed: u64, losses: u64, left_out: LeftOut) -> (Tally, u64) {
+fn live(sample: VolumeSample, seed: u64, losses: u64, left_out: OmittedPiece) -> (PowerTally, u64) {
     let mut life = Life::new(sample, seed, left_out);
     let mut store = life.open().unwrap_or_else(|error| panic!("{error}"));
     let mut all_wrong = 0;
     for _ in 0..losses {
-        if left_out == LeftOut::Journal {
+        if left_out == OmittedPiece::Journal {
             store.journalled = false;
         }
         let (next, wrong) = life.until_power_fails(store);
@@ -389,9 +389,9 @@ fn lives() -> u64 {
 #[test]
 fn no_loss_of_power_costs_what_was_synced_on_any_layout() {
     for &sample in SAMPLES {
-        let mut all = Tally::default();
+        let mut all = PowerTally::default();
         for seed in 0..lives() {
-            let (tally, wrong) = live(sample, seed, 25, LeftOut::Nothing);
+            let (tally, wrong) = live(sample, seed, 25, OmittedPiece::Nothing);
             assert_eq!(wrong, 0, "{} seed {seed}: sectors lost", sample.name);
             all.losses += tally.losses;
             all.degraded += tally.degraded;
@@ -413,7 +413,7 @@ fn no_loss_of_power_costs_what_was_synced_on_any_layout() {
 
 #[test]
 fn without_a_flush_or_a_journal_a_loss_of_power_costs_what_was_synced() {
-    for left_out in [LeftOut::Flushes, LeftOut::Journal] {
+    for left_out in [OmittedPiece::Flushes, OmittedPiece::Journal] {
         let costs = (0..40).any(|seed| live(sample("raid5"), seed, 20, left_out).1 > 0);
         assert!(costs, "{left_out:?} is not needed");
     }

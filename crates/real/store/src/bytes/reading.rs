@@ -5,21 +5,21 @@
 //! count as made, and different copies after a kill give the same data to every read.
 
 use crate::bytes::description::{
-    Description, Kept, LABEL_BYTES, Label, MemberRecord, NAME, StateRecord,
+    Description, LABEL_BYTES, Label, MemberRecord, NAME, StateRecord, StoredDescription,
 };
 use crate::bytes::gears;
 use crate::bytes::lock::Lock;
-use crate::bytes::loss::Loss;
-use crate::bytes::node::Node;
+use crate::bytes::loss::LostData;
+use crate::bytes::node::StoreNode;
 use crate::bytes::old;
-use crate::bytes::opening::{Files, Source, check_fits, fail_missing, open_media};
-use crate::bytes::records::Places;
+use crate::bytes::opening::{DeviceSource, FolderFiles, check_fits, fail_missing, open_media};
+use crate::bytes::records::StorePlaces;
 use crate::bytes::states;
-use crate::bytes::store::Unsettled;
+use crate::bytes::store::DoubtfulExtent;
 use crate::bytes::transaction::Transaction;
 use crate::bytes::{OpenReport, Opening, Store, StoreError};
-use crate::sparse::{Lengths, SparseFile};
-use crate::{Device, Memory};
+use crate::sparse::{FileLengths, SparseFile};
+use crate::{Device, MemoryDevice};
 use fullstroke_volume::Shape;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,23 +27,23 @@ use std::sync::Arc;
 /// Source of the devices of a folder, without changes to the folder.
 struct FilesAsTheyAre<'a>(&'a Path);
 
-impl Source for FilesAsTheyAre<'_> {
+impl DeviceSource for FilesAsTheyAre<'_> {
     fn complaint(&self, member: &MemberRecord, label: Option<Label>) -> Option<String> {
-        Files(self.0).complaint(member, label)
+        FolderFiles(self.0).complaint(member, label)
     }
 
     fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError> {
         // A failed member is never read, and its file may be missing.
         if member.state == StateRecord::Failed {
-            return Ok(Arc::new(Memory::new(member.bytes())));
+            return Ok(Arc::new(MemoryDevice::new(member.bytes())));
         }
         let path = self.0.join(member.file.as_deref().unwrap_or_default());
-        look_at(&path, Lengths::new(member.bytes(), LABEL_BYTES))
+        look_at(&path, FileLengths::new(member.bytes(), LABEL_BYTES))
     }
 }
 
 /// Opens a file read-only.
-fn look_at(path: &Path, lengths: Lengths) -> Result<Arc<dyn Device>, StoreError> {
+fn look_at(path: &Path, lengths: FileLengths) -> Result<Arc<dyn Device>, StoreError> {
     let file = SparseFile::open_read_only(path, lengths);
     Ok(Arc::new(
         file.map_err(|error| StoreError::host("open", path, error))?,
@@ -72,14 +72,16 @@ impl Store {
         }
         let lock = Lock::share(folder)?;
         old::refuse(folder)?;
-        let mut root = Node::new(shape, &mut Vec::new());
-        let places = Places::of(root.capacity(), states::any_parity(&root));
+        let mut root = StoreNode::new(shape, &mut Vec::new());
+        let places = StorePlaces::of(root.capacity(), states::any_parity(&root));
         let path = folder.join(NAME);
         let device = path
             .exists()
-            .then(|| look_at(&path, Lengths::new(places.bytes(), 0)))
+            .then(|| look_at(&path, FileLengths::new(places.bytes(), 0)))
             .transpose()?;
-        let kept = device.as_ref().map(|device| Kept::read(Arc::clone(device)));
+        let kept = device
+            .as_ref()
+            .map(|device| StoredDescription::read(Arc::clone(device)));
         let description = kept.transpose()?.flatten();
         let description = description.map(|kept| kept.description().clone());
         let Some((mut description, device)) = description
@@ -137,8 +139,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         let (capacity, store) = (self.capacity(), description.store);
         let losses = description.losses.iter().enumerate();
-        let losses =
-            losses.map(|(index, loss)| Loss::look(index, &loss.members, capacity, folder, store));
+        let losses = losses
+            .map(|(index, loss)| LostData::look(index, &loss.members, capacity, folder, store));
         self.losses = losses.collect::<Result<_, _>>()?;
         Ok(())
     }
@@ -147,7 +149,7 @@ impl Store {
     fn look_at_journal(
         &mut self,
         folder: &Path,
-        (device, places): (&Arc<dyn Device>, Places),
+        (device, places): (&Arc<dyn Device>, StorePlaces),
         description: &Description,
         report: &mut OpenReport,
     ) -> Result<(), StoreError> {
@@ -165,7 +167,7 @@ impl Store {
     /// regions are mended in memory.
     fn look_at_marks(
         &mut self,
-        (device, places): (&Arc<dyn Device>, Places),
+        (device, places): (&Arc<dyn Device>, StorePlaces),
         description: &Description,
         report: &mut OpenReport,
     ) {
@@ -181,7 +183,7 @@ impl Store {
             report.regions_at_risk = report.regions;
         }
         self.unsettled
-            .extend(dirty.into_iter().map(|extent| Unsettled {
+            .extend(dirty.into_iter().map(|extent| DoubtfulExtent {
                 extent,
                 media: Vec::new(),
             }));

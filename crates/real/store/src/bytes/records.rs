@@ -2,9 +2,9 @@
 
 use crate::Device;
 use crate::bytes::StoreError;
-use crate::bytes::description::{COPIES, Description, Kept};
+use crate::bytes::description::{COPIES, Description, StoredDescription};
 use crate::bytes::lock::Lock;
-use crate::bytes::marks::{self, Marks};
+use crate::bytes::marks::{self, RegionMarks};
 use crate::bytes::redo::{self, Redo};
 use crate::copies::START_BYTES;
 use crate::superblock::Uuid;
@@ -15,22 +15,22 @@ use std::sync::Arc;
 /// Places of the records in the store's own file. The first copy of the description comes before
 /// all of them, the second behind them at the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Places {
+pub(crate) struct StorePlaces {
     /// Capacity of the volume, and size of a region.
     sizes: [Sectors; 2],
     redo_at: u64,
     redo_bytes: u64,
 }
 
-impl Places {
+impl StorePlaces {
     const MARKS_AT: u64 = START_BYTES + COPIES.room;
 
     /// Returns the places for a volume of this capacity, with a journal if it has `parity`.
-    pub(crate) fn of(capacity: Sectors, parity: bool) -> Places {
+    pub(crate) fn of(capacity: Sectors, parity: bool) -> StorePlaces {
         let region = marks::region_size(capacity);
-        Places {
+        StorePlaces {
             sizes: [capacity, region],
-            redo_at: Places::MARKS_AT + marks::room(capacity, region),
+            redo_at: StorePlaces::MARKS_AT + marks::room(capacity, region),
             redo_bytes: if parity { redo::room(capacity) } else { 0 },
         }
     }
@@ -45,22 +45,22 @@ impl Places {
     }
 
     /// Reads the marks, and changes nothing.
-    pub(crate) fn look_at_marks(&self, device: &Arc<dyn Device>, store: Uuid) -> Marks {
-        Marks::look(Arc::clone(device), Places::MARKS_AT, store, self.sizes)
+    pub(crate) fn look_at_marks(&self, device: &Arc<dyn Device>, store: Uuid) -> RegionMarks {
+        RegionMarks::look(Arc::clone(device), StorePlaces::MARKS_AT, store, self.sizes)
     }
 
-    /// Opens the marks for changes: see [`Marks::open`].
+    /// Opens the marks for changes: see [`RegionMarks::open`].
     pub(crate) fn open_marks(
         &self,
         device: &Arc<dyn Device>,
         store: Uuid,
         durable: bool,
         none_is_dirty: bool,
-    ) -> Result<Marks, StoreError> {
+    ) -> Result<RegionMarks, StoreError> {
         let device = Arc::clone(device);
-        Marks::open(
+        RegionMarks::open(
             device,
-            Places::MARKS_AT,
+            StorePlaces::MARKS_AT,
             store,
             self.sizes,
             durable,
@@ -84,9 +84,9 @@ impl Places {
 pub(crate) struct Records {
     folder: PathBuf,
     _lock: Lock,
-    kept: Kept,
+    kept: StoredDescription,
     /// `None` without redundancy, because there is nothing to mend then.
-    marks: Option<Marks>,
+    marks: Option<RegionMarks>,
     /// `None` without parity, because only parity has a write hole.
     redo: Option<Redo>,
 }
@@ -95,8 +95,8 @@ impl Records {
     pub(crate) fn new(
         folder: &Path,
         lock: Lock,
-        kept: Kept,
-        marks: Option<Marks>,
+        kept: StoredDescription,
+        marks: Option<RegionMarks>,
         redo: Option<Redo>,
     ) -> Records {
         Records {
@@ -112,11 +112,11 @@ impl Records {
         &self.folder
     }
 
-    pub(crate) fn marks(&self) -> Option<&Marks> {
+    pub(crate) fn marks(&self) -> Option<&RegionMarks> {
         self.marks.as_ref()
     }
 
-    pub(crate) fn marks_mut(&mut self) -> Option<&mut Marks> {
+    pub(crate) fn marks_mut(&mut self) -> Option<&mut RegionMarks> {
         self.marks.as_mut()
     }
 

@@ -1,4 +1,4 @@
-//! The journal of a store: changes are written here in advance. The journal is a [`Log`] in the
+//! The journal of a store: changes are written here in advance. The journal is a [`MemberJournal`] in the
 //! store's own file.
 //!
 //! The redundancy of a degraded array cannot mend a crash. If data was written and its parity was
@@ -10,7 +10,7 @@ use crate::Device;
 use crate::bytes::StoreError;
 use crate::bytes::sync::ToSync;
 use crate::device::Aligned;
-use crate::journal::{Change, Full, Log};
+use crate::journal::{Change, JournalFull, MemberJournal};
 use crate::superblock::Uuid;
 use fullstroke_units::Sectors;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) fn room(capacity: Sectors) -> u64 {
 /// The journal of a store.
 pub(crate) struct Redo {
     device: Arc<dyn Device>,
-    log: Log,
+    log: MemberJournal,
     /// True if records are made durable before their changes are made.
     durable: bool,
     buffer: Aligned,
@@ -42,7 +42,7 @@ pub(crate) struct Redo {
 
 /// Result of writing a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Recorded {
+pub(crate) enum RecordingResult {
     /// The record is in the journal.
     Done,
     /// The journal has no room until earlier records are given up.
@@ -61,7 +61,7 @@ impl Redo {
     ) -> Redo {
         Redo {
             device,
-            log: Log::new(store, at, bytes),
+            log: MemberJournal::new(store, at, bytes),
             durable,
             buffer: Aligned::default(),
             changes: 0,
@@ -95,16 +95,16 @@ impl Redo {
         &mut self,
         change: &mut Change,
         epoch: u64,
-    ) -> Result<Recorded, StoreError> {
-        let room = Log::room(change.runs.len(), change.bytes.len() as u64);
+    ) -> Result<RecordingResult, StoreError> {
+        let room = MemberJournal::room(change.runs.len(), change.bytes.len() as u64);
         if !self.log.fits(room) {
-            return Ok(Recorded::TooLong);
+            return Ok(RecordingResult::TooLong);
         }
         self.changes += 1;
         change.id = self.changes;
         let appended = self.log.append(&*self.device, 0, change, &mut self.buffer);
-        let Ok(appended) = appended.map_err(|Full| ()) else {
-            return Ok(Recorded::Full);
+        let Ok(appended) = appended.map_err(|JournalFull| ()) else {
+            return Ok(RecordingResult::Full);
         };
         let number = appended.map_err(|error| self.error("write to", error))?;
         self.changed = epoch;
@@ -114,7 +114,7 @@ impl Redo {
             flushed.map_err(|error| self.error("make durable", error))?;
         }
         self.under_way = Some(number);
-        Ok(Recorded::Done)
+        Ok(RecordingResult::Done)
     }
 
     /// Notes that the changes of the latest record have been made.

@@ -4,14 +4,14 @@ use crate::bytes::StoreError;
 use crate::bytes::array::Array;
 use crate::bytes::description::{MemberRecord, StateRecord};
 use crate::bytes::media::Media;
-use crate::bytes::node::Node;
+use crate::bytes::node::StoreNode;
 use crate::bytes::verify::below;
 use fullstroke_contract::MemberState;
 use fullstroke_units::Sectors;
 
 /// Effect of a change of a member's state on its volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum StateEffect {
     /// The volume answers, or does not, as before.
     Same,
     /// The volume does not answer any more.
@@ -22,11 +22,11 @@ pub(crate) enum Turn {
 
 /// Returns records of all members, each volume before its members. A drive without a volume has one
 /// record with an empty path.
-pub(crate) fn records(root: &Node) -> Vec<MemberRecord> {
+pub(crate) fn records(root: &StoreNode) -> Vec<MemberRecord> {
     let mut all = Vec::new();
     match root {
-        Node::Drive { .. } => all.push(record("", root, MemberState::Alive)),
-        Node::Volume(array) => add_records(array, "", &mut all),
+        StoreNode::Drive { .. } => all.push(record("", root, MemberState::Alive)),
+        StoreNode::Volume(array) => add_records(array, "", &mut all),
     }
     all
 }
@@ -35,17 +35,17 @@ fn add_records(array: &Array, path: &str, all: &mut Vec<MemberRecord>) {
     for (index, member) in array.members.iter().enumerate() {
         let path = below(path, index);
         all.push(record(&path, member, array.layout.member_state(index)));
-        if let Node::Volume(inner) = member {
+        if let StoreNode::Volume(inner) = member {
             add_records(inner, &path, all);
         }
     }
 }
 
-fn record(path: &str, node: &Node, state: MemberState) -> MemberRecord {
+fn record(path: &str, node: &StoreNode, state: MemberState) -> MemberRecord {
     let file = match (node, path) {
-        (Node::Volume(_), _) => None,
-        (Node::Drive { .. }, "") => Some("member.img".to_owned()),
-        (Node::Drive { .. }, path) => Some(format!("member-{path}.img")),
+        (StoreNode::Volume(_), _) => None,
+        (StoreNode::Drive { .. }, "") => Some("member.img".to_owned()),
+        (StoreNode::Drive { .. }, path) => Some(format!("member-{path}.img")),
     };
     MemberRecord {
         path: path.to_owned(),
@@ -56,8 +56,10 @@ fn record(path: &str, node: &Node, state: MemberState) -> MemberRecord {
 }
 
 /// Sets the states of all members, in the order of [`records`].
-pub(crate) fn set_all(node: &mut Node, states: &mut impl Iterator<Item = MemberState>) {
-    let Node::Volume(array) = node else { return };
+pub(crate) fn set_all(node: &mut StoreNode, states: &mut impl Iterator<Item = MemberState>) {
+    let StoreNode::Volume(array) = node else {
+        return;
+    };
     for member in 0..array.members.len() {
         if let Some(state) = states.next() {
             array.layout.set_member_state(member, state);
@@ -69,10 +71,10 @@ pub(crate) fn set_all(node: &mut Node, states: &mut impl Iterator<Item = MemberS
 /// True if a parity volume lacks a member, now or according to the `records`. The records come in
 /// the order of [`records`].
 pub(crate) fn any_degraded_parity<'a>(
-    node: &Node,
+    node: &StoreNode,
     records: &mut impl Iterator<Item = &'a MemberRecord>,
 ) -> bool {
-    let Node::Volume(array) = node else {
+    let StoreNode::Volume(array) = node else {
         return false;
     };
     let mut recorded = false;
@@ -88,22 +90,24 @@ pub(crate) fn any_degraded_parity<'a>(
 }
 
 /// True if some parity volume lacks a member.
-pub(crate) fn any_impaired_parity(node: &Node) -> bool {
-    let Node::Volume(array) = node else {
+pub(crate) fn any_impaired_parity(node: &StoreNode) -> bool {
+    let StoreNode::Volume(array) = node else {
         return false;
     };
     array.has_degraded_parity() || array.members.iter().any(any_impaired_parity)
 }
 
 /// Returns the paths of the volumes with gears, from the top.
-pub(crate) fn geared(root: &Node) -> Vec<Vec<usize>> {
+pub(crate) fn geared(root: &StoreNode) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
     add_geared(root, &mut Vec::new(), &mut found);
     found
 }
 
-fn add_geared(node: &Node, path: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
-    let Node::Volume(array) = node else { return };
+fn add_geared(node: &StoreNode, path: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
+    let StoreNode::Volume(array) = node else {
+        return;
+    };
     if array.layout.present_gear().is_some() {
         found.push(path.clone());
     }
@@ -115,46 +119,46 @@ fn add_geared(node: &Node, path: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
 }
 
 /// Returns the volume at `path`.
-pub(crate) fn volume<'a>(root: &'a mut Node, path: &[usize]) -> Option<&'a mut Array> {
+pub(crate) fn volume<'a>(root: &'a mut StoreNode, path: &[usize]) -> Option<&'a mut Array> {
     let mut node = root;
     for &index in path {
-        let Node::Volume(array) = node else {
+        let StoreNode::Volume(array) = node else {
             return None;
         };
         node = array.members.get_mut(index)?;
     }
     match node {
-        Node::Volume(array) => Some(array),
-        Node::Drive { .. } => None,
+        StoreNode::Volume(array) => Some(array),
+        StoreNode::Drive { .. } => None,
     }
 }
 
 /// True if some volume of the tree has parity.
-pub(crate) fn any_parity(node: &Node) -> bool {
-    matches!(node, Node::Volume(array) if array.rows.is_some() || array.members.iter().any(any_parity))
+pub(crate) fn any_parity(node: &StoreNode) -> bool {
+    matches!(node, StoreNode::Volume(array) if array.rows.is_some() || array.members.iter().any(any_parity))
 }
 
 /// True if some volume of the tree keeps copies.
-pub(crate) fn any_copies(node: &Node) -> bool {
-    let Node::Volume(array) = node else {
+pub(crate) fn any_copies(node: &StoreNode) -> bool {
+    let StoreNode::Volume(array) = node else {
         return false;
     };
     array.rows.is_none() && array.is_redundant() || array.members.iter().any(any_copies)
 }
 
 /// True if some volume of the tree has redundancy.
-pub(crate) fn any_redundancy(node: &Node) -> bool {
-    matches!(node, Node::Volume(array) if array.is_redundant() || array.members.iter().any(any_redundancy))
+pub(crate) fn any_redundancy(node: &StoreNode) -> bool {
+    matches!(node, StoreNode::Volume(array) if array.is_redundant() || array.members.iter().any(any_redundancy))
 }
 
 /// Describes the volume: `raid0 of 2 x raid5 of 4`.
-pub(crate) fn describe(node: &Node) -> String {
-    let Node::Volume(array) = node else {
+pub(crate) fn describe(node: &StoreNode) -> String {
+    let StoreNode::Volume(array) = node else {
         return "drive".to_owned();
     };
     let (name, count) = (array.layout.name(), array.members.len());
     match array.members.first() {
-        Some(inner @ Node::Volume(_)) => format!("{name} of {count} x {}", describe(inner)),
+        Some(inner @ StoreNode::Volume(_)) => format!("{name} of {count} x {}", describe(inner)),
         _ => format!("{name} of {count}"),
     }
 }
@@ -169,7 +173,7 @@ pub(crate) fn dotted(path: &[usize]) -> String {
 
 /// Returns the volume and index of the member at `path`.
 pub(crate) fn find<'a>(
-    root: &'a mut Node,
+    root: &'a mut StoreNode,
     path: &[usize],
 ) -> Result<(&'a mut Array, usize), StoreError> {
     let refuse = || {
@@ -183,19 +187,19 @@ pub(crate) fn find<'a>(
     let mut node = root;
     for &index in above {
         node = match node {
-            Node::Volume(array) => array.members.get_mut(index).ok_or_else(refuse)?,
-            Node::Drive { .. } => return Err(refuse()),
+            StoreNode::Volume(array) => array.members.get_mut(index).ok_or_else(refuse)?,
+            StoreNode::Drive { .. } => return Err(refuse()),
         };
     }
     match node {
-        Node::Volume(array) if member < array.members.len() => Ok((array, member)),
+        StoreNode::Volume(array) if member < array.members.len() => Ok((array, member)),
         _ => Err(refuse()),
     }
 }
 
 /// Returns the path of the drive with this medium; `None` for a drive without a volume.
-pub(crate) fn path_of(node: &Node, medium: usize) -> Option<Vec<usize>> {
-    let Node::Volume(array) = node else {
+pub(crate) fn path_of(node: &StoreNode, medium: usize) -> Option<Vec<usize>> {
+    let StoreNode::Volume(array) = node else {
         return None;
     };
     let member = array
@@ -215,17 +219,17 @@ pub(crate) fn set(
     path: &[usize],
     state: MemberState,
     media: &mut Media,
-) -> Result<Turn, StoreError> {
+) -> Result<StateEffect, StoreError> {
     let answered = array.layout.answers();
     if let [member] = *path {
         array.layout.set_member_state(member, state);
     } else if let Some((&member, rest)) = path.split_first()
-        && let Node::Volume(inner) = &mut array.members[member]
+        && let StoreNode::Volume(inner) = &mut array.members[member]
     {
         match set(inner, rest, state, media)? {
-            Turn::Same => {}
-            Turn::Failed => array.layout.set_member_state(member, MemberState::Failed),
-            Turn::Replaced => {
+            StateEffect::Same => {}
+            StateEffect::Failed => array.layout.set_member_state(member, MemberState::Failed),
+            StateEffect::Replaced => {
                 clear(&array.members[member], media)?;
                 array.layout.set_member_state(
                     member,
@@ -237,14 +241,14 @@ pub(crate) fn set(
         }
     }
     Ok(match (answered, array.layout.answers()) {
-        (true, false) => Turn::Failed,
-        (false, true) => Turn::Replaced,
-        _ => Turn::Same,
+        (true, false) => StateEffect::Failed,
+        (false, true) => StateEffect::Replaced,
+        _ => StateEffect::Same,
     })
 }
 
 /// Empties all drives of `node`.
-pub(crate) fn clear(node: &Node, media: &mut Media) -> Result<(), StoreError> {
+pub(crate) fn clear(node: &StoreNode, media: &mut Media) -> Result<(), StoreError> {
     node.media()
         .into_iter()
         .try_for_each(|medium| media.clear(medium))

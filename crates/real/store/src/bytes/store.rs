@@ -3,13 +3,13 @@
 use crate::buffers::extent_of;
 use crate::bytes::StoreError;
 use crate::bytes::lock::Lock;
-use crate::bytes::loss::Loss;
+use crate::bytes::loss::LostData;
 use crate::bytes::media::Media;
-use crate::bytes::node::Node;
+use crate::bytes::node::StoreNode;
 use crate::bytes::records::Records;
-use crate::bytes::redo::Recorded;
+use crate::bytes::redo::RecordingResult;
 use crate::bytes::states;
-use crate::bytes::verify::{Comparison, Verifier};
+use crate::bytes::verify::{RedundancyCheck, Verifier};
 use crate::judge::Repair;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
@@ -63,7 +63,7 @@ const ALLOCATION_SECTORS: u64 = (16 << 20) / SECTOR_BYTES;
 ///
 /// [`take_dropped`](Store::take_dropped) returns the members that have failed because of the host.
 pub struct Store {
-    pub(crate) root: Node,
+    pub(crate) root: StoreNode,
     pub(crate) media: Media,
     /// Records of the folder beside the media; `None` in memory.
     pub(crate) records: Option<Records>,
@@ -74,7 +74,7 @@ pub struct Store {
     /// True if some volume of the tree keeps copies.
     pub(crate) has_copies: bool,
     /// Extents whose redundancy may not follow from the data.
-    pub(crate) unsettled: Vec<Unsettled>,
+    pub(crate) unsettled: Vec<DoubtfulExtent>,
     /// Latest epoch whose changes are all durable.
     pub(crate) synced: u64,
     /// Epoch and time of the latest checkpoint. Marks of older epochs are cleared when `quiet` has
@@ -82,11 +82,11 @@ pub struct Store {
     pub(crate) checkpoint: Option<(u64, Duration)>,
     pub(crate) quiet: Duration,
     /// Lost data, which may not be read before it is written.
-    pub(crate) losses: Vec<Loss>,
+    pub(crate) losses: Vec<LostData>,
     /// Reason why no requests are served any more.
     pub(crate) stopped: Option<String>,
     /// Members that failed because of the host, not by a call of [`Store::fail_member`].
-    pub(crate) dropped: Vec<Dropped>,
+    pub(crate) dropped: Vec<HostFailedMember>,
     /// Failed members whose bytes are still right: [`Store::fail_member`] failed the member, and
     /// nothing was changed since.
     pub(crate) missed_nothing: Vec<Vec<usize>>,
@@ -107,11 +107,11 @@ pub struct Scrub {
     /// Which wrong sectors are written again.
     pub repair: Repair,
     /// Results so far.
-    pub found: Comparison,
+    pub found: RedundancyCheck,
 }
 
 /// An extent whose redundancy may not follow from the data.
-pub(crate) struct Unsettled {
+pub(crate) struct DoubtfulExtent {
     pub(crate) extent: Extent,
     /// Media that lack a change. The redundancy of the other media follows from the data. Empty
     /// after a kill, because these media are not known.
@@ -120,7 +120,7 @@ pub(crate) struct Unsettled {
 
 /// A member that has failed because of an error of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dropped {
+pub struct HostFailedMember {
     /// Indices of the member from the top of the tree.
     pub path: Vec<usize>,
     /// Description of the error, for people.
@@ -281,7 +281,7 @@ impl Store {
     ///
     /// # Errors
     /// Lost, or the host's.
-    pub fn scrub(&mut self) -> Result<Comparison, StoreError> {
+    pub fn scrub(&mut self) -> Result<RedundancyCheck, StoreError> {
         let mut scrub = Scrub::default();
         while self.scrub_step(&mut scrub, SCRUBBED_SECTORS)? {}
         Ok(scrub.found)
@@ -313,7 +313,7 @@ impl Store {
             start: scrub.next,
             sectors,
         };
-        let rows = if let Node::Volume(array) = &self.root {
+        let rows = if let StoreNode::Volume(array) = &self.root {
             array.rows
         } else {
             None
@@ -333,7 +333,7 @@ impl Store {
         Ok(scrub.next.0 < capacity.0)
     }
 
-    fn compare(&mut self, part: Extent) -> Result<Comparison, StoreError> {
+    fn compare(&mut self, part: Extent) -> Result<RedundancyCheck, StoreError> {
         let mut verifier = Verifier::scrubbing(&mut self.media, Repair::Nothing);
         verifier.check(&mut self.root, "", part)?;
         Ok(verifier.found)
@@ -341,8 +341,12 @@ impl Store {
 
     /// Compares and mends `part`. Mending goes through [`Store::change_once`], because a kill may
     /// interrupt any change.
-    fn compare_and_mend(&mut self, part: Extent, repair: Repair) -> Result<Comparison, StoreError> {
-        let mut found = Comparison::default();
+    fn compare_and_mend(
+        &mut self,
+        part: Extent,
+        repair: Repair,
+    ) -> Result<RedundancyCheck, StoreError> {
+        let mut found = RedundancyCheck::default();
         let within = Extent {
             sectors: part.end().min(Lbn(self.capacity().0)).since(part.start),
             ..part
@@ -360,8 +364,8 @@ impl Store {
     /// than a row gives no room back.
     pub fn row_sectors(&self) -> u64 {
         match &self.root {
-            Node::Volume(array) => array.rows.map_or(1, |rows| rows.data.0),
-            Node::Drive { .. } => 1,
+            StoreNode::Volume(array) => array.rows.map_or(1, |rows| rows.data.0),
+            StoreNode::Drive { .. } => 1,
         }
     }
 
@@ -379,7 +383,7 @@ impl Store {
     fn change(
         &mut self,
         extent: Extent,
-        mut make: impl FnMut(&mut Node, Extent, &mut Media) -> Result<(), StoreError>,
+        mut make: impl FnMut(&mut StoreNode, Extent, &mut Media) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         self.check_range(extent)?;
         self.check_changes()?;
@@ -399,7 +403,7 @@ impl Store {
     fn change_once(
         &mut self,
         extent: Extent,
-        make: &mut impl FnMut(&mut Node, Extent, &mut Media) -> Result<(), StoreError>,
+        make: &mut impl FnMut(&mut StoreNode, Extent, &mut Media) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         self.finish_pending()?;
         // A failed member misses this change, so its bytes are no longer right.
@@ -425,8 +429,10 @@ impl Store {
             match self.change_at_once(&mut |root, media| make(root, part, media))? {
                 // A record also holds the parity or copies of the part, so it can be longer than
                 // the part.
-                Recorded::TooLong if part.sectors > Sectors(1) => step = part.sectors.0.div_ceil(2),
-                Recorded::TooLong => return Err(self.too_long(part)),
+                RecordingResult::TooLong if part.sectors > Sectors(1) => {
+                    step = part.sectors.0.div_ceil(2)
+                }
+                RecordingResult::TooLong => return Err(self.too_long(part)),
                 _ => at = part.end().0,
             }
         }
@@ -437,7 +443,7 @@ impl Store {
     /// their write; without this step two reads of a sector could return different data.
     #[cold]
     fn compare_before_reading(&mut self, extent: Extent) -> Result<(), StoreError> {
-        let touches = |unsettled: &Unsettled| {
+        let touches = |unsettled: &DoubtfulExtent| {
             let (start, end) = (unsettled.extent.start, unsettled.extent.end());
             unsettled.media.is_empty() && start < extent.end() && extent.start < end
         };
@@ -468,7 +474,7 @@ impl Store {
     /// Returns an error if some of `extent` was given up and not written since.
     #[cold]
     fn check_known(&mut self, extent: Extent) -> Result<(), StoreError> {
-        let Node::Volume(array) = &mut self.root else {
+        let StoreNode::Volume(array) = &mut self.root else {
             return Ok(());
         };
         for loss in &mut self.losses {
@@ -496,13 +502,13 @@ impl Store {
     /// or none are made. Changes that are too long for the journal are not made.
     pub(crate) fn change_at_once(
         &mut self,
-        make: &mut impl FnMut(&mut Node, &mut Media) -> Result<(), StoreError>,
-    ) -> Result<Recorded, StoreError> {
+        make: &mut impl FnMut(&mut StoreNode, &mut Media) -> Result<(), StoreError>,
+    ) -> Result<RecordingResult, StoreError> {
         // The media hold one transaction at a time, so the pending one must be made before the
         // next.
         self.finish_pending()?;
         let mut recorded = self.write_down(make)?;
-        if recorded == Recorded::Full {
+        if recorded == RecordingResult::Full {
             // The first sync makes the changes durable and writes the marker that gives their
             // records up. The second makes the marker durable. Only then the room of these records
             // is free.
@@ -511,9 +517,9 @@ impl Store {
             recorded = self.write_down(make)?;
         }
         match recorded {
-            Recorded::Done => {}
-            Recorded::Full => return Ok(Recorded::TooLong),
-            Recorded::TooLong => return Ok(recorded),
+            RecordingResult::Done => {}
+            RecordingResult::Full => return Ok(RecordingResult::TooLong),
+            RecordingResult::TooLong => return Ok(recorded),
         }
         // From here on a kill would repeat the record. So reads must see the change even if the
         // following writes fail.
@@ -526,14 +532,14 @@ impl Store {
     /// Collects the changes of `make` in the journal.
     fn write_down(
         &mut self,
-        make: &mut impl FnMut(&mut Node, &mut Media) -> Result<(), StoreError>,
-    ) -> Result<Recorded, StoreError> {
+        make: &mut impl FnMut(&mut StoreNode, &mut Media) -> Result<(), StoreError>,
+    ) -> Result<RecordingResult, StoreError> {
         self.media.begin();
         let made = make(&mut self.root, &mut self.media);
         self.media.end();
         made?;
         let Some(redo) = self.records.as_mut().and_then(Records::redo_mut) else {
-            return Ok(Recorded::Done);
+            return Ok(RecordingResult::Done);
         };
         let recorded = redo.record(self.media.transaction.change(), self.media.epoch);
         recorded.map_err(|error| self.stop_unless_told_apart(error))

@@ -1,7 +1,7 @@
 //! The changes of media by one request, collected before they are made.
 
 use crate::buffers::extent_of;
-use crate::journal::{Change, Kind, Run};
+use crate::journal::{Change, ChangeRun, ChangedContent};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES};
 
@@ -11,7 +11,7 @@ pub(crate) struct Transaction {
     change: Change,
 }
 
-impl Run {
+impl ChangeRun {
     /// Returns the sectors of the medium.
     pub(crate) fn extent(&self) -> Extent {
         Extent::new(self.lbn, u64::from(self.sectors))
@@ -45,20 +45,20 @@ impl Transaction {
     }
 
     pub(crate) fn write(&mut self, medium: usize, lbn: Lbn, from: &[u8]) {
-        self.add(medium, extent_of(lbn, from.len()), Kind::Written);
+        self.add(medium, extent_of(lbn, from.len()), ChangedContent::Written);
         self.change.bytes.extend_from_slice(from);
     }
 
     pub(crate) fn zero(&mut self, medium: usize, extent: Extent, hole: bool) {
-        self.add(medium, extent, Kind::Zeros { hole });
+        self.add(medium, extent, ChangedContent::Zeros { hole });
     }
 
-    fn add(&mut self, medium: usize, extent: Extent, kind: Kind) {
+    fn add(&mut self, medium: usize, extent: Extent, kind: ChangedContent) {
         assert!(
             extent.sectors.0 <= u64::from(u32::MAX),
             "what is collected is a part of a request"
         );
-        self.change.runs.push(Run {
+        self.change.runs.push(ChangeRun {
             slot: medium as u32,
             sectors: extent.sectors.0 as u32,
             lbn: extent.start.0,
@@ -67,12 +67,12 @@ impl Transaction {
     }
 
     /// Returns the runs in order; a run of data comes with its bytes.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (Run, Option<&[u8]>)> {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (ChangeRun, Option<&[u8]>)> {
         let mut at = 0;
         self.change.runs.iter().map(move |run| {
             let bytes = &self.change.bytes[at..at + run.bytes() as usize];
             at += bytes.len();
-            (*run, (run.kind == Kind::Written).then_some(bytes))
+            (*run, (run.kind == ChangedContent::Written).then_some(bytes))
         })
     }
 

@@ -7,7 +7,7 @@ use crate::buffers::{Buffers, RequestBytes};
 use crate::bytes::StoreError;
 use crate::bytes::array::{Array, read_pieces};
 use crate::bytes::media::Media;
-use crate::bytes::node::Node;
+use crate::bytes::node::StoreNode;
 use crate::judge::{Repair, judge};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
@@ -23,7 +23,7 @@ const LISTED: usize = 16;
 
 /// Results of a comparison of redundancy with data.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-pub struct Comparison {
+pub struct RedundancyCheck {
     /// Compared sectors of volumes with redundancy. Holes equal each other and are skipped.
     pub compared_sectors: u64,
     /// Sectors of parity, copies or data in contradiction to the rest.
@@ -36,9 +36,9 @@ pub struct Comparison {
     pub first: Vec<Mismatch>,
 }
 
-impl Comparison {
+impl RedundancyCheck {
     /// Adds the results of another comparison.
-    pub(crate) fn add(&mut self, other: Comparison) {
+    pub(crate) fn add(&mut self, other: RedundancyCheck) {
         self.compared_sectors += other.compared_sectors;
         self.mismatched_sectors += other.mismatched_sectors;
         self.undecided_sectors += other.undecided_sectors;
@@ -83,7 +83,7 @@ pub(crate) struct Verifier<'a> {
     /// True if the verifier determines the wrong sectors. Otherwise redundancy always follows from
     /// the data.
     judges: bool,
-    pub(crate) found: Comparison,
+    pub(crate) found: RedundancyCheck,
     data: Vec<u8>,
     present: Vec<u8>,
 }
@@ -104,7 +104,7 @@ impl<'a> Verifier<'a> {
             media,
             repair,
             judges: true,
-            found: Comparison::default(),
+            found: RedundancyCheck::default(),
             data: Vec::new(),
             present: Vec::new(),
         }
@@ -114,11 +114,11 @@ impl<'a> Verifier<'a> {
     /// comes first, because unsound data must not be read.
     pub(crate) fn check(
         &mut self,
-        node: &mut Node,
+        node: &mut StoreNode,
         path: &str,
         extent: Extent,
     ) -> Result<(), StoreError> {
-        let Node::Volume(array) = node else {
+        let StoreNode::Volume(array) = node else {
             return Ok(());
         };
         let extent = array.rows.map_or(extent, |rows| rows.around(extent));
@@ -147,7 +147,7 @@ impl<'a> Verifier<'a> {
         if array
             .members
             .iter()
-            .all(|member| matches!(member, Node::Drive { .. }))
+            .all(|member| matches!(member, StoreNode::Drive { .. }))
         {
             return Ok(());
         }
@@ -274,10 +274,10 @@ impl<'a> Verifier<'a> {
 
     fn compare_piece(
         &mut self,
-        member: &mut Node,
+        member: &mut StoreNode,
         lbn: Lbn,
         wanted: &[u8],
-    ) -> Result<Option<Differing>, StoreError> {
+    ) -> Result<Option<DifferingSectors>, StoreError> {
         self.present.resize(wanted.len(), 0);
         member.read(lbn, &mut self.present, self.media)?;
         Ok(differing(&self.present, wanted))
@@ -286,7 +286,7 @@ impl<'a> Verifier<'a> {
 
 /// Sectors that differ from the wanted ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Differing {
+pub struct DifferingSectors {
     /// Index of the first.
     pub first: u64,
     /// Number of sectors that differ.
@@ -294,7 +294,7 @@ pub struct Differing {
 }
 
 /// Compares sectors; `None` if all are as wanted.
-pub fn differing(present: &[u8], wanted: &[u8]) -> Option<Differing> {
+pub fn differing(present: &[u8], wanted: &[u8]) -> Option<DifferingSectors> {
     if present == wanted {
         return None;
     }
@@ -305,7 +305,7 @@ pub fn differing(present: &[u8], wanted: &[u8]) -> Option<Differing> {
         .zip(0..)
         .filter(|((present, wanted), _)| present != wanted);
     let (_, first) = differ.next()?;
-    Some(Differing {
+    Some(DifferingSectors {
         first,
         sectors: 1 + differ.count() as u64,
     })

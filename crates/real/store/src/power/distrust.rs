@@ -5,8 +5,8 @@ use super::{Simulated, content, design, dynamic, made, simulated, some_bytes};
 use crate::Repair;
 use crate::superblock::{self, START_BYTES, SUPERBLOCK_BYTES, place};
 use crate::{
-    Allowances, Array, ArrayError, Device, JournalPolicy, Towards, Worker, assemble, assemble_with,
-    create,
+    Allowances, Array, ArrayError, Device, GearDirection, JournalPolicy, RequestScratch, assemble,
+    assemble_with, create,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -49,7 +49,9 @@ fn missing(devices: &[Arc<Simulated>], what: &str) -> String {
 fn write_all(devices: &[Arc<Simulated>], tag: u64, stops: bool) -> Vec<u8> {
     let array = assembled(devices);
     let bytes = some_bytes(array.capacity().bytes().0, tag);
-    array.write(&mut Worker::one_by_one(), 0, &bytes).unwrap();
+    array
+        .write(&mut RequestScratch::one_by_one(), 0, &bytes)
+        .unwrap();
     array.flush().unwrap();
     if stops {
         array.stop().unwrap();
@@ -73,12 +75,12 @@ fn goes_on_without(
     let (array, report) = result.unwrap();
     assert_eq!(report.newly_failed.len(), 1, "{layout}: {report:?}");
     assert_eq!(array.status().slots[slot].state, "failed", "{layout}");
-    let mut worker = Worker::one_by_one();
+    let mut worker = RequestScratch::one_by_one();
     assert!(content(&array, &mut worker) == expected, "{layout}");
     // The member comes back, and is filled.
     let device = Arc::clone(&devices[slot]) as Arc<dyn Device>;
     array.add(device, true).unwrap();
-    while array.tend(&mut worker).unwrap() {}
+    while array.advance_maintenance(&mut worker).unwrap() {}
     assert_eq!(array.status().state, "whole", "{layout}");
     let found = super::scrubbed(&array, &mut worker, Repair::Nothing);
     assert_eq!(found.mismatched_sectors, 0, "{layout}");
@@ -126,7 +128,7 @@ fn members_that_were_rolled_back_together_are_what_they_were() {
             device.restore(backup);
         }
         let array = assembled(&devices);
-        assert!(content(&array, &mut Worker::one_by_one()) == expected);
+        assert!(content(&array, &mut RequestScratch::one_by_one()) == expected);
     }
 }
 
@@ -164,9 +166,9 @@ fn a_member_that_stood_in_the_low_gear_and_was_rolled_back_is_out_of_date() {
     let backup = devices[3].backup();
     let bytes = some_bytes(array.capacity().bytes().0, 2);
     array.write(&mut worker, 0, &bytes).unwrap();
-    array.shift(Towards::Down).unwrap();
-    while array.tend(&mut worker).unwrap() {}
-    assert!(array.stands(3));
+    array.shift(GearDirection::Down).unwrap();
+    while array.advance_maintenance(&mut worker).unwrap() {}
+    assert!(array.is_in_standby(3));
     drop(array);
     let standing = devices[3].backup();
     devices[3].restore(&backup);
@@ -205,7 +207,7 @@ fn an_assembly_that_is_interrupted_leaves_no_member_behind() {
         array.stop().unwrap();
         let expected = write_all(&devices, 1, false);
         let before = backups(&devices);
-        let mut random = super::Random(members as u64);
+        let mut random = super::SplitMix(members as u64);
         for cut in 0.. {
             for (device, before) in devices.iter().zip(&before) {
                 device.restore(before);
@@ -227,7 +229,7 @@ fn an_assembly_that_is_interrupted_leaves_no_member_behind() {
                 Err(error) => panic!("{layout}, {cut}: {error}"),
             };
             assert!(report.newly_failed.is_empty(), "{layout}, {cut}");
-            assert!(content(&array, &mut Worker::one_by_one()) == expected);
+            assert!(content(&array, &mut RequestScratch::one_by_one()) == expected);
             if !was_cut {
                 break;
             }
@@ -409,7 +411,10 @@ fn a_device_that_holds_anything_is_taken_only_by_force() {
         create(&design, &dynamic(&devices)).unwrap();
         // The device is not accepted as a spare either, nor in the slot of a failed member.
         let (array, _) = assemble(&dynamic(&devices), false).unwrap();
-        while array.tend(&mut Worker::one_by_one()).unwrap() {}
+        while array
+            .advance_maintenance(&mut RequestScratch::one_by_one())
+            .unwrap()
+        {}
         for fails in [false, true] {
             if fails {
                 array.fail(0).unwrap();
@@ -525,7 +530,7 @@ fn a_flush_fails_once_after_data_were_lost() {
         array.write(&mut worker, 0, &bytes).unwrap();
         let data = array.facts.data_at as usize / 512;
         for device in &devices[failures..] {
-            (data..data + 64).for_each(|sector| device.spoil(sector));
+            (data..data + 64).for_each(|sector| device.corrupt_sector(sector));
         }
         let read = array.read(&mut worker, 0, &mut vec![0; bytes.len()]);
         assert!(matches!(read, Err(ArrayError::Device { .. })), "{layout}");

@@ -1,7 +1,7 @@
 //! Full file systems of members during an assembly.
 
-use super::{Random, Simulated, content, dynamic, made, some_bytes};
-use crate::{Worker, assemble};
+use super::{Simulated, SplitMix, content, dynamic, made, some_bytes};
+use crate::{RequestScratch, assemble};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -31,7 +31,7 @@ fn an_array_without_room_is_read_alone_and_is_whole_again_when_there_is_room() {
             }
             drop(array);
             for device in &devices {
-                device.lose_power(&mut Random(3), 50);
+                device.lose_power(&mut SplitMix(3), 50);
             }
             fill(&devices, true);
             let before: Vec<Vec<u8>> = devices
@@ -45,7 +45,7 @@ fn an_array_without_room_is_read_alone_and_is_whole_again_when_there_is_room() {
             );
             assert!(array.is_read_only(), "{what}");
             assert!(
-                content(&array, &mut Worker::one_by_one()) == bytes,
+                content(&array, &mut RequestScratch::one_by_one()) == bytes,
                 "{what}"
             );
             let refused = array.write(&mut worker, 0, &bytes[..4096]).unwrap_err();

@@ -1,21 +1,24 @@
 //! Arrays with gears lose power at the worst moments. Each possible fault of their machinery is
 //! provoked on purpose, with and without the preventing piece.
 
-use super::{Case, Random, SECTOR, Simulated, content, dynamic, fill, simulated, some_bytes};
+use super::{Case, SECTOR, Simulated, SplitMix, content, dynamic, fill, simulated, some_bytes};
 use crate::array::Sabotage;
 use crate::assembly::assemble_without;
-use crate::{Array, Comparison, Device, JournalPolicy, Repair, Report, Towards, Worker, create};
+use crate::{
+    Array, AssemblyReport, Device, GearDirection, JournalPolicy, RedundancyCheck, Repair,
+    RequestScratch, create,
+};
 use fullstroke_contract::Gear;
 use fullstroke_units::{Lbn, Sectors};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// An array with gears on simulated devices, with data everywhere.
-struct Trial {
+struct GearTrial {
     array: Array,
     devices: Vec<Arc<Simulated>>,
-    power: Arc<super::Power>,
-    worker: Worker,
+    power: Arc<super::DevicePower>,
+    worker: RequestScratch,
     held: Vec<u8>,
     sabotage: Sabotage,
 }
@@ -35,12 +38,12 @@ impl Image {
         )
         .unwrap();
         let (array, _) = assemble_without(&dynamic(&devices), false, Sabotage::Nothing).unwrap();
-        let mut worker = Worker::one_by_one();
+        let mut worker = RequestScratch::one_by_one();
         let held = some_bytes(array.capacity().bytes().0, 5);
         array.write(&mut worker, 0, &held).unwrap();
         if gear == Gear::Low {
-            array.shift(Towards::Down).unwrap();
-            while array.tend(&mut worker).unwrap() {}
+            array.shift(GearDirection::Down).unwrap();
+            while array.advance_maintenance(&mut worker).unwrap() {}
         }
         assert_eq!(array.gear(), Some(gear));
         array.stop().unwrap();
@@ -53,7 +56,7 @@ impl Image {
         }
     }
 
-    fn trial(&self, sabotage: Sabotage) -> Trial {
+    fn trial(&self, sabotage: Sabotage) -> GearTrial {
         let (devices, power) = simulated(self.members.len(), 0);
         for (device, bytes) in devices.iter().zip(&self.members) {
             let mut media = device.lock();
@@ -62,22 +65,22 @@ impl Image {
         let (array, report) = assemble_without(&dynamic(&devices), false, sabotage).unwrap();
         assert!(report.clean);
         let held = self.held.clone();
-        Trial {
+        GearTrial {
             array,
             devices,
             power,
-            worker: Worker::one_by_one(),
+            worker: RequestScratch::one_by_one(),
             held,
             sabotage,
         }
     }
 }
 
-impl Trial {
-    fn shift(&mut self, towards: Towards) {
+impl GearTrial {
+    fn shift(&mut self, towards: GearDirection) {
         self.array.shift(towards).unwrap();
-        while self.array.tend(&mut self.worker).unwrap() {}
-        let settled = if towards == Towards::Down {
+        while self.array.advance_maintenance(&mut self.worker).unwrap() {}
+        let settled = if towards == GearDirection::Down {
             Gear::Low
         } else {
             Gear::High
@@ -96,7 +99,7 @@ impl Trial {
     }
 
     /// Loses power: each unflushed sector lands or not.
-    fn lose_power(&mut self, random: &mut Random, percent: u64) -> Report {
+    fn lose_power(&mut self, random: &mut SplitMix, percent: u64) -> AssemblyReport {
         self.devices
             .iter()
             .for_each(|device| device.lose_power(random, percent));
@@ -108,7 +111,7 @@ impl Trial {
     }
 
     fn mismatches(&mut self) -> u64 {
-        let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
+        let (mut found, mut next) = (RedundancyCheck::default(), Some(Lbn(0)));
         while let Some(from) = next {
             next = self
                 .array
@@ -157,9 +160,9 @@ fn units_lost_behind_a_loss_in_the_low_gear(case: &Case, sabotage: Sabotage) -> 
         let mut trial = image.trial(sabotage);
         trial.write(unit * chunk, chunk, 77);
         trial.array.flush().unwrap();
-        trial.lose_power(&mut Random(*unit), 0);
+        trial.lose_power(&mut SplitMix(*unit), 0);
         assert_eq!(trial.array.gear(), Some(Gear::Low));
-        trial.shift(Towards::Up);
+        trial.shift(GearDirection::Up);
         !trial.is_right()
     });
     lost.count() as u64
@@ -179,8 +182,8 @@ fn what_was_written_in_the_low_gear_comes_home_and_nothing_else_is_copied() {
     let mut trial = Image::of(&OF_6, Gear::Low).trial(Sabotage::Nothing);
     trial.write(0, 1, 3);
     trial.array.flush().unwrap();
-    trial.lose_power(&mut Random(1), 0);
-    trial.array.shift(Towards::Up).unwrap();
+    trial.lose_power(&mut SplitMix(1), 0);
+    trial.array.shift(GearDirection::Up).unwrap();
     let stale = trial.array.status().stale_rows.unwrap();
     assert!(
         (1..=2).contains(&stale),
@@ -190,10 +193,10 @@ fn what_was_written_in_the_low_gear_comes_home_and_nothing_else_is_copied() {
 
 /// Power fails at each write and flush of a shift. Returns how often members counted as failed, and
 /// how often data was lost.
-fn cut_a_shift(case: &Case, towards: Towards, sabotage: Sabotage) -> (u64, u64) {
+fn cut_a_shift(case: &Case, towards: GearDirection, sabotage: Sabotage) -> (u64, u64) {
     let image = Image::of(
         case,
-        if towards == Towards::Down {
+        if towards == GearDirection::Down {
             Gear::High
         } else {
             Gear::Low
@@ -207,11 +210,11 @@ fn cut_a_shift(case: &Case, towards: Towards, sabotage: Sabotage) -> (u64, u64) 
         trial.array.copied_at_once = Sectors(16);
         trial.write(3, 70, 9);
         trial.array.flush().unwrap();
-        let mut random = Random(seed);
+        let mut random = SplitMix(seed);
         trial.power.0.store(seed as i64, Ordering::SeqCst);
         let ended = trial.array.shift(towards).is_ok()
             && loop {
-                match trial.array.tend(&mut trial.worker) {
+                match trial.array.advance_maintenance(&mut trial.worker) {
                     Ok(true) => {}
                     Ok(false) => break trial.power.0.load(Ordering::SeqCst) >= 0,
                     Err(_) => break false,
@@ -225,9 +228,9 @@ fn cut_a_shift(case: &Case, towards: Towards, sabotage: Sabotage) -> (u64, u64) 
         // A shift to the other gear and back must not change anything either.
         if report.newly_failed.is_empty() {
             let other = if gear == Some(Gear::Low) {
-                Towards::Up
+                GearDirection::Up
             } else {
-                Towards::Down
+                GearDirection::Down
             };
             trial.shift(other);
         }
@@ -243,7 +246,7 @@ fn cut_a_shift(case: &Case, towards: Towards, sabotage: Sabotage) -> (u64, u64) 
 #[test]
 fn power_may_fail_at_any_write_of_a_shift() {
     for case in [&OF_4, &OF_6, &BESIDE, &OF_RAID0] {
-        for towards in [Towards::Down, Towards::Up] {
+        for towards in [GearDirection::Down, GearDirection::Up] {
             assert_eq!(
                 cut_a_shift(case, towards, Sabotage::Nothing),
                 (0, 0),
@@ -266,14 +269,18 @@ fn without_the_standing_members_having_caught_up_they_are_out_of_date() {
             // More events that only the turning members have recorded.
             trial.array.add(Arc::clone(&spare), false).unwrap();
             trial.array.add(simulated_named("another"), false).unwrap();
-            trial.array.shift(Towards::Up).unwrap();
+            trial.array.shift(GearDirection::Up).unwrap();
             trial.power.0.store(cut, Ordering::SeqCst);
-            while trial.array.tend(&mut trial.worker).unwrap_or(false) {}
+            while trial
+                .array
+                .advance_maintenance(&mut trial.worker)
+                .unwrap_or(false)
+            {}
             let ended = trial.power.0.load(Ordering::SeqCst) >= 0;
             trial
                 .devices
                 .iter()
-                .for_each(|device| device.lose_power(&mut Random(1), 0));
+                .for_each(|device| device.lose_power(&mut SplitMix(1), 0));
             trial.power.0.store(i64::MAX, Ordering::SeqCst);
             match assemble_without(&dynamic(&trial.devices), true, sabotage) {
                 Ok((_, report)) => failed += report.newly_failed.len(),
@@ -298,7 +305,7 @@ fn simulated_named(name: &str) -> Arc<dyn Device> {
 /// Two rows with shared parity of a soft row are changed one after the other and flushed. Power
 /// fails before the markers are durable; then a member is missing. Returns how often data was lost.
 fn lost_behind_two_changes(sabotage: Sabotage) -> u64 {
-    let (mut random, image) = (Random(3), Image::of(&OF_4, Gear::Low));
+    let (mut random, image) = (SplitMix(3), Image::of(&OF_4, Gear::Low));
     let lost = (0..100).filter(|_| {
         let mut trial = image.trial(sabotage);
         let row = trial.array.facts.rows.unwrap().data.0;
@@ -333,11 +340,11 @@ fn changes_of_rows_that_share_parity_go_to_the_same_journals() {
 
 /// A sector is written in one gear, and again in the other, and flushed. Power fails before the
 /// markers are durable. Returns how often the sector did not hold the latest data.
-fn older_behind_a_shift(towards: Towards, sabotage: Sabotage) -> u64 {
-    let mut random = Random(8);
+fn older_behind_a_shift(towards: GearDirection, sabotage: Sabotage) -> u64 {
+    let mut random = SplitMix(8);
     let image = Image::of(
         &OF_6,
-        if towards == Towards::Down {
+        if towards == GearDirection::Down {
             Gear::High
         } else {
             Gear::Low
@@ -358,14 +365,14 @@ fn older_behind_a_shift(towards: Towards, sabotage: Sabotage) -> u64 {
 
 #[test]
 fn journals_of_one_gear_undo_nothing_of_the_other() {
-    for towards in [Towards::Down, Towards::Up] {
+    for towards in [GearDirection::Down, GearDirection::Up] {
         assert_eq!(
             older_behind_a_shift(towards, Sabotage::Nothing),
             0,
             "{towards:?}"
         );
     }
-    assert!(older_behind_a_shift(Towards::Up, Sabotage::JournalsKept) > 0);
+    assert!(older_behind_a_shift(GearDirection::Up, Sabotage::JournalsKept) > 0);
 }
 
 #[test]
@@ -380,16 +387,16 @@ fn a_member_that_fails_in_any_gear_is_done_without_and_filled_again() {
                 trial.array.copied_at_once = Sectors(16);
                 trial.write(11, 90, 4);
                 match gear {
-                    Gear::Falling => trial.array.shift(Towards::Down).unwrap(),
-                    Gear::Rising => trial.array.shift(Towards::Up).unwrap(),
+                    Gear::Falling => trial.array.shift(GearDirection::Down).unwrap(),
+                    Gear::Rising => trial.array.shift(GearDirection::Up).unwrap(),
                     _ => {}
                 }
                 if matches!(gear, Gear::Falling | Gear::Rising) {
-                    trial.array.tend(&mut trial.worker).unwrap();
+                    trial.array.advance_maintenance(&mut trial.worker).unwrap();
                 }
                 assert_eq!(trial.array.gear(), Some(gear));
                 // The member dies while it is used, or it is failed by command.
-                if trial.array.stands(slot) {
+                if trial.array.is_in_standby(slot) {
                     trial.array.fail(slot).unwrap();
                 } else {
                     trial.devices[slot].dead.store(true, Ordering::SeqCst);
@@ -397,23 +404,23 @@ fn a_member_that_fails_in_any_gear_is_done_without_and_filled_again() {
                     trial.array.flush().unwrap();
                 }
                 assert!(trial.is_right(), "{what}");
-                while trial.array.tend(&mut trial.worker).unwrap() {}
+                while trial.array.advance_maintenance(&mut trial.worker).unwrap() {}
                 assert_eq!(trial.array.gear(), Some(Gear::High), "{what}");
                 assert_eq!(trial.array.status().state, "degraded", "{what}");
                 trial.write(0, 30, 7);
                 assert!(trial.is_right(), "{what}");
-                assert!(trial.array.shift(Towards::Down).is_err(), "{what}");
+                assert!(trial.array.shift(GearDirection::Down).is_err(), "{what}");
                 // The member comes back with its content.
                 trial.devices[slot].dead.store(false, Ordering::SeqCst);
                 let device = Arc::clone(&trial.devices[slot]) as Arc<dyn Device>;
                 let how = trial.array.add(device, false).unwrap();
                 assert!(how.starts_with("filling"), "{what}: {how}");
-                while trial.array.tend(&mut trial.worker).unwrap() {}
+                while trial.array.advance_maintenance(&mut trial.worker).unwrap() {}
                 assert_eq!(trial.array.status().state, "whole", "{what}");
                 assert!(trial.is_right() && trial.mismatches() == 0, "{what}");
-                trial.shift(Towards::Down);
+                trial.shift(GearDirection::Down);
                 assert!(trial.is_right() && trial.mismatches() == 0, "{what}");
-                trial.shift(Towards::Up);
+                trial.shift(GearDirection::Up);
                 assert!(trial.is_right() && trial.mismatches() == 0, "{what}");
             }
         }
@@ -427,14 +434,15 @@ fn a_member_that_dies_while_the_low_gear_is_written_down_keeps_the_array_in_the_
     let image = Image::of(&OF_4, Gear::High);
     for slot in 0..4 {
         let mut trial = image.trial(Sabotage::Nothing);
-        trial.array.shift(Towards::Down).unwrap();
+        trial.array.shift(GearDirection::Down).unwrap();
         // All rows are copied; the next step records the gear.
-        let is_stale = |trial: &Trial| trial.array.status().stale_rows.is_some_and(|rows| rows > 0);
+        let is_stale =
+            |trial: &GearTrial| trial.array.status().stale_rows.is_some_and(|rows| rows > 0);
         while is_stale(&trial) {
-            trial.array.tend(&mut trial.worker).unwrap();
+            trial.array.advance_maintenance(&mut trial.worker).unwrap();
         }
         trial.devices[slot].dead.store(true, Ordering::SeqCst);
-        while trial.array.tend(&mut trial.worker).unwrap() {}
+        while trial.array.advance_maintenance(&mut trial.worker).unwrap() {}
         assert_eq!(
             (trial.array.gear(), trial.array.status().state),
             (Some(Gear::High), "degraded")
@@ -444,7 +452,7 @@ fn a_member_that_dies_while_the_low_gear_is_written_down_keeps_the_array_in_the_
         assert!(trial.is_right());
         trial.devices[slot].dead.store(false, Ordering::SeqCst);
         trial.array.flush().unwrap();
-        trial.lose_power(&mut Random(2), 50);
+        trial.lose_power(&mut SplitMix(2), 50);
         assert_eq!(trial.array.gear(), Some(Gear::High));
         assert!(trial.is_right(), "{slot}");
     }
@@ -459,13 +467,13 @@ fn a_spare_takes_the_place_of_a_member_that_stands_and_is_found_there() {
     };
     create(&design, &dynamic(&devices)).unwrap();
     let (array, _) = assemble_without(&dynamic(&devices), false, Sabotage::Nothing).unwrap();
-    let mut worker = Worker::one_by_one();
+    let mut worker = RequestScratch::one_by_one();
     let held = some_bytes(array.capacity().bytes().0, 5);
     array.write(&mut worker, 0, &held).unwrap();
-    array.shift(Towards::Down).unwrap();
-    while array.tend(&mut worker).unwrap() {}
+    array.shift(GearDirection::Down).unwrap();
+    while array.advance_maintenance(&mut worker).unwrap() {}
     array.fail(3).unwrap();
-    while array.tend(&mut worker).unwrap() {}
+    while array.advance_maintenance(&mut worker).unwrap() {}
     assert_eq!(
         (array.gear(), array.status().state),
         (Some(Gear::High), "whole")
@@ -487,13 +495,17 @@ fn a_sector_that_cannot_be_read_is_computed_and_written_again_in_each_gear() {
             let data = trial.array.facts.data_at as usize / SECTOR;
             // Native units and soft ones, of a turning member.
             for sector in [1, 22, 98, 107] {
-                trial.devices[1].spoil(data + sector);
+                trial.devices[1].corrupt_sector(data + sector);
             }
             assert!(trial.is_right(), "{}", case.layout);
             assert_eq!(trial.array.status().state, "whole", "{}", case.layout);
             // Sectors that a shift reads are mended, too; sectors that nothing reads stay
             // unreadable.
-            trial.shift(if low { Towards::Up } else { Towards::Down });
+            trial.shift(if low {
+                GearDirection::Up
+            } else {
+                GearDirection::Down
+            });
             trial.devices[1].lock().bad.clear();
             assert!(
                 trial.is_right() && trial.mismatches() == 0,
@@ -511,7 +523,7 @@ fn parity_that_rots_is_found_and_mended_in_each_gear() {
         for low in [false, true] {
             let mut trial = Image::of(case, Gear::Low).trial(Sabotage::Nothing);
             if !low {
-                trial.shift(Towards::Up);
+                trial.shift(GearDirection::Up);
             }
             assert_eq!(trial.mismatches(), 0);
             let data = trial.array.facts.data_at as usize;
@@ -525,7 +537,7 @@ fn parity_that_rots_is_found_and_mended_in_each_gear() {
             }
             let found = trial.mismatches();
             assert!(found > 0, "{} low: {low}", case.layout);
-            let (mut ignored, mut next) = (Comparison::default(), Some(Lbn(0)));
+            let (mut ignored, mut next) = (RedundancyCheck::default(), Some(Lbn(0)));
             while let Some(from) = next {
                 next = trial
                     .array
@@ -554,7 +566,7 @@ fn a_gear_is_kept_when_the_array_is_stopped_and_who_stands_is_not_told() {
             "{}",
             case.layout
         );
-        let report = trial.lose_power(&mut Random(0), 0);
+        let report = trial.lose_power(&mut SplitMix(0), 0);
         assert!(report.clean && report.newly_failed.is_empty());
         assert_eq!(trial.array.gear(), Some(Gear::Low));
         assert!(trial.is_right());
@@ -566,16 +578,16 @@ fn a_gear_is_kept_when_the_array_is_stopped_and_who_stands_is_not_told() {
         assert!(
             trial
                 .array
-                .shift(Towards::Down)
+                .shift(GearDirection::Down)
                 .unwrap_err()
                 .to_string()
                 .contains("in the low gear already")
         );
-        trial.shift(Towards::Up);
+        trial.shift(GearDirection::Up);
         assert!(
             trial
                 .array
-                .shift(Towards::Up)
+                .shift(GearDirection::Up)
                 .unwrap_err()
                 .to_string()
                 .contains("in the high gear already")
@@ -583,7 +595,7 @@ fn a_gear_is_kept_when_the_array_is_stopped_and_who_stands_is_not_told() {
         assert!(trial.is_right());
     }
     let (array, ..) = super::made("raid5", 4, 0);
-    let error = array.shift(Towards::Down).unwrap_err().to_string();
+    let error = array.shift(GearDirection::Down).unwrap_err().to_string();
     assert!(
         error.contains("no gears: found the layout raid5"),
         "{error}"
@@ -595,13 +607,13 @@ fn a_standing_member_that_is_dead_keeps_an_array_without_redundancy_low_and_says
     let mut trial = Image::of(&OF_RAID0, Gear::Low).trial(Sabotage::Nothing);
     trial.write(0, 300, 3);
     trial.devices[3].dead.store(true, Ordering::SeqCst);
-    trial.array.shift(Towards::Up).unwrap();
-    assert!(trial.array.tend(&mut trial.worker).is_err());
+    trial.array.shift(GearDirection::Up).unwrap();
+    assert!(trial.array.advance_maintenance(&mut trial.worker).is_err());
     assert_eq!(trial.array.gear(), Some(Gear::Rising));
     assert!(trial.array.status().shift_trouble.is_some());
     assert!(trial.is_right());
     trial.devices[3].dead.store(false, Ordering::SeqCst);
-    while trial.array.tend(&mut trial.worker).unwrap() {}
+    while trial.array.advance_maintenance(&mut trial.worker).unwrap() {}
     assert_eq!(
         (trial.array.gear(), trial.array.status().shift_trouble),
         (Some(Gear::High), None)

@@ -1,7 +1,7 @@
 //! Members hang: a request never ends.
 
 use super::{Simulated, content, design, dynamic, kinds, simulated, some_bytes};
-use crate::{Array, Device, JournalPolicy, Timed, Worker, assemble, create};
+use crate::{Array, Device, JournalPolicy, RequestScratch, Timed, assemble, create};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -26,14 +26,16 @@ fn filled(layout: &str, members: usize) -> (Array, Vec<Arc<Simulated>>, Vec<u8>)
     .unwrap();
     let (array, _) = assemble(&timed(&devices), false).unwrap();
     let bytes = some_bytes(array.capacity().bytes().0, 3);
-    array.write(&mut Worker::one_by_one(), 0, &bytes).unwrap();
+    array
+        .write(&mut RequestScratch::one_by_one(), 0, &bytes)
+        .unwrap();
     array.flush().unwrap();
     (array, devices, bytes)
 }
 
 #[test]
 fn a_member_that_hangs_has_failed_and_the_array_goes_on() {
-    type Act = fn(&Array, &mut Worker);
+    type Act = fn(&Array, &mut RequestScratch);
     let acts: [(&str, Act); 3] = [
         ("read", |array, worker| drop(content(array, worker))),
         ("write", |array, worker| {
@@ -51,7 +53,7 @@ fn a_member_that_hangs_has_failed_and_the_array_goes_on() {
                 // One request waits for the member. The other waits for no member, and at most for
                 // the first request.
                 for _ in 0..2 {
-                    scope.spawn(|| act(&array, &mut Worker::one_by_one()));
+                    scope.spawn(|| act(&array, &mut RequestScratch::one_by_one()));
                 }
             });
             if what != "flush" {
@@ -64,7 +66,7 @@ fn a_member_that_hangs_has_failed_and_the_array_goes_on() {
                 bytes[4096..6144].copy_from_slice(&some_bytes(2048, 8));
             }
             let begun = Instant::now();
-            let found = content(&array, &mut Worker::one_by_one());
+            let found = content(&array, &mut RequestScratch::one_by_one());
             assert!(found == bytes, "{layout}, {what}");
             assert!(begun.elapsed() < PATIENCE, "{layout}, {what}");
             array.stop().unwrap();
@@ -89,7 +91,7 @@ fn a_device_that_hangs_while_an_array_is_assembled_counts_as_missing() {
     );
     let (array, report) = assemble(&timed(&devices), true).unwrap();
     assert!(report.gone[0].contains("`device 2`"), "{report:?}");
-    assert!(content(&array, &mut Worker::one_by_one()) == bytes);
+    assert!(content(&array, &mut RequestScratch::one_by_one()) == bytes);
     devices[2].hangs.store(false, Ordering::SeqCst);
 }
 

@@ -1,7 +1,9 @@
 //! Sectors with wrong bytes: the tests check the findings and repairs of scrubs.
 
 use super::{SECTOR, Simulated, content, made, scrubbed, some_bytes};
-use crate::{Array, Comparison, Design, JournalPolicy, Repair, Worker, assemble, create};
+use crate::{
+    Array, Design, JournalPolicy, RedundancyCheck, Repair, RequestScratch, assemble, create,
+};
 use fullstroke_units::Lbn;
 use std::sync::Arc;
 
@@ -9,7 +11,7 @@ use std::sync::Arc;
 struct Odd {
     array: Array,
     devices: Vec<Arc<Simulated>>,
-    worker: Worker,
+    worker: RequestScratch,
     bytes: Vec<u8>,
 }
 
@@ -19,7 +21,7 @@ impl Odd {
         Odd::filled(array, devices, worker)
     }
 
-    fn filled(array: Array, devices: Vec<Arc<Simulated>>, mut worker: Worker) -> Odd {
+    fn filled(array: Array, devices: Vec<Arc<Simulated>>, mut worker: RequestScratch) -> Odd {
         let bytes = some_bytes(array.capacity().bytes().0, 9);
         array.write(&mut worker, 0, &bytes).unwrap();
         array.flush().unwrap();
@@ -43,7 +45,7 @@ impl Odd {
         };
         create(&design, &super::dynamic(&devices)).unwrap();
         let (array, _) = assemble(&super::dynamic(&devices), false).unwrap();
-        Odd::filled(array, devices, Worker::one_by_one())
+        Odd::filled(array, devices, RequestScratch::one_by_one())
     }
 
     fn data_at(&self, slot: usize, sector: usize) -> (&Simulated, usize) {
@@ -67,7 +69,7 @@ impl Odd {
         self.devices.iter().map(all).collect()
     }
 
-    fn scrub(&mut self, repair: Repair) -> Comparison {
+    fn scrub(&mut self, repair: Repair) -> RedundancyCheck {
         scrubbed(&self.array, &mut self.worker, repair)
     }
 
@@ -198,7 +200,7 @@ fn one_parity_that_cannot_be_read_is_written_again_and_disagreement_beside_it_is
     let before = odd.media();
     let at = odd.array.facts.data_at as usize / SECTOR;
     for slot in 0..4 {
-        odd.devices[slot].spoil(at + 8 * slot);
+        odd.devices[slot].corrupt_sector(at + 8 * slot);
     }
     let found = odd.scrub(Repair::Proven);
     assert_eq!(found.undecided_sectors, 0, "{found:?}");

@@ -9,8 +9,8 @@
 //! covers every earlier answered write of any writer. The acts of each thread follow from the seed.
 //! The host decides the interleaving; slow devices provoke it.
 
-use super::{Life, Model, Random, SECTOR, Tally, fill, fingerprint};
-use crate::{Array, ArrayError, Worker};
+use super::{AllowedFingerprints, Life, LossTally, SECTOR, SplitMix, fill, fingerprint};
+use crate::{Array, ArrayError, RequestScratch};
 use fullstroke_contract::Gear;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,18 +20,18 @@ use std::time::Duration;
 const RUN: u64 = 5;
 
 /// Allowed contents of sectors, while several threads write.
-struct Shared {
-    model: Model,
+struct AllowedContents {
+    model: AllowedFingerprints,
     /// For each sector, the number of versions ruled out by a flush.
     ruled_out: Vec<usize>,
     /// For each sector, the number of answered versions.
     answered: Vec<usize>,
 }
 
-impl Shared {
-    fn new(model: Model) -> Shared {
+impl AllowedContents {
+    fn new(model: AllowedFingerprints) -> AllowedContents {
         let answered = model.0.iter().map(Vec::len).collect();
-        Shared {
+        AllowedContents {
             ruled_out: vec![0; model.0.len()],
             answered,
             model,
@@ -72,7 +72,7 @@ impl Shared {
 /// Shared state of all threads of one life.
 struct Scene<'a> {
     array: &'a Array,
-    shared: Mutex<Shared>,
+    shared: Mutex<AllowedContents>,
     writers: u64,
     flushes: AtomicU64,
     writes: AtomicU64,
@@ -89,7 +89,7 @@ impl Scene<'_> {
     }
 
     /// Chooses a run of the writer in shared rows, or any extent in its region.
-    fn place(&self, writer: u64, random: &mut Random) -> (u64, u64) {
+    fn place(&self, writer: u64, random: &mut SplitMix) -> (u64, u64) {
         let sectors = self.array.capacity().0;
         let row = self.array.facts.rows.map_or(64, |rows| rows.data.0);
         let half = sectors / 2 / row * row;
@@ -122,8 +122,8 @@ impl Scene<'_> {
     fn act(
         &self,
         writer: u64,
-        worker: &mut Worker,
-        random: &mut Random,
+        worker: &mut RequestScratch,
+        random: &mut SplitMix,
     ) -> Result<Result<(), ArrayError>, String> {
         if random.chance(12) {
             return Ok(self.flush());
@@ -171,10 +171,10 @@ impl Life<'_> {
         array: &Array,
         writers: u64,
     ) -> Result<(), String> {
-        let model = std::mem::replace(&mut self.model, Model(Vec::new()));
+        let model = std::mem::replace(&mut self.model, AllowedFingerprints(Vec::new()));
         let scene = Scene {
             array,
-            shared: Mutex::new(Shared::new(model)),
+            shared: Mutex::new(AllowedContents::new(model)),
             writers,
             flushes: AtomicU64::new(0),
             writes: AtomicU64::new(0),
@@ -197,7 +197,7 @@ impl Life<'_> {
             let threads = (0..writers).map(|writer| {
                 let seed = seeds[writer as usize];
                 scope.spawn(move || {
-                    let (mut worker, mut random) = (Worker::new(), Random(seed));
+                    let (mut worker, mut random) = (RequestScratch::new(), SplitMix(seed));
                     loop {
                         if let Some(ended) = judge(scene.act(writer, &mut worker, &mut random)) {
                             scene.ended.store(
@@ -213,11 +213,11 @@ impl Life<'_> {
                 })
             });
             let threads: Vec<_> = threads.collect();
-            let (devices, mut random) = (&self.devices, Random(seeds[writers as usize]));
+            let (devices, mut random) = (&self.devices, SplitMix(seeds[writers as usize]));
             let last_gear = &mut self.gear;
             let keeper = scope.spawn(move || {
                 let mut dying = dying;
-                let mut worker = Worker::one_by_one();
+                let mut worker = RequestScratch::one_by_one();
                 while !scene.ended.load(Ordering::SeqCst) {
                     std::thread::sleep(Duration::from_micros(100 + random.below(400)));
                     if let Some(slot) = dying.filter(|_| random.chance(30)) {
@@ -263,8 +263,8 @@ impl Life<'_> {
     }
 }
 
-impl Tally {
-    pub(super) fn add(&mut self, other: &Tally) {
+impl LossTally {
+    pub(super) fn add(&mut self, other: &LossTally) {
         self.losses += other.losses;
         self.missing += other.missing;
         self.died += other.died;

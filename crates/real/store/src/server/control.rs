@@ -1,11 +1,12 @@
 //! The control socket: questions and commands to a served array.
 
-use super::Server;
+use super::ServerState;
 use crate::standby::can_stand;
 use crate::{
-    Access, ArrayError, Comparison, FileDevice, Repair, Roster, Status, Timed, Towards, Worker,
+    ArrayError, ArrayStatus, FileDevice, GearDirection, OpenPurpose, RedundancyCheck, Repair,
+    RequestScratch, Roster, Timed,
 };
-use fullstroke_transport::socket::Answers;
+use fullstroke_transport::socket::QuestionServer;
 use fullstroke_units::Lbn;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -48,7 +49,7 @@ pub enum Question {
     /// Shift an array with gears.
     Gear {
         /// Direction: down, where some members stand, or up.
-        towards: Towards,
+        towards: GearDirection,
     },
     /// Stop the server.
     Stop,
@@ -57,18 +58,18 @@ pub enum Question {
 /// Answers.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "answer", rename_all = "lowercase")]
-pub enum Answer {
+pub enum ControlAnswer {
     /// Answer to [`Question::Status`].
-    Status(Status),
+    Status(ArrayStatus),
     /// Answer to [`Question::Detail`].
     Detail {
         /// State of the array.
-        status: Status,
+        status: ArrayStatus,
         /// Description on the members.
         roster: Box<Roster>,
     },
     /// Results of a scrub.
-    Scrub(Comparison),
+    Scrub(RedundancyCheck),
     /// The command was carried out, or has begun.
     Done {
         /// Description of the result, for people.
@@ -84,40 +85,40 @@ pub enum Answer {
 }
 
 /// Answers the clients of the control socket.
-pub(crate) struct Control(pub(crate) Arc<Server>);
+pub(crate) struct ControlServer(pub(crate) Arc<ServerState>);
 
-impl Answers for Control {
+impl QuestionServer for ControlServer {
     type Question = Question;
-    type Answer = Answer;
+    type Answer = ControlAnswer;
     const EXPECTED: &'static str = r#"{"ask":"status"} or {"ask":"fail","slot":1}"#;
 
-    fn answer(&self, question: Question) -> Answer {
-        answer(&self.0, &question).unwrap_or_else(|error| Answer::Refused {
+    fn answer(&self, question: Question) -> ControlAnswer {
+        answer(&self.0, &question).unwrap_or_else(|error| ControlAnswer::Refused {
             message: error.to_string(),
         })
     }
 
-    fn refusal(message: String) -> Answer {
-        Answer::Refused { message }
+    fn refusal(message: String) -> ControlAnswer {
+        ControlAnswer::Refused { message }
     }
 
-    fn was_told(&self, answer: &Answer) {
-        if matches!(answer, Answer::Stopping) {
+    fn was_told(&self, answer: &ControlAnswer) {
+        if matches!(answer, ControlAnswer::Stopping) {
             self.0.ends.store(true, Ordering::SeqCst);
         }
     }
 }
 
-fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
+fn answer(server: &ServerState, question: &Question) -> Result<ControlAnswer, ArrayError> {
     let array = &server.array;
     let done = |what: &str| {
-        Ok(Answer::Done {
+        Ok(ControlAnswer::Done {
             what: what.to_owned(),
         })
     };
     match question {
-        Question::Status => Ok(Answer::Status(array.status())),
-        Question::Detail => Ok(Answer::Detail {
+        Question::Status => Ok(ControlAnswer::Status(array.status())),
+        Question::Detail => Ok(ControlAnswer::Detail {
             status: array.status(),
             roster: Box::new(array.book().roster.clone()),
         }),
@@ -126,7 +127,7 @@ fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
             done("failed")
         }
         Question::Add { device, force } => {
-            let device = FileDevice::open(device, Access::Own)?;
+            let device = FileDevice::open(device, OpenPurpose::Own)?;
             let device = Timed::limited(device.shared()?, server.member_timeout);
             let added = array.add(Arc::clone(&device), *force)?;
             let is_watched = server
@@ -140,23 +141,23 @@ fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
                 _ => done(added),
             }
         }
-        Question::Scrub { repair } => scrub(server, *repair).map(Answer::Scrub),
+        Question::Scrub { repair } => scrub(server, *repair).map(ControlAnswer::Scrub),
         Question::Standby => done(&array.stand_by()?),
         Question::Gear { towards } => {
             array.shift(*towards)?;
             done(match towards {
-                Towards::Down => "shifting down",
-                Towards::Up => "shifting up",
+                GearDirection::Down => "shifting down",
+                GearDirection::Up => "shifting up",
             })
         }
-        Question::Stop => Ok(Answer::Stopping),
+        Question::Stop => Ok(ControlAnswer::Stopping),
     }
 }
 
 /// Scrubs the array, 1 MiB at a time; requests are served in between.
-fn scrub(server: &Server, repair: Repair) -> Result<Comparison, ArrayError> {
-    let mut worker = Worker::new();
-    let mut found = Comparison::default();
+fn scrub(server: &ServerState, repair: Repair) -> Result<RedundancyCheck, ArrayError> {
+    let mut worker = RequestScratch::new();
+    let mut found = RedundancyCheck::default();
     let mut next = Some(Lbn(0));
     while let Some(from) = next.filter(|_| !server.ends.load(Ordering::SeqCst)) {
         next = server

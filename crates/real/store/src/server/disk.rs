@@ -1,11 +1,13 @@
 //! An array as a block device of ublk.
 
-use super::Server;
-use super::jobs::{self, Job};
+use super::ServerState;
+use super::jobs::{self, ServerJob};
 use crate::array::Array;
-use crate::{ArrayError, Uuid, Worker};
-use fullstroke_nbd::{self as nbd, Command, CommandFlags};
-use fullstroke_transport::ublk::{Disk, Form, Operation, Request, Serves, UblkError};
+use crate::{ArrayError, RequestScratch, Uuid};
+use fullstroke_nbd::{self as nbd, CommandFlags, RequestCommand};
+use fullstroke_transport::ublk::{
+    DeviceProperties, Serves, UblkDisk, UblkError, UblkOperation, UblkRequest,
+};
 use std::io;
 use std::sync::Arc;
 
@@ -26,13 +28,16 @@ pub fn check_ublk() -> Result<(), ArrayError> {
     Ok(fullstroke_transport::ublk::check()?)
 }
 
-pub(super) fn open(server: &Arc<Server>) -> Result<Disk, ArrayError> {
-    Ok(Disk::open(&form(&server.array), Arc::clone(server) as _)?)
+pub(super) fn open(server: &Arc<ServerState>) -> Result<UblkDisk, ArrayError> {
+    Ok(UblkDisk::open(
+        &form(&server.array),
+        Arc::clone(server) as _,
+    )?)
 }
 
-fn form(array: &Array) -> Form {
+fn form(array: &Array) -> DeviceProperties {
     let block = array.block_bytes();
-    Form {
+    DeviceProperties {
         size_bytes: array.capacity().bytes().0 / block * block,
         block_bytes: block as u32,
         rotates: true,
@@ -68,17 +73,17 @@ fn label(uuid: Uuid) -> u64 {
     u64::from_le_bytes(first)
 }
 
-impl Serves for Server {
-    fn asked(&self, request: Request) {
-        self.jobs.add(Job::OfDisk(request));
+impl Serves for ServerState {
+    fn asked(&self, request: UblkRequest) {
+        self.jobs.add(ServerJob::OfDisk(request));
     }
 }
 
 /// Carries out a request like one of an NBD client, and answers it.
 pub(super) fn carry_out(
-    server: &Server,
-    worker: &mut Worker,
-    request: Request,
+    server: &ServerState,
+    worker: &mut RequestScratch,
+    request: UblkRequest,
     data: &mut Vec<u8>,
 ) {
     let done = try_out(server, worker, &request, data);
@@ -86,38 +91,38 @@ pub(super) fn carry_out(
 }
 
 fn try_out(
-    server: &Server,
-    worker: &mut Worker,
-    request: &Request,
+    server: &ServerState,
+    worker: &mut RequestScratch,
+    request: &UblkRequest,
     data: &mut Vec<u8>,
 ) -> Result<(), ArrayError> {
     let moved = |result: io::Result<()>| {
         result.map_err(|error| ArrayError::device("/dev/ublkc".to_owned(), "move data of", error))
     };
     let operation = request.operation();
-    if operation == Operation::Write {
+    if operation == UblkOperation::Write {
         data.resize(request.length_bytes() as usize, 0);
         moved(request.take(data))?;
     }
     jobs::carry_out(server, worker, &as_of_client(request), data)?;
-    if operation == Operation::Read {
+    if operation == UblkOperation::Read {
         moved(request.give(data))
     } else {
         Ok(())
     }
 }
 
-fn as_of_client(request: &Request) -> nbd::Request {
+fn as_of_client(request: &UblkRequest) -> nbd::NbdRequest {
     let mut flags = CommandFlags::default();
     flags.set(CommandFlags::FORCE_UNIT_ACCESS, request.is_durable());
-    nbd::Request {
+    nbd::NbdRequest {
         cookie: 0,
         command: match request.operation() {
-            Operation::Read => Command::Read,
-            Operation::Write => Command::Write,
-            Operation::Flush => Command::Flush,
-            Operation::Discard => Command::Trim,
-            Operation::WriteZeroes => Command::WriteZeroes,
+            UblkOperation::Read => RequestCommand::Read,
+            UblkOperation::Write => RequestCommand::Write,
+            UblkOperation::Flush => RequestCommand::Flush,
+            UblkOperation::Discard => RequestCommand::Trim,
+            UblkOperation::WriteZeroes => RequestCommand::WriteZeroes,
         },
         offset_bytes: request.offset_bytes(),
         // The device's limits are far below 4 GiB.

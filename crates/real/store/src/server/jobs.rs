@@ -1,29 +1,29 @@
 //! The queue of requests.
 
-use super::Server;
-use crate::{ArrayError, Worker};
-use fullstroke_nbd::{Command, CommandFlags, Connection, ErrorCode, Request};
+use super::ServerState;
+use crate::{ArrayError, RequestScratch};
+use fullstroke_nbd::{CommandFlags, Connection, ErrorCode, NbdRequest, RequestCommand};
 use fullstroke_transport::socket::NbdClient;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A request and its source.
-pub(crate) enum Job {
+pub(crate) enum ServerJob {
     /// From a client over NBD.
     OfClient {
         client: Arc<NbdClient>,
-        request: Request,
+        request: NbdRequest,
         payload: Vec<u8>,
     },
     /// From the kernel, for a block device.
-    OfDisk(fullstroke_transport::ublk::Request),
+    OfDisk(fullstroke_transport::ublk::UblkRequest),
 }
 
 /// Pending requests, and the number of requests in progress.
 #[derive(Default)]
 pub(crate) struct Jobs {
-    state: Mutex<State>,
+    state: Mutex<JobQueue>,
     /// Signalled when a request is added, or the queue is closed.
     more: Condvar,
     /// Signalled when the queue is closed and all requests have ended.
@@ -31,8 +31,8 @@ pub(crate) struct Jobs {
 }
 
 #[derive(Default)]
-struct State {
-    waiting: VecDeque<Job>,
+struct JobQueue {
+    waiting: VecDeque<ServerJob>,
     under_way: usize,
     /// Number of idle threads.
     idle: usize,
@@ -40,12 +40,12 @@ struct State {
 }
 
 impl Jobs {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, JobQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a request. Clients limit the number of their pending requests.
-    pub(crate) fn add(&self, job: Job) {
+    pub(crate) fn add(&self, job: ServerJob) {
         let mut state = self.lock();
         state.waiting.push_back(job);
         let idle = state.idle;
@@ -57,7 +57,7 @@ impl Jobs {
     }
 
     /// Takes the next request; `None` when the queue is closed and empty.
-    pub(crate) fn next(&self) -> Option<Job> {
+    pub(crate) fn next(&self) -> Option<ServerJob> {
         let mut state = self.lock();
         loop {
             if let Some(job) = state.waiting.pop_front() {
@@ -96,22 +96,27 @@ impl Jobs {
         let mut state = self.lock();
         state.closed = true;
         self.more.notify_all();
-        let busy = |state: &mut State| state.under_way > 0 || !state.waiting.is_empty();
+        let busy = |state: &mut JobQueue| state.under_way > 0 || !state.waiting.is_empty();
         let waited = self.over.wait_timeout_while(state, patience, busy);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-impl Job {
+impl ServerJob {
     /// Carries out the request and answers it.
-    pub(crate) fn carry_out(self, server: &Server, worker: &mut Worker, data: &mut Vec<u8>) {
+    pub(crate) fn carry_out(
+        self,
+        server: &ServerState,
+        worker: &mut RequestScratch,
+        data: &mut Vec<u8>,
+    ) {
         match self {
-            Job::OfClient {
+            ServerJob::OfClient {
                 client,
                 request,
                 mut payload,
             } => {
-                let is_write = request.command == Command::Write;
+                let is_write = request.command == RequestCommand::Write;
                 let done = carry_out(
                     server,
                     worker,
@@ -120,30 +125,30 @@ impl Job {
                 );
                 client.answer(|connection| answer(connection, &request, done, data, payload));
             }
-            Job::OfDisk(request) => super::disk::carry_out(server, worker, request, data),
+            ServerJob::OfDisk(request) => super::disk::carry_out(server, worker, request, data),
         }
     }
 }
 
 /// Carries out a request. `data` holds the bytes of the read or write.
 pub(super) fn carry_out(
-    server: &Server,
-    worker: &mut Worker,
-    request: &Request,
+    server: &ServerState,
+    worker: &mut RequestScratch,
+    request: &NbdRequest,
     data: &mut Vec<u8>,
 ) -> Result<(), ArrayError> {
     let array = &server.array;
     let (at, length) = (request.offset_bytes, request.length_bytes);
     let done = match request.command {
-        Command::Read => {
+        RequestCommand::Read => {
             data.resize(length as usize, 0);
             array.read(worker, at, data)
         }
-        Command::Write => array.write(worker, at, data),
-        Command::WriteZeroes => array.write_zeroes(worker, at, length.into()),
-        Command::Flush => array.flush(),
-        Command::Trim => array.trim(worker, at, length.into()),
-        Command::Cache | Command::BlockStatus => Ok(()),
+        RequestCommand::Write => array.write(worker, at, data),
+        RequestCommand::WriteZeroes => array.write_zeroes(worker, at, length.into()),
+        RequestCommand::Flush => array.flush(),
+        RequestCommand::Trim => array.trim(worker, at, length.into()),
+        RequestCommand::Cache | RequestCommand::BlockStatus => Ok(()),
     };
     let durable =
         request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS) && request.command.changes();
@@ -160,18 +165,22 @@ pub(super) fn carry_out(
 
 fn answer(
     connection: &mut Connection,
-    request: &Request,
+    request: &NbdRequest,
     done: Result<(), ArrayError>,
     data: &[u8],
     payload: Vec<u8>,
 ) {
     match done {
         Err(error) => connection.reply_error(request, code_of(&error), &error),
-        Ok(()) if request.command == Command::Read => connection.reply_read(request, |into| {
-            into.copy_from_slice(data);
-            Ok(())
-        }),
-        Ok(()) if request.command == Command::BlockStatus => connection.reply_status(request, []),
+        Ok(()) if request.command == RequestCommand::Read => {
+            connection.reply_read(request, |into| {
+                into.copy_from_slice(data);
+                Ok(())
+            })
+        }
+        Ok(()) if request.command == RequestCommand::BlockStatus => {
+            connection.reply_status(request, [])
+        }
         Ok(()) => connection.reply_done(request),
     }
     connection.recycle(payload);

@@ -1,13 +1,13 @@
 //! Metrics of a served array for Prometheus: `GET /metrics`. Common metrics of simulated and served
 //! arrays have the same names.
 
-use super::Server;
-use crate::Status;
+use super::ServerState;
+use crate::ArrayStatus;
 use crate::members::{SLOT_STATES, STATES};
 use fullstroke_contract::Gear;
-use fullstroke_nbd::Command;
-use fullstroke_transport::socket::exposition::{CONTENT_TYPE, Kind, Page};
-use fullstroke_transport::socket::{Pages, Response};
+use fullstroke_nbd::RequestCommand;
+use fullstroke_transport::socket::exposition::{CONTENT_TYPE, FamilyKind, MetricsPage};
+use fullstroke_transport::socket::{HttpPages, Response};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +16,7 @@ const OPERATIONS: [&str; 4] = ["read", "write", "flush", "discard"];
 
 /// Answered requests since the server began.
 #[derive(Debug, Default)]
-pub(crate) struct Counts([Count; OPERATIONS.len()]);
+pub(crate) struct AnsweredCounts([Count; OPERATIONS.len()]);
 
 #[derive(Debug, Default)]
 struct Count {
@@ -25,15 +25,15 @@ struct Count {
     errors: AtomicU64,
 }
 
-impl Counts {
+impl AnsweredCounts {
     /// Counts the answer to a request for so many bytes.
-    pub(crate) fn answered(&self, command: Command, bytes: u64, is_well: bool) {
+    pub(crate) fn answered(&self, command: RequestCommand, bytes: u64, is_well: bool) {
         let operation = match command {
-            Command::Read => 0,
-            Command::Write | Command::WriteZeroes => 1,
-            Command::Flush => 2,
-            Command::Trim => 3,
-            Command::Cache | Command::BlockStatus => return,
+            RequestCommand::Read => 0,
+            RequestCommand::Write | RequestCommand::WriteZeroes => 1,
+            RequestCommand::Flush => 2,
+            RequestCommand::Trim => 3,
+            RequestCommand::Cache | RequestCommand::BlockStatus => return,
         };
         let count = &self.0[operation];
         count.requests.fetch_add(1, Ordering::Relaxed);
@@ -46,9 +46,9 @@ impl Counts {
 }
 
 /// HTTP pages of a server.
-pub(crate) struct Metrics(pub(crate) Arc<Server>);
+pub(crate) struct Metrics(pub(crate) Arc<ServerState>);
 
-impl Pages for Metrics {
+impl HttpPages for Metrics {
     fn page(&self, path: &str) -> Response {
         if path != "/metrics" {
             return Response::text("404 Not Found", "the numbers are at /metrics\n");
@@ -62,17 +62,17 @@ impl Pages for Metrics {
     }
 }
 
-fn render(status: &Status, counts: &Counts) -> String {
-    let mut page = Page::default();
+fn render(status: &ArrayStatus, counts: &AnsweredCounts) -> String {
+    let mut page = MetricsPage::default();
     page.family(
         "fullstroke_build_info",
-        Kind::Gauge,
+        FamilyKind::Gauge,
         "1, with the version of the server.",
     )
     .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1u64);
     let export = ("export", status.name.as_str());
     let mut gauge = |name, help, value: u64| {
-        page.family(name, Kind::Gauge, help)
+        page.family(name, FamilyKind::Gauge, help)
             .sample(&[export], value)
     };
     gauge(
@@ -97,7 +97,7 @@ fn render(status: &Status, counts: &Counts) -> String {
     );
     let mut family = page.family(
         "fullstroke_volume_state",
-        Kind::Gauge,
+        FamilyKind::Gauge,
         "1 for the state in which the volume is.",
     );
     for state in STATES {
@@ -109,7 +109,7 @@ fn render(status: &Status, counts: &Counts) -> String {
     if let Some(now) = status.gear {
         let mut family = page.family(
             "fullstroke_volume_gear",
-            Kind::Gauge,
+            FamilyKind::Gauge,
             "1 for the gear in which the volume is.",
         );
         for gear in [Gear::High, Gear::Falling, Gear::Low, Gear::Rising].map(Gear::name) {
@@ -121,9 +121,9 @@ fn render(status: &Status, counts: &Counts) -> String {
     page.into_text()
 }
 
-fn operations(page: &mut Page, export: (&'static str, &str), counts: &Counts) {
+fn operations(page: &mut MetricsPage, export: (&'static str, &str), counts: &AnsweredCounts) {
     let mut counter = |name, help, value: fn(&Count) -> &AtomicU64| {
-        let mut family = page.family(name, Kind::Counter, help);
+        let mut family = page.family(name, FamilyKind::Counter, help);
         for (operation, count) in OPERATIONS.into_iter().zip(&counts.0) {
             family.sample(
                 &[export, ("operation", operation)],
@@ -148,13 +148,13 @@ fn operations(page: &mut Page, export: (&'static str, &str), counts: &Counts) {
     );
 }
 
-fn members(page: &mut Page, export: (&'static str, &str), status: &Status) {
+fn members(page: &mut MetricsPage, export: (&'static str, &str), status: &ArrayStatus) {
     let places: Vec<String> = (0..status.slots.len())
         .map(|place| place.to_string())
         .collect();
     let slots = || places.iter().map(String::as_str).zip(&status.slots);
     let help = "1 for the state in which the member of a place is.";
-    let mut family = page.family("fullstroke_member_state", Kind::Gauge, help);
+    let mut family = page.family("fullstroke_member_state", FamilyKind::Gauge, help);
     for (place, slot) in slots() {
         for state in SLOT_STATES {
             let labels = [
@@ -167,7 +167,7 @@ fn members(page: &mut Page, export: (&'static str, &str), status: &Status) {
         }
     }
     let help = "How much of a member is filled, from 0 to 1.";
-    let mut family = page.family("fullstroke_member_filled_ratio", Kind::Gauge, help);
+    let mut family = page.family("fullstroke_member_filled_ratio", FamilyKind::Gauge, help);
     for (place, slot) in slots() {
         family.sample(
             &[export, ("place", place), ("device", slot.device.as_str())],

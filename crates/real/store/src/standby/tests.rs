@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::power::{Simulated, design, dynamic, simulated};
-use crate::{JournalPolicy, Worker, assemble, create};
+use crate::{JournalPolicy, RequestScratch, assemble, create};
 use fullstroke_device::scsi::CommandError;
 
 /// Counters of a device and of its means to stop.
 #[derive(Default)]
-struct Bench {
+struct StandbyCounts {
     /// Accesses and flushes of the device, and those in progress.
     accesses: AtomicU64,
     under_way: AtomicU32,
@@ -19,7 +19,7 @@ struct Bench {
     clashes: AtomicU64,
 }
 
-struct Probe(Arc<Simulated>, Arc<Bench>);
+struct Probe(Arc<Simulated>, Arc<StandbyCounts>);
 
 impl Probe {
     fn during<T>(&self, act: impl FnOnce() -> T) -> T {
@@ -53,9 +53,9 @@ impl Device for Probe {
     }
 }
 
-struct Fake(Arc<Bench>);
+struct Fake(Arc<StandbyCounts>);
 
-impl Stops for Fake {
+impl StoppableDisk for Fake {
     fn check(&self) -> Result<(), StandbyError> {
         self.0.asked.fetch_add(1, SeqCst);
         Ok(())
@@ -83,23 +83,26 @@ impl Stops for Fake {
 }
 
 /// Makes an array on stoppable devices.
-fn attended(layout: &str, members: usize) -> (Array, Vec<Arc<Bench>>) {
+fn attended(layout: &str, members: usize) -> (Array, Vec<Arc<StandbyCounts>>) {
     let (devices, _) = simulated(members, 1300 << 10);
     create(
         &design(layout, 4096, JournalPolicy::Partial),
         &dynamic(&devices),
     )
     .unwrap();
-    let benches: Vec<Arc<Bench>> = devices.iter().map(|_| Arc::default()).collect();
+    let benches: Vec<Arc<StandbyCounts>> = devices.iter().map(|_| Arc::default()).collect();
     let devices = devices.iter().zip(&benches).map(|(device, bench)| {
         let probe = Probe(Arc::clone(device), Arc::clone(bench));
-        Arc::new(Attended::new(probe, Box::new(Fake(Arc::clone(bench))))) as Arc<dyn Device>
+        Arc::new(StoppableDevice::new(
+            probe,
+            Box::new(Fake(Arc::clone(bench))),
+        )) as Arc<dyn Device>
     });
     let (array, _) = assemble(&devices.collect::<Vec<_>>(), false).unwrap();
     (array, benches)
 }
 
-fn sum(benches: &[Arc<Bench>], of: fn(&Bench) -> &AtomicU64) -> u64 {
+fn sum(benches: &[Arc<StandbyCounts>], of: fn(&StandbyCounts) -> &AtomicU64) -> u64 {
     benches.iter().map(|bench| of(bench).load(SeqCst)).sum()
 }
 
@@ -110,7 +113,7 @@ fn second(second: u64) -> Time {
 #[test]
 fn nothing_is_sent_to_a_disk_unless_somebody_asks() {
     let (array, benches) = attended("raid5", 4);
-    let mut worker = Worker::one_by_one();
+    let mut worker = RequestScratch::one_by_one();
     for at in 0..20 {
         array.write(&mut worker, at * 4096, &[7; 4096]).unwrap();
         array.flush().unwrap();
@@ -131,8 +134,8 @@ fn nothing_is_sent_to_a_disk_unless_somebody_asks() {
 fn an_idle_time_has_one_stop_and_nothing_of_the_arrays_own_ends_it() {
     for (layout, members) in [("raid5", 4), ("raid1", 2), ("raid6", 5), ("jbod", 3)] {
         let (array, benches) = attended(layout, members);
-        let mut worker = Worker::one_by_one();
-        let mut watch = Watch::new(Duration::from_secs(60)).unwrap();
+        let mut worker = RequestScratch::one_by_one();
+        let mut watch = StandbyWatch::new(Duration::from_secs(60)).unwrap();
         let stops = || {
             benches
                 .iter()
@@ -177,8 +180,8 @@ fn an_idle_time_has_one_stop_and_nothing_of_the_arrays_own_ends_it() {
 #[test]
 fn a_member_that_is_read_turns_while_the_others_stand() {
     let (array, benches) = attended("jbod", 3);
-    let mut worker = Worker::one_by_one();
-    let mut watch = Watch::new(Duration::from_secs(60)).unwrap();
+    let mut worker = RequestScratch::one_by_one();
+    let mut watch = StandbyWatch::new(Duration::from_secs(60)).unwrap();
     for now in 0..300 {
         if now % 20 == 0 {
             array.read(&mut worker, 0, &mut [0; 512]).unwrap();
@@ -203,7 +206,7 @@ fn a_member_that_is_read_turns_while_the_others_stand() {
 #[test]
 fn who_asks_has_all_stopped_at_once_and_nothing_is_left_to_be_written() {
     let (array, benches) = attended("raid5", 4);
-    let mut worker = Worker::one_by_one();
+    let mut worker = RequestScratch::one_by_one();
     array.write(&mut worker, 1000, &[3; 9000]).unwrap();
     assert_eq!(array.stand_by().unwrap(), "4 disks in standby");
     let before = sum(&benches, |bench| &bench.accesses);
@@ -230,8 +233,8 @@ fn who_asks_has_all_stopped_at_once_and_nothing_is_left_to_be_written() {
 fn a_disk_that_does_not_do_it_is_told_once_and_not_asked_again() {
     let (array, benches) = attended("raid1", 2);
     benches[1].refuses.store(true, SeqCst);
-    let mut watch = Watch::new(Duration::from_secs(60)).unwrap();
-    let mut worker = Worker::one_by_one();
+    let mut watch = StandbyWatch::new(Duration::from_secs(60)).unwrap();
+    let mut worker = RequestScratch::one_by_one();
     for now in 0..600 {
         if now % 100 == 0 {
             array.write(&mut worker, 0, &[1; 512]).unwrap();
@@ -279,7 +282,7 @@ fn no_disk_is_stopped_while_it_is_in_use() {
             let array = &array;
             let ended = &ended;
             scope.spawn(move || {
-                let mut worker = Worker::one_by_one();
+                let mut worker = RequestScratch::one_by_one();
                 let mut round = thread;
                 while !ended.load(SeqCst) {
                     round += 1;

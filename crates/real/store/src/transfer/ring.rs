@@ -1,6 +1,6 @@
 //! io_uring, for concurrent transfers.
 
-use super::{Direction, Transfer};
+use super::{MemberTransfer, TransferDirection};
 use crate::buffers::Buffers;
 use crate::device::Aligned;
 use io_uring::types::{Fd, SubmitArgs, Timespec};
@@ -41,9 +41,9 @@ impl Ring {
     pub(super) fn carry_within(
         &mut self,
         limit: Option<Duration>,
-        direction: Direction,
-        transfers: &[Transfer],
-        file: &dyn Fn(&Transfer) -> Option<RawFd>,
+        direction: TransferDirection,
+        transfers: &[MemberTransfer],
+        file: &dyn Fn(&MemberTransfer) -> Option<RawFd>,
         buffers: &mut Buffers<'_>,
     ) -> (Vec<usize>, Vec<usize>) {
         let Some(limit) = limit else {
@@ -55,7 +55,7 @@ impl Ring {
             let mut lent = BTreeMap::new();
             for (index, transfer) in (first..).zip(some) {
                 let mut memory = self.spare.pop().unwrap_or_default();
-                if direction == Direction::Write {
+                if direction == TransferDirection::Write {
                     let from = buffers.at(transfer.place, transfer.sectors);
                     memory.of(from.len()).copy_from_slice(from);
                 }
@@ -77,7 +77,7 @@ impl Ring {
                     let transfer = &transfers[index];
                     if entry.result() < 0 || entry.result() as u64 != transfer.bytes() {
                         left.push(index);
-                    } else if direction == Direction::Read {
+                    } else if direction == TransferDirection::Read {
                         let into = buffers.at_mut(transfer.place, transfer.sectors);
                         let length = into.len();
                         into.copy_from_slice(memory.of(length));
@@ -132,9 +132,9 @@ impl Ring {
     /// in another way.
     pub(super) fn carry(
         &mut self,
-        direction: Direction,
-        transfers: &[Transfer],
-        file: &dyn Fn(&Transfer) -> Option<RawFd>,
+        direction: TransferDirection,
+        transfers: &[MemberTransfer],
+        file: &dyn Fn(&MemberTransfer) -> Option<RawFd>,
         buffers: &mut Buffers<'_>,
     ) -> Vec<usize> {
         let mut left = Vec::new();
@@ -181,8 +181,8 @@ impl Ring {
     #[expect(unsafe_code, reason = "the kernel takes addresses")]
     fn lend(
         &mut self,
-        direction: Direction,
-        transfer: &Transfer,
+        direction: TransferDirection,
+        transfer: &MemberTransfer,
         file: RawFd,
         memory: &mut Aligned,
         index: usize,
@@ -192,10 +192,10 @@ impl Ring {
         };
         let at = memory.of(length as usize).as_mut_ptr();
         let entry = match direction {
-            Direction::Read => opcode::Read::new(Fd(file), at, length)
+            TransferDirection::Read => opcode::Read::new(Fd(file), at, length)
                 .offset(transfer.at)
                 .build(),
-            Direction::Write => opcode::Write::new(Fd(file), at, length)
+            TransferDirection::Write => opcode::Write::new(Fd(file), at, length)
                 .offset(transfer.at)
                 .build(),
         };
@@ -207,8 +207,8 @@ impl Ring {
     #[expect(unsafe_code, reason = "the kernel takes addresses")]
     fn push(
         &mut self,
-        direction: Direction,
-        transfer: &Transfer,
+        direction: TransferDirection,
+        transfer: &MemberTransfer,
         file: RawFd,
         buffers: &mut Buffers<'_>,
         index: usize,
@@ -217,7 +217,7 @@ impl Ring {
             return false;
         };
         let entry = match direction {
-            Direction::Read => {
+            TransferDirection::Read => {
                 let into = buffers
                     .at_mut(transfer.place, transfer.sectors)
                     .as_mut_ptr();
@@ -225,7 +225,7 @@ impl Ring {
                     .offset(transfer.at)
                     .build()
             }
-            Direction::Write => {
+            TransferDirection::Write => {
                 let from = buffers.at(transfer.place, transfer.sectors).as_ptr();
                 opcode::Write::new(Fd(file), from, length)
                     .offset(transfer.at)
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
     use crate::buffers::RequestBytes;
     use fullstroke_units::Sectors;
-    use fullstroke_volume::Place;
+    use fullstroke_volume::BufferPlace;
     use std::io::Write as _;
     use std::os::fd::AsRawFd as _;
 
@@ -260,14 +260,14 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[7; 4096]).unwrap();
         let (silent, _open) = io::pipe().unwrap();
-        let transfer = |slot: usize| Transfer {
+        let transfer = |slot: usize| MemberTransfer {
             slot,
             at: 0,
-            place: Place::Scratch(Sectors(slot as u64)),
+            place: BufferPlace::Scratch(Sectors(slot as u64)),
             sectors: Sectors(1),
         };
         let files = [file.as_raw_fd(), silent.as_raw_fd(), file.as_raw_fd()];
-        let find = |transfer: &Transfer| Some(files[transfer.slot]);
+        let find = |transfer: &MemberTransfer| Some(files[transfer.slot]);
         for _ in 0..3 {
             let mut scratch = vec![0; 3 * 512];
             let mut buffers = Buffers {
@@ -277,7 +277,8 @@ mod tests {
             let begun = Instant::now();
             let all = [transfer(0), transfer(1), transfer(2)];
             let limit = Some(Duration::from_millis(100));
-            let ended = ring.carry_within(limit, Direction::Read, &all, &find, &mut buffers);
+            let ended =
+                ring.carry_within(limit, TransferDirection::Read, &all, &find, &mut buffers);
             assert_eq!(ended, (vec![1], vec![1]));
             assert!(begun.elapsed() < Duration::from_secs(20));
             assert!(scratch[..512] == [7; 512] && scratch[1024..] == [7; 512]);

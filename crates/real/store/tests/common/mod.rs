@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// A kind of volume.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub struct VolumeSample {
     pub name: &'static str,
     pub shape: fn() -> Shape,
     /// Number of drives allowed to be out of order at once, in any combination.
@@ -17,113 +17,113 @@ pub struct Sample {
 }
 
 /// Every layout alone, and nested layouts.
-pub const SAMPLES: &[Sample] = &[
-    Sample {
+pub const SAMPLES: &[VolumeSample] = &[
+    VolumeSample {
         name: "drive",
         shape: || drive(300),
         tolerance: 0,
     },
-    Sample {
+    VolumeSample {
         name: "jbod",
         shape: || volume("jbod", json!({}), drives(3, 100)),
         tolerance: 0,
     },
-    Sample {
+    VolumeSample {
         name: "raid0",
         shape: || volume("raid0", chunk(4), drives(4, 90)),
         tolerance: 0,
     },
-    Sample {
+    VolumeSample {
         name: "raid1",
         shape: || volume("raid1", json!({}), drives(3, 200)),
         tolerance: 2,
     },
-    Sample {
+    VolumeSample {
         name: "raid10",
         shape: || volume("raid10", chunk(4), drives(4, 100)),
         tolerance: 1,
     },
-    Sample {
+    VolumeSample {
         name: "raid10 odd",
         shape: || volume("raid10", chunk(3), drives(5, 70)),
         tolerance: 1,
     },
-    Sample {
+    VolumeSample {
         name: "raid4",
         shape: || volume("raid4", chunk(4), drives(4, 80)),
         tolerance: 1,
     },
-    Sample {
+    VolumeSample {
         name: "raid5",
         shape: || volume("raid5", chunk(4), drives(5, 80)),
         tolerance: 1,
     },
-    Sample {
+    VolumeSample {
         name: "raid6",
         shape: || volume("raid6", chunk(4), drives(6, 80)),
         tolerance: 2,
     },
-    Sample {
+    VolumeSample {
         name: "lzvs",
         shape: || volume("lzvs", logical_zones(), drives(4, 90)),
         tolerance: 0,
     },
-    Sample {
+    VolumeSample {
         name: "lzvs-naive",
         shape: || volume("lzvs-naive", json!({}), drives(2, 150)),
         tolerance: 0,
     },
-    Sample {
+    VolumeSample {
         name: "paraid",
         shape: || volume("paraid", gears("raid5", None), drives(5, 90)),
         tolerance: 1,
     },
-    Sample {
+    VolumeSample {
         name: "e-paraid",
         shape: || volume("e-paraid", gears("raid5", Some(3)), drives(6, 90)),
         tolerance: 1,
     },
-    Sample {
+    VolumeSample {
         name: "paraid of raid0",
         shape: || volume("paraid", gears("raid0", None), drives(4, 90)),
         tolerance: 0,
     },
-    Sample {
+    VolumeSample {
         name: "paraid in raid1",
         shape: || volume("raid1", json!({}), twice(paraid)),
         tolerance: 1,
     },
-    Sample {
+    VolumeSample {
         name: "raid50",
         shape: || volume("raid0", chunk(6), twice(raid5)),
         tolerance: 1,
     },
-    Sample {
+    VolumeSample {
         name: "raid0 in raid1",
         shape: || volume("raid1", json!({}), twice(raid0)),
         tolerance: 1,
     },
-    Sample {
+    VolumeSample {
         name: "lzvs in raid1",
         shape: || volume("raid1", json!({}), twice(lzvs)),
         tolerance: 1,
     },
-    Sample {
+    VolumeSample {
         name: "raid1 in raid5",
         shape: || volume("raid5", chunk(2), thrice(raid1)),
         tolerance: 3,
     },
-    Sample {
+    VolumeSample {
         name: "raid5 in raid5",
         shape: || volume("raid5", chunk(5), thrice(raid5)),
         tolerance: 3,
     },
-    Sample {
+    VolumeSample {
         name: "raid5 in raid1",
         shape: || volume("raid1", json!({}), twice(raid5)),
         tolerance: 3,
     },
-    Sample {
+    VolumeSample {
         name: "raid5 and drive in raid1",
         shape: || volume("raid1", json!({}), mixed()),
         tolerance: 1,
@@ -131,7 +131,7 @@ pub const SAMPLES: &[Sample] = &[
 ];
 
 /// Returns the sample with this name.
-pub fn sample(name: &str) -> Sample {
+pub fn sample(name: &str) -> VolumeSample {
     *SAMPLES.iter().find(|sample| sample.name == name).unwrap()
 }
 

@@ -2,7 +2,7 @@
 //! the same rules, for their clients and for their pages of metrics.
 
 use crate::socket::allow::Network;
-use crate::socket::sockets::{Listener, Stream};
+use crate::socket::sockets::{ClientSocket, Listener};
 use crate::socket::tls::{TlsConfig, TlsError, TlsOptions};
 use fullstroke_nbd::Encryption;
 use std::net::{IpAddr, SocketAddr};
@@ -40,7 +40,7 @@ impl Admission {
 
     /// Returns true if the other end of the stream may connect. Unix sockets are always admitted,
     /// because the file system checks their permissions.
-    pub fn admits(&self, stream: &Stream) -> bool {
+    pub fn admits(&self, stream: &ClientSocket) -> bool {
         let allow = &self.options.allow;
         let is_within = |address| allow.iter().any(|network| network.contains(address));
         allow.is_empty() || stream.peer().is_none_or(is_within)

@@ -1,6 +1,6 @@
 //! A client's socket, in the clear or under TLS.
 
-use crate::socket::sockets::Stream;
+use crate::socket::sockets::ClientSocket;
 use crate::socket::tls::TlsConfig;
 use rustls::ServerConnection;
 use std::io::{self, Read as _, Write as _};
@@ -18,7 +18,7 @@ const READS: usize = 32;
 /// one read of the socket, a partly received record (a handshake message: 64 KiB), and
 /// `AHEAD_BYTES` to send.
 pub struct Channel {
-    stream: Stream,
+    stream: ClientSocket,
     tls: Option<Box<ServerConnection>>,
     /// Number of output bytes still to be sent in the clear: the answer announcing TLS.
     clear: usize,
@@ -30,7 +30,7 @@ pub struct Channel {
 
 impl Channel {
     /// Creates a channel without TLS.
-    pub fn new(stream: Stream) -> Channel {
+    pub fn new(stream: ClientSocket) -> Channel {
         Channel {
             stream,
             tls: None,
@@ -53,7 +53,7 @@ impl Channel {
     }
 
     /// Returns the socket.
-    pub fn stream(&self) -> &Stream {
+    pub fn stream(&self) -> &ClientSocket {
         &self.stream
     }
 

@@ -10,11 +10,11 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A page under construction.
 #[derive(Debug, Default)]
-pub struct Page(String);
+pub struct MetricsPage(String);
 
 /// Kind of a family.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum FamilyKind {
     /// A value that only grows.
     Counter,
     /// A value that goes up and down.
@@ -36,26 +36,26 @@ pub type Labels<'a> = [(&'static str, &'a str)];
 
 /// Value of a sample.
 #[derive(Clone, Copy, Debug)]
-pub enum Value {
+pub enum SampleValue {
     /// A count, written exactly.
     Whole(u64),
     /// Any other value.
     Real(f64),
 }
 
-impl Page {
+impl MetricsPage {
     /// Begins a family. Its name must end with the unit; a counter's name must end in `_total`.
     pub fn family<'page>(
         &'page mut self,
         name: &'page str,
-        kind: Kind,
+        kind: FamilyKind,
         help: &str,
     ) -> Family<'page> {
         let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
-            Kind::Summary => "summary",
+            FamilyKind::Counter => "counter",
+            FamilyKind::Gauge => "gauge",
+            FamilyKind::Histogram => "histogram",
+            FamilyKind::Summary => "summary",
         };
         self.0
             .push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
@@ -73,7 +73,7 @@ impl Page {
 
 impl Family<'_> {
     /// Adds one sample of a counter or gauge.
-    pub fn sample(&mut self, labels: &Labels<'_>, value: impl Into<Value>) {
+    pub fn sample(&mut self, labels: &Labels<'_>, value: impl Into<SampleValue>) {
         self.line("", labels, None, value.into());
     }
 
@@ -84,30 +84,46 @@ impl Family<'_> {
         let mut total = 0;
         for (index, bound) in bounds.iter().enumerate() {
             total += counts.get(index).copied().unwrap_or(0);
-            self.line("_bucket", labels, Some(("le", *bound)), Value::Whole(total));
+            self.line(
+                "_bucket",
+                labels,
+                Some(("le", *bound)),
+                SampleValue::Whole(total),
+            );
         }
         total += counts.iter().skip(bounds.len()).sum::<u64>();
         self.line(
             "_bucket",
             labels,
             Some(("le", f64::INFINITY)),
-            Value::Whole(total),
+            SampleValue::Whole(total),
         );
-        self.line("_sum", labels, None, Value::Real(sum));
-        self.line("_count", labels, None, Value::Whole(total));
+        self.line("_sum", labels, None, SampleValue::Real(sum));
+        self.line("_count", labels, None, SampleValue::Whole(total));
     }
 
     /// Adds one summary. `quantiles` holds each quantile with its value.
     pub fn summary(&mut self, labels: &Labels<'_>, quantiles: &[(f64, f64)], sum: f64, count: u64) {
         for &(quantile, value) in quantiles {
-            self.line("", labels, Some(("quantile", quantile)), Value::Real(value));
+            self.line(
+                "",
+                labels,
+                Some(("quantile", quantile)),
+                SampleValue::Real(value),
+            );
         }
-        self.line("_sum", labels, None, Value::Real(sum));
-        self.line("_count", labels, None, Value::Whole(count));
+        self.line("_sum", labels, None, SampleValue::Real(sum));
+        self.line("_count", labels, None, SampleValue::Whole(count));
     }
 
-    fn line(&mut self, suffix: &str, labels: &Labels<'_>, last: Option<(&str, f64)>, value: Value) {
-        let last = last.map(|(name, number)| (name, Value::Real(number).to_string()));
+    fn line(
+        &mut self,
+        suffix: &str,
+        labels: &Labels<'_>,
+        last: Option<(&str, f64)>,
+        value: SampleValue,
+    ) {
+        let last = last.map(|(name, number)| (name, SampleValue::Real(number).to_string()));
         let last = last.as_ref().map(|(name, text)| (*name, text.as_str()));
         self.page.push_str(self.name);
         self.page.push_str(suffix);
@@ -134,33 +150,33 @@ impl Family<'_> {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for SampleValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Value::Whole(count) => write!(f, "{count}"),
-            Value::Real(number) if number.is_nan() => f.write_str("NaN"),
-            Value::Real(f64::INFINITY) => f.write_str("+Inf"),
-            Value::Real(f64::NEG_INFINITY) => f.write_str("-Inf"),
-            Value::Real(number) => write!(f, "{number}"),
+            SampleValue::Whole(count) => write!(f, "{count}"),
+            SampleValue::Real(number) if number.is_nan() => f.write_str("NaN"),
+            SampleValue::Real(f64::INFINITY) => f.write_str("+Inf"),
+            SampleValue::Real(f64::NEG_INFINITY) => f.write_str("-Inf"),
+            SampleValue::Real(number) => write!(f, "{number}"),
         }
     }
 }
 
-impl From<u64> for Value {
-    fn from(count: u64) -> Value {
-        Value::Whole(count)
+impl From<u64> for SampleValue {
+    fn from(count: u64) -> SampleValue {
+        SampleValue::Whole(count)
     }
 }
-impl From<Total> for Value {
-    fn from(total: Total) -> Value {
+impl From<Total> for SampleValue {
+    fn from(total: Total) -> SampleValue {
         match total {
-            Total::Count(count) | Total::Bytes(count) => Value::Whole(count),
-            Total::Seconds(_) | Total::Joules(_) => Value::Real(total.value()),
+            Total::Count(count) | Total::Bytes(count) => SampleValue::Whole(count),
+            Total::Seconds(_) | Total::Joules(_) => SampleValue::Real(total.value()),
         }
     }
 }
-impl From<f64> for Value {
-    fn from(number: f64) -> Value {
-        Value::Real(number)
+impl From<f64> for SampleValue {
+    fn from(number: f64) -> SampleValue {
+        SampleValue::Real(number)
     }
 }

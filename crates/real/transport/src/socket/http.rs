@@ -1,8 +1,8 @@
 //! Pages over HTTP, for metrics: GET and HEAD, one request per connection.
 
 use crate::socket::admission::Admission;
-use crate::socket::peers::{AcceptLoop, Peer, Service};
-use crate::socket::sockets::{Listen, Listener, OWNER, Stream};
+use crate::socket::peers::{AcceptLoop, Peer, PeerService};
+use crate::socket::sockets::{ClientSocket, Listen, Listener, OWNER};
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const LINGER: Duration = Duration::from_secs(1);
 
 /// The served pages.
-pub trait Pages: Send + Sync + 'static {
+pub trait HttpPages: Send + Sync + 'static {
     /// Returns the answer to GET of a path without its query.
     fn page(&self, path: &str) -> Response;
 
@@ -54,7 +54,7 @@ impl HttpServer {
         at: SocketAddr,
         name: &'static str,
         admission: Admission,
-        pages: impl Pages,
+        pages: impl HttpPages,
     ) -> io::Result<HttpServer> {
         let mut listeners = Listener::open(&Listen::Tcp(at), OWNER)?;
         let listener = listeners.pop().ok_or(io::ErrorKind::AddrNotAvailable)?;
@@ -85,7 +85,7 @@ struct Http<P> {
     pages: P,
 }
 
-impl<P: Pages> Service for Http<P> {
+impl<P: HttpPages> PeerService for Http<P> {
     fn serve(&self, peer: &Peer) {
         // A client that closes the connection, or stays silent, gets no answer.
         let Ok(head) = read_head(peer) else { return };
@@ -103,7 +103,7 @@ impl<P: Pages> Service for Http<P> {
         }
     }
 
-    fn admits(&self, stream: &Stream) -> bool {
+    fn admits(&self, stream: &ClientSocket) -> bool {
         self.admission.admits(stream)
     }
 
@@ -188,7 +188,7 @@ fn parse<'head>(
 }
 
 /// Returns the answer to a request, and true if the client wants its body.
-fn respond(pages: &impl Pages, head: &[u8]) -> (Response, bool) {
+fn respond(pages: &impl HttpPages, head: &[u8]) -> (Response, bool) {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     if let Err(response) = parse(&mut request, head) {

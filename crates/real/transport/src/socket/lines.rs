@@ -8,7 +8,7 @@ use std::time::Instant;
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Reads lines.
-pub(crate) struct Lines<'peer> {
+pub(crate) struct LineReader<'peer> {
     peer: &'peer Peer,
     /// Received bytes not yet returned.
     buffer: Vec<u8>,
@@ -24,9 +24,9 @@ pub(crate) enum LineError {
     Host(io::Error),
 }
 
-impl<'peer> Lines<'peer> {
-    pub(crate) fn new(peer: &'peer Peer, longest_bytes: usize) -> Lines<'peer> {
-        Lines {
+impl<'peer> LineReader<'peer> {
+    pub(crate) fn new(peer: &'peer Peer, longest_bytes: usize) -> LineReader<'peer> {
+        LineReader {
             peer,
             buffer: Vec::new(),
             longest_bytes,

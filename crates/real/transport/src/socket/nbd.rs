@@ -7,10 +7,10 @@
 
 use crate::socket::admission::Admission;
 use crate::socket::channel::Channel;
-use crate::socket::sockets::{Listener, Stream};
+use crate::socket::sockets::{ClientSocket, Listener};
 use crate::socket::tls::TlsConfig;
 use crate::socket::waker::Waker;
-use fullstroke_nbd::{Connection, Event, Exports, Limits, Request};
+use fullstroke_nbd::{Connection, ConnectionEvent, Exports, Limits, NbdRequest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
@@ -41,19 +41,19 @@ const COPIED_BYTES: usize = 32 << 10;
 pub trait Serves: Send + Sync + 'static {
     /// Receives a request of a client. The answer is given by [`NbdClient::answer`], now or later.
     /// Returns false if the service has ended.
-    fn asked(&self, client: &Arc<NbdClient>, request: Request, payload: Vec<u8>) -> bool;
+    fn asked(&self, client: &Arc<NbdClient>, request: NbdRequest, payload: Vec<u8>) -> bool;
 }
 
 /// Serves NBD clients until dropped. Then all clients are disconnected, and the socket files are
 /// removed.
 pub struct NbdServer {
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     waker: Arc<Waker>,
     threads: Vec<JoinHandle<()>>,
     uris: Vec<String>,
 }
 
-struct Shared {
+struct ServerShared {
     exports: Arc<Exports>,
     serves: Arc<dyn Serves>,
     admission: Admission,
@@ -77,7 +77,7 @@ impl NbdServer {
             .iter()
             .map(|listener| admission.uri(listener))
             .collect();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerShared {
             exports,
             serves,
             admission,
@@ -132,12 +132,12 @@ impl Drop for NbdServer {
     }
 }
 
-impl Shared {
+impl ServerShared {
     fn clients(&self) -> MutexGuard<'_, Vec<Weak<NbdClient>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, stream: Stream) -> io::Result<()> {
+    fn begin(&self, stream: ClientSocket) -> io::Result<()> {
         if !self.admission.admits(&stream) {
             return Ok(());
         }
@@ -182,7 +182,7 @@ impl Shared {
 }
 
 /// Accepts clients until woken.
-fn accept_until_woken(listener: &Listener, waker: &Waker, shared: &Shared) {
+fn accept_until_woken(listener: &Listener, waker: &Waker, shared: &ServerShared) {
     loop {
         let mut waiting = [
             PollFd::new(listener, PollFlags::IN),
@@ -211,7 +211,7 @@ pub struct NbdClient {
     room: Condvar,
     /// Signal: the socket has not accepted all, or nothing more is to be sent.
     rest: Condvar,
-    stream: Stream,
+    stream: ClientSocket,
     serves: Arc<dyn Serves>,
     /// TLS configuration, used if the client asks for TLS.
     tls: Option<TlsConfig>,
@@ -248,7 +248,7 @@ impl Side {
     }
 
     /// Receives available data.
-    fn receive(&mut self, stream: &Stream) -> io::Result<usize> {
+    fn receive(&mut self, stream: &ClientSocket) -> io::Result<usize> {
         let space = self.connection.space();
         match &mut self.encrypted {
             Some(channel) => channel.read(space),
@@ -343,13 +343,13 @@ impl NbdClient {
     fn hand_on(self: &Arc<NbdClient>, side: &mut Side) {
         while !side.gone {
             match side.connection.next_event() {
-                Ok(Some(Event::Request { request, payload })) => {
+                Ok(Some(ConnectionEvent::Request { request, payload })) => {
                     side.gone |= !self.serves.asked(self, request, payload);
                 }
-                Ok(Some(Event::Opened { .. } | Event::Disconnect)) => {}
+                Ok(Some(ConnectionEvent::Opened { .. } | ConnectionEvent::Disconnect)) => {}
                 // The answer that describes the error is still sent.
                 Ok(None) | Err(_) => return,
-                Ok(Some(Event::StartTls)) => side.gone |= self.start_tls(side).is_err(),
+                Ok(Some(ConnectionEvent::StartTls)) => side.gone |= self.start_tls(side).is_err(),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Peers on a socket beside the event loop: a thread for each, a bounded number of peers, and a
 //! deadline for every exchange.
 
-use crate::socket::sockets::{Listener, Stream};
+use crate::socket::sockets::{ClientSocket, Listener};
 use crate::socket::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -22,12 +22,12 @@ const THREADS_MAX: usize = 2 * PEERS_MAX;
 const RETRY: Duration = Duration::from_millis(100);
 
 /// A service for peers.
-pub trait Service: Send + Sync + 'static {
+pub trait PeerService: Send + Sync + 'static {
     /// Serves a peer until either side ends.
     fn serve(&self, peer: &Peer);
 
     /// Returns true if the other end may connect.
-    fn admits(&self, _stream: &Stream) -> bool {
+    fn admits(&self, _stream: &ClientSocket) -> bool {
         true
     }
 
@@ -43,7 +43,7 @@ pub struct AcceptLoop {
 
 /// The connection to a peer.
 pub struct Peer {
-    stream: Arc<Stream>,
+    stream: Arc<ClientSocket>,
     idle_since: IdleSince,
 }
 
@@ -54,7 +54,7 @@ type IdleSince = Arc<Mutex<Option<Instant>>>;
 struct PeerThread {
     /// Only the thread keeps the socket alive. So the socket is closed when the thread ends, and
     /// not later, when the next peer comes.
-    stream: Weak<Stream>,
+    stream: Weak<ClientSocket>,
     idle_since: IdleSince,
     handle: JoinHandle<()>,
     /// True when the thread has served its peer.
@@ -77,7 +77,11 @@ impl AcceptLoop {
     ///
     /// # Errors
     /// If the host provides no thread.
-    pub fn open(listener: Listener, name: &str, service: impl Service) -> io::Result<AcceptLoop> {
+    pub fn open(
+        listener: Listener,
+        name: &str,
+        service: impl PeerService,
+    ) -> io::Result<AcceptLoop> {
         let waker = Arc::new(Waker::new()?);
         let thread = {
             let (waker, peers) = (Arc::clone(&waker), name.to_owned());
@@ -102,7 +106,12 @@ impl Drop for AcceptLoop {
 }
 
 /// Accepts peers until woken, then ends all threads.
-fn accept_until_woken(listener: &Listener, waker: &Waker, name: &str, service: &Arc<impl Service>) {
+fn accept_until_woken(
+    listener: &Listener,
+    waker: &Waker,
+    name: &str,
+    service: &Arc<impl PeerService>,
+) {
     let mut threads: Vec<PeerThread> = Vec::new();
     // Without a descriptor for this waker, ended threads are joined when the next peer comes.
     let ended = Waker::new().ok().map(Arc::new);
@@ -182,7 +191,7 @@ impl Drop for Ending {
 fn accept_all(
     listener: &Listener,
     name: &str,
-    service: &Arc<impl Service>,
+    service: &Arc<impl PeerService>,
     ended: Option<&Arc<Waker>>,
     threads: &mut Vec<PeerThread>,
 ) {
@@ -266,7 +275,7 @@ fn make_room(threads: &mut Vec<PeerThread>) -> bool {
 
 impl Peer {
     /// Creates a peer on `stream`, which must not block.
-    pub fn new(stream: Stream) -> Peer {
+    pub fn new(stream: ClientSocket) -> Peer {
         Peer {
             stream: Arc::new(stream),
             idle_since: IdleSince::default(),

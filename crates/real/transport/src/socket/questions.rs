@@ -2,9 +2,9 @@
 //!
 //! A user who may open the socket file may give orders, so the file belongs only to its owner.
 
-use crate::socket::lines::{LineError, Lines};
-use crate::socket::peers::{AcceptLoop, PEERS_MAX, Peer, Service};
-use crate::socket::sockets::{Listen, Listener, OWNER, Stream};
+use crate::socket::lines::{LineError, LineReader};
+use crate::socket::peers::{AcceptLoop, PEERS_MAX, Peer, PeerService};
+use crate::socket::sockets::{ClientSocket, Listen, Listener, OWNER};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -24,7 +24,7 @@ const WRITING: Duration = Duration::from_secs(10);
 const NBD_GREETING: &[u8] = b"NBDMAGIC";
 
 /// A server of questions.
-pub trait Answers: Send + Sync + 'static {
+pub trait QuestionServer: Send + Sync + 'static {
     /// Type of the questions.
     type Question: DeserializeOwned;
     /// Type of the answers.
@@ -49,7 +49,7 @@ pub struct Questions {
     _accept_loop: AcceptLoop,
 }
 
-struct Asked<A>(A);
+struct AskResult<A>(A);
 
 /// Reason why a server could not be asked, or its answer is invalid.
 #[derive(Debug, thiserror::Error)]
@@ -86,18 +86,18 @@ impl Questions {
     ///
     /// # Errors
     /// An error of the host; `AddrInUse` if another server listens there.
-    pub fn open(path: &Path, answers: impl Answers) -> io::Result<Questions> {
+    pub fn open(path: &Path, answers: impl QuestionServer) -> io::Result<Questions> {
         let mut listeners = Listener::open(&Listen::Unix(path.to_owned()), OWNER)?;
         let listener = listeners.pop().ok_or(io::ErrorKind::AddrNotAvailable)?;
         Ok(Questions {
-            _accept_loop: AcceptLoop::open(listener, "control", Asked(answers))?,
+            _accept_loop: AcceptLoop::open(listener, "control", AskResult(answers))?,
         })
     }
 }
 
-impl<A: Answers> Service for Asked<A> {
+impl<A: QuestionServer> PeerService for AskResult<A> {
     fn serve(&self, peer: &Peer) {
-        let mut lines = Lines::new(peer, QUESTION_BYTES_MAX);
+        let mut lines = LineReader::new(peer, QUESTION_BYTES_MAX);
         loop {
             peer.awaits_request();
             let line = lines.next_by(Instant::now() + SILENCE);
@@ -125,7 +125,7 @@ impl<A: Answers> Service for Asked<A> {
     }
 }
 
-impl<A: Answers> Asked<A> {
+impl<A: QuestionServer> AskResult<A> {
     fn answer(&self, line: &[u8]) -> A::Answer {
         match serde_json::from_slice(line) {
             Ok(question) => self.0.answer(question),
@@ -135,7 +135,7 @@ impl<A: Answers> Asked<A> {
 }
 
 /// Returns the answer to an invalid question.
-fn refused<A: Answers>(found: impl std::fmt::Display) -> A::Answer {
+fn refused<A: QuestionServer>(found: impl std::fmt::Display) -> A::Answer {
     A::refusal(format!(
         "not a question: {found}; expected one question a line, such as {}",
         A::EXPECTED
@@ -171,10 +171,10 @@ pub fn ask<A: DeserializeOwned>(
     };
     let stream = UnixStream::connect(path).map_err(unreachable)?;
     stream.set_nonblocking(true).map_err(unreachable)?;
-    let server = Peer::new(Stream::Unix(stream));
+    let server = Peer::new(ClientSocket::Unix(stream));
     // A server that refuses may have closed the connection. Its answer can still be read.
     let written = write(&server, question);
-    let mut lines = Lines::new(&server, ANSWER_BYTES_MAX);
+    let mut lines = LineReader::new(&server, ANSWER_BYTES_MAX);
     match lines.next_by(Instant::now() + patience) {
         Ok(Some(line)) => {
             serde_json::from_slice(&line).map_err(|error| unintelligible(found(&line, &error)))

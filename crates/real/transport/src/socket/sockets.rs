@@ -52,7 +52,7 @@ pub enum Listener {
 
 /// A client's socket.
 #[derive(Debug)]
-pub enum Stream {
+pub enum ClientSocket {
     /// A unix socket.
     Unix(UnixStream),
     /// A TCP socket.
@@ -101,19 +101,19 @@ impl Listener {
     ///
     /// # Errors
     /// An error of the host; `WouldBlock` if no client connects.
-    pub fn accept(&self) -> io::Result<Stream> {
+    pub fn accept(&self) -> io::Result<ClientSocket> {
         match self {
             Listener::Unix { socket, .. } => {
                 let (stream, _) = socket.accept()?;
                 stream.set_nonblocking(true)?;
-                Ok(Stream::Unix(stream))
+                Ok(ClientSocket::Unix(stream))
             }
             Listener::Tcp(socket) => {
                 let (stream, _) = socket.accept()?;
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
                 keep_alive(&stream)?;
-                Ok(Stream::Tcp(stream))
+                Ok(ClientSocket::Tcp(stream))
             }
         }
     }
@@ -160,10 +160,10 @@ impl Listener {
     }
 }
 
-impl Stream {
+impl ClientSocket {
     /// Returns the local address of the connection; `None` for a unix socket.
     pub fn local(&self) -> Option<IpAddr> {
-        let Stream::Tcp(stream) = self else {
+        let ClientSocket::Tcp(stream) = self else {
             return None;
         };
         Some(stream.local_addr().ok()?.ip())
@@ -173,16 +173,16 @@ impl Stream {
     ///
     /// # Errors
     /// If the host has no more descriptors.
-    pub fn try_clone(&self) -> io::Result<Stream> {
+    pub fn try_clone(&self) -> io::Result<ClientSocket> {
         Ok(match self {
-            Stream::Unix(stream) => Stream::Unix(stream.try_clone()?),
-            Stream::Tcp(stream) => Stream::Tcp(stream.try_clone()?),
+            ClientSocket::Unix(stream) => ClientSocket::Unix(stream.try_clone()?),
+            ClientSocket::Tcp(stream) => ClientSocket::Tcp(stream.try_clone()?),
         })
     }
 
     /// Returns the address of the other end; `None` for a unix socket.
     pub fn peer(&self) -> Option<IpAddr> {
-        let Stream::Tcp(stream) = self else {
+        let ClientSocket::Tcp(stream) = self else {
             return None;
         };
         Some(stream.peer_addr().ok()?.ip())
@@ -278,29 +278,29 @@ impl AsFd for Listener {
     }
 }
 
-impl AsFd for Stream {
+impl AsFd for ClientSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Stream::Unix(stream) => stream.as_fd(),
-            Stream::Tcp(stream) => stream.as_fd(),
+            ClientSocket::Unix(stream) => stream.as_fd(),
+            ClientSocket::Tcp(stream) => stream.as_fd(),
         }
     }
 }
 
-impl Read for Stream {
+impl Read for ClientSocket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::Unix(stream) => stream.read(into),
-            Stream::Tcp(stream) => stream.read(into),
+            ClientSocket::Unix(stream) => stream.read(into),
+            ClientSocket::Tcp(stream) => stream.read(into),
         }
     }
 }
 
-impl Write for Stream {
+impl Write for ClientSocket {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         match self {
-            Stream::Unix(stream) => stream.write(from),
-            Stream::Tcp(stream) => stream.write(from),
+            ClientSocket::Unix(stream) => stream.write(from),
+            ClientSocket::Tcp(stream) => stream.write(from),
         }
     }
     fn flush(&mut self) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! Commands to `/dev/ublk-control`: add, start, stop, delete a device.
 
 use crate::ublk::UblkError;
-use crate::ublk::wire::{self, Command, FEATURES, INFO_BYTES, Info, Parameters};
+use crate::ublk::wire::{self, ControlCommand, FEATURES, INFO_BYTES, Info, Parameters};
 use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use std::fs::{self, File, OpenOptions};
@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd as _;
 const PATH: &str = "/dev/ublk-control";
 
 /// Sends commands, one at a time. Their entries are twice as long as other entries of a ring.
-pub(crate) struct Control {
+pub(crate) struct ControlRing {
     file: File,
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Control {
 /// # Errors
 /// If the kernel has no ublk, its ublk is too old, or this user may not use it.
 pub fn check() -> Result<(), UblkError> {
-    Control::open().map(drop)
+    ControlRing::open().map(drop)
 }
 
 fn release() -> String {
@@ -32,8 +32,8 @@ fn release() -> String {
     )
 }
 
-impl Control {
-    pub(crate) fn open() -> Result<Control, UblkError> {
+impl ControlRing {
+    pub(crate) fn open() -> Result<ControlRing, UblkError> {
         let absent = |source| UblkError::Absent {
             path: PATH,
             release: release(),
@@ -47,7 +47,7 @@ impl Control {
         let ring = IoUring::builder()
             .build(2)
             .map_err(UblkError::refused("make a ring for"))?;
-        let mut control = Control { file, ring };
+        let mut control = ControlRing { file, ring };
         // A ublk before 6.5 does not support this command.
         let found = control.features().unwrap_or(0);
         if found & FEATURES == FEATURES {
@@ -63,26 +63,26 @@ impl Control {
 
     fn features(&mut self) -> io::Result<u64> {
         let mut bytes = [0; 8];
-        self.give(Command::GET_FEATURES, Info::ANY, 0, &mut bytes)?;
+        self.give(ControlCommand::GET_FEATURES, Info::ANY, 0, &mut bytes)?;
         Ok(u64::from_ne_bytes(bytes))
     }
 
     /// Adds a device and returns its number.
     pub(crate) fn add(&mut self, info: Info) -> io::Result<u32> {
         let mut bytes = info.to_bytes();
-        self.give(Command::ADD, info.device, 0, &mut bytes)?;
+        self.give(ControlCommand::ADD, info.device, 0, &mut bytes)?;
         Ok(Info::from_bytes(&bytes).device)
     }
 
     pub(crate) fn info(&mut self, device: u32) -> io::Result<Info> {
         let mut bytes = [0; INFO_BYTES];
-        self.give(Command::GET_INFO, device, 0, &mut bytes)?;
+        self.give(ControlCommand::GET_INFO, device, 0, &mut bytes)?;
         Ok(Info::from_bytes(&bytes))
     }
 
     pub(crate) fn set(&mut self, device: u32, parameters: Parameters) -> io::Result<()> {
         self.give(
-            Command::SET_PARAMETERS,
+            ControlCommand::SET_PARAMETERS,
             device,
             0,
             &mut parameters.to_bytes(),
@@ -92,20 +92,25 @@ impl Control {
     /// Starts the device. The call waits until the server has fetched all tags. Then the device
     /// appears.
     pub(crate) fn start(&mut self, device: u32) -> io::Result<()> {
-        self.give(Command::START, device, std::process::id().into(), &mut [])
+        self.give(
+            ControlCommand::START,
+            device,
+            std::process::id().into(),
+            &mut [],
+        )
     }
 
     /// Stops the device, once its requests have been answered.
     pub(crate) fn stop(&mut self, device: u32) -> io::Result<()> {
-        self.give(Command::STOP, device, 0, &mut [])
+        self.give(ControlCommand::STOP, device, 0, &mut [])
     }
 
     /// Frees the number of the device: at once, or when the last user has closed the device.
     pub(crate) fn delete(&mut self, device: u32) -> io::Result<()> {
-        match self.give(Command::DELETE_ASYNC, device, 0, &mut []) {
+        match self.give(ControlCommand::DELETE_ASYNC, device, 0, &mut []) {
             // Kernels before 6.9 can only wait.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-                self.give(Command::DELETE, device, 0, &mut [])
+                self.give(ControlCommand::DELETE, device, 0, &mut [])
             }
             result => result,
         }
@@ -115,7 +120,7 @@ impl Control {
     #[expect(unsafe_code, reason = "the kernel takes an address")]
     fn give(
         &mut self,
-        command: Command,
+        command: ControlCommand,
         device: u32,
         data: u64,
         memory: &mut [u8],

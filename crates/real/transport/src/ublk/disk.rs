@@ -1,8 +1,8 @@
 //! One device, from its beginning to its end.
 
 use crate::ublk::UblkError;
-use crate::ublk::control::Control;
-use crate::ublk::queue::{self, DEPTH, Serves, Shared};
+use crate::ublk::control::ControlRing;
+use crate::ublk::queue::{self, DEPTH, QueueShared, Serves};
 use crate::ublk::wire::{FEATURES, Info, Parameters};
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// Properties of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Form {
+pub struct DeviceProperties {
     /// Size in bytes; whole blocks.
     pub size_bytes: u64,
     /// Block size in bytes. Requests begin and end at block boundaries.
@@ -42,15 +42,15 @@ pub struct Form {
 }
 
 /// A device, removed on drop.
-pub struct Disk {
-    control: Control,
+pub struct UblkDisk {
+    control: ControlRing,
     number: u32,
     path: PathBuf,
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<QueueShared>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Form {
+impl DeviceProperties {
     fn check(&self) -> Result<(), UblkError> {
         let block = self.block_bytes;
         let fault = |key, found, expected| {
@@ -97,14 +97,14 @@ impl Form {
     }
 }
 
-impl Disk {
+impl UblkDisk {
     /// Creates a device whose requests go to `serves` from now on.
     ///
     /// # Errors
     /// If the kernel has no ublk or refuses this device, or if `form` is invalid.
-    pub fn open(form: &Form, serves: Arc<dyn Serves>) -> Result<Disk, UblkError> {
+    pub fn open(form: &DeviceProperties, serves: Arc<dyn Serves>) -> Result<UblkDisk, UblkError> {
         form.check()?;
-        let mut control = Control::open()?;
+        let mut control = ControlRing::open()?;
         delete_leftovers(&mut control, form.label);
         let info = Info {
             device: Info::ANY,
@@ -116,7 +116,7 @@ impl Disk {
         let number = control.add(info).map_err(UblkError::refused("add"))?;
         let path = PathBuf::from(format!("/dev/ublkb{number}"));
         // From here on the device is removed again if anything fails.
-        let mut disk = Disk {
+        let mut disk = UblkDisk {
             control,
             number,
             path,
@@ -136,7 +136,7 @@ impl Disk {
 
     fn serve(&mut self, serves: Arc<dyn Serves>) -> Result<(), UblkError> {
         let file = open_character(self.number).map_err(UblkError::refused("serve"))?;
-        let shared = Shared::new(file).map_err(UblkError::refused("serve"))?;
+        let shared = QueueShared::new(file).map_err(UblkError::refused("serve"))?;
         self.shared = Some(Arc::clone(&shared));
         let (ready, begun) = mpsc::channel();
         let thread = thread::Builder::new().name("ublk".into());
@@ -172,11 +172,11 @@ impl Disk {
     }
 }
 
-impl Drop for Disk {
+impl Drop for UblkDisk {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
             let path = self.path.display();
-            crate::complain(&format!("`{path}` could not be taken away: {error}"));
+            crate::print_error(&format!("`{path}` could not be taken away: {error}"));
         }
     }
 }
@@ -207,7 +207,7 @@ fn wait_for(is_there: impl Fn() -> bool) {
 
 /// Deletes devices with this label. The kernel has stopped the device of a killed server, but its
 /// entry is left.
-fn delete_leftovers(control: &mut Control, label: u64) {
+fn delete_leftovers(control: &mut ControlRing, label: u64) {
     let Ok(entries) = fs::read_dir("/dev") else {
         return;
     };
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_form_that_no_device_can_have_is_refused_by_the_name_of_the_field() {
-        let good = Form {
+        let good = DeviceProperties {
             size_bytes: 1 << 20,
             block_bytes: 512,
             rotates: true,
@@ -246,40 +246,40 @@ mod tests {
         let cases = [
             (
                 "block_bytes",
-                Form {
+                DeviceProperties {
                     block_bytes: 8192,
                     ..good
                 },
             ),
             (
                 "block_bytes",
-                Form {
+                DeviceProperties {
                     block_bytes: 1000,
                     ..good
                 },
             ),
             (
                 "size_bytes",
-                Form {
+                DeviceProperties {
                     size_bytes: 1000,
                     ..good
                 },
             ),
             (
                 "size_bytes",
-                Form {
+                DeviceProperties {
                     size_bytes: 0,
                     ..good
                 },
             ),
             (
                 "discarded_bytes_max",
-                Form {
+                DeviceProperties {
                     discarded_bytes_max: 1000,
                     ..good
                 },
             ),
-            ("label", Form { label: 0, ..good }),
+            ("label", DeviceProperties { label: 0, ..good }),
         ];
         for (expected, form) in cases {
             match form.check() {

@@ -5,7 +5,7 @@
 
 use crate::socket::Waker;
 use crate::ublk::UblkError;
-use crate::ublk::wire::{self, DESCRIPTION_BYTES, Description, Operation};
+use crate::ublk::wire::{self, DESCRIPTION_BYTES, Description, UblkOperation};
 use io_uring::types::Fd;
 use io_uring::{IoUring, opcode, squeue};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -26,30 +26,30 @@ const WOKEN: u64 = u64::MAX;
 
 /// The receiver of requests.
 pub trait Serves: Send + Sync + 'static {
-    /// Receives a request for the device. The answer is given by [`Request::answer`], on any
+    /// Receives a request for the device. The answer is given by [`UblkRequest::answer`], on any
     /// thread. A dropped request is answered with an error.
-    fn asked(&self, request: Request);
+    fn asked(&self, request: UblkRequest);
 }
 
 /// State shared by the queue's thread and the answering threads.
-pub(crate) struct Shared {
+pub(crate) struct QueueShared {
     /// The character device.
     file: File,
-    answers: Mutex<Vec<Answer>>,
+    answers: Mutex<Vec<TaggedAnswer>>,
     waker: Waker,
     over: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Answer {
+struct TaggedAnswer {
     tag: u16,
     result: i32,
 }
 
-impl Shared {
-    pub(crate) fn new(file: File) -> io::Result<Arc<Shared>> {
+impl QueueShared {
+    pub(crate) fn new(file: File) -> io::Result<Arc<QueueShared>> {
         let (answers, over) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Arc::new(Shared {
+        Ok(Arc::new(QueueShared {
             file,
             answers,
             waker: Waker::new()?,
@@ -57,7 +57,7 @@ impl Shared {
         }))
     }
 
-    fn answers(&self) -> MutexGuard<'_, Vec<Answer>> {
+    fn answers(&self) -> MutexGuard<'_, Vec<TaggedAnswer>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -68,19 +68,19 @@ impl Shared {
 }
 
 /// A request for the device.
-pub struct Request {
-    shared: Arc<Shared>,
+pub struct UblkRequest {
+    shared: Arc<QueueShared>,
     tag: u16,
-    operation: Operation,
+    operation: UblkOperation,
     durable: bool,
     offset_bytes: u64,
     length_bytes: u64,
     is_answered: bool,
 }
 
-impl Request {
+impl UblkRequest {
     /// Returns the operation.
-    pub fn operation(&self) -> Operation {
+    pub fn operation(&self) -> UblkOperation {
         self.operation
     }
 
@@ -137,13 +137,13 @@ impl Request {
     fn send(&mut self, done: Result<(), i32>) {
         let result = match (done, self.operation) {
             // The count fits into an i32, because it is at most the longest request.
-            (Ok(()), Operation::Read | Operation::Write) => self.length_bytes as i32,
+            (Ok(()), UblkOperation::Read | UblkOperation::Write) => self.length_bytes as i32,
             (Ok(()), _) => 0,
             (Err(number), _) => -number.abs(),
         };
         assert!(!self.is_answered, "a request is answered once");
         self.is_answered = true;
-        self.shared.answers().push(Answer {
+        self.shared.answers().push(TaggedAnswer {
             tag: self.tag,
             result,
         });
@@ -151,7 +151,7 @@ impl Request {
     }
 }
 
-impl Drop for Request {
+impl Drop for UblkRequest {
     fn drop(&mut self) {
         if !self.is_answered {
             self.send(Err(libc::EIO));
@@ -212,10 +212,10 @@ impl Drop for Descriptions {
 }
 
 /// State of the queue's thread.
-struct Queue {
+struct QueueState {
     ring: IoUring,
     descriptions: Descriptions,
-    shared: Arc<Shared>,
+    shared: Arc<QueueShared>,
     serves: Arc<dyn Serves>,
     /// Number of tags still to be handed over by the kernel.
     alive: u16,
@@ -224,12 +224,12 @@ struct Queue {
 /// Serves the device until the kernel has taken back all tags. Sends to `ready` when the device may
 /// be started, or why not.
 pub(crate) fn run(
-    shared: Arc<Shared>,
+    shared: Arc<QueueShared>,
     serves: Arc<dyn Serves>,
     ready: &Sender<Result<(), UblkError>>,
 ) {
     // The thread that started this one waits for the message.
-    match Queue::begin(&shared, serves) {
+    match QueueState::begin(&shared, serves) {
         Ok(queue) => {
             let _ = ready.send(Ok(()));
             if let Err(error) = queue.serve() {
@@ -241,10 +241,10 @@ pub(crate) fn run(
     shared.over.store(true, Ordering::SeqCst);
 }
 
-impl Queue {
-    fn begin(shared: &Arc<Shared>, serves: Arc<dyn Serves>) -> Result<Queue, UblkError> {
+impl QueueState {
+    fn begin(shared: &Arc<QueueShared>, serves: Arc<dyn Serves>) -> Result<QueueState, UblkError> {
         let refused = UblkError::refused;
-        let mut queue = Queue {
+        let mut queue = QueueState {
             // Room for the tags and the waker.
             ring: IoUring::new(2 * u32::from(DEPTH)).map_err(refused("make a ring for"))?,
             descriptions: Descriptions::of(&shared.file).map_err(refused("map the requests of"))?,
@@ -254,7 +254,7 @@ impl Queue {
         };
         queue.push_waker();
         for tag in 0..DEPTH {
-            queue.push_tag(wire::FETCH, Answer { tag, result: 0 });
+            queue.push_tag(wire::FETCH, TaggedAnswer { tag, result: 0 });
         }
         queue
             .ring
@@ -283,7 +283,7 @@ impl Queue {
         );
     }
 
-    fn push_tag(&mut self, number: u32, answer: Answer) {
+    fn push_tag(&mut self, number: u32, answer: TaggedAnswer) {
         let words = wire::answer(answer.tag, answer.result);
         let file = Fd(self.shared.file.as_raw_fd());
         let entry = opcode::UringCmd16::new(file, number).cmd(words).build();
@@ -342,7 +342,7 @@ impl Queue {
         let Some(operation) = operation else {
             return self.push_tag(
                 wire::COMMIT_AND_FETCH,
-                Answer {
+                TaggedAnswer {
                     tag,
                     result: -libc::EOPNOTSUPP,
                 },
@@ -350,7 +350,7 @@ impl Queue {
         };
         let shared = Arc::clone(&self.shared);
         let is_answered = false;
-        self.serves.asked(Request {
+        self.serves.asked(UblkRequest {
             shared,
             tag,
             operation,

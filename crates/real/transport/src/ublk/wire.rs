@@ -4,7 +4,7 @@
 /// A command for `/dev/ublk-control`: the number of an ioctl with the size of `struct
 /// ublksrv_ctrl_cmd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Command(pub(crate) u32);
+pub(crate) struct ControlCommand(pub(crate) u32);
 
 const READ: u32 = 2;
 const READ_WRITE: u32 = 3;
@@ -14,16 +14,20 @@ const fn ioctl(direction: u32, number: u32, size: usize) -> u32 {
     direction << 30 | (size as u32) << 16 | (b'u' as u32) << 8 | number
 }
 
-impl Command {
-    pub(crate) const GET_INFO: Command = Command(ioctl(READ, 0x02, CONTROL_BYTES));
-    pub(crate) const ADD: Command = Command(ioctl(READ_WRITE, 0x04, CONTROL_BYTES));
-    pub(crate) const DELETE: Command = Command(ioctl(READ_WRITE, 0x05, CONTROL_BYTES));
-    pub(crate) const START: Command = Command(ioctl(READ_WRITE, 0x06, CONTROL_BYTES));
-    pub(crate) const STOP: Command = Command(ioctl(READ_WRITE, 0x07, CONTROL_BYTES));
-    pub(crate) const SET_PARAMETERS: Command = Command(ioctl(READ_WRITE, 0x08, CONTROL_BYTES));
-    pub(crate) const GET_FEATURES: Command = Command(ioctl(READ, 0x13, CONTROL_BYTES));
+impl ControlCommand {
+    pub(crate) const GET_INFO: ControlCommand = ControlCommand(ioctl(READ, 0x02, CONTROL_BYTES));
+    pub(crate) const ADD: ControlCommand = ControlCommand(ioctl(READ_WRITE, 0x04, CONTROL_BYTES));
+    pub(crate) const DELETE: ControlCommand =
+        ControlCommand(ioctl(READ_WRITE, 0x05, CONTROL_BYTES));
+    pub(crate) const START: ControlCommand = ControlCommand(ioctl(READ_WRITE, 0x06, CONTROL_BYTES));
+    pub(crate) const STOP: ControlCommand = ControlCommand(ioctl(READ_WRITE, 0x07, CONTROL_BYTES));
+    pub(crate) const SET_PARAMETERS: ControlCommand =
+        ControlCommand(ioctl(READ_WRITE, 0x08, CONTROL_BYTES));
+    pub(crate) const GET_FEATURES: ControlCommand =
+        ControlCommand(ioctl(READ, 0x13, CONTROL_BYTES));
     /// Like `DELETE`, but without the wait for the last user of the device (Linux 6.9).
-    pub(crate) const DELETE_ASYNC: Command = Command(ioctl(READ, 0x14, CONTROL_BYTES));
+    pub(crate) const DELETE_ASYNC: ControlCommand =
+        ControlCommand(ioctl(READ, 0x14, CONTROL_BYTES));
 }
 
 /// `UBLK_U_IO_FETCH_REQ`: fetches the next request with this tag.
@@ -189,7 +193,7 @@ impl Parameters {
 
 /// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum UblkOperation {
     /// `UBLK_IO_OP_READ`.
     Read,
     /// `UBLK_IO_OP_WRITE`.
@@ -206,7 +210,7 @@ pub enum Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Description {
     /// Operation; `None` if unknown.
-    pub(crate) operation: Option<Operation>,
+    pub(crate) operation: Option<UblkOperation>,
     /// `UBLK_IO_F_FUA`.
     pub(crate) durable: bool,
     pub(crate) offset_bytes: u64,
@@ -217,11 +221,11 @@ impl Description {
     pub(crate) fn from_bytes(bytes: &[u8; DESCRIPTION_BYTES]) -> Description {
         let what = u32_at(bytes, 0);
         let operation = match what & 0xff {
-            0 => Some(Operation::Read),
-            1 => Some(Operation::Write),
-            2 => Some(Operation::Flush),
-            3 => Some(Operation::Discard),
-            5 => Some(Operation::WriteZeroes),
+            0 => Some(UblkOperation::Read),
+            1 => Some(UblkOperation::Write),
+            2 => Some(UblkOperation::Flush),
+            3 => Some(UblkOperation::Discard),
+            5 => Some(UblkOperation::WriteZeroes),
             _ => None,
         };
         let sector = u64::from(SECTOR_BYTES);
@@ -255,9 +259,9 @@ mod tests {
     #[test]
     fn commands_have_the_numbers_of_the_kernels_header() {
         // Values of `_IOWR('u', ...)` and `_IOR('u', ...)` on x86 and ARM.
-        assert_eq!(Command::GET_INFO.0, 0x8020_7502);
-        assert_eq!(Command::ADD.0, 0xc020_7504);
-        assert_eq!(Command::GET_FEATURES.0, 0x8020_7513);
+        assert_eq!(ControlCommand::GET_INFO.0, 0x8020_7502);
+        assert_eq!(ControlCommand::ADD.0, 0xc020_7504);
+        assert_eq!(ControlCommand::GET_FEATURES.0, 0x8020_7513);
         assert_eq!([FETCH, COMMIT_AND_FETCH], [0xc010_7520, 0xc010_7521]);
     }
 
@@ -280,7 +284,7 @@ mod tests {
         put(&mut bytes, 4, 8u32.to_ne_bytes());
         put(&mut bytes, 8, 100u64.to_ne_bytes());
         let description = Description::from_bytes(&bytes);
-        assert_eq!(description.operation, Some(Operation::Write));
+        assert_eq!(description.operation, Some(UblkOperation::Write));
         assert!(description.durable);
         assert_eq!(
             (description.offset_bytes, description.length_bytes),

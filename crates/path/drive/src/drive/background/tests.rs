@@ -1,7 +1,7 @@
 use super::*;
 use crate::config::tests::small_drive;
 use crate::config::{BufferConfig, DriveConfig, QueueConfig};
-use crate::drive::Model;
+use crate::drive::DriveModel;
 use crate::drive::tests::{request, serve};
 use crate::freeblock::tests::buffer;
 use fullstroke_contract::{Completion, Hints};
@@ -54,7 +54,7 @@ fn only_free() -> BackgroundConfig {
 
 /// Returns the completions and the drive's counters.
 fn run(config: DriveConfig, asked: &[Asked]) -> (Vec<Completion>, Vec<f64>) {
-    let mut drive = Model::new(config).unwrap().drive().unwrap();
+    let mut drive = DriveModel::new(config).unwrap().drive().unwrap();
     let requests = asked
         .iter()
         .enumerate()
@@ -188,14 +188,14 @@ fn a_buffer_that_takes_writes_is_refused() {
         buffer: Some(buffer),
         ..drive(Some(only_free()), "satf")
     };
-    let refused = Model::new(config).unwrap_err();
+    let refused = DriveModel::new(config).unwrap_err();
     assert_eq!(refused.key, "queue.background");
     let none = BackgroundConfig {
         most: 0,
         ..only_free()
     };
     assert_eq!(
-        Model::new(drive(Some(none), "satf")).unwrap_err().key,
+        DriveModel::new(drive(Some(none), "satf")).unwrap_err().key,
         "queue.background.most"
     );
 }

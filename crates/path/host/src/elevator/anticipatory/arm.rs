@@ -1,7 +1,7 @@
 //! The anticipation at one arm: the device as a whole, or one member behind it.
 
 use super::Config;
-use super::processes::Processes;
+use super::processes::HabitTable;
 use crate::block::Queued;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Duration, Time};
@@ -22,7 +22,7 @@ pub(super) enum Wait {
 
 /// One arm.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Arm {
+pub(super) struct AnticipatingArm {
     pub(super) wait: Wait,
     /// Process of the last dispatched request; none after an asynchronous request.
     pub(super) process: Option<u32>,
@@ -34,7 +34,7 @@ pub(super) struct Arm {
     pub(super) here: u64,
 }
 
-impl Arm {
+impl AnticipatingArm {
     /// Distance that counts as close at first (`as_close_req`): 4 MB, because a seek over this
     /// distance costs little more than none.
     const CLOSE_SECTORS: u64 = 8192;
@@ -67,7 +67,7 @@ impl Arm {
         now: Time,
         candidate: Option<&Queued>,
         config: &Config,
-        processes: &mut Processes,
+        processes: &mut HabitTable,
     ) -> bool {
         let Some(process) = self.process else {
             return false;
@@ -103,11 +103,11 @@ impl Arm {
         } else {
             Duration::ZERO
         };
-        let doublings = waited.as_nanos() / Arm::DOUBLING.as_nanos();
-        if doublings > Arm::DOUBLINGS_MAX || waited > config.antic_expire {
+        let doublings = waited.as_nanos() / AnticipatingArm::DOUBLING.as_nanos();
+        if doublings > AnticipatingArm::DOUBLINGS_MAX || waited > config.antic_expire {
             return true;
         }
-        let close = Arm::CLOSE_SECTORS << doublings;
+        let close = AnticipatingArm::CLOSE_SECTORS << doublings;
         let start = extent.start.0;
         // The limit is half as large for a seek back, because a seek back counts twice.
         let within = if start < self.here {

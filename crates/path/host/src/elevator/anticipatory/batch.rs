@@ -1,13 +1,13 @@
 //! The present batch: requests of one kind, for a limited time.
 
-use super::{ByKind, Config, Kind};
-use crate::Clock;
+use super::{ByKind, Config, RequestKind};
+use crate::TickClock;
 use fullstroke_units::{Duration, Time};
 
 /// Synchronous and asynchronous batches alternate while both kinds wait.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Batch {
-    pub(super) kind: Kind,
+pub(super) struct BatchClock {
+    pub(super) kind: RequestKind,
     expires: Time,
     /// True if the batch must not begin before the device has completed the requests of the other
     /// kind.
@@ -27,13 +27,13 @@ pub(super) struct Batch {
     has_time_after_draining: bool,
 }
 
-impl Batch {
-    pub(super) fn new(config: &Config, clock: Clock) -> Batch {
+impl BatchClock {
+    pub(super) fn new(config: &Config, clock: TickClock) -> BatchClock {
         // At first one request for each ten ticks, but at least two (`as_init_queue` of
         // `block/as-iosched.c`, Linux 2.6.24).
         let size = config.write_batch_expire.as_nanos() / (clock.tick() * 10).as_nanos();
-        Batch {
-            kind: Kind::Synchronous,
+        BatchClock {
+            kind: RequestKind::Synchronous,
             expires: Time::ZERO + config.read_batch_expire,
             draining: false,
             unstarted: false,
@@ -49,13 +49,14 @@ impl Batch {
     }
 
     pub(super) fn is_over(&self, now: Time) -> bool {
-        !self.unstarted && (self.expires < now || self.kind == Kind::Asynchronous && self.left == 0)
+        !self.unstarted
+            && (self.expires < now || self.kind == RequestKind::Asynchronous && self.left == 0)
     }
 
     /// Notes the absence of synchronous requests. Then the batch goes on without limit, and its
     /// length says nothing (`write_batch_idled`).
     pub(super) fn alone(&mut self) {
-        self.uncontended |= self.kind == Kind::Asynchronous && self.left == 0;
+        self.uncontended |= self.kind == RequestKind::Asynchronous && self.left == 0;
     }
 
     /// Restarts the time of a synchronous batch, because only synchronous requests wait.
@@ -64,10 +65,10 @@ impl Batch {
     }
 
     /// Begins a batch of this kind as soon as the device has no request of the other kind.
-    pub(super) fn begin(&mut self, kind: Kind) {
+    pub(super) fn begin(&mut self, kind: RequestKind) {
         self.draining |= self.kind != kind;
         self.kind = kind;
-        if kind == Kind::Asynchronous {
+        if kind == RequestKind::Asynchronous {
             self.unstarted = false;
             self.left = self.size;
             self.uncontended = false;
@@ -82,7 +83,7 @@ impl Batch {
             "a batch begins at {now:?} that waits for nothing of the other kind"
         );
         self.draining = false;
-        if self.kind == Kind::Synchronous {
+        if self.kind == RequestKind::Synchronous {
             self.unstarted = true;
         } else if at_once || self.has_time_after_draining {
             self.expires = now + self.lengths.asynchronous;
@@ -90,8 +91,8 @@ impl Batch {
     }
 
     /// Counts a dispatched request of this kind.
-    pub(super) fn sent(&mut self, kind: Kind) {
-        if kind == Kind::Asynchronous {
+    pub(super) fn sent(&mut self, kind: RequestKind) {
+        if kind == RequestKind::Asynchronous {
             self.left = self.left.saturating_sub(1);
         }
     }

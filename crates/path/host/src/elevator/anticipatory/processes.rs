@@ -1,7 +1,7 @@
 //! The habits of each process.
 
 use super::super::habits::{Habits, RecentMean};
-use crate::Clock;
+use crate::TickClock;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Duration, Time};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const THINK_MAX: Duration = Duration::from_millis(20);
 const ONE: u32 = 256;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Process {
+pub(super) struct ProcessHabits {
     pub(super) habits: Habits,
     /// Number of waiting requests.
     pub(super) waiting: u32,
@@ -28,10 +28,10 @@ pub(super) struct Process {
 
 /// All processes, and the expectations for a new process.
 #[derive(Debug)]
-pub(super) struct Processes {
-    clock: Clock,
+pub(super) struct HabitTable {
+    clock: TickClock,
     by_id: BTreeMap<u32, u32>,
-    all: Vec<Process>,
+    all: Vec<ProcessHabits>,
     /// Mean think time after the first request of a process, as `clock` counts.
     new_think: RecentMean,
     /// Mean distance from the first request to the second, in sectors.
@@ -42,22 +42,22 @@ pub(super) struct Processes {
     exit_probability: u32,
 }
 
-impl Index<u32> for Processes {
-    type Output = Process;
-    fn index(&self, process: u32) -> &Process {
+impl Index<u32> for HabitTable {
+    type Output = ProcessHabits;
+    fn index(&self, process: u32) -> &ProcessHabits {
         &self.all[process as usize]
     }
 }
 
-impl IndexMut<u32> for Processes {
-    fn index_mut(&mut self, process: u32) -> &mut Process {
+impl IndexMut<u32> for HabitTable {
+    fn index_mut(&mut self, process: u32) -> &mut ProcessHabits {
         &mut self.all[process as usize]
     }
 }
 
-impl Processes {
-    pub(super) fn new(clock: Clock) -> Processes {
-        Processes {
+impl HabitTable {
+    pub(super) fn new(clock: TickClock) -> HabitTable {
+        HabitTable {
             clock,
             by_id: BTreeMap::new(),
             all: Vec::new(),
@@ -70,7 +70,7 @@ impl Processes {
     /// Returns the index of the process called `id`.
     pub(super) fn find(&mut self, id: u32) -> u32 {
         *self.by_id.entry(id).or_insert_with(|| {
-            self.all.push(Process::default());
+            self.all.push(ProcessHabits::default());
             self.all.len() as u32 - 1
         })
     }
@@ -78,7 +78,7 @@ impl Processes {
     /// Records a synchronous request of `process`, or of a cooperating process: `as_update_iohist`.
     pub(super) fn asks(&mut self, now: Time, process: u32, extent: Extent) {
         let clock = self.clock;
-        let Process {
+        let ProcessHabits {
             habits,
             waiting,
             has_asked,
@@ -100,8 +100,8 @@ impl Processes {
             if habits.seeking().is_empty() {
                 self.new_seek.add(distance);
             }
-            habits.thought(think, clock);
-            habits.sought(distance);
+            habits.note_think_time(think, clock);
+            habits.note_seek(distance);
         }
         habits.moved(extent);
         *has_asked = true;
@@ -148,9 +148,9 @@ mod tests {
 
     #[test]
     fn a_new_process_is_expected_back_as_others_were_before_it() {
-        let mut processes = Processes::new(Clock::EXACT);
+        let mut processes = HabitTable::new(TickClock::EXACT);
         let (pause, extent) = (Duration::from_millis(7), Extent::new(0, 8));
-        let come = |processes: &mut Processes, id: u32, returns_ms: Option<u64>| {
+        let come = |processes: &mut HabitTable, id: u32, returns_ms: Option<u64>| {
             let process = processes.find(id);
             processes.asks(Time::ZERO, process, extent);
             processes.served(Time::ZERO, process);

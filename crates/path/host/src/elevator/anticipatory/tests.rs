@@ -1,35 +1,36 @@
 use super::super::REGISTRY;
 use super::super::extremes::Halves;
 use super::super::testing::{
-    Bench, Load, Process, Ran, Sent, Tunable, build, build_at, run, run_entry, settings,
+    ElevatorBench, Load, LoopProcess, RunRecord, Sent, Tunable, build, build_at, run, run_entry,
+    settings,
 };
-use crate::Clock;
-use crate::block::{BlockLayer, Settings};
+use crate::TickClock;
+use crate::block::{BlockLayer, LayerSettings};
 use fullstroke_contract::Operation;
 use fullstroke_contract::registry::find;
 use fullstroke_units::{Duration, Time};
 
 const FAR: u64 = 90_000_000;
 
-fn load(queue_depth: u32, processes: &[Process]) -> Load {
+fn load(queue_depth: u32, processes: &[LoopProcess]) -> Load {
     Load {
         queue_depth,
         processes: processes.to_vec(),
     }
 }
 
-fn scattered(process: u32) -> Process {
-    Process {
+fn scattered(process: u32) -> LoopProcess {
+    LoopProcess {
         process,
         outstanding: 8,
         span: FAR,
         count: 400,
-        ..Process::default()
+        ..LoopProcess::default()
     }
 }
 
-fn writing(process: Process) -> Process {
-    Process {
+fn writing(process: LoopProcess) -> LoopProcess {
+    LoopProcess {
         operation: Operation::Write,
         synchronous: false,
         ..process
@@ -37,17 +38,17 @@ fn writing(process: Process) -> Process {
 }
 
 /// A sequential reader with this think time.
-fn sequential(process: u32, start: u64, think_us: u64) -> Process {
-    Process {
+fn sequential(process: u32, start: u64, think_us: u64) -> LoopProcess {
+    LoopProcess {
         process,
         start,
         think: Duration::from_micros(think_us),
-        ..Process::default()
+        ..LoopProcess::default()
     }
 }
 
 pub(in super::super) fn tunables() -> Vec<Tunable> {
-    let tunable = |key, values, processes: &[Process]| Tunable {
+    let tunable = |key, values, processes: &[LoopProcess]| Tunable {
         key,
         values,
         others: "{}",
@@ -134,8 +135,8 @@ fn it_does_not_wait_for_who_thinks_for_longer_than_antic_expire() {
 #[test]
 fn it_does_not_wait_where_any_request_is_as_near_as_what_is_expected() {
     let think = Duration::from_millis(2);
-    let random: Vec<Process> = (1..=8)
-        .map(|id| Process {
+    let random: Vec<LoopProcess> = (1..=8)
+        .map(|id| LoopProcess {
             outstanding: 1,
             think,
             ..scattered(id)
@@ -158,11 +159,11 @@ fn it_does_not_wait_where_any_request_is_as_near_as_what_is_expected() {
 fn a_close_request_of_another_process_ends_the_pause() {
     // Two processes read the same region in turn, 1000 sectors apart.
     let pair = [
-        Process {
+        LoopProcess {
             stride: 2000,
             ..sequential(1, 0, 500)
         },
-        Process {
+        LoopProcess {
             stride: 2000,
             ..sequential(2, 1000, 500)
         },
@@ -176,12 +177,12 @@ fn a_close_request_of_another_process_ends_the_pause() {
 fn it_stops_waiting_for_new_processes_if_they_never_return() {
     // Every 40 ms a new process reads once here. One microsecond later another process reads far
     // away.
-    let once = |id: u32, start: u64, begins_us: u64| Process {
+    let once = |id: u32, start: u64, begins_us: u64| LoopProcess {
         process: id,
         start,
         count: 1,
         begins: Time::ZERO + Duration::from_micros(begins_us),
-        ..Process::default()
+        ..LoopProcess::default()
     };
     let pairs = (0..20u32).flat_map(|turn| {
         let begins = 40_000 * u64::from(turn);
@@ -231,7 +232,7 @@ fn mean_ms(spans: &[Duration]) -> f64 {
 
 #[test]
 fn batches_last_as_long_as_their_expiries_say() {
-    let endless = |process| Process {
+    let endless = |process| LoopProcess {
         outstanding: 32,
         count: 30_000,
         ..process
@@ -264,18 +265,18 @@ fn batches_last_as_long_as_their_expiries_say() {
 
 #[test]
 fn an_expired_request_goes_first() {
-    let near = Process {
+    let near = LoopProcess {
         outstanding: 8,
         span: 40_000,
         count: 2000,
-        ..Process::default()
+        ..LoopProcess::default()
     };
-    let far = Process {
+    let far = LoopProcess {
         process: 9,
         start: FAR,
         count: 1,
         begins: Time::from_nanos(1),
-        ..Process::default()
+        ..LoopProcess::default()
     };
     let when = |keys: &str| {
         let sent = run("anticipatory", keys, &load(1, &[near, far]));
@@ -301,13 +302,13 @@ fn a_seek_back_costs_twice_its_length_and_reaches_as_far_as_allowed() {
 
 #[test]
 fn without_the_fix_writes_starve_behind_a_deep_queue() {
-    let readers: Vec<Process> = (1..=8)
-        .map(|id| Process {
+    let readers: Vec<LoopProcess> = (1..=8)
+        .map(|id| LoopProcess {
             count: 500,
             ..scattered(id)
         })
         .collect();
-    let writer = Process {
+    let writer = LoopProcess {
         count: 1,
         outstanding: 1,
         ..writing(scattered(9))
@@ -331,12 +332,12 @@ fn by_member_the_pause_at_one_does_not_hold_the_others_back() {
     let entry = find("elevator", REGISTRY, "elevator", "anticipatory").unwrap();
     let readers = load(8, &[sequential(1, 0, 3_000), sequential(2, FAR, 3_000)]);
     let sent = [false, true].map(|per_member_anticipation| {
-        let settings = Settings {
+        let settings = LayerSettings {
             per_member_anticipation,
             ..settings(8)
         };
         let layer = BlockLayer::new(build(entry, "{}", 8), &settings, Some(Box::new(Halves)));
-        Bench::new(layer, &readers).run(Time::NEVER).sent
+        ElevatorBench::new(layer, &readers).run(Time::NEVER).sent
     });
     assert!(
         changes(&sent[0]) < 30,
@@ -353,12 +354,12 @@ fn by_member_the_pause_at_one_does_not_hold_the_others_back() {
         8,
         &[sequential(1, 0, 3_000), sequential(2, 40_000_000, 3_000)],
     );
-    let settings = Settings {
+    let settings = LayerSettings {
         per_member_anticipation: true,
         ..settings(8)
     };
     let layer = BlockLayer::new(build(entry, "{}", 8), &settings, Some(Box::new(Halves)));
-    let sent = Bench::new(layer, &neighbours).run(Time::NEVER).sent;
+    let sent = ElevatorBench::new(layer, &neighbours).run(Time::NEVER).sent;
     assert!(
         changes(&sent) < 30,
         "{} changes on one member",
@@ -372,19 +373,19 @@ fn the_longer_the_pause_the_farther_off_counts_as_close() {
     // request far away waits. After 2 ms of the pause, 32 768 sectors count as close, so 20 000 do
     // too.
     let reader = sequential(1, 0, 5_000);
-    let far = Process {
+    let far = LoopProcess {
         count: 1,
         begins: Time::from_nanos(21_250_000),
         ..sequential(3, FAR, 0)
     };
     let when = |begins_us: u64| {
         let begins = Time::ZERO + Duration::from_micros(begins_us);
-        let other = Process {
+        let other = LoopProcess {
             process: 2,
             start: 20_000,
             count: 1,
             begins,
-            ..Process::default()
+            ..LoopProcess::default()
         };
         let sent = run("anticipatory", "{}", &load(1, &[reader, far, other]));
         sent.iter()
@@ -403,7 +404,7 @@ fn the_longer_the_pause_the_farther_off_counts_as_close() {
 
 #[test]
 fn expired_ones_are_looked_for_once_in_the_time_in_which_they_expire() {
-    let crowd = Process {
+    let crowd = LoopProcess {
         outstanding: 64,
         count: 1000,
         ..scattered(1)
@@ -422,15 +423,15 @@ fn expired_ones_are_looked_for_once_in_the_time_in_which_they_expire() {
 }
 
 /// Runs a load in a host with `hz` ticks a second.
-fn run_at(hz: Option<u32>, load: &Load) -> Ran {
-    let clock = Clock::new(hz).unwrap();
+fn run_at(hz: Option<u32>, load: &Load) -> RunRecord {
+    let clock = TickClock::new(hz).unwrap();
     let entry = find("elevator", REGISTRY, "elevator", "anticipatory").unwrap();
     let elevator = build_at(clock, entry, "{}", load.queue_depth);
-    let settings = Settings {
+    let settings = LayerSettings {
         clock,
         ..settings(load.queue_depth)
     };
-    Bench::new(BlockLayer::new(elevator, &settings, None), load).run(Time::NEVER)
+    ElevatorBench::new(BlockLayer::new(elevator, &settings, None), load).run(Time::NEVER)
 }
 
 #[test]
@@ -440,11 +441,11 @@ fn with_ticks_a_pause_ends_at_one_and_antic_expire_is_what_it_was_in_kernels() {
     let readers = load(
         1,
         &[
-            Process {
+            LoopProcess {
                 count: 30,
                 ..sequential(1, 0, 500)
             },
-            Process {
+            LoopProcess {
                 outstanding: 1,
                 ..scattered(2)
             },
@@ -483,7 +484,7 @@ fn with_ticks_longer_than_a_thought_it_waits_for_who_thinks_for_longer_than_the_
         1,
         &[
             sequential(1, 0, 12_000),
-            Process {
+            LoopProcess {
                 outstanding: 1,
                 ..scattered(2)
             },

@@ -1,15 +1,15 @@
 //! The waiting requests of one kind, synchronous or asynchronous, by address and by expiry.
 
-use super::super::fifos::{Fifo, Fifos};
-use super::super::forest::{Forest, Tree};
+use super::super::fifos::{Fifos, RequestFifo};
+use super::super::forest::{Forest, SlotTree};
 use crate::block::Queued;
 use fullstroke_units::{Duration, Time};
 
 /// The requests of one kind. The caller passes the forest and the links. Both kinds share them.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    pub(super) sorted: Tree,
-    pub(super) arrived: Fifo,
+pub(super) struct WaitingRequests {
+    pub(super) sorted: SlotTree,
+    pub(super) arrived: RequestFifo,
     /// End of the last dispatched request of this kind.
     pub(super) here: u64,
     /// Time of the last search for expired requests.
@@ -19,11 +19,11 @@ pub(super) struct Waiting {
     deadlines: Vec<Time>,
 }
 
-impl Waiting {
-    pub(super) fn new(expire: Duration) -> Waiting {
-        Waiting {
-            sorted: Tree::default(),
-            arrived: Fifo::default(),
+impl WaitingRequests {
+    pub(super) fn new(expire: Duration) -> WaitingRequests {
+        WaitingRequests {
+            sorted: SlotTree::default(),
+            arrived: RequestFifo::default(),
             here: 0,
             looked_at: Time::ZERO,
             expire,

@@ -1,11 +1,11 @@
 //! Arrival of a request: finds its queue, updates the habits of the queue, and preempts the serving
 //! queue if necessary.
 
-use super::merging::Process;
+use super::merging::ProcessMemory;
 use super::owner::Owner;
-use super::queue::{Queue, weight};
-use super::raising::{Found, tick_of};
-use super::turns::End;
+use super::queue::{BfqQueue, weight};
+use super::raising::{QueueFindings, tick_of};
+use super::turns::TurnEnd;
 use super::{BUDGET_MAX, Bfq};
 use crate::block::Requests;
 use fullstroke_units::{Duration, Time};
@@ -47,7 +47,7 @@ impl Bfq {
         if self.service.serving() == Some(queue) && self.idle_until != Time::NEVER {
             self.idle_until = Time::NEVER;
             if self.queue(queue).turn_ends <= now {
-                self.end_turn(now, now, End::TimedOut, requests);
+                self.end_turn(now, now, TurnEnd::TimedOut, requests);
             }
         }
     }
@@ -92,7 +92,7 @@ impl Bfq {
     fn open(&mut self, now: Time, owner: Owner) -> u32 {
         let queue = self.open_queue(now, owner);
         let process = self.processes.len() as u32;
-        self.processes.push(Process::new(owner, queue));
+        self.processes.push(ProcessMemory::new(owner, queue));
         self.owners.insert(owner, process);
         let held = self.queue_mut(queue);
         held.processes = 1;
@@ -112,7 +112,7 @@ impl Bfq {
 
     /// Returns a new queue, without a process.
     pub(super) fn open_queue(&mut self, now: Time, owner: Owner) -> u32 {
-        let held = Queue::new(owner, now, 2 * self.known_budget_max() / 3);
+        let held = BfqQueue::new(owner, now, 2 * self.known_budget_max() / 3);
         let (class, weight, budget) = (held.class, weight(held.level), held.max_budget);
         match self.unused.pop() {
             Some(queue) => {
@@ -132,7 +132,7 @@ impl Bfq {
         let slice_idle = self.config.slice_idle;
         let held = &mut self.queues[queue as usize];
         if !held.busy && held.dispatched == 0 {
-            held.habits.thought(now, slice_idle);
+            held.habits.note_think_time(now, slice_idle);
         }
         let waited_for = held.synchronous && held.class != fullstroke_contract::PriorityClass::Idle;
         // The statistics of a queue that was just split off mean nothing
@@ -215,7 +215,7 @@ impl Bfq {
         let idle_for_long = held.is_idle_for(now, self.config.wr_min_idle_time);
         let in_time = held.habits.comes_in_time(now, self.config.slice_idle);
         let favoured_at_all = !held.in_large_burst && held.level == DEFAULT_LEVEL;
-        let found = Found {
+        let found = QueueFindings {
             interactive: favoured_at_all && idle_for_long,
             soft_real_time: favoured_at_all && self.paces_itself(now, queue),
             in_large_burst: held.in_large_burst,
@@ -227,11 +227,12 @@ impl Bfq {
         if self.config.low_latency && settled {
             let (longest, config, budget_min) =
                 (self.raising_time(), self.config, self.budget_min());
-            if self
-                .queue_mut(queue)
-                .raising
-                .awoken(tick_of(now), found, longest, &config)
-            {
+            if self.queue_mut(queue).raising.note_first_request(
+                tick_of(now),
+                found,
+                longest,
+                &config,
+            ) {
                 // A small budget is close to the need of the queue, so its share is exact.
                 let entity = self.service.entity_mut(queue);
                 entity.budget = entity.budget.min(2 * budget_min);
@@ -302,7 +303,7 @@ impl Bfq {
         let higher =
             held.class < other.class || weight(held.level) * factor > weight(other.level) * others;
         if (resumes && factor >= others) || higher || !self.better_to_idle(serving) {
-            self.end_turn(now, now, End::Preempted, requests);
+            self.end_turn(now, now, TurnEnd::Preempted, requests);
         }
     }
 

@@ -2,7 +2,7 @@
 //! either raises the throughput, or keeps others from getting more than their shares.
 
 use super::Bfq;
-use super::queue::{Standing, weight};
+use super::queue::{QueueContribution, weight};
 use crate::block::Requests;
 use fullstroke_contract::PriorityClass;
 use fullstroke_units::Time;
@@ -28,7 +28,13 @@ impl Population {
         self.raised
     }
 
-    fn change(&mut self, class: PriorityClass, level: u8, from: Standing, to: Standing) {
+    fn change(
+        &mut self,
+        class: PriorityClass,
+        level: u8,
+        from: QueueContribution,
+        to: QueueContribution,
+    ) {
         let step = |count: &mut u32, from: bool, to: bool| {
             *count = *count + u32::from(to) - u32::from(from)
         };
@@ -62,7 +68,7 @@ const SAMPLES: u32 = 32;
 
 impl Queueing {
     /// Returns the largest number of requests in flight in the last samples.
-    pub(super) fn most(&self) -> u32 {
+    pub(super) fn most_in_flight(&self) -> u32 {
         self.most
     }
 

@@ -130,7 +130,7 @@ impl Bfq {
             return;
         };
         let (disturbed, alone) = (self.injection.injected, self.in_driver == 1);
-        let most = self.queueing.most();
+        let most = self.queueing.most_in_flight();
         self.queue_mut(queue)
             .tolerance
             .measured(now, now.since(arrived), disturbed, alone, most);

@@ -14,8 +14,8 @@
 use super::Bfq;
 use super::injection::Tolerance;
 use super::owner::Owner;
-use super::queue::{Habits, Queue};
-use super::raising::{Raising, tick_of};
+use super::queue::{BfqQueue, Habits};
+use super::raising::{QueueFavour, tick_of};
 use super::waker::Waker;
 use fullstroke_contract::PriorityClass;
 use fullstroke_units::{Duration, Time};
@@ -35,7 +35,7 @@ const LATE: Duration = Duration::from_millis(600);
 /// The elevator's memory of a process, or of the asynchronous requests of all processes (`struct
 /// bfq_io_cq`).
 #[derive(Clone, Debug)]
-pub(super) struct Process {
+pub(super) struct ProcessMemory {
     pub(super) owner: Owner,
     /// Queue of the requests.
     pub(super) queue: u32,
@@ -49,9 +49,9 @@ pub(super) struct Process {
     saved: Option<Saved>,
 }
 
-impl Process {
-    pub(super) fn new(owner: Owner, queue: u32) -> Process {
-        Process {
+impl ProcessMemory {
+    pub(super) fn new(owner: Owner, queue: u32) -> ProcessMemory {
+        ProcessMemory {
             owner,
             queue,
             requests: 0,
@@ -67,7 +67,7 @@ impl Process {
 struct Saved {
     habits: Habits,
     tolerance: Tolerance,
-    raising: Raising,
+    raising: QueueFavour,
     in_large_burst: bool,
     in_burst: bool,
 }
@@ -314,7 +314,7 @@ impl Bfq {
     /// Frees the number of a queue that has neither processes nor requests. Without this, a run with
     /// many merges and splits would need more and more memory.
     pub(super) fn retire(&mut self, queue: u32) {
-        let held: &Queue = self.queue(queue);
+        let held: &BfqQueue = self.queue(queue);
         let in_use = held.processes > 0 || held.allocated > 0 || held.busy;
         if in_use || !held.synchronous || self.service.serving() == Some(queue) {
             return;

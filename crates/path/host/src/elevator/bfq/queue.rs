@@ -1,12 +1,12 @@
 //! A queue: the synchronous requests of a process, or the asynchronous requests of an I/O priority.
 //! Also the habits of the queue: place and time of its requests.
 
-use super::super::fifos::Fifo;
-use super::super::forest::Tree;
+use super::super::fifos::RequestFifo;
+use super::super::forest::SlotTree;
 use super::super::habits::RecentMean;
 use super::injection::Tolerance;
 use super::owner::Owner;
-use super::raising::Raising;
+use super::raising::QueueFavour;
 use super::rate::IMMEDIATE;
 use super::waker::Waker;
 use fullstroke_contract::{Extent, PriorityClass};
@@ -90,7 +90,7 @@ impl Habits {
     }
 
     /// Records the think time before a request at an empty queue.
-    pub(super) fn thought(&mut self, now: Time, slice_idle: Duration) {
+    pub(super) fn note_think_time(&mut self, now: Time, slice_idle: Duration) {
         let time = self
             .completed
             .map_or(Duration::MAX, |completed| now.since(completed));
@@ -135,7 +135,7 @@ impl Habits {
 
 /// Contribution of a queue to the counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct QueueContribution {
     /// True if the queue has requests or the turn.
     pub(super) busy: bool,
     /// True if the queue is busy and favoured.
@@ -146,7 +146,7 @@ pub(super) struct Standing {
 
 /// A queue.
 #[derive(Clone, Debug)]
-pub(super) struct Queue {
+pub(super) struct BfqQueue {
     /// The process, if the queue has just one; `None` for a shared queue.
     pub(super) sole: Option<u32>,
     /// Number of processes that send their requests here, with those of queues that are about to
@@ -173,8 +173,8 @@ pub(super) struct Queue {
     pub(super) level: u8,
     pub(super) synchronous: bool,
     /// Waiting requests by address, and by arrival.
-    pub(super) sorted: Tree,
-    pub(super) arrived: Fifo,
+    pub(super) sorted: SlotTree,
+    pub(super) arrived: RequestFifo,
     /// The next request.
     pub(super) next: Option<u32>,
     pub(super) busy: bool,
@@ -196,19 +196,19 @@ pub(super) struct Queue {
     pub(super) habits: Habits,
     /// Tolerance for requests of other queues.
     pub(super) tolerance: Tolerance,
-    pub(super) raising: Raising,
+    pub(super) raising: QueueFavour,
     /// True until the first request.
     pub(super) new: bool,
     pub(super) in_large_burst: bool,
-    pub(super) standing: Standing,
+    pub(super) standing: QueueContribution,
 }
 
-impl Queue {
-    pub(super) fn new(owner: Owner, now: Time, max_budget: u64) -> Queue {
+impl BfqQueue {
+    pub(super) fn new(owner: Owner, now: Time, max_budget: u64) -> BfqQueue {
         let (class, level) = owner.priority();
         let synchronous = matches!(owner, Owner::Process(..));
         let thinks_shortly = synchronous && class != PriorityClass::Idle;
-        Queue {
+        BfqQueue {
             sole: None,
             processes: 0,
             merges_into: None,
@@ -222,8 +222,8 @@ impl Queue {
             class,
             level,
             synchronous,
-            sorted: Tree::default(),
-            arrived: Fifo::default(),
+            sorted: SlotTree::default(),
+            arrived: RequestFifo::default(),
             next: None,
             busy: false,
             dispatched: 0,
@@ -235,10 +235,10 @@ impl Queue {
             looked_at_age: false,
             habits: Habits::new(now, thinks_shortly),
             tolerance: Tolerance::new(now, thinks_shortly),
-            raising: Raising::new(now),
+            raising: QueueFavour::new(now),
             new: synchronous,
             in_large_burst: false,
-            standing: Standing::default(),
+            standing: QueueContribution::default(),
         }
     }
 
@@ -253,9 +253,9 @@ impl Queue {
     }
 
     /// Returns the contribution to the counts.
-    pub(super) fn present_standing(&self) -> Standing {
+    pub(super) fn present_standing(&self) -> QueueContribution {
         let raised = self.raising.is_raised();
-        Standing {
+        QueueContribution {
             busy: self.busy,
             raised: self.busy && raised,
             plain: (self.busy || self.dispatched > 0) && !raised,

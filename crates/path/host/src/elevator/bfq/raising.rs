@@ -31,7 +31,7 @@ const BURST_INTERVAL: Duration = Duration::from_millis(180);
 
 /// Reason for the favour of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Favour {
+pub(super) enum FavourReason {
     /// The process starts a program or action.
     Interactive,
     /// The process paces itself.
@@ -40,7 +40,7 @@ pub(super) enum Favour {
 
 /// Findings about a queue with new requests.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct QueueFindings {
     pub(super) interactive: bool,
     pub(super) soft_real_time: bool,
     pub(super) in_large_burst: bool,
@@ -60,8 +60,8 @@ fn soft_pause() -> Duration {
 
 /// Favour of a queue, and the observations for its judgement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Raising {
-    pub(super) favour: Option<Favour>,
+pub(super) struct QueueFavour {
+    pub(super) favour: Option<FavourReason>,
     /// Start of the favour. Without favour: time of the last request or of the end of the last
     /// turn.
     since: Time,
@@ -81,9 +81,9 @@ pub(super) struct Raising {
     next_start_pending: bool,
 }
 
-impl Raising {
-    pub(super) fn new(now: Time) -> Raising {
-        Raising {
+impl QueueFavour {
+    pub(super) fn new(now: Time) -> QueueFavour {
+        QueueFavour {
             favour: None,
             since: now,
             duration: Duration::ZERO,
@@ -105,7 +105,7 @@ impl Raising {
 
     /// Passes the favour to the queue `heir`, if the heir has none. The favour ends here
     /// (`bfq_merge_bfqqs`).
-    pub(super) fn pass_to(&mut self, heir: &mut Raising) {
+    pub(super) fn pass_to(&mut self, heir: &mut QueueFavour) {
         let Some(favour) = self.favour.take() else {
             return;
         };
@@ -119,9 +119,9 @@ impl Raising {
 
     /// Returns the favour that a new queue would have got with its first request
     /// (`bfq_bfqq_save_state`).
-    pub(super) fn as_if_started(self, now: Time, longest: Duration) -> Raising {
-        Raising {
-            favour: Some(Favour::Interactive),
+    pub(super) fn as_if_started(self, now: Time, longest: Duration) -> QueueFavour {
+        QueueFavour {
+            favour: Some(FavourReason::Interactive),
             since: now,
             duration: longest,
             interactive_since: None,
@@ -132,7 +132,7 @@ impl Raising {
     /// Ends a soft real-time favour of a queue that only seeks. What is left of an interactive
     /// favour goes on (`bfq_update_io_seektime`).
     pub(super) fn seeks_only(&mut self, now: Time, longest: Duration) {
-        if self.favour == Some(Favour::SoftRealTime) {
+        if self.favour == Some(FavourReason::SoftRealTime) {
             self.fall_back(now, longest);
         }
     }
@@ -141,7 +141,7 @@ impl Raising {
         match self.interactive_since {
             Some(since) if since + longest >= now => {
                 self.since = since;
-                self.favour_as(Favour::Interactive, longest);
+                self.favour_as(FavourReason::Interactive, longest);
             }
             _ => self.end(now),
         }
@@ -155,8 +155,8 @@ impl Raising {
     pub(super) fn factor(&self, config: &Config) -> u32 {
         match self.favour {
             None => 1,
-            Some(Favour::Interactive) => config.wr_coeff,
-            Some(Favour::SoftRealTime) => config.wr_coeff * SOFT_FACTOR,
+            Some(FavourReason::Interactive) => config.wr_coeff,
+            Some(FavourReason::SoftRealTime) => config.wr_coeff * SOFT_FACTOR,
         }
     }
 
@@ -168,10 +168,10 @@ impl Raising {
     /// Notes the first request after a time without requests. `longest` is the duration of an
     /// interactive favour. Returns true if a favour begins now
     /// (`bfq_update_bfqq_wr_on_rq_arrival`).
-    pub(super) fn awoken(
+    pub(super) fn note_first_request(
         &mut self,
         now: Time,
-        found: Found,
+        found: QueueFindings,
         longest: Duration,
         config: &Config,
     ) -> bool {
@@ -180,7 +180,7 @@ impl Raising {
         match before {
             None if deserves => self.begin(found.interactive, longest, config),
             None => {}
-            Some(_) if found.interactive => self.favour_as(Favour::Interactive, longest),
+            Some(_) if found.interactive => self.favour_as(FavourReason::Interactive, longest),
             Some(_) if found.in_large_burst => self.favour = None,
             Some(_) if found.soft_real_time => self.recharge(now, config),
             Some(_) => {}
@@ -191,22 +191,22 @@ impl Raising {
     fn begin(&mut self, interactive: bool, longest: Duration, config: &Config) {
         if interactive {
             self.sectors = 0;
-            self.favour_as(Favour::Interactive, longest);
+            self.favour_as(FavourReason::Interactive, longest);
         } else {
             self.interactive_since = None;
-            self.favour_as(Favour::SoftRealTime, config.wr_rt_max_time);
+            self.favour_as(FavourReason::SoftRealTime, config.wr_rt_max_time);
         }
     }
 
     fn recharge(&mut self, now: Time, config: &Config) {
-        if self.favour != Some(Favour::SoftRealTime) {
+        if self.favour != Some(FavourReason::SoftRealTime) {
             self.interactive_since = Some(self.since);
-            self.favour_as(Favour::SoftRealTime, config.wr_rt_max_time);
+            self.favour_as(FavourReason::SoftRealTime, config.wr_rt_max_time);
         }
         self.since = now;
     }
 
-    fn favour_as(&mut self, favour: Favour, duration: Duration) {
+    fn favour_as(&mut self, favour: FavourReason, duration: Duration) {
         self.favour = Some(favour);
         self.duration = duration;
     }
@@ -214,7 +214,7 @@ impl Raising {
     /// Notes an asynchronous request at a busy queue. The first after a pause is favoured.
     pub(super) fn async_arrived(&mut self, now: Time, longest: Duration) {
         if self.favour.is_none() && self.since + ASYNC_PAUSE < now {
-            self.favour_as(Favour::Interactive, longest);
+            self.favour_as(FavourReason::Interactive, longest);
         }
     }
 
@@ -228,7 +228,7 @@ impl Raising {
     /// Notes the start of a turn after the last turn ended at `left`. The favour of a soft
     /// real-time queue is prolonged by the time between.
     pub(super) fn turn_begins(&mut self, now: Time, left: Time) {
-        if self.favour == Some(Favour::SoftRealTime) && self.since < now && left < now {
+        if self.favour == Some(FavourReason::SoftRealTime) && self.since < now && left < now {
             self.since = if left > self.since {
                 self.since + now.since(left)
             } else {
@@ -257,7 +257,7 @@ impl Raising {
     /// say nothing of its pace, so an interactive queue keeps its `next_start`
     /// (`bfq_completed_request`).
     pub(super) fn drained(&mut self, now: Time, config: &Config) {
-        if self.next_start_pending && self.favour != Some(Favour::Interactive) {
+        if self.next_start_pending && self.favour != Some(FavourReason::Interactive) {
             self.set_next_start(now, config);
         }
     }
@@ -297,11 +297,12 @@ impl Raising {
             self.end(now);
         } else if self.since + self.duration < now {
             match favour {
-                Favour::SoftRealTime => self.fall_back(now, longest),
-                Favour::Interactive => self.end(now),
+                FavourReason::SoftRealTime => self.fall_back(now, longest),
+                FavourReason::Interactive => self.end(now),
             }
         }
-        if self.favour == Some(Favour::Interactive) && self.sectors > INTERACTIVE_SECTORS_MAX {
+        if self.favour == Some(FavourReason::Interactive) && self.sectors > INTERACTIVE_SECTORS_MAX
+        {
             self.end(now);
         }
     }
@@ -309,7 +310,7 @@ impl Raising {
     /// Ends the favour. After an interactive favour the pace is judged anew from now on
     /// (`bfq_bfqq_end_wr`).
     pub(super) fn end(&mut self, now: Time) {
-        if self.favour != Some(Favour::SoftRealTime) {
+        if self.favour != Some(FavourReason::SoftRealTime) {
             self.next_start = now;
         }
         self.favour = None;
@@ -396,13 +397,13 @@ mod tests {
     }
 
     const LONGEST: Duration = Duration::from_secs(5);
-    const INTERACTIVE: Found = Found {
+    const INTERACTIVE: QueueFindings = QueueFindings {
         interactive: true,
         soft_real_time: false,
         in_large_burst: false,
         synchronous: true,
     };
-    const PACED: Found = Found {
+    const PACED: QueueFindings = QueueFindings {
         interactive: false,
         soft_real_time: true,
         ..INTERACTIVE
@@ -429,8 +430,8 @@ mod tests {
 
     #[test]
     fn interactive_favour_ends_with_time_or_sectors() {
-        let mut raising = Raising::new(at(0));
-        assert!(raising.awoken(at(0), INTERACTIVE, LONGEST, &config()));
+        let mut raising = QueueFavour::new(at(0));
+        assert!(raising.note_first_request(at(0), INTERACTIVE, LONGEST, &config()));
         assert_eq!(raising.factor(&config()), 30);
         raising.review(at(5000), false, LONGEST);
         assert!(raising.is_raised());
@@ -444,30 +445,30 @@ mod tests {
 
     #[test]
     fn a_large_burst_is_not_favoured() {
-        let mut raising = Raising::new(at(0));
-        raising.awoken(at(0), INTERACTIVE, LONGEST, &config());
+        let mut raising = QueueFavour::new(at(0));
+        raising.note_first_request(at(0), INTERACTIVE, LONGEST, &config());
         raising.review(at(1), true, LONGEST);
         assert!(!raising.is_raised());
     }
 
     #[test]
     fn soft_real_time_favour_falls_back_to_what_is_left_of_the_interactive() {
-        let mut raising = Raising::new(at(0));
-        raising.awoken(at(0), INTERACTIVE, LONGEST, &config());
+        let mut raising = QueueFavour::new(at(0));
+        raising.note_first_request(at(0), INTERACTIVE, LONGEST, &config());
         assert!(
-            !raising.awoken(at(1000), PACED, LONGEST, &config()),
+            !raising.note_first_request(at(1000), PACED, LONGEST, &config()),
             "it was favoured before"
         );
         assert_eq!(raising.factor(&config()), 3000);
         raising.review(at(1301), false, LONGEST);
-        assert_eq!(raising.favour, Some(Favour::Interactive));
+        assert_eq!(raising.favour, Some(FavourReason::Interactive));
         raising.review(at(5001), false, LONGEST);
         assert_eq!(raising.favour, None);
     }
 
     #[test]
     fn who_has_had_many_sectors_is_paced_only_after_as_long_a_pause() {
-        let mut raising = Raising::new(at(0));
+        let mut raising = QueueFavour::new(at(0));
         raising.backlogged(at(1000));
         raising.served(at(1000), 3500);
         raising.turn_ends(at(1020), true, true, &config());
@@ -490,8 +491,8 @@ mod tests {
     /// within milliseconds, and must not count as the next picture of a film.
     #[test]
     fn a_closed_loop_under_interactive_favour_does_not_become_soft_real_time() {
-        let mut raising = Raising::new(at(0));
-        raising.awoken(at(4), INTERACTIVE, LONGEST, &config());
+        let mut raising = QueueFavour::new(at(0));
+        raising.note_first_request(at(4), INTERACTIVE, LONGEST, &config());
         raising.backlogged(at(4));
         raising.turn_ends(at(40), true, false, &config());
         assert!(!raising.is_paced(at(44)));
@@ -500,12 +501,12 @@ mod tests {
 
     #[test]
     fn a_shared_queue_inherits_the_favour_of_the_queue_that_joins() {
-        let mut raising = Raising::new(at(0));
-        raising.awoken(at(0), INTERACTIVE, LONGEST, &config());
-        let mut heir = Raising::new(at(0));
+        let mut raising = QueueFavour::new(at(0));
+        raising.note_first_request(at(0), INTERACTIVE, LONGEST, &config());
+        let mut heir = QueueFavour::new(at(0));
         raising.pass_to(&mut heir);
         assert!(!raising.is_raised());
-        assert_eq!(heir.favour, Some(Favour::Interactive));
+        assert_eq!(heir.favour, Some(FavourReason::Interactive));
         heir.review(at(5001), false, LONGEST);
         assert!(!heir.is_raised(), "the favour has its old end");
     }

@@ -7,7 +7,7 @@
 //! should have used its budget. Among the queues whose start has come, the queue with the earliest
 //! finish goes next.
 
-use super::super::forest::{Forest, Tree};
+use super::super::forest::{Forest, SlotTree};
 use fullstroke_contract::PriorityClass;
 use fullstroke_units::{Duration, Time};
 
@@ -25,7 +25,7 @@ fn virtual_time(sectors: u64, weight: u64) -> u64 {
 
 /// State of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum QueueState {
     /// The queue is forgotten, because its finish has passed.
     #[default]
     Away,
@@ -46,7 +46,7 @@ pub(super) struct Entity {
     weight: u32,
     start: u64,
     finish: u64,
-    place: Place,
+    place: QueueState,
     /// Budget of a turn in sectors.
     pub(super) budget: u64,
     /// Sectors of service in the turn.
@@ -62,18 +62,18 @@ impl Entity {
 
 /// The queues of one class.
 #[derive(Clone, Copy, Debug, Default)]
-struct Class {
+struct ClassQueues {
     now: u64,
     /// Sum of the weights of all queues, except for those away.
     weights: u64,
     /// Sorted by finish.
-    eligible: Tree,
-    idle: Tree,
+    eligible: SlotTree,
+    idle: SlotTree,
     /// Sorted by start.
-    early: Tree,
+    early: SlotTree,
 }
 
-impl Class {
+impl ClassQueues {
     fn wants_service(&self) -> bool {
         !self.eligible.is_empty() || !self.early.is_empty()
     }
@@ -81,24 +81,24 @@ impl Class {
 
 /// All queues, numbered from 0.
 #[derive(Debug, Default)]
-pub(super) struct Service {
+pub(super) struct ServiceQueues {
     entities: Vec<Entity>,
     /// In the order of [`PriorityClass::ALL`].
-    classes: [Class; 3],
+    classes: [ClassQueues; 3],
     by_finish: Forest,
     by_start: Forest,
     serving: Option<u32>,
     idle_class_considered: Time,
     /// The queues that wait for their turns, the latest to come first (`active_list`).
-    waiting: Tree,
+    waiting: SlotTree,
     by_arrival: Forest,
     arrivals: u64,
 }
 
-impl Service {
+impl ServiceQueues {
     /// Adds a queue. Its number is the number of queues before.
     pub(super) fn push(&mut self, class: PriorityClass, weight: u32, budget: u64) {
-        let place = Place::Away;
+        let place = QueueState::Away;
         self.entities.push(Entity {
             class,
             weight,
@@ -114,10 +114,10 @@ impl Service {
     pub(super) fn renew(&mut self, queue: u32, class: PriorityClass, weight: u32, budget: u64) {
         let entity = &mut self.entities[queue as usize];
         assert!(
-            matches!(entity.place, Place::Away | Place::Idle),
+            matches!(entity.place, QueueState::Away | QueueState::Idle),
             "queue {queue} is renewed while it wants service"
         );
-        if entity.place == Place::Idle {
+        if entity.place == QueueState::Idle {
             let class = &mut self.classes[entity.class as usize];
             class.weights -= u64::from(entity.weight);
             self.by_finish.remove(&mut class.idle, queue);
@@ -127,7 +127,7 @@ impl Service {
             weight,
             start: 0,
             finish: 0,
-            place: Place::Away,
+            place: QueueState::Away,
             budget,
             service: 0,
         };
@@ -143,7 +143,7 @@ impl Service {
             .iter()
             .fold(0, |sum, class| sum * LEVELS + class.weights);
         let share = u64::from(requests) * u64::from(entity.weight);
-        (entity.place != Place::Away && weights > 0).then(|| (share + weights / 2) / weights)
+        (entity.place != QueueState::Away && weights > 0).then(|| (share + weights / 2) / weights)
     }
 
     /// Returns the serving queue.
@@ -162,7 +162,7 @@ impl Service {
     /// Sets the weight from now on. Existing virtual times stay.
     pub(super) fn set_weight(&mut self, queue: u32, weight: u32) {
         let entity = &mut self.entities[queue as usize];
-        if entity.place != Place::Away {
+        if entity.place != QueueState::Away {
             let weights = &mut self.classes[entity.class as usize].weights;
             *weights = *weights + u64::from(weight) - u64::from(entity.weight);
         }
@@ -187,7 +187,7 @@ impl Service {
         } else {
             class.now
         };
-        let start = if place == Place::Idle {
+        let start = if place == QueueState::Idle {
             self.by_finish.remove(&mut class.idle, queue);
             earliest.max(finish)
         } else {
@@ -221,10 +221,10 @@ impl Service {
         let entity = &mut self.entities[queue as usize];
         let class = &mut self.classes[entity.class as usize];
         if entity.finish > class.now {
-            entity.place = Place::Idle;
+            entity.place = QueueState::Idle;
             self.by_finish.insert(&mut class.idle, entity.finish, queue);
         } else {
-            entity.place = Place::Away;
+            entity.place = QueueState::Away;
             class.weights -= u64::from(entity.weight);
         }
     }
@@ -255,7 +255,7 @@ impl Service {
             .by_finish
             .first(&self.classes[class as usize].eligible)?;
         self.dequeue(queue);
-        self.entities[queue as usize].place = Place::Serving;
+        self.entities[queue as usize].place = QueueState::Serving;
         self.serving = Some(queue);
         Some(queue)
     }
@@ -295,7 +295,7 @@ impl Service {
             let class = &mut self.classes[index as usize];
             self.by_start.remove(&mut class.early, queue);
             self.by_finish.insert(&mut class.eligible, finish, queue);
-            self.entities[queue as usize].place = Place::Eligible;
+            self.entities[queue as usize].place = QueueState::Eligible;
         }
     }
 
@@ -332,11 +332,11 @@ impl Service {
         self.by_arrival
             .insert(&mut self.waiting, u64::MAX - self.arrivals, queue);
         if entity.start <= class.now {
-            entity.place = Place::Eligible;
+            entity.place = QueueState::Eligible;
             self.by_finish
                 .insert(&mut class.eligible, entity.finish, queue);
         } else {
-            entity.place = Place::Early;
+            entity.place = QueueState::Early;
             self.by_start.insert(&mut class.early, entity.start, queue);
         }
     }
@@ -344,14 +344,14 @@ impl Service {
     fn dequeue(&mut self, queue: u32) {
         let entity = &self.entities[queue as usize];
         assert!(
-            matches!(entity.place, Place::Early | Place::Eligible),
+            matches!(entity.place, QueueState::Early | QueueState::Eligible),
             "queue {queue} does not wait for its turn: {:?}",
             entity.place
         );
         self.by_arrival.remove(&mut self.waiting, queue);
         let class = &mut self.classes[entity.class as usize];
         match entity.place {
-            Place::Early => self.by_start.remove(&mut class.early, queue),
+            QueueState::Early => self.by_start.remove(&mut class.early, queue),
             _ => self.by_finish.remove(&mut class.eligible, queue),
         }
     }
@@ -366,7 +366,7 @@ impl Service {
             }
             self.by_finish.remove(&mut class.idle, queue);
             class.weights -= u64::from(entity.weight);
-            entity.place = Place::Away;
+            entity.place = QueueState::Away;
         }
     }
 }
@@ -377,8 +377,8 @@ mod tests {
     use proptest::prelude::*;
 
     /// Returns active best-effort queues of these weights.
-    fn backlogged(weights: &[u32], budget: u64) -> Service {
-        let mut service = Service::default();
+    fn backlogged(weights: &[u32], budget: u64) -> ServiceQueues {
+        let mut service = ServiceQueues::default();
         for (queue, &weight) in (0..).zip(weights) {
             service.push(PriorityClass::BestEffort, weight, budget);
             service.activate(queue, None);
@@ -421,11 +421,11 @@ mod tests {
             let mut service = backlogged(&weights, 3000);
             for (other, sectors, goes_on) in steps {
                 let other = other % weights.len() as u32;
-                if matches!(service.entity(other).place, Place::Away | Place::Idle) {
+                if matches!(service.entity(other).place, QueueState::Away | QueueState::Idle) {
                     service.activate(other, sectors.is_multiple_of(2).then_some(1));
                 }
-                let present = |service: &Service| {
-                    let starts = service.entities.iter().filter(|entity| matches!(entity.place, Place::Early | Place::Eligible));
+                let present = |service: &ServiceQueues| {
+                    let starts = service.entities.iter().filter(|entity| matches!(entity.place, QueueState::Early | QueueState::Eligible));
                     let earliest = starts.clone().map(|entity| entity.start).min().unwrap();
                     let now = service.classes[1].now.max(earliest);
                     starts.filter(|entity| entity.start <= now).map(|entity| entity.finish).min().unwrap()
@@ -439,7 +439,7 @@ mod tests {
                     false => service.deactivate(queue),
                 }
                 service.entity_mut(queue).service = 0;
-                let counted = |entity: &&Entity| entity.place != Place::Away;
+                let counted = |entity: &&Entity| entity.place != QueueState::Away;
                 let weights: u64 = service.entities.iter().filter(counted).map(|entity| u64::from(entity.weight)).sum();
                 prop_assert_eq!(service.classes[1].weights, weights);
                 if service.classes[1].weights == 0 {
@@ -470,7 +470,7 @@ mod tests {
 
     #[test]
     fn classes_go_in_order_but_the_idle_one_has_a_turn_in_200_ms() {
-        let mut service = Service::default();
+        let mut service = ServiceQueues::default();
         for class in PriorityClass::ALL {
             service.push(class, 10, 1000);
             service.activate(class as u32, None);

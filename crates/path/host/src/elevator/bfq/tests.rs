@@ -7,7 +7,7 @@
 
 use super::super::REGISTRY;
 use super::super::testing::{
-    Bench, Load, Process, Ran, SITE, Sent, Tunable, build, run_entry, settings,
+    ElevatorBench, Load, LoopProcess, RunRecord, SITE, Sent, Tunable, build, run_entry, settings,
 };
 use crate::block::BlockLayer;
 use fullstroke_contract::registry::{Keys, find};
@@ -17,30 +17,30 @@ use fullstroke_units::{Duration, Lbn, Sectors, Time};
 const SECOND: Time = Time::from_nanos(1_000_000_000);
 
 /// Reads or writes without end, in long requests with small gaps, several at a time.
-fn stream(process: u32) -> Process {
-    Process {
+fn stream(process: u32) -> LoopProcess {
+    LoopProcess {
         process,
         start: u64::from(process) * 10_000_000,
         sectors: 256,
         stride: 264,
         outstanding: 4,
         count: 100_000,
-        ..Process::default()
+        ..LoopProcess::default()
     }
 }
 
-fn scattered(process: u32, outstanding: u32) -> Process {
-    Process {
+fn scattered(process: u32, outstanding: u32) -> LoopProcess {
+    LoopProcess {
         process,
         span: 90_000_000,
         outstanding,
         count: 100_000,
-        ..Process::default()
+        ..LoopProcess::default()
     }
 }
 
-fn writing(process: Process) -> Process {
-    Process {
+fn writing(process: LoopProcess) -> LoopProcess {
+    LoopProcess {
         operation: Operation::Write,
         synchronous: false,
         ..process
@@ -48,8 +48,8 @@ fn writing(process: Process) -> Process {
 }
 
 /// Delays a process by four seconds. By then the other processes have lost their initial favour.
-fn latecomer(process: Process) -> Process {
-    Process {
+fn latecomer(process: LoopProcess) -> LoopProcess {
+    LoopProcess {
         process: 9,
         begins: Time::from_nanos(4_000_000_000),
         ..process
@@ -57,9 +57,9 @@ fn latecomer(process: Process) -> Process {
 }
 
 /// A media player: a little data, and then a pause.
-fn player() -> Process {
+fn player() -> LoopProcess {
     let think = Duration::from_millis(100);
-    latecomer(Process {
+    latecomer(LoopProcess {
         start: 95_000_000,
         sectors: 64,
         stride: 72,
@@ -69,14 +69,14 @@ fn player() -> Process {
     })
 }
 
-fn run_until(end: Time, keys: &str, queue_depth: u32, processes: &[Process]) -> Ran {
+fn run_until(end: Time, keys: &str, queue_depth: u32, processes: &[LoopProcess]) -> RunRecord {
     let entry = find("elevator", REGISTRY, "elevator", "bfq").unwrap();
     let layer = BlockLayer::new(
         build(entry, keys, queue_depth),
         &settings(queue_depth),
         None,
     );
-    Bench::new(
+    ElevatorBench::new(
         layer,
         &Load {
             queue_depth,
@@ -87,7 +87,7 @@ fn run_until(end: Time, keys: &str, queue_depth: u32, processes: &[Process]) -> 
 }
 
 /// Returns the dispatches of ten seconds, one at a time.
-fn sent(keys: &str, processes: &[Process]) -> Vec<Sent> {
+fn sent(keys: &str, processes: &[LoopProcess]) -> Vec<Sent> {
     run_until(Time::from_nanos(10_000_000_000), keys, 1, processes).sent
 }
 
@@ -108,7 +108,7 @@ fn run_length(sent: &[Sent]) -> f64 {
 }
 
 /// Returns the completion time of the last request of a process with a limited number of requests.
-fn done_at(keys: &str, process: u32, processes: &[Process]) -> Duration {
+fn done_at(keys: &str, process: u32, processes: &[LoopProcess]) -> Duration {
     let ran = run_until(Time::from_nanos(60_000_000_000), keys, 1, processes);
     ran.done
         .iter()
@@ -120,16 +120,16 @@ fn done_at(keys: &str, process: u32, processes: &[Process]) -> Duration {
 }
 
 pub(in crate::elevator) fn tunables() -> Vec<Tunable> {
-    let few = |count| move |process: Process| Process { count, ..process };
-    let streams: Vec<Process> = [stream(1), stream(2), stream(3)].map(few(2000)).to_vec();
-    let pausing = |process: Process| Process {
+    let few = |count| move |process: LoopProcess| LoopProcess { count, ..process };
+    let streams: Vec<LoopProcess> = [stream(1), stream(2), stream(3)].map(few(2000)).to_vec();
+    let pausing = |process: LoopProcess| LoopProcess {
         outstanding: 1,
         think: Duration::from_millis(1),
         ..process
     };
-    let with = |last: Process| [&streams[..], &[last]].concat();
+    let with = |last: LoopProcess| [&streams[..], &[last]].concat();
     let start = few(200)(latecomer(scattered(9, 2)));
-    let again = Process {
+    let again = LoopProcess {
         think: Duration::from_secs(1),
         count: 40,
         ..latecomer(scattered(9, 4))
@@ -143,7 +143,7 @@ pub(in crate::elevator) fn tunables() -> Vec<Tunable> {
             processes,
         },
     };
-    let near = Process {
+    let near = LoopProcess {
         span: 60_000,
         count: 400,
         ..scattered(1, 16)
@@ -215,11 +215,11 @@ pub(in crate::elevator) fn tunables() -> Vec<Tunable> {
 fn streams_get_sectors_in_proportion_to_their_weights() {
     // Levels 0 and 6 are weights of 80 and 20.
     let processes = [
-        Process {
+        LoopProcess {
             level: 0,
             ..stream(1)
         },
-        Process {
+        LoopProcess {
             level: 6,
             ..stream(2)
         },
@@ -248,7 +248,7 @@ fn asynchronous_sectors_count_threefold() {
         keys,
         &[
             stream(1),
-            Process {
+            LoopProcess {
                 outstanding: 16,
                 ..writing(stream(2))
             },
@@ -260,7 +260,7 @@ fn asynchronous_sectors_count_threefold() {
 
 #[test]
 fn the_device_is_left_idle_for_streams_that_pause_shortly() {
-    let pausing = |process| Process {
+    let pausing = |process| LoopProcess {
         outstanding: 1,
         think: Duration::from_micros(200),
         ..process
@@ -277,7 +277,7 @@ fn the_device_is_left_idle_for_streams_that_pause_shortly() {
 
 #[test]
 fn nobody_waits_for_processes_that_think_long() {
-    let thinking = |process| Process {
+    let thinking = |process| LoopProcess {
         outstanding: 1,
         think: Duration::from_millis(30),
         ..process
@@ -318,7 +318,7 @@ fn strict_guarantees_send_one_request_at_a_time() {
 
 #[test]
 fn who_starts_something_is_favoured() {
-    let start = Process {
+    let start = LoopProcess {
         count: 200,
         ..latecomer(scattered(9, 1))
     };
@@ -367,13 +367,13 @@ fn who_paces_itself_is_favoured() {
 
 #[test]
 fn those_who_were_given_a_level_are_not_favoured() {
-    let start = |level| Process {
+    let start = |level| LoopProcess {
         count: 200,
         level,
         ..latecomer(scattered(9, 1))
     };
     // The streams begin apart. Otherwise the favoured ones would merge into one queue.
-    let second = Process {
+    let second = LoopProcess {
         begins: SECOND,
         ..stream(2)
     };
@@ -392,7 +392,7 @@ fn those_who_were_given_a_level_are_not_favoured() {
 
 #[test]
 fn the_real_time_class_goes_first() {
-    let urgent = Process {
+    let urgent = LoopProcess {
         class: PriorityClass::RealTime,
         count: 200,
         ..latecomer(scattered(9, 1))
@@ -407,7 +407,7 @@ fn the_real_time_class_goes_first() {
 
 #[test]
 fn the_idle_class_is_not_shut_out() {
-    let idle = Process {
+    let idle = LoopProcess {
         class: PriorityClass::Idle,
         ..scattered(2, 1)
     };
@@ -433,18 +433,18 @@ fn budgets_bound_turns() {
 fn an_old_request_goes_before_the_nearest_once_a_turn() {
     // First one request. During its service one request arrives behind it, and then many ahead of
     // it.
-    let at_once = |begins| Process {
+    let at_once = |begins| LoopProcess {
         begins: Time::from_nanos(begins),
         count: 1,
         ..stream(1)
     };
-    let onwards = Process {
+    let onwards = LoopProcess {
         start: 20_000_000,
         outstanding: 100,
         count: 100,
         ..at_once(2)
     };
-    let behind = Process {
+    let behind = LoopProcess {
         start: 8,
         sectors: 8,
         ..at_once(1)
@@ -480,15 +480,15 @@ impl Stripes for TwoMembers {
 fn waiting_for_one_member_does_not_hold_the_others_up() {
     // One process with weight stays on member 0 and makes short pauses. Another process uses member
     // 1.
-    let pausing = Process {
+    let pausing = LoopProcess {
         level: 0,
         sectors: 8,
         stride: 200,
         think: Duration::from_millis(3),
         count: 1000,
-        ..Process::default()
+        ..LoopProcess::default()
     };
-    let other = Process {
+    let other = LoopProcess {
         process: 2,
         level: 4,
         // Far from the first process. Near it, the two would share a queue.
@@ -499,12 +499,12 @@ fn waiting_for_one_member_does_not_hold_the_others_up() {
     let entry = find("elevator", REGISTRY, "elevator", "bfq").unwrap();
     let last = |per_member: bool| {
         let keys = r#"{ "low_latency": false }"#;
-        let set = crate::block::Settings {
+        let set = crate::block::LayerSettings {
             per_member_anticipation: per_member,
             ..settings(4)
         };
         let layer = BlockLayer::new(build(entry, keys, 4), &set, Some(Box::new(TwoMembers)));
-        let ran = Bench::new(
+        let ran = ElevatorBench::new(
             layer,
             &Load {
                 queue_depth: 4,
@@ -526,7 +526,7 @@ fn waiting_for_one_member_does_not_hold_the_others_up() {
 
 #[test]
 fn pauses_of_those_who_think_long_are_filled_by_others() {
-    let thinking = Process {
+    let thinking = LoopProcess {
         level: 0,
         think: Duration::from_millis(6),
         ..scattered(1, 1)
@@ -586,11 +586,11 @@ fn contradictory_values_are_refused() {
 fn what_is_waited_for_in_vain_is_not_waited_for_long() {
     // The only request of the first process. The request of the second is served at most 8 ms
     // later.
-    let first = Process {
+    let first = LoopProcess {
         count: 1,
         ..stream(1)
     };
-    let second = Process {
+    let second = LoopProcess {
         begins: Time::from_nanos(100_000),
         count: 1,
         ..stream(2)
@@ -609,17 +609,17 @@ fn what_is_waited_for_in_vain_is_not_waited_for_long() {
 /// not left idle between them.
 #[test]
 fn processes_that_start_together_share_a_queue() {
-    let processes: Vec<Process> = (1..=3)
+    let processes: Vec<LoopProcess> = (1..=3)
         .map(|process| scattered(process, 4))
-        .chain([Process {
+        .chain([LoopProcess {
             outstanding: 2,
             ..stream(4)
         }])
         .collect();
     let share = |begins_apart: bool| {
-        let processes: Vec<Process> = processes
+        let processes: Vec<LoopProcess> = processes
             .iter()
-            .map(|&process| Process {
+            .map(|&process| LoopProcess {
                 begins: if begins_apart {
                     Time::from_nanos(700_000_000 * u64::from(process.process))
                 } else {
@@ -647,7 +647,7 @@ fn processes_that_start_together_share_a_queue() {
 /// Two processes read one file in turns, each every second piece.
 #[test]
 fn processes_that_read_in_turns_share_a_queue() {
-    let turn = |process: u32| Process {
+    let turn = |process: u32| LoopProcess {
         process,
         start: 256 * u64::from(process),
         // With 256 sectors each request would join the one before.
@@ -655,7 +655,7 @@ fn processes_that_read_in_turns_share_a_queue() {
         stride: 512,
         outstanding: 1,
         count: 400,
-        ..Process::default()
+        ..LoopProcess::default()
     };
     // Without merging the device would be left idle for each of the two in turn.
     let ran = run_until(

@@ -2,15 +2,15 @@
 
 use super::Bfq;
 use super::injection::Injection;
-use super::queue::Queue;
-use super::raising::{Favour, tick_of};
+use super::queue::BfqQueue;
+use super::raising::{FavourReason, tick_of};
 use crate::block::Requests;
 use fullstroke_contract::PriorityClass;
 use fullstroke_units::{Duration, Time};
 
 /// Reason for the end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TurnEnd {
     /// The device was left idle for long enough.
     TooIdle,
     /// The turn took too long.
@@ -38,9 +38,9 @@ impl Bfq {
         };
         let at = self.idle_until;
         let end = if self.queue(queue).turn_ends <= at {
-            End::TimedOut
+            TurnEnd::TimedOut
         } else {
-            End::TooIdle
+            TurnEnd::TooIdle
         };
         // The charge leaves out the time of the wait.
         self.end_turn(at, self.idle_since, end, requests);
@@ -52,7 +52,7 @@ impl Bfq {
             && self.may_time_out(now, queue)
             && !self.must_idle(queue)
         {
-            self.end_turn(now, now, End::TimedOut, requests);
+            self.end_turn(now, now, TurnEnd::TimedOut, requests);
         }
         loop {
             let queue = match self.service.serving() {
@@ -67,10 +67,10 @@ impl Bfq {
                     self.idle_until = Time::NEVER;
                     return Some(queue);
                 }
-                Some(_) => self.end_turn(now, now, End::Exhausted, requests),
+                Some(_) => self.end_turn(now, now, TurnEnd::Exhausted, requests),
                 None if self.idle_until != Time::NEVER => return None,
                 None if held.dispatched > 0 && self.better_to_idle(queue) => return None,
-                None => self.end_turn(now, now, End::NothingMore, requests),
+                None => self.end_turn(now, now, TurnEnd::NothingMore, requests),
             }
         }
     }
@@ -88,7 +88,7 @@ impl Bfq {
         self.budgets_assigned = (7 * self.budgets_assigned + 256) / 8;
         let timeout = self.config.timeout_sync;
         let config = self.config;
-        let Queue {
+        let BfqQueue {
             raising,
             looked_at_age,
             left_service,
@@ -98,7 +98,7 @@ impl Bfq {
         *looked_at_age = false;
         raising.turn_begins(tick_of(now), tick_of(*left_service));
         let longer = match raising.favour {
-            Some(Favour::SoftRealTime) => 1,
+            Some(FavourReason::SoftRealTime) => 1,
             _ => raising.factor(&config),
         };
         // The factor may make the turn longer than any run. The end of the turn is capped then.
@@ -119,7 +119,7 @@ impl Bfq {
     /// to one request at a time beside other queues.
     pub(super) fn review_turn(&mut self, now: Time, queue: u32, requests: &Requests) {
         let longest = self.raising_time();
-        let Queue {
+        let BfqQueue {
             raising,
             in_large_burst,
             class,
@@ -129,7 +129,7 @@ impl Bfq {
         let idle_class = *class == PriorityClass::Idle;
         self.reweigh(queue);
         if idle_class && self.population.busy() > 1 {
-            self.end_turn(now, now, End::Exhausted, requests);
+            self.end_turn(now, now, TurnEnd::Exhausted, requests);
         }
     }
 
@@ -139,7 +139,7 @@ impl Bfq {
         &mut self,
         now: Time,
         worked_until: Time,
-        end: End,
+        end: TurnEnd,
         requests: &Requests,
     ) {
         let Some(queue) = self.service.serving() else {
@@ -158,7 +158,7 @@ impl Bfq {
         self.injection = Injection::default();
         self.adapt_budget(queue, end, requests);
         self.idle_until = Time::NEVER;
-        if empty && !(end == End::Preempted && self.idling_keeps_shares(queue)) {
+        if empty && !(end == TurnEnd::Preempted && self.idling_keeps_shares(queue)) {
             let held = self.queue_mut(queue);
             held.busy = false;
             if held.dispatched == 0 {
@@ -170,7 +170,7 @@ impl Bfq {
             self.service.requeue(queue);
         }
         let held = &mut self.queues[queue as usize];
-        held.may_resume = !held.busy && !matches!(end, End::TimedOut | End::Exhausted);
+        held.may_resume = !held.busy && !matches!(end, TurnEnd::TimedOut | TurnEnd::Exhausted);
         if !held.may_resume {
             self.service.entity_mut(queue).service = 0;
         }
@@ -180,10 +180,10 @@ impl Bfq {
     /// Charges a slow queue for its time, as if the device had worked at its peak rate. So slow
     /// queues share time, and fast queues share sectors. (The kernel does not charge a queue for a
     /// whole `timeout_sync`, and so not the slowest queues.)
-    fn charge_time(&mut self, now: Time, worked_until: Time, queue: u32, end: End) {
+    fn charge_time(&mut self, now: Time, worked_until: Time, queue: u32, end: TurnEnd) {
         let (held, entity) = (self.queue(queue), self.service.entity(queue));
         let (slow, time) = self.speed(worked_until, queue);
-        let late = end == End::TimedOut && entity.left() >= entity.budget / 3;
+        let late = end == TurnEnd::TimedOut && entity.left() >= entity.budget / 3;
         if held.raising.is_raised() || !(slow || late) {
             return;
         }
@@ -222,7 +222,7 @@ impl Bfq {
     /// Sets the next budget. The budget grows if the queue could have used more, and shrinks if it
     /// did not use all. Favoured queues get small budgets, so that their next turn comes soon
     /// (`__bfq_bfqq_recalc_budget`).
-    fn adapt_budget(&mut self, queue: u32, end: End, requests: &Requests) {
+    fn adapt_budget(&mut self, queue: u32, end: TurnEnd, requests: &Requests) {
         let (held, min, max) = (self.queue(queue), self.budget_min(), self.budget_max);
         let mut budget = if held.raising.is_raised() {
             2 * min
@@ -233,13 +233,13 @@ impl Bfq {
             budget = max;
         } else if !held.raising.is_raised() {
             budget = match end {
-                End::TooIdle if held.dispatched > 0 => (2 * budget).min(max),
-                End::TooIdle if budget > 5 * min => budget - 4 * min,
-                End::TooIdle => min,
-                End::TimedOut => (2 * budget).min(max),
-                End::Exhausted => (4 * budget).min(max),
-                End::NothingMore => self.service.entity(queue).service.max(min),
-                End::Preempted => return,
+                TurnEnd::TooIdle if held.dispatched > 0 => (2 * budget).min(max),
+                TurnEnd::TooIdle if budget > 5 * min => budget - 4 * min,
+                TurnEnd::TooIdle => min,
+                TurnEnd::TimedOut => (2 * budget).min(max),
+                TurnEnd::Exhausted => (4 * budget).min(max),
+                TurnEnd::NothingMore => self.service.entity(queue).service.max(min),
+                TurnEnd::Preempted => return,
             };
         }
         if self.knows_budgets() && self.config.max_budget == 0 {
@@ -308,9 +308,9 @@ impl Bfq {
                 self.begin_to_idle(now, queue);
             }
         } else if self.may_time_out(now, queue) {
-            self.end_turn(now, now, End::TimedOut, requests);
+            self.end_turn(now, now, TurnEnd::TimedOut, requests);
         } else if empty {
-            self.end_turn(now, now, End::NothingMore, requests);
+            self.end_turn(now, now, TurnEnd::NothingMore, requests);
         }
     }
 }

@@ -2,20 +2,20 @@
 //! of the device. Merges and slices do not change the list. Reads and writes keep their order, as
 //! in `elv_dispatch_sort` of `block/elevator.c`, Linux 2.6.24.
 
-use super::super::forest::{Forest, Tree};
+use super::super::forest::{Forest, SlotTree};
 use std::collections::VecDeque;
 
 /// Requests of one direction, chosen in succession.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct DirectionRun {
     writes: bool,
-    sorted: Tree,
+    sorted: SlotTree,
 }
 
 /// A list: filled when empty, and then dispatched completely.
 #[derive(Debug, Default)]
 pub(super) struct DispatchList {
-    runs: VecDeque<Run>,
+    runs: VecDeque<DirectionRun>,
     forest: Forest,
     /// Position of the device at the time of filling.
     origin: u64,
@@ -40,9 +40,9 @@ impl DispatchList {
     pub(super) fn push(&mut self, slot: u32, start: u64, writes: bool) {
         let key = self.key(start);
         if self.runs.back().is_none_or(|run| run.writes != writes) {
-            self.runs.push_back(Run {
+            self.runs.push_back(DirectionRun {
                 writes,
-                sorted: Tree::default(),
+                sorted: SlotTree::default(),
             });
         }
         if let Some(run) = self.runs.back_mut() {
@@ -64,7 +64,7 @@ impl DispatchList {
     /// True if the list has a request with this start.
     pub(super) fn holds(&self, start: u64) -> bool {
         let key = self.key(start);
-        let found = |run: &Run| self.forest.at_or_after(&run.sorted, key);
+        let found = |run: &DirectionRun| self.forest.at_or_after(&run.sorted, key);
         self.runs
             .iter()
             .filter_map(found)

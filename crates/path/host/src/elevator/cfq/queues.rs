@@ -1,8 +1,8 @@
 //! The queues: one for the synchronous requests of each process, and seventeen for the asynchronous
 //! requests of all processes, by class and level.
 
-use super::super::fifos::{Fifo, Fifos};
-use super::super::forest::{Forest, Tree};
+use super::super::fifos::{Fifos, RequestFifo};
+use super::super::forest::{Forest, SlotTree};
 use super::super::habits::Habits;
 use crate::block::Queued;
 use fullstroke_contract::PriorityClass;
@@ -15,14 +15,14 @@ const LEVELS: usize = 8;
 
 /// One queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Queue {
+pub(super) struct CfqQueue {
     pub(super) synchronous: bool,
     pub(super) class: PriorityClass,
     pub(super) level: u8,
     /// Waiting requests by address.
-    pub(super) sorted: Tree,
+    pub(super) sorted: SlotTree,
     /// Waiting requests in order of arrival.
-    pub(super) arrived: Fifo,
+    pub(super) arrived: RequestFifo,
     /// Number of requests in the dispatch list and in flight.
     pub(super) in_flight: u32,
     /// True if the slices of the queue wait for the next request.
@@ -36,7 +36,7 @@ pub(super) struct Queue {
 
 /// A process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Process {
+pub(super) struct CfqProcess {
     pub(super) habits: Habits,
     /// Queue of the synchronous requests.
     queue: Option<u32>,
@@ -44,34 +44,34 @@ pub(super) struct Process {
 
 /// All queues and processes.
 #[derive(Debug, Default)]
-pub(super) struct Queues {
-    pub(super) all: Vec<Queue>,
-    pub(super) processes: Vec<Process>,
+pub(super) struct CfqQueues {
+    pub(super) all: Vec<CfqQueue>,
+    pub(super) processes: Vec<CfqProcess>,
     by_id: BTreeMap<u32, u32>,
     asynchronous: [Option<u32>; 2 * LEVELS + 1],
     /// Requests by address, one tree for each queue.
     pub(super) sorted: Forest,
     links: Fifos,
     /// Queues with waiting requests, by class, in the order of their turns.
-    turns: [Tree; 3],
+    turns: [SlotTree; 3],
     order: Forest,
     busy: u32,
 }
 
-impl Index<u32> for Queues {
-    type Output = Queue;
-    fn index(&self, queue: u32) -> &Queue {
+impl Index<u32> for CfqQueues {
+    type Output = CfqQueue;
+    fn index(&self, queue: u32) -> &CfqQueue {
         &self.all[queue as usize]
     }
 }
 
-impl IndexMut<u32> for Queues {
-    fn index_mut(&mut self, queue: u32) -> &mut Queue {
+impl IndexMut<u32> for CfqQueues {
+    fn index_mut(&mut self, queue: u32) -> &mut CfqQueue {
         &mut self.all[queue as usize]
     }
 }
 
-impl Queue {
+impl CfqQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.arrived.is_empty()
     }
@@ -90,13 +90,13 @@ impl Queue {
     }
 }
 
-impl Queues {
+impl CfqQueues {
     /// Returns the index of the process called `id`.
     pub(super) fn process(&mut self, now: Time, id: u32) -> u32 {
         *self.by_id.entry(id).or_insert_with(|| {
             let mut habits = Habits::default();
             habits.completed = now;
-            self.processes.push(Process {
+            self.processes.push(CfqProcess {
                 habits,
                 queue: None,
             });
@@ -115,12 +115,12 @@ impl Queues {
             PriorityClass::Idle => &mut self.asynchronous[2 * LEVELS],
         };
         let queue = *known.get_or_insert_with(|| {
-            self.all.push(Queue {
+            self.all.push(CfqQueue {
                 synchronous: request.synchronous,
                 class: PriorityClass::BestEffort,
                 level: 0,
-                sorted: Tree::default(),
-                arrived: Fifo::default(),
+                sorted: SlotTree::default(),
+                arrived: RequestFifo::default(),
                 in_flight: 0,
                 idles: request.synchronous,
                 residue_ns: 0,
@@ -134,7 +134,7 @@ impl Queues {
 
     /// Adds a waiting request. Returns true if the queue was empty.
     pub(super) fn insert(&mut self, slot: u32, queue: u32, request: &Queued) -> bool {
-        let Queue {
+        let CfqQueue {
             sorted, arrived, ..
         } = &mut self.all[queue as usize];
         self.sorted.insert(sorted, request.extent.start.0, slot);
@@ -153,7 +153,7 @@ impl Queues {
 
     /// Removes a waiting request. An empty queue loses its turn.
     pub(super) fn remove(&mut self, slot: u32, queue: u32) {
-        let Queue {
+        let CfqQueue {
             sorted, arrived, ..
         } = &mut self.all[queue as usize];
         self.sorted.remove(sorted, slot);
@@ -173,7 +173,7 @@ impl Queues {
     /// Removes `gone`, which has become part of `kept` in the same queue. `kept` takes the place of
     /// `gone` in the order of arrival (`cfq_merged_requests`).
     pub(super) fn inherit(&mut self, kept: u32, gone: u32, queue: u32) {
-        let Queue {
+        let CfqQueue {
             sorted, arrived, ..
         } = &mut self.all[queue as usize];
         self.sorted.remove(sorted, gone);

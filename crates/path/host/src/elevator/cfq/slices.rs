@@ -1,8 +1,8 @@
 //! The slices: their order and their length, as in `block/cfq-iosched.c` of Linux 2.6.24.
 
 use super::Config;
-use super::queues::Queues;
-use crate::Clock;
+use super::queues::CfqQueues;
+use crate::TickClock;
 use fullstroke_contract::PriorityClass;
 use fullstroke_units::{Duration, Time};
 
@@ -44,7 +44,7 @@ pub(super) struct Slices {
     /// `GRACE` and `SEEKY_IDLE_MAX`, in terms of `clock`.
     grace: Duration,
     seeky_idle_max: Duration,
-    clock: Clock,
+    clock: TickClock,
     slice: Option<Slice>,
     /// End of the wait of the idle class; never without such a wait.
     grace_ends: Time,
@@ -53,7 +53,7 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    pub(super) fn new(config: &Config, clock: Clock) -> Slices {
+    pub(super) fn new(config: &Config, clock: TickClock) -> Slices {
         Slices {
             lengths: [config.slice_async, config.slice_sync],
             idle: config.slice_idle,
@@ -74,14 +74,14 @@ impl Slices {
         base + step * 4 - step * u64::from(level)
     }
 
-    fn length_of(&self, queue: u32, queues: &Queues) -> Duration {
+    fn length_of(&self, queue: u32, queues: &CfqQueues) -> Duration {
         self.length(queues[queue].synchronous, queues[queue].level)
     }
 
     /// Gives a queue its next turn. The shorter its slices and the more queues there are, the later
     /// the turn (`cfq_slice_offset`). The delay counts from now. If the last slice was taken away,
     /// the delay counts from its regular end (`slice_resid` in `cfq_service_tree_add`).
-    pub(super) fn enqueue(&mut self, now: Time, queue: u32, queues: &mut Queues) {
+    pub(super) fn enqueue(&mut self, now: Time, queue: u32, queues: &mut CfqQueues) {
         let longest = self.length(true, 0).as_nanos() as i64;
         let shorter = longest.saturating_sub(self.length_of(queue, queues).as_nanos() as i64);
         let others = i64::from(queues.busy().saturating_sub(1));
@@ -92,7 +92,7 @@ impl Slices {
     }
 
     /// Performs the timers due at `now`: `cfq_idle_slice_timer`, `cfq_idle_class_timer`.
-    pub(super) fn ring(&mut self, now: Time, queues: &mut Queues) {
+    pub(super) fn ring(&mut self, now: Time, queues: &mut CfqQueues) {
         if self.grace_ends <= now {
             self.grace_ends = Time::NEVER;
         }
@@ -114,7 +114,7 @@ impl Slices {
     }
 
     /// Returns the queue to serve now; none during a wait (`cfq_select_queue`).
-    pub(super) fn select(&mut self, now: Time, queues: &mut Queues) -> Option<u32> {
+    pub(super) fn select(&mut self, now: Time, queues: &mut CfqQueues) -> Option<u32> {
         if let Some(slice) = self.slice.filter(|slice| !slice.is_used(now)) {
             let queue = &queues[slice.queue];
             if !queue.is_empty() {
@@ -128,7 +128,7 @@ impl Slices {
         self.begin(now, queues)
     }
 
-    fn begin(&mut self, now: Time, queues: &Queues) -> Option<u32> {
+    fn begin(&mut self, now: Time, queues: &CfqQueues) -> Option<u32> {
         let queue = queues.first()?;
         let grace_ends = self.busy_until + self.grace;
         if queues[queue].class == PriorityClass::Idle && now < grace_ends {
@@ -153,7 +153,7 @@ impl Slices {
     }
 
     /// Ends the slice. If the slice was `taken` away, its rest is kept for the next one.
-    pub(super) fn end(&mut self, now: Time, taken: bool, queues: &mut Queues) {
+    pub(super) fn end(&mut self, now: Time, taken: bool, queues: &mut CfqQueues) {
         let Some(Slice { queue, ends, .. }) = self.slice.take() else {
             return;
         };
@@ -188,7 +188,7 @@ impl Slices {
     }
 
     /// Returns the position of the process for which the slice waits, if it waits.
-    pub(super) fn idles_at(&self, queues: &Queues) -> Option<u64> {
+    pub(super) fn idles_at(&self, queues: &CfqQueues) -> Option<u64> {
         let slice = self.slice.filter(|slice| queues[slice.queue].is_empty())?;
         Some(queues.processes[slice.process? as usize].habits.position())
     }
@@ -196,7 +196,7 @@ impl Slices {
     /// Notes the arrival of a request in `queue`, at a distance of `sectors` from the device's
     /// position. If the request is more urgent than the slice, its queue goes first
     /// (`cfq_preempt_queue`).
-    pub(super) fn arrived(&mut self, now: Time, queue: u32, sectors: u64, queues: &mut Queues) {
+    pub(super) fn arrived(&mut self, now: Time, queue: u32, sectors: u64, queues: &mut CfqQueues) {
         let Some(slice) = &mut self.slice else { return };
         if slice.queue == queue {
             slice.idles_until = Time::NEVER;
@@ -208,7 +208,7 @@ impl Slices {
 
     /// Notes the completion of a request of `queue`: `cfq_completed_request`. The slice counts from
     /// the first completion, because no queue should pay for the seek to its data.
-    pub(super) fn completed(&mut self, now: Time, queue: u32, queues: &mut Queues) {
+    pub(super) fn completed(&mut self, now: Time, queue: u32, queues: &mut CfqQueues) {
         if queues[queue].class != PriorityClass::Idle {
             self.busy_until = now;
         }
@@ -227,7 +227,7 @@ impl Slices {
 
 impl Slice {
     /// Waits for the next request, if the queue is worth a wait (`cfq_arm_slice_timer`).
-    fn idle(&mut self, now: Time, longest: Duration, seeky_max: Duration, queues: &Queues) {
+    fn idle(&mut self, now: Time, longest: Duration, seeky_max: Duration, queues: &CfqQueues) {
         let Some(process) = self.process else { return };
         if longest == Duration::ZERO || !queues[self.queue].idles {
             return;
@@ -244,7 +244,7 @@ impl Slice {
     }
 
     /// True if the slice ends for a new request in another queue: `cfq_should_preempt`.
-    fn gives_way(&self, now: Time, queue: u32, sectors: u64, queues: &Queues) -> bool {
+    fn gives_way(&self, now: Time, queue: u32, sectors: u64, queues: &CfqQueues) -> bool {
         let (own, other) = (&queues[self.queue], &queues[queue]);
         if self.is_used(now) {
             return true;

@@ -1,37 +1,38 @@
 use super::super::REGISTRY;
 use super::super::extremes::Halves;
 use super::super::testing::{
-    Bench, Load, Process, Ran, SITE, Sent, Tunable, build, run, run_entry, settings,
+    ElevatorBench, Load, LoopProcess, RunRecord, SITE, Sent, Tunable, build, run, run_entry,
+    settings,
 };
-use super::queues::Queues;
+use super::queues::CfqQueues;
 use super::slices::Slices;
-use crate::block::{BlockLayer, Queued, Settings};
+use crate::block::{BlockLayer, LayerSettings, Queued};
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{Operation, PriorityClass};
 use fullstroke_units::{Duration, Time};
 
 const FAR: u64 = 90_000_000;
 
-fn load(queue_depth: u32, processes: &[Process]) -> Load {
+fn load(queue_depth: u32, processes: &[LoopProcess]) -> Load {
     Load {
         queue_depth,
         processes: processes.to_vec(),
     }
 }
 
-fn scattered(process: u32) -> Process {
-    Process {
+fn scattered(process: u32) -> LoopProcess {
+    LoopProcess {
         process,
         outstanding: 8,
         span: FAR,
         count: 400,
-        ..Process::default()
+        ..LoopProcess::default()
     }
 }
 
 /// An asynchronous writer at this level.
-fn writer(process: u32, level: u8) -> Process {
-    Process {
+fn writer(process: u32, level: u8) -> LoopProcess {
+    LoopProcess {
         operation: Operation::Write,
         synchronous: false,
         level,
@@ -40,27 +41,27 @@ fn writer(process: u32, level: u8) -> Process {
 }
 
 /// A sequential reader with this think time.
-fn sequential(process: u32, start: u64, think_us: u64) -> Process {
-    Process {
+fn sequential(process: u32, start: u64, think_us: u64) -> LoopProcess {
+    LoopProcess {
         process,
         start,
         think: Duration::from_micros(think_us),
         count: 400,
-        ..Process::default()
+        ..LoopProcess::default()
     }
 }
 
 /// Random readers with one outstanding request each.
-fn random_readers(count: u32) -> Vec<Process> {
+fn random_readers(count: u32) -> Vec<LoopProcess> {
     (1..=count)
-        .map(|id| Process {
+        .map(|id| LoopProcess {
             outstanding: 1,
             ..scattered(id)
         })
         .collect()
 }
 
-fn ran(keys: &str, load: &Load) -> Ran {
+fn ran(keys: &str, load: &Load) -> RunRecord {
     run_entry(
         find("elevator", REGISTRY, "elevator", "cfq").unwrap(),
         keys,
@@ -73,13 +74,13 @@ fn at_ms(ms: u64) -> Time {
 }
 
 pub(in super::super) fn tunables() -> Vec<Tunable> {
-    let tunable = |key, values, queue_depth, processes: &[Process]| Tunable {
+    let tunable = |key, values, queue_depth, processes: &[LoopProcess]| Tunable {
         key,
         values,
         others: "{}",
         load: load(queue_depth, processes),
     };
-    let near = [1, 2].map(|id| Process {
+    let near = [1, 2].map(|id| LoopProcess {
         span: 400_000,
         outstanding: 16,
         ..scattered(id)
@@ -137,13 +138,13 @@ fn assert_near(found: f64, expected: f64, within: f64) {
 
 #[test]
 fn a_slice_is_time_however_much_is_read_in_it() {
-    let endless = |process| Process {
+    let endless = |process| LoopProcess {
         count: 4000,
         ..process
     };
     let readers = [
         endless(sequential(1, 0, 0)),
-        endless(Process {
+        endless(LoopProcess {
             outstanding: 1,
             ..scattered(2)
         }),
@@ -164,7 +165,7 @@ fn a_slice_is_time_however_much_is_read_in_it() {
 
 #[test]
 fn a_slice_is_a_fifth_longer_for_each_level_above_4() {
-    let reader = |process, start, level| Process {
+    let reader = |process, start, level| LoopProcess {
         level,
         count: 8000,
         ..sequential(process, start, 0)
@@ -178,7 +179,7 @@ fn a_slice_is_a_fifth_longer_for_each_level_above_4() {
 #[test]
 fn real_time_goes_before_everything_else_at_the_next_slice() {
     // With two outstanding requests the queue never runs empty.
-    let urgent = Process {
+    let urgent = LoopProcess {
         class: PriorityClass::RealTime,
         begins: at_ms(30),
         count: 1000,
@@ -187,7 +188,7 @@ fn real_time_goes_before_everything_else_at_the_next_slice() {
         ..sequential(3, 50_000_000, 0)
     };
     let others =
-        [sequential(1, 0, 0), sequential(2, FAR, 0)].map(|one| Process { count: 4000, ..one });
+        [sequential(1, 0, 0), sequential(2, FAR, 0)].map(|one| LoopProcess { count: 4000, ..one });
     let sent = run("cfq", "{}", &load(1, &[others[0], others[1], urgent]));
     let first = sent.iter().position(|sent| sent.process == 3).unwrap();
     assert!(sent[first].at < at_ms(110), "{:?}", sent[first].at);
@@ -200,11 +201,11 @@ fn real_time_goes_before_everything_else_at_the_next_slice() {
 
 #[test]
 fn the_idle_class_waits_for_a_grace_period() {
-    let idle = Process {
+    let idle = LoopProcess {
         class: PriorityClass::Idle,
         ..sequential(1, 0, 0)
     };
-    let other = Process {
+    let other = LoopProcess {
         count: 50,
         ..sequential(2, FAR, 20_000)
     };
@@ -226,9 +227,11 @@ fn the_turn_after_a_slice_that_was_taken_counts_from_when_it_should_have_ended()
     let config: super::Config = serde_json::from_str("{}").unwrap();
     // Three queues. The slice of the first ends after `used_ms`. Then a fourth queue arrives.
     let order = |used_ms: u64, taken: bool| {
-        let (mut slices, mut queues) =
-            (Slices::new(&config, crate::Clock::EXACT), Queues::default());
-        let join = |now: Time, id: u32, slices: &mut Slices, queues: &mut Queues| {
+        let (mut slices, mut queues) = (
+            Slices::new(&config, crate::TickClock::EXACT),
+            CfqQueues::default(),
+        );
+        let join = |now: Time, id: u32, slices: &mut Slices, queues: &mut CfqQueues| {
             let request = Queued {
                 process: id,
                 ..Queued::default()
@@ -256,7 +259,10 @@ fn the_turn_after_a_slice_that_was_taken_counts_from_when_it_should_have_ended()
 #[test]
 fn a_queue_of_shorter_slices_comes_later_the_more_queues_there_are() {
     let config: super::Config = serde_json::from_str("{}").unwrap();
-    let (mut slices, mut queues) = (Slices::new(&config, crate::Clock::EXACT), Queues::default());
+    let (mut slices, mut queues) = (
+        Slices::new(&config, crate::TickClock::EXACT),
+        CfqQueues::default(),
+    );
     for (id, level, at) in [(0, 4, at_ms(0)), (1, 7, at_ms(1)), (2, 0, at_ms(50))] {
         let request = Queued {
             process: id,
@@ -274,7 +280,7 @@ fn a_queue_of_shorter_slices_comes_later_the_more_queues_there_are() {
 
 #[test]
 fn only_the_beginning_of_a_slice_is_for_the_expired() {
-    let crowd = [1, 2].map(|id| Process {
+    let crowd = [1, 2].map(|id| LoopProcess {
         outstanding: 48,
         count: 1000,
         ..scattered(id)
@@ -314,7 +320,7 @@ fn it_waits_for_who_thinks_less_than_slice_idle_and_not_for_others() {
 #[test]
 fn it_waits_briefly_for_who_reads_at_random_on_a_device_that_does_not_queue() {
     // Both processes think for 3 ms. The wait for a seeky process lasts 2 ms, so it is in vain.
-    let readers = [1, 2].map(|id| Process {
+    let readers = [1, 2].map(|id| LoopProcess {
         outstanding: 1,
         think: Duration::from_millis(3),
         ..scattered(id)
@@ -375,7 +381,7 @@ fn a_queue_sends_a_quantum_at_a_time_while_others_wait() {
             &keys,
             &load(
                 32,
-                &[Process {
+                &[LoopProcess {
                     outstanding: 32,
                     ..scattered(1)
                 }],
@@ -389,21 +395,21 @@ fn a_queue_sends_a_quantum_at_a_time_while_others_wait() {
 #[test]
 fn requests_are_merged_within_a_queue_only() {
     // While a first request is served, two processes ask for adjacent sectors.
-    let first = Process {
+    let first = LoopProcess {
         process: 9,
         start: FAR,
         count: 1,
-        ..Process::default()
+        ..LoopProcess::default()
     };
     let neighbours = |synchronous| {
-        [(1, 0), (2, 8)].map(|(process, start)| Process {
+        [(1, 0), (2, 8)].map(|(process, start)| LoopProcess {
             process,
             start,
             count: 1,
             operation: Operation::Write,
             synchronous,
             begins: Time::from_nanos(1),
-            ..Process::default()
+            ..LoopProcess::default()
         })
     };
     let sent = |synchronous| {
@@ -415,11 +421,11 @@ fn requests_are_merged_within_a_queue_only() {
 
 #[test]
 fn a_synchronous_request_takes_the_slice_of_asynchronous_ones() {
-    let writes = Process {
+    let writes = LoopProcess {
         outstanding: 64,
         ..writer(1, 4)
     };
-    let read = Process {
+    let read = LoopProcess {
         count: 1,
         begins: at_ms(20),
         ..sequential(2, FAR, 0)
@@ -436,20 +442,20 @@ fn a_synchronous_request_takes_the_slice_of_asynchronous_ones() {
 
 #[test]
 fn a_slice_begins_with_what_has_expired() {
-    let near = Process {
+    let near = LoopProcess {
         start: 50_000_000,
         outstanding: 32,
         span: 20_000,
         count: 4000,
-        ..Process::default()
+        ..LoopProcess::default()
     };
-    let far = Process {
+    let far = LoopProcess {
         start: FAR,
         count: 1,
         begins: Time::from_nanos(1),
-        ..Process::default()
+        ..LoopProcess::default()
     };
-    let other = Process {
+    let other = LoopProcess {
         count: 4000,
         outstanding: 2,
         stride: 2000,
@@ -469,25 +475,25 @@ fn a_slice_begins_with_what_has_expired() {
 
 /// True if `victim` is served within a minute beside a number of random readers.
 fn is_served(
-    victim: Process,
+    victim: LoopProcess,
     keys: &str,
     queue_depth: u32,
     readers: u32,
     outstanding: u32,
 ) -> bool {
-    let reader = |id| Process {
+    let reader = |id| LoopProcess {
         outstanding,
         count: u32::MAX,
         ..scattered(id)
     };
-    let processes: Vec<Process> = (1..=readers).map(reader).chain([victim]).collect();
+    let processes: Vec<LoopProcess> = (1..=readers).map(reader).chain([victim]).collect();
     let entry = find("elevator", REGISTRY, "elevator", "cfq").unwrap();
     let layer = BlockLayer::new(
         build(entry, keys, queue_depth),
         &settings(queue_depth),
         None,
     );
-    Bench::new(
+    ElevatorBench::new(
         layer,
         &Load {
             queue_depth,
@@ -499,7 +505,7 @@ fn is_served(
 
 #[test]
 fn a_synchronous_request_has_its_turn_beside_any_readers() {
-    let victim = Process {
+    let victim = LoopProcess {
         count: 1,
         begins: at_ms(50),
         ..sequential(99, FAR, 0)
@@ -516,7 +522,7 @@ fn a_synchronous_request_has_its_turn_beside_any_readers() {
 
 #[test]
 fn an_asynchronous_one_has_its_turn_only_where_slices_leave_the_device_empty() {
-    let victim = Process {
+    let victim = LoopProcess {
         outstanding: 1,
         count: 1,
         begins: at_ms(50),
@@ -533,12 +539,12 @@ fn by_member_the_wait_at_one_does_not_hold_the_others_back() {
     let entry = find("elevator", REGISTRY, "elevator", "cfq").unwrap();
     let sent = |per_member_anticipation, start| {
         let readers = load(8, &[sequential(1, 0, 3_000), sequential(2, start, 3_000)]);
-        let settings = Settings {
+        let settings = LayerSettings {
             per_member_anticipation,
             ..settings(8)
         };
         let layer = BlockLayer::new(build(entry, "{}", 8), &settings, Some(Box::new(Halves)));
-        Bench::new(layer, &readers).run(Time::NEVER).sent
+        ElevatorBench::new(layer, &readers).run(Time::NEVER).sent
     };
     assert!(turns(&sent(false, FAR)).len() < 60);
     assert!(
@@ -572,12 +578,12 @@ fn values_that_mean_nothing_are_refused() {
 fn a_request_as_near_as_what_is_waited_for_takes_the_slice() {
     // A reader in steps of 2000 sectors, with one request each 2.28 ms. After the eleventh request
     // the slice waits from 23.0 ms on, at sector 20 008.
-    let reader = Process {
+    let reader = LoopProcess {
         stride: 2000,
         ..sequential(1, 0, 2_000)
     };
     let wait = |start: u64| {
-        let other = Process {
+        let other = LoopProcess {
             start,
             count: 1,
             begins: at_ms(24),
@@ -601,11 +607,11 @@ fn a_request_as_near_as_what_is_waited_for_takes_the_slice() {
 #[test]
 fn what_has_been_chosen_is_not_merged_any_more() {
     // The first request completes after 0.24 ms. Then the next two are chosen.
-    let one = |start, begins_us| Process {
+    let one = |start, begins_us| LoopProcess {
         start,
         count: 1,
         begins: Time::ZERO + Duration::from_micros(begins_us),
-        ..Process::default()
+        ..LoopProcess::default()
     };
     let sent = |begins_us| {
         run(
@@ -623,16 +629,16 @@ fn what_has_been_chosen_is_not_merged_any_more() {
 
 #[test]
 fn queues_of_the_idle_class_send_one_request_at_a_time() {
-    let reader = |process, start| Process {
+    let reader = |process, start| LoopProcess {
         outstanding: 4,
         stride: 2000,
         ..sequential(process, start, 0)
     };
-    let idle = |process: Process| Process {
+    let idle = |process: LoopProcess| LoopProcess {
         class: PriorityClass::Idle,
         ..process
     };
-    let count = |readers: [Process; 2]| turns(&run("cfq", "{}", &load(1, &readers))).len();
+    let count = |readers: [LoopProcess; 2]| turns(&run("cfq", "{}", &load(1, &readers))).len();
     assert!(count([idle(reader(1, 0)), idle(reader(2, FAR))]) > 350);
     assert!(count([reader(1, 0), reader(2, FAR)]) < 60);
 }

@@ -1,5 +1,5 @@
 use super::super::REGISTRY;
-use super::super::testing::{Load, Process, SITE, Sent, Tunable, run, run_entry};
+use super::super::testing::{Load, LoopProcess, SITE, Sent, Tunable, run, run_entry};
 use fullstroke_contract::Operation;
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_units::{Duration, Time};
@@ -9,22 +9,22 @@ pub(in super::super) fn tunables() -> Vec<Tunable> {
         queue_depth: 1,
         processes,
     };
-    let scattered = |outstanding| Process {
+    let scattered = |outstanding| LoopProcess {
         outstanding,
         span: 90_000_000,
-        ..Process::default()
+        ..LoopProcess::default()
     };
-    let writing = |process| Process {
+    let writing = |process| LoopProcess {
         operation: Operation::Write,
         synchronous: false,
         process: 2,
         ..process
     };
-    let joining = Process {
+    let joining = LoopProcess {
         start: 50_000,
         stride: -8,
         outstanding: 8,
-        ..Process::default()
+        ..LoopProcess::default()
     };
     let tunable = |key, values, others, processes| Tunable {
         key,
@@ -73,15 +73,15 @@ pub(in super::super) fn tunables() -> Vec<Tunable> {
 
 /// A reader and a writer of long consecutive requests, which are too long for merges, many at a
 /// time.
-fn long_runs() -> Vec<Process> {
-    let reader = Process {
+fn long_runs() -> Vec<LoopProcess> {
+    let reader = LoopProcess {
         sectors: 1024,
         stride: 1024,
         outstanding: 48,
         count: 600,
-        ..Process::default()
+        ..LoopProcess::default()
     };
-    let writer = Process {
+    let writer = LoopProcess {
         process: 2,
         operation: Operation::Write,
         synchronous: false,
@@ -138,12 +138,12 @@ fn the_batch_count_of_2_6_23_takes_from_reads_what_writes_starved_gives() {
 /// Returns the order of two writes after a read at `here`. Both arrive during the read, the higher
 /// address first.
 fn writes_after_a_read(keys: &str) -> Vec<u64> {
-    let read = Process {
+    let read = LoopProcess {
         start: 40_000,
         count: 1,
-        ..Process::default()
+        ..LoopProcess::default()
     };
-    let write = |start, begins| Process {
+    let write = |start, begins| LoopProcess {
         operation: Operation::Write,
         start,
         begins: Time::from_nanos(begins),
@@ -170,11 +170,11 @@ fn a_direction_that_takes_over_begins_with_its_oldest() {
 }
 
 fn readers() -> Load {
-    let reader = Process {
+    let reader = LoopProcess {
         outstanding: 64,
         span: 90_000_000,
         count: 600,
-        ..Process::default()
+        ..LoopProcess::default()
     };
     Load {
         queue_depth: 1,
@@ -252,13 +252,13 @@ fn values_that_mean_nothing_are_refused() {
 fn what_coalesces_keeps_the_older_place() {
     // During a long first request, 116 arrives, then 2000, then 100, then 108, which closes the
     // gap. The three become one request in the place of 116, before 2000.
-    let one = |start: u64, begins: u64| Process {
+    let one = |start: u64, begins: u64| LoopProcess {
         start,
         count: 1,
         begins: Time::from_nanos(begins),
-        ..Process::default()
+        ..LoopProcess::default()
     };
-    let first = Process {
+    let first = LoopProcess {
         start: 50_000,
         sectors: 1024,
         ..one(50_000, 0)

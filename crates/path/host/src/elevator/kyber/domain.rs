@@ -1,6 +1,6 @@
 //! A domain: the requests of one kind, with their tokens and latencies.
 
-use super::super::fifos::Fifo;
+use super::super::fifos::RequestFifo;
 use fullstroke_units::{Duration, Time};
 
 /// A percentile needs this number of latencies, or this time: with fewer latencies the result is
@@ -43,7 +43,7 @@ impl Histogram {
 /// The requests of one kind.
 #[derive(Debug)]
 pub(super) struct Domain {
-    pub(super) waiting: Fifo,
+    pub(super) waiting: RequestFifo,
     /// Number of requests in flight, their present limit (the tokens), and the largest limit.
     pub(super) issued: u32,
     depth: u32,
@@ -65,7 +65,7 @@ impl Domain {
     /// Returns a domain with all of its `depth` tokens.
     pub(super) fn new(depth: u32, batch: u32, target_ns: u64) -> Domain {
         Domain {
-            waiting: Fifo::default(),
+            waiting: RequestFifo::default(),
             issued: 0,
             depth,
             depth_max: depth,

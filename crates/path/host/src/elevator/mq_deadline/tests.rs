@@ -1,22 +1,22 @@
 //! Differences from `deadline`, in virtual time.
 
 use super::super::REGISTRY;
-use super::super::testing::{Load, Process, SITE, Sent, run};
+use super::super::testing::{Load, LoopProcess, SITE, Sent, run};
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{Operation, PriorityClass};
 use fullstroke_units::{Duration, Time};
 
-pub(super) fn scattered(outstanding: u32) -> Process {
-    Process {
+pub(super) fn scattered(outstanding: u32) -> LoopProcess {
+    LoopProcess {
         outstanding,
         span: 90_000_000,
         count: 600,
-        ..Process::default()
+        ..LoopProcess::default()
     }
 }
 
-pub(super) fn writing(process: Process) -> Process {
-    Process {
+pub(super) fn writing(process: LoopProcess) -> LoopProcess {
+    LoopProcess {
         process: 2,
         operation: Operation::Write,
         synchronous: false,
@@ -24,7 +24,7 @@ pub(super) fn writing(process: Process) -> Process {
     }
 }
 
-fn sent(keys: &str, processes: Vec<Process>) -> Vec<Sent> {
+fn sent(keys: &str, processes: Vec<LoopProcess>) -> Vec<Sent> {
     run(
         "mq-deadline",
         keys,
@@ -52,13 +52,13 @@ fn turns(sent: &[Sent]) -> usize {
 
 #[test]
 fn a_class_is_served_before_those_below_it() {
-    let one = |process, class, start| Process {
+    let one = |process, class, start| LoopProcess {
         process,
         class,
         start,
         count: 1,
         begins: Time::from_nanos(u64::from(process)),
-        ..Process::default()
+        ..LoopProcess::default()
     };
     let first = one(0, PriorityClass::BestEffort, 5000);
     let idle = one(1, PriorityClass::Idle, 10_000);
@@ -73,12 +73,12 @@ fn a_class_is_served_before_those_below_it() {
 
 #[test]
 fn a_lower_class_waits_even_while_a_higher_one_is_with_the_device() {
-    let urgent = Process {
+    let urgent = LoopProcess {
         process: 3,
         class: PriorityClass::RealTime,
         ..scattered(2)
     };
-    let other = Process {
+    let other = LoopProcess {
         count: 1,
         begins: Time::from_nanos(1),
         ..scattered(1)
@@ -96,12 +96,12 @@ fn a_lower_class_waits_even_while_a_higher_one_is_with_the_device() {
 
 #[test]
 fn age_goes_before_class() {
-    let urgent = Process {
+    let urgent = LoopProcess {
         process: 3,
         class: PriorityClass::RealTime,
         ..scattered(4)
     };
-    let idle = Process {
+    let idle = LoopProcess {
         class: PriorityClass::Idle,
         count: 1,
         ..scattered(1)
@@ -119,16 +119,16 @@ fn age_goes_before_class() {
 
 #[test]
 fn reads_go_before_writes_as_often_as_writes_starved_says() {
-    let reader = Process {
+    let reader = LoopProcess {
         sectors: 1024,
         stride: 1024,
         outstanding: 64,
         count: 600,
-        ..Process::default()
+        ..LoopProcess::default()
     };
     let processes = vec![
         reader,
-        writing(Process {
+        writing(LoopProcess {
             start: 50_000_000,
             ..reader
         }),
@@ -202,15 +202,15 @@ fn values_that_mean_nothing_are_refused() {
 #[test]
 fn an_expired_request_begins_a_batch() {
     // A stream without end, and one request behind it.
-    let onwards = Process {
+    let onwards = LoopProcess {
         process: 2,
         start: 10_000_000,
         stride: 16,
         outstanding: 8,
         ..scattered(8)
     };
-    let stream = Process { span: 0, ..onwards };
-    let behind = Process {
+    let stream = LoopProcess { span: 0, ..onwards };
+    let behind = LoopProcess {
         start: 1000,
         span: 0,
         count: 1,

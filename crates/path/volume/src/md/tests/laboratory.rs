@@ -4,8 +4,8 @@ use super::super::bitmap::Bitmap;
 use crate::bytes::build;
 use crate::{MdVolume, Surroundings, Volume};
 use fullstroke_contract::{
-    Below, Breakdown, Completion, Cx, Effect, Gauge, Node, Operation, Order, Out, Port, Request,
-    RequestId,
+    Breakdown, Completion, Effect, Effects, Gauge, LayerOrder, LayersBelow, Node, NodeContext,
+    Operation, Port, Request, RequestId,
 };
 use fullstroke_units::{Duration, Sectors, Time};
 use serde_json::Value;
@@ -24,31 +24,31 @@ pub(super) type MemberIo = (Operation, usize, u64, u64);
 /// The completion of a member I/O: its time, its number, the member, the id, the submission.
 type Landing = (Time, u64, usize, RequestId, Time);
 
-enum Array {
+enum TestedArray {
     Stripes(Box<MdVolume>),
     Copies(Box<Volume>),
     Intent(Box<Bitmap>),
 }
 
-impl Array {
+impl TestedArray {
     fn node(&self) -> &dyn Node {
         match self {
-            Array::Stripes(array) => &**array,
-            Array::Copies(array) => &**array,
-            Array::Intent(array) => &**array,
+            TestedArray::Stripes(array) => &**array,
+            TestedArray::Copies(array) => &**array,
+            TestedArray::Intent(array) => &**array,
         }
     }
     fn node_mut(&mut self) -> &mut dyn Node {
         match self {
-            Array::Stripes(array) => &mut **array,
-            Array::Copies(array) => &mut **array,
-            Array::Intent(array) => &mut **array,
+            TestedArray::Stripes(array) => &mut **array,
+            TestedArray::Copies(array) => &mut **array,
+            TestedArray::Intent(array) => &mut **array,
         }
     }
 }
 
 pub(super) struct Laboratory {
-    array: Array,
+    array: TestedArray,
     gauges: Vec<Gauge>,
     pub(super) now: Time,
     /// Completions by time and order of submission.
@@ -62,10 +62,10 @@ impl Laboratory {
     /// Returns an array with a write-intent bitmap.
     pub(super) fn with_bitmap(layout: &str, keys: &Value, members: usize) -> Laboratory {
         let mut laboratory = Laboratory::new(layout, keys, members);
-        laboratory.array = Array::Intent(Box::new(match laboratory.array {
-            Array::Stripes(array) => Bitmap::over_stripes(*array),
-            Array::Copies(array) => Bitmap::over_copies(*array),
-            Array::Intent(bitmap) => *bitmap,
+        laboratory.array = TestedArray::Intent(Box::new(match laboratory.array {
+            TestedArray::Stripes(array) => Bitmap::over_stripes(*array),
+            TestedArray::Copies(array) => Bitmap::over_copies(*array),
+            TestedArray::Intent(bitmap) => *bitmap,
         }));
         laboratory
     }
@@ -89,13 +89,13 @@ impl Laboratory {
                         direct: true,
                         elevators,
                     };
-                    Array::Stripes(Box::new(MdVolume::with(
+                    TestedArray::Stripes(Box::new(MdVolume::with(
                         Volume::new(layout),
                         &setup,
                         around,
                     )))
                 }
-                None => Array::Copies(Box::new(Volume::new(layout))),
+                None => TestedArray::Copies(Box::new(Volume::new(layout))),
             },
             gauges: vec![gauge; members],
             now: Time::ZERO,
@@ -106,13 +106,13 @@ impl Laboratory {
         }
     }
 
-    fn with(&mut self, event: impl FnOnce(&mut dyn Node, &mut Cx<'_>)) {
+    fn with(&mut self, event: impl FnOnce(&mut dyn Node, &mut NodeContext<'_>)) {
         let tables = vec![None; self.gauges.len()];
-        let mut out = Out::new();
-        let below = Below::new(&self.gauges, &tables);
+        let mut out = Effects::new();
+        let below = LayersBelow::new(&self.gauges, &tables);
         event(
             self.array.node_mut(),
-            &mut Cx {
+            &mut NodeContext {
                 below,
                 out: &mut out,
             },
@@ -166,12 +166,12 @@ impl Laboratory {
 
     /// Empties the stripe cache but for 17 stripes, as a smaller `stripe_cache_size` does.
     pub(super) fn cool(&mut self) {
-        if let Array::Stripes(array) = &mut self.array {
+        if let TestedArray::Stripes(array) = &mut self.array {
             array.core.stripes.shrink(17);
         }
     }
 
-    pub(super) fn order(&mut self, order: Order) {
+    pub(super) fn order(&mut self, order: LayerOrder) {
         let now = self.now;
         self.with(|node, cx| node.ordered(now, order, cx).unwrap());
     }

@@ -1,7 +1,7 @@
 //! Single requests, one after the other.
 
 use super::laboratory::{Laboratory, MemberIo};
-use fullstroke_contract::{Operation, Order};
+use fullstroke_contract::{LayerOrder, Operation};
 use serde_json::json;
 
 /// The member I/O of the running kernel: a first harvest, and the files of `tools/kernel-lab.py`.
@@ -88,7 +88,7 @@ fn compare(oracle: &str, policy: &str) -> u32 {
             ["fail", member] => {
                 let member = member.parse().unwrap();
                 let laboratory = &mut bench.as_mut().unwrap().laboratory;
-                laboratory.order(Order::Fail { member });
+                laboratory.order(LayerOrder::Fail { member });
             }
             ["show" | "load", ..] => {}
             [kind, offset, bytes, "->", ref expected @ ..] => {

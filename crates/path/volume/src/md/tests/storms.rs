@@ -1,7 +1,7 @@
 //! Random requests, with members that fail.
 
 use super::laboratory::Laboratory;
-use fullstroke_contract::{Operation, Order, Status};
+use fullstroke_contract::{LayerOrder, Operation, RequestStatus};
 use fullstroke_units::Seed;
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn storm(seed: u64) {
         }
         if failed < parities && submitted > 100 * (failed as u64 + 1) {
             let member = (failed * 2) % members;
-            laboratory.order(Order::Fail { member });
+            laboratory.order(LayerOrder::Fail { member });
             failed += 1;
         }
     }
@@ -47,7 +47,7 @@ fn storm(seed: u64) {
         laboratory
             .done
             .iter()
-            .all(|done| done.status == Status::Done),
+            .all(|done| done.status == RequestStatus::Done),
         "seed {seed}: {layout} of {members} survives {failed} failures"
     );
     for done in &laboratory.done {
@@ -67,8 +67,8 @@ fn every_request_ends_once_while_members_fail() {
 fn requests_beyond_the_redundancy_are_lost_and_end() {
     let keys = json!({ "like": "md", "chunk": "64KiB", "stripe_cache": 17 });
     let mut laboratory = Laboratory::new("raid5", &keys, 4);
-    laboratory.order(Order::Fail { member: 0 });
-    laboratory.order(Order::Fail { member: 1 });
+    laboratory.order(LayerOrder::Fail { member: 0 });
+    laboratory.order(LayerOrder::Fail { member: 1 });
     for (id, operation) in [(0, Operation::Read), (1, Operation::Write)] {
         laboratory.submit(id, operation, 0, 192 * 1024);
     }
@@ -79,6 +79,6 @@ fn requests_beyond_the_redundancy_are_lost_and_end() {
         laboratory
             .done
             .iter()
-            .all(|done| done.status == Status::Lost)
+            .all(|done| done.status == RequestStatus::Lost)
     );
 }

@@ -6,7 +6,7 @@
 //! than SCSI disks.
 
 use super::Transport;
-use fullstroke_device::scsi::{CommandError, Direction, carry_out};
+use fullstroke_device::scsi::{CommandError, DataDirection, carry_out};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
@@ -40,7 +40,12 @@ impl Transport for ScsiGeneric {
     fn send_diagnostic(&mut self, parameters: &[u8]) -> Result<(), CommandError> {
         let mut bytes = parameters.to_vec();
         let mut command = send_command(parameters.len() as u16);
-        let carried = carry_out(&self.file, &mut command, Direction::ToDevice, &mut bytes);
+        let carried = carry_out(
+            &self.file,
+            &mut command,
+            DataDirection::ToDevice,
+            &mut bytes,
+        );
         carried.map(|_| ())
     }
 
@@ -49,7 +54,7 @@ impl Transport for ScsiGeneric {
         let carried = carry_out(
             &self.file,
             &mut receive_command(bytes_max),
-            Direction::FromDevice,
+            DataDirection::FromDevice,
             &mut bytes,
         );
         let left = carried?;

@@ -41,7 +41,7 @@ const HOLES: f64 = 2.5;
 
 /// A place to read again. The addresses descend, because a buffer that reads ahead holds none of
 /// them then.
-struct Place {
+struct RereadPlace {
     addresses: [u64; 3],
     /// True for a claimed boundary; false for the middle of a track.
     claimed: bool,
@@ -50,12 +50,12 @@ struct Place {
     jumps: Vec<f64>,
 }
 
-impl Place {
+impl RereadPlace {
     /// Returns the end of `track`, if the track is long enough for a test.
-    fn end(track: Extent) -> Option<Place> {
+    fn end(track: Extent) -> Option<RereadPlace> {
         let end = track.end().0;
         let addresses = [end, end - 1, end.checked_sub(1 + BACK)?];
-        (track.sectors.0 > BACK).then_some(Place {
+        (track.sectors.0 > BACK).then_some(RereadPlace {
             addresses,
             claimed: true,
             sectors: track.sectors.0,
@@ -64,10 +64,10 @@ impl Place {
     }
 
     /// Returns both halves of `track`, if the track is long enough for a test.
-    fn halves(track: Extent) -> Option<Place> {
+    fn halves(track: Extent) -> Option<RereadPlace> {
         let half = (track.sectors.0.checked_sub(1)?) / 2;
         let first = track.start.0;
-        (half >= BACK).then_some(Place {
+        (half >= BACK).then_some(RereadPlace {
             addresses: [first + 2 * half, first + half, first],
             claimed: false,
             sectors: track.sectors.0,
@@ -86,7 +86,7 @@ impl Place {
     }
 
     /// Returns true if the test confirms the place.
-    fn stands(&mut self) -> bool {
+    fn is_confirmed(&mut self) -> bool {
         self.jumps.sort_by(f64::total_cmp);
         let middle = self.jumps[self.jumps.len() / 2]
             .midpoint(self.jumps[(self.jumps.len() - 1) / 2])
@@ -101,7 +101,7 @@ impl Place {
 
 /// Result of a sample.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct SampleTally {
     claimed: u64,
     unconfirmed: u64,
     /// Lowest address of an unconfirmed boundary.
@@ -110,19 +110,19 @@ struct Tally {
     bent: u64,
 }
 
-impl Tally {
+impl SampleTally {
     fn unconfirmed(&mut self, lbn: u64) {
         self.unconfirmed += 1;
         self.first = Some(self.first.map_or(lbn, |first| first.min(lbn)));
     }
 
-    fn stands(&self) -> bool {
+    fn is_confirmed(&self) -> bool {
         self.unconfirmed <= (self.claimed / UNCONFIRMED).max(1)
             && self.bent <= (self.tracks / BENT).max(1)
     }
 
     fn saw(&self, noise: f64) -> String {
-        let Tally {
+        let SampleTally {
             claimed,
             unconfirmed,
             tracks,
@@ -145,8 +145,8 @@ async fn again(
     angles: &mut Angles,
     table: &Boundaries,
     sampled: u64,
-) -> Result<Tally, ExtractError> {
-    let mut tally = Tally::default();
+) -> Result<SampleTally, ExtractError> {
+    let mut tally = SampleTally::default();
     let mut places = Vec::new();
     for number in 0..sampled + sampled / 2 {
         let Some(track) = table.nth(angles.random().below(table.len() - 1)) else {
@@ -155,9 +155,9 @@ async fn again(
         let claimed = number < sampled;
         tally.claimed += u64::from(claimed);
         match if claimed {
-            Place::end(track)
+            RereadPlace::end(track)
         } else {
-            Place::halves(track)
+            RereadPlace::halves(track)
         } {
             Some(place) => places.push(place),
             None if claimed => tally.unconfirmed(track.end().0),
@@ -186,7 +186,7 @@ async fn again(
     }
     for mut place in places {
         tally.tracks += u64::from(!place.claimed);
-        match (place.stands(), place.claimed) {
+        match (place.is_confirmed(), place.claimed) {
             (true, _) => {}
             (false, true) => tally.unconfirmed(place.addresses[0]),
             (false, false) => tally.bent += 1,
@@ -206,7 +206,7 @@ pub(super) async fn confirm(angles: &mut Angles, table: &Boundaries) -> Result<(
     }
     let tally = again(angles, table, SAMPLE.min(table.len() - 1)).await?;
     let saw = || format!("{}: a busy host, or a buffer in between", tally.saw(noise));
-    if tally.stands() {
+    if tally.is_confirmed() {
         Ok(())
     } else {
         Err(ExtractError::cannot_tell("where tracks end", saw()))
@@ -224,7 +224,7 @@ pub async fn spot_check(angles: &mut Angles, table: &Boundaries) -> Result<(), E
     }
     let tally = again(angles, table, SPOTS.min(table.len() - 1)).await?;
     let saw = || format!("{}: extract the tracks of this device", tally.saw(noise));
-    if tally.stands() {
+    if tally.is_confirmed() {
         Ok(())
     } else {
         Err(ExtractError::cannot_tell(
@@ -238,12 +238,12 @@ pub async fn spot_check(angles: &mut Angles, table: &Boundaries) -> Result<(), E
 mod tests {
     use super::*;
 
-    fn stands(place: Option<Place>, angle: impl Fn(u64) -> f64) -> bool {
+    fn is_confirmed(place: Option<RereadPlace>, angle: impl Fn(u64) -> f64) -> bool {
         let mut place = place.unwrap();
         let seen = place.addresses.map(angle);
         let jump = place.jump(seen);
         place.jumps.push(jump);
-        place.stands()
+        place.is_confirmed()
     }
 
     #[test]
@@ -257,9 +257,17 @@ mod tests {
             (150, 50, true, true),
         ] {
             let track = Extent::new(start, sectors);
-            assert_eq!(stands(Place::end(track), angle), is_end, "{track:?}");
-            assert_eq!(stands(Place::halves(track), angle), is_one, "{track:?}");
+            assert_eq!(
+                is_confirmed(RereadPlace::end(track), angle),
+                is_end,
+                "{track:?}"
+            );
+            assert_eq!(
+                is_confirmed(RereadPlace::halves(track), angle),
+                is_one,
+                "{track:?}"
+            );
         }
-        assert!(Place::end(Extent::new(100, BACK)).is_none());
+        assert!(RereadPlace::end(Extent::new(100, BACK)).is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! The current track: its line, and the sectors on the line.
 
-use super::{End, OFF_LINE};
+use super::{OFF_LINE, TrackEnd};
 use crate::extract::ExtractError;
 use crate::extract::angles::{Angles, is_on_line, nearest};
 
@@ -18,7 +18,7 @@ const JUMPS: usize = 15;
 
 /// The current track.
 #[derive(Debug)]
-pub(super) struct Hand {
+pub(super) struct CurrentTrack {
     pub(super) angles: Angles,
     pub(super) capacity: u64,
     /// First address of the track, and the angle there.
@@ -34,25 +34,25 @@ pub(super) struct Hand {
 
 /// Change of the angle between a sector on a track and a sector off its line.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Between {
+pub(super) enum AngleChange {
     /// The angle jumps: the track ends.
-    Jump(End),
+    Jump(TrackEnd),
     /// The angle does not jump. The value is the first sector off the line.
-    NoJump(End),
+    NoJump(TrackEnd),
 }
 
-impl Between {
-    pub(super) fn jump(self) -> Option<End> {
+impl AngleChange {
+    pub(super) fn jump(self) -> Option<TrackEnd> {
         match self {
-            Between::Jump(end) => Some(end),
-            Between::NoJump(_) => None,
+            AngleChange::Jump(end) => Some(end),
+            AngleChange::NoJump(_) => None,
         }
     }
 }
 
 /// A sector compared with the line of a track.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct ComparedSector {
     pub(super) angle: f64,
     /// Distance of the angle from the line.
     pub(super) off: f64,
@@ -60,11 +60,11 @@ pub(super) struct Seen {
     pub(super) on: bool,
 }
 
-impl Hand {
+impl CurrentTrack {
     /// Returns the first track of a device.
-    pub(super) async fn first(mut angles: Angles) -> Result<Hand, ExtractError> {
+    pub(super) async fn first(mut angles: Angles) -> Result<CurrentTrack, ExtractError> {
         let (capacity, at) = (angles.probe().capacity().0, angles.of(0).await?);
-        Ok(Hand {
+        Ok(CurrentTrack {
             angles,
             capacity,
             first: 0,
@@ -82,7 +82,7 @@ impl Hand {
         offset: u64,
         width: f64,
         expected: bool,
-    ) -> Result<Seen, ExtractError> {
+    ) -> Result<ComparedSector, ExtractError> {
         let seen = self.look_once(offset, width).await?;
         if seen.on == expected || !self.may_be_misread(seen.off, width) {
             return Ok(seen);
@@ -114,14 +114,14 @@ impl Hand {
         &mut self,
         offset: u64,
         width: f64,
-    ) -> Result<Seen, ExtractError> {
+    ) -> Result<ComparedSector, ExtractError> {
         let expected = self.at + offset as f64 * width;
         let angle = self
             .angles
             .of_expected(self.first + offset, expected, self.within(width))
             .await?;
         let off = nearest(angle - expected);
-        Ok(Seen {
+        Ok(ComparedSector {
             angle,
             off,
             on: self.is_on(offset, width, off),
@@ -207,7 +207,7 @@ impl Hand {
         angle: f64,
         high: u64,
         width: f64,
-    ) -> Result<Between, ExtractError> {
+    ) -> Result<AngleChange, ExtractError> {
         self.between_seen(low, angle, high, None, width).await
     }
 
@@ -220,7 +220,7 @@ impl Hand {
         mut high: u64,
         mut high_angle: Option<f64>,
         width: f64,
-    ) -> Result<Between, ExtractError> {
+    ) -> Result<AngleChange, ExtractError> {
         while high - low > 1 {
             let middle = low.midpoint(high);
             let seen = self.look(middle, width, true).await?;
@@ -234,7 +234,7 @@ impl Hand {
             Some(angle) => angle,
             None => self.angles.of(self.first + high).await?,
         };
-        let end = End {
+        let end = TrackEnd {
             lbn: self.first + high,
             next,
             width,
@@ -246,9 +246,9 @@ impl Hand {
         let own = turned < 1.0 - width / 2.0;
         let off = nearest(next - low_angle - width).abs();
         if !full && off < 1.5 * width || own && off < self.within(width) {
-            return Ok(Between::NoJump(end));
+            return Ok(AngleChange::NoJump(end));
         }
-        Ok(Between::Jump(end))
+        Ok(AngleChange::Jump(end))
     }
 
     pub(super) fn no_boundary(&self, sectors: u64) -> ExtractError {

@@ -1,7 +1,7 @@
 //! The end of a track at or near the predicted address.
 
-use super::End;
-use super::hand::{Hand, Seen};
+use super::TrackEnd;
+use super::current_track::{ComparedSector, CurrentTrack};
 use crate::extract::ExtractError;
 use crate::extract::angles::nearest;
 use crate::extract::pattern::FoundTrack;
@@ -9,9 +9,12 @@ use crate::extract::pattern::FoundTrack;
 /// Distance in sectors from a predicted end. This range is searched before the whole track.
 pub(super) const NEAR: u64 = 64;
 
-impl Hand {
+impl CurrentTrack {
     /// Returns the end of the current track, if the end is as of `track`.
-    pub(super) async fn exactly(&mut self, track: FoundTrack) -> Result<Option<End>, ExtractError> {
+    pub(super) async fn exactly(
+        &mut self,
+        track: FoundTrack,
+    ) -> Result<Option<TrackEnd>, ExtractError> {
         let FoundTrack { sectors, width, .. } = track;
         if sectors >= self.capacity - self.first {
             return Ok(None);
@@ -21,7 +24,7 @@ impl Hand {
             return Ok(None);
         }
         let next = self.look_once(sectors, width).await?;
-        let end = End {
+        let end = TrackEnd {
             lbn: self.first + sectors,
             next: next.angle,
             width,
@@ -33,7 +36,7 @@ impl Hand {
     pub(super) async fn as_predicted(
         &mut self,
         predicted: FoundTrack,
-    ) -> Result<Option<End>, ExtractError> {
+    ) -> Result<Option<TrackEnd>, ExtractError> {
         let FoundTrack { sectors, width, .. } = predicted;
         let left = self.capacity - self.first;
         if sectors > left {
@@ -53,7 +56,7 @@ impl Hand {
     pub(super) async fn before(
         &mut self,
         predicted: FoundTrack,
-    ) -> Result<Option<End>, ExtractError> {
+    ) -> Result<Option<TrackEnd>, ExtractError> {
         let FoundTrack { sectors, width, .. } = predicted;
         if sectors > self.capacity - self.first {
             return Ok(None);
@@ -81,7 +84,7 @@ impl Hand {
         angle: f64,
         width: f64,
         predicted: &FoundTrack,
-    ) -> Result<Option<End>, ExtractError> {
+    ) -> Result<Option<TrackEnd>, ExtractError> {
         let left = self.capacity - self.first;
         let (mut low, mut low_angle) = (on, angle);
         let mut step = 1;
@@ -113,7 +116,7 @@ impl Hand {
         offset: u64,
         width: f64,
         predicted: &FoundTrack,
-    ) -> Result<Seen, ExtractError> {
+    ) -> Result<ComparedSector, ExtractError> {
         let (expected, within) = (self.at + predicted.step, self.within(width));
         let angle = self
             .angles
@@ -123,7 +126,7 @@ impl Hand {
         if self.is_on(offset, width, off) {
             return self.look_once(offset, width).await;
         }
-        Ok(Seen {
+        Ok(ComparedSector {
             angle,
             off,
             on: false,
@@ -153,11 +156,11 @@ impl Hand {
         on: u64,
         angle: f64,
         width: f64,
-    ) -> Result<Option<End>, ExtractError> {
+    ) -> Result<Option<TrackEnd>, ExtractError> {
         let last = self.capacity - self.first - 1;
         if on == last || self.look(last, width, true).await?.on {
             let next = self.at + (last + 1) as f64 * width;
-            return Ok(Some(End {
+            return Ok(Some(TrackEnd {
                 lbn: self.capacity,
                 next: next.fract(),
                 width,

@@ -5,7 +5,7 @@
 //! after the other, and then the first sectors of the tracks behind. Each read pushes other data
 //! out, and two reads per track are enough.
 
-use super::{End, Walk};
+use super::{TrackEnd, Walk};
 use crate::extract::ExtractError;
 use crate::extract::angles::nearest;
 use crate::extract::pattern::FoundTrack;
@@ -14,7 +14,7 @@ use crate::extract::pattern::FoundTrack;
 const TIMES: usize = 2;
 
 /// A predicted track, and the angles measured on it.
-struct Ahead {
+struct PredictedTrack {
     track: FoundTrack,
     /// First address behind the track. `expected` is the angle expected there.
     end: u64,
@@ -56,7 +56,7 @@ impl Walk {
                 ahead.next
             };
             self.take(
-                End {
+                TrackEnd {
                     lbn: ahead.end,
                     next,
                     width,
@@ -72,13 +72,13 @@ impl Walk {
 
     /// Reads the ends of the next `count` tracks, if tracks repeat. The reads descend, because a
     /// buffer that reads ahead then holds none of the sectors.
-    async fn read_ahead(&mut self, count: usize) -> Result<Vec<Ahead>, ExtractError> {
+    async fn read_ahead(&mut self, count: usize) -> Result<Vec<PredictedTrack>, ExtractError> {
         let mut tracks = Vec::with_capacity(count);
         let (mut end, mut expected) = (self.hand.first, self.hand.at);
         for track in self.history.following(count) {
             (end, expected) = (end + track.sectors, expected + track.step);
             if end < self.hand.capacity {
-                tracks.push(Ahead {
+                tracks.push(PredictedTrack {
                     track,
                     end,
                     expected,
@@ -87,7 +87,7 @@ impl Walk {
                 });
             }
         }
-        for Ahead {
+        for PredictedTrack {
             track,
             end,
             expected,
@@ -99,7 +99,7 @@ impl Walk {
             let within = self.hand.within(track.width);
             *last = self.hand.angles.of_expected(*end - 1, at, within).await?;
         }
-        for Ahead {
+        for PredictedTrack {
             track,
             end,
             expected,

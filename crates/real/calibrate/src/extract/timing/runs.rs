@@ -13,7 +13,7 @@ const KEPT: usize = 4 * PERIOD_MAX;
 
 /// Equal tracks, one behind the other.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct TrackRun {
     first: u64,
     /// Angle at the beginning of the run.
     at: f64,
@@ -23,16 +23,16 @@ struct Run {
     last: FoundTrack,
 }
 
-impl Run {
-    fn like(&self, other: &Run) -> bool {
+impl TrackRun {
+    fn like(&self, other: &TrackRun) -> bool {
         self.track.sectors == other.track.sectors && self.tracks == other.tracks
     }
 }
 
 /// The last runs. The newest run is the current run.
 #[derive(Debug, Default)]
-pub(super) struct Runs {
-    runs: Vec<Run>,
+pub(super) struct TrackRuns {
+    runs: Vec<TrackRun>,
     /// First address of the run that is known not to be as predicted.
     unlike: Option<u64>,
 }
@@ -40,7 +40,7 @@ pub(super) struct Runs {
 /// Predicted continuation of the current run, if runs repeat.
 #[derive(Clone, Copy, Debug)]
 struct Predicted {
-    run: Run,
+    run: TrackRun,
     /// Number of tracks of the run.
     tracks: u64,
     /// Turn of the angle over the run.
@@ -51,7 +51,7 @@ struct Predicted {
     next: FoundTrack,
 }
 
-impl Runs {
+impl TrackRuns {
     /// Adds `tracks` more tracks, of which the first begins at address `first` and angle `at`.
     pub(super) fn push(&mut self, first: u64, at: f64, track: FoundTrack, tracks: u64) {
         if let Some(last) = self.runs.last_mut()
@@ -64,7 +64,7 @@ impl Runs {
         if self.runs.len() == KEPT {
             self.runs.drain(..KEPT / 2);
         }
-        self.runs.push(Run {
+        self.runs.push(TrackRun {
             first,
             at,
             track,

@@ -26,14 +26,14 @@ const PIECES: u64 = 8;
 
 /// The tracks of the current window.
 #[derive(Debug, Default)]
-pub(super) struct Doubt {
+pub(super) struct SuspectWindow {
     searched: u64,
     predicted: u64,
     predicted_reads: u64,
     lengths: Vec<u64>,
 }
 
-impl Doubt {
+impl SuspectWindow {
     /// Adds a track of `sectors` sectors, found by `reads` reads, at the predicted address or by
     /// search.
     ///
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn searches_reads_and_pieces_each_end_a_noisy_walk() {
         let walk = |noise, track: &dyn Fn(u64) -> (u64, u64, bool)| {
-            let mut doubt = Doubt::default();
+            let mut doubt = SuspectWindow::default();
             (0..WINDOW).try_for_each(|number| {
                 let (sectors, reads, predicted) = track(number);
                 doubt.track(sectors, reads, predicted, rotation(noise))

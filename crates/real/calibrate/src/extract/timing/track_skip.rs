@@ -11,7 +11,7 @@ const REPEATED_MIN: u32 = 8;
 
 /// Number of periods to skip next.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Leap {
+pub(super) struct TrackSkip {
     periods: u64,
     /// A track unlike the others lies before this address.
     irregular: Option<u64>,
@@ -19,9 +19,9 @@ pub(super) struct Leap {
     hold: usize,
 }
 
-impl Default for Leap {
-    fn default() -> Leap {
-        Leap {
+impl Default for TrackSkip {
+    fn default() -> TrackSkip {
+        TrackSkip {
             periods: 1,
             irregular: None,
             hold: 0,
@@ -29,7 +29,7 @@ impl Default for Leap {
     }
 }
 
-impl Leap {
+impl TrackSkip {
     pub(super) fn walked(&mut self) {
         self.hold = self.hold.saturating_sub(1);
     }
@@ -50,9 +50,9 @@ impl Leap {
     fn halve(&mut self, hold: usize) {
         self.periods /= 2;
         if self.periods == 0 {
-            *self = Leap {
+            *self = TrackSkip {
                 hold,
-                ..Leap::default()
+                ..TrackSkip::default()
             };
         }
     }
@@ -60,7 +60,7 @@ impl Leap {
 
 impl Walk {
     /// Skips periods, if tracks repeat. Returns true if any were skipped.
-    pub(super) async fn leap(&mut self, leap: &mut Leap) -> Result<bool, ExtractError> {
+    pub(super) async fn leap(&mut self, leap: &mut TrackSkip) -> Result<bool, ExtractError> {
         let Some((period, matched)) = self.history.period() else {
             return Ok(false);
         };

@@ -1,7 +1,7 @@
 //! The end of a track, searched from its beginning.
 
-use super::hand::{Between, Hand};
-use super::{End, SHORT};
+use super::current_track::{AngleChange, CurrentTrack};
+use super::{SHORT, TrackEnd};
 use crate::extract::ExtractError;
 use crate::extract::angles::{HOLES, nearest};
 use fullstroke_tracks::TRACK_SECTORS_MAX;
@@ -26,7 +26,7 @@ const REMAPPED_MAX: u64 = 4;
 
 /// The line of a track, from its first sector to one of its sectors.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct TrackLine {
     /// Offset of the last sector on the line.
     on: u64,
     /// Angle from the track's first sector to this sector.
@@ -35,7 +35,7 @@ struct Line {
     angle: f64,
 }
 
-impl Line {
+impl TrackLine {
     /// Returns the angle of one sector.
     fn width(&self) -> f64 {
         if self.on == 0 {
@@ -46,10 +46,10 @@ impl Line {
     }
 }
 
-impl Hand {
+impl CurrentTrack {
     /// Searches the current track whole. If the first sector is remapped elsewhere, the line begins
     /// with the next sector.
-    pub(super) async fn whole(&mut self) -> Result<End, ExtractError> {
+    pub(super) async fn whole(&mut self) -> Result<TrackEnd, ExtractError> {
         for number in 0..TRIES {
             if number > 0 || !self.quiet() || self.usual == 0.0 {
                 // The first sector may itself have been misread.
@@ -72,7 +72,7 @@ impl Hand {
 
     /// Returns true if the next track would begin at the angle of this track's next sector, after
     /// only a few sectors. The first sector was misread then.
-    fn goes_on(&self, end: &End) -> bool {
+    fn goes_on(&self, end: &TrackEnd) -> bool {
         let sectors = end.lbn - self.first;
         let turned = nearest(end.next - self.at);
         let usual = sectors as f64 * self.usual;
@@ -84,7 +84,7 @@ impl Hand {
 
     /// Searches the current track once. Returns `None` if reads that were noticed late form no
     /// line.
-    async fn searched(&mut self) -> Result<Option<End>, ExtractError> {
+    async fn searched(&mut self) -> Result<Option<TrackEnd>, ExtractError> {
         let at = self.at;
         let (mut shortest, mut overlong) = (None, false);
         for skipped in 0..REMAPPED_MAX.min(self.capacity - self.first) {
@@ -112,7 +112,7 @@ impl Hand {
             } else if overlong {
                 self.at = at;
                 let lbn = self.first + skipped;
-                return Ok(Some(End {
+                return Ok(Some(TrackEnd {
                     lbn,
                     next: begins,
                     width: self.usual,
@@ -127,10 +127,10 @@ impl Hand {
 
     /// Returns the end of the current track. The line is drawn out by doubling from the sector at
     /// `start`.
-    async fn drawn(&mut self, start: u64) -> Result<End, ExtractError> {
+    async fn drawn(&mut self, start: u64) -> Result<TrackEnd, ExtractError> {
         let left = self.capacity - self.first;
         let before = start as f64 * self.usual;
-        let mut line = Line {
+        let mut line = TrackLine {
             on: start,
             turned: before,
             angle: self.at + before,
@@ -139,15 +139,15 @@ impl Hand {
             let next = self.draw_out(&mut line).await?;
             let width = line.width();
             if next >= left {
-                return Ok(End {
+                return Ok(TrackEnd {
                     lbn: self.capacity,
                     next: (self.at + left as f64 * width).fract(),
                     width,
                 });
             }
             let end = match self.between(line.on, line.angle, next, width).await? {
-                Between::Jump(end) => return Ok(end),
-                Between::NoJump(end) => end,
+                AngleChange::Jump(end) => return Ok(end),
+                AngleChange::NoJump(end) => end,
             };
             // The end of the track may have been taken for a hole.
             if let Some(end) = self.first_off(line, end.lbn - self.first).await? {
@@ -158,7 +158,7 @@ impl Hand {
             let on = end.lbn - self.first;
             let expected = width * on as f64;
             let turned = expected + nearest(end.next - self.at - expected);
-            line = Line {
+            line = TrackLine {
                 on,
                 turned,
                 angle: end.next,
@@ -174,7 +174,11 @@ impl Hand {
 
     /// Returns the first sector behind the end of a line that is off the line by a hole or more.
     /// The search goes up to `high`, and only if angles are exact enough to show a hole.
-    async fn first_off(&mut self, line: Line, mut high: u64) -> Result<Option<End>, ExtractError> {
+    async fn first_off(
+        &mut self,
+        line: TrackLine,
+        mut high: u64,
+    ) -> Result<Option<TrackEnd>, ExtractError> {
         let (width, mut low, mut low_angle) = (line.width(), line.on, line.angle);
         if self.rough() > width / 3.0 {
             return Ok(None);
@@ -190,7 +194,7 @@ impl Hand {
         }
         let next = self.angles.of(self.first + high).await?;
         let jumps = nearest(next - low_angle - width).abs() > 1.5 * width;
-        Ok(jumps.then_some(End {
+        Ok(jumps.then_some(TrackEnd {
             lbn: self.first + high,
             next,
             width,
@@ -210,7 +214,7 @@ impl Hand {
 
     /// Draws the line out to its end, by at most a factor of two at a time. Returns the offset of
     /// the first sector read that is not on the line.
-    async fn draw_out(&mut self, line: &mut Line) -> Result<u64, ExtractError> {
+    async fn draw_out(&mut self, line: &mut TrackLine) -> Result<u64, ExtractError> {
         let left = self.capacity - self.first;
         loop {
             let next = (2 * line.on)
@@ -241,14 +245,14 @@ impl Hand {
                 if !self.draws_on(next, width, off) {
                     return Ok(next);
                 }
-                *line = Line {
+                *line = TrackLine {
                     on: next,
                     turned: expected + off,
                     angle,
                 };
                 continue;
             }
-            *line = Line {
+            *line = TrackLine {
                 on: next,
                 turned: expected + off,
                 angle,

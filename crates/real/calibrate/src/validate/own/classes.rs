@@ -1,7 +1,7 @@
 //! Requests of one kind, compared only with each other.
 
 use super::log::{Logged, OwnLog};
-use crate::validate::Sample;
+use crate::validate::EmpiricalTimes;
 use fullstroke_contract::Operation;
 use fullstroke_units::Seed;
 use std::ops::Range;
@@ -54,7 +54,7 @@ fn way(request: &Logged, near: u64) -> usize {
 pub struct Classes {
     /// Class of each request; `None` if the request is not compared.
     of: Vec<Option<usize>>,
-    measured: Vec<Sample>,
+    measured: Vec<EmpiricalTimes>,
 }
 
 impl Classes {
@@ -88,7 +88,7 @@ impl Classes {
         let class = |request| fine(request).map(|class| if few[class] { count } else { class });
         Classes {
             of: logged.iter().map(class).collect(),
-            measured: times.into_iter().map(Sample::new).collect(),
+            measured: times.into_iter().map(EmpiricalTimes::new).collect(),
         }
     }
 
@@ -108,7 +108,10 @@ impl Classes {
             .zip(simulated)
             .filter(|(measured, _)| !measured.is_empty());
         self.mean_square(both.map(|(measured, simulated)| {
-            (measured.len(), measured.demerit(&Sample::new(simulated)))
+            (
+                measured.len(),
+                measured.demerit(&EmpiricalTimes::new(simulated)),
+            )
         }))
     }
 

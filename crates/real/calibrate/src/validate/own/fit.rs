@@ -2,12 +2,12 @@
 
 use super::classes::Classes;
 use super::log::OwnLog;
-use super::parameters::{PARAMETERS, Parameter, Values};
+use super::parameters::{PARAMETERS, Parameter, PermittedValues};
 use super::times_of;
 use crate::validate::ValidateError;
 use crate::validate::leave_one_out::GAIN_MIN;
 use crate::validate::paced::Paced;
-use fullstroke_drive::{DriveConfig, Model};
+use fullstroke_drive::{DriveConfig, DriveModel};
 use fullstroke_units::Seed;
 use serde::Serialize;
 use std::ops::Range;
@@ -52,7 +52,7 @@ pub(super) struct Descent {
 
 impl Descent {
     /// Returns the drive of this model with these parameters.
-    pub(super) fn config(&self, model: &Model) -> DriveConfig {
+    pub(super) fn config(&self, model: &DriveModel) -> DriveConfig {
         let mut config = model.config().clone();
         for (parameter, value) in PARAMETERS.iter().zip(&self.values) {
             if let Some(value) = value {
@@ -62,7 +62,7 @@ impl Descent {
         config
     }
 
-    fn value(&self, number: usize, model: &Model) -> f64 {
+    fn value(&self, number: usize, model: &DriveModel) -> f64 {
         self.values[number].unwrap_or_else(|| (PARAMETERS[number].of)(model.config()))
     }
 
@@ -107,22 +107,22 @@ impl<'a> Fit<'a> {
     }
 
     /// Returns the distance of `model` from the measurement.
-    pub(super) fn distance(&self, model: &Model) -> Result<f64, ValidateError> {
+    pub(super) fn distance(&self, model: &DriveModel) -> Result<f64, ValidateError> {
         Ok(self
             .classes
             .distance_ms(&times_of(self.log, model, &self.requests)?))
     }
 
     /// Measures the distance of a changed drive; infinity if there can be no such drive.
-    fn tried(&self, model: &Model, mut descent: Descent) -> Result<Descent, ValidateError> {
-        if let Ok(changed) = Model::new(descent.config(model)) {
+    fn tried(&self, model: &DriveModel, mut descent: Descent) -> Result<Descent, ValidateError> {
+        if let Ok(changed) = DriveModel::new(descent.config(model)) {
             descent.distance_ms = self.distance(&changed)?;
         }
         Ok(descent)
     }
 
     /// Returns the parameters covered by the log.
-    fn free(&self, model: &Model) -> impl Iterator<Item = (usize, &'static Parameter)> {
+    fn free(&self, model: &DriveModel) -> impl Iterator<Item = (usize, &'static Parameter)> {
         let config = model.config();
         let told =
             |(_, parameter): &(usize, &'static Parameter)| (parameter.told_by)(self.log, config);
@@ -132,14 +132,14 @@ impl<'a> Fit<'a> {
     /// Descends from the given drive along the numbers. Then tries each other value of the
     /// parameters with a list of values, after the numbers have adapted to that value. A wrong
     /// speed of rotation may fit better as long as the seeks are wrong.
-    pub(super) fn descend(&self, model: &Model) -> Result<Descent, ValidateError> {
+    pub(super) fn descend(&self, model: &DriveModel) -> Result<Descent, ValidateError> {
         let as_it_is = Descent {
             values: vec![None; PARAMETERS.len()],
             distance_ms: f64::INFINITY,
         };
         let mut best = self.downhill(model, self.tried(model, as_it_is)?, 0..HALVINGS)?;
         for (number, parameter) in self.free(model) {
-            let Values::Each(values) = parameter.values else {
+            let PermittedValues::Each(values) = parameter.values else {
                 continue;
             };
             let now = best.value(number, model);
@@ -157,7 +157,7 @@ impl<'a> Fit<'a> {
     /// Descends along one number after the other, in steps of decreasing size.
     fn downhill(
         &self,
-        model: &Model,
+        model: &DriveModel,
         mut best: Descent,
         halvings: Range<u32>,
     ) -> Result<Descent, ValidateError> {
@@ -180,7 +180,7 @@ impl<'a> Fit<'a> {
     /// Moves up while the distance falls. If it never helps, moves down.
     fn along(
         &self,
-        model: &Model,
+        model: &DriveModel,
         number: usize,
         step: f64,
         mut best: Descent,
@@ -204,9 +204,9 @@ impl<'a> Fit<'a> {
 
     /// Returns each parameter with its confidence range. Within the range, the distance grows by
     /// less than the noise of the measurement, while the other parameters stay.
-    pub(super) fn surely(
+    pub(super) fn confidence_ranges(
         &self,
-        model: &Model,
+        model: &DriveModel,
         best: &Descent,
     ) -> Result<Vec<FittedParameter>, ValidateError> {
         let mut found = Vec::new();
@@ -229,15 +229,15 @@ impl<'a> Fit<'a> {
     /// number without a bound on either side keeps the value of the library.
     pub(super) fn told(
         &self,
-        model: &Model,
+        model: &DriveModel,
         mut best: Descent,
     ) -> Result<(Descent, Vec<FittedParameter>), ValidateError> {
-        let mut parameters = self.surely(model, &best)?;
+        let mut parameters = self.confidence_ranges(model, &best)?;
         for parameter in &mut parameters {
             let Some(number) = PARAMETERS.iter().position(|each| each.key == parameter.key) else {
                 continue;
             };
-            let list = matches!(PARAMETERS[number].values, Values::Each(_));
+            let list = matches!(PARAMETERS[number].values, PermittedValues::Each(_));
             let bounded = parameter.least.is_some() || parameter.most.is_some();
             if parameter.changed && !list && !bounded {
                 best.values[number] = None;
@@ -253,7 +253,7 @@ impl<'a> Fit<'a> {
     /// steps double.
     fn until_told(
         &self,
-        model: &Model,
+        model: &DriveModel,
         best: &Descent,
         number: usize,
         direction: f64,
@@ -262,8 +262,8 @@ impl<'a> Fit<'a> {
         let fitted = best.value(number, model);
         let told_from = best.distance_ms.hypot(self.noise_ms);
         let step = match values {
-            Values::Each(_) => return Ok(None),
-            Values::Sums { last, .. } | Values::Factors { last, .. } => last,
+            PermittedValues::Each(_) => return Ok(None),
+            PermittedValues::Sums { last, .. } | PermittedValues::Factors { last, .. } => last,
         };
         let mut last = fitted;
         for doublings in 0..10 {

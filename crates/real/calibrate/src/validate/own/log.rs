@@ -1,10 +1,10 @@
 //! A trace with latencies, as requests for a replay.
 
 use crate::validate::paced::Paced;
-use crate::validate::{FoundDrive, Sample, ValidateError};
+use crate::validate::{EmpiricalTimes, FoundDrive, ValidateError};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_contract::{Reason, reason};
-use fullstroke_trace::{Options, Record, TraceReader};
+use fullstroke_trace::{TraceOptions, TraceReader, TraceRecord};
 use fullstroke_units::{Duration, Lbn, Sectors, Time, greatest_common_divisor};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ const UNKNOWN_SHARE_MAX: f64 = 0.1;
 /// Start of the times in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Times {
+pub enum TimeOrigin {
     /// From the issue to the device: only the device's time.
     Issue,
     /// From the arrival at the traced layer: the host's queue is included.
@@ -59,7 +59,7 @@ pub struct OwnLog {
     /// Number of reads and writes.
     pub requests: usize,
     /// Start of the times.
-    pub times: Times,
+    pub times: TimeOrigin,
     /// Number of requests left out because their completion is unknown.
     pub without_completion: usize,
     /// Number of requests left out because they are discards or start or stop the platters.
@@ -78,7 +78,7 @@ pub struct OwnLog {
 
 /// A request from its start at the device to its completion.
 #[derive(Clone, Copy, Debug)]
-struct Span {
+struct ServiceSpan {
     operation: Operation,
     extent: Extent,
     start: Time,
@@ -94,7 +94,7 @@ impl OwnLog {
     /// devices, without latencies, too short, or answered by caches.
     pub fn read(
         path: &Path,
-        options: &Options,
+        options: &TraceOptions,
         requests_max: usize,
     ) -> Result<OwnLog, ValidateError> {
         let mut reader = TraceReader::open(path, options).map_err(ValidateError::Trace)?;
@@ -119,7 +119,7 @@ impl OwnLog {
     pub fn new(
         file: String,
         format: &'static str,
-        records: &[Record],
+        records: &[TraceRecord],
     ) -> Result<OwnLog, ValidateError> {
         let refuse = |reason: Reason| ValidateError::CannotTell {
             file: file.clone(),
@@ -127,8 +127,9 @@ impl OwnLog {
         };
         one_device(records).map_err(refuse)?;
         let transfers =
-            |record: &&Record| matches!(record.operation, Operation::Read | Operation::Write);
-        let replayed = |record: &&Record| transfers(record) || record.operation == Operation::Flush;
+            |record: &&TraceRecord| matches!(record.operation, Operation::Read | Operation::Write);
+        let replayed =
+            |record: &&TraceRecord| transfers(record) || record.operation == Operation::Flush;
         let other_operations = records.iter().filter(|record| !replayed(record)).count();
         let (times, spans, without_completion) = spans(records.iter().filter(replayed));
         let unknown = without_completion as f64 / (records.len() - other_operations).max(1) as f64;
@@ -204,13 +205,16 @@ impl OwnLog {
         requests: Range<usize>,
         times: &[f64],
         chosen: impl Fn(&Logged) -> bool,
-    ) -> (Sample, Sample) {
+    ) -> (EmpiricalTimes, EmpiricalTimes) {
         let both = self.logged[requests.clone()].iter().zip(&times[requests]);
         let (measured, simulated) = both
             .filter(|(request, _)| chosen(request))
             .filter_map(|(request, time)| Some((request.measured_ms?, *time)))
             .unzip();
-        (Sample::new(measured), Sample::new(simulated))
+        (
+            EmpiricalTimes::new(measured),
+            EmpiricalTimes::new(simulated),
+        )
     }
 
     /// Returns an error if the log reaches beyond `drive`.
@@ -233,7 +237,7 @@ impl OwnLog {
     }
 }
 
-fn one_device(records: &[Record]) -> Result<(), Reason> {
+fn one_device(records: &[TraceRecord]) -> Result<(), Reason> {
     let devices: BTreeSet<u32> = records.iter().map(|record| record.device).collect();
     if devices.len() < 2 {
         return Ok(());
@@ -248,7 +252,9 @@ fn one_device(records: &[Record]) -> Result<(), Reason> {
 /// Returns the requests with known completions by their start at the device, and the number of
 /// requests without completion. Requests that the host had merged count as one. If all issue times
 /// are known, these are the starts.
-fn spans<'a>(records: impl Iterator<Item = &'a Record>) -> (Times, Vec<Span>, usize) {
+fn spans<'a>(
+    records: impl Iterator<Item = &'a TraceRecord>,
+) -> (TimeOrigin, Vec<ServiceSpan>, usize) {
     let (mut known, mut unknown) = (Vec::new(), 0);
     for record in records {
         match record.completed {
@@ -257,15 +263,15 @@ fn spans<'a>(records: impl Iterator<Item = &'a Record>) -> (Times, Vec<Span>, us
         }
     }
     let issued = known.iter().all(|(record, _)| record.issued.is_some());
-    let span = |(record, end): (&Record, Time)| Span {
+    let span = |(record, end): (&TraceRecord, Time)| ServiceSpan {
         operation: record.operation,
         extent: record.extent,
         start: record.issued.filter(|_| issued).unwrap_or(record.arrival),
         end,
     };
-    let mut spans: Vec<Span> = known.into_iter().map(span).collect();
+    let mut spans: Vec<ServiceSpan> = known.into_iter().map(span).collect();
     spans.sort_by_key(|span| (span.start, span.extent.start));
-    let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
+    let mut joined: Vec<ServiceSpan> = Vec::with_capacity(spans.len());
     for span in spans {
         match joined.last_mut() {
             Some(last) if issued && goes_on(last, &span) => {
@@ -275,26 +281,30 @@ fn spans<'a>(records: impl Iterator<Item = &'a Record>) -> (Times, Vec<Span>, us
         }
     }
     (
-        if issued { Times::Issue } else { Times::Arrival },
+        if issued {
+            TimeOrigin::Issue
+        } else {
+            TimeOrigin::Arrival
+        },
         joined,
         unknown,
     )
 }
 
 /// Returns true if both were parts of one request to the device.
-fn goes_on(last: &Span, next: &Span) -> bool {
+fn goes_on(last: &ServiceSpan, next: &ServiceSpan) -> bool {
     (last.operation, last.start, last.end) == (next.operation, next.start, next.end)
         && last.extent.end() == next.extent.start
         && next.extent.sectors > Sectors::ZERO
 }
 
 /// Returns the requests in the order of their start, each with the number of completions it awaits.
-fn paced(spans: &[Span]) -> (Vec<Paced>, Vec<Logged>) {
+fn paced(spans: &[ServiceSpan]) -> (Vec<Paced>, Vec<Logged>) {
     let mut ends: Vec<Time> = spans.iter().map(|span| span.end).collect();
     ends.sort_unstable();
     let beginning = spans.first().map_or(Time::ZERO, |first| first.start);
     let mut last_end = Lbn(0);
-    let request = |(number, span): (usize, &Span)| {
+    let request = |(number, span): (usize, &ServiceSpan)| {
         let awaited = ends.partition_point(|end| *end <= span.start).min(number);
         let since = awaited.checked_sub(1).map_or(beginning, |last| ends[last]);
         let transfers = span.operation != Operation::Flush;
@@ -323,7 +333,7 @@ fn paced(spans: &[Span]) -> (Vec<Paced>, Vec<Logged>) {
 }
 
 /// Returns the greatest unit of which all times are multiples; `None` below 0.05 ms.
-fn resolution_ms(spans: &[Span]) -> Option<f64> {
+fn resolution_ms(spans: &[ServiceSpan]) -> Option<f64> {
     let times = spans
         .iter()
         .map(|span| span.end.since(span.start).as_nanos());
@@ -336,9 +346,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn record(arrival_us: u64, response_us: u64, start: u64) -> Record {
+    fn record(arrival_us: u64, response_us: u64, start: u64) -> TraceRecord {
         let arrival = Time::from_nanos(arrival_us * 1000);
-        Record {
+        TraceRecord {
             arrival,
             operation: Operation::Read,
             extent: Extent::new(start, 8),
@@ -349,13 +359,13 @@ mod tests {
         }
     }
 
-    fn refusal(records: &[Record]) -> String {
+    fn refusal(records: &[TraceRecord]) -> String {
         OwnLog::new("sda.log".to_owned(), "native", records)
             .unwrap_err()
             .to_string()
     }
 
-    fn reads(count: u64, response_us: u64) -> Vec<Record> {
+    fn reads(count: u64, response_us: u64) -> Vec<TraceRecord> {
         (0..count)
             .map(|i| record(i * 20_000, response_us + i, (i * 7919) % 100_000))
             .collect()
@@ -363,9 +373,9 @@ mod tests {
 
     #[test]
     fn what_cannot_tell_is_refused() {
-        let silent: Vec<Record> = reads(300, 9000)
+        let silent: Vec<TraceRecord> = reads(300, 9000)
             .into_iter()
-            .map(|record| Record {
+            .map(|record| TraceRecord {
                 completed: None,
                 ..record
             })
@@ -394,7 +404,7 @@ mod tests {
             record.issued = Some(record.arrival);
         }
         let first = records[0];
-        let tail = Record {
+        let tail = TraceRecord {
             extent: Extent::new(first.extent.end().0, 16),
             ..first
         };
@@ -402,14 +412,14 @@ mod tests {
         let log = OwnLog::new("sda.log".to_owned(), "blktrace", &records).unwrap();
         assert_eq!(
             (log.requests, log.times, log.logged[0].sectors),
-            (300, Times::Issue, 24)
+            (300, TimeOrigin::Issue, 24)
         );
     }
 
     #[test]
     fn whole_milliseconds_are_noticed() {
         let log = |unit: u64| {
-            let records: Vec<Record> = (0..300)
+            let records: Vec<TraceRecord> = (0..300)
                 .map(|i| record(i * 20_000, (2 + i % 9) * unit, i * 8000 % 65_536))
                 .collect();
             OwnLog::new("sda.log".to_owned(), "native", &records)
@@ -431,7 +441,7 @@ mod tests {
         fn what_is_awaited_gives_the_starts_back(
             times in prop::collection::vec((0u64..2000, 0u64..5000), 1..80),
         ) {
-            let mut spans: Vec<Span> = times.iter().map(|&(start, length)| Span {
+            let mut spans: Vec<ServiceSpan> = times.iter().map(|&(start, length)| ServiceSpan {
                 operation: Operation::Read,
                 extent: Extent::new(start, 8),
                 start: Time::from_nanos(start),

@@ -17,12 +17,12 @@ pub(super) struct Parameter {
     pub(super) of: fn(&DriveConfig) -> f64,
     /// Sets the value in the first drive. The second drive is the original.
     pub(super) set: fn(&mut DriveConfig, &DriveConfig, f64),
-    pub(super) values: Values,
+    pub(super) values: PermittedValues,
 }
 
 /// Permitted values of a parameter.
 #[derive(Clone, Copy)]
-pub(super) enum Values {
+pub(super) enum PermittedValues {
     /// A list of values, each with a name if the value is no number.
     Each(&'static [(f64, &'static str)]),
     /// Any value from `least` to `most`. The search uses steps from `first` to `last`.
@@ -60,7 +60,7 @@ pub(super) const PARAMETERS: [Parameter; 8] = [
                 buffer.write_back = value > 0.0;
             }
         },
-        values: Values::Each(&[(0.0, "false"), (1.0, "true")]),
+        values: PermittedValues::Each(&[(0.0, "false"), (1.0, "true")]),
     },
     Parameter {
         key: "buffer.read_ahead",
@@ -82,7 +82,7 @@ pub(super) const PARAMETERS: [Parameter; 8] = [
                 };
             }
         },
-        values: Values::Each(&[(0.0, "none"), (1.0, "the drive's")]),
+        values: PermittedValues::Each(&[(0.0, "none"), (1.0, "the drive's")]),
     },
     Parameter {
         key: "queue.discipline",
@@ -102,7 +102,7 @@ pub(super) const PARAMETERS: [Parameter; 8] = [
                 drive.queue.keys.clear();
             }
         },
-        values: Values::Each(&[
+        values: PermittedValues::Each(&[
             (0.0, "the drive's"),
             (1.0, "fcfs"),
             (2.0, "c-look"),
@@ -115,7 +115,7 @@ pub(super) const PARAMETERS: [Parameter; 8] = [
         told_by: |log, _| log.logged.iter().any(|request| request.distance > 0),
         of: |_| 1.0,
         set: |drive, before, value| drive.seek = scaled(&before.seek, value),
-        values: Values::Factors {
+        values: PermittedValues::Factors {
             least: 0.3,
             most: 3.0,
             first: 1.2,
@@ -128,7 +128,7 @@ pub(super) const PARAMETERS: [Parameter; 8] = [
         told_by: |_, _| true,
         of: |drive| drive.command_overhead_ms,
         set: |drive, _, value| drive.command_overhead_ms = value,
-        values: Values::Sums {
+        values: PermittedValues::Sums {
             least: 0.0,
             most: 5.0,
             first: 0.32,
@@ -146,7 +146,7 @@ pub(super) const PARAMETERS: [Parameter; 8] = [
                 .unwrap_or(drive.command_overhead_ms)
         },
         set: |drive, _, value| drive.electronics.hit_overhead_ms = Some(value),
-        values: Values::Sums {
+        values: PermittedValues::Sums {
             least: 0.0,
             most: 5.0,
             first: 0.16,
@@ -159,7 +159,7 @@ pub(super) const PARAMETERS: [Parameter; 8] = [
         told_by: |log, _| has(log, Operation::Write),
         of: |drive| drive.write_settle_ms,
         set: |drive, _, value| drive.write_settle_ms = value,
-        values: Values::Sums {
+        values: PermittedValues::Sums {
             least: -2.0,
             most: 3.0,
             first: 0.32,
@@ -184,7 +184,7 @@ pub(super) const PARAMETERS: [Parameter; 8] = [
             drive.electronics.bus_read_ms_per_sector = value;
             drive.electronics.bus_write_ms_per_sector = value;
         },
-        values: Values::Factors {
+        values: PermittedValues::Factors {
             least: BUS_MS_PER_SECTOR_MIN,
             most: 0.2,
             first: 2.0,
@@ -249,16 +249,16 @@ fn scaled(seek: &SeekConfig, factor: f64) -> SeekConfig {
     }
 }
 
-impl Values {
+impl PermittedValues {
     /// Returns the size of a step after `halvings`; `None` if it would be below the last.
     pub(super) fn step(self, halvings: u32) -> Option<f64> {
         match self {
-            Values::Each(_) => None,
-            Values::Sums { first, last, .. } => {
+            PermittedValues::Each(_) => None,
+            PermittedValues::Sums { first, last, .. } => {
                 let step = first / 2f64.powi(halvings as i32);
                 (step >= last * 0.999).then_some(step)
             }
-            Values::Factors { first, last, .. } => {
+            PermittedValues::Factors { first, last, .. } => {
                 let step = first.powf(0.5f64.powi(halvings as i32));
                 (step >= last * 0.999).then_some(step)
             }
@@ -268,9 +268,9 @@ impl Values {
     /// Returns `value` after `steps` steps; `None` beyond the range.
     pub(super) fn moved(self, value: f64, step: f64, steps: f64) -> Option<f64> {
         let (least, most, moved) = match self {
-            Values::Each(_) => return None,
-            Values::Sums { least, most, .. } => (least, most, value + step * steps),
-            Values::Factors { least, most, .. } => (least, most, value * step.powf(steps)),
+            PermittedValues::Each(_) => return None,
+            PermittedValues::Sums { least, most, .. } => (least, most, value + step * steps),
+            PermittedValues::Factors { least, most, .. } => (least, most, value * step.powf(steps)),
         };
         let moved = moved.clamp(least, most);
         (moved != value).then_some(moved)
@@ -279,17 +279,16 @@ impl Values {
     /// Returns true if `value` is an end of the range.
     pub(super) fn ends_at(self, value: f64) -> bool {
         match self {
-            Values::Each(_) => false,
-            Values::Sums { least, most, .. } | Values::Factors { least, most, .. } => {
-                value == least || value == most
-            }
+            PermittedValues::Each(_) => false,
+            PermittedValues::Sums { least, most, .. }
+            | PermittedValues::Factors { least, most, .. } => value == least || value == most,
         }
     }
 
     /// Returns the value as written in drive files.
     pub(super) fn shown(self, value: f64) -> String {
         let named = match self {
-            Values::Each(values) => values
+            PermittedValues::Each(values) => values
                 .iter()
                 .find(|(each, name)| *each == value && !name.is_empty()),
             _ => None,

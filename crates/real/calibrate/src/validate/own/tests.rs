@@ -1,11 +1,11 @@
 //! Records a drive with changed parameters, and fits it again.
 
-use super::{OwnLog, Verdict, fit_own_disk};
+use super::{ModelVerdict, OwnLog, fit_own_disk};
 use crate::validate::paced::{Paced, simulate};
 use fullstroke_contract::{Extent, Operation};
-use fullstroke_drive::{DriveConfig, Model, SeekConfig};
+use fullstroke_drive::{DriveConfig, DriveModel, SeekConfig};
 use fullstroke_stack::drives;
-use fullstroke_trace::Record;
+use fullstroke_trace::TraceRecord;
 use fullstroke_units::{Angle, Duration, Seed, Time};
 
 const DRIVE: &str = "ibm-ultrastar-xp-4.51gb";
@@ -51,7 +51,7 @@ fn other() -> (DriveConfig, f64) {
 
 /// Returns the records of random reads on `model`, one at a time, as a recorder would write them. A
 /// third of the reads lie a short way from the read before.
-fn recorded(model: &Model, count: u64) -> Vec<Record> {
+fn recorded(model: &DriveModel, count: u64) -> Vec<TraceRecord> {
     let mut random = Seed(7).stream("reads");
     let capacity = model.config().capacity_sectors.0 - 64;
     let mut start = 0;
@@ -75,7 +75,7 @@ fn recorded(model: &Model, count: u64) -> Vec<Record> {
     let record = |(request, ms): (&Paced, f64)| {
         let arrival = now + request.gap;
         now = arrival + Duration::from_millis_f64(ms);
-        Record {
+        TraceRecord {
             arrival,
             operation: Operation::Read,
             extent: request.extent,
@@ -92,7 +92,7 @@ fn recorded(model: &Model, count: u64) -> Vec<Record> {
 fn a_recorded_drive_is_found_again_from_a_wrong_beginning() {
     let (config, overhead) = other();
     // The angle of the platters at the start of the recording is unknown in practice.
-    let disk = Model::new(config)
+    let disk = DriveModel::new(config)
         .unwrap()
         .turned(Angle::from_revolutions(0.37));
     let records = recorded(&disk, 2000);
@@ -112,7 +112,7 @@ fn a_recorded_drive_is_found_again_from_a_wrong_beginning() {
     );
     assert!((value("command_overhead_ms") - overhead).abs() < 0.15);
     assert!((value("seek (factor)") - 1.17).abs() < 0.04);
-    assert_eq!(found.trust.verdict, Verdict::Close);
+    assert_eq!(found.trust.verdict, ModelVerdict::Close);
     assert!(found.held_out.rms_ms < found.held_out_unfitted.rms_ms / 3.0);
     assert!(
         found
@@ -124,7 +124,7 @@ fn a_recorded_drive_is_found_again_from_a_wrong_beginning() {
     let written = found.drive_file();
     assert!(written.sources["seek"].starts_with("fitted: "));
     assert_eq!(
-        Model::new(written).unwrap().config().seek,
+        DriveModel::new(written).unwrap().config().seek,
         found.config.seek
     );
 }
@@ -146,7 +146,12 @@ fn a_disk_that_no_drive_is_like_is_not_to_be_trusted() {
     }
     let log = OwnLog::new("array.parquet".to_owned(), "native", &records).unwrap();
     let found = fit_own_disk(log, Some(DRIVE), Seed(1)).unwrap();
-    assert_eq!(found.trust.verdict, Verdict::None, "{:?}", found.held_out);
+    assert_eq!(
+        found.trust.verdict,
+        ModelVerdict::None,
+        "{:?}",
+        found.held_out
+    );
 }
 
 #[test]

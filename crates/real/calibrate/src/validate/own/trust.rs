@@ -1,6 +1,6 @@
 //! The verdict, in words.
 
-use super::{FittedParameter, Kind, OwnLog, Part, Times};
+use super::{FittedParameter, JudgedRequests, LogPart, OwnLog, TimeOrigin};
 use serde::Serialize;
 use std::fmt;
 
@@ -16,7 +16,7 @@ const BY_CHANCE: f64 = 2.0;
 /// Verdict on the use of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ModelVerdict {
     /// As near as library drives are to their disks.
     Close,
     /// Means can be used, single percentiles cannot.
@@ -29,7 +29,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trust {
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: ModelVerdict,
     /// Reasons and limits, one sentence each.
     pub sentences: Vec<String>,
 }
@@ -37,18 +37,18 @@ pub struct Trust {
 impl Trust {
     pub(super) fn new(
         log: &OwnLog,
-        fitted_on: &Part,
-        held_out: &Part,
+        fitted_on: &LogPart,
+        held_out: &LogPart,
         noise_ms: f64,
         halves_apart_ms: f64,
-        kinds: &[Kind],
+        kinds: &[JudgedRequests],
         parameters: &[FittedParameter],
     ) -> Trust {
         let verdict = match held_out.rms_share {
-            _ if held_out.rms_ms <= noise_ms => Verdict::Close,
-            share if share <= CLOSE => Verdict::Close,
-            share if share <= ROUGH => Verdict::Rough,
-            _ => Verdict::None,
+            _ if held_out.rms_ms <= noise_ms => ModelVerdict::Close,
+            share if share <= CLOSE => ModelVerdict::Close,
+            share if share <= ROUGH => ModelVerdict::Rough,
+            _ => ModelVerdict::None,
         };
         let mut sentences = vec![format!(
             "On the half that it had not seen the model is {:.3} ms from the disk, {:.1} % of the mean; \
@@ -88,7 +88,7 @@ impl Trust {
             )
         }));
         sentences.extend(unseen(kinds));
-        if log.times == Times::Arrival {
+        if log.times == TimeOrigin::Arrival {
             sentences.push(
                 "Times are counted from arrivals: what waited in the host is in them, and in the model's \
                  overhead."
@@ -102,21 +102,21 @@ impl Trust {
     }
 }
 
-impl Kind {
+impl JudgedRequests {
     /// Returns true if the whole's verdict does not hold for this kind. The kind must have enough
     /// requests and a distance above the limit of the verdict.
-    fn far(&self, verdict: Verdict) -> bool {
+    fn far(&self, verdict: ModelVerdict) -> bool {
         let allowed = match verdict {
-            Verdict::Close => CLOSE.max(ROUGH / 2.0),
-            Verdict::Rough => ROUGH,
-            Verdict::None => return false,
+            ModelVerdict::Close => CLOSE.max(ROUGH / 2.0),
+            ModelVerdict::Rough => ROUGH,
+            ModelVerdict::None => return false,
         };
         self.part.n >= 30 && self.part.rms_share > allowed
     }
 }
 
 /// Returns a sentence about the kinds of requests of which the log has too few.
-fn unseen(kinds: &[Kind]) -> Option<String> {
+fn unseen(kinds: &[JudgedRequests]) -> Option<String> {
     let seen = |by: &str, class: &str| {
         kinds
             .iter()
@@ -144,14 +144,14 @@ fn unseen(kinds: &[Kind]) -> Option<String> {
     })
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ModelVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Verdict::Close => {
+            ModelVerdict::Close => {
                 "close: as near as drives of the library are to the disks that they describe"
             }
-            Verdict::Rough => "rough: means can be used, percentiles cannot",
-            Verdict::None => "not to be trusted: this is no model of the disk",
+            ModelVerdict::Rough => "rough: means can be used, percentiles cannot",
+            ModelVerdict::None => "not to be trusted: this is no model of the disk",
         })
     }
 }

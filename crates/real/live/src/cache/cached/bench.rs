@@ -15,10 +15,10 @@ use std::ops::Range;
 const SECTORS: u64 = 1024;
 
 /// Versions of sectors, and the knowledge of the clients.
-pub(super) struct Bench {
+pub(super) struct CacheBench {
     cached: Cached,
     now: Time,
-    jobs: Vec<Job>,
+    jobs: Vec<NumberedWork>,
     /// Versions on the server below. `durable` holds the durable versions.
     below: Vec<u8>,
     durable: Vec<u8>,
@@ -39,7 +39,7 @@ pub(super) struct Bench {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum CacheStep {
     Read(u64, u64),
     Write(u64, u64, bool),
     Flush,
@@ -49,10 +49,10 @@ pub(super) enum Step {
     Sleep(u64),
 }
 
-impl Bench {
-    pub fn new() -> Bench {
+impl CacheBench {
+    pub fn new() -> CacheBench {
         let none = || vec![0; SECTORS as usize];
-        Bench {
+        CacheBench {
             cached: Cached::new(&MemoryKeys::of(Bytes(64 * PAGE_BYTES)), SECTORS * SECTOR).unwrap(),
             now: Time::ZERO,
             jobs: Vec::new(),
@@ -71,20 +71,20 @@ impl Bench {
         }
     }
 
-    pub fn step(&mut self, step: &Step) {
+    pub fn step(&mut self, step: &CacheStep) {
         let tag = self.next_tag;
         self.next_tag += 1;
         match *step {
-            Step::Read(start, sectors) => {
+            CacheStep::Read(start, sectors) => {
                 self.reads
                     .insert(tag, start as usize..(start + sectors) as usize);
-                let asked = Asked::Read {
+                let asked = ClientRequest::Read {
                     offset: start * SECTOR,
                     bytes: (sectors * SECTOR) as u32,
                 };
                 self.cached.ask(self.now, tag, asked);
             }
-            Step::Write(start, sectors, durable) => {
+            CacheStep::Write(start, sectors, durable) => {
                 let range = start as usize..(start + sectors) as usize;
                 let version = self.asked[range.clone()].iter().max().unwrap() + 1;
                 if version == u8::MAX {
@@ -96,28 +96,28 @@ impl Bench {
                 self.cached.ask(
                     self.now,
                     tag,
-                    Asked::Write {
+                    ClientRequest::Write {
                         offset: start * SECTOR,
                         data,
                         durable,
                     },
                 );
             }
-            Step::Flush => {
+            CacheStep::Flush => {
                 self.flushes.insert(tag, self.answered.clone());
-                self.cached.ask(self.now, tag, Asked::Flush);
+                self.cached.ask(self.now, tag, ClientRequest::Flush);
             }
-            Step::Pull(None, sectors) => {
+            CacheStep::Pull(None, sectors) => {
                 self.cached.pull_any(self.now, sectors * SECTOR);
             }
-            Step::Pull(Some(start), sectors) => {
+            CacheStep::Pull(Some(start), sectors) => {
                 self.cached.pull(self.now, start * SECTOR, sectors * SECTOR);
             }
-            Step::Push(start, sectors) => {
+            CacheStep::Push(start, sectors) => {
                 self.cached.push(self.now, start * SECTOR, sectors * SECTOR);
             }
-            Step::End(which, fails) => self.end(which, fails),
-            Step::Sleep(ms) => {
+            CacheStep::End(which, fails) => self.end(which, fails),
+            CacheStep::Sleep(ms) => {
                 self.now = Time::from_nanos(self.now.as_nanos() + ms * 1_000_000);
                 self.cached.wake(self.now);
             }
@@ -130,11 +130,11 @@ impl Bench {
         if self.jobs.is_empty() {
             return;
         }
-        let Job { id, work } = self.jobs.swap_remove(which % self.jobs.len());
+        let NumberedWork { id, work } = self.jobs.swap_remove(which % self.jobs.len());
         self.failures += u32::from(fails);
         let mut read = Vec::new();
         match work {
-            Work::Read { offset, bytes } => {
+            ServerWork::Read { offset, bytes } => {
                 let sectors =
                     (offset / SECTOR) as usize..((offset + u64::from(bytes)) / SECTOR) as usize;
                 read = self.below[sectors]
@@ -142,7 +142,7 @@ impl Bench {
                     .flat_map(|&version| [version; 512])
                     .collect();
             }
-            Work::Write { offset, data } => {
+            ServerWork::Write { offset, data } => {
                 for (index, sector) in data.chunks(SECTOR as usize).enumerate() {
                     let at = (offset / SECTOR) as usize + index;
                     assert!(
@@ -158,8 +158,8 @@ impl Bench {
                     *there = sector[0].max(*there);
                 }
             }
-            Work::Flush if fails => {}
-            Work::Flush => self.durable.clone_from(&self.below),
+            ServerWork::Flush if fails => {}
+            ServerWork::Flush => self.durable.clone_from(&self.below),
         }
         self.cached
             .ended(self.now, id, if fails { Err(()) } else { Ok(read) });
@@ -172,9 +172,9 @@ impl Bench {
                 if self.cached.waiting.is_empty() {
                     return;
                 }
-                self.step(&Step::Sleep(200));
+                self.step(&CacheStep::Sleep(200));
             }
-            self.step(&Step::End(0, false));
+            self.step(&CacheStep::End(0, false));
         }
         panic!("it does not end");
     }
@@ -192,7 +192,7 @@ impl Bench {
                 self.have_flushed(&promised, &outcome);
             }
             assert!(
-                self.failures > 0 || outcome != Outcome::Failed,
+                self.failures > 0 || outcome != ClientOutcome::Failed,
                 "nothing has failed here"
             );
         }
@@ -201,9 +201,9 @@ impl Bench {
 
     /// A read must return the newest version. After a loss it may return the lost or an earlier
     /// version.
-    fn have_read(&self, range: Range<usize>, outcome: &Outcome) {
-        let Outcome::Data(data) = outcome else {
-            assert_eq!(*outcome, Outcome::Failed);
+    fn have_read(&self, range: Range<usize>, outcome: &ClientOutcome) {
+        let ClientOutcome::Data(data) = outcome else {
+            assert_eq!(*outcome, ClientOutcome::Failed);
             return;
         };
         for (sector, bytes) in range.zip(data.chunks(SECTOR as usize)) {
@@ -221,11 +221,11 @@ impl Bench {
     fn have_written(
         &mut self,
         (range, version, durable): (Range<usize>, u8, bool),
-        outcome: &Outcome,
+        outcome: &ClientOutcome,
     ) {
         for sector in range {
             match outcome {
-                Outcome::Done => {
+                ClientOutcome::Done => {
                     self.answered[sector] = self.answered[sector].max(version);
                     let kept = self.durable[sector].max(self.told[sector]);
                     assert!(
@@ -239,8 +239,8 @@ impl Bench {
         }
     }
 
-    fn have_flushed(&mut self, promised: &[u8], outcome: &Outcome) {
-        if *outcome == Outcome::Failed {
+    fn have_flushed(&mut self, promised: &[u8], outcome: &ClientOutcome) {
+        if *outcome == ClientOutcome::Failed {
             let all = self.told.iter_mut().zip(&self.lost);
             all.for_each(|(told, lost)| *told = (*told).max(*lost));
             return;
@@ -277,7 +277,7 @@ impl Bench {
 }
 
 /// Requests, signals and ends of jobs. The share `fails` of the jobs fails.
-pub(super) fn steps(fails: f64) -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn steps(fails: f64) -> impl Strategy<Value = Vec<CacheStep>> {
     let place = (0..SECTORS - 64, 1u64..64);
     let fails = if fails > 0.0 {
         prop::bool::weighted(fails).boxed()
@@ -285,13 +285,13 @@ pub(super) fn steps(fails: f64) -> impl Strategy<Value = Vec<Step>> {
         Just(false).boxed()
     };
     let step = prop_oneof![
-        3 => place.clone().prop_map(|(start, sectors)| Step::Read(start, sectors)),
-        5 => (place.clone(), prop::bool::weighted(0.1)).prop_map(|((start, sectors), durable)| Step::Write(start, sectors, durable)),
-        2 => Just(Step::Flush),
-        1 => (prop::option::of(0..SECTORS), 1u64..256).prop_map(|(start, sectors)| Step::Pull(start, sectors)),
-        1 => place.prop_map(|(start, sectors)| Step::Push(start, sectors)),
-        10 => (any::<usize>(), fails).prop_map(|(which, fails)| Step::End(which, fails)),
-        2 => (1u64..3000).prop_map(Step::Sleep),
+        3 => place.clone().prop_map(|(start, sectors)| CacheStep::Read(start, sectors)),
+        5 => (place.clone(), prop::bool::weighted(0.1)).prop_map(|((start, sectors), durable)| CacheStep::Write(start, sectors, durable)),
+        2 => Just(CacheStep::Flush),
+        1 => (prop::option::of(0..SECTORS), 1u64..256).prop_map(|(start, sectors)| CacheStep::Pull(start, sectors)),
+        1 => place.prop_map(|(start, sectors)| CacheStep::Push(start, sectors)),
+        10 => (any::<usize>(), fails).prop_map(|(which, fails)| CacheStep::End(which, fails)),
+        2 => (1u64..3000).prop_map(CacheStep::Sleep),
     ];
     prop::collection::vec(step, 1..250)
 }

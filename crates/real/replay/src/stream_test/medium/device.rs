@@ -1,8 +1,8 @@
 //! Files as parts of a block device, or of a file in place of one.
 
-use super::{Medium, Reader, Source};
+use super::{FileSource, Medium, StreamReader};
 use crate::stream_test::StreamTestError;
-use fullstroke_device::{Access, Aligned, Cache};
+use fullstroke_device::{Aligned, CacheUse, DeviceAccess};
 use fullstroke_units::{Sectors, Seed};
 use fullstroke_workload::{MediaFiles, StreamsConfig};
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A device with the places of its files.
-struct Device {
+struct FileDevice {
     file: Arc<File>,
     files: Arc<MediaFiles>,
     read_bytes: usize,
@@ -29,8 +29,12 @@ pub(super) fn open(
         target: name.clone(),
         message,
     };
-    let cache = if cached { Cache::Through } else { Cache::Past };
-    let opened = fullstroke_device::open(path, Access::Read, cache)
+    let cache = if cached {
+        CacheUse::Through
+    } else {
+        CacheUse::Past
+    };
+    let opened = fullstroke_device::open(path, DeviceAccess::Read, cache)
         .map_err(|error| refuse(error.to_string()))?;
     let aligned = |bytes: u64| bytes.is_multiple_of(opened.block_bytes);
     if !aligned(config.read_size.0) || !aligned(config.alignment.0) {
@@ -46,7 +50,7 @@ pub(super) fn open(
     )?;
     let (count, reads) = (files.count(), files.reads());
     let read_bytes = config.read_size.0 as usize;
-    let source = Box::new(Device {
+    let source = Box::new(FileDevice {
         file: Arc::new(opened.file),
         files: Arc::new(files),
         read_bytes,
@@ -59,8 +63,8 @@ pub(super) fn open(
     })
 }
 
-impl Source for Device {
-    fn reader(&self) -> io::Result<Box<dyn Reader>> {
+impl FileSource for FileDevice {
+    fn reader(&self) -> io::Result<Box<dyn StreamReader>> {
         Ok(Box::new(DeviceReader {
             file: Arc::clone(&self.file),
             files: Arc::clone(&self.files),
@@ -77,7 +81,7 @@ struct DeviceReader {
     memory: Aligned,
 }
 
-impl Reader for DeviceReader {
+impl StreamReader for DeviceReader {
     fn read(&mut self, file: u32, read: u64) -> io::Result<&[u8]> {
         let into = self.memory.of(self.read_bytes);
         self.file

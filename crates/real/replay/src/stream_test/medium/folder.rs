@@ -1,8 +1,8 @@
 //! Files in a folder, made for the test and removed after the test.
 
-use super::{Medium, Reader, Source};
+use super::{FileSource, Medium, StreamReader};
 use crate::stream_test::StreamTestError;
-use fullstroke_device::{Access, Aligned, Cache, open};
+use fullstroke_device::{Aligned, CacheUse, DeviceAccess, open};
 use fullstroke_units::{Bytes, Seed};
 use fullstroke_workload::StreamsConfig;
 use std::fs::File;
@@ -19,7 +19,7 @@ const PIECE_BYTES: usize = 1 << 20;
 const SPARED: f64 = 0.05;
 
 /// The files.
-struct Folder {
+struct FolderMedium {
     files: Vec<Arc<File>>,
     read_bytes: usize,
     // The folder is removed on drop.
@@ -55,7 +55,11 @@ pub(super) fn make(
         .prefix("fullstroke-streams-")
         .tempdir_in(path)
         .map_err(host)?;
-    let cache = if cached { Cache::Through } else { Cache::Past };
+    let cache = if cached {
+        CacheUse::Through
+    } else {
+        CacheUse::Past
+    };
     let mut files = Vec::with_capacity(count as usize);
     for number in 0..count {
         let path = folder.path().join(number.to_string());
@@ -65,7 +69,7 @@ pub(super) fn make(
             &mut seed.stream(&format!("bytes of {number}")),
         )
         .map_err(host)?;
-        let opened = open(&path, Access::Read, cache)
+        let opened = open(&path, DeviceAccess::Read, cache)
             .map_err(|error| refuse(format!("{error}; --cached reads through the page cache")))?;
         if !read.is_multiple_of(opened.block_bytes) {
             let block = opened.block_bytes;
@@ -76,7 +80,7 @@ pub(super) fn make(
         }
         files.push(Arc::new(opened.file));
     }
-    let source = Box::new(Folder {
+    let source = Box::new(FolderMedium {
         files,
         read_bytes: read as usize,
         _folder: folder,
@@ -107,8 +111,8 @@ fn write(path: &Path, length: u64, random: &mut fullstroke_units::Random) -> io:
     file.sync_all()
 }
 
-impl Source for Folder {
-    fn reader(&self) -> io::Result<Box<dyn Reader>> {
+impl FileSource for FolderMedium {
+    fn reader(&self) -> io::Result<Box<dyn StreamReader>> {
         let memory = Aligned::default();
         Ok(Box::new(FolderReader {
             files: self.files.clone(),
@@ -124,7 +128,7 @@ struct FolderReader {
     memory: Aligned,
 }
 
-impl Reader for FolderReader {
+impl StreamReader for FolderReader {
     fn read(&mut self, file: u32, read: u64) -> io::Result<&[u8]> {
         let into = self.memory.of(self.read_bytes);
         self.files[file as usize].read_exact_at(into, read * self.read_bytes as u64)?;

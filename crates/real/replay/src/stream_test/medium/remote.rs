@@ -1,8 +1,8 @@
 //! Files as parts of an NBD server's export, with one connection for each stream.
 
-use super::{Medium, NbdAddress, Reader, Source};
+use super::{FileSource, Medium, NbdAddress, StreamReader};
 use crate::stream_test::StreamTestError;
-use fullstroke_nbd::client::{Client, ClientError, Options};
+use fullstroke_nbd::client::{ClientError, ClientOptions, ExportClient};
 use fullstroke_units::{Sectors, Seed};
 use fullstroke_workload::{MediaFiles, StreamsConfig};
 use std::io::{self, Read, Write};
@@ -60,11 +60,11 @@ impl std::fmt::Display for NbdAddress {
 }
 
 /// A socket of either kind.
-trait Stream: Read + Write + Send {}
-impl<S: Read + Write + Send> Stream for S {}
+trait RemoteSocket: Read + Write + Send {}
+impl<S: Read + Write + Send> RemoteSocket for S {}
 
-fn connect(address: &NbdAddress) -> Result<Client<Box<dyn Stream>>, ClientError> {
-    let (stream, export): (Box<dyn Stream>, &String) = match address {
+fn connect(address: &NbdAddress) -> Result<ExportClient<Box<dyn RemoteSocket>>, ClientError> {
+    let (stream, export): (Box<dyn RemoteSocket>, &String) = match address {
         NbdAddress::Unix(path, export) => (Box::new(UnixStream::connect(path)?), export),
         NbdAddress::Tcp(host, export) => {
             let stream = TcpStream::connect(host)?;
@@ -72,17 +72,17 @@ fn connect(address: &NbdAddress) -> Result<Client<Box<dyn Stream>>, ClientError>
             (Box::new(stream), export)
         }
     };
-    Client::connect(
+    ExportClient::connect(
         stream,
-        &Options {
+        &ClientOptions {
             export: export.clone(),
-            ..Options::default()
+            ..ClientOptions::default()
         },
     )
 }
 
-impl Source for Remote {
-    fn reader(&self) -> io::Result<Box<dyn Reader>> {
+impl FileSource for Remote {
+    fn reader(&self) -> io::Result<Box<dyn StreamReader>> {
         let client = connect(&self.address).map_err(io::Error::other)?;
         let memory = vec![0; self.read_bytes];
         Ok(Box::new(RemoteReader {
@@ -94,12 +94,12 @@ impl Source for Remote {
 }
 
 struct RemoteReader {
-    client: Client<Box<dyn Stream>>,
+    client: ExportClient<Box<dyn RemoteSocket>>,
     files: Arc<MediaFiles>,
     memory: Vec<u8>,
 }
 
-impl Reader for RemoteReader {
+impl StreamReader for RemoteReader {
     fn read(&mut self, file: u32, read: u64) -> io::Result<&[u8]> {
         let offset_bytes = self.files.place(file, read).0 * 512;
         self.client

@@ -1,5 +1,5 @@
 use super::*;
-use crate::stream_test::medium::{Reader, Source};
+use crate::stream_test::medium::{FileSource, StreamReader};
 use std::io;
 use std::sync::Arc;
 use std::thread::sleep;
@@ -7,17 +7,17 @@ use std::thread::sleep;
 const READ: usize = 16 << 10;
 
 /// A disk with one arm. Each read occupies the arm for the time `takes`.
-struct Arm {
+struct OneArmDisk {
     takes: std::time::Duration,
     busy: Arc<Mutex<()>>,
     /// First read of a file that fails, as all later reads do.
     broken_from: u64,
 }
 
-impl Arm {
-    fn new(takes_ms: u64) -> Arm {
+impl OneArmDisk {
+    fn new(takes_ms: u64) -> OneArmDisk {
         let takes = std::time::Duration::from_millis(takes_ms);
-        Arm {
+        OneArmDisk {
             takes,
             busy: Arc::default(),
             broken_from: u64::MAX,
@@ -25,9 +25,9 @@ impl Arm {
     }
 }
 
-impl Source for Arm {
-    fn reader(&self) -> io::Result<Box<dyn Reader>> {
-        let Arm {
+impl FileSource for OneArmDisk {
+    fn reader(&self) -> io::Result<Box<dyn StreamReader>> {
+        let OneArmDisk {
             takes,
             busy,
             broken_from,
@@ -49,7 +49,7 @@ struct ArmReader {
     bytes: Vec<u8>,
 }
 
-impl Reader for ArmReader {
+impl StreamReader for ArmReader {
     fn read(&mut self, _: u32, read: u64) -> io::Result<&[u8]> {
         let _arm = self.busy.lock();
         sleep(self.takes);
@@ -70,7 +70,7 @@ fn streams(streams: u32, start_up_reads: u64) -> StreamsConfig {
     serde_json::from_str(&text).unwrap()
 }
 
-fn medium(arm: Arm) -> Medium {
+fn medium(arm: OneArmDisk) -> Medium {
     Medium {
         name: "arm".to_owned(),
         files: 4,
@@ -79,7 +79,7 @@ fn medium(arm: Arm) -> Medium {
     }
 }
 
-fn ran(config: &StreamsConfig, arm: Arm) -> Result<Outcome, StreamTestError> {
+fn ran(config: &StreamsConfig, arm: OneArmDisk) -> Result<RampOutcome, StreamTestError> {
     run(
         config,
         &medium(arm),
@@ -91,7 +91,7 @@ fn ran(config: &StreamsConfig, arm: Arm) -> Result<Outcome, StreamTestError> {
 
 #[test]
 fn streams_that_the_medium_can_serve_all_play() {
-    let outcome = ran(&streams(3, 8), Arm::new(1)).unwrap();
+    let outcome = ran(&streams(3, 8), OneArmDisk::new(1)).unwrap();
     assert_eq!(
         (
             outcome.results.playing().count(),
@@ -113,7 +113,7 @@ fn streams_that_the_medium_can_serve_all_play() {
 fn the_ramp_ends_where_the_medium_cannot_follow() {
     let mut seen = Vec::new();
     let ends = (0..3).any(|_| {
-        let results = ran(&streams(12, 1), Arm::new(40)).unwrap().results;
+        let results = ran(&streams(12, 1), OneArmDisk::new(40)).unwrap().results;
         let (started, underruns) = (results.started().count(), results.underruns());
         seen.push((started, underruns, results.sustained()));
         started < 12 && underruns > 0 && results.sustained() <= 3
@@ -123,9 +123,9 @@ fn the_ramp_ends_where_the_medium_cannot_follow() {
 
 #[test]
 fn a_read_that_fails_says_which_and_ends_the_test() {
-    let arm = Arm {
+    let arm = OneArmDisk {
         broken_from: 2,
-        ..Arm::new(1)
+        ..OneArmDisk::new(1)
     };
     let error = ran(&streams(1, 8), arm).err().unwrap().to_string();
     assert!(
@@ -140,7 +140,7 @@ fn who_is_told_to_stop_says_what_there_is() {
     let mut seen = 0;
     let outcome = run(
         &config,
-        &medium(Arm::new(1)),
+        &medium(OneArmDisk::new(1)),
         Seed(1),
         &stop,
         &mut |progress| {
@@ -159,14 +159,14 @@ fn settings_that_a_real_server_has_not_are_refused() {
         ..streams(1, 1)
     };
     assert!(
-        ran(&ahead, Arm::new(1))
+        ran(&ahead, OneArmDisk::new(1))
             .err()
             .unwrap()
             .to_string()
             .contains("read_ahead")
     );
     assert!(
-        ran(&streams(5000, 1), Arm::new(1))
+        ran(&streams(5000, 1), OneArmDisk::new(1))
             .err()
             .unwrap()
             .to_string()

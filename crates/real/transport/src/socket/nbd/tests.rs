@@ -1,8 +1,8 @@
 use super::*;
 use crate::socket::sockets::{Listen, OWNER};
 use crate::socket::{AdmissionOptions, TlsOptions};
-use fullstroke_nbd::client::{Client, Options};
-use fullstroke_nbd::{Command, CommandFlags, Export};
+use fullstroke_nbd::client::{ClientOptions, ExportClient};
+use fullstroke_nbd::{CommandFlags, Export, RequestCommand};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto};
@@ -17,28 +17,28 @@ const SIZE: u64 = 64 << 20;
 const MIB: usize = 1 << 20;
 
 /// Passes requests to a channel. `answer` answers them.
-struct Passed(Sender<(Arc<NbdClient>, Request)>);
+struct Passed(Sender<(Arc<NbdClient>, NbdRequest)>);
 
 impl Serves for Passed {
-    fn asked(&self, client: &Arc<NbdClient>, request: Request, _: Vec<u8>) -> bool {
+    fn asked(&self, client: &Arc<NbdClient>, request: NbdRequest, _: Vec<u8>) -> bool {
         self.0.send((Arc::clone(client), request)).is_ok()
     }
 }
 
-type Asked = Receiver<(Arc<NbdClient>, Request)>;
+type Asked = Receiver<(Arc<NbdClient>, NbdRequest)>;
 
-struct Served {
+struct ServedExport {
     _folder: tempfile::TempDir,
     path: PathBuf,
     server: Option<NbdServer>,
     asked: Asked,
 }
 
-fn served() -> Served {
+fn served() -> ServedExport {
     served_to(&AdmissionOptions::default())
 }
 
-fn served_to(admission: &AdmissionOptions) -> Served {
+fn served_to(admission: &AdmissionOptions) -> ServedExport {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let listeners = Listener::open(&Listen::Unix(path.clone()), OWNER).unwrap();
@@ -51,7 +51,7 @@ fn served_to(admission: &AdmissionOptions) -> Served {
         Admission::new(admission).unwrap(),
     )
     .unwrap();
-    Served {
+    ServedExport {
         _folder: folder,
         path,
         server: Some(server),
@@ -59,12 +59,16 @@ fn served_to(admission: &AdmissionOptions) -> Served {
     }
 }
 
-fn connect(path: &Path) -> Client<UnixStream> {
-    Client::connect(UnixStream::connect(path).unwrap(), &Options::default()).unwrap()
+fn connect(path: &Path) -> ExportClient<UnixStream> {
+    ExportClient::connect(
+        UnixStream::connect(path).unwrap(),
+        &ClientOptions::default(),
+    )
+    .unwrap()
 }
 
 /// Answers a read with bytes that are all the number of the read's MiB.
-fn answer(client: &Arc<NbdClient>, request: &Request) {
+fn answer(client: &Arc<NbdClient>, request: &NbdRequest) {
     client.answer(|connection| {
         connection.reply_read(request, |into| {
             into.fill((request.offset_bytes / MIB as u64) as u8);
@@ -80,7 +84,7 @@ fn who_takes_no_answers_holds_nobody_up() {
     for number in 0..7 {
         let length = MIB as u32;
         slow.submit(
-            Command::Read,
+            RequestCommand::Read,
             number * MIB as u64,
             length,
             CommandFlags::empty(),
@@ -141,7 +145,7 @@ fn answers_of_many_threads_at_a_time_arrive_whole_and_once() {
                 let at = submitted % 60 * MIB as u64;
                 let cookie = client
                     .submit(
-                        Command::Read,
+                        RequestCommand::Read,
                         at,
                         length(submitted),
                         CommandFlags::empty(),
@@ -173,7 +177,7 @@ fn what_was_asked_for_is_answered_after_the_input_ends() {
     let mut client = connect(&served.path);
     client
         .submit(
-            Command::Read,
+            RequestCommand::Read,
             3 * MIB as u64,
             512,
             CommandFlags::empty(),
@@ -195,7 +199,7 @@ fn as_much_as_a_client_may_have_under_way_and_no_more_is_taken() {
     let mut client = connect(&served.path);
     for _ in 0..LIMITS.requests + 40 {
         client
-            .submit(Command::Read, 0, 512, CommandFlags::empty(), &[])
+            .submit(RequestCommand::Read, 0, 512, CommandFlags::empty(), &[])
             .unwrap();
     }
     let mut taken: Vec<_> = (0..LIMITS.requests)
@@ -219,7 +223,7 @@ fn who_hangs_up_is_forgotten() {
     let served = served();
     let mut client = connect(&served.path);
     client
-        .submit(Command::Read, 0, 512, CommandFlags::empty(), &[])
+        .submit(RequestCommand::Read, 0, 512, CommandFlags::empty(), &[])
         .unwrap();
     let (asker, request) = served.asked.recv().unwrap();
     drop(client);
