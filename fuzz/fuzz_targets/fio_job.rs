@@ -1,7 +1,7 @@
 //! Parses a job file of arbitrary bytes. An accepted job must issue I/O within the volume.
 #![no_main]
 
-use fullstroke_contract::{Completion, RequestId, Source as _};
+use fullstroke_contract::{Completion, Effect, Effects, Node, NodeContext, Port, RequestId};
 use fullstroke_fio::{FioSource, JobSet};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use libfuzzer_sys::fuzz_target;
@@ -20,36 +20,34 @@ fuzz_target!(|text: &[u8]| {
     if set.workers() > WORKERS_MAX {
         return;
     }
-    let Ok((mut source, _)) = FioSource::new(&set, VOLUME, Seed(1), Some(1000)) else {
+    let Ok(mut source) = FioSource::new(&set, VOLUME, Seed(1), Some(1000)) else {
         return;
     };
     // Each request completes after a millisecond.
     let mut flights: VecDeque<(Time, RequestId)> = VecDeque::new();
-    let mut out = Vec::new();
+    let mut out = Effects::new();
     loop {
         let landing = flights.front().map_or(Time::NEVER, |flight| flight.0);
-        let now = landing.min(source.next_wake());
+        let now = landing.min(source.next_wake().at());
         if now == Time::NEVER {
             break;
         }
+        let context = &mut NodeContext::alone(&mut out);
         if let Some((finished, id)) = flights.pop_front_if(|flight| flight.0 == now) {
-            source.completed(
-                now,
-                &Completion {
-                    id,
-                    finished,
-                    ..Completion::default()
-                },
-                &mut out,
-            );
+            let completion = Completion {
+                id,
+                finished,
+                ..Completion::default()
+            };
+            source.completed(now, Port::FIRST, completion, context);
         } else {
-            source
-                .wake(now, &mut out)
-                .expect("a job file is read already");
+            source.wake(now, context);
         }
-        for request in out.drain(..) {
-            assert!(request.extent.within(VOLUME));
-            flights.push_back((now + Duration::from_millis(1), request.id));
+        for effect in out.drain() {
+            if let Effect::Issue { request, .. } = effect {
+                assert!(request.extent.within(VOLUME));
+                flights.push_back((now + Duration::from_millis(1), request.id));
+            }
         }
     }
 });

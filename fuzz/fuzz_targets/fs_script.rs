@@ -4,7 +4,7 @@
 
 use fullstroke_contract::registry::Keys;
 use fullstroke_files::fragmentation::laid_out;
-use fullstroke_files::script::{ScriptPlayer, Script};
+use fullstroke_files::script::{Script, ScriptPlayer};
 use fullstroke_files::{FileSystemSite, make};
 use fullstroke_units::{Sectors, Seed, Time};
 use libfuzzer_sys::fuzz_target;
@@ -24,6 +24,7 @@ fuzz_target!(|text: &[u8]| {
         capacity: Sectors(1 << 16),
         seed: Seed(1),
         stripe: None,
+        tracks: None,
     };
     for kind in ["raw", "ext2", "ext4", "xfs"] {
         let mut system = make(kind, &Keys::new(), &site).expect("32 MiB are enough for each");

@@ -6,8 +6,8 @@
 #![no_main]
 
 use fullstroke_nbd::{
-    Allocation, RequestCommand, Connection, ErrorCode, ConnectionEvent, Export, Exports, Features, ReplyPiece, NbdRequest,
-    StatusExtent,
+    Allocation, Connection, ConnectionEvent, ErrorCode, Export, Exports, Features, NbdRequest,
+    ReplyPiece, RequestCommand, StatusExtent,
 };
 use libfuzzer_sys::fuzz_target;
 use std::sync::{Arc, LazyLock};
@@ -63,12 +63,15 @@ fn converse(stream: &[u8], length: usize) -> (Vec<u8>, Option<String>) {
             piece = &piece[count..];
             loop {
                 match connection.next_event() {
-                    Ok(Some(ConnectionEvent::Opened { export: number })) => export = &EXPORTS.all()[number],
+                    Ok(Some(ConnectionEvent::Opened { export: number })) => {
+                        export = &EXPORTS.all()[number]
+                    }
                     Ok(Some(ConnectionEvent::Request { request, payload })) => {
                         answer(&mut connection, export, &request, &payload);
                         connection.recycle(payload);
                     }
                     Ok(Some(ConnectionEvent::Disconnect)) => {}
+                    Ok(Some(ConnectionEvent::StartTls)) => unreachable!("TLS is not offered"),
                     Ok(None) => break,
                     Err(error) => {
                         assert!(connection.has_ended());

@@ -3,7 +3,9 @@
 #![no_main]
 
 use fullstroke_contract::registry::Keys;
-use fullstroke_programs::{CallAnswer, Events, ProgramKind, ProgramAction, Program, REGISTRY, ProgramTurn};
+use fullstroke_programs::{
+    CallAnswer, Events, Program, ProgramAction, ProgramKind, ProgramTurn, REGISTRY,
+};
 use fullstroke_units::{Duration, Seed, Time};
 use libfuzzer_sys::fuzz_target;
 

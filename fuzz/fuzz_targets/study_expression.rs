@@ -2,7 +2,7 @@
 #![no_main]
 
 use fullstroke_study::Matrix;
-use fullstroke_study::expression::{Bindings, ResultSource, Estimate, Evaluator, Problem, parse};
+use fullstroke_study::expression::{Bindings, Estimate, Evaluator, Problem, ResultSource, parse};
 use libfuzzer_sys::fuzz_target;
 
 /// A study without points. Expressions may still calculate.

@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     for skip_bad in [0, u64::MAX] {
         let options = TraceOptions {
             skip_bad,
-            ..Options::for_format(format.name)
+            ..TraceOptions::for_format(format.name)
         };
         read(file, &options);
     }

@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use fullstroke_trace::{TraceOptions, TraceRecord, TraceReader};
+use fullstroke_trace::{TraceOptions, TraceReader, TraceRecord};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 
