@@ -247,9 +247,9 @@ impl fmt::Display for AdviceText<'_> {
     }
 }
 
-/// Returns two tables with the best candidate of each layout, each of at most 80 columns: times with
-/// and without all drives, then throughput, power, loss and missed wishes. For a wish for streams,
-/// underruns replace the 99th percentile.
+/// Returns two tables with the best candidate of each layout, each of at most 80 columns: times
+/// with and without all drives, then throughput, power, loss and missed wishes. For a wish for
+/// streams, underruns replace the 99th percentile.
 fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
     let times = times_of(finalists, wishes.streams.is_some());
     let others = ["", "layout", "MB/s", "W", "loss a year", "missed wishes"];

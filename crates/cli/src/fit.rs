@@ -19,9 +19,9 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Arguments {
-    /// Reports of fio by depth (--output-format=json), or CSV files with the columns rw, bs, iodepth
-    /// and iops. A folder stands for its .json and .csv files. Random reads need depth 1 and one
-    /// more.
+    /// Reports of fio by depth (--output-format=json), or CSV files with the columns rw, bs,
+    /// iodepth and iops. A folder stands for its .json and .csv files. Random reads need depth 1
+    /// and one more.
     #[arg(long, value_name = "FILE|FOLDER", num_args = 1..)]
     fio: Vec<PathBuf>,
 

@@ -1,4 +1,5 @@
-//! Tables on a narrow terminal: columns that do not fit go below, with the name of each row repeated.
+//! Tables on a narrow terminal: columns that do not fit go below, with the name of each row
+//! repeated.
 
 use std::ops::Range;
 

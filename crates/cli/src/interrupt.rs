@@ -8,8 +8,8 @@ use std::thread;
 /// Removes temporary files at SIGHUP, SIGINT or SIGTERM. The process then ends with the usual
 /// status of shells, 128 plus the signal's number.
 ///
-/// Not used by `serve`, `array`, `cache`, `heed`, `replay`, `record`, `stream-test` and `top`, which
-/// end by their own signal handlers.
+/// Not used by `serve`, `array`, `cache`, `heed`, `replay`, `record`, `stream-test` and `top`,
+/// which end by their own signal handlers.
 pub(crate) fn clean_up_at_signals() {
     // Without signal handlers the signals still end the process; only temporary files stay.
     let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else {

@@ -135,8 +135,8 @@ pub struct Choices {
     /// States of the drives' write caches to try: true for on.
     pub write_caches: Vec<bool>,
     /// Sizes of the stripe cache of layouts with parity, in stripes: 17 to 32768 for an array like
-    /// md. 0 means no cache, and only an array like `ideal` has none. Default 256, the default of md,
-    /// and 4096.
+    /// md. 0 means no cache, and only an array like `ideal` has none. Default 256, the default of
+    /// md, and 4096.
     pub stripe_caches: Vec<u32>,
     /// Controllers, each tried with every layout. Default: none, because a controller costs extra.
     pub controllers: Vec<Controller>,

@@ -16,10 +16,11 @@ const CONFIDENCE: f64 = 0.95;
 ///
 /// A candidate that could not serve every request ranks behind all that could, because the missing
 /// requests would flatter its times. A candidate that cannot serve the load as fast as the load
-/// arrives ranks behind all candidates that can. Several such candidates rank by the served share of
-/// the load, because their response times grow with the length of the load. The intervals of the differences to the best candidate hold together
-/// with 95 % confidence. Each pair that could have been compared gets an equal share of the error
-/// (Bonferroni over all pairs, because the data also decide which candidate is best).
+/// arrives ranks behind all candidates that can. Several such candidates rank by the served share
+/// of the load, because their response times grow with the length of the load. The intervals of the
+/// differences to the best candidate hold together with 95 % confidence. Each pair that could have
+/// been compared gets an equal share of the error (Bonferroni over all pairs, because the data also
+/// decide which candidate is best).
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Ranking {
     /// The metric's dotted name.

@@ -115,8 +115,8 @@ fn range(text: &str) -> Result<Vec<String>, Reason> {
         .collect())
 }
 
-/// Returns the value itself. Two numbers with a dash between are probably a range in the spelling of
-/// other tools, and are refused. A text of this form stands in quotes: `title="3-8"`.
+/// Returns the value itself. Two numbers with a dash between are probably a range in the spelling
+/// of other tools, and are refused. A text of this form stands in quotes: `title="3-8"`.
 fn single(text: &str) -> Result<String, Reason> {
     let number = |part: &str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
     match text.split_once(['-', ':']) {

@@ -1,8 +1,9 @@
 //! Response times, intervals and the parts of the response time.
 //!
-//! [`Measurement`] observes a run through the engine's `Observer` trait and ends as [`MeasuredRun`]. A
-//! [`MeasuredRun`] holds a [`Report`] of plain numbers, with the units in their names, and the
-//! [`Batches`] for the computation of intervals. [`paired_difference`] compares two runs.
+//! [`Measurement`] observes a run through the engine's `Observer` trait and ends as
+//! [`MeasuredRun`]. A [`MeasuredRun`] holds a [`Report`] of plain numbers, with the units in their
+//! names, and the [`Batches`] for the computation of intervals. [`paired_difference`] compares two
+//! runs.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,9 +1,9 @@
 //! Numbers of times by length, for percentiles.
 //!
-//! The bounds of the lengths are those of HdrHistogram: each power of two is divided evenly, so that
-//! the relative error is the same everywhere. Adding and clearing visit only the lengths between the
-//! least and the greatest recorded time, because a run merges its batches again and again, and a
-//! batch has times of a few powers of two.
+//! The bounds of the lengths are those of HdrHistogram: each power of two is divided evenly, so
+//! that the relative error is the same everywhere. Adding and clearing visit only the lengths
+//! between the least and the greatest recorded time, because a run merges its batches again and
+//! again, and a batch has times of a few powers of two.
 
 use std::ops::Range;
 

@@ -1,10 +1,11 @@
 //! Answers as one page: HTML with its charts, styles and script inside. The page opens from disk
 //! without a network.
 //!
-//! [`page`] takes only an [`CommandAnswer`], which holds the output of a command with `--json` in its own
-//! types. The page computes no number. [`plot`] draws the main figure alone. [`plots`] draws the
-//! pictures that commands write besides pages. Each number of a table stands in an element `data`
-//! with the value that `--json` prints. Text from files is escaped on output (`markup.rs`).
+//! [`page`] takes only an [`CommandAnswer`], which holds the output of a command with `--json` in
+//! its own types. The page computes no number. [`plot`] draws the main figure alone. [`plots`]
+//! draws the pictures that commands write besides pages. Each number of a table stands in an
+//! element `data` with the value that `--json` prints. Text from files is escaped on output
+//! (`markup.rs`).
 //!
 //! | file | contents |
 //! |---|---|

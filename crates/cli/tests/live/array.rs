@@ -24,8 +24,8 @@ pub struct MemberFiles {
     devices: Vec<String>,
 }
 
-/// A file system of 64 MiB in memory, mounted for a process that does nothing else; others see it through
-/// that process.
+/// A file system of 64 MiB in memory, mounted for a process that does nothing else; others see it
+/// through that process.
 pub struct SmallDisk {
     holder: Child,
     pub path: PathBuf,

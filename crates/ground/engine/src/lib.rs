@@ -81,8 +81,8 @@ impl Observer for () {}
 pub struct RunOutcome {
     /// Number of requests that arrived.
     pub requests: u64,
-    /// Number of requests that ended as [`Status::Done`](fullstroke_contract::RequestStatus::Done) or
-    /// [`Status::Differs`](fullstroke_contract::RequestStatus::Differs).
+    /// Number of requests that ended as [`Status::Done`](fullstroke_contract::RequestStatus::Done)
+    /// or [`Status::Differs`](fullstroke_contract::RequestStatus::Differs).
     pub completed: u64,
     /// Number of requests to data that were lost with failed members.
     pub lost: u64,

@@ -178,8 +178,9 @@ impl Drop for AtomicFile {
 
 /// Creates a new file at `partial`, without other names, and locks it.
 fn new_and_locked(partial: &Path) -> io::Result<File> {
-    // The lock on an abandoned file is kept until the new file exists. Otherwise two processes could
-    // find the same abandoned file, and the slower one would remove the new file of the faster one.
+    // The lock on an abandoned file is kept until the new file exists. Otherwise two processes
+    // could find the same abandoned file, and the slower one would remove the new file of the
+    // faster one.
     let mut abandoned = None;
     loop {
         let found = match fs::symlink_metadata(partial) {
@@ -215,8 +216,8 @@ fn new_and_locked(partial: &Path) -> io::Result<File> {
         .write(true)
         .create_new(true)
         .open(partial)?;
-    // Between creation and lock another process may have taken the new file for an abandoned one, and
-    // may have removed it. On a file system without locks a second process is not kept out.
+    // Between creation and lock another process may have taken the new file for an abandoned one,
+    // and may have removed it. On a file system without locks a second process is not kept out.
     let taken = matches!(file.try_lock(), Err(TryLockError::WouldBlock)) || !is_at(&file, partial)?;
     drop(abandoned);
     if taken {

@@ -3,7 +3,8 @@
 //! The Parquet library makes one reference-counted value of each text of a row. Most columns of
 //! text hold few different texts, and writers keep these texts in a dictionary. The pages of such a
 //! column are therefore rewritten: each text becomes its number in a list, and the library decodes
-//! numbers of 32 bits. A text is checked and copied once for each dictionary, not once for each row.
+//! numbers of 32 bits. A text is checked and copied once for each dictionary, not once for each
+//! row.
 
 use bytes::Bytes;
 use parquet::basic::{Encoding, Repetition, Type as PhysicalType};

@@ -98,7 +98,8 @@ keys! {
     read_hits_on_write_data: i64 = "Allow read hits on write data" integer, KeyTreatment::Carried;
     /// 1 if queued writes may send data over the idle bus.
     write_prebuffering: i64 = "Allow write prebuffering" integer, KeyTreatment::Left(&[0.0], "a write waits for its turn before its data are sent");
-    /// 0: the arm waits for the completion handshake; 1: until it is prepared; 2: until the last sector is accessed.
+    /// 0: the arm waits for the completion handshake; 1: until it is prepared; 2: until the last
+    /// sector is accessed.
     preseeking: i64 = "Preseeking level" integer, KeyTreatment::Left(&[0.0], "the arm moves for a request when the one before has completed");
     /// 1 if a request holds the bus from arrival to completion.
     never_disconnect: i64 = "Never disconnect" integer, KeyTreatment::Carried;

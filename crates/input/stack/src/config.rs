@@ -100,8 +100,8 @@ impl Stack {
     /// # Errors
     /// As for [`load`](Stack::load).
     pub fn load_for_clients(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
-        // The bytes of a served volume were placed by these defaults, and the plans of the store are
-        // those of the ideal planner.
+        // The bytes of a served volume were placed by these defaults, and the plans of the store
+        // are those of the ideal planner.
         let stack = Stack::read(path, overrides, Like::Ideal)?;
         stack.layers_for_clients()?;
         Ok(stack)

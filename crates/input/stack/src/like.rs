@@ -53,8 +53,8 @@ pub(crate) fn complete(layout: &str, own: &mut Keys, default: Like) {
     if own.get(LIKE) != Some(&json!(Like::Md)) {
         return;
     }
-    // The defaults become part of the volume's identity, because the place of the bytes follows from
-    // the chunk.
+    // The defaults become part of the volume's identity, because the place of the bytes follows
+    // from the chunk.
     for (key, value) in *defaults {
         let value = match value {
             DefaultValue::Text(text) => Value::from(*text),

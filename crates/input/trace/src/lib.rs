@@ -1,10 +1,10 @@
 //! Block traces in all known formats, read as a stream.
 //!
 //! [`TraceReader::open`] recognises the format of a trace by its contents, also inside gzip, zstd
-//! or xz. The reader returns requests as [`TraceRecord`]s in order of arrival, and its memory does not
-//! grow with the trace. [`TraceOptions`] select devices, operations and a window of time, and define the
-//! treatment of addresses beyond a volume. [`TraceSummary`] describes a trace, [`convert`] writes it in
-//! another format, and [`render_head`] shows its first requests.
+//! or xz. The reader returns requests as [`TraceRecord`]s in order of arrival, and its memory does
+//! not grow with the trace. [`TraceOptions`] select devices, operations and a window of time, and
+//! define the treatment of addresses beyond a volume. [`TraceSummary`] describes a trace,
+//! [`convert`] writes it in another format, and [`render_head`] shows its first requests.
 //!
 //! A format is one file in `formats/` and one line in the list in `formats.rs`.
 

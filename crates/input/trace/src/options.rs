@@ -21,8 +21,8 @@ pub enum BeyondPolicy {
     /// the trace are divided into regions of 1 MiB. A region of the trace maps to the region of the
     /// volume at the same proportion. The offset within the region does not change, so that
     /// sequential runs stay sequential. A request across the end of the volume is moved back. The
-    /// reader finds the span by reading the whole trace once before, unless [`TraceOptions::span`] gives
-    /// it.
+    /// reader finds the span by reading the whole trace once before, unless [`TraceOptions::span`]
+    /// gives it.
     Scale,
 }
 

@@ -74,8 +74,8 @@ impl TraceReader {
     /// Opens the trace at `path`, packed or not. A blktrace may also be named by its folder, or
     /// without the processor's number.
     ///
-    /// With [`BeyondPolicy::Scale`], a capacity and no [`TraceOptions::span`], the whole trace is read once
-    /// here to find its span.
+    /// With [`BeyondPolicy::Scale`], a capacity and no [`TraceOptions::span`], the whole trace is
+    /// read once here to find its span.
     ///
     /// # Errors
     /// Fails if the file cannot be read or recognised, or if the options are contradictory.
@@ -94,8 +94,8 @@ impl TraceReader {
     /// the format.
     ///
     /// # Errors
-    /// As for [`open`](TraceReader::open). [`BeyondPolicy::Scale`] needs [`TraceOptions::span`] here, because
-    /// the bytes can be read only once.
+    /// As for [`open`](TraceReader::open). [`BeyondPolicy::Scale`] needs [`TraceOptions::span`]
+    /// here, because the bytes can be read only once.
     pub fn open_read(
         name: &str,
         bytes: Box<dyn Read + Send>,

@@ -53,9 +53,9 @@ impl TraceRow {
 
 /// Parser of the rows of one format.
 pub trait Parser: Send {
-    /// Appends about `limit` rows at most to `rows`, which may hold rows already. Returns `false` at
-    /// the end. After a [`TraceFault::Row`] the parser stands behind the damaged row, and the rows before
-    /// the damaged row have been appended.
+    /// Appends about `limit` rows at most to `rows`, which may hold rows already. Returns `false`
+    /// at the end. After a [`TraceFault::Row`] the parser stands behind the damaged row, and the
+    /// rows before the damaged row have been appended.
     fn read(
         &mut self,
         input: &mut Input<'_>,
@@ -82,9 +82,8 @@ pub trait LineParser: Send {
 
     /// Parses a line of the usual form at the beginning of `text`, which holds the line's end and
     /// further lines. Appends the request, with the line number `place`, to `rows`. Returns the
-    /// number of bytes up to the next line. Returns `None` for every other line;
-    /// [`row`](Self::row) parses such a line. Where this function finds a request, `row` returns the
-    /// same request.
+    /// number of bytes up to the next line. Returns `None` for every other line; [`row`](Self::row)
+    /// parses such a line. Where this function finds a request, `row` returns the same request.
     #[inline]
     fn usual(&mut self, _text: &[u8], _place: u64, _rows: &mut Vec<TraceRow>) -> Option<usize> {
         None

@@ -1,10 +1,10 @@
 //! Traces that are decoded once for several readers of one process.
 //!
-//! A comparison of stacks replays one trace many times. The first reader of a trace decodes the file
-//! as a stream. From the second reader on, the records are decoded into memory once, and all further
-//! readers take them from there. A trace is recognised by its files (name, length, time of change)
-//! and by the options that select records. The volume is no part of these options, because the
-//! addresses are moved into the volume when a reader takes a record.
+//! A comparison of stacks replays one trace many times. The first reader of a trace decodes the
+//! file as a stream. From the second reader on, the records are decoded into memory once, and all
+//! further readers take them from there. A trace is recognised by its files (name, length, time of
+//! change) and by the options that select records. The volume is no part of these options, because
+//! the addresses are moved into the volume when a reader takes a record.
 
 use crate::options::{BeyondPolicy, TraceOptions};
 use crate::reader::{fit, needs_span, span_of};

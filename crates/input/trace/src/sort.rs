@@ -52,8 +52,8 @@ impl SortWindow {
         Some(row)
     }
 
-    /// Adds a `row` that [`next_parsed`](Self::next_parsed) returned. Returns the row as an error if
-    /// a row with a later arrival has already been released.
+    /// Adds a `row` that [`next_parsed`](Self::next_parsed) returned. Returns the row as an error
+    /// if a row with a later arrival has already been released.
     #[inline]
     pub(crate) fn push(&mut self, row: TraceRow) -> Result<(), TraceRow> {
         assert!(self.admitted < self.raw, "a row was not parsed");

@@ -282,8 +282,8 @@ impl ControllerMemory {
         span
     }
 
-    /// Records that the array has written the data of [`take_dirty`](ControllerMemory::take_dirty), or has
-    /// lost them if `done` is false.
+    /// Records that the array has written the data of [`take_dirty`](ControllerMemory::take_dirty),
+    /// or has lost them if `done` is false.
     pub(crate) fn written(&mut self, extent: Extent, done: bool) {
         for (number, _) in self.pieces(extent) {
             let Some(index) = self.find(number) else {

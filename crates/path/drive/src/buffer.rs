@@ -1,8 +1,8 @@
 //! The buffer of a drive: segments of read and written data, read-ahead, and write-back.
 //!
 //! Between requests the drive reads ahead and destages. This work is computed late, when a result
-//! matters: [`DriveBuffer::catch_up`] lets the work run up to an instant. VALIDATION.md states the rules
-//! and the effect of each rule.
+//! matters: [`DriveBuffer::catch_up`] lets the work run up to an instant. VALIDATION.md states the
+//! rules and the effect of each rule.
 
 mod fifo;
 mod oldest;
@@ -158,10 +158,10 @@ impl DriveBuffer {
         })
     }
 
-    /// Returns the buffer with the rules `read_ahead_misses_at_end` and `whole-track` for reads of up
-    /// to `sectors` sectors only. The rules were found on requests of 3 KB in the mean. In a stream
-    /// of 64 KiB, each request or each track would lose a revolution: a Cheetah 9LP would stream at
-    /// 6 MB/s where its medium gives 15, an Atlas 10K at 9 where its medium gives 24.
+    /// Returns the buffer with the rules `read_ahead_misses_at_end` and `whole-track` for reads of
+    /// up to `sectors` sectors only. The rules were found on requests of 3 KB in the mean. In a
+    /// stream of 64 KiB, each request or each track would lose a revolution: a Cheetah 9LP would
+    /// stream at 6 MB/s where its medium gives 15, an Atlas 10K at 9 where its medium gives 24.
     pub(crate) fn measured_up_to(self, sectors: Option<u32>) -> DriveBuffer {
         DriveBuffer {
             measured: sectors.map_or(u64::MAX, u64::from),
@@ -988,8 +988,8 @@ impl DriveBuffer {
         }
         let geometry = mechanics.geometry();
         let capacity = geometry.capacity().0;
-        // A large read that is longer than a segment passes through the segment like a ring, so that
-        // the segment has room behind the read.
+        // A large read that is longer than a segment passes through the segment like a ring, so
+        // that the segment has room behind the read.
         let passes = !self.is_measured(extent) && extent.sectors.0 >= self.segment_sectors;
         let from = if self.config.read_ahead_over_delivered || passes {
             end

@@ -31,8 +31,8 @@ pub struct DriveConfig {
     pub title: String,
     /// Addressable sectors. Must equal the number of LBNs in all zones.
     pub capacity_sectors: Sectors,
-    /// Size in bytes of a sector on the medium: 512 (default) or 4096. A write that covers a part of
-    /// such a sector reads the sector, waits for a revolution, and writes (512e).
+    /// Size in bytes of a sector on the medium: 512 (default) or 4096. A write that covers a part
+    /// of such a sector reads the sector, waits for a revolution, and writes (512e).
     #[serde(default = "sector", skip_serializing_if = "is_sector")]
     pub physical_sector: u32,
     /// Unit in bytes in which the host addresses the drive: 512 (default) or 4096. A drive with

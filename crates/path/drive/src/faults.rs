@@ -5,7 +5,8 @@
 //! **misdirected** write lands on other sectors and destroys their data. The drive reports no
 //! error: a later read delivers the content of the medium as if the content were right. Only a read
 //! with the hint [`verify`](fullstroke_contract::Hints::verify) is compared with the last written
-//! data. Such a read answers [`Differs`](fullstroke_contract::RequestStatus::Differs) if the data differ.
+//! data. Such a read answers [`Differs`](fullstroke_contract::RequestStatus::Differs) if the data
+//! differ.
 //!
 //! The model keeps neither bytes nor versions of good sectors. A sector is *wrong* while the sector
 //! does not hold the data last written to that address. A good write makes the written sectors

@@ -1,7 +1,7 @@
 //! Physical sectors that are larger than the sectors of the interface (512e).
 //!
-//! A write that covers a part of a physical sector cannot go to the medium as it is. The drive reads
-//! the sector, waits until the sector comes round, and writes the whole sector.
+//! A write that covers a part of a physical sector cannot go to the medium as it is. The drive
+//! reads the sector, waits until the sector comes round, and writes the whole sector.
 
 use crate::arm::DriveArm;
 use crate::config::{DriveConfig, SECTOR, SECTOR_4K};

@@ -69,9 +69,9 @@ pub struct Config {
     pub delalloc: bool,
     /// Order of data and metadata at a commit (mount option `data`). Default ordered.
     pub data: DataMode,
-    /// true if `mke2fs` has left out the bitmaps of unused groups, and the kernel makes these bitmaps
-    /// and the blocks of new inodes without a read (`mke2fs -O uninit_bg` or `metadata_csum`).
-    /// Default true; false in a host that is `like = "linux-2.6.23"` or "ideal".
+    /// true if `mke2fs` has left out the bitmaps of unused groups, and the kernel makes these
+    /// bitmaps and the blocks of new inodes without a read (`mke2fs -O uninit_bg` or
+    /// `metadata_csum`). Default true; false in a host that is `like = "linux-2.6.23"` or "ideal".
     pub uninit_bg: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Names, lengths and delayed allocation: the parts that all formats with names share.
 //!
-//! A [`FileTree`] implements [`FileSystem`] with a [`DiskFormat`]. The tree knows the inode of each name,
-//! and which pages of a file are written, delayed or holes. The format knows the places of inodes
-//! and data, and the metadata that record these places.
+//! A [`FileTree`] implements [`FileSystem`] with a [`DiskFormat`]. The tree knows the inode of each
+//! name, and which pages of a file are written, delayed or holes. The format knows the places of
+//! inodes and data, and the metadata that record these places.
 
 mod data;
 mod names;

@@ -55,8 +55,8 @@ const CLUSTER: u64 = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Kernel whose rules hold for room ahead, log and inodes. Default "today" in a host; "2.6.24" in a
-    /// host that is `like = "linux-2.6.23"` or "ideal", and outside of hosts.
+    /// Kernel whose rules hold for room ahead, log and inodes. Default "today" in a host; "2.6.24"
+    /// in a host that is `like = "linux-2.6.23"` or "ideal", and outside of hosts.
     pub kernel: Kernel,
     /// Number of allocation groups (`mkfs.xfs -d agcount`). Default 4, each of at most 1 TiB; on a
     /// striped device 8 to 32, by size.
@@ -437,8 +437,8 @@ impl DiskFormat for Xfs {
         inode.extra.page
     }
 
-    /// Reads inodes in clusters. (Linux 2.6.24 reads clusters of 8 KiB. Here it reads pages, so that
-    /// results of studies stay as recorded.)
+    /// Reads inodes in clusters. (Linux 2.6.24 reads clusters of 8 KiB. Here it reads pages, so
+    /// that results of studies stay as recorded.)
     fn read_unit(&self, page: u64) -> Range<u64> {
         match self.config.kernel {
             Kernel::Old => page..page + 1,

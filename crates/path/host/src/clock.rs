@@ -76,14 +76,14 @@ impl TickClock {
         }
     }
 
-    /// Returns [`whole`](TickClock::whole) plus one tick, for kernels that compare with `time_after`:
-    /// there an expiry must lie in the past.
+    /// Returns [`whole`](TickClock::whole) plus one tick, for kernels that compare with
+    /// `time_after`: there an expiry must lie in the past.
     pub fn past(self, span: Duration) -> Duration {
         self.whole(span) + self.tick.unwrap_or(Duration::ZERO)
     }
 
-    /// Returns [`whole`](TickClock::whole) minus one tick: the longest time that is shorter than the
-    /// expiry.
+    /// Returns [`whole`](TickClock::whole) minus one tick: the longest time that is shorter than
+    /// the expiry.
     pub fn short_of(self, span: Duration) -> Duration {
         self.whole(span)
             .saturating_sub(self.tick.unwrap_or(Duration::ZERO))

@@ -25,8 +25,8 @@ pub struct HostKeys {
     pub queue_depth: Option<u32>,
     /// The kernel that the host resembles: its elevator, requests, flushes, ticks, write-back
     /// throttling, own time, read-ahead and write-back. Other keys override single values. Default
-    /// "linux-6.x". Without this key the elevator is chosen by `elevator` alone. "ideal" is no kernel:
-    /// the host takes no time, and flushes are those of the elevator's kernel.
+    /// "linux-6.x". Without this key the elevator is chosen by `elevator` alone. "ideal" is no
+    /// kernel: the host takes no time, and flushes are those of the elevator's kernel.
     pub like: Option<Generation>,
     /// The I/O scheduler. Merges and orders waiting requests. Default: with `like`, the default of
     /// that kernel for a disk (mq-deadline, cfq); otherwise no scheduler.
@@ -41,8 +41,8 @@ pub struct HostKeys {
     /// true with "linux-6.x".
     pub shared_requests: Option<bool>,
     /// Longest time of the fastest read of a window in µs; above this time, asynchronous writes are
-    /// throttled. 0 = no throttling. Default 75000 as in Linux 6 for disks; 0 with bfq and with other
-    /// kernels.
+    /// throttled. 0 = no throttling. Default 75000 as in Linux 6 for disks; 0 with bfq and with
+    /// other kernels.
     pub wbt_lat_usec: Option<u64>,
     /// Time of the host from the submission of a request to its arrival at the elevator. Default
     /// 13us with an elevator, as measured with Linux 6.18 on an AMD EPYC; 0s without an elevator.
@@ -234,8 +234,8 @@ impl HostConfig {
         cache.map(Some).map_err(|error| error.below("memory"))
     }
 
-    /// Returns the keys of the page cache, with the policies of the generation where the table names
-    /// none.
+    /// Returns the keys of the page cache, with the policies of the generation where the table
+    /// names none.
     fn memory_keys(&self, table: &Keys) -> Result<MemoryKeys, ConfigError> {
         let [read_ahead, write_back] = self.generation().memory();
         let keys = MemoryKeys::read(table)?;

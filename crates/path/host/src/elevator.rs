@@ -94,10 +94,10 @@ use serde::Deserialize;
 ///   queue is not plugged. Calls repeat until the elevator declines or no request is left. Calls
 ///   follow each add, join and completion, and happen at `next_wake`.
 pub trait Elevator: Send {
-    /// True if `other` may become part of `kept`, the request in `slot`. The layer has checked three conditions already.
-    /// The two are neighbours of one operation, class and level. Neither forces unit access.
-    /// Together they are not too long. If both wait (`JoinKind::Coalesce`), `kept` has the lower
-    /// address.
+    /// True if `other` may become part of `kept`, the request in `slot`. The layer has checked
+    /// three conditions already. The two are neighbours of one operation, class and level. Neither
+    /// forces unit access. Together they are not too long. If both wait (`JoinKind::Coalesce`),
+    /// `kept` has the lower address.
     fn may_join(&self, _slot: u32, _kept: &Queued, _other: &Queued, _join: JoinKind) -> bool {
         true
     }
@@ -127,8 +127,8 @@ pub trait Elevator: Send {
     /// elevator must forget the other request, still readable as `requests[gone]`.
     fn coalesced(&mut self, now: Time, kept: u32, gone: u32, requests: &Requests);
 
-    /// Returns the number of the layer's shared requests, of `most`, of which `request` may take one
-    /// (`limit_depth` of the kernel's elevators). Default: all.
+    /// Returns the number of the layer's shared requests, of `most`, of which `request` may take
+    /// one (`limit_depth` of the kernel's elevators). Default: all.
     fn depth(&self, _request: &Queued, most: u32) -> u32 {
         most
     }

@@ -37,8 +37,8 @@ pub enum Generation {
 }
 
 impl Generation {
-    /// Returns the elevator for a disk: `elevator_get_default` of `block/elevator.c` in Linux 6 for a
-    /// device with one hardware queue, `CONFIG_DEFAULT_CFQ` of `block/Kconfig.iosched` in 2.6.23.
+    /// Returns the elevator for a disk: `elevator_get_default` of `block/elevator.c` in Linux 6 for
+    /// a device with one hardware queue, `CONFIG_DEFAULT_CFQ` of `block/Kconfig.iosched` in 2.6.23.
     pub(crate) fn elevator(self) -> Option<&'static str> {
         match self {
             Generation::Linux6 => Some("mq-deadline"),
@@ -47,9 +47,9 @@ impl Generation {
         }
     }
 
-    /// Returns the number of requests. Linux 6 has twice the commands of the host adapter, and counts
-    /// at most `BLKDEV_DEFAULT_RQ` = 128 of these (`blk_mq_init_sched`): 256 behind a SAS adapter or a
-    /// loop device, 64 behind AHCI. 2.6.23 has `BLKDEV_MAX_RQ`.
+    /// Returns the number of requests. Linux 6 has twice the commands of the host adapter, and
+    /// counts at most `BLKDEV_DEFAULT_RQ` = 128 of these (`blk_mq_init_sched`): 256 behind a SAS
+    /// adapter or a loop device, 64 behind AHCI. 2.6.23 has `BLKDEV_MAX_RQ`.
     pub(crate) fn requests(self) -> u32 {
         match self {
             Generation::Linux6 => 256,
@@ -85,8 +85,9 @@ impl Generation {
     /// Returns the time of the host for one request. The values are medians of 377 reads at depth 1
     /// under Linux 6.18 in a virtual machine on an AMD EPYC (`tools/kernel-check.py --host-time`):
     /// from `block_bio_queue` to `block_rq_issue`, and from `block_rq_complete` to the next
-    /// `block_bio_queue`. The second time has the interrupt, the way out of the processor's idle state
-    /// and the switch to the process. No machine with 2.6.23 was at hand; it has the same values.
+    /// `block_bio_queue`. The second time has the interrupt, the way out of the processor's idle
+    /// state and the switch to the process. No machine with 2.6.23 was at hand; it has the same
+    /// values.
     pub(crate) fn time(self) -> HostTime {
         match self {
             Generation::Linux6 | Generation::Linux2_6_23 => HostTime {

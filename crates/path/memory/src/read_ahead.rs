@@ -87,8 +87,8 @@ pub struct ReadAheadQuery<'a> {
     pub wanted: u64,
     /// State of this page.
     pub found: PagePresence,
-    /// True if the reader is at the page of [`ReadAheadPlan::again`] of the last answer, or at its first
-    /// page.
+    /// True if the reader is at the page of [`ReadAheadPlan::again`] of the last answer, or at its
+    /// first page.
     pub due: bool,
     /// Size of the object in pages.
     pub size: u64,
@@ -99,7 +99,8 @@ pub struct ReadAheadQuery<'a> {
 }
 
 impl ReadAheadQuery<'_> {
-    /// Returns the length of a window after the cuts: at the end of the object and at [`WindowCuts`].
+    /// Returns the length of a window after the cuts: at the end of the object and at
+    /// [`WindowCuts`].
     fn clipped(&self, first: u64, pages: u64) -> u64 {
         let wanted = (self.index + self.wanted).saturating_sub(first).min(pages);
         self.cuts.clip(first, pages, wanted)

@@ -45,8 +45,9 @@ pub enum ListPlace {
     Cold,
 }
 
-/// A policy of replacement. The pages are in [`PageTable`], in lists whose meaning the policy chooses
-/// (numbers below [`crate::pages::ASIDE`]). The implementation holds the other state of the policy.
+/// A policy of replacement. The pages are in [`PageTable`], in lists whose meaning the policy
+/// chooses (numbers below [`crate::pages::ASIDE`]). The implementation holds the other state of the
+/// policy.
 ///
 /// - **Events in**: [`at`](Replacement::at), [`wanted`](Replacement::wanted),
 ///   [`admitted`](Replacement::admitted), [`used`](Replacement::used),

@@ -1,9 +1,10 @@
 //! Opportunities that storage notices in the load, and questions to hosts: PULL and PUSH of
 //! pro-active storage (*Pro-active storage systems*, 2012, chapters 2, 3 and 5).
 //!
-//! A [`OpportunityLayer`] stands above an array, sees all requests and completions, and lets its opportunities
-//! look. An [`Opportunity`] is one file with a type, keys, tests, and one line in [`REGISTRY`]. The
-//! other layers do not know the opportunities. A host that ignores all signals works as before.
+//! A [`OpportunityLayer`] stands above an array, sees all requests and completions, and lets its
+//! opportunities look. An [`Opportunity`] is one file with a type, keys, tests, and one line in
+//! [`REGISTRY`]. The other layers do not know the opportunities. A host that ignores all signals
+//! works as before.
 
 mod free_block;
 mod free_block_pull;

@@ -74,8 +74,8 @@ pub struct Config {
     #[serde(default = "root")]
     pub under: String,
     /// Directory at which the file system was mounted in the recording. Names of the recording lose
-    /// this prefix. Calls on files outside take their recorded time. Default `/`. A file system puts
-    /// directories near their parents or far from them, so a wrong directory moves the files.
+    /// this prefix. Calls on files outside take their recorded time. Default `/`. A file system
+    /// puts directories near their parents or far from them, so a wrong directory moves the files.
     #[serde(default = "root")]
     pub mount: String,
     /// True to count unknown lines and leave them out; false to report an error (default).

@@ -17,9 +17,13 @@ use serde_json::{Value, json};
 pub struct XorConfig {
     /// Bytes on one disk before the next disk follows: a positive multiple of 512. Default 64KiB.
     pub chunk: Bytes,
-    /// Pattern in which parity moves from row to row. Default `left-symmetric`.
+    /// Pattern in which parity moves from row to row: towards member 0 (`left`) or away from it
+    /// (`right`); data begins after the parity (`symmetric`) or at member 0 (`asymmetric`). Default
+    /// `left-symmetric`, as in md.
     pub rotation: Rotation,
-    /// Segments of each disk's buffer, at least 2. Default 8.
+    /// Number of segments of each disk's buffer, at least 2. An XDW takes two segments and keeps
+    /// one until the parity disk has fetched the result; an XPW, a write and a read take one.
+    /// Default 8.
     pub segments: u32,
     /// Size of a segment, and largest transfer of one command: a positive multiple of 512. Default
     /// 64KiB.

@@ -18,8 +18,8 @@ use fullstroke_units::{Cylinder, Duration, Sectors, Time};
 /// written data must be in the buffer before the heads begin.
 ///
 /// An XDW takes two segments. At the end of the XDW, one segment is freed, and the other keeps the
-/// result until [`result_fetched`](ArrayDisk::result_fetched). An XPW and an ordinary write take one
-/// segment during service. A read takes one segment until [`read_sent`](ArrayDisk::read_sent).
+/// result until [`result_fetched`](ArrayDisk::result_fetched). An XPW and an ordinary write take
+/// one segment during service. A read takes one segment until [`read_sent`](ArrayDisk::read_sent).
 pub(crate) struct ArrayDisk {
     model: DriveModel,
     overhead: Duration,

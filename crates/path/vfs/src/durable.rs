@@ -106,8 +106,8 @@ impl VfsKernel {
             }
             steps.push_back(Task::Issue(Operation::Write, extent, false));
             return;
-            // The commit record must follow all other parts of the log on the medium. Otherwise a crash
-            // could leave a valid commit record for an incomplete transaction.
+            // The commit record must follow all other parts of the log on the medium. Otherwise a
+            // crash could leave a valid commit record for an incomplete transaction.
         }
         steps.push_back(Task::Settle);
         if self.settings.barrier {

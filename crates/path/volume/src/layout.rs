@@ -236,9 +236,9 @@ pub trait Layout: Send {
     }
 
     /// Writes the member I/O of a read, write or discard into the empty `plan`. The extent is
-    /// within the capacity and not empty. Returns [`RequestStatus::Lost`] if an addressed sector has no
-    /// copy left; the contents of the plan are then undefined. A layout without redundancy need not
-    /// check: [`plan`](Layout::plan) refuses every use of a failed member.
+    /// within the capacity and not empty. Returns [`RequestStatus::Lost`] if an addressed sector
+    /// has no copy left; the contents of the plan are then undefined. A layout without redundancy
+    /// need not check: [`plan`](Layout::plan) refuses every use of a failed member.
     fn plan_transfer(
         &mut self,
         request: &Request,
@@ -251,9 +251,10 @@ pub trait Layout: Send {
     ///
     /// An operation [of whole members](fullstroke_contract::Operation::is_of_all) goes to every
     /// member that is not [left out](Layout::left_out). A read, write or discard with an empty
-    /// extent, or an extent beyond the capacity, returns [`RequestStatus::OutOfRange`]. A request for lost
-    /// data returns [`RequestStatus::Lost`]. The plan is empty unless the result is [`RequestStatus::Done`]. The
-    /// plan may also be empty with `Done`: a parity layout discards only whole rows.
+    /// extent, or an extent beyond the capacity, returns [`RequestStatus::OutOfRange`]. A request
+    /// for lost data returns [`RequestStatus::Lost`]. The plan is empty unless the result is
+    /// [`RequestStatus::Done`]. The plan may also be empty with `Done`: a parity layout discards
+    /// only whole rows.
     fn plan(
         &mut self,
         request: &Request,
@@ -286,8 +287,9 @@ pub trait Layout: Send {
 
     /// Adds to `plan` a read of the same addresses of each member, as far as the layout uses the
     /// addresses and the member holds valid data there. Serves requests with the hint
-    /// [members](fullstroke_contract::Hints::members). Returns [`RequestStatus::Lost`] if only members
-    /// without valid data use the addresses, and [`RequestStatus::OutOfRange`] if no member uses them.
+    /// [members](fullstroke_contract::Hints::members). Returns [`RequestStatus::Lost`] if only
+    /// members without valid data use the addresses, and [`RequestStatus::OutOfRange`] if no member
+    /// uses them.
     fn plan_members(&self, extent: Extent, plan: &mut Plan) -> RequestStatus {
         let mut status = RequestStatus::OutOfRange;
         let read = |member: usize| {

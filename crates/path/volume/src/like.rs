@@ -11,7 +11,7 @@ pub enum Like {
     /// possible.
     #[default]
     Ideal,
-    /// Linux's md (kernel 6.12): stripes of 4 KiB pages with a cache and delayed writes, md's choice
-    /// of the copy to read.
+    /// Linux's md (kernel 6.12): stripes of 4 KiB pages with a cache and delayed writes, md's
+    /// choice of the copy to read.
     Md,
 }

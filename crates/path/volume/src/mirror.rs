@@ -22,8 +22,8 @@ pub enum ReadPolicy {
     NearestHead,
     /// The choice of Linux's md for members with arms (kernel 6.12, `read_balance`). RAID 1: the
     /// member whose last read ended where the request begins; else an idle member; else the member
-    /// whose last read ended nearest. RAID 10: an idle member, or the copy nearest to the end of the
-    /// member's last read; with the arrangement `far` the copy at the lowest address.
+    /// whose last read ended nearest. RAID 10: an idle member, or the copy nearest to the end of
+    /// the member's last read; with the arrangement `far` the copy at the lowest address.
     Md,
     /// The choice of Linux's md for members without arms: as `md`, but the member with the fewest
     /// requests instead of the nearest.
@@ -41,9 +41,9 @@ pub(crate) enum Balance {
     Far,
 }
 
-/// End of the last read of member 0 when an array has just started, in sectors. The kernel looks for
-/// partition tables in pages 0, 1 and 3 (`check_partition`; the last is `ultrix_partition`), and the
-/// first member answers. Measured with `tools/kernel-lab.py`, Linux 6.12.
+/// End of the last read of member 0 when an array has just started, in sectors. The kernel looks
+/// for partition tables in pages 0, 1 and 3 (`check_partition`; the last is `ultrix_partition`),
+/// and the first member answers. Measured with `tools/kernel-lab.py`, Linux 6.12.
 const PARTITIONS_READ: u64 = 32;
 
 /// md's knowledge of the last I/O of a member.

@@ -7,8 +7,8 @@ use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{PolicyEntry, find};
 
 /// Names of other systems, in lower case and without `-`, `_`, `+` and spaces, each with its
-/// meaning and the spelling in a stack file. Sources: `md(4)`, `zpoolconcepts(7)`, `lvmraid(7)`, and
-/// the RAID levels of SNIA's Disk Data Format 2.0.
+/// meaning and the spelling in a stack file. Sources: `md(4)`, `zpoolconcepts(7)`, `lvmraid(7)`,
+/// and the RAID levels of SNIA's Disk Data Format 2.0.
 const OTHER_NAMES: &[(&[&str], &str)] = &[
     (
         &["raidz", "raidz1", "draid", "draid1", "raid3"],

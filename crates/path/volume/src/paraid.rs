@@ -44,8 +44,8 @@ pub struct ParaidConfig {
     /// Number of active members in the low gear; these are the first members. Default: three
     /// quarters of all members, rounded up.
     pub active: Option<u32>,
-    /// Share of native data on each member, in per cent. Default 50. The reserve of `paraid` lies
-    /// in the second half of each member.
+    /// Share of each member for the array's own data (native data), in per cent. Default 50. The
+    /// reserve of `paraid` lies in the second half of each member.
     pub native_percent: u32,
     /// Only for `e-paraid`: number of chunks of a member between two buckets. Default 32.
     pub cluster: Option<u32>,

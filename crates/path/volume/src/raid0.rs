@@ -1,9 +1,8 @@
 //! `raid0`: chunks dealt to the members in turn.
 //!
 //! Chunk k lies on member k mod n, in row k div n. A large request occupies all members at once,
-//! each with one I/O. Like md, each part of a chunk is an I/O of its own. There is no redundancy. If the
-//! members differ in size, the size of the
-//! smallest counts, rounded down to whole chunks.
+//! each with one I/O. Like md, each part of a chunk is an I/O of its own. There is no redundancy.
+//! If the members differ in size, the size of the smallest counts, rounded down to whole chunks.
 
 use crate::geometry::{Geometry, Stripe};
 use crate::layout::{Layout, Location, Role};

@@ -22,12 +22,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid1Config {
-    /// Implementation that the array stands for: `md` or `ideal`. Default in a stack file that runs:
-    /// `md`; but `ideal` with `[controller]` and with `coordinate`. Default for live serving, for
-    /// arrays on devices and for studies: `ideal`.
+    /// Implementation that the array stands for: `md` or `ideal`. Default in a stack file that
+    /// runs: `md`; but `ideal` with `[controller]` and with `coordinate`. Default for live serving,
+    /// for arrays on devices and for studies: `ideal`.
     pub like: Like,
-    /// Policy for the choice of the copy to read. Default `round-robin`; for an array like md in a
-    /// stack file `md`.
+    /// Policy for the choice of the copy to read: the copies in turn (`round-robin`), the member
+    /// with the fewest requests (`shortest-queue`), the member with its arm nearest to the data
+    /// (`nearest-head`), or the rule of Linux's md for members with arms (`md`) or without arms
+    /// (`md-nonrotational`). Default `round-robin`; for an array like md in a stack file `md`.
     pub read_policy: ReadPolicy,
     /// Failed members, counted from 0; at least one member must be left. Default none.
     pub failed: Vec<u32>,
@@ -109,7 +111,8 @@ impl Layout for Raid1 {
     }
 
     fn io_ended(&mut self, member: usize, operation: Operation, end: Lbn) {
-        // `raid1_end_write_request` does not move the head, unlike the end of a write in `raid10.c`.
+        // `raid1_end_write_request` does not move the head, unlike the end of a write in
+        // `raid10.c`.
         if operation == Operation::Read {
             self.chooser.io_ends(member, end);
         }

@@ -10,8 +10,9 @@
 //! | `offset` | member (k + c) mod m, in row (k div m)·n + c |
 //!
 //! A write goes to all copies. A read of a chunk goes to one copy. Like md, each chunk is an I/O of
-//! its own, and md's rule chooses the copy. Like `ideal`, adjacent chunks of a member are one I/O, a
-//! copy that continues an I/O of the same request comes first, and the read policy chooses otherwise.
+//! its own, and md's rule chooses the copy. Like `ideal`, adjacent chunks of a member are one I/O,
+//! a copy that continues an I/O of the same request comes first, and the read policy chooses
+//! otherwise.
 //!
 //! A member under rebuild gets all writes. Reads use only its filled part.
 
@@ -33,19 +34,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid10Config {
-    /// Implementation that the array stands for: `md` or `ideal`. Default in a stack file that runs:
-    /// `md`; but `ideal` with `[controller]` and with `coordinate`. Default for live serving, for
-    /// arrays on devices and for studies: `ideal`.
+    /// Implementation that the array stands for: `md` or `ideal`. Default in a stack file that
+    /// runs: `md`; but `ideal` with `[controller]` and with `coordinate`. Default for live serving,
+    /// for arrays on devices and for studies: `ideal`.
     pub like: Like,
     /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
     /// 64KiB; for an array like md in a stack file 512KiB, as `mdadm --create` makes it.
     pub chunk: Bytes,
     /// Number of copies of each chunk: at least 2, at most the number of members. Default 2.
     pub copies: u32,
-    /// Arrangement of the copies. Default `near`.
+    /// Arrangement of the copies: on the next members at about the same address (`near`, md's n2),
+    /// in another section of the next member (`far`, f2), or in the next row on the next member
+    /// (`offset`, o2). Default `near`.
     pub arrangement: Arrangement,
-    /// Policy for the choice of the copy to read. Default `round-robin`; for an array like md in a
-    /// stack file `md`.
+    /// Policy for the choice of the copy to read: the copies in turn (`round-robin`), the member
+    /// with the fewest requests (`shortest-queue`), the member with its arm nearest to the data
+    /// (`nearest-head`), or the rule of Linux's md for members with arms (`md`) or without arms
+    /// (`md-nonrotational`). Default `round-robin`; for an array like md in a stack file `md`.
     pub read_policy: ReadPolicy,
     /// Failed members, counted from 0; a copy of every chunk must be left. Default none.
     pub failed: Vec<u32>,
@@ -180,8 +185,8 @@ impl CopyMap {
         }
     }
 
-    /// Returns rows of a member from `first` on, below `used`, such that one of the rows has a source
-    /// if any later row has one.
+    /// Returns rows of a member from `first` on, below `used`, such that one of the rows has a
+    /// source if any later row has one.
     fn typical_rows(&self, first: u64, used: u64) -> impl Iterator<Item = u64> + use<> {
         let map = *self;
         // Near and offset: the members of a row repeat every `copies` rows. Far: all rows of a

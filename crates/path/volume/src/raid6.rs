@@ -19,32 +19,35 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid6Config {
-    /// Implementation that the array stands for: `md` or `ideal`. Default in a stack file that runs:
-    /// `md`; but `ideal` with `[controller]`, with `coordinate` and with `dummy_parity_reads`.
-    /// Default for live serving, for arrays on devices and for studies: `ideal`.
+    /// Implementation that the array stands for: `md` or `ideal`. Default in a stack file that
+    /// runs: `md`; but `ideal` with `[controller]`, with `coordinate` and with
+    /// `dummy_parity_reads`. Default for live serving, for arrays on devices and for studies:
+    /// `ideal`.
     pub like: Like,
     /// Bytes on one member before the next member has its turn: a positive multiple of 512; for an
     /// array like md a power of two, at least 4KiB. Default 64KiB; for an array like md in a stack
     /// file 512KiB, as `mdadm --create` makes it.
     pub chunk: Bytes,
-    /// Pattern in which parity moves from row to row. Default `left-symmetric`.
+    /// Pattern in which parity moves from row to row: towards member 0 (`left`) or away from it
+    /// (`right`); data begins after the parity (`symmetric`) or at member 0 (`asymmetric`). Default
+    /// `left-symmetric`, as in md.
     pub rotation: Rotation,
     /// The failed members, counted from 0; at most two. Default none.
     pub failed: Vec<u32>,
     /// Number of stripes in memory, in pages of 4 KiB of each member: md's `stripe_cache_size`. A
-    /// write of part of a row need not read data or parity from there. Default 0: no stripe is held.
-    /// An array like md has 17 to 32768 stripes, default 256, and writes wait while all stripes have
-    /// work.
+    /// write of part of a row need not read data or parity from there. Default 0: no stripe is
+    /// held. An array like md has 17 to 32768 stripes, default 256, and writes wait while all
+    /// stripes have work.
     pub stripe_cache: u32,
-    /// md's choice between read-modify-write and reconstruct-write (`rmw_level`): `reconstruct` (0),
-    /// `fewer` (1) or `modify` (2). Default `fewer`: the method with fewer reads, and
+    /// md's choice between read-modify-write and reconstruct-write (`rmw_level`): `reconstruct`
+    /// (0), `fewer` (1) or `modify` (2). Default `fewer`: the method with fewer reads, and
     /// reconstruct-write if both need equally many. Only for an array like md.
     pub parity_updates: ParityUpdates,
-    /// Number of full writes that may pass a stripe that reads: md's `preread_bypass_threshold`.
-    /// Default 1. Only for an array like md.
+    /// Number of stripes that are overwritten as a whole and go before a partly written stripe that
+    /// waits for its reads: md's `preread_bypass_threshold`. Default 1. Only for an array like md.
     pub preread_bypass_threshold: u32,
-    /// Largest I/O of a member: `max_sectors_kb` of the member's queue. Default 1280KiB. Only for an
-    /// array like md.
+    /// Largest I/O of a member in bytes: `max_sectors_kb` of the member's queue. Default 1280KiB
+    /// (Linux 6.12). Only for an array like md.
     pub largest_member_io: Bytes,
     /// True to read both parities together with all data of a row and to discard the parities. Each
     /// member then reads without gaps (Qian & Wang, section 5.1, for RAID-5). Default false.

@@ -17,7 +17,7 @@ use fullstroke_contract::registry::{PolicyEntry, schema_of};
 /// Every layout. A new layout is a new file and a line here.
 #[rustfmt::skip]
 pub const REGISTRY: &[PolicyEntry<BuildLayout>] = &[
-    PolicyEntry { name: "jbod", summary: "members one after the other", schema: schema_of::<JbodConfig>, build: Jbod::build },
+    PolicyEntry { name: "jbod", summary: "members one after the other; survives no failed drive; has no keys of its own", schema: schema_of::<JbodConfig>, build: Jbod::build },
     PolicyEntry { name: "raid0", summary: "chunks on the members in turn; survives no failed drive", schema: schema_of::<Raid0Config>, build: Raid0::build },
     PolicyEntry { name: "raid1", summary: "a copy of all data on every member; survives the failure of all members but one", schema: schema_of::<Raid1Config>, build: Raid1::build },
     PolicyEntry { name: "raid10", summary: "mirrored chunks on the members in turn; survives one failed drive, or more if no two copies are lost", schema: schema_of::<Raid10Config>, build: Raid10::build },
@@ -27,8 +27,8 @@ pub const REGISTRY: &[PolicyEntry<BuildLayout>] = &[
     PolicyEntry { name: "lzvs", summary: "the outer zones of one member striped with the inner zones of another in logical zones, for a constant transfer rate", schema: schema_of::<LzvsConfig>, build: lzvs::build },
     PolicyEntry { name: "lzvs-geo", summary: "same as lzvs with the members' real zones; parts may have their own transfer rates", schema: schema_of::<LzvsGeoConfig>, build: lzvs_geo::build },
     PolicyEntry { name: "lzvs-naive", summary: "equal chunks of the outer zones of one member and the inner zones of another, for comparison", schema: schema_of::<LzvsNaiveConfig>, build: lzvs_naive::build },
-    PolicyEntry { name: "paraid", summary: "RAID 0 or 5 in which some members stop under a low load; a reserve on the other members holds a copy of their data", schema: schema_of::<ParaidConfig>, build: paraid::build },
-    PolicyEntry { name: "e-paraid", summary: "same as paraid, with the reserve in buckets next to the data (e-PARAID)", schema: schema_of::<ParaidConfig>, build: paraid::build_beside },
+    PolicyEntry { name: "paraid", summary: "RAID 0 or 5 in which some members stop under a low load; a second copy of their data (the soft state) lies in a reserve on the other members; survives as many failures as its level", schema: schema_of::<ParaidConfig>, build: paraid::build },
+    PolicyEntry { name: "e-paraid", summary: "same as paraid, with the reserve in buckets (e-PARAID): each bucket lies after a cluster of chunks, next to the data of the same rows", schema: schema_of::<ParaidConfig>, build: paraid::build_beside },
 ];
 
 #[cfg(test)]

@@ -53,8 +53,8 @@ mod tests;
 /// Member I/O carries the hints of the request. In layouts with parity, `stripe` is the row of
 /// chunks. Reads of the first phase of a write are synchronous.
 ///
-/// Members fail and are restored by [`LayerOrder`]s. A member that is a volume can also report its own
-/// failure or replacement. Such reports, and reports of the member's own rebuilds, reach this
+/// Members fail and are restored by [`LayerOrder`]s. A member that is a volume can also report its
+/// own failure or replacement. Such reports, and reports of the member's own rebuilds, reach this
 /// volume and no layer above.
 ///
 /// - A failure affects all later plans. I/O in flight ends normally. If a member refuses such I/O,

@@ -157,8 +157,8 @@ impl std::error::Error for NoCompletion {}
 /// - Out: [`turn`](Self::turn), to ask again after each input.
 /// - Getters: [`outstanding`](Self::outstanding), [`conformity`](Self::conformity).
 ///
-/// One request is offered at a time, and the next request right after the issue: [`ReplayPace::Load`]
-/// decides by the number of outstanding requests at this moment.
+/// One request is offered at a time, and the next request right after the issue:
+/// [`ReplayPace::Load`] decides by the number of outstanding requests at this moment.
 ///
 /// Times are those of the replay. The first arrival of the trace is time 0.
 #[derive(Clone, Debug)]

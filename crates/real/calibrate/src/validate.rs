@@ -1,7 +1,7 @@
 //! Compares the drive model with times measured on real disks.
 //!
-//! A validation trace holds requests measured on a real disk, one at a time. [`ReplayedTrace`] gives the
-//! same requests to a model in a closed loop, with the think times of the measurement.
+//! A validation trace holds requests measured on a real disk, one at a time. [`ReplayedTrace`]
+//! gives the same requests to a model in a closed loop, with the think times of the measurement.
 //! [`Validation`] reports the distance between the two distributions of service time. Single
 //! requests are not compared, because a trace records neither the rotational phase nor the state of
 //! the disk's buffer before the first request.

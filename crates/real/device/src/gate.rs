@@ -297,8 +297,8 @@ fn refuse_foreign_lock(file: &File) -> Result<(), OpenError> {
     )))
 }
 
-/// Returns the process number of a `fcntl` lock that prevents writing; `None` without such a lock, and
-/// on a file system without `fcntl` locks.
+/// Returns the process number of a `fcntl` lock that prevents writing; `None` without such a lock,
+/// and on a file system without `fcntl` locks.
 #[expect(
     unsafe_code,
     reason = "rustix takes the -1 of a lock of an open file description for an invalid process number"

@@ -2,8 +2,8 @@
 //!
 //! The store owns the states of members. The store learns first of a failure of the host's storage,
 //! and the stored states survive a kill of the server. A change of a member is carried out on the
-//! data first. Then the layers are told the new state ([`ServedStack::tell_layers`]). Only the progress
-//! of a rebuild goes the other way, because the layers decide on the timing.
+//! data first. Then the layers are told the new state ([`ServedStack::tell_layers`]). Only the
+//! progress of a rebuild goes the other way, because the layers decide on the timing.
 
 use crate::record::RecordedOrder;
 use crate::served_stack::ServedStack;

@@ -25,8 +25,8 @@ use transmission::PendingRequest;
 
 /// An open export.
 ///
-/// [`submit`](ExportClient::submit) and [`receive`](ExportClient::receive) keep many requests in flight. The
-/// other calls are made one after the other, with no other request in flight.
+/// [`submit`](ExportClient::submit) and [`receive`](ExportClient::receive) keep many requests in
+/// flight. The other calls are made one after the other, with no other request in flight.
 #[derive(Debug)]
 pub struct ExportClient<S> {
     stream: S,

@@ -215,7 +215,8 @@ impl Exports {
         Ok(Exports { exports })
     }
 
-    /// Returns the exports, indexed by the number in [`ConnectionEvent::Opened`](crate::ConnectionEvent::Opened).
+    /// Returns the exports, indexed by the number in
+    /// [`ConnectionEvent::Opened`](crate::ConnectionEvent::Opened).
     pub fn all(&self) -> &[Export] {
         &self.exports
     }

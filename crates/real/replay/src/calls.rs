@@ -13,8 +13,8 @@ pub(crate) struct Calls {
     write: KernelMemory,
 }
 
-// SAFETY: nothing is read through the pointers of `KernelMemory`. Only the kernel uses the memory. The
-// memory lives until the last thread has dropped its reference to `Calls`.
+// SAFETY: nothing is read through the pointers of `KernelMemory`. Only the kernel uses the memory.
+// The memory lives until the last thread has dropped its reference to `Calls`.
 #[expect(unsafe_code, reason = "memory that the kernel alone uses")]
 unsafe impl Send for Calls {}
 // SAFETY: as above; the other fields are `Sync`.

@@ -14,9 +14,9 @@
 //! ([`prepare`](Prepared)). So a damaged trace, a request that does not fit the device, or a
 //! forbidden write is an error before the first request.
 //!
-//! **The results** are measured at each request and reported in the [`ReplayReport`]. The report holds
-//! the delay of the issue, the number of outstanding requests here and in the trace, and a verdict
-//! on the replay.
+//! **The results** are measured at each request and reported in the [`ReplayReport`]. The report
+//! holds the delay of the issue, the number of outstanding requests here and in the trace, and a
+//! verdict on the replay.
 //!
 //! | file | contents |
 //! |---|---|

@@ -593,7 +593,8 @@ fn assemble_sabotaged(
                     ));
                     Ok((array, report))
                 }
-                // With members missing, data follows from parity, which would have to be mended first.
+                // With members missing, data follows from parity, which would have to be mended
+                // first.
                 Err(_) => Err(error),
             }
         }

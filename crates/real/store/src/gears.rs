@@ -296,7 +296,8 @@ impl Array {
         }
     }
 
-    /// True if a shift is in progress or needed, so [`advance_maintenance`](Array::advance_maintenance) must be called.
+    /// True if a shift is in progress or needed, so
+    /// [`advance_maintenance`](Array::advance_maintenance) must be called.
     pub(crate) fn is_to_be_shifted(&self) -> bool {
         match self.gear() {
             None | Some(Gear::High) => false,

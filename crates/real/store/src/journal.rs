@@ -219,9 +219,9 @@ impl MemberJournal {
         )
     }
 
-    /// Notes a flush of all members since [`before_flush`](MemberJournal::before_flush) returned `before`.
-    /// Returns the rows of the finally given-up records, and the result of writing the next marker.
-    /// The rows are given up even if the marker fails.
+    /// Notes a flush of all members since [`before_flush`](MemberJournal::before_flush) returned
+    /// `before`. Returns the rows of the finally given-up records, and the result of writing the
+    /// next marker. The rows are given up even if the marker fails.
     pub(crate) fn after_flush(
         &self,
         device: &dyn Device,

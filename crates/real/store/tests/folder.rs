@@ -171,8 +171,8 @@ fn a_drive_without_a_volume_has_no_redundancy_to_open_without_its_file() {
     ));
 }
 
-/// Returns the path of the store's own file. The constants below are the places of its records for a
-/// volume of one region.
+/// Returns the path of the store's own file. The constants below are the places of its records for
+/// a volume of one region.
 fn own(folder: &Path) -> std::path::PathBuf {
     folder.join("fullstroke.store")
 }

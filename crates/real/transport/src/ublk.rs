@@ -1,7 +1,8 @@
 //! Block devices of Linux served by a process: the server's side of ublk.
 //!
 //! [`UblkDisk::open`] creates `/dev/ublkbN` and passes the device's requests to a receiver
-//! ([`Serves`]). Closing removes the device again. Each [`UblkRequest`] may be answered on any thread.
+//! ([`Serves`]). Closing removes the device again. Each [`UblkRequest`] may be answered on any
+//! thread.
 //!
 //! | file | contents |
 //! |---|---|

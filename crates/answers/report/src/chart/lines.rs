@@ -1,4 +1,5 @@
-//! A figure of a study: a line for each value of an axis, with intervals, and published points as crosses.
+//! A figure of a study: a line for each value of an axis, with intervals, and published points as
+//! crosses.
 
 use super::abscissa::Abscissa;
 use crate::candidate::LINES;

@@ -191,7 +191,8 @@ fn queued_sequential_writes_without_a_write_cache_stream() {
 }
 
 /// Media rates: sectors of the outermost track times the speed, less head switches. The bus times
-/// per sector were fitted on requests of 3 KB in the mean, and do not hold for each sector of 1 MiB.
+/// per sector were fitted on requests of 3 KB in the mean, and do not hold for each sector of 1
+/// MiB.
 #[test]
 fn measured_scsi_drives_stream_near_the_rate_of_their_media() {
     // The rate of the outermost track with its skew: 254, 334, 390 and 186 sectors.

@@ -60,8 +60,8 @@ impl Inodes {
             .map(|&page| page..page + self.chunk_pages())
     }
 
-    /// Returns the pages of the cluster of inodes that holds `page`, or `page` alone if the page holds
-    /// no inodes. A cluster has 32 inodes: 8 KiB for each 256 bytes of an inode
+    /// Returns the pages of the cluster of inodes that holds `page`, or `page` alone if the page
+    /// holds no inodes. A cluster has 32 inodes: 8 KiB for each 256 bytes of an inode
     /// (`XFS_INODE_BIG_CLUSTER_SIZE`; `xfs_ialloc_setup_geometry`).
     pub(super) fn cluster(&self, page: u64) -> Range<u64> {
         let pages = (2 * self.inode_bytes / 256).max(1);

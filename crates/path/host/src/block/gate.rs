@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 /// wait for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tags {
-    /// Each direction has this number, and submitters wait in order of arrival
-    /// (`get_request_wait` of `block/ll_rw_blk.c`, Linux 2.6.24). Because each direction has its own
-    /// number, a flood of writes does not block reads.
+    /// Each direction has this number, and submitters wait in order of arrival (`get_request_wait`
+    /// of `block/ll_rw_blk.c`, Linux 2.6.24). Because each direction has its own number, a flood of
+    /// writes does not block reads.
     PerDirection(u32),
     /// Both directions share this number. A process that finds none free blocks in its submission
-    /// and sends nothing else. A process that runs takes a free request at once, even if others wait
-    /// (`blk_mq_get_tag` of `block/blk-mq-tag.c`, Linux 6).
+    /// and sends nothing else. A process that runs takes a free request at once, even if others
+    /// wait (`blk_mq_get_tag` of `block/blk-mq-tag.c`, Linux 6).
     Shared(u32),
 }
 
@@ -44,8 +44,8 @@ pub(super) struct SubmittedPiece {
     pub(super) extent: Extent,
     pub(super) direction: Direction,
     pub(super) submitter: Submitter,
-    /// Number of the shared requests that the submitter may use, since its first attempt. The kernel
-    /// asks the elevator just once (`__blk_mq_alloc_requests`).
+    /// Number of the shared requests that the submitter may use, since its first attempt. The
+    /// kernel asks the elevator just once (`__blk_mq_alloc_requests`).
     pub(super) depth: Option<u32>,
     /// Position in the order of arrival.
     sequence: u64,
@@ -241,9 +241,9 @@ impl RequestGate {
         }
     }
 
-    /// Takes a free request of the direction (the kernel's `struct request`), and returns its number.
-    /// With shared requests, `depth` is the number of requests that this one may use. Returns `None`
-    /// if none is free.
+    /// Takes a free request of the direction (the kernel's `struct request`), and returns its
+    /// number. With shared requests, `depth` is the number of requests that this one may use.
+    /// Returns `None` if none is free.
     pub(super) fn take(&mut self, direction: Direction, depth: u32) -> Option<u32> {
         let number = match self.tags {
             Tags::PerDirection(most) => (self.used[direction] < most).then_some(0),

@@ -150,8 +150,8 @@ impl BlockLayer {
         self
     }
 
-    /// Carries out the arrivals that are due by `now`, at their own times, and completes the requests
-    /// whose submitters run again.
+    /// Carries out the arrivals that are due by `now`, at their own times, and completes the
+    /// requests whose submitters run again.
     fn catch_up(&mut self, now: Time, below: LayersBelow<'_>, out: &mut Effects) {
         while let Some(&(at, request)) = self.arriving.front().filter(|&&(at, _)| at <= now) {
             self.arriving.pop_front();

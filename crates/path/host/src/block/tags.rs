@@ -1,8 +1,8 @@
-//! The numbers of the requests that reads and writes share, given out as the kernel's map of bits does
-//! (`lib/sbitmap.c`, Linux 6.18).
+//! The numbers of the requests that reads and writes share, given out as the kernel's map of bits
+//! does (`lib/sbitmap.c`, Linux 6.18).
 //!
-//! The number matters, because an elevator limits a submitter to the first numbers. A submitter with a
-//! limit of one waits until number 0 is free, however many others are free.
+//! The number matters, because an elevator limits a submitter to the first numbers. A submitter
+//! with a limit of one waits until number 0 is free, however many others are free.
 
 /// Sets of request numbers, in words of equal size.
 #[derive(Clone, Debug)]
@@ -19,7 +19,8 @@ pub(super) struct TagMap {
 
 impl TagMap {
     /// Returns a map of `most` free numbers. The words are small, so that there are at least four
-    /// (`sbitmap_init_node`). The kernel draws the first hint; here the search begins in the middle.
+    /// (`sbitmap_init_node`). The kernel draws the first hint; here the search begins in the
+    /// middle.
     pub(super) fn new(most: u32) -> TagMap {
         let mut shift: u32 = 6;
         while most >= 4 && 4u64 << shift > u64::from(most) {
@@ -89,7 +90,8 @@ impl TagMap {
     }
 }
 
-/// Returns the first unset bit from `from` on, or from the beginning, among the first `usable` bits.
+/// Returns the first unset bit from `from` on, or from the beginning, among the first `usable`
+/// bits.
 fn free_bit(word: u64, from: u32, usable: u32) -> Option<u32> {
     let free = |from: u32| {
         let set = (!word).checked_shr(from)?;

@@ -1,6 +1,6 @@
-//! Write-back throttling, as in Linux since 4.10 (`block/blk-wbt.c`, `block/blk-rq-qos.c`): limits the
-//! asynchronous writes in the elevator and in flight, so that reads stay fast. Names in brackets are
-//! those of Linux 6.
+//! Write-back throttling, as in Linux since 4.10 (`block/blk-wbt.c`, `block/blk-rq-qos.c`): limits
+//! the asynchronous writes in the elevator and in flight, so that reads stay fast. Names in
+//! brackets are those of Linux 6.
 //!
 //! 1. A window of 100 ms or less observes reads and writes (`wb_timer_fn`).
 //! 2. If the fastest read of a window with reads and writes took longer than the target, the limit is
@@ -13,8 +13,8 @@ use fullstroke_units::{Duration, Time};
 const WINDOW: Duration = Duration::from_millis(100);
 /// Number of writes that a window needs to be judged: `RWB_MIN_WRITE_SAMPLES`.
 const WRITES_MIN: u32 = 3;
-/// Number of windows without a judgement after which the limit goes back to the usual one by a step:
-/// `RWB_UNKNOWN_BUMP`.
+/// Number of windows without a judgement after which the limit goes back to the usual one by a
+/// step: `RWB_UNKNOWN_BUMP`.
 const UNKNOWN_MAX: u32 = 5;
 /// Usual number of writes: `RWB_DEF_DEPTH`.
 const USUAL_DEPTH: u32 = 16;

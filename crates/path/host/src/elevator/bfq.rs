@@ -78,8 +78,8 @@ struct Bfq {
     service: ServiceQueues,
     forest: Forest,
     links: Fifos,
-    /// By slot: the queue of a request, its process, and the time after which the request goes before
-    /// others.
+    /// By slot: the queue of a request, its process, and the time after which the request goes
+    /// before others.
     holders: Vec<u32>,
     requesters: Vec<u32>,
     deadlines: Vec<Time>,
@@ -249,9 +249,9 @@ impl Bfq {
 }
 
 impl Elevator for Bfq {
-    /// Lets a request join any request that ends where it begins: the kernel finds that request in a
-    /// table of all queues (`blk_mq_sched_try_insert_merge` in `bfq_insert_request`). The other joins
-    /// stay within a queue, because the kernel searches the queue's own tree.
+    /// Lets a request join any request that ends where it begins: the kernel finds that request in
+    /// a table of all queues (`blk_mq_sched_try_insert_merge` in `bfq_insert_request`). The other
+    /// joins stay within a queue, because the kernel searches the queue's own tree.
     fn may_join(&self, slot: u32, kept: &Queued, other: &Queued, join: JoinKind) -> bool {
         let owner = self.owners.get(&Owner::of(other));
         let queue = owner.map(|&process| self.processes[process as usize].queue);
@@ -261,9 +261,9 @@ impl Elevator for Bfq {
         }
     }
 
-    /// Leaves requests free for reads, and more of them while a queue is favoured. A queue that holds
-    /// its share by weight gets the first request only (`bfq_limit_depth`, `bfq_depth_updated`, Linux
-    /// 6.18).
+    /// Leaves requests free for reads, and more of them while a queue is favoured. A queue that
+    /// holds its share by weight gets the first request only (`bfq_limit_depth`,
+    /// `bfq_depth_updated`, Linux 6.18).
     fn depth(&self, request: &Queued, most: u32) -> u32 {
         let favoured = self.population.raised() > 0;
         let sixteenths = match (favoured, request.synchronous) {

@@ -96,8 +96,8 @@ pub(super) trait PositionRule: Default + Send {
     /// Chooses the next request.
     fn choose(&mut self, waiting: &ByPosition) -> Option<u32>;
 
-    /// Returns the distance from `here` to an address under the rule. [`choose`](PositionRule::choose)
-    /// takes the request of least distance.
+    /// Returns the distance from `here` to an address under the rule.
+    /// [`choose`](PositionRule::choose) takes the request of least distance.
     fn distance(&self, here: u64, address: u64) -> u64;
 
     /// Notes a request taken against or without the rule. `back` is true if the request lies before

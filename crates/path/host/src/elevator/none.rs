@@ -1,6 +1,6 @@
-//! `none`, as in Linux 6: no elevator. A request is a command of the device: a submitter that finds no
-//! free command blocks in its submission, and nothing waits here to be merged or sorted. Only the
-//! requests of one submission are merged with each other (`blk_attempt_plug_merge` of
+//! `none`, as in Linux 6: no elevator. A request is a command of the device: a submitter that finds
+//! no free command blocks in its submission, and nothing waits here to be merged or sorted. Only
+//! the requests of one submission are merged with each other (`blk_attempt_plug_merge` of
 //! `block/blk-merge.c`), because the plug holds them back.
 
 use super::fifos::{Fifos, RequestFifo};
@@ -32,8 +32,8 @@ impl Elevator for Direct {
         join != JoinKind::Coalesce && kept.process == other.process
     }
 
-    /// A submitter that was blocked sends each request before it goes on: its plug was pulled when it
-    /// went to sleep (`blk_flush_plug` in `io_schedule`).
+    /// A submitter that was blocked sends each request before it goes on: its plug was pulled when
+    /// it went to sleep (`blk_flush_plug` in `io_schedule`).
     fn joins_blocked(&self) -> bool {
         false
     }

@@ -45,8 +45,8 @@ impl PageCache {
 
     /// Prepares O_DIRECT, which reads or writes the device beside the cache. First writes the dirty
     /// pages of the run. For a write, then drops the run (`generic_file_direct_write`). After the
-    /// write the caller must call [`invalidate`](PageCache::invalidate), because pages read during the
-    /// write may hold old data.
+    /// write the caller must call [`invalidate`](PageCache::invalidate), because pages read during
+    /// the write may hold old data.
     pub fn direct(
         &mut self,
         now: Time,

@@ -1,5 +1,5 @@
-//! Batches of full writes: neighbouring stripes that are overwritten as a whole are written together
-//! (`stripe_add_to_batch_list`, `drivers/md/raid5.c`, Linux 6.12).
+//! Batches of full writes: neighbouring stripes that are overwritten as a whole are written
+//! together (`stripe_add_to_batch_list`, `drivers/md/raid5.c`, Linux 6.12).
 
 use super::core::Core;
 use super::plug::NONE;
@@ -64,8 +64,8 @@ impl Core {
         self.stripes.stripe_mut(at).count += 1;
     }
 
-    /// Ends the readiness of a stripe and of its batch for further stripes. Returns true for a stripe
-    /// that is handled with the head of its batch (`clear_batch_ready`).
+    /// Ends the readiness of a stripe and of its batch for further stripes. Returns true for a
+    /// stripe that is handled with the head of its batch (`clear_batch_ready`).
     pub(super) fn clear_batch_ready(&mut self, at: u32) -> bool {
         let ready = self.stripes.clear(at, state::BATCH_READY);
         let head = self.stripes.stripe(at).batch_head;

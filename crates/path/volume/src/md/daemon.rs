@@ -31,7 +31,8 @@ impl Core {
             taken.clone().for_each(|at| self.handle(at, event));
             taken.for_each(|at| self.release(at));
             // Processes that wait for stripes run on other processors. They add their pages as soon
-            // as stripes are free, before the thread reads for a stripe that lacks just these pages.
+            // as stripes are free, before the thread reads for a stripe that lacks just these
+            // pages.
             self.add_waiting();
         }
         self.due = false;
@@ -67,8 +68,8 @@ impl Core {
         }
     }
 
-    /// Returns the next stripe to handle, with one holder (`__get_priority_stripe`). Full writes may
-    /// pass stripes that read for their writes, up to the threshold.
+    /// Returns the next stripe to handle, with one holder (`__get_priority_stripe`). Full writes
+    /// may pass stripes that read for their writes, up to the threshold.
     fn next_stripe(&mut self) -> Option<u32> {
         let hold = self.stripes.first(ListName::Hold);
         let less = |count: i64, threshold: i64| (count - threshold).max(0);

@@ -16,7 +16,8 @@ impl Core {
             .shape(self.stripes.stripe(at).number * PAGE / self.map.chunk)
     }
 
-    /// Plans the reads for the waiting writes of a stripe, or computes parity if no read is missing.
+    /// Plans the reads for the waiting writes of a stripe, or computes parity if no read is
+    /// missing.
     pub(super) fn dirty(&mut self, at: u32, event: &EventContext<'_>, seen: &mut StripeState) {
         let (modify, mut reconstruct) = self.costs(at, event);
         let members = self.stripes.members as u32;
@@ -60,8 +61,8 @@ impl Core {
         (cost(&read_to_modify), cost(&read_to_reconstruct))
     }
 
-    /// Plans the reads of a method, or delays the stripe if the stripe may not read yet. Returns the
-    /// number of missing pages.
+    /// Plans the reads of a method, or delays the stripe if the stripe may not read yet. Returns
+    /// the number of missing pages.
     fn read_first(
         &mut self,
         at: u32,

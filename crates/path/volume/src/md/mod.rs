@@ -2,8 +2,8 @@
 //!
 //! The other layouts plan a request as a whole when the request arrives. md works in **stripes**:
 //! pages of 4 KiB at one offset of all members. A limited number of stripes is in memory. A request
-//! adds its pages to stripes, and a thread handles the stripes afterwards. Three consequences decide
-//! the times:
+//! adds its pages to stripes, and a thread handles the stripes afterwards. Three consequences
+//! decide the times:
 //!
 //! 1. A write joins the stripe that a neighbour has begun. Neighbours that arrive before the thread
 //!    runs become one write, and a stripe that is overwritten as a whole needs no reads.
@@ -57,8 +57,8 @@ use serde::{Deserialize, Serialize};
 /// arrive in this time are handled together. An estimate for an idle processor.
 const WAKE_UP: Duration = Duration::from_nanos(5_000);
 
-/// Longest time that md's thread waits for a processor while a submitter runs: the base slice of the
-/// scheduler (`sysctl_sched_base_slice`, `kernel/sched/fair.c`, 8 processors or more).
+/// Longest time that md's thread waits for a processor while a submitter runs: the base slice of
+/// the scheduler (`sysctl_sched_base_slice`, `kernel/sched/fair.c`, 8 processors or more).
 const SLICE: Duration = Duration::from_nanos(3_000_000);
 
 /// How md updates the parity of a partly written stripe: `rmw_level`.
@@ -90,8 +90,8 @@ pub struct Setup {
 /// The layers above and below an array that md runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {
-    /// True if no page cache is above: every write then counts as waited for (`REQ_SYNC`), as direct
-    /// I/O does.
+    /// True if no page cache is above: every write then counts as waited for (`REQ_SYNC`), as
+    /// direct I/O does.
     pub direct: bool,
     /// True if members have an elevator that joins adjacent requests, as every elevator but `none`
     /// does.
@@ -208,8 +208,8 @@ impl Node for MdVolume {
         self.core.submit(request, now, event);
         self.settle(now, cx);
         // The thread is woken on the submitter's processor and does not displace the submitter
-        // (`md_wakeup_thread`; measured with `tools/kernel-lab.py`: 32 writes that follow each other
-        // closely become one I/O). The thread begins when the submitter pauses.
+        // (`md_wakeup_thread`; measured with `tools/kernel-lab.py`: 32 writes that follow each
+        // other closely become one I/O). The thread begins when the submitter pauses.
         if self.due.is_some() {
             self.due = Some((now + WAKE_UP).min(self.woken + SLICE));
         }

@@ -93,8 +93,8 @@ impl Core {
         }
     }
 
-    /// Adds all pages of a part that are in one stripe (`make_stripe_request`). Returns false if the
-    /// part must wait.
+    /// Adds all pages of a part that are in one stripe (`make_stripe_request`). Returns false if
+    /// the part must wait.
     fn add_to_stripe(&mut self, adding: &mut Adding, page: u64, batch_last: &mut u32) -> bool {
         let first = adding.begin / PAGE;
         let place = self.map.place_of((first + page) * PAGE);

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 const REQUESTS: usize = 3000;
 /// Size in bytes of the requests that are fitted, if the rows have several sizes.
 const USUAL_BYTES: u64 = 4096;
-/// Standard deviation of a seek over the factor of the root, for random seeks on a drive with zones:
-/// sqrt(1/3 - (8/15)^2) without zones is 0.22.
+/// Standard deviation of a seek over the factor of the root, for random seeks on a drive with
+/// zones: sqrt(1/3 - (8/15)^2) without zones is 0.22.
 const ROOT_DEVIATION: f64 = 0.217;
 /// Mean of the root of the distance of random seeks.
 const ROOT_MEAN: f64 = 8.0 / 15.0;

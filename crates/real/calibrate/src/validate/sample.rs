@@ -79,10 +79,10 @@ impl EmpiricalTimes {
         (sum / p as f64).sqrt()
     }
 
-    /// Returns the sampling noise of the sample itself: the mean [`demerit`](EmpiricalTimes::demerit)
-    /// against `resamples` bootstrap resamples (Efron 1979: as many values, drawn with
-    /// replacement). A second measurement of the same disk would be about this far from the first.
-    /// A model that comes closer cannot be told from a perfect model.
+    /// Returns the sampling noise of the sample itself: the mean
+    /// [`demerit`](EmpiricalTimes::demerit) against `resamples` bootstrap resamples (Efron 1979: as
+    /// many values, drawn with replacement). A second measurement of the same disk would be about
+    /// this far from the first. A model that comes closer cannot be told from a perfect model.
     ///
     /// Zero for a sample of one value. Not a number if the sample is empty or `resamples` is zero.
     pub fn bootstrap_noise(&self, seed: Seed, resamples: u32) -> f64 {

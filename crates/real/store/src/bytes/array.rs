@@ -305,8 +305,8 @@ impl Array {
             .try_for_each(|io| members[io.member as usize].discard(io.extent, media))
     }
 
-    /// As [`StoreNode::allocated`]: asks the members of a read of the extent. Computed data counts as
-    /// data.
+    /// As [`StoreNode::allocated`]: asks the members of a read of the extent. Computed data counts
+    /// as data.
     pub(crate) fn allocated(
         &mut self,
         extent: Extent,

@@ -146,8 +146,9 @@ impl RegionMarks {
         Ok(())
     }
 
-    /// As [`mark`](RegionMarks::mark), but the marks may stand only in the host's memory. Returns true if
-    /// the marks are durable, or need not be; otherwise [`to_sync`](RegionMarks::to_sync) does so.
+    /// As [`mark`](RegionMarks::mark), but the marks may stand only in the host's memory. Returns
+    /// true if the marks are durable, or need not be; otherwise [`to_sync`](RegionMarks::to_sync)
+    /// does so.
     pub(crate) fn mark_ahead(&mut self, extent: Extent, epoch: u64) -> Result<bool, StoreError> {
         let regions: BTreeSet<u32> = self.bitmap.regions_of(extent).collect();
         let durable = self

@@ -158,9 +158,9 @@ impl Media {
     /// labels.
     ///
     /// # Errors
-    /// The host has no room for a label. The caller must not write the description then: the written
-    /// labels are one event ahead of the old description, which is allowed, so no medium counts as
-    /// out of date.
+    /// The host has no room for a label. The caller must not write the description then: the
+    /// written labels are one event ahead of the old description, which is allowed, so no medium
+    /// counts as out of date.
     pub(crate) fn write_labels(
         &mut self,
         labels: impl Iterator<Item = Option<(Label, u64)>>,
@@ -176,8 +176,8 @@ impl Media {
             match label.write(&**medium, bytes).map(|()| medium.flush()) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
-                    // The host reports such an error only once, and the medium may have lost earlier
-                    // writes. So the error is kept for [`Media::take_failed_syncs`].
+                    // The host reports such an error only once, and the medium may have lost
+                    // earlier writes. So the error is kept for [`Media::take_failed_syncs`].
                     let error = self.error("make durable", index, error);
                     self.failed_syncs.push((index, error));
                 }

@@ -311,7 +311,8 @@ impl Store {
                 record.state = StateRecord::Alive;
             }
             description.events += 1;
-            // A medium that has no room for its label is found out of date when the store is opened again.
+            // A medium that has no room for its label is found out of date when the store is opened
+            // again.
             let _ = self.media.write_labels(labels(&description));
             records.replace(description)?;
         }
@@ -506,7 +507,8 @@ impl Store {
             // All members that remain part of the store get the new count in their labels. A member
             // that is out of date is recognised by its lower count.
             description.events += 1;
-            // A medium that has no room for its label is found out of date when the store is opened again.
+            // A medium that has no room for its label is found out of date when the store is opened
+            // again.
             let _ = self.media.write_labels(labels(&description));
         }
         records.replace(description)

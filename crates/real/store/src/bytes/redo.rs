@@ -1,5 +1,5 @@
-//! The journal of a store: changes are written here in advance. The journal is a [`MemberJournal`] in the
-//! store's own file.
+//! The journal of a store: changes are written here in advance. The journal is a [`MemberJournal`]
+//! in the store's own file.
 //!
 //! The redundancy of a degraded array cannot mend a crash. If data was written and its parity was
 //! not, the failed member's data is computed wrongly, also in sectors without a write. So all

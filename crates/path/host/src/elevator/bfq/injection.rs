@@ -82,8 +82,8 @@ pub(super) struct Injection {
 }
 
 impl Bfq {
-    /// Begins a measurement if one is due. Called for a request of a process without other requests,
-    /// waiting or in flight.
+    /// Begins a measurement if one is due. Called for a request of a process without other
+    /// requests, waiting or in flight.
     pub(super) fn measure_if_due(&mut self, now: Time, queue: u32) {
         let held = &mut self.queues[queue as usize];
         if held.tolerance.lowered + FORGET <= now {

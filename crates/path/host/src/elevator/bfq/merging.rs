@@ -1,5 +1,6 @@
-//! Shared queues. Processes that work together, as the threads of a database or of `dump` do, get one
-//! queue: the device is not left idle between them, and the order of addresses spans all of them.
+//! Shared queues. Processes that work together, as the threads of a database or of `dump` do, get
+//! one queue: the device is not left idle between them, and the order of addresses spans all of
+//! them.
 //!
 //! 1. *By place*: the request of a young queue lies near the last request of the serving queue, or
 //!    near the next request of another young queue (`bfq_setup_cooperator`).
@@ -90,8 +91,8 @@ impl Bfq {
         }
     }
 
-    /// Returns the queue with which `queue` merges now. `start` is the address of the new request of
-    /// `process` (`bfq_setup_cooperator`).
+    /// Returns the queue with which `queue` merges now. `start` is the address of the new request
+    /// of `process` (`bfq_setup_cooperator`).
     pub(super) fn cooperator(
         &mut self,
         now: Time,
@@ -237,8 +238,8 @@ impl Bfq {
         self.processes[process as usize].saved = Some(saved);
     }
 
-    /// Breaks a shared queue apart for the next request of `process`, if the queue is seeky. Returns
-    /// the queue of the request (`bfq_init_rq`, `bfq_split_bfqq`).
+    /// Breaks a shared queue apart for the next request of `process`, if the queue is seeky.
+    /// Returns the queue of the request (`bfq_init_rq`, `bfq_split_bfqq`).
     pub(super) fn split_if_due(&mut self, now: Time, process: u32) -> u32 {
         let queue = self.processes[process as usize].queue;
         let stably = self.processes[process as usize].stably_merged;
@@ -311,8 +312,8 @@ impl Bfq {
         self.retire(queue);
     }
 
-    /// Frees the number of a queue that has neither processes nor requests. Without this, a run with
-    /// many merges and splits would need more and more memory.
+    /// Frees the number of a queue that has neither processes nor requests. Without this, a run
+    /// with many merges and splits would need more and more memory.
     pub(super) fn retire(&mut self, queue: u32) {
         let held: &BfqQueue = self.queue(queue);
         let in_use = held.processes > 0 || held.allocated > 0 || held.busy;

@@ -42,9 +42,9 @@ pub(super) struct Habits {
     ///
     /// The kernel sets the end of the last request to one nanosecond after the creation of the
     /// queue (`bfq_init_bfqq`). Since Linux 6.9 the clock stands still within a plug
-    /// (`blk_time_get_ns`), so that the first request comes at the creation: the first pause is -1 ns,
-    /// a huge number. The next pause makes the sum right, unless the sum was halved before. So a
-    /// process with several requests at a time counts as not I/O-bound for some seconds.
+    /// (`blk_time_get_ns`), so that the first request comes at the creation: the first pause is -1
+    /// ns, a huge number. The next pause makes the sum right, unless the sum was halved before. So
+    /// a process with several requests at a time counts as not I/O-bound for some seconds.
     paused: u64,
     /// The last 32 requests, the latest in bit 0: 1 = a seek.
     seeks: u32,

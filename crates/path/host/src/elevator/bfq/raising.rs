@@ -18,11 +18,11 @@ const SOFT_FACTOR: u32 = 100;
 const INTERACTIVE_SECTORS_MAX: u64 = 120_000;
 /// Pause after which an asynchronous request is favoured: `bfq_wr_min_inter_arr_async`.
 const ASYNC_PAUSE: Duration = Duration::from_millis(500);
-/// Number of ticks beyond the idle slice for which a soft real-time queue pauses. Without the pause,
-/// a merely slow queue would count as soft real-time (`bfq_bfqq_softrt_next_start`).
+/// Number of ticks beyond the idle slice for which a soft real-time queue pauses. Without the
+/// pause, a merely slow queue would count as soft real-time (`bfq_bfqq_softrt_next_start`).
 const SOFT_PAUSE_TICKS: u64 = 4;
-/// Ticks a second of the kernel: the default of `kernel/Kconfig.hz`. The kernel's BFQ keeps all times
-/// of this file in ticks.
+/// Ticks a second of the kernel: the default of `kernel/Kconfig.hz`. The kernel's BFQ keeps all
+/// times of this file in ticks.
 const HZ: u64 = 250;
 /// Number of queues in a large burst, and the longest time between two of them:
 /// `bfq_large_burst_thresh`, `bfq_burst_interval`.

@@ -133,9 +133,9 @@ impl ServiceQueues {
         };
     }
 
-    /// Returns the share of `requests` that a queue may hold, by its weight among those of its class
-    /// and of the classes above. `None` if the queue is forgotten. A class below counts an eighth
-    /// (`bfqq_request_over_limit`).
+    /// Returns the share of `requests` that a queue may hold, by its weight among those of its
+    /// class and of the classes above. `None` if the queue is forgotten. A class below counts an
+    /// eighth (`bfqq_request_over_limit`).
     pub(super) fn share(&self, queue: u32, requests: u32) -> Option<u64> {
         const LEVELS: u64 = 8;
         let entity = self.entity(queue);

@@ -605,8 +605,8 @@ fn what_is_waited_for_in_vain_is_not_waited_for_long() {
     assert!(gap <= Duration::from_millis(8), "{gap}");
 }
 
-/// Random readers and a stream that start at once: after 600 ms all have one queue, and the device is
-/// not left idle between them.
+/// Random readers and a stream that start at once: after 600 ms all have one queue, and the device
+/// is not left idle between them.
 #[test]
 fn processes_that_start_together_share_a_queue() {
     let processes: Vec<LoopProcess> = (1..=3)

@@ -1,5 +1,5 @@
-//! Detection of the queue that wakes another: its completions let the process of the other queue send
-//! the next request, as the journal does for a process that waits in fsync.
+//! Detection of the queue that wakes another: its completions let the process of the other queue
+//! send the next request, as the journal does for a process that waits in fsync.
 
 use super::Bfq;
 use fullstroke_units::{Duration, Time};

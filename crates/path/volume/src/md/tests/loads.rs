@@ -166,8 +166,8 @@ fn writes_one_at_a_time_find_the_pages_of_their_predecessors() {
 #[test]
 fn a_slow_processor_lets_fewer_neighbours_join() {
     // The kernel in an emulated machine: 12 reads and 78 writes, 1205 KiB in all, for 128 writes of
-    // 4 KiB with 32 at a time. The count of I/Os depends on the speed of the processor. The bytes lie
-    // between those of a machine that is infinitely fast and those of a machine in which each
+    // 4 KiB with 32 at a time. The count of I/Os depends on the speed of the processor. The bytes
+    // lie between those of a machine that is infinitely fast and those of a machine in which each
     // request comes alone.
     let together = sequential_writes(128, 4096, 32, Duration::ZERO);
     let alone = sequential_writes(128, 4096, 32, Duration::from_nanos(20_000));

@@ -47,8 +47,8 @@ fn array(words: &[&str], policy: &str) -> Bench {
             other => panic!("{other:?}"),
         }
     }
-    // The block layer divides requests to RAID 1, and to RAID 0 with longer chunks, by the limit of the
-    // members. The other arrays take longer requests.
+    // The block layer divides requests to RAID 1, and to RAID 0 with longer chunks, by the limit of
+    // the members. The other arrays take longer requests.
     let largest = match level {
         "raid0" if keys["chunk"] == "64KiB" => u64::MAX,
         "raid0" | "raid1" => LARGEST,
