@@ -220,7 +220,7 @@ fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
     let whole = report.times.response_ms.mean;
     let named = parts.iter().take(PARTS_NAMED).filter(|(_, ms)| *ms > 0.0);
     let named: Vec<String> = named
-        .map(|(part, ms)| format!("{:.0} % into {part}", 100.0 * ms / whole))
+        .map(|(part, ms)| format!("{:.0} % {part}", 100.0 * ms / whole))
         .collect();
     let parity = parity_in_words(report).map_or_else(String::new, |words| format!(" {words}"));
     let busy = report
