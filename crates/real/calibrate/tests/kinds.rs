@@ -139,8 +139,15 @@ fn zero_latency_is_told_or_left_open_where_a_slow_bus_hides_it() {
                 first_tracks(Angles::measure(probe, Seed(5)).await?, 450).await?;
             zero_latency(&mut angles, &timed.table).await
         });
-        let told = told.unwrap();
-        assert_eq!(told.zero_latency, expected, "{name}: {told:?}");
+        match told {
+            Ok(told) => assert_eq!(told.zero_latency, expected, "{name}: {told:?}"),
+            // A bus that is a little slower than the platter leaves angles that neither agree nor
+            // differ.
+            Err(error) => assert!(
+                expected.is_none() && matches!(error, ExtractError::CannotTell { .. }),
+                "{name}: {error}"
+            ),
+        }
     }
 }
 
