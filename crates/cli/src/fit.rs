@@ -127,11 +127,18 @@ fn text(fit: &DepthFit) -> String {
         }
         parts.push(rows.trim_fmt());
     }
-    let mut keys = table(["key", "told by the measurements", "source"], &[0, 1, 2]);
-    for key in &fit.told {
-        let told = if key.told { "yes" } else { "no" };
-        keys.add_row([key.key.clone(), told.to_owned(), key.source.clone()]);
+    // A source is a sentence, which does not fit into a column.
+    for (told, heading) in [
+        (true, "Determined by the measurements:"),
+        (false, "Not determined by the measurements:"),
+    ] {
+        let keys = fit.told.iter().filter(|key| key.told == told);
+        let lines: Vec<String> = keys
+            .map(|key| format!("  {}: {}", key.key, key.source))
+            .collect();
+        if !lines.is_empty() {
+            parts.push(format!("{heading}\n{}", lines.join("\n")));
+        }
     }
-    parts.push(keys.trim_fmt());
     parts.join("\n\n")
 }

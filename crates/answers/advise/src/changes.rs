@@ -242,11 +242,16 @@ impl Again<'_> {
                      with all drives, {} of {} drives does ({reached}).",
                     other.layout, other.volume.drives
                 ),
-                false => format!(
-                    "If 99 % are wished within less than {ms} ms, take {} ({reached}){}.",
-                    other.name,
-                    self.but(&other)
-                ),
+                // The recommended layout may miss its wishes without a drive, too. The clause then
+                // still says how far the other one is from the shorter time.
+                false => {
+                    let missed = other.misses_without_a_drive.first();
+                    let but = missed.map_or_else(String::new, |miss| format!("; but {}", miss.why));
+                    format!(
+                        "If 99 % are wished within less than {ms} ms, take {} ({reached}){but}.",
+                        other.name
+                    )
+                }
             });
         } else if self.first.misses.is_empty() {
             sentences.push(

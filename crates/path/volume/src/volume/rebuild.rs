@@ -374,7 +374,9 @@ impl Rebuilds {
     /// Records the end of the unit in `slot` at `now`.
     pub(super) fn end(&mut self, now: Time, slot: usize, filled: bool) {
         self.ready = self.ready.max(now);
-        let Some(place) = self.units.iter().position(|unit| unit.slot == Some(slot)) else {
+        // A unit that has ended and waits for the units before it may have had the same slot.
+        let ended = |unit: &Unit| unit.slot == Some(slot) && unit.state == UnitState::UnderWay;
+        let Some(place) = self.units.iter().position(ended) else {
             return;
         };
         let unit = &mut self.units[place];
