@@ -243,7 +243,7 @@ impl Again<'_> {
                     other.layout, other.volume.drives
                 ),
                 false => format!(
-                    "If 99 % are wished within less than {ms} ms, take {} ({reached}){}.",
+                    "If 99 % are wished within less than {ms} ms, take {} ({reached} with all drives){}.",
                     other.name,
                     self.but(&other)
                 ),
@@ -681,7 +681,7 @@ mod tests {
         let said = said();
         for sentence in [
             // The answer just meets 55 ms during a rebuild.
-            "If 99 % are wished within less than 55.000 ms, take quick (99 % within 20.0 ms).",
+            "If 99 % are wished within less than 55.000 ms, take quick (99 % within 20.0 ms with all drives).",
             "If 99 % within 90.000 ms are enough, take small: 3 drives do, in place of 4.",
             "If more than 3.00 TB are to be usable, take quick (4.00 TB usable).",
             "If 2 drives are to be able to fail, take safe.",
