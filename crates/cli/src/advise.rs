@@ -275,7 +275,7 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
     };
     format!(
         "{times}\n\n{}\n\n{times_are}: with all drives, with one failed drive, and during a rebuild of `rebuild h` hours. \
-         loss a year: chance of data loss.",
+         survives: number of drives that may fail. MB/s, W: with all drives. loss a year: chance of data loss within a year.",
         table.trim_fmt()
     )
 }

@@ -248,7 +248,7 @@ impl Again<'_> {
                     let missed = other.misses_without_a_drive.first();
                     let but = missed.map_or_else(String::new, |miss| format!("; but {}", miss.why));
                     format!(
-                        "If 99 % are wished within less than {ms} ms, take {} ({reached}){but}.",
+                        "If 99 % are wished within less than {ms} ms, take {} ({reached} with all drives){but}.",
                         other.name
                     )
                 }
@@ -686,7 +686,7 @@ mod tests {
         let said = said();
         for sentence in [
             // The answer just meets 55 ms during a rebuild.
-            "If 99 % are wished within less than 55.000 ms, take quick (99 % within 20.0 ms).",
+            "If 99 % are wished within less than 55.000 ms, take quick (99 % within 20.0 ms with all drives).",
             "If 99 % within 90.000 ms are enough, take small: 3 drives do, in place of 4.",
             "If more than 3.00 TB are to be usable, take quick (4.00 TB usable).",
             "If 2 drives are to be able to fail, take safe.",

@@ -26,7 +26,7 @@ const YEAR_HOURS: f64 = 8766.0;
 /// Formula of the mean time to data loss of an array with redundancy, see the module's comment.
 pub const FORMULA: &str = "1 / (n / MTTF x (n - 1) R / MTTF x ... (f factors) x (p R / MTTF + 1 - (1 - 1/B)^bits)): n is the number of drives, \
      of which f may fail; R is the number of hours from a failure to the end of the rebuild; p is the number of drives that hold \
-     data without a copy once f have failed, bits is the size of this data, and one bit in B is unreadable; without redundancy the \
+     data without a copy once f have failed, bits is the number of bits of this data, and one bit in B is unreadable; without redundancy the \
      time is MTTF / n";
 
 /// Assumptions about drives and their replacement.

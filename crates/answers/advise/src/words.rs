@@ -19,7 +19,7 @@ const BURSTS_SHARE: f64 = 0.5;
 /// Returns the assumptions behind the chance of data loss.
 pub(crate) fn assumed(assumptions: &Assumptions) -> String {
     format!(
-        "The mean time to data loss is {FORMULA} (Chen et al., ACM Computing Surveys 26(2), 1994). MTTF is {:.0} hours, B is {:.0e}, and R is {} hours until a failed drive is replaced, plus the hours of the rebuild. The formula assumes independent failures and constant rates. It serves to compare layouts; arrays in the field lose data more often.",
+        "The mean time to data loss is {FORMULA} (Chen et al., ACM Computing Surveys 26(2), 1994). MTTF, the mean time to the failure of a drive, is {:.0} hours, B is {:.0e}, and R is {} hours until a failed drive is replaced, plus the hours of the rebuild. The formula assumes independent failures and constant rates. It serves to compare layouts; arrays in the field lose data more often.",
         assumptions.mttf_hours, assumptions.unreadable_bits, assumptions.replace_hours
     )
 }
@@ -406,12 +406,18 @@ fn farther_without_a_drive(first: &Finalist, other: &Finalist, wishes: &Wishes) 
         .find(|miss| !known(miss.wish))
     {
         Some(miss) if theirs.missed > own.missed => Some(miss.why.clone()),
-        _ => Some(format!(
-            "without one drive it misses the same wishes by more ({}) than {} ({})",
-            all(other),
-            first.name,
-            all(first)
-        )),
+        miss => {
+            let by_more = match miss {
+                Some(_) => "its wishes by a larger share",
+                None => "the same wishes by more",
+            };
+            Some(format!(
+                "with a failed drive it misses {by_more} ({}) than {} ({})",
+                all(other),
+                first.name,
+                all(first)
+            ))
+        }
     }
 }
 

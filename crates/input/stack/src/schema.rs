@@ -254,9 +254,9 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
     let keys = json!({
         "drive": {
             "anyOf": [{ "enum": drives::names() }, { "type": "string", "pattern": "\\.toml$" }],
-            "description": "a drive of the library, or a drive file relative to the stack file",
+            "description": "a drive of the library, or a drive file relative to the stack file; needed, unless `members` names the drives",
         },
-        "drives": { "type": "integer", "minimum": 1, "description": "number of members, all of the drive in `drive`; default 1" },
+        "drives": { "type": "integer", "minimum": 1, "description": "number of members, all of the drive in `drive`; not with `members`; default 1" },
         "tracks": {
             "anyOf": [
                 { "type": "string" },
@@ -271,15 +271,15 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
         },
         "write_cache": {
             "type": "boolean",
-            "description": "true if the drives acknowledge writes in their buffers; default: as in the drive files",
+            "description": "true if the drives acknowledge a write as soon as the data are in their buffers; default: as in the drive files",
         },
         "spindles": {
             "enum": ["together", "apart"],
-            "description": "for the uppermost volume: angles of the platters at time 0, either equal for all drives (together) or random for each drive (apart); default together",
+            "description": "for the uppermost volume: angles of the platters at time 0, equal for all drives (`together`) or random for each drive (`apart`); default `together`",
         },
         "coordinate": {
             "enum": ["longest", "shortest"],
-            "description": "queue length that the host adds to each part of a request: of the members with parts of the request, the longest or the shortest queue; the elevators of the members weigh the length by `queue_weight` (Qian & Wang, section 6); default none",
+            "description": "a queue length, in requests, that goes along with each part of a request: the `longest` or the `shortest` queue of all members with a part. The elevators of the members (`[host.members]`) weigh the length by their `queue_weight` (Qian & Wang, section 6). Default none",
         },
         "bitmap": {
             "enum": ["none", "internal"],
@@ -287,11 +287,11 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
                             members before a write to a clean region, and a region is clean 5 to 10 s after its last write. \
                             Default `none`.",
         },
-        "drive_settings": { "type": "object", "description": "replaced keys of the drive file" },
+        "drive_settings": { "type": "object", "description": "keys of the drive file with other values, such as { queue = { discipline = \"satf\" } }; default none" },
         "members": {
             "type": "array",
             "items": { "$ref": "#/$defs/Volume" },
-            "description": "members one by one: drives, or volumes with their own layout",
+            "description": "members one by one, in place of `drives`: drives, or volumes with their own layout",
         },
         "count": { "type": "integer", "minimum": 1, "description": "in an entry of `members`: number of equal members that the entry stands for; default 1" },
         "rebuild": {
@@ -303,11 +303,11 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
         },
         "speed_limit_min": {
             "type": ["integer", "string"],
-            "description": "rate in bytes a second below which a rebuild does not yield to requests; default 1000KiB, as in md",
+            "description": "rate of a rebuild on each filled member, in bytes a second: a slower rebuild does not yield to requests; default 1000KiB, as in md",
         },
         "speed_limit_max": {
             "type": ["integer", "string"],
-            "description": "upper limit of a rebuild in bytes a second; default none (md's default is 200000KiB)",
+            "description": "upper limit of a rebuild on each filled member, in bytes a second; default none, for an array like md 200000KiB, as in md",
         },
     });
     match keys {

@@ -213,7 +213,7 @@ impl Raid10 {
         let rows = common_rows(members, chunk)?;
         let count = members.len() as u64;
         let copies = u64::from(config.copies);
-        // `NearMap` computes with the number of all places, so that the product must not overflow.
+        // `CopyMap` computes with the number of all places, so that the product must not overflow.
         capacity_of([rows, count, chunk])?;
         let section = rows / copies;
         let near = config.arrangement == Arrangement::Near;
