@@ -254,7 +254,7 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
     let keys = json!({
         "drive": {
             "anyOf": [{ "enum": drives::names() }, { "type": "string", "pattern": "\\.toml$" }],
-            "description": "a drive of the library, or a drive file relative to the stack file; needed, unless `members` names the drives",
+            "description": "a drive of the library, or a drive file relative to the stack file; needed, unless `members` or the volume around this one names the drives",
         },
         "drives": { "type": "integer", "minimum": 1, "description": "number of members, all of the drive in `drive`; not with `members`; default 1" },
         "tracks": {

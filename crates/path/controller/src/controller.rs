@@ -350,7 +350,7 @@ impl Node for Controller {
             .peek()
             .map_or(Time::NEVER, |&Reverse((time, ..))| time);
         // The clock of the last event, not the driver's, decides if the idle time is still to come.
-        // An idle time that has begun needs no alarm: `settle` has already destaged.
+        // An idle time that has begun needs no alarm: `carry_out_consequences` has destaged.
         step.min(self.idle_destage_due(self.now)).into()
     }
 

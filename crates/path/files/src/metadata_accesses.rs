@@ -29,22 +29,22 @@ impl MetaAccess {
     }
 }
 
-/// Number of recent touches that are searched before a change is reported again. The most metadata
+/// Number of recent accesses that are searched before a change is reported again. The most metadata
 /// of one allocation are bitmap, descriptor, superblock, indirect block and inode, each read and
 /// changed.
 const LATELY: usize = 12;
 
-/// The touches of one operation. The caller owns and reuses the list; operations only append.
+/// The accesses of one operation. The caller owns and reuses the list; operations only append.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetaAccesses {
     list: Vec<MetaAccess>,
     /// Changed inodes with their pages, for journals that log inodes one by one.
     inodes: Vec<(u32, u64)>,
-    /// True if no caller reads the touches. Only a journal learns of them then.
+    /// True if no caller reads the accesses. Only a journal learns of them then.
     unread: bool,
 }
 
-/// A place in the list, for the touches from there on.
+/// A place in the list, for the accesses from there on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     touches: usize,

@@ -14,11 +14,12 @@ use fullstroke_units::Time;
 ///
 /// A member I/O starts with a command over the link. For a write, the member's readiness and the
 /// data follow. Then the member receives the request. When the member has finished, the data of a
-/// read and the status return, and the upper node gets the completion. Drives store and forward: a
-/// read's data wait in the drive's buffer until all are present, and a write starts when all data
-/// have arrived. Buses in drive files (`electronics`) are charged in addition. For the upper node
-/// an I/O starts at the issue and ends when the status reaches the host. The link's time, including
-/// the wait for the link, is `overhead`, so the parts add up.
+/// read and the status return, and the upper node gets the completion. All other operations, such
+/// as a flush, are a command and a status. Drives store and forward: a read's data wait in the
+/// drive's buffer until all are present, and a write starts when all data have arrived. Buses in
+/// drive files (`electronics`) are charged in addition. For the upper node an I/O starts at the
+/// issue and ends when the status reaches the host. The link's time, including the wait for the
+/// link, is `overhead`, so the parts add up.
 pub struct LinkNode {
     link: Box<dyn Link>,
     /// Name of the link in the registry.
@@ -35,7 +36,7 @@ struct PendingIo {
     port: Port,
     issued: Time,
     next: LinkStep,
-    /// The member's answer. `None` before the arrival.
+    /// The member's answer; a default before the arrival.
     answer: Completion,
 }
 
@@ -51,7 +52,8 @@ enum LinkStep {
 }
 
 impl LinkNode {
-    /// `link`, of type `kind`: member `n` is station `n + 1`.
+    /// Creates the node of `link`. `kind` is the name of the link in the registry. The member at
+    /// lower port `n` is station `n + 1`.
     pub fn new(link: Box<dyn Link>, kind: &'static str) -> LinkNode {
         LinkNode {
             link,

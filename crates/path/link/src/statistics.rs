@@ -13,7 +13,7 @@ pub struct LinkStatistics {
     /// Time in which a lane was not free for others, summed over lanes: arbitration, opening,
     /// sending, closing.
     pub busy: Duration,
-    /// Number of wins of the link.
+    /// Number of tenancies: wins of the link by a port.
     pub tenancies: u64,
     /// From the host to members.
     pub to_members: Traffic,

@@ -53,8 +53,8 @@ impl Payload {
 /// A transfer to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkTransfer {
-    /// Returned with the delivery. A later transfer of the same exchange to the same port under the
-    /// same token may use the open connection.
+    /// Name of the exchange, returned with the delivery. A later transfer of the exchange to the
+    /// same port may use the open connection.
     pub token: u64,
     /// The sender.
     pub from: Station,
@@ -79,7 +79,7 @@ pub struct DeliveredTransfer {
     pub token: u64,
     /// Time of the offer.
     pub offered: Time,
-    /// Time when the port got the link.
+    /// Time when the sender got the link.
     pub began: Time,
     /// Time when the last word reached the receiver.
     pub finished: Time,

@@ -1,6 +1,6 @@
-//! The desk of write-back: the pages, the ages of the dirty objects, and the device's queue. This
-//! module chooses the pages, their order and the size of the pieces. The policies choose the time
-//! and the number of pages.
+//! The parts of a cache for write-back: the pages, the ages of the dirty objects, and the device's
+//! queue. This module chooses the pages, their order and the size of the pieces. The policies
+//! choose the time and the number of pages.
 
 use crate::counters::Counters;
 use crate::device::DeviceQueue;

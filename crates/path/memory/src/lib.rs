@@ -9,7 +9,7 @@
 //! | [`read_ahead`] | pages read beside the requested pages |
 //! | [`write_back`] | time of write-back, and throttling of writers |
 //! | [`pages`] | the pages in memory, as runs |
-//! | [`desk`] | the interface of write-back policies to the cache |
+//! | [`cache_parts`] | the interface of write-back policies to the cache |
 //!
 //! `docs/memory.md` lists the modelled parts of each kernel, and the omitted parts.
 

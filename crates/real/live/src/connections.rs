@@ -276,7 +276,7 @@ impl ConfiguredServer {
                 client.is_queued = false;
                 let before = world.machine.submitted();
                 self.begin_some(id.place, QUANTUM);
-                // A world in which a request began may have room for more.
+                // A stack in which a request began may have room for more.
                 self.may_admit |= self.worlds[index].machine.submitted() > before
                     && !self.worlds[index].queued.is_empty();
                 self.touch(id);

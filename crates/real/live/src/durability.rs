@@ -1,4 +1,4 @@
-//! Makes writes durable without delaying the world: a separate thread waits for the host's disks.
+//! Makes writes durable without delaying the model: a separate thread waits for the host's disks.
 
 use crate::ticket::Ticket;
 use crate::watch::CompletedRequest;
@@ -43,7 +43,7 @@ pub(crate) struct Syncer<J: DeferredWork> {
     done: Receiver<(usize, J::Outcome)>,
 }
 
-/// Changes of one world that wait for durable marks of their regions, in the order of completion in
+/// Changes of one stack that wait for durable marks of their regions, in the order of completion in
 /// the layers.
 #[derive(Default)]
 pub(crate) struct AwaitedMarks {
@@ -51,7 +51,7 @@ pub(crate) struct AwaitedMarks {
     pub(crate) waiting: VecDeque<UndurableRequest>,
 }
 
-/// Waiting requests of one world. A request that comes during a job waits for the next job, because
+/// Waiting requests of one stack. A request that comes during a job waits for the next job, because
 /// the running job may have begun before the request's data were written.
 #[derive(Default)]
 pub(crate) struct SyncQueue {
@@ -83,7 +83,7 @@ impl<J: DeferredWork> Syncer<J> {
         let _ = self.jobs.send((world, job));
     }
 
-    /// Returns a finished job: the number of its world, and the outcome.
+    /// Returns a finished job: the number of its stack, and the outcome.
     pub(crate) fn finished(&self) -> Option<(usize, J::Outcome)> {
         self.done.try_recv().ok()
     }

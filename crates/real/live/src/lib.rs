@@ -17,12 +17,12 @@
 //! | file | contents |
 //! |---|---|
 //! | `serve.rs` | from stack files and options to a server, and its end |
-//! | `server.rs`, `connections.rs` | the loop: clients above, worlds below, one thread |
+//! | `server.rs`, `connections.rs` | the loop: clients above, served stacks below, one thread |
 //! | `answers.rs`, `control_queue.rs`, `status.rs`, `totals.rs` | questions and orders to a running server |
 //! | `control.rs`, `metrics.rs` | the same over a socket, and for Prometheus |
 //! | `signals.rs` | signals of opportunities to clients |
 //! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
-//! | `client.rs`, `socket.rs`, `poll.rs` | one client, its socket, waiting for many |
+//! | `client.rs`, `poll.rs` | one client and its socket, waiting for many |
 //! | `served_stack.rs`, `watch.rs` | one served stack: layers and data |
 //! | `members.rs` | the members of a stack and their states |
 //! | `ticket.rs` | a client's request in flight |

@@ -1,4 +1,4 @@
-//! The loop of the server: clients above, worlds below, one thread.
+//! The loop of the server: clients above, served stacks below, one thread.
 
 use crate::budget::Budget;
 use crate::client::ConnectedClient;
@@ -39,7 +39,7 @@ const SHUTDOWN_POLL: Duration = Duration::from_millis(1);
 /// Time at the end in which requests in flight are finished at the world's pace; then without
 /// waiting.
 const DRAIN: Duration = Duration::from_secs(10);
-/// Longest time of the worlds without a check of the sockets, if nothing is waited for.
+/// Longest time of the stacks without a check of the sockets, if nothing is waited for.
 const TIME_SLICE: Duration = Duration::from_micros(500);
 /// Number of events between two reads of the host's clock.
 const EVENTS: usize = 16;
@@ -249,7 +249,7 @@ impl ConfiguredServer {
         }
     }
 
-    /// Advances the worlds to the present, and answers finished requests.
+    /// Advances the stacks to the present, and answers finished requests.
     fn go_on(&mut self) {
         self.hurrying |= self.stopping.is_some_and(|since| since.elapsed() >= DRAIN);
         let waits = self.waits();
@@ -585,7 +585,7 @@ impl ConfiguredServer {
     }
 }
 
-/// Advances a world without waiting, until nothing is left to do, or until the sockets must be
+/// Advances a stack without waiting, until nothing is left to do, or until the sockets must be
 /// checked.
 fn run_without_waiting(world: &mut ServedStack, until: Instant) {
     while world.has_to_hurry() || world.has_signals() {

@@ -7,7 +7,7 @@ use fullstroke_engine::{Finished, Observer, Rebuilds};
 use fullstroke_units::Time;
 use std::collections::VecDeque;
 
-/// A finished request of the world.
+/// A finished request of a served stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompletedRequest {
     pub(crate) finished: Finished,
