@@ -27,7 +27,7 @@ const REGION_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
 /// its clock was set, or a time is damaged.
 const JUMP_NS: u64 = 7 * 86_400 * 1_000_000_000;
 
-/// Reader of a trace as a stream of [`Record`]s in order of arrival.
+/// Reader of a trace as a stream of [`TraceRecord`]s in order of arrival.
 ///
 /// - Getters: [`file`](Self::file), [`format`](Self::format), [`skipped`](Self::skipped),
 ///   [`doubtful`](Self::doubtful), [`notes`](Self::notes),

@@ -56,7 +56,7 @@ pub struct ReplayOptions {
     /// forbidden.
     pub io: Option<IoMethod>,
     /// Number of issuing threads. Each thread waits for its call to return before the next request.
-    /// Only with [`Pace::Timing`](fullstroke_workload::pace::Pace::Timing). Replaces `io`.
+    /// Only with [`ReplayPace::Timing`](fullstroke_workload::pace::ReplayPace::Timing). Replaces `io`.
     pub threads: Option<u32>,
     /// True to go through the page cache, for files without direct I/O.
     pub buffered: bool,

@@ -40,7 +40,7 @@ pub struct PhysicalPlace {
     pub sector: u32,
 }
 
-/// The result of an [`Ask`].
+/// The result of an [`ExtractionRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RequestAnswer {
     /// Time of issue.
