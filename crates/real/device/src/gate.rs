@@ -4,7 +4,7 @@
 //! on the path. The reason is that one file has many paths (symbolic and hard links, bind mounts,
 //! `/dev/fd`, loop devices):
 //!
-//! 1. **Which thing is it?** [`DeviceIdentity`].
+//! 1. **Which file or device does a path name?** [`DeviceIdentity`].
 //! 2. **Do two paths share bytes?** [`share_bytes`]: a file and the loop device above the file, a
 //!    disk and its partition.
 //! 3. **Is it in use?** [`Claim`] locks the file or device, and everything below that holds its

@@ -23,7 +23,7 @@ impl UnansweredCommands {
         })
     }
 
-    /// Number of commands that wait for their answer.
+    /// Number of commands that have ended and are not answered yet.
     pub(super) fn len(&self) -> usize {
         self.ended.len()
     }

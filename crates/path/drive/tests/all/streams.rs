@@ -171,7 +171,7 @@ fn a_random_reader_beside_a_stream_waits_no_longer_than_the_age_limit_and_the_st
     }
 }
 
-/// A write command that waits sends its data before its turn, so that the medium does not wait.
+/// A drive takes the data of a waiting write early, so that the next write can begin at once.
 #[test]
 fn queued_sequential_writes_without_a_write_cache_stream() {
     for (name, file) in drives!("seagate-cheetah-15k7-450gb", "seagate-exos-10e2400-2.4tb") {

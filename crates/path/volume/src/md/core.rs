@@ -120,7 +120,7 @@ pub(super) struct Core {
     pub(super) waiting: VecDeque<Adding>,
     /// True if a request waits because all stripes have work: `R5_INACTIVE_BLOCKED`.
     pub(super) blocked: bool,
-    /// Number of stripes that may read for their writes: `preread_active_stripes`.
+    /// Number of stripes that read old data or parity for a write: `preread_active_stripes`.
     pub(super) prereads: u32,
     /// Number of full writes under way: `pending_full_writes`.
     pub(super) full_writes: u32,

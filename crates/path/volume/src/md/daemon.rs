@@ -5,7 +5,7 @@ use super::core::{Core, EventContext};
 use super::plug::NONE;
 use super::stripes::{ListName, state};
 
-/// Number of stripes that may read for their writes before others wait: `IO_THRESHOLD`.
+/// Number of stripes that may read for a write at a time; other stripes wait: `IO_THRESHOLD`.
 const PREREADS_MAX: u32 = 1;
 
 /// Number of stripes that the thread takes at once: `MAX_STRIPE_BATCH`.

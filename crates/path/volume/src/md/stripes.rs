@@ -119,7 +119,7 @@ pub(super) struct Stripe {
 pub(super) enum ListName {
     /// Stripes to handle: `handle_list`.
     Handle,
-    /// Stripes that may read for their writes now: `hold_list`.
+    /// Stripes that may read old data or parity now, which their writes need: `hold_list`.
     Hold,
     /// Stripes that wait until others have read: `delayed_list`.
     Delayed,

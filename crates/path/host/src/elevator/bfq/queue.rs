@@ -149,8 +149,8 @@ pub(super) struct QueueContribution {
 pub(super) struct BfqQueue {
     /// The process, if the queue has just one; `None` for a shared queue.
     pub(super) sole: Option<u32>,
-    /// Number of processes that send their requests here, with those of queues that are about to
-    /// merge into this queue (`bfqq_process_refs`).
+    /// Number of processes with requests in this queue. Processes of a queue that is about to merge
+    /// into this queue count, too (`bfqq_process_refs`).
     pub(super) processes: u32,
     /// Queue into which this queue merges (`new_bfqq`).
     pub(super) merges_into: Option<u32>,

@@ -322,7 +322,7 @@ impl QueueFavour {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Burst {
     queues: Vec<u32>,
-    /// Number of queues that have joined, with those that left meanwhile.
+    /// Number of queues that have joined the burst. Queues that have left the burst still count.
     size: usize,
     large: bool,
     latest: Time,

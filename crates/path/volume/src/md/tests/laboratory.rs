@@ -219,7 +219,7 @@ impl Laboratory {
         self.now = end;
     }
 
-    /// Carries out one request, and everything that it causes. Returns the member I/O.
+    /// Carries out one request with all its member I/O. Returns the member I/O.
     pub(super) fn single(
         &mut self,
         operation: Operation,
