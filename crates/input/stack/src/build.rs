@@ -947,7 +947,7 @@ impl VolumeSpec {
     }
 
     /// Returns true if the volume is in fact a single drive.
-    fn is_drive(&self) -> bool {
+    pub(crate) fn is_drive(&self) -> bool {
         self.as_drive().is_some()
     }
 

@@ -154,6 +154,13 @@ impl Stack {
             || path.display().to_string(),
             |stem| stem.to_string_lossy().into(),
         );
+        // A controller and a link hide the drives from the host.
+        let sees_drives = !volume.is_drive() && controller.is_none() && link.is_none();
+        let host = if sees_drives {
+            host.above_members()
+        } else {
+            host
+        };
         let mut stack = Stack {
             title: title.unwrap_or_else(|| name.clone()),
             digest: String::new(),

@@ -29,7 +29,9 @@ pub struct HostKeys {
     /// kernel: the host takes no time, and flushes are those of the elevator's kernel.
     pub like: Option<Generation>,
     /// The I/O scheduler. Merges and orders waiting requests. Default: with `like`, the default of
-    /// that kernel for a disk (mq-deadline, cfq); otherwise no scheduler.
+    /// that kernel for a disk (mq-deadline, cfq); otherwise no scheduler. If the volume has several
+    /// drives, and neither a controller nor a link hides the drives, then that default stands above
+    /// each drive, as in Linux.
     pub elevator: Option<String>,
     /// Largest number of requests, waiting and in flight. Submitters of further requests wait.
     /// Default 256 for reads and writes together (as behind a SAS adapter; 64 behind AHCI). With
@@ -107,6 +109,8 @@ pub struct HostConfig {
     members: Option<Box<HostConfig>>,
     /// Name of the host, if there are several.
     name: Option<String>,
+    /// True if the elevator is the default of the kernel that `like` names.
+    usual_elevator: bool,
 }
 
 /// The device below the layer of a host.
@@ -133,8 +137,12 @@ impl HostConfig {
         match &config.keys.members {
             None => Ok(config),
             Some(members) => {
+                let mut members = members.clone();
+                if let Some(like) = table.get("like") {
+                    members.entry("like").or_insert_with(|| like.clone());
+                }
                 let members =
-                    HostConfig::read_members(members).map_err(|error| error.below("members"))?;
+                    HostConfig::read_members(&members).map_err(|error| error.below("members"))?;
                 Ok(HostConfig {
                     members: Some(Box::new(members)),
                     ..config
@@ -186,15 +194,15 @@ impl HostConfig {
             .clone()
             .into_iter()
             .partition(|(key, _)| own.contains(key));
-        let config = HostConfig {
+        let mut config = HostConfig {
             keys: HostKeys {
                 elevator: elevator.map(|entry| entry.name.to_owned()),
                 ..read(&keys)?
             },
             tunables,
+            usual_elevator: elevator.is_some() && !table.contains_key("elevator"),
             ..HostConfig::default()
         };
-        let mut config = config;
         let generation = config.generation();
         if let Some(files) = &mut config.keys.files {
             generation.complete_files(files);
@@ -432,6 +440,54 @@ impl HostConfig {
                 "has no effect without an elevator; set `elevator` or remove the key",
             )),
         }
+    }
+
+    /// Moves the kernel's default elevator from above a volume of several drives to each drive, with
+    /// the keys of the block layer. A table `members` of the file stays. An elevator that the file
+    /// names stays above the volume.
+    ///
+    /// Linux has no elevator above md or the device mapper: both take whole bios
+    /// (`md_submit_bio`, `dm_submit_bio`, Linux 6.12), and each disk has a queue of its own.
+    #[must_use]
+    pub fn above_members(mut self) -> HostConfig {
+        if !self.usual_elevator {
+            return self;
+        }
+        let HostKeys {
+            like,
+            members,
+            memory,
+            files,
+            pushed,
+            ..
+        } = &self.keys;
+        let above = HostKeys {
+            like: *like,
+            members: members.clone(),
+            memory: memory.clone(),
+            files: files.clone(),
+            pushed: pushed.clone(),
+            ..HostKeys::default()
+        };
+        let below = HostKeys {
+            like: self.keys.like,
+            members: None,
+            memory: None,
+            files: None,
+            pushed: None,
+            ..std::mem::replace(&mut self.keys, above)
+        };
+        let tunables = std::mem::take(&mut self.tunables);
+        self.usual_elevator = false;
+        self.members.get_or_insert_with(|| {
+            Box::new(HostConfig {
+                keys: below,
+                tunables,
+                usual_elevator: true,
+                ..HostConfig::default()
+            })
+        });
+        self
     }
 
     /// Returns the configuration of the host level above each drive of the volume.
@@ -712,6 +768,28 @@ mod tests {
         ] {
             assert_eq!(refused(table.clone()).key, key, "{table}");
         }
+    }
+
+    #[test]
+    fn the_usual_elevator_stands_above_each_drive_of_several() {
+        let moved = |table: Value| config(table).unwrap().above_members();
+        let array = moved(json!({ "like": "linux-6.x", "read_expire": "1s" }));
+        assert!(!array.has_elevator());
+        let below = json!({ "like": "linux-6.x", "elevator": "mq-deadline", "read_expire": "1s" });
+        let below = config(below).unwrap();
+        let drive = array.members().unwrap();
+        assert_eq!(drive.keys, below.keys);
+        assert_eq!(drive.tunables, below.tunables);
+
+        let own = moved(json!({ "like": "linux-2.6.23", "members": { "elevator": "bfq" } }));
+        assert!(!own.has_elevator());
+        let drive = own.members().unwrap();
+        assert_eq!(drive.keys.elevator.as_deref(), Some("bfq"));
+        assert_eq!(drive.generation(), Generation::Linux2_6_23);
+
+        let named = moved(json!({ "like": "linux-6.x", "elevator": "mq-deadline" }));
+        assert!(named.has_elevator());
+        assert_eq!(named.members(), None);
     }
 
     #[test]

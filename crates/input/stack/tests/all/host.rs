@@ -143,3 +143,13 @@ fn an_elevator_that_does_not_suit_the_volume_is_refused() {
     );
     assert!(message.contains("`host.stripe_aware_merging`"), "{message}");
 }
+
+#[test]
+fn the_elevator_of_a_kernel_stands_above_each_drive_of_an_array() {
+    let usual = run("[host]\nlike = \"linux-6.x\"", RAID5);
+    let members = "[host]\nlike = \"linux-6.x\"\n[host.members]\nelevator = \"mq-deadline\"";
+    assert_eq!(usual, run(members, RAID5));
+    let above = "[host]\nlike = \"linux-6.x\"\nelevator = \"mq-deadline\"";
+    assert_ne!(usual, run(above, RAID5));
+    assert_eq!(run("[host]\nlike = \"linux-6.x\"", DRIVE), run(above, DRIVE));
+}
