@@ -2,7 +2,7 @@
 //! shipped files, in a copy of the project's folders.
 
 use crate::common::project;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
@@ -692,6 +692,34 @@ fn targets_of_make_that_documents_name_exist() {
                 "{name}: there is no `make {target}`"
             );
         }
+    }
+}
+
+/// Returns the cells of a table's rows by the claim that each row names.
+fn rows_by_claim(text: &str) -> BTreeMap<String, Vec<String>> {
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    rows.filter_map(|row| {
+        let cells = row.trim_matches('|').split(" | ");
+        let cells: Vec<String> = cells.map(|cell| cell.trim().to_owned()).collect();
+        let id = cells[0].rsplit("N-").next()?;
+        let digits: String = id.chars().take_while(char::is_ascii_digit).collect();
+        (cells[0].contains("N-") && !digits.is_empty()).then_some((digits, cells))
+    })
+    .collect()
+}
+
+#[test]
+fn each_row_of_what_still_pays_is_that_of_its_study() {
+    let page = rows_by_claim(&document("docs/today.md"));
+    let results = rows_by_claim(&document("studies/fullstroke-2026/RESULTS.md"));
+    let ids = |rows: &BTreeMap<String, Vec<String>>| rows.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(ids(&page), ids(&results));
+    for (id, cells) in &page {
+        let [_, _, _, _, obtained, verdict] = &results[id][..] else {
+            panic!("N-{id}: {:?}", results[id]);
+        };
+        let pays = if verdict == "holds" { "yes" } else { "no" };
+        assert_eq!([&cells[1], &cells[2]], [pays, obtained], "N-{id}");
     }
 }
 

@@ -111,22 +111,25 @@ fn verdicts(summaries: &[SectionSummary], studies: usize, text: &mut String) {
             .collect()
     };
     let untestable: usize = summaries.iter().map(|summary| summary.untestable).sum();
-    let _ = write!(
-        text,
-        "Of {} statements of the source {} hold, {} hold as assumed and are fragile, {} do not hold; {} sentences cannot be tested.",
-        claims.len(),
-        with(ClaimVerdict::Holds).len(),
-        with(ClaimVerdict::Fragile).len(),
-        with(ClaimVerdict::DoesNotHold).len() + with(ClaimVerdict::DiffersExplained).len(),
-        untestable,
-    );
+    if !claims.is_empty() || untestable > 0 {
+        let _ = write!(
+            text,
+            "Of {} statements of the source {} hold, {} hold as assumed and are fragile, {} do not hold; {} sentences cannot be tested.",
+            claims.len(),
+            with(ClaimVerdict::Holds).len(),
+            with(ClaimVerdict::Fragile).len(),
+            with(ClaimVerdict::DoesNotHold).len() + with(ClaimVerdict::DiffersExplained).len(),
+            untestable,
+        );
+    }
     let ours: Vec<&VerdictLine> = summaries.iter().flat_map(|summary| &summary.ours).collect();
     if !ours.is_empty() {
         let hold = ours
             .iter()
             .filter(|line| line.verdict == ClaimVerdict::Holds.text())
             .count();
-        let _ = write!(text, " Of {} claims of ours {hold} hold.", ours.len());
+        let space = if text.ends_with('.') { " " } else { "" };
+        let _ = write!(text, "{space}Of {} claims of ours {hold} hold.", ours.len());
     }
     if summaries.len() < studies {
         let _ = write!(

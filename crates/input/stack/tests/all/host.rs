@@ -151,5 +151,8 @@ fn the_elevator_of_a_kernel_stands_above_each_drive_of_an_array() {
     assert_eq!(usual, run(members, RAID5));
     let above = "[host]\nlike = \"linux-6.x\"\nelevator = \"mq-deadline\"";
     assert_ne!(usual, run(above, RAID5));
-    assert_eq!(run("[host]\nlike = \"linux-6.x\"", DRIVE), run(above, DRIVE));
+    assert_eq!(
+        run("[host]\nlike = \"linux-6.x\"", DRIVE),
+        run(above, DRIVE)
+    );
 }
