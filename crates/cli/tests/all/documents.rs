@@ -709,7 +709,7 @@ fn rows_by_claim(text: &str) -> BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn each_row_of_what_still_pays_is_that_of_its_study() {
+fn each_row_of_today_is_that_of_its_study() {
     let page = rows_by_claim(&document("docs/today.md"));
     let results = rows_by_claim(&document("studies/fullstroke-2026/RESULTS.md"));
     let ids = |rows: &BTreeMap<String, Vec<String>>| rows.keys().cloned().collect::<Vec<_>>();
