@@ -136,7 +136,7 @@ impl Loads {
     }
 }
 
-fn names_columns(line: &[u8]) -> bool {
+pub(super) fn names_columns(line: &[u8]) -> bool {
     let mut names = line.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
     names.next() == Some(b"start")
         && names.next() == Some(b"sector")

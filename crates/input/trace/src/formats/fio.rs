@@ -158,6 +158,12 @@ fn action(fields: &mut LineFields<'_>) -> Parsed<Action> {
 
 impl LineParser for IoLog {
     fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
+        // The header of the next log of a file of several logs.
+        if matches!(self.clock, TimeSource::Times { .. }) && line.trim_ascii_end() == VERSION_3
+            || matches!(self.clock, TimeSource::Waits { .. }) && line.trim_ascii_end() == VERSION_2
+        {
+            return Ok(None);
+        }
         let mut fields = LineFields::new(line);
         fields.spaces();
         let arrival = self.time(&mut fields)?;
