@@ -53,8 +53,11 @@ const OWN_HEADERS: [&str; 4] = [
     "timestamp,hostname,disknumber,type,offset,size,responsetime",
 ];
 
+/// Number of lines among which the header stands; comments and titles may stand in front.
+const HEADER_LINES: usize = 16;
+
 fn detect(head: &TraceHead<'_>) -> Confidence {
-    let Some(first) = head.lines().find(|line| !is_rule(line)) else {
+    let Some(first) = header_of(head, &ColumnMap::default()) else {
         return Confidence::No;
     };
     let own = first.to_ascii_lowercase();
@@ -75,6 +78,14 @@ fn detect(head: &TraceHead<'_>) -> Confidence {
         (false, false) if table.recognised() >= 2 => Confidence::Possible,
         _ => Confidence::No,
     }
+}
+
+/// Returns the header: the first line that names all required columns, or else the first line.
+fn header_of<'h>(head: &TraceHead<'h>, map: &ColumnMap) -> Option<&'h [u8]> {
+    let lines = || head.lines().filter(|line| !is_rule(line)).take(HEADER_LINES);
+    lines()
+        .find(|line| Table::mapped(line, map).is_ok_and(|table| table.has_header))
+        .or_else(|| lines().next())
 }
 
 /// Returns the name of a role in `--columns`.
@@ -119,7 +130,7 @@ impl CsvRows {
             name: "",
             bytes: input.peek(SAMPLE_BYTES)?,
         };
-        let first = head.lines().find(|line| !is_rule(line)).unwrap_or_default();
+        let first = header_of(&head, map).unwrap_or_default();
         let mut table = Table::mapped(first, map).map_err(|message| {
             TraceFault::broken(
                 crate::TracePlace::Line { line: 1, column: 0 },
@@ -130,7 +141,7 @@ impl CsvRows {
         if table.has_header {
             header = first.to_vec();
         }
-        let guesses = guess::settle(&mut table, &head);
+        let guesses = guess::settle(&mut table, &head, &header);
         while table.has_header
             && let Some(line) = input.line()?
         {

@@ -190,10 +190,10 @@ impl LineParser for IoLog {
 /// Parses offset and length, to the end of the line.
 fn extent(fields: &mut LineFields<'_>) -> Parsed<(u64, u64)> {
     fields.separator_of_spaces()?;
-    let offset = fields.integer("an offset in bytes")?;
+    let offset = fields.whole("an offset in bytes")?;
     fields.separator_of_spaces()?;
     let before = fields.clone();
-    let length = fields.integer("a length in bytes")?;
+    let length = fields.whole("a length in bytes")?;
     let extent = byte_range(&before, offset, length)?;
     fields.end()?;
     Ok(extent)

@@ -152,10 +152,10 @@ fn text_is_never_taken_for_a_binary_format() {
 #[test]
 fn a_row_that_is_nearly_right_is_named_by_its_column() {
     for (row, format, column) in [
-        ("128166372003061629,hm,1,Read,1.5e9,4096,113736", "msr", 31),
+        ("128166372003061629,hm,1,Read,1.5e9,4096,113736", "msr", 30),
         ("128166372003061629,hm,1,Erase,15,4096,113736", "msr", 25),
         ("128166372003061629,hm,one,Read,15,4096,113736", "msr", 23),
-        ("419,W,8792731648,16k,1577808144360767", "alibaba", 20),
+        ("419,W,8792731648,16k,1577808144360767", "alibaba", 18),
     ] {
         let error = error(&format!("{row}\n"));
         let place = format!("line 1, column {column}");

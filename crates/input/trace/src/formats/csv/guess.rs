@@ -20,12 +20,11 @@ const EPOCH_S: std::ops::Range<f64> = 0.8e9..4.1e9;
 const FILETIME: std::ops::Range<f64> = 1.24e17..1.58e17;
 
 /// Sets the units that are not known yet. Returns a note for each guess.
-pub(super) fn settle(table: &mut Table, head: &TraceHead<'_>) -> Vec<String> {
-    let skipped = usize::from(table.has_header);
+pub(super) fn settle(table: &mut Table, head: &TraceHead<'_>, header: &[u8]) -> Vec<String> {
     let rows: Vec<&[u8]> = head
         .lines()
-        .filter(|line| !line.starts_with(b"#") && !super::is_rule(line))
-        .skip(skipped)
+        .skip_while(|line| table.has_header && *line != header)
+        .filter(|line| !line.starts_with(b"#") && !super::is_rule(line) && *line != header)
         .take(ROWS)
         .collect();
     let of_vscsi = table.is_of_vscsi(&rows);

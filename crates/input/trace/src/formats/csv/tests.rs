@@ -42,6 +42,8 @@ fn columns_are_found_in_any_order_and_with_any_delimiter() {
         "# time_ns,type,sector,bytes\n1500000000,Write,8,8192\n",
         "\"time (s)\",\"I/O Type\",\"lba\",\"Bytes\",\"note\"\n\"1.5\",\"W\",\"8\",\"8192\",\"a,b\"\n",
         "time_s  op  lba  bytes\n1.5     W   8    8192\n",
+        "sep=;\ntime_s;op;lba;bytes\n1,5;W;8;8192\n",
+        "# captured on the NAS, second disk\n\ntime_s,op,lba,bytes\n1.5,W,8,8192\n",
     ] {
         assert_eq!(one(text), expected, "{text}");
         let head = TraceHead { name: "", bytes: text.as_bytes() };
