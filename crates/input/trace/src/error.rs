@@ -51,7 +51,7 @@ pub enum TraceError {
     },
     /// No format matches.
     #[error(
-        "trace `{file}` is in no known format (it begins with `{found}`); known formats: {known}; name the format with --format"
+        "trace `{file}` is in no known format (it begins with `{found}`); known formats: {known}; name the format with --format, or the columns of a table with --columns time=1:us,op=2,offset=3:bytes,size=4:bytes"
     )]
     Unrecognised {
         /// The file.

@@ -13,6 +13,7 @@ use crate::fault::TraceFault;
 use crate::fields::{LineFields, Parsed};
 use crate::input::Input;
 use crate::row::{Parser, TraceRow};
+use std::collections::BTreeMap;
 
 pub(super) const FORMAT: Format = Format {
     name: "ftrace",
@@ -34,9 +35,56 @@ const BLOCK: &[u8] = b"block_";
 #[derive(Default)]
 struct Ftrace {
     stream: EventStream,
+    inserted: Inserted,
     finished: bool,
     /// Number of lines that say that events were lost.
     lost: u64,
+}
+
+/// Largest number of waiting requests that are remembered.
+const INSERTED_MAX: usize = 1 << 16;
+
+/// Inserted requests that wait for their issue. A scheduler that is `none` issues most requests at once,
+/// without an insert event (`blk_mq_try_issue_directly`, block/blk-mq.c, Linux 6.6). Such a request
+/// arrives with its issue.
+#[derive(Default)]
+struct Inserted {
+    /// End of each extent by device and start. A flush starts at the largest sector.
+    extents: BTreeMap<(u32, u64), u64>,
+}
+
+impl Inserted {
+    /// Records the event. Returns true for the issue of a request without an insert event.
+    fn lacks(&mut self, event: &KernelEvent) -> bool {
+        let (start, end) = match event.sectors {
+            0 => (u64::MAX - 1, u64::MAX),
+            sectors => (event.start, event.start.saturating_add(sectors)),
+        };
+        match event.action {
+            Action::Insert => {
+                if self.extents.len() == INSERTED_MAX {
+                    self.extents.clear();
+                }
+                self.extents.insert((event.device, start), end);
+                false
+            }
+            Action::Issue => {
+                // Requests merge while they wait, so an issue may cover several inserted extents.
+                let covered: Vec<(u32, u64)> = self
+                    .extents
+                    .range((event.device, 0)..(event.device, end))
+                    .rev()
+                    .take_while(|&(&(_, other), &until)| other >= start || until > start)
+                    .map(|(&key, _)| key)
+                    .collect();
+                for key in &covered {
+                    self.extents.remove(key);
+                }
+                covered.is_empty()
+            }
+            Action::Queue | Action::Requeue | Action::Complete => false,
+        }
+    }
 }
 
 fn detect(head: &TraceHead<'_>) -> Confidence {
@@ -66,14 +114,21 @@ impl Parser for Ftrace {
                 return Ok(false);
             };
             match event(line) {
-                Ok(Some(event)) => self.stream.push(
-                    processor_of(line),
-                    KernelEvent {
+                Ok(Some(event)) => {
+                    let event = KernelEvent {
                         place: number,
                         ..event
-                    },
-                    rows,
-                ),
+                    };
+                    let processor = processor_of(line);
+                    if self.inserted.lacks(&event) {
+                        let insert = KernelEvent {
+                            action: Action::Insert,
+                            ..event
+                        };
+                        self.stream.push(processor, insert, rows);
+                    }
+                    self.stream.push(processor, event, rows);
+                }
                 Ok(None) => {
                     // `CPU:2 [LOST 57 EVENTS]` of tracefs, `[57 EVENTS DROPPED]` of trace-cmd.
                     let has = |word: &[u8]| memchr::memmem::find(line, word).is_some();
@@ -260,6 +315,18 @@ mod tests {
         let read = rows.iter().find(|row| row.operation == Operation::Read).unwrap();
         assert_eq!((read.arrival, read.issued, read.completed), (10_000_000_000, Some(10_000_100_000), Some(10_004_000_000)));
         assert_eq!(read.process, 7);
+    }
+
+    #[test]
+    fn a_request_that_was_issued_without_an_insert_arrives_with_its_issue() {
+        let text = b"fio 7 [003] 10.0: block:block_rq_insert: 259,0 W 4096 () 8 + 8 [fio]\n\
+            fio 7 [003] 10.1: block:block_rq_issue: 259,0 W 4096 () 8 + 8 [fio]\n\
+            fio 7 [003] 10.2: block:block_rq_issue: 259,0 R 4096 () 80 + 8 [fio]\n\
+            swapper 0 [003] 10.3: block:block_rq_complete: 259,0 W () 8 + 8 [0]\n\
+            swapper 0 [003] 10.4: block:block_rq_complete: 259,0 R () 80 + 8 [0]\n";
+        let rows = rows_of(&FORMAT, text).unwrap();
+        let times: Vec<(u64, Option<u64>)> = rows.iter().map(|row| (row.arrival, row.completed)).collect();
+        assert_eq!(times, [(10_000_000_000, Some(10_300_000_000)), (10_200_000_000, Some(10_400_000_000))]);
     }
 
     #[test]

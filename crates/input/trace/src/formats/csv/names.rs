@@ -216,6 +216,12 @@ pub(super) fn meaning(name: &str) -> (Role, Option<u64>) {
             break;
         };
         let unit = words[rest..].concat();
+        // `T` alone is biosnoop's operation; `t_us` is a time.
+        if words[..rest].concat() == "t"
+            && let Some(value) = unit_of(Role::Time, &unit)
+        {
+            return (Role::Time, Some(value));
+        }
         if let Some(role) = role_of(&words[..rest].concat())
             && let Some(value) = unit_of(role, &unit)
         {
@@ -283,6 +289,7 @@ mod tests {
             ("arrivalTimeMs", Role::Time, Some(1_000_000)),
             ("IOType", Role::Operation, None),
             ("T", Role::Operation, None),
+            ("t_us", Role::Time, Some(1000)),
             ("lbn", Role::Start, Some(512)),
             ("Offset [bytes]", Role::Start, Some(1)),
             ("offset", Role::Start, None),
