@@ -203,6 +203,23 @@ impl Placement {
         }
     }
 
+    /// Returns the error about extents that have no free place; `None` if extents are not moved to random
+    /// places.
+    pub(crate) fn spread_error(&self, file: &str) -> Option<TraceError> {
+        let FootprintPolicy::Spread { extent } = self.footprint else {
+            return None;
+        };
+        let total = self.layout.as_ref().map_or(0, |layout| layout.total);
+        Some(TraceError::Option(format!(
+            "trace `{file}` needs {} extents of {} for `spread`, but the volume of {} sectors has {}; scale the addresses with \
+             a footprint such as 90%, or choose a larger volume",
+            total.div_ceil(extent.0.max(1)),
+            extent.bytes(),
+            self.capacity,
+            self.capacity / extent.0.max(1)
+        )))
+    }
+
     /// Returns notes about several devices and about a small footprint.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();

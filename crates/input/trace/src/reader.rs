@@ -557,16 +557,20 @@ impl TraceReader {
             placement.set_spans(Arc::new(spans));
             placed = placement.place(row.device, extent);
         }
-        placed.map_err(|fault| match fault {
-            PlaceFault::DevicesTooLarge => placement.devices_error(&self.file),
-            PlaceFault::NeedsSpans | PlaceFault::Beyond => TraceError::BeyondVolume {
-                file: self.file.clone(),
-                place: self.format.place(row.place),
-                operation: row.operation.name(),
-                start: row.start,
-                end: row.start + row.sectors,
-                capacity: self.options.capacity.unwrap_or_default().0,
-            },
+        placed.map_err(|fault| {
+            let spread = placement.spread_error(&self.file);
+            match (fault, spread) {
+                (PlaceFault::DevicesTooLarge, _) => placement.devices_error(&self.file),
+                (_, Some(error)) => error,
+                (PlaceFault::NeedsSpans | PlaceFault::Beyond, None) => TraceError::BeyondVolume {
+                    file: self.file.clone(),
+                    place: self.format.place(row.place),
+                    operation: row.operation.name(),
+                    start: row.start,
+                    end: row.start + row.sectors,
+                    capacity: self.options.capacity.unwrap_or_default().0,
+                },
+            }
         })
     }
 

@@ -110,3 +110,18 @@ fn a_small_span_gets_a_note_with_the_numbers() {
     start(&mut placement, 0, 60 * GIB).unwrap();
     assert!(placement.notes().is_empty());
 }
+
+#[test]
+fn extents_without_a_free_place_are_an_error_with_the_numbers() {
+    let extent = Sectors(EXTENT_SECTORS);
+    let mut placement = placement(10 * GIB, |options| {
+        options.footprint = FootprintPolicy::Spread { extent }
+    });
+    placement.set_spans(Arc::new(DeviceSpans::of(&[(0, 50 * GIB)])));
+    assert_eq!(start(&mut placement, 0, 49 * GIB), Err(PlaceFault::Beyond));
+    let error = placement.spread_error("t").unwrap().to_string();
+    assert!(
+        error.contains("needs 400 extents") && error.contains("has 80"),
+        "{error}"
+    );
+}
