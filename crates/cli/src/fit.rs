@@ -25,7 +25,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE|FOLDER", num_args = 1..)]
     fio: Vec<PathBuf>,
 
-    /// The text of `smartctl -x DEVICE`: capacity, speed, sectors, minutes for the whole surface,
+    /// The text of `smartctl -x DEVICE`, or its JSON (-j): capacity, speed, sectors, minutes for the
+    /// whole surface,
     /// spin-up time.
     #[arg(long, value_name = "FILE")]
     smart: Option<PathBuf>,

@@ -1,18 +1,19 @@
-//! `fullstroke like`: the stack file of an array that exists.
+//! `fullstroke like`: the stack file of an array or a load that exists.
 
 use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
-use fullstroke_stack::{MdArray, drives};
+use fullstroke_stack::{MdArray, ObservedLoad, ZfsPool, drives};
 use fullstroke_units::SECTOR_BYTES;
 use std::fs;
 use std::io::Read as _;
 use std::path::PathBuf;
 
-/// Print the stack file of a Linux md array, from what its tools say about the array.
+/// Print the stack file of an array or a load that exists, from what tools say about it.
 ///
 /// FILE holds the output of `mdadm --detail /dev/md0`, the output of `mdadm --examine` for one or
-/// more members, or /proc/mdstat. The drives are those of the library that are nearest in capacity;
-/// name your own with --drive.
+/// more members, or /proc/mdstat: the array. `zpool status` or `zpool list -v`: the nearest layout of
+/// the pool. `iostat -x 10` or `sar -d`: the load of a disk, as rates and sizes. The drives are those
+/// of the library that are nearest in capacity; name your own with --drive.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Text about the array; `-` reads standard input.
@@ -23,7 +24,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     drive: Option<String>,
 
-    /// Array to print, if the text describes several, such as /dev/md0.
+    /// Array or disk to print, if the text describes several, such as /dev/md0 or sda. Default of
+    /// iostat and sar: the busiest disk.
     #[arg(long, value_name = "NAME")]
     array: Option<String>,
 }
@@ -38,18 +40,60 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         _ => fs::read_to_string(&arguments.file),
     };
     let text = text.map_err(|error| CommandFailure::input(format!("{name}: {error}")))?;
+    if ObservedLoad::recognise(&text) {
+        return observed(&name, &text, arguments, output);
+    }
+    if ZfsPool::recognise(&text) {
+        let pool = ZfsPool::read(&name, &text).map_err(CommandFailure::input)?;
+        let stack = pool.to_stack(&name, &drive(arguments, None)?);
+        return match output.json() {
+            true => output.show_json(&pool),
+            false => output.print(&stack.map_err(CommandFailure::input)?),
+        };
+    }
     let arrays = MdArray::read(&name, &text).map_err(CommandFailure::input)?;
     let array = chosen(arrays, arguments)?;
-    let drive = match &arguments.drive {
-        Some(drive) => {
-            drives::load(drive).map_err(CommandFailure::input)?;
-            drive.clone()
-        }
-        None => nearest_drive(array.member_bytes)?,
-    };
+    let drive = drive(arguments, array.member_bytes)?;
     match output.json() {
         true => output.show_json(&array),
         false => output.print(&array.to_stack(&drive)),
+    }
+}
+
+/// Prints the stack file of the load of a disk.
+fn observed(
+    name: &str,
+    text: &str,
+    arguments: &Arguments,
+    output: &CommandOutput,
+) -> Result<(), CommandFailure> {
+    let loads = ObservedLoad::read(name, text).map_err(CommandFailure::input)?;
+    let load = match &arguments.array {
+        Some(device) => loads.iter().find(|load| load.device == *device),
+        None => ObservedLoad::busiest(&loads),
+    };
+    let Some(load) = load else {
+        let names: Vec<&str> = loads.iter().map(|load| load.device.as_str()).collect();
+        return Err(CommandFailure::input(format!(
+            "{name}: found the disks {}; name one of them with --array",
+            names.join(", ")
+        )));
+    };
+    let drive = drive(arguments, None)?;
+    match output.json() {
+        true => output.show_json(load),
+        false => output.print(&load.to_stack(name, &drive).map_err(CommandFailure::input)?),
+    }
+}
+
+/// Returns the drive that the user names, or else the nearest drive of the library.
+fn drive(arguments: &Arguments, member_bytes: Option<u64>) -> Result<String, CommandFailure> {
+    match &arguments.drive {
+        Some(drive) => {
+            drives::load(drive).map_err(CommandFailure::input)?;
+            Ok(drive.clone())
+        }
+        None => nearest_drive(member_bytes),
     }
 }
 

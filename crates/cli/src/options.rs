@@ -27,6 +27,12 @@ pub(crate) struct Selection {
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
 
+    /// Columns of a table: ROLE=COLUMN[:UNIT], with commas between. The roles are time, end, op,
+    /// offset, size, latency, queue, device and process. Example:
+    /// time=ts:us,op=rw,offset=lba:sectors,size=len:bytes.
+    #[arg(long, value_name = "MAP")]
+    columns: Option<String>,
+
     /// Read only requests of this device number (may be repeated).
     #[arg(long = "device", value_name = "NUMBER", value_delimiter = ',')]
     devices: Vec<u32>,
@@ -101,6 +107,11 @@ pub(crate) struct Changes {
     /// Treatment of addresses beyond the end of the volume.
     #[arg(long, value_name = "WHAT", help_heading = "Trace options")]
     beyond: Option<BeyondOption>,
+
+    /// Places of the trace's addresses in the volume: captured, a share of the volume such as 60%, or
+    /// spread for extents at random places. Default: captured.
+    #[arg(long, value_name = "WHAT", help_heading = "Trace options")]
+    footprint: Option<String>,
 
     /// Property of the trace that the replay keeps: the arrival times, the number of outstanding
     /// requests, or only the order.
@@ -259,6 +270,7 @@ impl Selection {
         let defaults = TraceOptions::default();
         TraceOptions {
             format: self.format.clone(),
+            columns: self.columns.clone(),
             devices: self.devices.clone(),
             operations: self.operations(),
             from: self.from.unwrap_or(defaults.from),
@@ -279,6 +291,7 @@ impl Selection {
             }
         };
         put("format", self.format.as_ref().map(|format| json!(format)));
+        put("columns", self.columns.as_ref().map(|map| json!(map)));
         put(
             "devices",
             (!self.devices.is_empty()).then(|| json!(self.devices)),
@@ -306,6 +319,9 @@ impl Changes {
         let mut trace_keys = self.selection.keys();
         if let Some(beyond) = self.beyond {
             trace_keys.insert("beyond".to_owned(), json!(beyond.name()));
+        }
+        if let Some(footprint) = &self.footprint {
+            trace_keys.insert("footprint".to_owned(), json!(footprint));
         }
         if let Some(pace) = self.pace {
             trace_keys.insert("pace".to_owned(), json!(pace.pace()));

@@ -4,7 +4,9 @@ use crate::options::{BeyondOption, PaceName, Selection};
 use crate::output::{CommandFailure, CommandOutput};
 use crate::outputs::{self, OutputKind, Target};
 use clap::{Args, ValueEnum};
+use fullstroke_contract::Reason;
 use fullstroke_replay::{IoMethod, ReplayOptions, WriteTreatment, fio_beside, replay};
+use fullstroke_trace::{FootprintPolicy, TraceOptions};
 use fullstroke_units::Duration;
 use fullstroke_workload::pace::{ReplayPace, Rules};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -48,6 +50,11 @@ pub(crate) struct Arguments {
     /// Treatment of addresses beyond the end of the device.
     #[arg(long, value_name = "WHAT", default_value = "reject")]
     beyond: BeyondOption,
+
+    /// Places of the trace's addresses on the device: captured, a share of the device such as 60%, or
+    /// spread for extents at random places.
+    #[arg(long, value_name = "WHAT", default_value = "captured", value_parser = footprint)]
+    footprint: FootprintPolicy,
 
     /// End the replay after this number of requests.
     #[arg(long, value_name = "NUMBER")]
@@ -95,6 +102,10 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     selection: Selection,
+}
+
+fn footprint(text: &str) -> Result<FootprintPolicy, Reason> {
+    FootprintPolicy::parse(text).map_err(Reason::new)
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -195,7 +206,10 @@ impl Arguments {
         let (pace, scale) = (self.pace.pace(), self.selection.time_scale());
         Ok(ReplayOptions {
             trace: self.trace.clone(),
-            selection: self.selection.options(),
+            selection: TraceOptions {
+                footprint: self.footprint,
+                ..self.selection.options()
+            },
             requests: self.requests,
             target: self.on.clone(),
             beyond: self.beyond.kind(),

@@ -23,6 +23,7 @@ mod outputs;
 mod pages;
 #[path = "../../../../samples/oracle/parameters.rs"]
 mod parameters;
+mod pasted;
 mod perfetto;
 #[path = "../../../answers/measure/src/perfetto/read_back.rs"]
 mod read_back;

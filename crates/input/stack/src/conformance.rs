@@ -208,6 +208,7 @@ impl Tunable {
         let path = folder.path().join("stack.toml");
         std::fs::write(&path, text).unwrap();
         std::fs::write(folder.path().join("two-devices.trace"), two_devices()).unwrap();
+        std::fs::write(folder.path().join("columns.csv"), columns()).unwrap();
         let stack = Stack::load(&path, &Overrides::default())
             .unwrap_or_else(|error| panic!("{whose}: {error}\n{text}"));
         let mut answers = RunResults::default();
@@ -225,6 +226,12 @@ fn two_devices() -> String {
     (1..200)
         .map(|at| format!("{}000000 {} {} 8 1\n", at * 7, at % 2, at * 1000))
         .collect()
+}
+
+/// Returns a table whose columns have two meanings.
+fn columns() -> String {
+    let rows = (1..50).map(|at| format!("{at},{at},{},W,4096\n", at * 4096));
+    "time_ms,elapsed,offset_bytes,op,size_bytes\n".to_owned() + &rows.collect::<String>()
 }
 
 /// The results of a run: extent and times of each request, time and extent of each drive request,

@@ -51,7 +51,7 @@ pub enum TraceError {
     },
     /// No format matches.
     #[error(
-        "trace `{file}` is in no known format (it begins with `{found}`); known formats: {known}; name the format with --format"
+        "trace `{file}` is in no known format (it begins with `{found}`); known formats: {known}; name the format with --format, or the columns of a table with --columns time=1:us,op=2,offset=3:bytes,size=4:bytes"
     )]
     Unrecognised {
         /// The file.
@@ -60,6 +60,32 @@ pub enum TraceError {
         found: String,
         /// Names of all formats.
         known: String,
+    },
+    /// The file is the output of a tool, and no trace.
+    #[error("`{file}` is the output of {tool}, which has no requests: {remedy}")]
+    OtherOutput {
+        /// The file.
+        file: String,
+        /// Name of the tool.
+        tool: &'static str,
+        /// Command that reads the output.
+        remedy: &'static str,
+    },
+    /// The text is almost in a format, but its first rows have a damage.
+    #[error(
+        "trace `{file}` is in no known format; it is nearest to {format}, but {place}: found {found}; expected {expected}"
+    )]
+    Nearly {
+        /// The file.
+        file: String,
+        /// Name of the nearest format.
+        format: &'static str,
+        /// Place of the damage.
+        place: TracePlace,
+        /// Text found.
+        found: String,
+        /// Text expected.
+        expected: String,
     },
     /// Several formats match equally well.
     #[error("trace `{file}` could be in more than one format; use {candidates}")]
@@ -128,6 +154,20 @@ pub enum TraceError {
         start: u64,
         /// First sector behind the request.
         end: u64,
+        /// Capacity of the volume in sectors.
+        capacity: u64,
+    },
+    /// The devices of the trace do not fit into the volume side by side.
+    #[error(
+        "trace `{file}` has several devices, which need {total} sectors side by side, but the volume has {capacity}: {devices}; choose one with --device, choose a larger volume, or --beyond scale"
+    )]
+    DevicesBeyond {
+        /// The file.
+        file: String,
+        /// Devices with their places.
+        devices: String,
+        /// Sectors of all devices.
+        total: u64,
         /// Capacity of the volume in sectors.
         capacity: u64,
     },

@@ -33,6 +33,7 @@
 
 mod pool;
 pub(crate) mod processors;
+pub(crate) mod stream;
 
 use crate::row::TraceRow;
 use fullstroke_contract::Operation;
@@ -174,7 +175,7 @@ impl Matcher {
     }
 
     /// Returns the notes about incomplete requests, one sentence each.
-    fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         assert!(
             self.unknown <= self.given,

@@ -146,6 +146,21 @@ impl<'l> LineFields<'l> {
         Ok(value)
     }
 
+    /// As [`integer`](Self::integer), for a field with nothing else in it: `1.5e9` and `16k` are errors at
+    /// the beginning of the field.
+    #[inline]
+    pub fn whole(&mut self, expected: &str) -> Parsed<u64> {
+        let before = self.at;
+        let value = self.integer(expected)?;
+        match self.peek() {
+            Some(b'.' | b'_' | b'a'..=b'z' | b'A'..=b'Z') => {
+                self.at = before;
+                Err(self.mismatch(&format!("{expected}, as a whole number")))
+            }
+            _ => Ok(value),
+        }
+    }
+
     /// Parses a whole number from 0 to 2^32 - 1.
     #[inline]
     pub fn small(&mut self, expected: &str) -> Parsed<u32> {

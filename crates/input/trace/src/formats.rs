@@ -1,6 +1,6 @@
 //! Trace formats. Each format is one file; the list below is their registry.
 
-use crate::fault::TraceFault;
+use crate::fault::{Problem, TraceFault};
 use crate::fields::excerpt;
 use crate::fio_report::FioReport;
 use crate::input::{Input, beginning};
@@ -39,7 +39,15 @@ formats! {
     fiu,
     oracle_general,
     hfplayer,
+    pub(crate) csv,
+    biosnoop,
+    ftrace,
 }
+
+pub(crate) use csv::ColumnMap;
+
+/// Name of the format of tables with named columns.
+pub(crate) const CSV: &str = csv::FORMAT.name;
 
 /// The example of CONTRIBUTING.md, compiled and tested.
 #[cfg(test)]
@@ -97,8 +105,15 @@ pub struct TraceHead<'h> {
 
 /// Number of bytes used to recognise a format.
 const HEAD_BYTES: usize = 64 * 1024;
+/// Number of bytes that decide whether a trace is text.
+const TEXT_BYTES: usize = 4096;
+/// Smallest share of printable characters in text. Records of binary formats have small numbers in
+/// wide fields, so at least a third of their bytes are zeros.
+const TEXT_SHARE: f64 = 0.8;
 /// Number of lines used to recognise a format.
 const HEAD_LINES: usize = 32;
+/// Smallest number of separators in front of a damaged field of a row that is almost in a format.
+const FIELDS_NEAR: usize = 2;
 
 impl<'h> TraceHead<'h> {
     /// Yields the first non-empty lines. The last line may be cut off.
@@ -107,6 +122,14 @@ impl<'h> TraceHead<'h> {
             .split(|&byte| byte == b'\n')
             .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
             .filter(|line| !line.trim_ascii().is_empty())
+    }
+
+    /// Returns true if the bytes are text: no binary record has so few zeros and control characters.
+    pub(crate) fn is_text(&self) -> bool {
+        let bytes = &self.bytes[..self.bytes.len().min(TEXT_BYTES)];
+        let printable = |byte: &&u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r');
+        let text = bytes.iter().filter(printable).count();
+        text as f64 >= TEXT_SHARE * bytes.len() as f64
     }
 
     /// Returns `sure` if the parser accepts at least one of the first lines, and at least as many
@@ -205,6 +228,20 @@ pub(crate) fn recognise(name: &str, input: &mut Input<'_>) -> Result<&'static Fo
             file: name.to_owned(),
         });
     }
+    if best == Confidence::No
+        && let Some((tool, remedy)) = crate::pasted::other_output(bytes)
+    {
+        return Err(TraceError::OtherOutput {
+            file: name.to_owned(),
+            tool,
+            remedy,
+        });
+    }
+    if best == Confidence::No
+        && let Some(error) = nearly(name, &head)
+    {
+        return Err(error);
+    }
     if best == Confidence::No {
         let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         let (found, known) = (beginning(bytes), known.join(", "));
@@ -232,6 +269,59 @@ pub(crate) fn recognise(name: &str, input: &mut Input<'_>) -> Result<&'static Fo
                 file: name.to_owned(),
                 candidates: candidates.join(" or "),
             })
+        }
+    }
+}
+
+/// Returns the error of text that is almost in a format: its rows, or at least two fields of its first
+/// row, are as in the format. The format that reads the longest part counts.
+fn nearly(name: &str, head: &TraceHead<'_>) -> Option<TraceError> {
+    let mut nearest: Option<((u64, usize), TraceError)> = None;
+    // The last line may be cut off.
+    let whole = memchr::memrchr(b'\n', head.bytes).map_or(head.bytes.len(), |end| end + 1);
+    for format in FORMATS
+        .iter()
+        .filter(|format| format.counted == PlaceUnit::Lines)
+    {
+        let Some((rows, problem)) = first_problem(format, &head.bytes[..whole]) else {
+            continue;
+        };
+        let TracePlace::Line { line, column } = problem.place else {
+            continue;
+        };
+        let text = head
+            .bytes
+            .split(|&byte| byte == b'\n')
+            .nth(line.saturating_sub(1) as usize);
+        let read = text.unwrap_or_default();
+        let read = &read[..read.len().min(column.saturating_sub(1))];
+        let fields = read.iter().filter(|byte| b",; \t".contains(byte)).count();
+        let reach = (rows, column);
+        let near = rows > 0 || fields >= FIELDS_NEAR;
+        if near && nearest.as_ref().is_none_or(|(most, _)| reach > *most) {
+            let error = TraceError::Nearly {
+                file: name.to_owned(),
+                format: format.name,
+                place: problem.place,
+                found: problem.found,
+                expected: problem.expected,
+            };
+            nearest = Some((reach, error));
+        }
+    }
+    nearest.map(|(_, error)| error)
+}
+
+/// Returns the first damaged row of `bytes` as `format`, and the number of rows before.
+fn first_problem(format: &Format, bytes: &[u8]) -> Option<(u64, Problem)> {
+    let mut input = crate::source::unpack(bytes, None, HEAD_BYTES).ok()?;
+    let mut parser = (format.open)(&mut input).ok()?;
+    let mut rows = Vec::new();
+    loop {
+        match parser.read(&mut input, &mut rows, HEAD_LINES) {
+            Ok(true) if rows.len() < HEAD_LINES => {}
+            Err(TraceFault::Row(problem)) => return Some((rows.len() as u64, *problem)),
+            _ => return None,
         }
     }
 }

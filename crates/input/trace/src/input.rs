@@ -2,6 +2,7 @@
 
 use crate::fault::{TraceFault, TracePlace};
 use crate::fields::excerpt;
+use crate::formats::ColumnMap;
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub struct Input<'a> {
     source: Box<dyn Read + Send + 'a>,
     path: Option<PathBuf>,
     packed: bool,
+    /// Columns of a table, as the user names them.
+    columns: Option<ColumnMap>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -56,6 +59,7 @@ impl<'a> Input<'a> {
             source,
             path,
             packed,
+            columns: None,
             buffer,
             start: 0,
             end: 0,
@@ -76,6 +80,16 @@ impl<'a> Input<'a> {
     /// packing).
     pub fn plain_path(&self) -> Option<&Path> {
         self.path.as_deref().filter(|_| !self.packed)
+    }
+
+    /// Sets the columns of a table, as the user names them.
+    pub(crate) fn set_columns(&mut self, columns: ColumnMap) {
+        self.columns = Some(columns);
+    }
+
+    /// Returns the columns of a table, as the user names them.
+    pub(crate) fn columns(&self) -> Option<&ColumnMap> {
+        self.columns.as_ref()
     }
 
     /// Returns the number of lines read so far.

@@ -1,8 +1,9 @@
 //! Options of a reader.
 
 use crate::TraceError;
+use crate::formats::{CSV, ColumnMap};
 use fullstroke_contract::Operation;
-use fullstroke_units::{Duration, Sectors};
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
 
 /// Default number of rows out of order. A row is sorted in if at most this many later rows were
 /// written before it.
@@ -26,11 +27,67 @@ pub enum BeyondPolicy {
     Scale,
 }
 
+/// Places of a trace's addresses in a volume that is larger than the traced device.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub enum FootprintPolicy {
+    /// The addresses stay as they were captured.
+    #[default]
+    Captured,
+    /// The addresses are scaled to this share of the volume, above 0 and at most 1. Regions of up to
+    /// 128 MiB stay together.
+    Share(f64),
+    /// Extents of this length lie at random places of the volume.
+    Spread {
+        /// Length of an extent.
+        extent: Sectors,
+    },
+}
+
+impl FootprintPolicy {
+    /// Parses `captured`, a share such as `60%`, `spread`, or `spread:SIZE` with a size in MiB or GiB.
+    ///
+    /// # Errors
+    /// Fails with the expected forms.
+    pub fn parse(text: &str) -> Result<FootprintPolicy, String> {
+        let expected = || {
+            format!(
+                "found `{text}`; expected captured, a share of the volume such as 60%, spread, or spread:SIZE such as spread:16MiB"
+            )
+        };
+        match text {
+            "captured" => return Ok(FootprintPolicy::Captured),
+            "spread" => {
+                let extent = Sectors(crate::place::EXTENT_SECTORS);
+                return Ok(FootprintPolicy::Spread { extent });
+            }
+            _ => {}
+        }
+        if let Some(size) = text.strip_prefix("spread:") {
+            let bytes: Bytes = size.trim().parse().map_err(|_| expected())?;
+            let extent = Sectors(bytes.0 / SECTOR_BYTES);
+            // Smaller extents than a block of a file system, or larger than a disk, help nobody.
+            return match extent.0 {
+                8..=0x8000_0000 => Ok(FootprintPolicy::Spread { extent }),
+                _ => Err(expected()),
+            };
+        }
+        let share = text
+            .strip_suffix('%')
+            .and_then(|share| share.trim().parse::<f64>().ok())
+            .map(|percent| percent / 100.0)
+            .filter(|share| *share > 0.0 && *share <= 1.0);
+        share.map(FootprintPolicy::Share).ok_or_else(expected)
+    }
+}
+
 /// Options of a [`TraceReader`](crate::TraceReader). The default returns the whole trace unchanged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceOptions {
     /// Name of the format; `None` recognises the format.
     pub format: Option<String>,
+    /// Columns of a table, such as `time=ts:us,op=rw,offset=off:bytes,size=len:bytes`. The format is
+    /// `csv` then. `None` takes the columns by their names.
+    pub columns: Option<String>,
     /// Devices to select; empty selects all.
     pub devices: Vec<u32>,
     /// Operations to select; empty selects all.
@@ -47,8 +104,12 @@ pub struct TraceOptions {
     pub capacity: Option<Sectors>,
     /// Treatment of requests beyond the volume.
     pub beyond: BeyondPolicy,
-    /// End of the trace's address space, for [`BeyondPolicy::Scale`].
+    /// End of the trace's address space, for [`BeyondPolicy::Scale`] of a trace of one device.
     pub span: Option<Sectors>,
+    /// Places of the addresses in the volume.
+    pub footprint: FootprintPolicy,
+    /// Seed of random places.
+    pub seed: u64,
     /// Number of damaged rows to skip and count before a damaged row is an error.
     pub skip_bad: u64,
     /// True if a trace without addresses is an error. Otherwise all its addresses are 0.
@@ -61,6 +122,7 @@ impl Default for TraceOptions {
     fn default() -> TraceOptions {
         TraceOptions {
             format: None,
+            columns: None,
             devices: Vec::new(),
             operations: Vec::new(),
             from: Duration::ZERO,
@@ -69,6 +131,8 @@ impl Default for TraceOptions {
             capacity: None,
             beyond: BeyondPolicy::Reject,
             span: None,
+            footprint: FootprintPolicy::Captured,
+            seed: 0,
             skip_bad: 0,
             needs_addresses: true,
             sort_window: SORT_WINDOW_ROWS,
@@ -114,9 +178,26 @@ impl TraceOptions {
         said.join(" ")
     }
 
+    /// Returns the columns of a table, as the user names them.
+    ///
+    /// # Errors
+    /// Fails if the text of [`columns`](Self::columns) has a mistake.
+    pub(crate) fn column_map(&self) -> Result<Option<ColumnMap>, TraceError> {
+        let parsed = self.columns.as_deref().map(str::parse).transpose();
+        parsed.map_err(|message: String| TraceError::Option(format!("--columns: {message}")))
+    }
+
     /// Returns an error if no trace can meet the options.
     pub(crate) fn check(&self) -> Result<(), TraceError> {
         let refuse = |text: String| Err(TraceError::Option(text));
+        self.column_map()?;
+        if let (Some(format), Some(_)) = (&self.format, &self.columns)
+            && format != CSV
+        {
+            return refuse(format!(
+                "--columns names the columns of a table (--format {CSV}), but the format is {format}"
+            ));
+        }
         if !(self.time_scale.is_finite() && self.time_scale > 0.0) {
             return refuse(format!(
                 "a time scale of {} is not above 0",
@@ -130,6 +211,11 @@ impl TraceOptions {
                 "the time window ends at {to}, not after its beginning at {}",
                 self.from
             ));
+        }
+        if self.footprint != FootprintPolicy::Captured && self.beyond != BeyondPolicy::Reject {
+            return refuse(
+                "the footprint moves all addresses into the volume, so `beyond` has no use; leave one of the two out".to_owned(),
+            );
         }
         if self.capacity == Some(Sectors::ZERO) {
             return refuse("a volume of 0 sectors holds no request".to_owned());

@@ -1,31 +1,30 @@
 //! Reader of traces: recognises, parses, sorts and selects.
 
 mod ahead;
+mod oddities;
 
 use crate::fault::{Problem, TraceFault};
-use crate::formats::{Format, find_format, recognise};
+use crate::formats::{CSV, Format, find_format, recognise};
 use crate::input::{BUFFER_BYTES, Input};
-use crate::options::{BeyondPolicy, TraceOptions};
+use crate::options::TraceOptions;
+use crate::place::{DeviceSpans, PlaceFault, Placement};
 use crate::record::TraceRecord;
+use crate::restart::Joined;
 use crate::row::{TraceRow, check};
 use crate::sort::SortWindow;
 use crate::unselected::Unselected;
-use crate::{TraceError, TracePlace, processor_files, source};
+use crate::{TraceError, processor_files, source};
 use ahead::RowSource;
 use fullstroke_contract::Extent;
-use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
+use fullstroke_units::Time;
+use oddities::{OVERSIZED_SECTORS, Oddities};
 use std::fmt;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Number of rows requested from a parser at a time.
 const ROWS_AT_ONCE: usize = 512;
-/// Unit in which [`BeyondPolicy::Scale`] moves addresses: 1 MiB.
-const REGION_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
-
-/// Shortest reported gap between requests: 7 days. No system worth tracing is idle for so long, so
-/// its clock was set, or a time is damaged.
-const JUMP_NS: u64 = 7 * 86_400 * 1_000_000_000;
 
 /// Reader of a trace as a stream of [`TraceRecord`]s in order of arrival.
 ///
@@ -43,12 +42,16 @@ pub struct TraceReader {
     source: RowSource,
     lacks_addresses: Option<&'static str>,
     options: TraceOptions,
+    /// File that can be read again.
+    path: Option<PathBuf>,
+    /// Places of the addresses; `None` without a volume.
+    placement: Option<Placement>,
     window: SortWindow,
     /// Arrival of the trace's first request, on the format's clock.
     beginning: Option<u64>,
     /// Arrival of the latest request, on the format's clock.
     latest: u64,
-    jumps: Jumps,
+    oddities: Oddities,
     doubtful: u64,
     skipped: u64,
     /// Number of calls of the parser.
@@ -74,40 +77,32 @@ impl TraceReader {
     /// Opens the trace at `path`, packed or not. A blktrace may also be named by its folder, or
     /// without the processor's number.
     ///
-    /// With [`BeyondPolicy::Scale`], a capacity and no [`TraceOptions::span`], the whole trace is
-    /// read once here to find its span.
+    /// With a capacity the whole trace is read once more to find the ends of its devices, if it has
+    /// several devices, or if all addresses are moved.
     ///
     /// # Errors
     /// Fails if the file cannot be read or recognised, or if the options are contradictory.
     pub fn open(path: &Path, options: &TraceOptions) -> Result<TraceReader, TraceError> {
         options.check()?;
         let path = &processor_files::locate(path)?;
-        let mut options = options.clone();
-        if needs_span(&options) {
-            options.span = Some(span_of(path, &options)?);
-        }
         let input = source::open(path, BUFFER_BYTES)?;
-        TraceReader::over(path.display().to_string(), input, options)
+        let mut reader = TraceReader::over(path.display().to_string(), input, options.clone())?;
+        reader.path = Some(path.clone());
+        Ok(reader)
     }
 
     /// Reads the trace, packed or not, from `bytes`. `name` is used in messages and to recognise
     /// the format.
     ///
     /// # Errors
-    /// As for [`open`](TraceReader::open). [`BeyondPolicy::Scale`] needs [`TraceOptions::span`]
-    /// here, because the bytes can be read only once.
+    /// As for [`open`](TraceReader::open). Several devices in one volume, and moved addresses without
+    /// [`TraceOptions::span`], are errors here, because the bytes can be read only once.
     pub fn open_read(
         name: &str,
         bytes: Box<dyn Read + Send>,
         options: &TraceOptions,
     ) -> Result<TraceReader, TraceError> {
         options.check()?;
-        if needs_span(options) {
-            let text = format!(
-                "`{name}` can be read only once; scaled addresses need the span of the trace"
-            );
-            return Err(TraceError::Option(text));
-        }
         let input = source::unpack(bytes, None, BUFFER_BYTES);
         let input = input.map_err(|source| TraceError::from_io(name.to_owned(), source))?;
         TraceReader::over(name.to_owned(), input, options.clone())
@@ -118,10 +113,15 @@ impl TraceReader {
         mut input: Input<'static>,
         options: TraceOptions,
     ) -> Result<TraceReader, TraceError> {
+        let columns = options.column_map()?;
         let format = match &options.format {
             Some(name) => find_format(name)?,
+            None if columns.is_some() => find_format(CSV)?,
             None => recognise(&file, &mut input)?,
         };
+        if let Some(columns) = columns {
+            input.set_columns(columns);
+        }
         let begin = input
             .peek(1)
             .map_err(|source| TraceError::from_io(file.clone(), source))?;
@@ -137,13 +137,15 @@ impl TraceReader {
         Ok(TraceReader {
             file,
             format,
-            source: RowSource::new(input, parser),
+            source: RowSource::new(input, Box::new(Joined::new(parser, format.counted))),
             lacks_addresses,
             window: SortWindow::new(options.sort_window),
+            placement: Placement::of(&options),
+            path: None,
             options,
             beginning: None,
             latest: 0,
-            jumps: Jumps::default(),
+            oddities: Oddities::default(),
             doubtful: 0,
             skipped: 0,
             refills: 0,
@@ -187,7 +189,12 @@ impl TraceReader {
             .parser()
             .map(|parser| parser.notes())
             .unwrap_or_default();
-        of_parser.into_iter().chain(self.jumps.note()).collect()
+        let of_places = self.placement.as_ref().map(Placement::notes);
+        of_parser
+            .into_iter()
+            .chain(self.oddities.notes(self.closed))
+            .chain(of_places.unwrap_or_default())
+            .collect()
     }
 
     /// Moves the parser to another thread, for callers that read the whole trace at once. Until
@@ -290,9 +297,12 @@ impl TraceReader {
         for row in rows {
             let since = row.arrival - beginning;
             // Rows sorted in late come before the latest arrival, and are no jump.
-            if row.arrival.saturating_sub(latest) > JUMP_NS && since > 0 {
-                self.jumps
-                    .add(self.format.place(row.place), row.arrival - latest);
+            if since > 0 && self.oddities.has_gap(row.arrival.saturating_sub(latest)) {
+                self.oddities
+                    .add_gap(self.format.place(row.place), row.arrival - latest);
+            }
+            if row.sectors > OVERSIZED_SECTORS && row.operation.transfers() {
+                self.oddities.add_size(self.format.place(row.place), row);
             }
             latest = row.arrival;
             self.doubtful += u64::from(row.doubtful);
@@ -315,6 +325,8 @@ impl TraceReader {
             });
         }
         self.latest = latest;
+        self.oddities
+            .add_rows(rows.len() as u64, latest - beginning);
     }
 
     /// Appends the records of the selected `rows`. Closes the reader at an error, and at the end of
@@ -358,11 +370,19 @@ impl TraceReader {
     fn select(&mut self, row: &TraceRow) -> Result<Taken, TraceError> {
         let beginning = *self.beginning.get_or_insert(row.arrival);
         let since = row.arrival - beginning;
-        if row.arrival.saturating_sub(self.latest) > JUMP_NS && since > 0 {
-            self.jumps
-                .add(self.format.place(row.place), row.arrival - self.latest);
+        if since > 0
+            && self
+                .oddities
+                .has_gap(row.arrival.saturating_sub(self.latest))
+        {
+            self.oddities
+                .add_gap(self.format.place(row.place), row.arrival - self.latest);
+        }
+        if row.sectors > OVERSIZED_SECTORS && row.operation.transfers() {
+            self.oddities.add_size(self.format.place(row.place), row);
         }
         self.latest = row.arrival;
+        self.oddities.add_rows(1, since);
         let over = self.options.to.is_some_and(|to| since >= to.as_nanos());
         if !over && self.selects(row, since) {
             if self.unselected.is_some() {
@@ -496,15 +516,16 @@ impl TraceReader {
     }
 
     #[inline]
-    fn record(&self, row: &TraceRow, since: u64) -> Result<TraceRecord, TraceError> {
+    fn record(&mut self, row: &TraceRow, since: u64) -> Result<TraceRecord, TraceError> {
         let arrival = since - self.options.from.as_nanos();
         let arrival = scaled(arrival, self.options.time_scale);
         let later =
             |time: u64| Time::from_nanos(arrival.saturating_add(time.saturating_sub(row.arrival)));
-        let extent = match (row.operation, self.options.capacity) {
-            (operation, _) if operation.is_of_all() => Extent::new(0, 0),
-            (_, None) => Extent::new(row.start, row.sectors),
-            (_, Some(capacity)) => self.fitted(row, capacity)?,
+        let (issued, completed) = (row.issued.map(later), row.completed.map(later));
+        let extent = match row.operation.is_of_all() {
+            true => Extent::new(0, 0),
+            false if self.placement.is_none() => Extent::new(row.start, row.sectors),
+            false => self.placed(row)?,
         };
         Ok(TraceRecord {
             arrival: Time::from_nanos(arrival),
@@ -512,32 +533,51 @@ impl TraceReader {
             extent,
             device: row.device,
             process: row.process,
-            issued: row.issued.map(later),
-            completed: row.completed.map(later),
+            issued,
+            completed,
         })
     }
 
-    /// Returns the row's extent, moved into a volume of `capacity`.
-    fn fitted(&self, row: &TraceRow, capacity: Sectors) -> Result<Extent, TraceError> {
+    /// Returns the place of the row in the volume.
+    fn placed(&mut self, row: &TraceRow) -> Result<Extent, TraceError> {
         let extent = Extent::new(row.start, row.sectors);
-        fit(&self.options, extent, capacity).ok_or_else(|| TraceError::BeyondVolume {
-            file: self.file.clone(),
-            place: self.place(row),
-            operation: row.operation.name(),
-            start: row.start,
-            end: row.start + row.sectors,
-            capacity: capacity.0,
+        let Some(placement) = &mut self.placement else {
+            return Ok(extent);
+        };
+        let mut placed = placement.place(row.device, extent);
+        if placed == Err(PlaceFault::NeedsSpans) {
+            let Some(path) = &self.path else {
+                return Err(TraceError::Option(format!(
+                    "`{}` can be read only once, but the ends of its devices are needed: choose one device with --device \
+                     and leave its addresses as they are, or name a file",
+                    self.file
+                )));
+            };
+            let spans = DeviceSpans::read(path, &self.options)?;
+            placement.set_spans(Arc::new(spans));
+            placed = placement.place(row.device, extent);
+        }
+        placed.map_err(|fault| {
+            let spread = placement.spread_error(&self.file);
+            match (fault, spread) {
+                (PlaceFault::DevicesTooLarge, _) => placement.devices_error(&self.file),
+                (_, Some(error)) => error,
+                (PlaceFault::NeedsSpans | PlaceFault::Beyond, None) => TraceError::BeyondVolume {
+                    file: self.file.clone(),
+                    place: self.format.place(row.place),
+                    operation: row.operation.name(),
+                    start: row.start,
+                    end: row.start + row.sectors,
+                    capacity: self.options.capacity.unwrap_or_default().0,
+                },
+            }
         })
     }
 
     /// Returns a number that changes with the state behind [`skipped`](Self::skipped) and
     /// [`notes`](Self::notes).
     pub(crate) fn stamp(&self) -> [u64; 3] {
-        [self.skipped, self.refills, self.jumps.count]
-    }
-
-    fn place(&self, row: &TraceRow) -> TracePlace {
-        self.format.place(row.place)
+        [self.skipped, self.refills, self.oddities.count()]
     }
 }
 
@@ -550,88 +590,6 @@ impl fmt::Debug for TraceReader {
     }
 }
 
-/// Returns an extent of the trace, moved into a volume of `capacity`; `None` if the extent does not
-/// fit.
-pub(crate) fn fit(options: &TraceOptions, extent: Extent, capacity: Sectors) -> Option<Extent> {
-    let (start, sectors) = (extent.start.0, extent.sectors.0);
-    let (capacity, span) = (capacity.0, options.span.map(|span| span.0));
-    let moved = match options.beyond {
-        BeyondPolicy::Reject => start,
-        BeyondPolicy::Wrap => moved_back(start % capacity, sectors, capacity),
-        BeyondPolicy::Scale => match span {
-            Some(span) if span > capacity && start + sectors <= span => {
-                moved_back(scaled_start(start, span, capacity), sectors, capacity)
-            }
-            _ => start,
-        },
-    };
-    let extent = Extent::new(moved, sectors);
-    extent.within(Sectors(capacity)).then_some(extent)
-}
-
-/// Gaps between requests longer than [`JUMP_NS`].
-#[derive(Default)]
-struct Jumps {
-    count: u64,
-    longest_ns: u64,
-    /// Place of the request behind the longest gap.
-    place: Option<TracePlace>,
-}
-
-impl Jumps {
-    #[cold]
-    fn add(&mut self, place: TracePlace, gap_ns: u64) {
-        self.count += 1;
-        if gap_ns > self.longest_ns {
-            self.longest_ns = gap_ns;
-            self.place = Some(place);
-        }
-    }
-
-    fn note(&self) -> Option<String> {
-        const DAY_NS: f64 = 86_400e9;
-        const YEAR_DAYS: f64 = 365.25;
-        let place = self.place?;
-        let days = self.longest_ns as f64 / DAY_NS;
-        let gap = if days < YEAR_DAYS {
-            format!("{days:.1} days")
-        } else {
-            format!("{:.1} years", days / YEAR_DAYS)
-        };
-        let others = match self.count - 1 {
-            0 => String::new(),
-            1 => ", and one more of over 7 days".to_owned(),
-            others => format!(", and {others} more of over 7 days"),
-        };
-        Some(format!(
-            "{place}: {gap} without a request before this one{others}: the clock was set or a time is damaged; \
-             durations and rates count the gap unless --from or --to leaves it out"
-        ))
-    }
-}
-
-pub(crate) fn needs_span(options: &TraceOptions) -> bool {
-    options.beyond == BeyondPolicy::Scale && options.capacity.is_some() && options.span.is_none()
-}
-
-/// Returns the end of the address space used by the selected devices. The other selections are
-/// ignored, so that a sector maps to the same place whatever part of the trace is read.
-pub(crate) fn span_of(path: &Path, options: &TraceOptions) -> Result<Sectors, TraceError> {
-    let whole = TraceOptions {
-        format: options.format.clone(),
-        devices: options.devices.clone(),
-        skip_bad: options.skip_bad,
-        sort_window: options.sort_window,
-        ..TraceOptions::default()
-    };
-    let mut reader = TraceReader::open(path, &whole)?;
-    let mut span = Sectors::ZERO;
-    while let Some(record) = reader.next()? {
-        span = span.max(Sectors(record.extent.end().0));
-    }
-    Ok(span)
-}
-
 /// Returns `nanoseconds` times `factor`.
 #[inline]
 fn scaled(nanoseconds: u64, factor: f64) -> u64 {
@@ -641,28 +599,6 @@ fn scaled(nanoseconds: u64, factor: f64) -> u64 {
     } else {
         (nanoseconds as f64 * factor).round() as u64
     }
-}
-
-/// Returns `start`, or the last address below `capacity` where `sectors` fit. A request larger than
-/// the volume keeps its start.
-fn moved_back(start: u64, sectors: u64, capacity: u64) -> u64 {
-    // A request larger than the volume fits nowhere.
-    start.min(capacity.checked_sub(sectors).unwrap_or(start))
-}
-
-/// Returns the address to which [`BeyondPolicy::Scale`] moves `start`, in a trace that spans `span`
-/// sectors.
-fn scaled_start(start: u64, span: u64, capacity: u64) -> u64 {
-    assert!(
-        start <= span && capacity > 0,
-        "sector {start} of {span} is moved into {capacity}"
-    );
-    let regions = u128::from(span.div_ceil(REGION_SECTORS));
-    let room = u128::from(capacity / REGION_SECTORS);
-    let region = u128::from(start / REGION_SECTORS) * room / regions;
-    // The product is smaller than the number of regions of the volume, so it fits.
-    let region = u64::try_from(region).unwrap_or(u64::MAX / REGION_SECTORS);
-    (region * REGION_SECTORS + start % REGION_SECTORS) % capacity
 }
 
 #[cfg(test)]

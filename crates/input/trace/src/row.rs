@@ -68,6 +68,12 @@ pub trait Parser: Send {
         Vec::new()
     }
 
+    /// Returns true if requests are made of events. Such rows may come late by the time that a request may
+    /// wait, and the parser itself finds times that begin anew.
+    fn is_of_events(&self) -> bool {
+        false
+    }
+
     /// Returns a way to obtain the addresses of the requests, if the trace lacks them.
     fn lacks_addresses(&self) -> Option<&'static str> {
         None
@@ -100,29 +106,39 @@ impl<P: LineParser> Parser for LineRows<P> {
         rows: &mut Vec<TraceRow>,
         limit: usize,
     ) -> Result<bool, TraceFault> {
-        let mut left = limit;
-        while left > 0 {
-            left -= input.lines_at_once(left, |text, number| self.0.usual(text, number, rows));
-            if left == 0 {
-                break;
-            }
-            left -= 1;
-            let number = input.line_number() + 1;
-            let Some(line) = input.line()? else {
-                return Ok(false);
-            };
-            match self.0.row(line) {
-                Ok(Some(row)) => rows.push(TraceRow {
-                    place: number,
-                    ..row
-                }),
-                Ok(None) => {}
-                Err(_) if line.trim_ascii().is_empty() => {}
-                Err(mismatch) => return Err(TraceFault::in_line(number, *mismatch)),
-            }
-        }
-        Ok(true)
+        read_lines(&mut self.0, input, rows, limit)
     }
+}
+
+/// Appends the requests of the next `limit` lines to `rows`. Returns `false` at the end.
+pub(crate) fn read_lines(
+    parser: &mut impl LineParser,
+    input: &mut Input<'_>,
+    rows: &mut Vec<TraceRow>,
+    limit: usize,
+) -> Result<bool, TraceFault> {
+    let mut left = limit;
+    while left > 0 {
+        left -= input.lines_at_once(left, |text, number| parser.usual(text, number, rows));
+        if left == 0 {
+            break;
+        }
+        left -= 1;
+        let number = input.line_number() + 1;
+        let Some(line) = input.line()? else {
+            return Ok(false);
+        };
+        match parser.row(line) {
+            Ok(Some(row)) => rows.push(TraceRow {
+                place: number,
+                ..row
+            }),
+            Ok(None) => {}
+            Err(_) if line.trim_ascii().is_empty() => {}
+            Err(mismatch) => return Err(TraceFault::in_line(number, *mismatch)),
+        }
+    }
+    Ok(true)
 }
 
 /// Returns the first sector and the number of sectors touched by a byte range. Returns `None` if

@@ -6,10 +6,9 @@
 //! change) and by the options that select records. The volume is no part of these options, because
 //! the addresses are moved into the volume when a reader takes a record.
 
-use crate::options::{BeyondPolicy, TraceOptions};
-use crate::reader::{fit, needs_span, span_of};
+use crate::options::{BeyondPolicy, FootprintPolicy, TraceOptions};
+use crate::place::{DeviceSpans, PlaceFault, Placement};
 use crate::{TraceError, TraceReader, TraceRecord, files_of};
-use fullstroke_units::Sectors;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,6 +51,8 @@ impl SharedKey {
             capacity: None,
             beyond: BeyondPolicy::Reject,
             span: None,
+            footprint: FootprintPolicy::Captured,
+            seed: 0,
             ..options.clone()
         };
         Some(SharedKey { files, options })
@@ -188,8 +189,8 @@ impl DecodeProgress {
 struct Known {
     key: SharedKey,
     decoded: Option<Arc<Decoded>>,
-    /// End of the address space, for [`BeyondPolicy::Scale`].
-    span: Option<Sectors>,
+    /// Ends of the devices.
+    spans: Option<Arc<DeviceSpans>>,
 }
 
 /// The traces of this process, the latest last.
@@ -211,7 +212,7 @@ fn decoded(key: &SharedKey, path: &Path) -> Result<Option<Arc<Decoded>>, TraceEr
         known.push(Known {
             key: key.clone(),
             decoded: None,
-            span: None,
+            spans: None,
         });
         return Ok(None);
     };
@@ -245,6 +246,9 @@ fn make_room(known: &mut [Known]) {
 pub struct SharedReader {
     path: PathBuf,
     options: TraceOptions,
+    key: Option<SharedKey>,
+    /// Places of records from memory; `None` without a volume.
+    placement: Option<Placement>,
     from: From,
     /// Number of records taken.
     taken: u64,
@@ -302,15 +306,11 @@ impl SharedReader {
     /// As for [`TraceReader::open`].
     pub fn open(path: &Path, options: &TraceOptions) -> Result<SharedReader, TraceError> {
         options.check()?;
-        let mut options = options.clone();
-        let key = SharedKey::of(path, &options);
+        let key = SharedKey::of(path, options);
         let shared = match &key {
             Some(key) => decoded(key, path)?,
             None => None,
         };
-        if needs_span(&options) {
-            options.span = Some(shared_span(key.as_ref(), path, &options)?);
-        }
         let from = match shared {
             Some(decoded) => From::Memory(DecodedPlace {
                 status: decoded.beginning.clone(),
@@ -319,11 +319,13 @@ impl SharedReader {
                 chunks: 0,
                 at: 0,
             }),
-            None => From::File(Box::new(TraceReader::open(path, &options)?)),
+            None => From::File(Box::new(TraceReader::open(path, options)?)),
         };
         Ok(SharedReader {
             path: path.to_owned(),
-            options,
+            placement: Placement::of(options),
+            options: options.clone(),
+            key,
             from,
             taken: 0,
         })
@@ -349,7 +351,11 @@ impl SharedReader {
     pub fn notes(&self) -> Vec<String> {
         match &self.from {
             From::File(reader) => reader.notes(),
-            From::Memory(memory) => memory.status.notes.to_vec(),
+            From::Memory(memory) => {
+                let mut notes = memory.status.notes.to_vec();
+                notes.extend(self.placement.iter().flat_map(Placement::notes));
+                notes
+            }
         }
     }
 
@@ -366,15 +372,18 @@ impl SharedReader {
             From::File(reader) => return reader.next(),
             From::Memory(memory) => memory.next(),
         };
-        let moved = outcome.map(|record| record.map(|record| placed(record, &self.options)));
-        match moved {
-            Ok(None) => Ok(None),
-            Ok(Some(Some(record))) => {
+        let record = match outcome {
+            Ok(None) => return Ok(None),
+            Ok(Some(record)) => self.placed(record)?,
+            Err(NotShared) => None,
+        };
+        match record {
+            Some(record) => {
                 self.taken += 1;
                 Ok(Some(record))
             }
             // An error has the place in the file, which only a reader of the file knows.
-            Ok(Some(None)) | Err(NotShared) => self.next_of_file(),
+            None => self.next_of_file(),
         }
     }
 
@@ -392,35 +401,45 @@ impl SharedReader {
     }
 }
 
-/// Returns `record` with its extent in the volume; `None` if the extent does not fit.
-fn placed(record: TraceRecord, options: &TraceOptions) -> Option<TraceRecord> {
-    let Some(capacity) = options.capacity.filter(|_| !record.operation.is_of_all()) else {
-        return Some(record);
-    };
-    let extent = fit(options, record.extent, capacity)?;
-    Some(TraceRecord { extent, ..record })
+impl SharedReader {
+    /// Returns `record` with its extent in the volume; `None` if the extent does not fit.
+    fn placed(&mut self, record: TraceRecord) -> Result<Option<TraceRecord>, TraceError> {
+        let Some(placement) = &mut self.placement else {
+            return Ok(Some(record));
+        };
+        if record.operation.is_of_all() {
+            return Ok(Some(record));
+        }
+        let mut placed = placement.place(record.device, record.extent);
+        if placed == Err(PlaceFault::NeedsSpans) {
+            let spans = shared_spans(self.key.as_ref(), &self.path, &self.options)?;
+            placement.set_spans(spans);
+            placed = placement.place(record.device, record.extent);
+        }
+        Ok(placed.ok().map(|extent| TraceRecord { extent, ..record }))
+    }
 }
 
-/// Returns the end of the trace's address space. Reads the trace once for each process.
-fn shared_span(
+/// Returns the ends of the trace's devices. Reads the trace once for each process.
+fn shared_spans(
     key: Option<&SharedKey>,
     path: &Path,
     options: &TraceOptions,
-) -> Result<Sectors, TraceError> {
+) -> Result<Arc<DeviceSpans>, TraceError> {
     let find = |known: &Known| Some(&known.key) == key;
-    if let Some(span) = known()
+    if let Some(spans) = known()
         .iter()
         .find(|known| find(known))
-        .and_then(|found| found.span)
+        .and_then(|found| found.spans.clone())
     {
-        return Ok(span);
+        return Ok(spans);
     }
     // The list is not locked meanwhile, because reading a trace may take minutes.
-    let span = span_of(path, options)?;
+    let spans = Arc::new(DeviceSpans::read(path, options)?);
     if let Some(found) = known().iter_mut().find(|known| find(known)) {
-        found.span = Some(span);
+        found.spans = Some(Arc::clone(&spans));
     }
-    Ok(span)
+    Ok(spans)
 }
 
 impl fmt::Debug for SharedReader {
@@ -435,6 +454,7 @@ impl fmt::Debug for SharedReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullstroke_units::Sectors;
     use std::fs::File;
     use std::io::Write as _;
 

@@ -59,8 +59,8 @@ const THINK_MAX: f64 = 1000.0;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Output of `strace -f -ttt -T -o FILE PROGRAM`; `-tt` instead of `-ttt` and `-y` are accepted
-    /// too.
+    /// Output of `strace -f -ttt -T -o FILE PROGRAM`; `-tt`, `-t` or `-r` instead of `-ttt`, output
+    /// without `-T`, and `-y` are accepted too. Notes say what is assumed.
     pub file: String,
     /// Factor for the processes' own time, 0 to 1000. Default 1, as recorded.
     #[serde(default = "as_recorded")]
@@ -246,6 +246,41 @@ mod tests {
     }
 
     #[test]
+    fn a_recording_without_durations_or_with_other_times_is_read_with_a_note() {
+        let without = "7 17:00:10.000 openat(AT_FDCWD, \"a\", O_RDONLY) = 3\n\
+            7 17:00:11.000 read(3, \"\"..., 4096) = 4096\n\
+            7 17:00:12.000 clock_nanosleep(CLOCK_REALTIME, 0, {}, NULL) = 0\n\
+            7 17:00:14.000 close(3) = 0\n\
+            7 17:00:14.100 +++ exited with 0 +++\n";
+        let plain = play(without, json!({}));
+        // Open and read last until the next line; the sleep is the process's own time.
+        assert_eq!(plain.computed, Duration::from_millis(2000));
+        assert_eq!(figure(&plain, "recorded_calls_s"), 2.1);
+        let notes = plain.report.notes.join("\n");
+        assert!(
+            notes.contains("4 calls have no duration (no -T)"),
+            "{notes}"
+        );
+        let whole = without.replace(".000", "").replace(".100", "");
+        let plain = play(&whole, json!({}));
+        assert_eq!(plain.computed, Duration::from_millis(2000));
+        assert!(
+            plain
+                .report
+                .notes
+                .iter()
+                .any(|note| note.contains("whole seconds"))
+        );
+        let relative = "     0.000000 openat(AT_FDCWD, \"a\", O_RDONLY) = 3 <0.5>\n\
+            \x20    1.000000 read(3, \"\"..., 4096) = 4096 <0.5>\n\
+            \x20    1.000000 close(3) = 0 <0.1>\n\
+            \x20    0.100000 +++ exited with 0 +++\n";
+        let plain = play(relative, json!({}));
+        assert_eq!(plain.computed, Duration::from_millis(1000));
+        assert!(plain.report.notes.iter().any(|note| note.contains("(-r)")));
+    }
+
+    #[test]
     fn own_time_is_what_lies_between_calls_and_in_calls_that_are_none_on_files() {
         let text = recording(&[
             "7 10.000 openat(AT_FDCWD, \"a\", O_RDONLY) = 3 <0.5>",
@@ -403,13 +438,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_names_its_line() {
-        let text = recording(&["7 10.0 sync() = 0 <0.1>", "7 10.2 sync() = 0"]);
+        let text = recording(&["7 10.0 sync() = 0 <0.1>", "7 10.2 sync() gives 0"]);
         let all = keys(json!({ "file": "recording" }));
         let error = PlainHost::default()
             .run("strace", &all, Some(&text), 1)
             .unwrap_err();
         assert!(
-            error.starts_with("line 2: ") && error.contains("-T"),
+            error.starts_with("line 2: ") && error.contains("= RESULT"),
             "{error}"
         );
         let plain = play(&text, json!({ "skip_unknown_lines": true }));

@@ -7,7 +7,7 @@ use fullstroke_contract::{
     Completion, ConfigError, Counters, Effects, Hints, LayerReadings, Node, NodeContext, Operation,
     Port, Request, RequestId, Source, SourceError, Wake,
 };
-use fullstroke_trace::{BeyondPolicy, SharedReader, TraceOptions, TraceRecord};
+use fullstroke_trace::{BeyondPolicy, FootprintPolicy, SharedReader, TraceOptions, TraceRecord};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use fullstroke_workload::pace::{Conformity, Dispatcher, IssueTurn, ReplayPace, Rules, Traced};
 use schemars::JsonSchema;
@@ -35,7 +35,10 @@ struct TraceConfig {
     path: PathBuf,
     /// Format of the trace. Default: recognised from the contents.
     format: Option<String>,
-    /// Devices to replay. Default: all.
+    /// Columns of a table, as `time=ts:us,op=rw,offset=off:bytes,size=len:bytes`. Default: by their
+    /// names.
+    columns: Option<String>,
+    /// Devices to replay. Several devices lie side by side. Default: all.
     #[serde(default)]
     devices: Vec<u32>,
     /// Operations to replay. Default: all.
@@ -53,6 +56,10 @@ struct TraceConfig {
     /// Treatment of addresses beyond the volume.
     #[serde(default)]
     beyond: BeyondConfig,
+    /// Places of the trace's addresses in the volume: `captured`, a share of the volume such as `60%`
+    /// to which all addresses are scaled, `spread` for extents of 128 MiB at random places, or
+    /// `spread:16MiB` for extents of this length. Default: captured.
+    footprint: Option<String>,
     /// Number of damaged rows that are skipped and counted. One more is an error.
     #[serde(default)]
     skip_bad: u64,
@@ -94,6 +101,7 @@ impl TraceConfig {
     fn options(&self) -> TraceOptions {
         TraceOptions {
             format: self.format.clone(),
+            columns: self.columns.clone(),
             devices: self.devices.clone(),
             operations: self.operations.clone(),
             from: self.from,
@@ -103,9 +111,16 @@ impl TraceConfig {
                 BeyondConfig::Wrap => BeyondPolicy::Wrap,
                 BeyondConfig::Scale => BeyondPolicy::Scale,
             },
+            // `check` has refused other texts.
+            footprint: self.footprint().unwrap_or_default(),
             skip_bad: self.skip_bad,
             ..TraceOptions::default()
         }
+    }
+
+    fn footprint(&self) -> Result<FootprintPolicy, String> {
+        let text = self.footprint.as_deref();
+        text.map_or(Ok(FootprintPolicy::default()), FootprintPolicy::parse)
     }
 
     fn rules(&self) -> Rules {
@@ -126,6 +141,13 @@ impl TraceConfig {
     fn check(&self) -> Result<(), ConfigError> {
         let pace = self.rules().pace;
         let name = pace.name();
+        let footprint = self
+            .footprint()
+            .map_err(|message| ConfigError::new("footprint", message))?;
+        if footprint != FootprintPolicy::Captured && self.beyond != BeyondConfig::Reject {
+            let message = "footprint moves all addresses into the volume; leave one of the two out";
+            return Err(ConfigError::new("beyond", message));
+        }
         if self.outstanding == Some(0) {
             return Err(ConfigError::new(
                 "outstanding",
@@ -223,9 +245,10 @@ pub(crate) fn parts_of(arrivals: &[Duration], parts: usize) -> Vec<[Duration; 2]
 impl Workload for Trace {
     /// The source reads the file while the run proceeds. From the second run of a process on, the
     /// source takes the records from memory.
-    fn source(&self, capacity: Sectors, _: Seed) -> Result<Box<dyn Source>, WorkloadError> {
+    fn source(&self, capacity: Sectors, seed: Seed) -> Result<Box<dyn Source>, WorkloadError> {
         let options = TraceOptions {
             capacity: Some(capacity),
+            seed: seed.0,
             ..self.config.options()
         };
         let reader =
@@ -506,6 +529,8 @@ mod tests {
             ("pace = \"closed\"", "pace"),
             ("pace = \"load\"\ntime_scale = 2.0", "time_scale"),
             ("time_scale = 0.0", "time_scale"),
+            ("footprint = \"half\"", "footprint"),
+            ("footprint = \"50%\"\nbeyond = \"wrap\"", "beyond"),
             ("pace = \"as-fast\"\nbatch = \"1ms\"", "batch"),
         ] {
             let Err(WorkloadError::Key(error)) = source("pairs.csv", PAIRS, keys) else {

@@ -34,9 +34,9 @@ impl LineParser for Alibaba {
         fields.separator(b',')?;
         let operation = letter(&mut fields)?;
         fields.separator(b',')?;
-        let offset = fields.integer("an offset in bytes")?;
+        let offset = fields.whole("an offset in bytes")?;
         fields.separator(b',')?;
-        let length = fields.integer("a length in bytes")?;
+        let length = fields.whole("a length in bytes")?;
         let (start, sectors) = byte_range(&fields, offset, length)?;
         fields.separator(b',')?;
         let arrival = fields.decimal(3, "a timestamp in us")?;

@@ -2,7 +2,8 @@
 
 use super::{Confidence, Format, PlaceUnit, TraceHead};
 use crate::events::processors::Processors;
-use crate::events::{Action, KernelEvent, Matcher, device_number, operation_of_flags};
+use crate::events::stream::EventStream;
+use crate::events::{Action, KernelEvent, device_number, operation_of_flags};
 use crate::fault::TraceFault;
 use crate::fields::{LineFields, Parsed};
 use crate::input::Input;
@@ -21,7 +22,7 @@ pub(super) const FORMAT: Format = Format {
 
 #[derive(Default)]
 struct BlkParse {
-    matcher: Matcher,
+    stream: EventStream,
     processors: Processors,
     /// True if the summary behind the events has begun.
     summary: bool,
@@ -54,7 +55,7 @@ impl Parser for BlkParse {
             let number = input.line_number() + 1;
             let Some(line) = input.line()? else {
                 if !self.finished {
-                    self.matcher.finish(rows);
+                    self.stream.finish(rows);
                     self.finished = true;
                 }
                 return Ok(false);
@@ -68,7 +69,8 @@ impl Parser for BlkParse {
                         self.processors.record_event(device, processor, sequence);
                     }
                     if let Some(event) = line.event {
-                        self.matcher.push(
+                        self.stream.push(
+                            line.processor,
                             KernelEvent {
                                 place: number,
                                 ..event
@@ -83,8 +85,18 @@ impl Parser for BlkParse {
         Ok(true)
     }
 
+    fn is_of_events(&self) -> bool {
+        true
+    }
+
     fn notes(&self) -> Vec<String> {
-        self.processors.notes(None, &self.matcher)
+        let mut notes = self.processors.notes(None, self.stream.matcher());
+        for note in self.stream.notes() {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        notes
     }
 }
 
@@ -111,6 +123,7 @@ impl BlkParse {
 /// Content of a line.
 #[derive(Debug)]
 struct BlkparseLine {
+    processor: u32,
     /// Device, processor and sequence number, if the event has all three.
     source: Option<(u32, u32, u64)>,
     /// The event; `None` if it does not concern requests.
@@ -124,7 +137,9 @@ fn event(line: &[u8]) -> Parsed<BlkparseLine> {
     if matches!(fields.peek(), Some(b'0'..=b'9')) && fields.clone().word().contains(&b',') {
         return classic(&mut fields);
     }
+    let processor = super::ftrace::processor_of(line);
     Ok(BlkparseLine {
+        processor,
         source: None,
         event: traced(&mut fields)?,
     })
@@ -148,6 +163,7 @@ fn classic(fields: &mut LineFields<'_>) -> Parsed<BlkparseLine> {
     // Messages have no number.
     let source = (sequence > 0).then_some((device, processor, sequence));
     Ok(BlkparseLine {
+        processor,
         source,
         event: request(fields, device, time, process)?,
     })

@@ -136,7 +136,7 @@ impl Loads {
     }
 }
 
-fn names_columns(line: &[u8]) -> bool {
+pub(super) fn names_columns(line: &[u8]) -> bool {
     let mut names = line.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
     names.next() == Some(b"start")
         && names.next() == Some(b"sector")
@@ -153,9 +153,9 @@ impl LineParser for BlkReplay {
         fields.spaces();
         let arrival = fields.decimal(9, "a start time in seconds")?;
         fields.separator(b';')?;
-        let start = fields.integer("a sector number")?;
+        let start = fields.whole("a sector number")?;
         fields.separator(b';')?;
-        let sectors = fields.integer("a number of sectors")?;
+        let sectors = fields.whole("a number of sectors")?;
         fields.separator(b';')?;
         let before = fields.clone();
         let operation = operation_of_flags(fields.until(b';').trim_ascii(), sectors)

@@ -323,6 +323,10 @@ impl Parser for BlkTrace {
         Ok(true)
     }
 
+    fn is_of_events(&self) -> bool {
+        true
+    }
+
     fn notes(&self) -> Vec<String> {
         self.processors
             .notes(self.missing.as_deref(), &self.matcher)

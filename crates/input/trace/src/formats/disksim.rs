@@ -59,9 +59,9 @@ pub(super) fn place(fields: &mut LineFields<'_>) -> Parsed<(u32, u64, u64)> {
     fields.separator_of_spaces()?;
     let device = fields.small("a device number")?;
     fields.separator_of_spaces()?;
-    let start = fields.integer("a sector number")?;
+    let start = fields.whole("a sector number")?;
     fields.separator_of_spaces()?;
-    let sectors = fields.integer("a number of sectors")?;
+    let sectors = fields.whole("a number of sectors")?;
     fields.separator_of_spaces()?;
     Ok((device, start, sectors))
 }

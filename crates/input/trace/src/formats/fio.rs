@@ -158,6 +158,12 @@ fn action(fields: &mut LineFields<'_>) -> Parsed<Action> {
 
 impl LineParser for IoLog {
     fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
+        // The header of the next log of a file of several logs.
+        if matches!(self.clock, TimeSource::Times { .. }) && line.trim_ascii_end() == VERSION_3
+            || matches!(self.clock, TimeSource::Waits { .. }) && line.trim_ascii_end() == VERSION_2
+        {
+            return Ok(None);
+        }
         let mut fields = LineFields::new(line);
         fields.spaces();
         let arrival = self.time(&mut fields)?;
@@ -184,10 +190,10 @@ impl LineParser for IoLog {
 /// Parses offset and length, to the end of the line.
 fn extent(fields: &mut LineFields<'_>) -> Parsed<(u64, u64)> {
     fields.separator_of_spaces()?;
-    let offset = fields.integer("an offset in bytes")?;
+    let offset = fields.whole("an offset in bytes")?;
     fields.separator_of_spaces()?;
     let before = fields.clone();
-    let length = fields.integer("a length in bytes")?;
+    let length = fields.whole("a length in bytes")?;
     let extent = byte_range(&before, offset, length)?;
     fields.end()?;
     Ok(extent)

@@ -36,9 +36,9 @@ impl LineParser for Fiu {
         fields.separator_of_spaces()?;
         fields.word();
         fields.separator_of_spaces()?;
-        let start = fields.integer("a sector number")?;
+        let start = fields.whole("a sector number")?;
         fields.separator_of_spaces()?;
-        let sectors = fields.integer("a number of sectors")?;
+        let sectors = fields.whole("a number of sectors")?;
         fields.separator_of_spaces()?;
         let operation = letter(&mut fields)?;
         fields.separator_of_spaces()?;

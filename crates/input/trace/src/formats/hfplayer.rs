@@ -56,6 +56,11 @@ fn columns_of(header: &[u8]) -> Option<Vec<ColumnContent>> {
         .then_some(columns)
 }
 
+/// Returns true if the line is the header of this format.
+pub(super) fn is_header(line: &[u8]) -> bool {
+    columns_of(line).is_some()
+}
+
 fn column_of(name: &[u8]) -> ColumnContent {
     match name {
         b"ELAPSED_USECS.D" => ColumnContent::Arrival,
@@ -103,7 +108,8 @@ struct HfPlayer {
 
 impl LineParser for HfPlayer {
     fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
-        if line.starts_with(b"#") {
+        // The header stands again in a file of several traces.
+        if line.starts_with(b"#") || line.starts_with(b"ELAPSED_USECS.D") {
             return Ok(None);
         }
         let mut fields = LineFields::new(line);

@@ -46,9 +46,9 @@ impl LineParser for Msr {
         fields.byte(b',')?;
         let operation = operation(&mut fields)?;
         fields.byte(b',')?;
-        let offset = fields.integer("an offset in bytes")?;
+        let offset = fields.whole("an offset in bytes")?;
         fields.byte(b',')?;
-        let size = fields.integer("a size in bytes")?;
+        let size = fields.whole("a size in bytes")?;
         fields.byte(b',')?;
         let response = ticks(&mut fields, "a response time in 100 ns")?;
         fields.end()?;
@@ -149,7 +149,7 @@ fn comma(text: &[u8], at: &mut usize) -> Option<()> {
 
 #[inline]
 fn ticks(fields: &mut LineFields<'_>, expected: &str) -> Parsed<u64> {
-    let value = fields.integer(expected)?;
+    let value = fields.whole(expected)?;
     value
         .checked_mul(TICK_NS)
         .ok_or_else(|| fields.mismatch("a time before the year 2185"))

@@ -63,6 +63,9 @@ impl ObjectUse {
 }
 
 fn detect(head: &TraceHead<'_>) -> Confidence {
+    if head.is_text() {
+        return Confidence::No;
+    }
     let mut last = 0;
     let mut count = 0;
     for record in head.bytes.chunks_exact(RECORD_BYTES).take(RECORDS_DETECTED) {

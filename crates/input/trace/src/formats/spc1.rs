@@ -30,9 +30,9 @@ impl LineParser for Spc1 {
         fields.spaces();
         let device = fields.small("an application storage unit")?;
         fields.separator(b',')?;
-        let block = fields.integer("a block number")?;
+        let block = fields.whole("a block number")?;
         fields.separator(b',')?;
-        let size = fields.integer("a size in bytes")?;
+        let size = fields.whole("a size in bytes")?;
         fields.separator(b',')?;
         let operation = letter(&mut fields)?;
         fields.separator(b',')?;

@@ -43,9 +43,9 @@ impl LineParser for Systor {
         fields.separator(b',')?;
         let device = fields.small("a logical unit number")?;
         fields.separator(b',')?;
-        let offset = fields.integer("an offset in bytes")?;
+        let offset = fields.whole("an offset in bytes")?;
         fields.separator(b',')?;
-        let size = fields.integer("a size in bytes")?;
+        let size = fields.whole("a size in bytes")?;
         let (start, sectors) = byte_range(&fields, offset, size)?;
         fields.end()?;
         let completed = response.map(|response| arrival.saturating_add(response));

@@ -34,9 +34,9 @@ impl LineParser for Tencent {
         fields.spaces();
         let arrival = fields.decimal(9, "a timestamp in seconds")?;
         fields.separator(b',')?;
-        let start = fields.integer("an offset in sectors")?;
+        let start = fields.whole("an offset in sectors")?;
         fields.separator(b',')?;
-        let sectors = fields.integer("a size in sectors")?;
+        let sectors = fields.whole("a size in sectors")?;
         fields.separator(b',')?;
         let operation = match fields.peek() {
             Some(b'0') => Operation::Read,

@@ -115,7 +115,7 @@ fn is_command(command: u16) -> bool {
 }
 
 /// Returns the operation of a SCSI command; `None` if the command neither moves data nor flushes.
-fn operation_of(command: u16) -> Option<Operation> {
+pub(super) fn operation_of(command: u16) -> Option<Operation> {
     match command {
         // READ (6), (10), (12), (16).
         0x08 | 0x28 | 0xa8 | 0x88 => Some(Operation::Read),
@@ -128,6 +128,9 @@ fn operation_of(command: u16) -> Option<Operation> {
 }
 
 fn detect(head: &TraceHead<'_>) -> Confidence {
+    if head.is_text() {
+        return Confidence::No;
+    }
     let Some(version) = Version::of(head.bytes) else {
         return Confidence::No;
     };

@@ -1,6 +1,7 @@
 use super::*;
+use crate::BeyondPolicy;
 use fullstroke_contract::Operation;
-use fullstroke_units::Duration;
+use fullstroke_units::{Duration, Sectors};
 use proptest::prelude::*;
 use std::io::Write as _;
 
@@ -214,6 +215,7 @@ fn a_byte_order_mark_and_carriage_returns_are_tolerated() {
 #[test]
 fn a_request_beyond_the_volume_is_an_error_that_names_it() {
     let options = TraceOptions {
+        devices: vec![0],
         capacity: Some(Sectors(5000)),
         ..TraceOptions::default()
     };
@@ -248,8 +250,67 @@ fn scaling_finds_the_span_of_the_chosen_devices_first() {
         .unwrap();
     let starts: Vec<u64> = records.iter().map(|record| record.extent.start.0).collect();
     assert_eq!(starts, [0, 2048 + 4, 3 * 2048 + 2040]);
-    let error = TraceReader::open_read("trace", Box::new(std::io::empty()), &options).unwrap_err();
-    assert!(error.to_string().contains("span"), "{error}");
+    let error = read(TEXT, &options).unwrap_err();
+    assert!(error.to_string().contains("only once"), "{error}");
+}
+
+#[test]
+fn several_devices_lie_side_by_side_or_are_an_error_that_names_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.disksim");
+    std::fs::write(&path, TEXT).unwrap();
+    let volume = |sectors| TraceOptions {
+        capacity: Some(Sectors(sectors)),
+        ..TraceOptions::default()
+    };
+    let read = |options: &TraceOptions| {
+        let mut reader = TraceReader::open(&path, options)?;
+        let mut records = Vec::new();
+        reader.next_batch(&mut records, 10)?;
+        let starts: Vec<u64> = records.iter().map(|record| record.extent.start.0).collect();
+        Ok::<_, TraceError>((starts, reader.notes()))
+    };
+    // Device 0 ends at sector 9008; device 1 begins at the next multiple of 1 MiB.
+    let (starts, notes) = read(&volume(100_000)).unwrap();
+    assert_eq!(starts, [1000, 10_240 + 4000, 9000, 10_240 + 2000]);
+    assert!(
+        notes[0].starts_with("2 devices of the trace lie side by side"),
+        "{notes:?}"
+    );
+    let error = read(&volume(10_000)).unwrap_err().to_string();
+    assert!(
+        error.contains("14256 sectors") && error.contains("--device"),
+        "{error}"
+    );
+    let one = TraceOptions {
+        devices: vec![1],
+        ..volume(10_000)
+    };
+    assert_eq!(read(&one).unwrap().0, [4000, 2000]);
+}
+
+#[test]
+fn absurd_rows_get_a_note_with_their_place() {
+    let notes = |text: &str| {
+        let mut reader = open(text, &TraceOptions::default()).unwrap();
+        reader.next_batch(&mut Vec::new(), usize::MAX).unwrap();
+        reader.notes()
+    };
+    let rows: String = (0..20)
+        .map(|row| format!("{row}.0 0 {row} 8 1\n"))
+        .collect();
+    assert!(notes(&rows).is_empty());
+    let large = notes(&format!("{rows}21.0 0 0 99999999999 1\n"));
+    assert!(
+        large[0].starts_with("line 21: a read of 48828125 MiB"),
+        "{large:?}"
+    );
+    // 1,000 s behind a trace of 19 ms.
+    let late = notes(&format!("{rows}1000000.0 0 0 8 1\n"));
+    assert!(
+        late[0].starts_with("line 21: 999.981 s without a request"),
+        "{late:?}"
+    );
 }
 
 #[test]

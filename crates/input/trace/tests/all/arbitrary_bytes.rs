@@ -57,6 +57,18 @@ const TEXTS: &[(&str, &str)] = &[
         "89966445500000 4892 syslogd 904265560 8 W 6 1 531e\n89966445500001 1 nfsd 0 8 R 6 1\n",
     ),
     (
+        "csv",
+        "time_us;op;offset_kb;bytes;disk\n1;R;4;4096;sda\n2;WS;8;512;sdb\n",
+    ),
+    (
+        "biosnoop",
+        "TIME(s) COMM PID DISK T SECTOR BYTES QUE(ms) LAT(ms)\n0.1 a b 7 sda W 8 4096 0.1 0.7\n",
+    ),
+    (
+        "ftrace",
+        "dd-7 [000] .... 1.5: block_rq_issue: 8,0 R 4096 () 64 + 8 [dd]\n<idle>-0 [000] .... 1.6: block_rq_complete: 8,0 R () 64 + 8 [0]\n",
+    ),
+    (
         "hfplayer",
         "#ELAPSED_USECS.D,CMD.S,LBA.I,NBLKS.I\n1.5,RD_IN,0,8\n2.5,WR_IN,8,8\n",
     ),

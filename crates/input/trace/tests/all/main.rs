@@ -9,6 +9,7 @@ mod lost_events;
 mod mutated_parquet;
 #[path = "../../../../../samples/oracle/table.rs"]
 mod oracle;
+mod pasted;
 mod shared_traces;
 mod variants;
 #[path = "../../../../../samples/oracle/whole.rs"]

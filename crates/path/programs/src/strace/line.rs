@@ -8,11 +8,23 @@ use fullstroke_contract::{Reason, reason};
 pub(super) struct ProcessLine<'t> {
     /// Process of the line; strace names no process if there is only one.
     pub pid: Option<u32>,
-    /// Time in nanoseconds, since 1970 or since midnight.
+    /// Time in nanoseconds; `clock` says since when.
     pub at: u64,
-    /// True if `at` counts from midnight (`-tt`).
-    pub of_day: bool,
+    pub clock: LineClock,
     pub event: TraceEvent<'t>,
+}
+
+/// Beginning of the time of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineClock {
+    /// 1970, with fractions of a second (`-ttt`).
+    Epoch,
+    /// Midnight, with fractions of a second (`-tt`).
+    Day,
+    /// Midnight, in whole seconds (`-t`).
+    DaySeconds,
+    /// The line before (`-r`).
+    LineBefore,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +58,8 @@ pub(super) struct CompletedCall<'t> {
     pub value: Option<i64>,
     /// Name of the error, such as `ENOENT`, if the call failed.
     pub error: Option<&'t str>,
-    /// Duration of the call in nanoseconds.
-    pub took: u64,
+    /// Duration of the call in nanoseconds; `None` without `-T`.
+    pub took: Option<u64>,
 }
 
 /// Separates absolute times from relative times: `-ttt` writes more seconds than this since 1970,
@@ -66,11 +78,11 @@ pub(super) fn line(text: &str) -> Result<Option<ProcessLine<'_>>, Reason> {
         return Ok(None);
     }
     let (pid, text) = process(text)?;
-    let (at, of_day, text) = time(text)?;
+    let (at, clock, text) = time(text)?;
     Ok(Some(ProcessLine {
         pid,
         at,
-        of_day,
+        clock,
         event: event(text)?,
     }))
 }
@@ -97,16 +109,20 @@ fn process(text: &str) -> Result<(Option<u32>, &str), Reason> {
     }
 }
 
-fn time(text: &str) -> Result<(u64, bool, &str), Reason> {
+fn time(text: &str) -> Result<(u64, LineClock, &str), Reason> {
     let (word, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
     let wanted = || {
         reason!(
-            "found `{}`; expected a time with fractions of a second, as `strace -f -ttt -T` writes it",
+            "found `{}`; expected a time, as `strace -f -ttt -T` writes it (-tt, -t and -r are read too)",
             excerpt(word)
         )
     };
-    let (whole, fraction) = word.split_once('.').ok_or_else(wanted)?;
-    let nanos = nanoseconds(fraction).ok_or_else(wanted)?;
+    let (whole, nanos) = match word.split_once('.') {
+        Some((whole, fraction)) => (whole, nanoseconds(fraction).ok_or_else(wanted)?),
+        // Only `-t` writes times without fractions.
+        None if word.contains(':') => (word, 0),
+        None => return Err(wanted()),
+    };
     let mut rest = rest.trim_start();
     // A relative time of `-r` in addition to `-ttt`.
     if let Some((_, behind)) = rest
@@ -121,17 +137,21 @@ fn time(text: &str) -> Result<(u64, bool, &str), Reason> {
             .map(|part| part.parse::<u64>().ok().filter(|&part| part < 100));
         let mut part = || parts.next().flatten().ok_or_else(wanted);
         let seconds = (part()? * 60 + part()?) * 60 + part()?;
-        return Ok((seconds * 1_000_000_000 + nanos, true, rest));
+        let clock = match word.contains('.') {
+            true => LineClock::Day,
+            false => LineClock::DaySeconds,
+        };
+        return Ok((seconds * 1_000_000_000 + nanos, clock, rest));
     }
     let seconds: u64 = whole.parse().map_err(|_| wanted())?;
-    if !(RELATIVE_SECONDS..SECONDS_MAX).contains(&seconds) {
-        return Err(reason!(
-            "found `{}`; expected seconds since 1970, as `-ttt` writes them (`-r` writes the time since the \
-             line before)",
-            excerpt(word)
-        ));
+    if seconds >= SECONDS_MAX {
+        return Err(wanted());
     }
-    Ok((seconds * 1_000_000_000 + nanos, false, rest))
+    let clock = match seconds < RELATIVE_SECONDS {
+        true => LineClock::LineBefore,
+        false => LineClock::Epoch,
+    };
+    Ok((seconds * 1_000_000_000 + nanos, clock, rest))
 }
 
 /// Reads up to nine digits after the decimal point.
@@ -244,19 +264,16 @@ pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<CompletedCall<'t
         .next()
         .filter(|word| word.starts_with('E'));
     // A call without a result (`?`) has not ended and has no duration.
-    if took.is_none() && value.is_some() {
-        return Err(reason!(
-            "found no duration at the end of `{name}(...) = {}`; expected `<0.000123>`: record with \
-             `strace -f -ttt -T`",
-            excerpt(result)
-        ));
-    }
+    let took = match value {
+        None => took.or(Some(0)),
+        Some(_) => took,
+    };
     Ok(CompletedCall {
         name,
         arguments,
         value,
         error,
-        took: took.unwrap_or(0),
+        took,
     })
 }
 
@@ -335,13 +352,13 @@ mod tests {
                 "{text}"
             );
             let ended = call(&text);
-            assert_eq!((ended.value, ended.took), (Some(3), 8000));
+            assert_eq!((ended.value, ended.took), (Some(3), Some(8000)));
             assert_eq!(ended.arguments, "AT_FDCWD, \"/a\", O_RDONLY");
         }
         let of_day = line("8006 16:07:27.672463 sync() = 0 <0.5>")
             .unwrap()
             .unwrap();
-        assert!(of_day.of_day);
+        assert_eq!(of_day.clock, LineClock::Day);
         assert_eq!(
             of_day.at,
             (16 * 3600 + 7 * 60 + 27) * 1_000_000_000 + 672_463_000
@@ -397,11 +414,29 @@ mod tests {
     }
 
     #[test]
+    fn less_exact_times_are_read() {
+        for (text, at, clock) in [
+            (
+                "7 16:07:27 close(3) = 0 <0.1>",
+                58_047_000_000_000,
+                LineClock::DaySeconds,
+            ),
+            (
+                "7 0.000012 close(3) = 0 <0.1>",
+                12_000,
+                LineClock::LineBefore,
+            ),
+            ("     0.000012 close(3) = 0", 12_000, LineClock::LineBefore),
+        ] {
+            let line = line(text).unwrap().unwrap();
+            assert_eq!((line.at, line.clock), (at, clock), "{text}");
+        }
+        assert_eq!(call("7 1795364131.1 close(3) = 0").took, None);
+    }
+
+    #[test]
     fn errors_say_what_was_found_and_expected() {
         for (text, words) in [
-            ("7 1795364131.1 close(3) = 0", "-T"),
-            ("7 0.000012 close(3) = 0 <0.1>", "-r"),
-            ("7 16:07:27 close(3) = 0 <0.1>", "-ttt"),
             ("close(3) = 0 <0.1>", "-ttt"),
             ("7 1795364131.1 close(3", "cut off"),
             ("7 1795364131.1 close(3) gives 0 <0.1>", "= RESULT"),

@@ -20,6 +20,12 @@ pub(super) struct NoteCounts {
     /// Second names of files.
     pub linked: u64,
     pub unread_lines: u64,
+    /// Calls without a duration.
+    pub unmeasured: u64,
+    /// True if times count from the line before (`-r`).
+    pub relative_times: bool,
+    /// True if times are whole seconds (`-t`).
+    pub whole_seconds: bool,
 }
 
 /// Returns a sentence for each kind of missing or changed call.
@@ -69,6 +75,18 @@ pub(super) fn notes(counts: &NoteCounts, appeared: u64) -> Vec<String> {
         "files were missing at first and existed later without a recorded creation: their first open creates them",
     );
     say(counts.unread_lines, "lines were not understood");
+    say(
+        counts.unmeasured,
+        "calls have no duration (no -T): a call on files is taken to last until the next line of its process, other calls take no time",
+    );
+    if counts.relative_times {
+        notes.push("times count from the line before (-r); they are added up".to_owned());
+    }
+    if counts.whole_seconds {
+        notes.push(
+            "times are whole seconds (-t): calls of one second follow each other without computing in between".to_owned(),
+        );
+    }
     notes
 }
 

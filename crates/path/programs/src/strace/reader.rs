@@ -1,6 +1,6 @@
 //! Reads a recording line by line and finds the process and time of each line.
 
-use super::line::{CompletedCall, ProcessLine, TraceEvent, ended, line};
+use super::line::{CompletedCall, LineClock, ProcessLine, TraceEvent, ended, line};
 use super::recorder::{Begin, CallRecorder, CallTreatment, ProcessId, forks};
 use super::recording::Recording;
 use crate::program::ProgramError;
@@ -76,6 +76,7 @@ impl RecordingReader {
     fn line(&mut self, line: &ProcessLine<'_>) -> Result<(), Reason> {
         let at = self.time(line);
         let process = self.process(line.pid, at);
+        self.measured(process, at);
         let begin = Begin {
             at,
             line: self.recorder.line,
@@ -93,7 +94,7 @@ impl RecordingReader {
                 self.recorder.begin(process, at);
                 self.recorder.begin_call(process, name, arguments, begin);
             }
-            TraceEvent::Resumed { name, rest } => self.resumed(process, name, rest)?,
+            TraceEvent::Resumed { name, rest } => self.resumed(process, name, rest, at)?,
             TraceEvent::Exit => self.recorder.exit(process, at),
             TraceEvent::Child(pid) => self.recorder.child_ended(process, pid),
             TraceEvent::Nothing => {}
@@ -104,8 +105,14 @@ impl RecordingReader {
     /// Returns the time of a line. A time of day continues after midnight.
     fn time(&mut self, line: &ProcessLine<'_>) -> u64 {
         let recorder = &mut self.recorder;
+        let of_day = matches!(line.clock, LineClock::Day | LineClock::DaySeconds);
         let mut at = line.at.saturating_add(self.days);
-        if line.of_day && at.saturating_add(HALF_DAY) < recorder.last_at {
+        if line.clock == LineClock::LineBefore {
+            at = recorder.last_at.saturating_add(line.at);
+            recorder.counts.relative_times = true;
+        }
+        recorder.counts.whole_seconds |= line.clock == LineClock::DaySeconds;
+        if of_day && at.saturating_add(HALF_DAY) < recorder.last_at {
             self.days += 2 * HALF_DAY;
             at += 2 * HALF_DAY;
         }
@@ -137,7 +144,25 @@ impl RecordingReader {
         recorder.born(parent, Some(pid), at)
     }
 
-    fn resumed(&mut self, process: ProcessId, name: &str, rest: &str) -> Result<(), Reason> {
+    /// Ends the latest call of `process`, if the recording has no durations: the call lasted until this
+    /// line of the process at the latest.
+    fn measured(&mut self, process: ProcessId, at: u64) {
+        let recorder = &mut self.recorder;
+        let one = &mut recorder.processes[process];
+        let Some(begin) = one.unmeasured.take() else {
+            return;
+        };
+        one.last_end = at.max(one.last_end);
+        recorder.calls_took = recorder.calls_took.saturating_add(at.saturating_sub(begin));
+    }
+
+    fn resumed(
+        &mut self,
+        process: ProcessId,
+        name: &str,
+        rest: &str,
+        at: u64,
+    ) -> Result<(), Reason> {
         // A recording may begin within a call.
         let Some(pending) = self.recorder.pending(process) else {
             return Ok(());
@@ -153,7 +178,11 @@ impl RecordingReader {
         }
         let (begin, whole) = (pending.begin, format!("{}{rest}", pending.arguments));
         match ended(name, &whole) {
-            Ok(call) => self.finish_call(process, begin, &call),
+            Ok(call) => {
+                // The line tells the end of the call where the recording has no durations.
+                let took = call.took.or(Some(at.saturating_sub(begin.at)));
+                self.finish_call(process, begin, &CompletedCall { took, ..call });
+            }
             Err(reason) => {
                 self.recorder.forget_call(process);
                 return Err(reason);
@@ -181,17 +210,23 @@ impl RecordingReader {
                 .entry(skipped_name(call, interrupted))
                 .or_default() += 1;
         }
+        let took = call.took.unwrap_or(0);
+        recorder.counts.unmeasured += u64::from(call.took.is_none());
         // Only calls that the model repeats are compared with the model's times.
         if outcome == CallTreatment::Played {
             recorder.calls += 1;
-            recorder.calls_took = recorder.calls_took.saturating_add(call.took);
+            recorder.calls_took = recorder.calls_took.saturating_add(took);
         }
         let one = &mut recorder.processes[process];
+        // The time until the next line belongs to a call that the model repeats. Of other calls this time
+        // is the process's own.
+        one.unmeasured =
+            (call.took.is_none() && outcome == CallTreatment::Played).then_some(begin.at);
         // A call may end after the next line's time if its process was stopped in between.
-        one.last_end = begin.at.saturating_add(call.took).max(one.last_end);
+        one.last_end = begin.at.saturating_add(took).max(one.last_end);
         if matches!(outcome, CallTreatment::Noted | CallTreatment::Skipped) {
-            one.own = one.own.saturating_add(call.took);
-            one.interrupted = if interrupted { call.took } else { 0 };
+            one.own = one.own.saturating_add(took);
+            one.interrupted = if interrupted { took } else { 0 };
         }
     }
 }

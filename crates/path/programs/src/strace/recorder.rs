@@ -20,6 +20,8 @@ pub(super) struct TracedProcess {
     table: usize,
     /// Time when the latest call ended.
     pub last_end: u64,
+    /// Beginning of the latest call, if its duration is unknown.
+    pub unmeasured: Option<u64>,
     /// Own time since the latest record.
     pub own: u64,
     pending: Option<UnfinishedCall>,
@@ -229,6 +231,7 @@ impl CallRecorder {
             lane,
             table,
             last_end: since,
+            unmeasured: None,
             own: 0,
             pending: None,
             interrupted: 0,

@@ -1,4 +1,4 @@
-//! A report of `smartctl` (`-a` or `-x`).
+//! A report of `smartctl` (`-a` or `-x`), as text or as JSON (`-j`).
 
 use super::DepthsError;
 use serde::Serialize;
@@ -37,16 +37,57 @@ pub fn read_smart(path: &Path) -> Result<SmartReport, DepthsError> {
         file: file.clone(),
         source,
     })?;
-    let report = of(&file, &text);
+    let report = match text.trim_start().starts_with('{') {
+        true => of_json(&file, &text)?,
+        false => of(&file, &text),
+    };
     if report.bytes.is_none() && report.rpm.is_none() {
         return Err(DepthsError::row(
             &file,
             "the report",
             "neither `User Capacity` nor `Rotation Rate`",
-            "the text of `smartctl -x DEVICE`",
+            "the text of `smartctl -x DEVICE`, or its JSON (-j)",
         ));
     }
     Ok(report)
+}
+
+/// Reads a report in JSON (smartmontools 7, `--json`).
+fn of_json(file: &str, text: &str) -> Result<SmartReport, DepthsError> {
+    let json: serde_json::Value = serde_json::from_str(text).map_err(|error| {
+        DepthsError::row(
+            file,
+            "the report",
+            &error.to_string(),
+            "the JSON of `smartctl -x -j DEVICE`",
+        )
+    })?;
+    let at = |pointer: &str| json.pointer(pointer);
+    let whole = |pointer: &str| at(pointer).and_then(serde_json::Value::as_u64);
+    let name = at("/model_name").or_else(|| at("/scsi_model_name"));
+    let attributes = at("/ata_smart_attributes/table").and_then(serde_json::Value::as_array);
+    let spin_up = attributes
+        .into_iter()
+        .flatten()
+        .find(|attribute| attribute["id"] == 3);
+    // Only the lower 16 bits are the time; drives put other figures above.
+    let spin_up_ms = spin_up
+        .and_then(|attribute| attribute["raw"]["value"].as_u64())
+        .map(|raw| (raw & 0xffff) as f64)
+        .filter(|ms| (100.0..120_000.0).contains(ms));
+    Ok(SmartReport {
+        file: file.to_owned(),
+        model: name.and_then(serde_json::Value::as_str).map(str::to_owned),
+        bytes: whole("/user_capacity/bytes"),
+        rpm: whole("/rotation_rate")
+            .filter(|rpm| *rpm > 0)
+            .map(|rpm| rpm as f64),
+        logical_sector: whole("/logical_block_size").map(|bytes| bytes as u32),
+        physical_sector: whole("/physical_block_size").map(|bytes| bytes as u32),
+        surface_minutes: whole("/ata_smart_data/self_test/polling_minutes/extended")
+            .map(|minutes| minutes as f64),
+        spin_up_ms,
+    })
 }
 
 /// Returns the first whole number of a text, without thousands separators.
@@ -111,6 +152,25 @@ fn of(file: &str, text: &str) -> SmartReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_report_in_json_has_the_same_figures() {
+        let text = r#"{"model_name": "WDC WD40EFPX", "user_capacity": {"blocks": 7814037168, "bytes": 4000787030016},
+            "logical_block_size": 512, "physical_block_size": 4096, "rotation_rate": 5400,
+            "ata_smart_data": {"self_test": {"polling_minutes": {"short": 2, "extended": 443}}},
+            "ata_smart_attributes": {"table": [{"id": 3, "name": "Spin_Up_Time", "raw": {"value": 4300, "string": "4300"}}]}}"#;
+        let report = of_json("x", text).unwrap();
+        assert_eq!(
+            (report.bytes, report.rpm),
+            (Some(4_000_787_030_016), Some(5400.0))
+        );
+        assert_eq!(
+            (report.surface_minutes, report.spin_up_ms),
+            (Some(443.0), Some(4300.0))
+        );
+        assert_eq!(report.physical_sector, Some(4096));
+        assert!(of_json("x", "{").is_err());
+    }
 
     #[test]
     fn the_figures_of_a_report_are_found() {

@@ -1,0 +1,119 @@
+//! Tests of inputs that people paste: tables, traces of several devices, outputs of tools.
+
+use crate::common::{Folder, refused, success};
+use serde_json::Value;
+
+const STACK: &str = "seed = 1\n[workload]\nkind = \"trace\"\npath = \"x\"\n[volume]\nlayout = \"jbod\"\n\
+    drive = \"wd-red-plus-4tb\"\ndrives = 1\n";
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&success(&[arguments, &["--json"]].concat())).unwrap()
+}
+
+#[test]
+fn devices_of_a_trace_lie_side_by_side_in_each_command() {
+    let folder = Folder::new();
+    let (stack, trace) = (folder.name("s.toml"), folder.name("two.csv"));
+    std::fs::write(&stack, STACK).unwrap();
+    std::fs::write(
+        &trace,
+        "1,R,0,4096,1000\n2,W,0,4096,1000100\n1,R,4096,4096,2000100\n2,W,4096,4096,3000100\n",
+    )
+    .unwrap();
+    let note = "2 devices of the trace lie side by side: device 1 from sector 0 on";
+    let text = success(&["run", &stack, "--trace", &trace]);
+    assert!(text.contains(note), "{text}");
+    let text = success(&[
+        "compare",
+        &stack,
+        "--vary",
+        "volume.drive=wd-red-plus-4tb,seagate-ironwolf-8tb",
+        "--trace",
+        &trace,
+    ]);
+    assert!(text.contains(note), "{text}");
+    let one = success(&["run", &stack, "--trace", &trace, "--device", "2"]);
+    assert!(!one.contains("side by side"), "{one}");
+    // Each device reaches to 3 TB; the drive has 4 TB.
+    std::fs::write(
+        &trace,
+        "1,R,3000000000000,4096,1000\n2,W,3000000000000,4096,1000100\n",
+    )
+    .unwrap();
+    let error = refused(&["run", &stack, "--trace", &trace]);
+    assert!(
+        error.contains("--device") && error.contains("device 2 from sector"),
+        "{error}"
+    );
+}
+
+#[test]
+fn columns_and_footprint_are_options_and_keys() {
+    let folder = Folder::new();
+    let (stack, trace) = (folder.name("s.toml"), folder.name("odd.csv"));
+    std::fs::write(&stack, STACK).unwrap();
+    let rows: String = (0..200)
+        .map(|row| format!("{row},in,{},8\n", row * 1000))
+        .collect();
+    std::fs::write(&trace, format!("when,dir,where,amount\n{rows}")).unwrap();
+    let map = [
+        "--trace",
+        trace.as_str(),
+        "--columns",
+        "time=when:ms,op=read,offset=where:sectors,size=amount:sectors",
+    ];
+    let run = |more: &[&str]| {
+        let arguments = [&["run", stack.as_str()], &map[..], more].concat();
+        json(&arguments)
+    };
+    let (near, far) = (run(&[]), run(&["--footprint", "spread:1MiB"]));
+    let notes = near["trace_notes"].to_string();
+    assert!(
+        notes.contains("% of the volume") && notes.contains("--footprint"),
+        "{notes}"
+    );
+    assert!(!far["trace_notes"].to_string().contains("% of the volume"));
+    assert!(
+        far["response_ms"]["mean"].as_f64() > near["response_ms"]["mean"].as_f64(),
+        "{near} {far}"
+    );
+    let error = refused(&[&["run", stack.as_str()], &map[..2]].concat());
+    assert!(
+        error.contains("`where`") && error.contains("--columns"),
+        "{error}"
+    );
+    let error = refused(&[&["run", stack.as_str()], &map[..], &["--footprint", "half"]].concat());
+    assert!(
+        error.contains("footprint") && error.contains("60%"),
+        "{error}"
+    );
+}
+
+#[test]
+fn like_makes_a_stack_of_a_summary_and_of_a_pool() {
+    let folder = Folder::new();
+    let (text, stack) = (folder.name("io.txt"), folder.name("like.toml"));
+    let report = "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz  aqu-sz  %util\n\
+        sda             20.00    920.00     0.00   0.00    7.00    46.00   30.00   1620.00     9.00  18.00   14.00    54.00    0.70  40.00\n";
+    std::fs::write(&text, report).unwrap();
+    let like = success(&["like", &text, "--drive", "seagate-ironwolf-8tb"]);
+    std::fs::write(&stack, &like).unwrap();
+    let run = json(&[
+        "run",
+        &stack,
+        "--set",
+        "workloads[0].duration=20s",
+        "--set",
+        "workloads[1].duration=20s",
+    ]);
+    let rate = run["requests"].as_f64().unwrap() / 20.0;
+    assert!((45.0..55.0).contains(&rate), "{rate}");
+    let error = refused(&["trace", "info", &text]);
+    assert!(error.contains("fullstroke like"), "{error}");
+    std::fs::write(&text, "  pool: tank\n state: ONLINE\nconfig:\n\n\tNAME        STATE     READ WRITE CKSUM\n\ttank        ONLINE       0     0     0\n\t  raidz1-0  ONLINE       0     0     0\n\t    sda     ONLINE       0     0     0\n\t    sdb     ONLINE       0     0     0\n\t    sdc     ONLINE       0     0     0\n").unwrap();
+    let like = success(&["like", &text]);
+    assert!(
+        like.contains("layout = \"raid5\"") && like.contains("drives = 3"),
+        "{like}"
+    );
+}

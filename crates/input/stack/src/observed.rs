@@ -1,0 +1,406 @@
+//! Reads summaries of a load: the output of `iostat` (with or without `-x`) and of `sar -d`.
+//!
+//! A summary has rates and sizes, and neither addresses nor arrival times. A stack file that is made of
+//! a summary says its assumptions.
+
+use crate::StackError;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Load of one device, as a tool sums it up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ObservedLoad {
+    /// Name of the device.
+    pub device: String,
+    /// Tool whose output was read: `iostat` or `sar -d`.
+    pub tool: &'static str,
+    /// Number of reports that the figures average.
+    pub reports: u32,
+    /// Reads per second.
+    pub reads_per_s: f64,
+    /// Writes per second.
+    pub writes_per_s: f64,
+    /// Mean size of a read in KiB.
+    pub read_kib: f64,
+    /// Mean size of a write in KiB.
+    pub write_kib: f64,
+    /// True if the output has one number of transfers, which was divided by the bytes.
+    pub divided: bool,
+    /// Mean number of requests in queue and device.
+    pub queue_depth: Option<f64>,
+    /// Mean response time of all requests, or of the reads.
+    pub read_response_ms: Option<f64>,
+    /// Mean response time of the writes.
+    pub write_response_ms: Option<f64>,
+    /// Share of the time with a request in the device, in percent.
+    pub utilisation_percent: Option<f64>,
+}
+
+/// Columns of a report by their names.
+type Row = BTreeMap<String, f64>;
+
+/// A report of all devices.
+#[derive(Default)]
+struct Report {
+    tool: &'static str,
+    /// True for the line of averages of sar.
+    average: bool,
+    rows: Vec<(String, Row)>,
+}
+
+impl ObservedLoad {
+    /// Returns true if the text is output of one of the tools.
+    pub fn recognise(text: &str) -> bool {
+        text.lines().any(|line| header(line).is_some())
+    }
+
+    /// Reads the loads of all devices. `file` is the name of the text in errors.
+    ///
+    /// # Errors
+    /// If the text has no report, or no columns of rates and sizes.
+    pub fn read(file: &str, text: &str) -> Result<Vec<ObservedLoad>, StackError> {
+        let reports = reports(file, text)?;
+        let any_average = reports.iter().any(|report| report.average);
+        let count = reports.len();
+        // The first report of iostat covers the time since the start of the system.
+        let counts = |index: usize, report: &Report| {
+            report.average || (!any_average && (report.tool != IOSTAT || index > 0 || count == 1))
+        };
+        let mut devices: Vec<(String, &'static str, Vec<&Row>)> = Vec::new();
+        let counted = reports
+            .iter()
+            .enumerate()
+            .filter(|&(index, report)| counts(index, report));
+        for (_, report) in counted {
+            for (device, row) in &report.rows {
+                match devices.iter_mut().find(|(name, ..)| name == device) {
+                    Some((.., rows)) => rows.push(row),
+                    None => devices.push((device.clone(), report.tool, vec![row])),
+                }
+            }
+        }
+        let loads: Result<Vec<ObservedLoad>, StackError> = devices
+            .iter()
+            .map(|(device, tool, rows)| load(file, device, tool, rows))
+            .collect();
+        let loads = loads?;
+        if loads.is_empty() {
+            return Err(StackError::whole(file, "the report has no row of a device"));
+        }
+        Ok(loads)
+    }
+
+    /// Returns the load with the most requests among whole disks; partitions and the volumes of dm have the
+    /// same requests again.
+    pub fn busiest(loads: &[ObservedLoad]) -> Option<&ObservedLoad> {
+        let rate = |load: &&ObservedLoad| load.reads_per_s + load.writes_per_s;
+        let whole = loads
+            .iter()
+            .filter(|load| !load.device.starts_with("dm-") && !load.device.starts_with("loop"));
+        whole.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+    }
+
+    /// Returns a stack file with this load on one drive.
+    ///
+    /// # Errors
+    /// If the device had no requests.
+    pub fn to_stack(&self, file: &str, drive: &str) -> Result<String, StackError> {
+        let rate = self.reads_per_s + self.writes_per_s;
+        if rate <= 0.0 {
+            let message = format!("the device {} had no requests in the report", self.device);
+            return Err(StackError::whole(file, message));
+        }
+        let mut text = String::new();
+        let _ = writeln!(
+            text,
+            "title = \"{}: {:.1} reads/s of {:.1} KiB, {:.1} writes/s of {:.1} KiB\"\nseed = 1\n",
+            self.device, self.reads_per_s, self.read_kib, self.writes_per_s, self.write_kib
+        );
+        let _ = writeln!(
+            text,
+            "# From {} ({} report{}). A summary has no addresses and no arrival times: this load arrives at\n\
+             # random times (poisson) and at random places. For large sequential requests write\n\
+             # addresses = {{ pattern = \"sequential\" }}, for a part of the volume region_size = \"100GiB\".",
+            self.tool,
+            self.reports,
+            if self.reports == 1 { "" } else { "s" }
+        );
+        if self.divided {
+            text.push_str("# The report has one number of transfers, which is divided by the bytes read and written.\n");
+        }
+        // Enough requests for a 99th percentile, and not longer than an hour.
+        let seconds = (20_000.0 / rate).clamp(60.0, 3600.0).ceil();
+        for (name, share, per_s, kib) in [
+            ("reads", 1, self.reads_per_s, self.read_kib),
+            ("writes", 0, self.writes_per_s, self.write_kib),
+        ] {
+            if per_s <= 0.0 {
+                continue;
+            }
+            let _ = writeln!(
+                text,
+                "[[workloads]]\nname = \"{name}\"\nkind = \"synthetic\"\nduration = \"{seconds}s\"\nread_share = {share}\n\
+                 size = {}\nalignment = \"4KiB\"\narrivals = {{ process = \"poisson\", rate_per_s = {per_s:.3} }}\n",
+                sizes(kib)
+            );
+        }
+        let _ = writeln!(
+            text,
+            "[volume]\nlayout = \"jbod\"\n# Name the model of the drive. See: fullstroke drive list\ndrive = {drive:?}\ndrives = 1\n"
+        );
+        let measured = [
+            ("response of reads", self.read_response_ms, "ms"),
+            ("response of writes", self.write_response_ms, "ms"),
+            ("requests in queue and device", self.queue_depth, ""),
+            ("utilisation", self.utilisation_percent, "%"),
+        ];
+        for (what, value, unit) in measured {
+            if let Some(value) = value {
+                let _ = writeln!(text, "# measured: {what} {value:.2} {unit}");
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// Returns the size of requests with this mean: the two multiples of 4 KiB beside the mean, with weights.
+fn sizes(mean_kib: f64) -> String {
+    const STEP_KIB: f64 = 4.0;
+    let below = (mean_kib / STEP_KIB).floor().max(1.0) * STEP_KIB;
+    let above = below + STEP_KIB;
+    let upper = ((mean_kib - below) / STEP_KIB).clamp(0.0, 1.0);
+    if upper < 0.005 {
+        return format!("\"{below:.0}KiB\"");
+    }
+    format!(
+        "[{{ size = \"{below:.0}KiB\", weight = {:.2} }}, {{ size = \"{above:.0}KiB\", weight = {upper:.2} }}]",
+        1.0 - upper
+    )
+}
+
+const IOSTAT: &str = "iostat";
+const SAR: &str = "sar -d";
+
+/// Returns the tool, the place of the device's name and the names of the columns behind it; `None` if the
+/// line is no header.
+fn header(line: &str) -> Option<(&'static str, usize, Vec<&str>)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (tool, at) = match words.first()?.trim_end_matches(':') {
+        "Device" => (IOSTAT, 0),
+        _ => (SAR, words.iter().position(|word| *word == "DEV")?),
+    };
+    let names = words[at + 1..].to_vec();
+    let has = |name: &str| names.contains(&name);
+    (has("tps") || (has("r/s") && has("w/s"))).then_some((tool, at, names))
+}
+
+fn reports(file: &str, text: &str) -> Result<Vec<Report>, StackError> {
+    let mut reports: Vec<Report> = Vec::new();
+    let mut columns: Option<(usize, Vec<&str>)> = None;
+    for (index, line) in text.lines().enumerate() {
+        if let Some((tool, at, names)) = header(line) {
+            columns = Some((at, names));
+            reports.push(Report {
+                tool,
+                average: line.trim_start().starts_with("Average"),
+                rows: Vec::new(),
+            });
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some((at, names)) = &columns else {
+            continue;
+        };
+        if words.len() <= *at {
+            // An empty line ends the report.
+            columns = None;
+            continue;
+        }
+        if words.len() != at + 1 + names.len() {
+            columns = None;
+            continue;
+        }
+        let mut row = Row::new();
+        for (name, word) in names.iter().zip(&words[at + 1..]) {
+            let value: f64 = word.replace(',', ".").parse().map_err(|_| StackError {
+                file: file.to_owned(),
+                line: Some(index + 1),
+                key: (*name).to_owned(),
+                message: format!("found `{word}`; expected a number"),
+            })?;
+            row.insert((*name).to_owned(), value);
+        }
+        if let Some(report) = reports.last_mut() {
+            report.rows.push((words[*at].to_owned(), row));
+        }
+    }
+    Ok(reports)
+}
+
+/// Returns the mean of a column over the rows; `None` if no row has the column.
+fn mean(rows: &[&Row], name: &str) -> Option<f64> {
+    let values: Vec<f64> = rows
+        .iter()
+        .filter_map(|row| row.get(name).copied())
+        .collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Returns the mean of the first of several columns, each with a factor.
+fn first(rows: &[&Row], names: &[(&str, f64)]) -> Option<f64> {
+    names
+        .iter()
+        .find_map(|&(name, factor)| mean(rows, name).map(|value| value * factor))
+}
+
+fn load(
+    file: &str,
+    device: &str,
+    tool: &'static str,
+    rows: &[&Row],
+) -> Result<ObservedLoad, StackError> {
+    // Sectors have 512 bytes in both tools (sysstat, man pages of iostat and sar).
+    let read_kib_s = first(
+        rows,
+        &[
+            ("rkB/s", 1.0),
+            ("rMB/s", 1024.0),
+            ("rsec/s", 0.5),
+            ("rd_sec/s", 0.5),
+            ("kB_read/s", 1.0),
+            ("MB_read/s", 1024.0),
+            ("Blk_read/s", 0.5),
+        ],
+    );
+    let write_kib_s = first(
+        rows,
+        &[
+            ("wkB/s", 1.0),
+            ("wMB/s", 1024.0),
+            ("wsec/s", 0.5),
+            ("wr_sec/s", 0.5),
+            ("kB_wrtn/s", 1.0),
+            ("MB_wrtn/s", 1024.0),
+            ("Blk_wrtn/s", 0.5),
+        ],
+    );
+    let (Some(read_kib_s), Some(write_kib_s)) = (read_kib_s, write_kib_s) else {
+        let message = "the report has no amounts read and written (rkB/s and wkB/s, or rMB/s, rsec/s, rd_sec/s, kB_read/s)";
+        return Err(StackError::whole(file, message));
+    };
+    let own = mean(rows, "r/s").zip(mean(rows, "w/s"));
+    let tps = mean(rows, "tps").unwrap_or(0.0);
+    let bytes = read_kib_s + write_kib_s;
+    let (reads, writes) = match own {
+        Some(both) => both,
+        None if bytes > 0.0 => (tps * read_kib_s / bytes, tps * write_kib_s / bytes),
+        None => (0.0, 0.0),
+    };
+    let size = |kib_s: f64, per_s: f64| if per_s > 0.0 { kib_s / per_s } else { 0.0 };
+    let response = mean(rows, "await");
+    Ok(ObservedLoad {
+        device: device.to_owned(),
+        tool,
+        reports: rows.len() as u32,
+        reads_per_s: reads,
+        writes_per_s: writes,
+        read_kib: size(read_kib_s, reads),
+        write_kib: size(write_kib_s, writes),
+        divided: own.is_none(),
+        queue_depth: first(rows, &[("aqu-sz", 1.0), ("avgqu-sz", 1.0)]),
+        read_response_ms: mean(rows, "r_await").or(response),
+        write_response_ms: mean(rows, "w_await").or(response),
+        utilisation_percent: mean(rows, "%util"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXTENDED: &str = "Linux 6.6.0 (nas) \t05/01/2024 \t_x86_64_\t(8 CPU)\n\n\
+        avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n           2.31    0.00    1.02    5.17    0.00   91.50\n\n\
+        Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz  aqu-sz  %util\n\
+        sda              1.00      4.00     0.00   0.00    1.00     4.00    1.00      4.00     0.00   0.00    1.00     4.00    0.00   1.00\n\n\
+        Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz  aqu-sz  %util\n\
+        sda             10.00    460.00     0.00   0.00    5.00    46.00   40.00   1080.00     9.00  18.00   12.00    27.00    0.50  20.00\n\
+        dm-0            99.00    460.00     0.00   0.00    5.00    46.00   40.00   1080.00     9.00  18.00   12.00    27.00    0.50  20.00\n\n\
+        Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz  aqu-sz  %util\n\
+        sda             20.00    920.00     0.00   0.00    7.00    46.00   60.00   1620.00     9.00  18.00   14.00    27.00    0.70  40.00\n";
+
+    #[test]
+    fn the_reports_behind_the_first_are_averaged() {
+        let loads = ObservedLoad::read("io.txt", EXTENDED).unwrap();
+        let load = ObservedLoad::busiest(&loads).unwrap();
+        assert_eq!((load.device.as_str(), load.reports), ("sda", 2));
+        assert_eq!((load.reads_per_s, load.writes_per_s), (15.0, 50.0));
+        assert_eq!((load.read_kib, load.write_kib), (46.0, 27.0));
+        assert_eq!(
+            (load.read_response_ms, load.utilisation_percent),
+            (Some(6.0), Some(30.0))
+        );
+    }
+
+    #[test]
+    fn older_columns_plain_reports_and_sar_are_read() {
+        let old = "Device:         rrqm/s   wrqm/s     r/s     w/s    rMB/s    wMB/s avgrq-sz avgqu-sz   await  svctm  %util\n\
+            sdb               0,00     1,00    8,00    2,00     1,00     0,25   256,00     0,10   10,00   5,00   5,00\n";
+        let load = ObservedLoad::read("old", old).unwrap().remove(0);
+        assert_eq!(
+            (load.reads_per_s, load.read_kib, load.write_response_ms),
+            (8.0, 128.0, Some(10.0))
+        );
+        let plain = "Device             tps    kB_read/s    kB_wrtn/s    kB_read    kB_wrtn\nsdc              10.00        30.00        10.00          1          2\n";
+        let load = ObservedLoad::read("plain", plain).unwrap().remove(0);
+        assert_eq!(
+            (
+                load.reads_per_s,
+                load.writes_per_s,
+                load.read_kib,
+                load.divided
+            ),
+            (7.5, 2.5, 4.0, true)
+        );
+        let sar = "12:00:01 AM       DEV       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util\n\
+            12:10:01 AM       sda     99.00    396.00      0.00      0.00      4.00      0.10      1.00      9.00\n\n\
+            Average:          DEV       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util\n\
+            Average:          sda     10.00     20.00     60.00      0.00      8.00      0.10      1.00      9.00\n";
+        let load = ObservedLoad::read("sar", sar).unwrap().remove(0);
+        assert_eq!(
+            (
+                load.tool,
+                load.reads_per_s,
+                load.writes_per_s,
+                load.read_kib
+            ),
+            ("sar -d", 2.5, 7.5, 8.0)
+        );
+    }
+
+    #[test]
+    fn the_stack_file_has_the_mean_size_and_loads() {
+        let loads = ObservedLoad::read("io.txt", EXTENDED).unwrap();
+        let text = loads[0].to_stack("io.txt", "seagate-ironwolf-8tb").unwrap();
+        assert!(
+            text.contains(
+                "{ size = \"44KiB\", weight = 0.50 }, { size = \"48KiB\", weight = 0.50 }"
+            ),
+            "{text}"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.toml");
+        std::fs::write(&path, &text).unwrap();
+        let stack = crate::Stack::load(&path, &crate::Overrides::default())
+            .unwrap_or_else(|error| panic!("{error}\n{text}"));
+        stack.build().unwrap();
+    }
+
+    #[test]
+    fn a_damaged_number_is_named_by_its_line() {
+        let text = EXTENDED.replace("920.00", "x");
+        let error = ObservedLoad::read("io.txt", &text).unwrap_err().to_string();
+        assert!(error.contains("`x`") && error.contains("rkB/s"), "{error}");
+        assert!(!ObservedLoad::recognise("version,time,op,size,lbn\n"));
+    }
+}

@@ -1,0 +1,425 @@
+//! Tables of text whose first line names the columns: CSV with commas, semicolons, tabs or bars,
+//! and tables aligned with spaces.
+//!
+//! The usual names are recognised (`names.rs`). [`TraceOptions::columns`](crate::TraceOptions) names
+//! the columns of other tables, also by their number. A unit stands in the name (`latency_us`,
+//! `LAT(ms)`), or follows from the first rows (`guess.rs`); a note says each guess.
+
+mod guess;
+mod map;
+mod names;
+mod split;
+mod values;
+
+use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::fault::TraceFault;
+use crate::fields::{Mismatch, Parsed, excerpt};
+use crate::input::Input;
+use crate::row::{LineParser, Parser, TraceRow, sectors_of_bytes};
+use fullstroke_contract::Operation;
+use std::collections::HashMap;
+
+pub(crate) use map::ColumnMap;
+use map::{Table, option_of};
+use names::Role;
+use values::Clock;
+
+pub(super) const FORMAT: Format = Format {
+    name: "csv",
+    summary: "CSV with named columns: comma, semicolon, tab or bar; --columns names the columns of other tables",
+    columns: "by their names, in any order: time (or time of completion), operation, address, size; where they are \
+              there: latency, queue time, device, host, process. The unit stands in the name, or follows from the \
+              first rows, and a note says so",
+    counted: PlaceUnit::Lines,
+    detect,
+    open,
+};
+
+/// Number of bytes from which units are guessed.
+const SAMPLE_BYTES: usize = 64 * 1024;
+/// Largest number of devices with names. Names are kept, and memory must be bounded.
+const DEVICES_MAX: usize = 65_536;
+/// Largest number of devices named in a note.
+const DEVICES_NAMED: usize = 8;
+/// Time added to all times of a table that has times of completion, so that the arrival of the
+/// first request is not before 0: one day.
+const COMPLETION_BASE_NS: u64 = 86_400_000_000_000;
+
+/// Headers of formats that have their own parser.
+const OWN_HEADERS: [&str; 4] = [
+    "device_id,opcode,offset,length,timestamp",
+    "timestamp,offset,size,iotype,volumeid",
+    "timestamp,response,iotype,lun,offset,size",
+    "timestamp,hostname,disknumber,type,offset,size,responsetime",
+];
+
+/// Number of lines among which the header stands; comments and titles may stand in front.
+const HEADER_LINES: usize = 16;
+
+fn detect(head: &TraceHead<'_>) -> Confidence {
+    let Some(first) = header_of(head, &ColumnMap::default()) else {
+        return Confidence::No;
+    };
+    let own = first.to_ascii_lowercase();
+    if OWN_HEADERS.iter().any(|header| own == header.as_bytes())
+        || super::hfplayer::is_header(first)
+        || super::biosnoop::is_header(first)
+        || super::blkreplay::names_columns(first)
+    {
+        return Confidence::No;
+    }
+    let Some(table) = Table::of_header(first) else {
+        return Confidence::No;
+    };
+    match (table.missing().is_empty(), table.delimiter.is_spaces()) {
+        (true, false) => Confidence::Certain,
+        (true, true) => Confidence::Likely,
+        // The error of `open` lists the columns.
+        (false, false) if table.recognised() >= 2 => Confidence::Possible,
+        _ => Confidence::No,
+    }
+}
+
+/// Returns the header: the first line that names all required columns, or else the first line.
+fn header_of<'h>(head: &TraceHead<'h>, map: &ColumnMap) -> Option<&'h [u8]> {
+    let lines = || head.lines().filter(|line| !is_rule(line)).take(HEADER_LINES);
+    lines()
+        .find(|line| Table::mapped(line, map).is_ok_and(|table| table.has_header))
+        .or_else(|| lines().next())
+}
+
+/// Returns the name of a role in `--columns`.
+fn map_option(role: Role) -> &'static str {
+    option_of(role).unwrap_or("time")
+}
+
+/// Returns true for a line of dashes below or above a header.
+fn is_rule(line: &[u8]) -> bool {
+    line.iter()
+        .all(|byte| matches!(byte, b'-' | b'=' | b'+' | b'|' | b' ' | b'\t'))
+}
+
+fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, TraceFault> {
+    let map = input.columns().cloned().unwrap_or_default();
+    Ok(Box::new(CsvRows::open(input, &map)?))
+}
+
+/// Parser of a table.
+pub(super) struct CsvRows {
+    table: Table,
+    /// Text of the header, which may stand again in a file of several tables.
+    header: Vec<u8>,
+    clock: Clock,
+    /// Time added to all times.
+    base_ns: u64,
+    /// Number of each device with a name, and the names in their order.
+    devices: HashMap<Vec<u8>, u32>,
+    names: Vec<String>,
+    /// Fields of the current line, as begin and end.
+    fields: Vec<(usize, usize)>,
+    guesses: Vec<String>,
+    /// Number of rows without an address, which some tools write as -1.
+    unplaced: u64,
+}
+
+impl CsvRows {
+    /// Reads the header, and chooses the units from the rows below.
+    pub(super) fn open(input: &mut Input<'_>, map: &ColumnMap) -> Result<CsvRows, TraceFault> {
+        let mut header = Vec::new();
+        let head = TraceHead {
+            name: "",
+            bytes: input.peek(SAMPLE_BYTES)?,
+        };
+        let first = header_of(&head, map).unwrap_or_default();
+        let mut table = Table::mapped(first, map).map_err(|message| {
+            TraceFault::broken(
+                crate::TracePlace::Line { line: 1, column: 0 },
+                message.found,
+                message.expected,
+            )
+        })?;
+        if table.has_header {
+            header = first.to_vec();
+        }
+        let guesses = guess::settle(&mut table, &head, &header);
+        while table.has_header
+            && let Some(line) = input.line()?
+        {
+            if line == header {
+                break;
+            }
+        }
+        let base_ns = if table.has_completion_times() {
+            COMPLETION_BASE_NS
+        } else {
+            0
+        };
+        Ok(CsvRows {
+            table,
+            header,
+            clock: Clock::default(),
+            base_ns,
+            devices: HashMap::new(),
+            names: Vec::new(),
+            fields: Vec::new(),
+            guesses,
+            unplaced: 0,
+        })
+    }
+
+    /// Returns the number of the device called `name`.
+    fn device(&mut self, name: &[u8]) -> Option<u32> {
+        if let Some(&number) = self.devices.get(name) {
+            return Some(number);
+        }
+        if self.names.len() == DEVICES_MAX {
+            return None;
+        }
+        let number = u32::try_from(self.names.len()).ok()?;
+        self.devices.insert(name.to_vec(), number);
+        self.names.push(String::from_utf8_lossy(name).into_owned());
+        Some(number)
+    }
+
+    /// Parses one line into the values of its columns.
+    fn values(&mut self, line: &[u8]) -> Parsed<Option<RowValues>> {
+        let mut fields = std::mem::take(&mut self.fields);
+        let parsed = self.values_of(line, &mut fields);
+        self.fields = fields;
+        parsed
+    }
+
+    fn values_of(
+        &mut self,
+        line: &[u8],
+        fields: &mut Vec<(usize, usize)>,
+    ) -> Parsed<Option<RowValues>> {
+        self.table.split(line, fields);
+        if fields.len() < self.table.width {
+            let found = format!("{} columns", fields.len());
+            let expected = format!("{} columns, as the table begins", self.table.width);
+            return Err(mismatch(0, found, expected));
+        }
+        let mut values = RowValues::default();
+        let mut device: Vec<u8> = Vec::new();
+        for index in 0..self.table.columns.len() {
+            let column = self.table.columns[index].clone();
+            let Some(&(begin, end)) = fields.get(column.index) else {
+                continue;
+            };
+            let text = split::bare(&line[begin..end]);
+            let refuse = |expected: &str| {
+                let found = if text.is_empty() { "nothing".to_owned() } else { excerpt(text) };
+                mismatch(begin, found, format!("{expected} in column `{}`", column.name))
+            };
+            let comma = self.table.delimiter.allows_decimal_comma();
+            match column.role {
+                Role::Time | Role::EndTime => {
+                    let time = self.clock.time(text, column.unit, comma);
+                    let time = time.ok_or_else(|| refuse("a time from 0 on"))?;
+                    if column.role == Role::Time {
+                        values.time = Some(time);
+                    } else {
+                        values.end = Some(time);
+                    }
+                }
+                Role::Latency | Role::Queue => {
+                    let empty = text.is_empty() || matches!(text, b"-" | b"NaN" | b"nan");
+                    let time = match empty {
+                        true => None,
+                        false => Some(
+                            values::scaled(text, column.unit, comma)
+                                .ok_or_else(|| refuse("a duration from 0 on"))?,
+                        ),
+                    };
+                    if column.role == Role::Latency {
+                        values.latency = time;
+                    } else {
+                        values.queue = time;
+                    }
+                }
+                Role::Start => {
+                    values.unplaced = text == b"-1";
+                    if !values.unplaced {
+                        let start = values::scaled(text, column.unit, comma);
+                        values.start = start.ok_or_else(|| refuse("an address from 0 on"))?;
+                    }
+                }
+                Role::Size => {
+                    let size = values::scaled(text, column.unit, comma);
+                    values.size = size.ok_or_else(|| refuse("a size from 0 on"))?;
+                }
+                Role::Operation | Role::IsWrite | Role::IsRead => {
+                    match values::operation(text, column.role == Role::IsRead) {
+                        Ok(Some(operation)) => values.operation = operation,
+                        // A command that moves no data.
+                        Ok(None) => return Ok(None),
+                        Err(()) => return Err(refuse("an operation such as R, W, read or write")),
+                    }
+                }
+                Role::Device | Role::Host => {
+                    if !device.is_empty() {
+                        device.push(b'/');
+                    }
+                    device.extend_from_slice(text);
+                }
+                Role::Process => {
+                    values.process = values::scaled(text, 1, false)
+                        .and_then(|number| u32::try_from(number).ok())
+                        .unwrap_or(0);
+                }
+                Role::Text | Role::Other => {}
+            }
+        }
+        if let Some(operation) = self.table.operation {
+            values.operation = operation;
+        }
+        values.device = self.number_of(&device).ok_or_else(|| {
+            mismatch(0, excerpt(&device), "one of the first 65536 devices".to_owned())
+        })?;
+        Ok(Some(values))
+    }
+
+    /// Returns the number of a device: the number in its only column, or else the place of the name
+    /// in the order of appearance.
+    fn number_of(&mut self, name: &[u8]) -> Option<u32> {
+        if name.is_empty() && self.names.is_empty() {
+            return Some(0);
+        }
+        if self.table.numbered {
+            let text = std::str::from_utf8(name).ok()?;
+            return text.parse().ok();
+        }
+        self.device(name)
+    }
+}
+
+/// Values of one row, in ns and bytes.
+#[derive(Default)]
+struct RowValues {
+    time: Option<u64>,
+    end: Option<u64>,
+    latency: Option<u64>,
+    queue: Option<u64>,
+    operation: Operation,
+    start: u64,
+    size: u64,
+    device: u32,
+    process: u32,
+    unplaced: bool,
+}
+
+#[cold]
+fn mismatch(column: usize, found: String, expected: String) -> Box<Mismatch> {
+    Box::new(Mismatch {
+        column,
+        found,
+        expected,
+    })
+}
+
+impl LineParser for CsvRows {
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
+        if line.starts_with(b"#") || is_rule(line) || line == self.header {
+            return Ok(None);
+        }
+        let Some(values) = self.values(line)? else {
+            return Ok(None);
+        };
+        if values.unplaced {
+            self.unplaced += 1;
+            return Ok(None);
+        }
+        let latency = values.latency.unwrap_or(0);
+        let queue = values.queue.unwrap_or(0);
+        // Sums beyond 584 years stay at the largest time; differences stay at 0.
+        let (arrival, completed) = match (values.time, values.end) {
+            (Some(time), _) if self.table.time_is_end => {
+                let end = time.saturating_add(self.base_ns);
+                (
+                    end.saturating_sub(latency.saturating_add(queue)),
+                    values.latency.map(|_| end),
+                )
+            }
+            (Some(time), end) => {
+                let time = time.saturating_add(self.base_ns);
+                let by_latency = || {
+                    values
+                        .latency
+                        .map(|latency| time.saturating_add(queue).saturating_add(latency))
+                };
+                let end = end.map(|end| end.saturating_add(self.base_ns)).or_else(by_latency);
+                (time, end)
+            }
+            (None, Some(end)) => {
+                let end = end.saturating_add(self.base_ns);
+                (
+                    end.saturating_sub(latency.saturating_add(queue)),
+                    values.latency.map(|_| end),
+                )
+            }
+            // `Table::missing` requires one of the two.
+            (None, None) => (0, None),
+        };
+        let is_of_all = values.operation.is_of_all();
+        let range = if is_of_all {
+            Some((0, 0))
+        } else {
+            sectors_of_bytes(values.start, values.size)
+        };
+        let Some((start, sectors)) = range else {
+            let found = format!("{} bytes from byte {}", values.size, values.start);
+            let expected = "a range of bytes that ends below 2^64".to_owned();
+            return Err(mismatch(0, found, expected));
+        };
+        Ok(Some(TraceRow {
+            device: values.device,
+            process: values.process,
+            issued: values.queue.map(|queue| arrival.saturating_add(queue)),
+            completed: completed.map(|completed| completed.max(arrival)),
+            ..TraceRow::new(arrival, values.operation, start, sectors)
+        }))
+    }
+}
+
+impl Parser for CsvRows {
+    fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        rows: &mut Vec<TraceRow>,
+        limit: usize,
+    ) -> Result<bool, TraceFault> {
+        crate::row::read_lines(self, input, rows, limit)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.guesses.clone();
+        if self.unplaced > 0 {
+            notes.push(format!(
+                "{} rows without an address (sector -1) are left out",
+                self.unplaced
+            ));
+        }
+        if self.names.len() > 1 {
+            let named: Vec<String> = self
+                .names
+                .iter()
+                .take(DEVICES_NAMED)
+                .enumerate()
+                .map(|(number, name)| format!("{number} = {name}"))
+                .collect();
+            let more = match self.names.len() > DEVICES_NAMED {
+                true => ", ...",
+                false => "",
+            };
+            notes.push(format!(
+                "devices are numbered as they appear: {}{more}",
+                named.join(", ")
+            ));
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests;
