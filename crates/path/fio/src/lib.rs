@@ -12,7 +12,8 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `ini.rs` | sections, settings, comments, variables |
+//! | `ini.rs` | sections, settings, comments, included files |
+//! | `surroundings.rs` | variables and keywords |
 //! | `units.rs`, `expression.rs` | numbers with units, and arithmetic |
 //! | `table.rs` | every option and its treatment |
 //! | `options.rs` | the reference page of the table |
@@ -22,7 +23,10 @@
 //! | `region.rs` | the region of a job, and its amount of I/O |
 //! | `offsets.rs` | the offset of the next block |
 //! | `places.rs` | the file of the next block |
-//! | `files.rs` | jobs on files: a program |
+//! | `file_places.rs` | names, lengths and places of files |
+//! | `placement.rs` | files on a volume without a file system |
+//! | `files.rs`, `files/` | jobs on files: a program |
+//! | `history.rs` | written blocks that `verify` reads back |
 //! | `sizes.rs` | the size of the next block |
 //! | `permutation.rs`, `coverage.rs` | random order that uses each block once |
 //! | `skew.rs` | popular blocks |
@@ -36,8 +40,10 @@
 mod coverage;
 mod error;
 mod expression;
+mod file_places;
 mod files;
 mod grammar;
+mod history;
 mod ini;
 mod job;
 mod job_set;
@@ -48,6 +54,7 @@ mod options;
 mod pace;
 mod parse;
 mod permutation;
+mod placement;
 mod places;
 mod progress;
 mod readers;
@@ -57,6 +64,7 @@ mod results;
 mod sizes;
 mod skew;
 mod source;
+mod surroundings;
 mod table;
 mod tally;
 mod think;
@@ -69,3 +77,4 @@ pub use job_set::{IgnoredOption, JobSet};
 pub use options::reference;
 pub use results::{BehindRate, FioGroupResults, FioResults};
 pub use source::FioSource;
+pub use surroundings::{Include, IncludedFile, JobSurroundings};

@@ -31,6 +31,12 @@ impl fmt::Display for FioGroupResults {
                 result.job.name, result.tally.failed
             )?;
         }
+        if !self.notes.is_empty() {
+            writeln!(f)?;
+        }
+        for note in &self.notes {
+            write!(f, "\n{note}")?;
+        }
         if !self.ignored.is_empty() {
             write!(f, "\n\nOptions of the job file without effect here:")?;
             let width = self

@@ -22,6 +22,7 @@ pub struct FioGroupResults {
     pub(crate) global: Vec<(String, String)>,
     pub(crate) jobs: Vec<JobResult>,
     pub(crate) ignored: Vec<crate::IgnoredOption>,
+    pub(crate) notes: Vec<String>,
     pub(crate) drives: Vec<(String, MemberStatistics)>,
     /// Time span of the drives' statistics.
     pub(crate) span: Duration,
@@ -55,6 +56,12 @@ impl FioGroupResults {
     /// Returns the options of the job file that change nothing.
     pub fn ignored(&self) -> &[crate::IgnoredOption] {
         &self.ignored
+    }
+
+    /// Returns sentences about the jobs: the places of their files, and values that fio reads
+    /// otherwise than they look.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 }
 
@@ -165,6 +172,7 @@ impl FioResults {
             global: self.set.global.clone(),
             jobs,
             ignored: self.set.ignored().to_vec(),
+            notes: self.set.notes.clone(),
             drives,
             span,
         }

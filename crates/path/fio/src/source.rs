@@ -1,6 +1,7 @@
 //! All workers of a job file as one source of requests.
 
-use crate::job::{ExitWhat, FioJob};
+use crate::job::{ExitWhat, FioJob, IoDirection};
+use crate::placement::Placement;
 use crate::places::Ground;
 use crate::region::Misfit;
 use crate::results::FioResults;
@@ -52,14 +53,19 @@ impl FioSource {
         if let Some(error) = &set.off_volume {
             return Err(error.clone());
         }
+        let placement = Placement::new(set, capacity).map_err(|(place, (option, message))| {
+            let job = &set.jobs[place];
+            set.error(Some(job.line), option, format!("[{}]: {message}", job.name))
+        })?;
+        let ground = |job: &FioJob, clone: u32| placement.ground(job, clone);
         let expected = set
             .jobs
             .iter()
-            .map(|job| expected(job, capacity))
+            .map(|job| expected(job, &ground(job, 0).ok()?))
             .sum::<Option<u64>>();
-        let ground =
-            |job: &FioJob, clone: u32| Ok(crate::region::region(job, clone, capacity)?.into());
-        FioSource::on(set, &ground, seed, requests, expected)
+        let mut set = set.clone();
+        set.notes.extend(placement.notes(&set));
+        FioSource::on(&set, &ground, seed, requests, expected)
     }
 
     /// Makes the source. `ground` gives the space of each worker, by job and clone.
@@ -299,10 +305,11 @@ impl Source for FioSource {
 }
 
 /// Returns the number of I/Os of a job, if its end does not depend on time.
-fn expected(job: &FioJob, capacity: Sectors) -> Option<u64> {
+fn expected(job: &FioJob, ground: &Ground) -> Option<u64> {
     let bytes = job.single_size()?;
-    let region = crate::region::region(job, 0, capacity).ok()?;
-    if job.runtime.is_some() || job.exit_all || job.ramp.as_nanos() > 0 {
+    let region = ground.whole;
+    let verifies = job.verify.on && job.work.goes(IoDirection::Write);
+    if job.runtime.is_some() || job.exit_all || job.ramp.as_nanos() > 0 || verifies {
         return None;
     }
     let each = region.iteration.min(region.limit) / bytes;

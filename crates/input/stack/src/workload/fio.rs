@@ -4,7 +4,9 @@ use super::{StartedAs, Workload, WorkloadError, WorkloadKind, WorkloadReader};
 use crate::StackError;
 use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_contract::{ConfigError, Source};
-use fullstroke_fio::{FioError, FioProgram, FioSource, JobSet};
+use fullstroke_fio::{
+    FioError, FioProgram, FioSource, IncludedFile, JobSet, JobSurroundings,
+};
 use fullstroke_units::{Sectors, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +43,7 @@ struct JobFile {
 }
 
 /// Reads the keys and the job file. `${NAME}` in the file refers to the environment of this
-/// process.
+/// process, `$ncpus` and `$mb_memory` to this machine.
 fn read_job_file(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, WorkloadError> {
     let config: FioConfig = read(keys)?;
     let path = folder.join(&config.path);
@@ -53,12 +55,43 @@ fn read_job_file(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, Worklo
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     let environment = std::env::vars_os().filter_map(text_only).collect();
-    let jobs = JobSet::parse(&file, &text, &environment).map_err(at_its_line)?;
+    let around = JobSurroundings {
+        include: &included,
+        processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u64),
+        memory_mb: memory_mb(),
+        ..JobSurroundings::new(&environment)
+    };
+    let jobs = JobSet::parse_in(&file, &text, &around).map_err(at_its_line)?;
     Ok(Box::new(JobFile {
         jobs,
         requests: config.requests,
         file,
     }))
+}
+
+/// Reads an included file. As in fio, the name is relative to the current folder, or else to the
+/// folder of the including file (`__parse_jobs_ini` in fio's `init.c`).
+fn included(from: &str, name: &str) -> Result<IncludedFile, String> {
+    let beside = Path::new(from)
+        .parent()
+        .map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
+    let path = Some(PathBuf::from(name))
+        .filter(|path| path.exists())
+        .unwrap_or(beside);
+    let name = path.display().to_string();
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(IncludedFile { name, text }),
+        Err(error) => Err(format!("{name} cannot be read: {error}")),
+    }
+}
+
+/// Returns the memory of this machine in MiB, the value of `$mb_memory`. Without `/proc/meminfo`:
+/// 1024.
+fn memory_mb() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = total.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.map_or(1024, |kib| kib / 1024)
 }
 
 fn at_its_line(error: FioError) -> StackError {
