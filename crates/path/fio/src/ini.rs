@@ -6,7 +6,7 @@
 //! `__parse_jobs_ini`).
 
 use crate::FioError;
-use crate::surroundings::JobSurroundings;
+use crate::surroundings::{IncludedFile, JobSurroundings};
 use std::sync::Arc;
 
 /// One `option=value`, or an option without a value.
@@ -192,6 +192,21 @@ impl Sections {
         }
     }
 
+    /// Reads the sections of a job file.
+    pub(crate) fn read_file(
+        &mut self,
+        file: &IncludedFile,
+        around: &JobSurroundings<'_>,
+    ) -> Result<(), FioError> {
+        self.in_global = None;
+        let source = SourceText {
+            file: &file.name,
+            text: &file.text,
+            depth: 0,
+        };
+        self.read(&source, around)
+    }
+
     /// Adds a setting to the current section. Returns the setting as an error if there is no
     /// section.
     pub(crate) fn add(&mut self, setting: Setting) -> Result<(), Setting> {
@@ -228,7 +243,6 @@ pub(crate) fn setting(content: &str, line: usize, around: &JobSurroundings<'_>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surroundings::IncludedFile;
     use std::collections::BTreeMap;
 
     fn parse(text: &str) -> Result<Vec<JobSection>, FioError> {

@@ -13,6 +13,7 @@
 //! | file | content |
 //! |---|---|
 //! | `ini.rs` | sections, settings, comments, included files |
+//! | `command_line.rs` | command lines of fio |
 //! | `surroundings.rs` | variables and keywords |
 //! | `units.rs`, `expression.rs` | numbers with units, and arithmetic |
 //! | `table.rs` | every option and its treatment |
@@ -37,6 +38,7 @@
 //! | `tally.rs`, `results.rs` | statistics |
 //! | `json.rs`, `render.rs` | output formats |
 
+mod command_line;
 mod coverage;
 mod error;
 mod expression;

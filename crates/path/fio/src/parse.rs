@@ -1,6 +1,7 @@
 //! Parser of a whole job file: its jobs, and the ignored options.
 
 use crate::FioError;
+use crate::command_line::is_command_line;
 use crate::grammar;
 use crate::ini::{JobSection, Setting, sections};
 use crate::job::{Blocks, FioJob, IoDirection};
@@ -29,7 +30,7 @@ impl JobSet {
         JobSet::parse_in(file, text, &JobSurroundings::new(environment))
     }
 
-    /// Parses the `text` of a job file called `file`. `around` has the variables, the keywords and
+    /// Parses the `text` of a job file called `file`, or a command line of fio. `around` has the variables, the keywords and
     /// the files to include.
     ///
     /// # Errors
@@ -39,6 +40,9 @@ impl JobSet {
         text: &str,
         around: &JobSurroundings<'_>,
     ) -> Result<JobSet, FioError> {
+        if is_command_line(text) {
+            return JobSet::parse_command_line(file, text, around);
+        }
         JobSet::of_sections(file, &sections(file, text, around)?)
     }
 
@@ -98,7 +102,7 @@ impl JobSet {
     ) -> FioError {
         FioError {
             file: self.file.clone(),
-            line,
+            line: line.filter(|line| *line > 0),
             option: option.to_owned(),
             message: message.into(),
         }

@@ -29,8 +29,11 @@ pub(super) const ENTRY: PolicyEntry<WorkloadKind> = PolicyEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FioConfig {
-    /// Path of the job file, relative to the stack file.
-    path: PathBuf,
+    /// Path of the job file, relative to the stack file. The file may hold a command line of fio.
+    path: Option<PathBuf>,
+    /// Text of a job file, or a command line of fio such as `fio --name=a --rw=randread`, in place
+    /// of `path`.
+    text: Option<String>,
     /// Number of requests after which the workload ends.
     requests: Option<u64>,
 }
@@ -46,10 +49,23 @@ struct JobFile {
 /// process, `$ncpus` and `$mb_memory` to this machine.
 fn read_job_file(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, WorkloadError> {
     let config: FioConfig = read(keys)?;
-    let path = folder.join(&config.path);
-    let file = path.display().to_string();
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
+    let (file, text) = match (config.path, config.text) {
+        (Some(path), None) => {
+            let path = folder.join(&path);
+            let file = path.display().to_string();
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
+            (file, text)
+        }
+        (None, Some(text)) => ("fio".to_owned(), text),
+        (path, _) => {
+            let found = if path.is_some() { "both" } else { "neither" };
+            let message = format!(
+                "found {found} of `path` and `text`; give the path of a job file, or the text of one"
+            );
+            return Err(ConfigError::new("path", message).into());
+        }
+    };
     // Variables that are not UTF-8 cannot occur in the job file, and are left out.
     let text_only = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -124,9 +140,12 @@ impl Workload for JobFile {
         }))
     }
 
-    /// The contents of the file count, not its path.
+    /// The jobs count, not their path or the form of their text.
     fn identify(&self, keys: &mut Value) {
         keys["path"] = json!(self.jobs.description());
+        if let Some(keys) = keys.as_object_mut() {
+            keys.remove("text");
+        }
     }
 
     fn is_job_file(&self) -> bool {
