@@ -24,6 +24,7 @@ mod pages;
 #[path = "../../../../samples/oracle/parameters.rs"]
 mod parameters;
 mod perfetto;
+mod questions;
 #[path = "../../../answers/measure/src/perfetto/read_back.rs"]
 mod read_back;
 mod steering;

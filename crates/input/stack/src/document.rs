@@ -168,9 +168,7 @@ impl Document {
             for index in rest.split_terminator(']').filter(|index| !index.is_empty()) {
                 let index: Option<usize> =
                     index.strip_prefix('[').and_then(|index| index.parse().ok());
-                place = place
-                    .zip(index)
-                    .and_then(|(place, index)| place.get(index));
+                place = place.zip(index).and_then(|(place, index)| place.get(index));
             }
         }
         Ok(numbered)

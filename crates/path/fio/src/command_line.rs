@@ -7,6 +7,7 @@
 
 use crate::ini::{Sections, Setting, setting};
 use crate::job_set::IgnoredOption;
+use crate::shell::{Word, commands};
 use crate::surroundings::JobSurroundings;
 use crate::{FioError, JobSet, options};
 
@@ -28,7 +29,11 @@ const GENERAL: &[(&str, bool, &str)] = &[
     ("idle-prof", true, OWN_OUTPUT),
     ("parse-only", false, "the jobs are simulated"),
     ("readonly", false, "nothing is written to a real disk"),
-    ("warnings-fatal", false, "fullstroke refuses instead of warning"),
+    (
+        "warnings-fatal",
+        false,
+        "fullstroke refuses instead of warning",
+    ),
     ("max-jobs", true, "4,096 clones are possible"),
     ("alloc-size", true, "memory is not reserved"),
     ("aux-path", true, OWN_OUTPUT),
@@ -44,7 +49,10 @@ const OWN_OUTPUT: &str =
 
 /// Options of the program that run no job here, with the reason.
 const REFUSED: &[(&str, &str)] = &[
-    ("client", "jobs on other machines are not simulated; give the job file of one machine"),
+    (
+        "client",
+        "jobs on other machines are not simulated; give the job file of one machine",
+    ),
     ("server", "there is no job; give the job file of the client"),
     ("remote-config", "give the job file itself"),
     ("cmdhelp", "there is no job; docs/fio.md lists the options"),
@@ -59,13 +67,24 @@ const REFUSED: &[(&str, &str)] = &[
 
 /// Options that stand alone (`FIO_OPT_STR_SET` in fio 3.33). A word behind one of these is no value.
 const ALONE: &[&str] = &[
-    "exitall", "exitall_on_error", "fixedbufs", "group_reporting", "hipri", "new_group",
-    "nonvectored", "norandommap", "registerfiles", "sqthread_poll", "stonewall", "thread",
-    "time_based", "uncached", "userspace_reap", "verify_only", "wait_for_previous",
+    "exitall",
+    "exitall_on_error",
+    "fixedbufs",
+    "group_reporting",
+    "hipri",
+    "new_group",
+    "nonvectored",
+    "norandommap",
+    "registerfiles",
+    "sqthread_poll",
+    "stonewall",
+    "thread",
+    "time_based",
+    "uncached",
+    "userspace_reap",
+    "verify_only",
+    "wait_for_previous",
 ];
-
-/// Word of a command, with its line.
-type Word = (String, usize);
 
 /// Returns true if a text is a command line rather than a job file: its first line that is no
 /// comment calls `fio`, or begins with an option.
@@ -75,7 +94,8 @@ pub(crate) fn is_command_line(text: &str) -> bool {
         // `# fio --name=x` is a command behind the prompt of a superuser.
         let prompt = line.strip_prefix('#').is_some_and(|rest| {
             let mut words = rest.split_whitespace().skip_while(|word| *word == "sudo");
-            words.next().is_some_and(is_fio) && words.next().is_some_and(|next| next.starts_with('-'))
+            words.next().is_some_and(is_fio)
+                && words.next().is_some_and(|next| next.starts_with('-'))
         });
         let comment = line.starts_with(['#', ';']) && !prompt;
         !line.is_empty() && !comment && !line.starts_with("#!")
@@ -174,7 +194,9 @@ impl CommandLine<'_> {
     ) -> Result<(), FioError> {
         let (name, given) = option
             .split_once('=')
-            .map_or((option, None), |(name, value)| (name, Some(value.to_owned())));
+            .map_or((option, None), |(name, value)| {
+                (name, Some(value.to_owned()))
+            });
         if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
             return Err(failed(self.file, at, name, *why));
         }
@@ -247,7 +269,7 @@ fn failed(file: &str, line: usize, option: &str, message: impl Into<String>) -> 
 
 /// Returns the arguments of the only command that calls fio.
 fn words_of_fio(file: &str, text: &str) -> Result<Vec<Word>, FioError> {
-    let commands = commands(file, text)?;
+    let commands = commands(text).map_err(|(at, message)| failed(file, at, "", message))?;
     let calls: Vec<&Vec<Word>> = commands
         .iter()
         .filter(|words| words.iter().any(|(word, _)| is_fio(word)))
@@ -267,84 +289,6 @@ fn words_of_fio(file: &str, text: &str) -> Result<Vec<Word>, FioError> {
             Err(failed(file, at, "", message))
         }
     }
-}
-
-/// Splits a text into commands and their words, as a shell does. Text behind `>`, `<` and `|`
-/// does not belong to a command.
-fn commands(file: &str, text: &str) -> Result<Vec<Vec<Word>>, FioError> {
-    let mut all = vec![Vec::new()];
-    let mut letters = text.chars().peekable();
-    let mut line = 1;
-    // Word under construction, with its first line.
-    let mut word: Option<Word> = None;
-    // True if the next word is the file of a redirection.
-    let mut redirected = false;
-    loop {
-        let letter = letters.next();
-        let ends = letter.is_none_or(|letter| letter.is_whitespace() || ";|&<>".contains(letter));
-        if ends && let Some(done) = word.take() {
-            // In `2>file`, the number is part of the redirection.
-            let number = matches!(letter, Some('<' | '>'))
-                && done.0.chars().all(|letter| letter.is_ascii_digit());
-            if !std::mem::take(&mut redirected)
-                && !number
-                && let Some(words) = all.last_mut()
-            {
-                words.push(done);
-            }
-        }
-        let Some(letter) = letter else { break };
-        let at = line;
-        line += usize::from(letter == '\n');
-        let begins = word.is_none();
-        let mut push = |more: &str| word.get_or_insert_with(|| (String::new(), at)).0.push_str(more);
-        match letter {
-            '\\' => match letters.next() {
-                // A backslash at the end of a line joins the lines.
-                Some('\r') if letters.peek() == Some(&'\n') => {
-                    letters.next();
-                    line += 1;
-                }
-                Some('\n') => line += 1,
-                Some(next) => push(next.encode_utf8(&mut [0; 4])),
-                None => {}
-            },
-            '\'' | '"' => {
-                push("");
-                loop {
-                    let Some(next) = letters.next() else {
-                        let message = format!("the quote {letter} has no end");
-                        return Err(failed(file, at, "", message));
-                    };
-                    line += usize::from(next == '\n');
-                    match next {
-                        next if next == letter => break,
-                        '\\' if letter == '"' && letters.peek().is_some_and(|next| "\"\\\n".contains(*next)) => {
-                            let next = letters.next().unwrap_or_default();
-                            line += usize::from(next == '\n');
-                            if next != '\n' {
-                                push(next.encode_utf8(&mut [0; 4]));
-                            }
-                        }
-                        next => push(next.encode_utf8(&mut [0; 4])),
-                    }
-                }
-            }
-            '#' if begins && !all.last().is_none_or(Vec::is_empty) => {
-                while letters.peek().is_some_and(|next| *next != '\n') {
-                    letters.next();
-                }
-            }
-            '\n' | ';' | '|' => all.push(Vec::new()),
-            '&' if redirected => {}
-            '&' => all.push(Vec::new()),
-            '<' | '>' => redirected = true,
-            letter if letter.is_whitespace() => {}
-            letter => push(letter.encode_utf8(&mut [0; 4])),
-        }
-    }
-    all.retain(|words| !words.is_empty());
-    Ok(all)
 }
 
 #[cfg(test)]
@@ -373,10 +317,17 @@ mod tests {
 
     /// Returns each job as `name rw-letter block depth`.
     fn jobs(text: &str) -> Vec<(String, bool, Option<u64>, u32)> {
-        let jobs = parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).jobs;
+        let jobs = parse(text)
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+            .jobs;
         jobs.iter()
             .map(|job: &FioJob| {
-                (job.name.clone(), job.random, job.single_size(), job.effective_depth())
+                (
+                    job.name.clone(),
+                    job.random,
+                    job.single_size(),
+                    job.effective_depth(),
+                )
             })
             .collect()
     }
@@ -447,7 +398,11 @@ mod tests {
             ("fio --bs=4k --rw=read", None, ""),
         ] {
             let error = parse(text).unwrap_err();
-            assert_eq!((error.line, &error.option[..]), (line, option), "{text}: {error}");
+            assert_eq!(
+                (error.line, &error.option[..]),
+                (line, option),
+                "{text}: {error}"
+            );
         }
     }
 

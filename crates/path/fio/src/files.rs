@@ -388,9 +388,11 @@ impl Program for FioProgram {
             text: report.to_string(),
             notes: notes
                 .into_iter()
-                .chain(ignored.iter().map(|one| {
-                    format!("`{}` changes nothing: {}", one.name, one.why)
-                }))
+                .chain(
+                    ignored
+                        .iter()
+                        .map(|one| format!("`{}` changes nothing: {}", one.name, one.why)),
+                )
                 .collect(),
         }
     }

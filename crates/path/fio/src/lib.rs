@@ -13,7 +13,7 @@
 //! | file | content |
 //! |---|---|
 //! | `ini.rs` | sections, settings, comments, included files |
-//! | `command_line.rs` | command lines of fio |
+//! | `command_line.rs`, `shell.rs` | command lines of fio |
 //! | `surroundings.rs` | variables and keywords |
 //! | `units.rs`, `expression.rs` | numbers with units, and arithmetic |
 //! | `table.rs` | every option and its treatment |
@@ -63,6 +63,7 @@ mod readers;
 mod region;
 mod render;
 mod results;
+mod shell;
 mod sizes;
 mod skew;
 mod source;

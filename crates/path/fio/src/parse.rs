@@ -198,11 +198,18 @@ impl JobSet {
     /// Ignores names without effect: a device's, because the volume takes its place, and the names
     /// of a job that works on the whole volume.
     fn ignore_names(&mut self, job: &FioJob) {
-        let mut device = job.files.names.iter().filter(|name| name.starts_with("/dev/"));
+        let mut device = job
+            .files
+            .names
+            .iter()
+            .filter(|name| name.starts_with("/dev/"));
         if device.next().is_some() {
             self.ignore_name("filename", "the volume takes the place of the device");
         } else if !job.has_files() && !job.files.names.is_empty() {
-            self.ignore_name("filename", "the job has no size, and works on the whole volume");
+            self.ignore_name(
+                "filename",
+                "the job has no size, and works on the whole volume",
+            );
         }
         if !job.has_files() && !job.files.directories.is_empty() {
             self.ignore_name("directory", "the job works on the whole volume");

@@ -46,7 +46,11 @@ impl FioJob {
     /// `filename` named the device. The same holds for percentages and for `offset_increment`, which
     /// give places on a device.
     pub(crate) fn has_files(&self) -> bool {
-        let devices = self.files.names.iter().any(|name| name.starts_with("/dev/"));
+        let devices = self
+            .files
+            .names
+            .iter()
+            .any(|name| name.starts_with("/dev/"));
         let lengths = [self.size, self.io_size, Some(self.offset)];
         let percent = |amount: &Option<Amount>| matches!(amount, Some(Amount::Percent(_)));
         let sized = self.file_size.is_some() || self.size.is_some();
@@ -97,7 +101,11 @@ impl Placement {
                     "the files of all jobs lie one behind another, and `{}` ends at byte {end} of a volume of {volume} bytes; give smaller sizes, or filename=/dev/NAME for jobs that share the volume",
                     file.path
                 );
-                let option = if job.file_size.is_some() { "filesize" } else { "size" };
+                let option = if job.file_size.is_some() {
+                    "filesize"
+                } else {
+                    "size"
+                };
                 return Err((option, message));
             }
             self.files.insert(file.path, (start, file.bytes));
@@ -117,6 +125,27 @@ impl Placement {
         };
         let files: Vec<FilePlace> = places(job, clone)?.into_iter().map(here).collect();
         ground_in(job, &files)
+    }
+
+    /// Returns the number of different bytes in the regions of all clones.
+    pub(crate) fn footprint(&self, set: &JobSet) -> u64 {
+        let clones = set
+            .jobs
+            .iter()
+            .flat_map(|job| (0..job.clones).map(move |clone| (job, clone)));
+        let grounds = clones.filter_map(|(job, clone)| self.ground(job, clone).ok());
+        let mut parts: Vec<(u64, u64)> = grounds
+            .flat_map(|ground| ground.regions)
+            .map(|region| (region.start, region.start + region.length))
+            .collect();
+        parts.sort_unstable();
+        let mut counted = 0;
+        let each = parts.into_iter().map(|(start, end)| {
+            let new = end.saturating_sub(start.max(counted));
+            counted = counted.max(end);
+            new
+        });
+        each.sum()
     }
 
     /// Returns sentences about the places of the files, one for each job with files. A job with a
@@ -202,7 +231,9 @@ mod tests {
     #[test]
     fn each_file_has_its_own_place() {
         assert_eq!(
-            regions("[a]\nsize=8m\nnumjobs=3\n[b]\nsize=4m\noffset=2m\n[c]\nfilesize=1m\nnrfiles=2\n"),
+            regions(
+                "[a]\nsize=8m\nnumjobs=3\n[b]\nsize=4m\noffset=2m\n[c]\nfilesize=1m\nnrfiles=2\n"
+            ),
             [
                 vec![(0, 8)],
                 vec![(8, 8)],
@@ -242,6 +273,24 @@ mod tests {
         assert_eq!(
             regions("[a]\nnumjobs=2\nsize=8m\noffset_increment=100m\n"),
             [[(0, 8)], [(100, 8)]]
+        );
+    }
+
+    #[test]
+    fn shared_bytes_count_once() {
+        let footprint = |text: &str| {
+            let set = set(text);
+            Placement::new(&set, Sectors(1 << 21))
+                .unwrap()
+                .footprint(&set)
+                >> 20
+        };
+        assert_eq!(footprint("[a]\nsize=8m\nnumjobs=4\n"), 32);
+        let device = "filename=/dev/sda\nsize=8m\n";
+        assert_eq!(footprint(&format!("[a]\n{device}numjobs=4\n")), 8);
+        assert_eq!(
+            footprint(&format!("[a]\n{device}offset_increment=6m\nnumjobs=2\n")),
+            14
         );
     }
 

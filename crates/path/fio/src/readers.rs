@@ -1,15 +1,19 @@
 //! Parsers of the simulated options: each function reads a value into the job. Values with their
 //! own grammar are in `grammar.rs`.
 
+mod files;
+
 use crate::grammar;
 use crate::job::{
-    Blocks, Engine, ExitWhat, FileOrder, FioJob, IoDirection, JobDirections, Sequencer, ThinkAfter,
+    Blocks, Engine, ExitWhat, FioJob, IoDirection, JobDirections, Sequencer, ThinkAfter,
 };
 use crate::option::OptionValue;
 use crate::units::{TimeUnit, amount, each_direction, integer, range, whole_time};
 use fullstroke_contract::PriorityClass;
 use fullstroke_contract::{Reason, reason};
 use fullstroke_units::Duration;
+
+pub(crate) use files::*;
 
 type Done = Result<(), Reason>;
 
@@ -81,11 +85,10 @@ impl<'a> OptionValue<'a> {
 
 /// Notes that fio cuts a fraction off.
 fn note_cut(job: &mut FioJob, span: Duration) {
-    job.notes
-        .push(format!(
-            "fio cuts the fraction off, so this is {} s",
-            span.as_secs_f64()
-        ));
+    job.notes.push(format!(
+        "fio cuts the fraction off, so this is {} s",
+        span.as_secs_f64()
+    ));
 }
 
 /// Replaces the old values for which a new value is given.
@@ -293,13 +296,30 @@ const OTHER_ENGINES: &[(&[&str], &str)] = &[
         "burns processor time and does no I/O; remove the job",
     ),
     (
-        &["net", "netsplice", "rdma", "librpma_apm_client", "librpma_apm_server",
-          "librpma_gpspm_client", "librpma_gpspm_server"],
+        &[
+            "net",
+            "netsplice",
+            "rdma",
+            "librpma_apm_client",
+            "librpma_apm_server",
+            "librpma_gpspm_client",
+            "librpma_gpspm_server",
+        ],
         "sends data over a network and does no I/O to a disk",
     ),
     (
-        &["falloc", "ftruncate", "e4defrag", "filecreate", "filestat", "filedelete",
-          "dircreate", "dirstat", "dirdelete", "fileoperations"],
+        &[
+            "falloc",
+            "ftruncate",
+            "e4defrag",
+            "filecreate",
+            "filestat",
+            "filedelete",
+            "dircreate",
+            "dirstat",
+            "dirdelete",
+            "fileoperations",
+        ],
         "calls a file system without reads and writes; use a program of `fullstroke`, such as filebench",
     ),
     (
@@ -307,7 +327,10 @@ const OTHER_ENGINES: &[(&[&str], &str)] = &[
         "stores objects in a service whose layout is not simulated",
     ),
     (&["exec"], "runs a program, and no programs are run"),
-    (&["mtd", "libcufile", "libzbc"], "works on a device that is no disk of an array"),
+    (
+        &["mtd", "libcufile", "libzbc"],
+        "works on a device that is no disk of an array",
+    ),
 ];
 
 pub(crate) fn ioengine(job: &mut FioJob, value: OptionValue<'_>) -> Done {
@@ -529,122 +552,6 @@ pub(crate) fn clat_percentiles(job: &mut FioJob, value: OptionValue<'_>) -> Done
 
 pub(crate) fn lat_percentiles(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.lat_percentiles = value.switch()?;
-    Ok(())
-}
-
-pub(crate) fn directory(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.files.directories = names(value.required()?);
-    Ok(())
-}
-
-pub(crate) fn filename(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.files.names = names(value.required()?);
-    Ok(())
-}
-
-/// Splits names at `:`. As in fio, `\:` is a colon within a name (`get_next_str` in fio's
-/// `options.c`).
-fn names(text: &str) -> Vec<String> {
-    let mut names = vec![String::new()];
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match (letter, names.last_mut()) {
-            ('\\', Some(name)) if letters.peek() == Some(&':') => {
-                name.push(':');
-                letters.next();
-            }
-            (':', _) => names.push(String::new()),
-            (letter, Some(name)) => name.push(letter),
-            (_, None) => {}
-        }
-    }
-    names.retain(|name| !name.is_empty());
-    names
-}
-
-pub(crate) fn filename_format(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.files.name_format = Some(value.required()?.to_owned());
-    Ok(())
-}
-
-pub(crate) fn fallocate(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    let known = [
-        ("native", true),
-        ("posix", true),
-        ("keep", true),
-        ("1", true),
-        ("none", false),
-        ("truncate", false),
-        ("0", false),
-    ];
-    job.files.allocated = value.choice(&known)?;
-    Ok(())
-}
-
-pub(crate) fn verify(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    let text = value.required()?;
-    let known = [
-        "md5", "crc64", "crc32", "crc32c", "crc32c-intel", "crc16", "crc7", "sha1", "sha256",
-        "sha512", "sha3-224", "sha3-256", "sha3-384", "sha3-512", "xxhash", "meta", "pattern",
-        "pattern_hdr", "null",
-    ];
-    job.verify.on = known.contains(&text);
-    if job.verify.on || matches!(text, "0" | "none") {
-        return Ok(());
-    }
-    Err(reason!(
-        "found `{text}`; expected 0 or one of {}",
-        known.join(", ")
-    ))
-}
-
-pub(crate) fn do_verify(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.verify.at_end = value.switch()?;
-    Ok(())
-}
-
-pub(crate) fn verify_backlog(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.verify.backlog = value.integer()?;
-    Ok(())
-}
-
-pub(crate) fn verify_backlog_batch(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.verify.batch = value.integer()?;
-    Ok(())
-}
-
-/// Largest number of files. A larger number is probably a typing error.
-const FILES_MAX: u64 = 1 << 16;
-
-pub(crate) fn nrfiles(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.files.number = Some(value.within(0, FILES_MAX)?).filter(|number| *number > 0);
-    Ok(())
-}
-
-pub(crate) fn file_service_type(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    let text = value.required()?;
-    let (kind, ios) = text.split_once(':').unwrap_or((text, "1"));
-    job.files.service = match kind {
-        "roundrobin" | "rr" | "0" | "1" => FileOrder::RoundRobin,
-        "sequential" => FileOrder::Sequential,
-        "random" => FileOrder::Random,
-        _ => {
-            return Err(reason!(
-                "found `{kind}`; expected roundrobin, sequential or random"
-            ));
-        }
-    };
-    job.files.service_ios = integer(ios, value.kb_base)?.max(1);
-    Ok(())
-}
-
-pub(crate) fn overwrite(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.files.overwrite = value.switch()?;
-    Ok(())
-}
-
-pub(crate) fn create_on_open(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.files.create_on_open = value.switch()?;
     Ok(())
 }
 

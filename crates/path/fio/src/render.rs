@@ -31,10 +31,11 @@ impl fmt::Display for FioGroupResults {
                 result.job.name, result.tally.failed
             )?;
         }
-        if !self.notes.is_empty() {
+        let again = self.read_again();
+        if !self.notes.is_empty() || again.is_some() {
             writeln!(f)?;
         }
-        for note in &self.notes {
+        for note in self.notes.iter().chain(&again) {
             write!(f, "\n{note}")?;
         }
         if !self.ignored.is_empty() {

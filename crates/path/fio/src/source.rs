@@ -36,6 +36,8 @@ pub struct FioSource {
     /// Statistics of each worker.
     tallies: Vec<WorkerTally>,
     set: JobSet,
+    /// Number of different bytes of the volume in all regions; 0 for jobs on files.
+    footprint: u64,
 }
 
 impl FioSource {
@@ -65,7 +67,12 @@ impl FioSource {
             .sum::<Option<u64>>();
         let mut set = set.clone();
         set.notes.extend(placement.notes(&set));
-        FioSource::on(&set, &ground, seed, requests, expected)
+        let source = FioSource::on(&set, &ground, seed, requests, expected)?;
+        let footprint = placement.footprint(&set);
+        Ok(FioSource {
+            footprint,
+            ..source
+        })
     }
 
     /// Makes the source. `ground` gives the space of each worker, by job and clone.
@@ -97,6 +104,7 @@ impl FioSource {
         let mut source = FioSource {
             tallies: vec![WorkerTally::default(); workers.len()],
             set: set.clone(),
+            footprint: 0,
             workers,
             slots: Slots::default(),
             alarms: BinaryHeap::new(),
@@ -125,7 +133,12 @@ impl FioSource {
     /// Returns the results so far; they are complete when the run is over. Only the source knows
     /// when a job began, ended its ramp, and ended.
     pub fn results(&self) -> FioResults {
-        FioResults::new(&self.set, &self.workers, self.tallies.clone())
+        FioResults::new(
+            &self.set,
+            &self.workers,
+            self.tallies.clone(),
+            self.footprint,
+        )
     }
 
     pub(crate) fn worker(&mut self, number: usize) -> &mut JobWorker {

@@ -52,8 +52,19 @@ const fn refused(
 const ZERO: &[&str] = &["0"];
 /// Engines that a job on files may name.
 const FILE_ENGINES: &[&str] = &[
-    "sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "solarisaio",
-    "windowsaio", "nfs", "gfapi", "gfapi_async",
+    "sync",
+    "psync",
+    "vsync",
+    "pvsync",
+    "pvsync2",
+    "libaio",
+    "io_uring",
+    "posixaio",
+    "solarisaio",
+    "windowsaio",
+    "nfs",
+    "gfapi",
+    "gfapi_async",
 ];
 const NEVER: &[&str] = &[];
 

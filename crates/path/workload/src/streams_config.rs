@@ -191,7 +191,9 @@ impl StreamsConfig {
             // gives 1 MiB.
             let third = self.plays(READ_PLAYS).0.max(1);
             let below = 1u64 << third.ilog2();
-            let nearest = if u128::from(third) * u128::from(third) < 2 * u128::from(below) * u128::from(below) {
+            let nearest = if u128::from(third) * u128::from(third)
+                < 2 * u128::from(below) * u128::from(below)
+            {
                 below
             } else {
                 below.saturating_mul(2)
@@ -204,7 +206,8 @@ impl StreamsConfig {
     pub(crate) fn start_up_bytes(&self) -> Bytes {
         self.start_up_buffer.unwrap_or_else(|| {
             let wanted = self.plays(START_UP_PLAYS).max(self.read_bytes());
-            self.client_buffer.map_or(wanted, |client| client.min(wanted))
+            self.client_buffer
+                .map_or(wanted, |client| client.min(wanted))
         })
     }
 
@@ -246,8 +249,7 @@ impl StreamsConfig {
         }
         let read = self.read_bytes();
         if read == Bytes(0) || read.sectors().is_none() {
-            let message =
-                format!("found {read}; expected a positive multiple of the sector, 512B");
+            let message = format!("found {read}; expected a positive multiple of the sector, 512B");
             return refuse("read_size", message);
         }
         if !(1..=READ_AHEAD_MAX).contains(&self.read_ahead) {

@@ -12,7 +12,8 @@ fn config(keys: &Value) -> StreamsConfig {
     // Clients that hold two reads show every rule within few reads.
     let buffers = ["read_size", "start_up_buffer", "client_buffer"];
     if buffers.iter().all(|key| keys.get(key).is_none()) {
-        let small = json!({ "read_size": "64KiB", "start_up_buffer": "64KiB", "client_buffer": "128KiB" });
+        let small =
+            json!({ "read_size": "64KiB", "start_up_buffer": "64KiB", "client_buffer": "128KiB" });
         all.as_object_mut()
             .unwrap()
             .extend(small.as_object().unwrap().clone());
@@ -491,7 +492,8 @@ fn buffers_are_seconds_of_play_unless_they_are_given() {
         [64 * kib, 250_000, 1_250_000]
     );
     // The highest of several rates counts. A read is at most 4 MiB.
-    let rates = json!([{ "bit_rate": "1Mbit/s", "weight": 9 }, { "bit_rate": "800Mbit/s", "weight": 1 }]);
+    let rates =
+        json!([{ "bit_rate": "1Mbit/s", "weight": 9 }, { "bit_rate": "800Mbit/s", "weight": 1 }]);
     assert_eq!(
         sizes(json!({ "bit_rates": rates })),
         [4 * mib, 100_000_000, 500_000_000]

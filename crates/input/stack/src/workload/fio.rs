@@ -4,9 +4,7 @@ use super::{StartedAs, Workload, WorkloadError, WorkloadKind, WorkloadReader};
 use crate::StackError;
 use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_contract::{ConfigError, Source};
-use fullstroke_fio::{
-    FioError, FioProgram, FioSource, IncludedFile, JobSet, JobSurroundings,
-};
+use fullstroke_fio::{FioError, FioProgram, FioSource, IncludedFile, JobSet, JobSurroundings};
 use fullstroke_units::{Sectors, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,6 +55,10 @@ fn read_job_file(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, Worklo
                 .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
             (file, text)
         }
+        (None, Some(text)) if text.trim().is_empty() => {
+            let message = "found an empty text; give a job file, or arguments of fio behind --, as in --fio -- --name=a --rw=randread --bs=4k --size=1g";
+            return Err(ConfigError::new("text", message).into());
+        }
         (None, Some(text)) => ("fio".to_owned(), text),
         (path, _) => {
             let found = if path.is_some() { "both" } else { "neither" };
@@ -106,7 +108,13 @@ fn included(from: &str, name: &str) -> Result<IncludedFile, String> {
 fn memory_mb() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib = total.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    let kib = total.and_then(|rest| {
+        rest.trim()
+            .trim_end_matches("kB")
+            .trim()
+            .parse::<u64>()
+            .ok()
+    });
     kib.map_or(1024, |kib| kib / 1024)
 }
 

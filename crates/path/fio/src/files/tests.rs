@@ -291,7 +291,11 @@ fn at_once(made: &[MadeCall], kind: CallKind) -> usize {
         let open = |one: &&&MadeCall| one.began <= at && at < one.began + CALL;
         of_kind.iter().filter(open).count()
     };
-    of_kind.iter().map(|one| running(one.began)).max().unwrap_or(0)
+    of_kind
+        .iter()
+        .map(|one| running(one.began))
+        .max()
+        .unwrap_or(0)
 }
 
 #[test]
@@ -311,7 +315,10 @@ fn a_queue_depth_has_so_many_calls_in_flight() {
     let mut buffered = program(&format!("{job}ioengine=libaio\n")).unwrap();
     run(&mut buffered);
     let notes = buffered.report().notes;
-    assert!(notes.iter().any(|note| note.contains("io_submit")), "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.contains("io_submit")),
+        "{notes:?}"
+    );
 }
 
 #[test]
@@ -328,7 +335,7 @@ fn jobs_with_a_queue_depth_keep_stages_rates_and_flushes() {
         .map(|one| one.began)
         .collect();
     assert_eq!(reads.len(), 32);
-    let last = made.iter().filter(|one| one.kind == CallKind::Fsync).next_back();
+    let last = made.iter().rfind(|one| one.kind == CallKind::Fsync);
     assert!(reads[0] >= last.unwrap().began + CALL);
     assert!(reads[31].since(reads[0]) >= Duration::from_millis(140));
 }
@@ -337,11 +344,15 @@ fn jobs_with_a_queue_depth_keep_stages_rates_and_flushes() {
 fn names_follow_filename_format() {
     let job = "[j]\ndirectory=d\nrw=read\nsize=16k\nnumjobs=2\nnrfiles=2\n";
     assert_eq!(
-        paths(&calls(&format!("{job}filename_format=f/$jobname-$jobnum-$filenum\n"))),
+        paths(&calls(&format!(
+            "{job}filename_format=f/$jobname-$jobnum-$filenum\n"
+        ))),
         ["d/f/j-0-0", "d/f/j-0-1", "d/f/j-1-0", "d/f/j-1-1"]
     );
     assert_eq!(
-        paths(&calls(&format!("{job}nrfiles=1\nfilename_format=file$jobnum\n"))),
+        paths(&calls(&format!(
+            "{job}nrfiles=1\nfilename_format=file$jobnum\n"
+        ))),
         ["d/file0", "d/file1"]
     );
     assert_eq!(

@@ -40,7 +40,9 @@ pub(super) fn open(
     if !aligned(config.read_bytes().0) || !aligned(config.alignment.0) {
         return Err(refuse(format!(
             "requests begin and end at multiples of {} bytes; found reads of {} at multiples of {}",
-            opened.block_bytes, config.read_bytes(), config.alignment
+            opened.block_bytes,
+            config.read_bytes(),
+            config.alignment
         )));
     }
     let files = MediaFiles::new(
