@@ -201,7 +201,7 @@ fn the_page_lists_every_question() {
             let command = &one.command;
             write!(
                 page,
-                "\n### {}\n\n```\n{command}\n```\n\n{} Asked: {}.\n",
+                "\n### {}\n\n```\n{command}\n```\n\n{} Source: {}.\n",
                 one.question, one.tells, one.source
             )
             .unwrap();

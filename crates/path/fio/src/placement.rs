@@ -41,16 +41,24 @@ pub(crate) struct Placement {
 }
 
 impl FioJob {
+    /// Returns true if the job names a device. As in fio, a section `[/dev/sdb]` without `filename`
+    /// does (`add_job` in fio's `init.c`).
+    pub(crate) fn names_device(&self) -> bool {
+        let own = std::slice::from_ref(&self.name);
+        let names = if self.files.names.is_empty() {
+            own
+        } else {
+            &self.files.names[..]
+        };
+        names.iter().any(|name| name.starts_with("/dev/"))
+    }
+
     /// Returns true if the job has files of its own on a volume: files without a place below
     /// `/dev`, of a given length. A job without a length works on the whole volume, as if
     /// `filename` named the device. The same holds for percentages and for `offset_increment`, which
     /// give places on a device.
     pub(crate) fn has_files(&self) -> bool {
-        let devices = self
-            .files
-            .names
-            .iter()
-            .any(|name| name.starts_with("/dev/"));
+        let devices = self.names_device();
         let lengths = [self.size, self.io_size, Some(self.offset)];
         let percent = |amount: &Option<Amount>| matches!(amount, Some(Amount::Percent(_)));
         let sized = self.file_size.is_some() || self.size.is_some();
@@ -263,6 +271,7 @@ mod tests {
     fn a_device_is_the_whole_volume_for_all_clones() {
         for device in [
             "filename=/dev/sdb\nsize=8m\n",
+            "name=/dev/sdb\nsize=8m\n",
             "ioengine=rbd\nsize=8m\n",
             "size=1%\n",
         ] {
