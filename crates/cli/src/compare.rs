@@ -4,7 +4,7 @@ use crate::bars::Bars;
 use crate::memory::peak_rss_mb;
 use crate::metrics;
 use crate::options::{Changes, LoadSearchOptions, jobs};
-use crate::output::{CommandFailure, CommandOutput, write_whole};
+use crate::output::{CommandFailure, CommandOutput, print_error, write_whole};
 use crate::outputs::{self, OutputKind, Target, read_for};
 use crate::perfetto::Perfetto;
 use crate::power::{PowerAssumption, is_energy, say_assumed};
@@ -118,6 +118,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         .assuming
         .require_if(watts, &files, &mut overrides)?;
     let recipes = recipes(&arguments.stacks, &overrides, &arguments.vary);
+    let (recipes, left_out) = existing(recipes, &arguments.vary)?;
+    left_out.iter().for_each(|one| print_error(one));
     let (recipes, not_redundant) = in_conditions(recipes, &arguments.conditions())?;
     let jobs = jobs(arguments.jobs);
     if let Some(most) = arguments.searching.search_goal(jobs) {
@@ -285,6 +287,40 @@ impl Arguments {
             .filter_map(|(asked, condition)| asked.then_some(condition))
             .collect()
     }
+}
+
+/// Returns the recipes whose combination of varied values exists, and a sentence about each other
+/// combination: RAID 6 of three drives does not exist, but RAID 5 of three drives and RAID 6 of four
+/// do. A value that exists in no combination is an error.
+fn existing(
+    recipes: Vec<Recipe>,
+    varied: &[Vary],
+) -> Result<(Vec<Recipe>, Vec<String>), CommandFailure> {
+    if varied.len() < 2 {
+        return Ok((recipes, Vec::new()));
+    }
+    let (mut exist, mut left_out, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    for recipe in recipes {
+        match recipe.candidate() {
+            Ok(_) => exist.push(recipe),
+            Err(error) => {
+                left_out.push(format!("left out, because it does not exist: {error}"));
+                errors.push((recipe, error));
+            }
+        }
+    }
+    let assigns = |recipe: &Recipe, value: &String| recipe.overrides.set.contains(value);
+    for (recipe, error) in errors {
+        let mut values = varied.iter().flat_map(|vary| {
+            let value = |value: &String| format!("{}={value}", vary.key());
+            vary.values().iter().map(value).collect::<Vec<String>>()
+        });
+        let nowhere = |value: &String| !exist.iter().any(|other| assigns(other, value));
+        if values.any(|value| assigns(&recipe, &value) && nowhere(&value)) {
+            return Err(CommandFailure::input(error));
+        }
+    }
+    Ok((exist, left_out))
 }
 
 /// Returns each recipe followed by its variants in all `conditions`, and the names of recipes

@@ -11,6 +11,7 @@ use fullstroke_workload::pace::ReplayPace;
 use serde_json::{Map, Value, json};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
 /// Returns the number of runs at a time. Without `said` that is the number of cores.
@@ -100,9 +101,15 @@ pub(crate) struct Changes {
     #[arg(long, value_name = "FILE", help_heading = "Trace options")]
     trace: Option<PathBuf>,
 
-    /// Run this fio job file instead of the stack's workload.
-    #[arg(long, value_name = "FILE", conflicts_with = "trace")]
-    fio: Option<PathBuf>,
+    /// Run this fio job file instead of the stack's workload. The file may hold a command line of
+    /// fio; - is standard input. Arguments of fio behind -- are a command line: --fio -- --name=a
+    /// --rw=randread.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "trace")]
+    fio: Option<Option<PathBuf>>,
+
+    /// Arguments of fio, as in --fio -- --name=a --rw=randread --bs=4k.
+    #[arg(last = true, value_name = "FIO ARGUMENTS", requires = "fio")]
+    fio_arguments: Vec<String>,
 
     /// Treatment of addresses beyond the end of the volume.
     #[arg(long, value_name = "WHAT", help_heading = "Trace options")]
@@ -308,10 +315,42 @@ impl Selection {
     }
 }
 
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Returns standard input, which can be read once. Text that is not UTF-8 and errors give an empty
+/// text, and an empty text has no job.
+fn standard_input() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| std::io::read_to_string(std::io::stdin()).unwrap_or_default())
+}
+
+/// Returns a word as a shell would need it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 impl Changes {
     /// Returns the job file that replaces the workload.
     pub(crate) fn job_file(&self) -> Option<&Path> {
-        self.fio.as_deref()
+        self.fio.as_ref()?.as_deref().filter(|path| !is_stdin(path))
+    }
+
+    /// Returns the text that `--fio` gives without a job file: a command line, or standard input.
+    fn fio_text(&self) -> Option<String> {
+        let file = self.fio.as_ref()?.as_deref();
+        if self.fio_arguments.is_empty() {
+            // Without a file and without arguments the text is empty, which is an error of its own.
+            return match file {
+                Some(path) if is_stdin(path) => Some(standard_input().to_owned()),
+                Some(_) => None,
+                None => Some(String::new()),
+            };
+        }
+        let words = file.map(|path| path.display().to_string()).into_iter();
+        let words = words.chain(self.fio_arguments.iter().cloned());
+        Some(words.fold("fio".to_owned(), |line, word| line + " " + &quoted(&word)))
     }
 
     /// Converts the options for the stack loader.
@@ -331,7 +370,11 @@ impl Changes {
         }
         Overrides {
             trace: self.trace.clone(),
-            fio: self.fio.clone(),
+            fio: self
+                .job_file()
+                .filter(|_| self.fio_arguments.is_empty())
+                .map(Path::to_owned),
+            fio_text: self.fio_text(),
             trace_keys,
             seed: self.seed,
             requests: self.requests,

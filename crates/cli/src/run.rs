@@ -228,9 +228,10 @@ fn show(
     }
 }
 
-/// Names ignored options of the job file on standard error, because standard output is for programs
-/// here.
+/// Prints the notes and the ignored options of the job file on standard error, because standard
+/// output is for programs here.
 fn name_ignored(fio: &FioGroupResults) {
+    fio.notes().iter().for_each(|note| print_error(note));
     let names: Vec<&str> = fio.ignored().iter().map(|option| option.name).collect();
     if !names.is_empty() {
         print_error(&format!(

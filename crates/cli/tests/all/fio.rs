@@ -148,10 +148,10 @@ fn candidates_are_compared_under_one_job_file() {
 fn what_cannot_be_run_names_the_file_and_the_line() {
     let folder = Folder::new();
     let stack = folder.put("stack.toml", STACK);
-    let job = folder.put("job.fio", "[a]\nrw=randread\nverify=md5\n");
+    let job = folder.put("job.fio", "[a]\nrw=randread\nzonemode=zbd\n");
     let error = refused(&["run", &stack, "--fio", &job]);
     assert!(
-        error.contains("job.fio:3") && error.contains("`verify`"),
+        error.contains("job.fio:3") && error.contains("`zonemode`"),
         "{error}"
     );
     let job = folder.put("large.fio", "[a]\nsize=100t\n");
@@ -200,5 +200,211 @@ fn the_sample_jobs_run() {
         let whole: Value = serde_json::from_str(&text).unwrap();
         let read = &whole["jobs"][0]["read"];
         assert!(read["total_ios"].as_u64().unwrap() > 100, "{name}");
+    }
+}
+
+const FILES: &str =
+    "[host.files]\nkind = \"xfs\"\nsize = \"4GiB\"\n[host.memory]\nsize = \"64MiB\"\n";
+
+/// The results of the first job in fio's form, and standard error.
+fn fio_json(arguments: &[&str]) -> (Value, String) {
+    let mut all = arguments.to_vec();
+    all.push("--output-format=fio-json");
+    let output = fullstroke(&all);
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {notes}");
+    let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+    (whole["jobs"][0].clone(), notes)
+}
+
+#[test]
+fn a_command_line_of_fio_runs_as_its_job_file_does() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", STACK);
+    let words = [
+        "--name=x",
+        "--rw=randread",
+        "--bs=8k",
+        "--iodepth=4",
+        "--ioengine=libaio",
+        "--number_ios=50",
+        "--filename=/dev/sdz",
+    ];
+    let job = folder.put(
+        "job.fio",
+        "[x]\nrw=randread\nbs=8k\niodepth=4\nioengine=libaio\nnumber_ios=50\nfilename=/dev/sdz\n",
+    );
+    let pasted = folder.put(
+        "pasted.txt",
+        &format!(
+            "$ sudo fio {} \\\n  {}\n",
+            words[..3].join(" "),
+            words[3..].join(" ")
+        ),
+    );
+    let mut behind = vec!["run", &stack, "--json", "--fio", "--"];
+    behind.extend(words);
+    let digest = |arguments: &[&str]| {
+        let output = fullstroke(arguments);
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+        (
+            report["requests"].clone(),
+            report["config_digest"].clone(),
+            report["response_ms"].clone(),
+        )
+    };
+    let expected = digest(&["run", &stack, "--json", "--fio", &job]);
+    assert_eq!(expected.0, 50);
+    assert_eq!(digest(&behind), expected);
+    assert_eq!(
+        digest(&["run", &stack, "--json", "--fio", &pasted]),
+        expected
+    );
+    // A job file behind --fio, with further arguments.
+    let more = digest(&["run", &stack, "--json", "--fio", &job, "--", "--section=x"]);
+    assert_eq!(more, expected);
+    let error = refused(&["run", &stack, "--fio", "--", "--name=x", "--bss=4k"]);
+    assert!(
+        error.contains("`bss`") && error.contains("did you mean"),
+        "{error}"
+    );
+    let error = refused(&["run", &stack, "--fio"]);
+    assert!(error.contains("behind --"), "{error}");
+}
+
+#[test]
+fn standard_input_is_a_job_file_or_a_command_line() {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", STACK);
+    for text in [
+        "[x]\nrw=read\nsize=1m\nbs=64k\n",
+        "fio --name=x --rw=read --size=1m --bs=64k",
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fullstroke"))
+            .args(["run", &stack, "--fio", "-", "--json"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["requests"], 16, "{text}");
+    }
+}
+
+#[test]
+fn included_files_stand_beside_the_job_file() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", STACK);
+    folder.put("other.fio", "bs=$pagesize*2\n");
+    let job = folder.put("job.fio", "[x]\nrw=read\nsize=64k\ninclude other.fio\n");
+    let (job_result, _) = fio_json(&["run", &stack, "--fio", &job]);
+    assert_eq!(job_result["read"]["total_ios"], 8);
+    folder.put("other.fio", "\nbss=4k\n");
+    let error = refused(&["run", &stack, "--fio", &job]);
+    assert!(
+        error.contains("other.fio:2") && error.contains("`bss`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn each_file_of_a_job_has_its_own_place_on_the_volume() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", STACK);
+    let job = "[j]\nrw=read\nbs=1m\nsize=64m\ndirect=1\nnumjobs=4\ngroup_reporting\nruntime=4\ntime_based\n";
+    let own = folder.put("own.fio", &format!("{job}directory=/data\n"));
+    let shared = folder.put("shared.fio", &format!("{job}filename=/dev/sdb\n"));
+    let own_text = success(&["run", &stack, "--fio", &own]);
+    assert!(
+        own_text.contains(
+            "[j]: 4 files, /data/j.0.0 to /data/j.3.0, lie one behind another from 0 to 0.25 of"
+        ),
+        "{own_text}"
+    );
+    assert!(!own_text.contains("read the same"), "{own_text}");
+    let shared_text = success(&["run", &stack, "--fio", &shared]);
+    assert!(
+        !shared_text.contains("lie one behind another"),
+        "{shared_text}"
+    );
+    let error = refused(&[
+        "run",
+        &stack,
+        "--fio",
+        "--",
+        "--name=a",
+        "--size=30g",
+        "--numjobs=2",
+        "--rw=read",
+    ]);
+    assert!(
+        error.contains("`size`") && error.contains("a.1.0"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_small_region_that_is_read_again_is_said_to_come_from_buffers() {
+    let folder = Folder::new();
+    let stack = folder.put(
+        "stack.toml",
+        "[volume]\nlayout = \"jbod\"\ndrive = \"wd-red-plus-4tb\"\n",
+    );
+    let job = folder.put(
+        "job.fio",
+        "[j]\nfilename=/dev/sda\nrw=read\nbs=64k\nsize=1m\nruntime=2\ntime_based\n",
+    );
+    let text = success(&["run", &stack, "--fio", &job]);
+    assert!(text.contains("The jobs read the same 0.001 GiB"), "{text}");
+}
+
+#[test]
+fn direct_io_on_files_has_its_queue_depth() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", &format!("{STACK}{FILES}"));
+    let job = |more: &str| {
+        folder.put(
+            "job.fio",
+            &format!("[j]\ndirectory=d\nrw=randread\nbs=4k\nsize=256m\nnumber_ios=300\n{more}"),
+        )
+    };
+    let iops = |more: &str| {
+        let (result, notes) = fio_json(&["run", &stack, "--fio", &job(more)]);
+        assert_eq!(result["read"]["total_ios"], 300, "{more}");
+        (result["read"]["iops"].as_f64().unwrap(), notes)
+    };
+    let (one, _) = iops("ioengine=psync\ndirect=1\n");
+    let (deep, _) = iops("ioengine=libaio\niodepth=16\ndirect=1\n");
+    let (ring, _) = iops("ioengine=io_uring\niodepth=16\ndirect=1\n");
+    assert!(deep > 1.5 * one, "{deep} {one}");
+    assert!((ring / deep - 1.0).abs() < 0.1, "{ring} {deep}");
+    let (buffered, notes) = iops("ioengine=libaio\niodepth=16\n");
+    assert!(buffered < 0.7 * deep, "{buffered} {deep}");
+    assert!(notes.contains("iodepth=16 is 1 in effect"), "{notes}");
+}
+
+#[test]
+fn verify_reads_back_on_a_volume_and_on_files() {
+    let folder = Folder::new();
+    let volume = folder.put("volume.toml", STACK);
+    let files = folder.put("files.toml", &format!("{STACK}{FILES}"));
+    let job = folder.put(
+        "job.fio",
+        "[j]\ndirectory=d\nrw=randwrite\nbs=4k\nsize=1m\nverify=crc32c\ndirect=1\nfilename_format=$jobname/$filenum\n",
+    );
+    for stack in [&volume, &files] {
+        let (result, _) = fio_json(&["run", stack, "--fio", &job]);
+        let ios = |direction: &str| result[direction]["total_ios"].as_u64().unwrap();
+        assert_eq!((ios("write"), ios("read")), (256, 256), "{stack}");
     }
 }

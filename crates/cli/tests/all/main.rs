@@ -25,6 +25,7 @@ mod pages;
 mod parameters;
 mod pasted;
 mod perfetto;
+mod questions;
 #[path = "../../../answers/measure/src/perfetto/read_back.rs"]
 mod read_back;
 mod steering;

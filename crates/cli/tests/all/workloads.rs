@@ -1,6 +1,6 @@
 //! Several workloads on one array.
 
-use crate::common::{refused, success};
+use crate::common::{fullstroke, refused, success};
 use serde_json::Value;
 use std::fs;
 
@@ -212,5 +212,72 @@ fn a_number_that_no_candidate_has_is_refused_and_one_that_some_have_is_a_dash() 
     assert!(
         error.contains("workload among several `back`") && error.contains("backup"),
         "{error}"
+    );
+}
+
+const TWO: &str = "seed = 1\n\
+    [[workloads]]\nname = \"a\"\nkind = \"synthetic\"\nrequests = 20\narrivals = { process = \"closed\" }\n\
+    [[workloads]]\nname = \"b\"\nkind = \"synthetic\"\nrequests = 30\narrivals = { process = \"closed\" }\n\
+    [volume]\nlayout = \"raid5\"\ndrive = \"wd-red-plus-4tb\"\ndrives = 4\n";
+
+#[test]
+fn a_key_of_a_workload_is_set_by_the_workloads_name() {
+    let folder = folder();
+    let stack = folder.stack(TWO);
+    let report = |set: &str| -> Value {
+        let text = success(&["run", &stack, "--json", "--set", set]);
+        serde_json::from_str(&text).unwrap()
+    };
+    assert_eq!(report("workloads.b.requests=50")["requests"], 70);
+    assert_eq!(
+        report("workloads.b.requests=50")["config_digest"],
+        report("workloads[1].requests=50")["config_digest"]
+    );
+    let error = refused(&["run", &stack, "--set", "workloads.c.requests=50"]);
+    assert!(
+        error.contains("no table has the name `c`; expected one of: a, b"),
+        "{error}"
+    );
+    // A mistake in the value names the command line.
+    let error = refused(&["run", &stack, "--set", "workloads.b.requests=many"]);
+    assert!(
+        error.contains("--set") && error.contains("requests"),
+        "{error}"
+    );
+}
+
+#[test]
+fn combinations_that_do_not_exist_are_left_out_of_a_comparison() {
+    let folder = folder();
+    let one = TWO.split("[[workloads]]").next().unwrap().to_owned()
+        + "[workload]\nkind = \"synthetic\"\nrequests = 20\narrivals = { process = \"closed\" }\n"
+        + &TWO[TWO.find("[volume]").unwrap()..];
+    let stack = folder.stack(&one);
+    let compare = |layouts: &str, drives: &str| {
+        let (layouts, drives) = (
+            format!("volume.layout={layouts}"),
+            format!("volume.drives={drives}"),
+        );
+        fullstroke(&[
+            "compare", &stack, "--vary", &layouts, "--vary", &drives, "--json",
+        ])
+    };
+    let output = compare("raid5,raid6", "3,4");
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{notes}");
+    assert!(
+        notes.contains("left out") && notes.contains("volume.layout=raid6 volume.drives=3"),
+        "{notes}"
+    );
+    let ranking: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = ranking.to_string();
+    assert!(text.contains("raid5") && text.contains("raid6"), "{text}");
+    // A value that no combination takes is a mistake.
+    let output = compare("raid5,raid6", "1,4");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .contains("volume.drives=1")
     );
 }

@@ -98,7 +98,10 @@ impl Document {
     }
 
     /// Puts `value` at `path` and creates missing tables.
+    /// An item of an array of tables may be named instead of numbered: `workloads.films.streams` is
+    /// the key `streams` of the table with `name = "films"`, as in the names of metrics.
     pub(crate) fn put(&mut self, path: &str, value: Value) -> Result<(), PathError> {
+        let path = &self.numbered(path)?;
         let mut steps = Vec::new();
         for part in path.split('.') {
             let (name, rest) = part.split_at(part.find('[').unwrap_or(part.len()));
@@ -131,6 +134,44 @@ impl Document {
             .retain(|key| key != path && !key.starts_with(&format!("{path}.")));
         self.assigned.insert(path.to_owned());
         Ok(())
+    }
+
+    /// Returns the path with a number in place of each item's name.
+    fn numbered(&self, path: &str) -> Result<String, PathError> {
+        let mut numbered = String::new();
+        let mut place: Option<&Value> = None;
+        for (index, part) in path.split('.').enumerate() {
+            if let Some(Value::Array(items)) = place {
+                let named = |item: &Value| item.get("name").and_then(Value::as_str) == Some(part);
+                let Some(found) = items.iter().position(named) else {
+                    let names = items.iter().filter_map(|item| item.get("name")?.as_str());
+                    return Err(PathError::NoItemOfName {
+                        path: path.to_owned(),
+                        name: part.to_owned(),
+                        names: names.collect::<Vec<&str>>().join(", "),
+                    });
+                };
+                numbered.push_str(&format!("[{found}]"));
+                place = items.get(found);
+                continue;
+            }
+            if index > 0 {
+                numbered.push('.');
+            }
+            numbered.push_str(part);
+            let (name, rest) = part.split_at(part.find('[').unwrap_or(part.len()));
+            place = if index == 0 {
+                self.values.get(name)
+            } else {
+                place.and_then(|place| place.get(name))
+            };
+            for index in rest.split_terminator(']').filter(|index| !index.is_empty()) {
+                let index: Option<usize> =
+                    index.strip_prefix('[').and_then(|index| index.parse().ok());
+                place = place.zip(index).and_then(|(place, index)| place.get(index));
+            }
+        }
+        Ok(numbered)
     }
 
     /// Maps each key to the place that set the key.
@@ -185,6 +226,12 @@ pub(crate) enum PathError {
     Name { path: String },
     #[error("`{part}` has no whole number in [ ]")]
     Index { part: String },
+    #[error("`{path}`: no table has the name `{name}`; expected one of: {names}")]
+    NoItemOfName {
+        path: String,
+        name: String,
+        names: String,
+    },
     #[error("`{path}`: the array has {items} items, from [0]")]
     NoItem { path: String, items: usize },
     #[error("`{path}`: the value before `{key}` is not a table")]

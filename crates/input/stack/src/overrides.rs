@@ -14,6 +14,8 @@ pub struct Overrides {
     pub trace: Option<PathBuf>,
     /// Job file of fio in place of the file's workload. The path is relative to the current folder.
     pub fio: Option<PathBuf>,
+    /// Text of a job file or a command line of fio, in place of the file's workload.
+    pub fio_text: Option<String>,
     /// Workloads in place of the file's workloads. They run side by side, each with the keys of a
     /// table of `[[workloads]]`.
     pub workloads: Vec<Map<String, Value>>,
@@ -77,6 +79,9 @@ impl Overrides {
                 json!({ "kind": "fio", "path": absolute(fio)? }),
             )?;
         }
+        if let Some(text) = &self.fio_text {
+            put(document, "workload", json!({ "kind": "fio", "text": text }))?;
+        }
         if let Some(drive) = &self.drive {
             put(document, "volume.drive", json!(name_of(drive)))?;
         }
@@ -119,7 +124,7 @@ impl Overrides {
                 return self.trace_beside(document, beside);
             }
         }
-        if self.trace.is_some() || self.fio.is_some() {
+        if self.trace.is_some() || self.fio.is_some() || self.fio_text.is_some() {
             ["workloads", "hosts", "shared"]
                 .into_iter()
                 .for_each(|key| document.remove(key));

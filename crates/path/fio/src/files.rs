@@ -1,16 +1,21 @@
-//! Jobs on files: a program with one process for each clone of a job.
+//! Jobs on files: a program whose processes carry out the I/O of the clones.
 //!
 //! The workers are the same as for a volume. Each worker has its own address space, with its files
 //! one behind another. An I/O in this address space becomes a call on a file.
+//!
+//! A clone with one I/O at a time is one process. A clone with a queue depth has a process for its
+//! times and a process for each place of the queue, because a process makes one call at a time. So
+//! the calls of an asynchronous engine run side by side, as direct I/O does in Linux (`iomap_dio_rw`
+//! returns before the I/O is done). The depth in effect is smaller where Linux and glibc wait:
+//! buffered libaio waits in `io_submit`, and posixaio carries out one I/O for each file at a time
+//! (glibc's `aio_misc.c`).
 
-use crate::ini::{JobSection, Setting};
-use crate::job::{Engine, FilesOfJob, FioJob, IoDirection, JobDirections};
+mod check;
+
+use crate::file_places::{FilePlace, ground, places};
+use crate::job::{FioJob, IoDirection, JobDirections};
 use crate::option::Treatment;
 use crate::options::find;
-use crate::places::Ground;
-use crate::region::{CloneRegion, Misfit, amounts, bytes, region};
-use crate::table::OPTIONS;
-use crate::units::Amount;
 use crate::{FioError, FioResults, FioSource, JobSet};
 use fullstroke_contract::SourceError;
 use fullstroke_contract::{Effects, Operation, Request, RequestStatus};
@@ -18,230 +23,12 @@ use fullstroke_programs::{
     Call, CallAnswer, Fd, InitialFile, OpenFlags, Program, ProgramAction, ProgramReport,
     ProgramTurn,
 };
-use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Seed, Time};
 use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
 
-/// Checks that a job can work on files.
-pub(crate) fn check(set: &JobSet, job: &FioJob, section: &JobSection) -> Result<(), FioError> {
-    let given = SectionSettings { set, section };
-    given.check_options()?;
-    given.check_work(job)?;
-    given.check_sizes(job)
-}
-
-/// Settings of a job's section, with their lines.
-#[derive(Clone, Copy)]
-struct SectionSettings<'a> {
-    set: &'a JobSet,
-    section: &'a JobSection,
-}
-
-impl SectionSettings<'_> {
-    /// Returns the effective setting of these names. The last setting wins, and a job's own
-    /// settings win over `[global]`.
-    fn find(&self, names: &[&str]) -> Option<&Setting> {
-        let own = self.section.own.iter().rev();
-        let mut all = own.chain(self.section.inherited.iter().rev());
-        all.find(|setting| names.contains(&setting.option.as_str()))
-    }
-
-    /// Returns an error at the setting of these names. Without such a setting, the error is at the
-    /// section and names the first of `names`.
-    fn error(&self, names: &[&str], message: impl Into<String>) -> FioError {
-        let setting = self.find(names);
-        let line = setting.map_or(self.section.line, |setting| setting.line);
-        let option = setting.map_or(names[0], |setting| setting.option.as_str());
-        self.set.error(Some(line), option, message)
-    }
-
-    /// Checks the options that are not simulated on files: only values without effect are accepted.
-    fn check_options(&self) -> Result<(), FioError> {
-        for entry in OPTIONS {
-            let Some(files) = entry.files else { continue };
-            for name in entry.names {
-                let Some(found) = self.find(&[name]) else {
-                    continue;
-                };
-                let value = found.value.as_deref().unwrap_or("1");
-                if !files.taken.contains(&value) {
-                    let expected = files.expected();
-                    let message = format!("found `{value}`; in jobs on files {expected}");
-                    return Err(self.error(&[name], message));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn check_work(&self, job: &FioJob) -> Result<(), FioError> {
-        if job.engine != Engine::Synchronous && job.depth > 1 {
-            let engine = self
-                .find(&["ioengine"])
-                .and_then(|setting| setting.value.as_deref())
-                .unwrap_or("psync");
-            let message = format!(
-                "found {} with ioengine={engine}; on files one call at a time is simulated: expected 1, or ioengine=psync, \
-                 with which fio makes it 1",
-                job.depth
-            );
-            return Err(self.error(&["iodepth"], message));
-        }
-        if job.work.goes(IoDirection::Trim) {
-            let message = "files are not trimmed; expected reads and writes";
-            return Err(self.error(&["rw", "readwrite"], message));
-        }
-        if job.files.create_on_open && job.work.goes(IoDirection::Read) {
-            let message =
-                "the files would have no data to read; expected 0, or a job that only writes";
-            return Err(self.error(&["create_on_open"], message));
-        }
-        let mut names = job.files.names.iter();
-        if let Some(device) = names.find(|name| name.starts_with("/dev/")) {
-            let message = format!("found `{device}`; expected a file");
-            return Err(self.error(&["filename"], message));
-        }
-        Ok(())
-    }
-
-    /// Checks that `size` or `filesize` gives the size of the files, as in fio. A percentage is an
-    /// error, because it refers to a device.
-    fn check_sizes(&self, job: &FioJob) -> Result<(), FioError> {
-        match (job.size, job.file_size) {
-            (Some(Amount::Percent(_)), _) => {
-                Err(self.error(&["size"], "found a percentage; on files expected bytes"))
-            }
-            (None, None) => {
-                let message = format!(
-                    "job [{}] has no file size; set size= or filesize=",
-                    job.name
-                );
-                Err(self.set.error(Some(self.section.line), "size", message))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl FilesOfJob {
-    /// Returns true if the options describe a job on files.
-    fn are_named(&self) -> bool {
-        let plain = self.names.iter().any(|name| !name.starts_with("/dev/"));
-        self.directory.is_some() || plain || self.number.is_some_and(|number| number > 1)
-    }
-
-    fn count(&self) -> u64 {
-        if self.names.is_empty() {
-            self.number.unwrap_or(1)
-        } else {
-            self.names.len() as u64
-        }
-    }
-
-    /// Returns the path of a file, named as by fio.
-    fn path(&self, job: &str, clone: u32, file: u64) -> String {
-        let name = match self.names.get(file as usize) {
-            Some(name) => name.clone(),
-            None => format!("{job}.{clone}.{file}"),
-        };
-        self.directory.as_ref().map_or(name.clone(), |directory| {
-            format!(
-                "{}/{}",
-                directory.trim_end_matches('/'),
-                name.trim_start_matches('/')
-            )
-        })
-    }
-}
-
-impl JobSet {
-    /// Returns true if the jobs work on files. This is so if a job names a directory or a file, or
-    /// sets a number of files above 1.
-    pub fn is_of_files(&self) -> bool {
-        self.jobs.iter().any(|job| job.files.are_named())
-    }
-}
-
-/// Position of a file in the worker's address space.
-#[derive(Clone, Debug)]
-struct FilePlace {
-    path: String,
-    /// First byte in the worker's address space.
-    start: u64,
-    bytes: u64,
-}
-
-/// Returns the lengths of the job's files. If `size` is not divisible by the number of files, the
-/// first files are one block longer, as in fio.
-fn lengths(job: &FioJob) -> Result<Vec<u64>, Misfit> {
-    let count = job.files.count();
-    let offset = bytes(job.offset, 0);
-    if let Some(each) = job.file_size {
-        return Ok(vec![each; count as usize]);
-    }
-    let block = job
-        .used_blocks()
-        .map(crate::job::Blocks::smallest)
-        .min()
-        .unwrap_or(SECTOR_BYTES)
-        .max(1);
-    let blocks = bytes(job.size.unwrap_or(Amount::Bytes(0)), 0) / block;
-    if blocks < count {
-        return Err((
-            "size",
-            format!("{blocks} blocks of {block} bytes are fewer than {count} files"),
-        ));
-    }
-    let of = |file: u64| offset + (blocks / count + u64::from(file < blocks % count)) * block;
-    Ok((0..count).map(of).collect())
-}
-
-/// Returns the files of a clone.
-fn places(job: &FioJob, clone: u32) -> Result<Vec<FilePlace>, Misfit> {
-    let mut start = 0u64;
-    let lay = |(file, bytes): (usize, u64)| {
-        let place = FilePlace {
-            path: job.files.path(&job.name, clone, file as u64),
-            start,
-            bytes,
-        };
-        start = start.saturating_add(bytes.next_multiple_of(SECTOR_BYTES));
-        place
-    };
-    Ok(lengths(job)?.into_iter().enumerate().map(lay).collect())
-}
-
-fn ground(job: &FioJob, clone: u32) -> Result<Ground, Misfit> {
-    let all_of_it = FioJob {
-        size: None,
-        file_size: None,
-        ..job.clone()
-    };
-    let regions = places(job, clone)?.into_iter().map(|place| {
-        let region = region(&all_of_it, 0, Sectors(place.bytes / SECTOR_BYTES))?;
-        Ok(CloneRegion {
-            start: place.start + region.start,
-            ..region
-        })
-    });
-    let regions = regions.collect::<Result<Vec<CloneRegion>, Misfit>>()?;
-    let length = regions.iter().map(|region| region.length).sum();
-    let said = job.size.map(|size| bytes(size, 0));
-    let (iteration, limit) = amounts(
-        job,
-        length,
-        said,
-        job.io_size.map(|size| bytes(size, length)),
-    );
-    Ok(Ground {
-        whole: CloneRegion {
-            start: 0,
-            length,
-            iteration,
-            limit,
-        },
-        regions,
-    })
-}
+pub(crate) use check::check;
 
 /// A call of a process. The number is the index of the file.
 #[derive(Clone, Copy, Debug)]
@@ -253,10 +40,24 @@ enum FileCall {
     Close(usize),
 }
 
-/// A clone of a job as a process.
+/// Role of a process for its clone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// The only process: keeps the times and makes the calls.
+    Both,
+    /// Keeps the times.
+    Times,
+    /// Makes calls.
+    Calls,
+}
+
+/// A process of a clone.
 struct JobProcess {
+    /// Number of the clone's worker.
+    worker: u32,
+    role: Role,
     how: OpenFlags,
-    places: Vec<FilePlace>,
+    places: Arc<[FilePlace]>,
     open: Vec<bool>,
     steps: VecDeque<FileCall>,
     /// `request` is the request that ends with the last step. `asked` is the length of the running
@@ -266,11 +67,54 @@ struct JobProcess {
     ended: bool,
 }
 
+/// Returns the roles of a clone's processes.
+fn roles(job: &FioJob) -> Vec<Role> {
+    match job.effective_depth() {
+        1 => vec![Role::Both],
+        depth => {
+            let calls = (0..depth).map(|_| Role::Calls);
+            std::iter::once(Role::Times).chain(calls).collect()
+        }
+    }
+}
+
+impl JobSet {
+    /// Returns the jobs with the queue depths that are in effect on files, and a note for each
+    /// smaller depth.
+    fn with_depths_of_files(&self) -> JobSet {
+        let mut set = self.clone();
+        for job in &mut set.jobs {
+            let asked = job.effective_depth();
+            let (depth, why) = match &job.engine_name[..] {
+                "libaio" | "solarisaio" | "windowsaio" if !job.direct => (
+                    1,
+                    "without direct=1 io_submit waits for each I/O".to_owned(),
+                ),
+                "posixaio" => (
+                    (job.files.count() as u32).clamp(1, asked),
+                    "glibc carries out one I/O of a file at a time".to_owned(),
+                ),
+                _ => (asked, String::new()),
+            };
+            if depth < asked {
+                set.notes.push(format!(
+                    "[{}]: iodepth={asked} is {depth} in effect with ioengine={}: {why}",
+                    job.name, job.engine_name
+                ));
+                job.depth = depth;
+            }
+        }
+        set
+    }
+}
+
 /// Jobs on files as a program.
 pub struct FioProgram {
     set: JobSet,
     source: FioSource,
     processes: Vec<JobProcess>,
+    /// Processes of each worker.
+    clones: Vec<Range<usize>>,
     out: Effects,
 }
 
@@ -284,19 +128,27 @@ impl FioProgram {
         if let Some(error) = &set.off_files {
             return Err(error.clone());
         }
-        let source = FioSource::on(set, &ground, seed, requests, None)?;
+        let set = set.with_depths_of_files();
+        let source = FioSource::on(&set, &ground, seed, requests, None)?;
         let mut processes = Vec::with_capacity(set.workers());
+        let mut clones = Vec::with_capacity(set.workers());
         for job in &set.jobs {
             for clone in 0..job.clones {
-                let places = places(job, clone)
-                    .map_err(|(option, message)| set.error(Some(job.line), option, message))?;
-                processes.push(JobProcess::new(job, places));
+                let places: Arc<[FilePlace]> = places(job, clone)
+                    .map_err(|(option, message)| set.error(Some(job.line), option, message))?
+                    .into();
+                let (worker, first) = (clones.len() as u32, processes.len());
+                for role in roles(job) {
+                    processes.push(JobProcess::new(job, worker, role, Arc::clone(&places)));
+                }
+                clones.push(first..processes.len());
             }
         }
         Ok(FioProgram {
-            set: set.clone(),
+            set,
             source,
             processes,
+            clones,
             out: Effects::new(),
         })
     }
@@ -308,15 +160,21 @@ impl FioProgram {
             .without_ignored(|name| !is_ignored(name))
     }
 
-    /// Converts requests of the workers into steps of their processes.
+    /// Converts requests of the workers into steps of free processes.
     fn collect(&mut self) {
         for request in self.out.requests() {
-            let number = request.hints.process as usize - 1;
-            let process = &mut self.processes[number];
+            let worker = request.hints.process as usize - 1;
+            let range = self.clones[worker].clone();
+            let free = self.processes[range].iter_mut().find(|one| one.is_free());
+            // A worker has as many processes for calls as I/Os in flight, and a flush outside the
+            // queue waits for a place (`JobWorker::step`).
+            let Some(process) = free else {
+                unreachable!("worker {worker} has more I/Os in flight than processes")
+            };
             process.request = Some(request.id.0 as u32);
             if request.operation == Operation::Flush {
                 self.source
-                    .worker(number)
+                    .worker(worker)
                     .flushed_files()
                     .for_each(|file| process.fsync(file));
             } else {
@@ -334,7 +192,7 @@ impl FioProgram {
     ) -> Result<(), SourceError> {
         let process = &mut self.processes[number];
         let bytes = answer.result.as_ref().map_err(|error| {
-            let job = &self.source.worker(number).job;
+            let job = &self.source.worker(process.worker as usize).job;
             SourceError(format!(
                 "job [{}], line {}: {}: {error}",
                 job.name,
@@ -362,7 +220,7 @@ impl FioProgram {
 }
 
 impl JobProcess {
-    fn new(job: &FioJob, places: Vec<FilePlace>) -> JobProcess {
+    fn new(job: &FioJob, worker: u32, role: Role, places: Arc<[FilePlace]>) -> JobProcess {
         let write = job.work != JobDirections::Only(IoDirection::Read);
         let how = OpenFlags {
             write,
@@ -373,6 +231,8 @@ impl JobProcess {
         };
         let open = vec![false; places.len()];
         JobProcess {
+            worker,
+            role,
             how,
             places,
             open,
@@ -381,6 +241,11 @@ impl JobProcess {
             asked: None,
             ended: false,
         }
+    }
+
+    /// Returns true if the process can take an I/O.
+    fn is_free(&self) -> bool {
+        self.role != Role::Times && self.request.is_none()
     }
 
     fn opened(&mut self, file: usize) {
@@ -457,20 +322,21 @@ impl Program for FioProgram {
             .set
             .jobs
             .iter()
-            .flat_map(|job| (0..job.clones).map(move |_| job));
+            .flat_map(|job| (0..job.clones).map(move |clone| (job, clone)));
         let mut laid = Vec::new();
-        for (job, process) in jobs.zip(&self.processes) {
-            let directory = job.files.directory.iter();
+        for ((job, clone), processes) in jobs.zip(&self.clones) {
+            let directory = job.files.directory_of(clone);
             laid.extend(directory.map(|path| InitialFile {
-                path: path.clone(),
+                path: path.to_owned(),
                 bytes: None,
             }));
-            if job.work.goes(IoDirection::Read) || job.files.overwrite {
+            let allocated = job.files.allocated && !job.files.create_on_open;
+            if job.work.goes(IoDirection::Read) || job.files.overwrite || allocated {
                 let file = |place: &FilePlace| InitialFile {
                     path: place.path.clone(),
                     bytes: Some(Bytes(place.bytes)),
                 };
-                laid.extend(process.places.iter().map(file));
+                laid.extend(self.processes[processes.start].places.iter().map(file));
             }
         }
         laid
@@ -483,26 +349,31 @@ impl Program for FioProgram {
         {
             return ProgramAction::Fail(message);
         }
+        let JobProcess { worker, role, .. } = self.processes[number];
         loop {
             if let Some(step) = self.processes[number].steps.pop_front() {
                 return ProgramAction::Call(self.processes[number].call(step));
             }
-            if self.source.worker(number).has_ended() {
+            if self.source.worker(worker as usize).has_ended() {
                 if std::mem::replace(&mut self.processes[number].ended, true) {
                     return ProgramAction::End;
                 }
                 self.processes[number].close_all();
                 continue;
             }
-            let alarm = self.source.worker(number).alarm();
-            if alarm == Time::NEVER {
+            let alarm = self.source.worker(worker as usize).alarm();
+            if role == Role::Calls || alarm == Time::NEVER {
                 return ProgramAction::Wait;
             }
             if alarm > now {
                 return ProgramAction::Compute(alarm.since(now));
             }
-            self.source.go_on(now, turn.process, &mut self.out);
+            self.source.go_on(now, worker, &mut self.out);
             self.collect();
+            if role == Role::Times {
+                // A wait would not count as progress, and the processes for calls would sleep on.
+                return ProgramAction::Compute(Duration::ZERO);
+            }
         }
     }
 
@@ -511,12 +382,17 @@ impl Program for FioProgram {
         let results = self.results();
         let mut report = results.report(Vec::new(), Duration::ZERO);
         let ignored = std::mem::take(&mut report.ignored);
+        let notes = std::mem::take(&mut report.notes);
         ProgramReport {
             figures: results.figures(),
             text: report.to_string(),
-            notes: ignored
-                .iter()
-                .map(|one| format!("`{}` changes nothing: {}", one.name, one.why))
+            notes: notes
+                .into_iter()
+                .chain(
+                    ignored
+                        .iter()
+                        .map(|one| format!("`{}` changes nothing: {}", one.name, one.why)),
+                )
                 .collect(),
         }
     }

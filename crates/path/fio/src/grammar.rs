@@ -149,58 +149,79 @@ fn shape(rest: Option<&str>, unless_said: f64) -> Result<(f64, Option<f64>), Rea
     Ok((number(shape)?, center))
 }
 
-/// Parses `60/10:40/90`: percentage of the accesses, and percentage or size of the zone.
+/// Parses `60/10:40/90`: percentage of the accesses, and percentage or size of the zone. Zones with
+/// an open end, as in `60/10:40/`, share the rest of the region (`zone_split_ddir` in fio's
+/// `options.c`).
 fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<OffsetDistribution, Reason> {
-    let zone = |part: &str| {
-        let wrong = || reason!("found `{part}`; expected percent/zone, as in 60/10");
-        let (access, zone) = part.split_once('/').ok_or_else(wrong)?;
-        let access: u8 = access
-            .trim()
-            .parse()
-            .ok()
-            .filter(|access| *access <= 100)
-            .ok_or_else(wrong)?;
-        let zone = if absolute {
-            Amount::Bytes(integer(zone.trim(), kb_base)?)
-        } else {
-            amount(&format!("{}%", zone.trim()), kb_base)?
-        };
-        Ok((access, zone))
-    };
     let list = |text: &str| {
-        let zones = text
-            .split(':')
-            .map(zone)
-            .collect::<Result<Vec<(u8, Amount)>, Reason>>()?;
-        let access: u64 = zones.iter().map(|(access, _)| u64::from(*access)).sum();
-        let share: u64 = zones
-            .iter()
-            .map(|(_, zone)| match zone {
-                Amount::Percent(percent) => *percent,
-                Amount::Bytes(_) => 0,
-            })
-            .sum();
-        if zones.len() > ZONES_MAX {
-            return Err(reason!(
-                "found {} zones; expected at most {ZONES_MAX}",
-                zones.len()
-            ));
-        }
-        if access != 100 {
-            return Err(reason!("the accesses add up to {access} %; expected 100 %"));
-        }
-        if share > 100 {
-            return Err(reason!(
-                "the zones add up to {share} %; expected at most 100 %"
-            ));
-        }
-        Ok(zones)
+        let zones = text.split(':').map(|part| zone(part, absolute, kb_base));
+        let zones = zones.collect::<Result<Vec<(u8, Option<Amount>)>, Reason>>()?;
+        shared_rest(zones, absolute)
     };
     let each = each_direction(text, list)?;
     let unless_said = || vec![(100, Amount::Percent(100))];
     Ok(OffsetDistribution::Zoned(
         each.map(|zones| zones.unwrap_or_else(unless_said)),
     ))
+}
+
+/// Parses `60/10` of a zone. The size is `None` for an open end: no size, or 0.
+fn zone(part: &str, absolute: bool, kb_base: u64) -> Result<(u8, Option<Amount>), Reason> {
+    let wrong = || reason!("found `{part}`; expected percent/zone, as in 60/10");
+    let (access, zone) = part.split_once('/').unwrap_or((part, ""));
+    let access: u8 = access
+        .trim()
+        .parse()
+        .ok()
+        .filter(|access| *access <= 100)
+        .ok_or_else(wrong)?;
+    let zone = match zone.trim() {
+        "" => None,
+        zone if absolute => Some(Amount::Bytes(integer(zone, kb_base)?)),
+        zone => Some(amount(&format!("{zone}%"), kb_base)?),
+    };
+    let open = |size: &Amount| matches!(size, Amount::Percent(0) | Amount::Bytes(0));
+    Ok((access, zone.filter(|size| !open(size))))
+}
+
+/// Gives the zones with an open end their sizes: an equal share of the remaining percentage, or
+/// with `absolute` everything behind the zones in front.
+fn shared_rest(
+    zones: Vec<(u8, Option<Amount>)>,
+    absolute: bool,
+) -> Result<Vec<(u8, Amount)>, Reason> {
+    let access: u64 = zones.iter().map(|(access, _)| u64::from(*access)).sum();
+    let share: u64 = zones
+        .iter()
+        .map(|(_, zone)| match zone {
+            Some(Amount::Percent(percent)) => *percent,
+            _ => 0,
+        })
+        .sum();
+    if zones.len() > ZONES_MAX {
+        return Err(reason!(
+            "found {} zones; expected at most {ZONES_MAX}",
+            zones.len()
+        ));
+    }
+    if access != 100 {
+        return Err(reason!("the accesses add up to {access} %; expected 100 %"));
+    }
+    if share > 100 {
+        return Err(reason!(
+            "the zones add up to {share} %; expected at most 100 %"
+        ));
+    }
+    let open = zones.iter().filter(|(_, zone)| zone.is_none()).count() as u64;
+    let rest = if absolute {
+        Amount::Percent(100)
+    } else {
+        Amount::Percent((100 - share).checked_div(open).unwrap_or(0))
+    };
+    Ok(zones
+        .into_iter()
+        .map(|(access, zone)| (access, zone.unwrap_or(rest)))
+        .collect())
 }
 
 /// Largest number of percentiles that fio reports.
@@ -298,6 +319,23 @@ mod tests {
             [(60, Amount::Percent(10)), (40, Amount::Percent(90))]
         );
         assert_eq!(writes, [(100, Amount::Percent(50))]);
+        let zones = |text: &str| match read(text) {
+            Ok(OffsetDistribution::Zoned([reads, _, _])) => reads,
+            other => panic!("{text}: {other:?}"),
+        };
+        let percent = Amount::Percent;
+        assert_eq!(
+            zones("zoned:50/5:30/15:20/"),
+            [(50, percent(5)), (30, percent(15)), (20, percent(80))]
+        );
+        assert_eq!(
+            zones("zoned:50/5:30/:20"),
+            [(50, percent(5)), (30, percent(47)), (20, percent(47))]
+        );
+        assert_eq!(
+            zones("zoned_abs:50/1m:50/"),
+            [(50, Amount::Bytes(1 << 20)), (50, percent(100))]
+        );
         for text in [
             "zipf:1",
             "zipf:x",

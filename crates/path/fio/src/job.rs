@@ -143,14 +143,34 @@ pub(crate) enum FileOrder {
 /// Files of a job that works on files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FilesOfJob {
-    pub(crate) directory: Option<String>,
+    /// Directories, which the clones take in turn.
+    pub(crate) directories: Vec<String>,
     pub(crate) names: Vec<String>,
+    /// Form of the files' names, with `$jobname`, `$jobnum` and `$filenum`. Default: all three,
+    /// separated by dots.
+    pub(crate) name_format: Option<String>,
     pub(crate) number: Option<u64>,
     pub(crate) service: FileOrder,
     /// Number of I/Os to a file before the turn of the next file.
     pub(crate) service_ios: u64,
     pub(crate) overwrite: bool,
     pub(crate) create_on_open: bool,
+    /// True if files that are written have their space before the run. Default: true, because
+    /// `fallocate=native` is fio's default.
+    pub(crate) allocated: bool,
+}
+
+/// Verification of written data: the job reads its writes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VerifyOfJob {
+    /// True with `verify`. Default: false.
+    pub(crate) on: bool,
+    /// True if the writes of an iteration are read back at its end (`do_verify`). Default: true.
+    pub(crate) at_end: bool,
+    /// Number of writes after which a part is read back (`verify_backlog`). Default: 0 (never).
+    pub(crate) backlog: u64,
+    /// Number of reads of such a part. Default: 0 (as many as `backlog`).
+    pub(crate) batch: u64,
 }
 
 /// One job with all its options. The clones made by `numjobs` share the description.
@@ -160,6 +180,8 @@ pub(crate) struct FioJob {
     pub(crate) line: usize,
     /// Position of the job in the file, from 0.
     pub(crate) place: usize,
+    /// Remarks on values, while the job is read.
+    pub(crate) notes: Vec<String>,
     /// Settings of the job's own section as written, for reports.
     pub(crate) options: Vec<(String, String)>,
     pub(crate) group: u32,
@@ -201,6 +223,8 @@ pub(crate) struct FioJob {
     pub(crate) repeat: bool,
 
     pub(crate) engine: Engine,
+    /// Name of the engine in the job file. Default: psync.
+    pub(crate) engine_name: String,
     pub(crate) depth: u32,
     pub(crate) depth_low: Option<u32>,
     pub(crate) reap_least: u32,
@@ -228,9 +252,19 @@ pub(crate) struct FioJob {
     pub(crate) start_delay: (Duration, Duration),
 
     pub(crate) files: FilesOfJob,
+    pub(crate) verify: VerifyOfJob,
     pub(crate) percentiles: Vec<f64>,
     pub(crate) clat_percentiles: bool,
     pub(crate) lat_percentiles: bool,
+}
+
+impl FilesOfJob {
+    /// Returns the directory of a clone's files.
+    pub(crate) fn directory_of(&self, clone: u32) -> Option<&str> {
+        let count = self.directories.len();
+        let at = (clone as usize).checked_rem(count)?;
+        Some(&self.directories[at])
+    }
 }
 
 impl FioJob {
@@ -241,6 +275,7 @@ impl FioJob {
             name: name.to_owned(),
             line,
             place: 0,
+            notes: Vec::new(),
             options: Vec::new(),
             group: 0,
             stage: 0,
@@ -274,6 +309,7 @@ impl FioJob {
             seed: None,
             repeat: true,
             engine: Engine::Synchronous,
+            engine_name: "psync".to_owned(),
             depth: 1,
             depth_low: None,
             reap_least: 1,
@@ -297,13 +333,21 @@ impl FioJob {
             ramp: Duration::ZERO,
             start_delay: (Duration::ZERO, Duration::ZERO),
             files: FilesOfJob {
-                directory: None,
+                directories: Vec::new(),
                 names: Vec::new(),
+                name_format: None,
                 number: None,
                 service: FileOrder::RoundRobin,
                 service_ios: 1,
                 overwrite: false,
                 create_on_open: false,
+                allocated: true,
+            },
+            verify: VerifyOfJob {
+                on: false,
+                at_end: true,
+                backlog: 0,
+                batch: 0,
             },
             percentiles: vec![
                 1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5,

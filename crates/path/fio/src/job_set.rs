@@ -11,6 +11,8 @@ pub struct JobSet {
     /// Settings of all `[global]` sections, for reports.
     pub(crate) global: Vec<(String, String)>,
     pub(crate) ignored: Vec<IgnoredOption>,
+    /// Sentences about values that fio reads otherwise than they look.
+    pub(crate) notes: Vec<String>,
     pub(crate) described: String,
     /// First error that prevents a run on a volume, and first error that prevents a run on files.
     pub(crate) off_volume: Option<FioError>,

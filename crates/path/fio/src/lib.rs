@@ -12,7 +12,9 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `ini.rs` | sections, settings, comments, variables |
+//! | `ini.rs` | sections, settings, comments, included files |
+//! | `command_line.rs`, `shell.rs` | command lines of fio |
+//! | `surroundings.rs` | variables and keywords |
 //! | `units.rs`, `expression.rs` | numbers with units, and arithmetic |
 //! | `table.rs` | every option and its treatment |
 //! | `options.rs` | the reference page of the table |
@@ -22,7 +24,10 @@
 //! | `region.rs` | the region of a job, and its amount of I/O |
 //! | `offsets.rs` | the offset of the next block |
 //! | `places.rs` | the file of the next block |
-//! | `files.rs` | jobs on files: a program |
+//! | `file_places.rs` | names, lengths and places of files |
+//! | `placement.rs` | files on a volume without a file system |
+//! | `files.rs`, `files/` | jobs on files: a program |
+//! | `history.rs` | written blocks that `verify` reads back |
 //! | `sizes.rs` | the size of the next block |
 //! | `permutation.rs`, `coverage.rs` | random order that uses each block once |
 //! | `skew.rs` | popular blocks |
@@ -33,11 +38,14 @@
 //! | `tally.rs`, `results.rs` | statistics |
 //! | `json.rs`, `render.rs` | output formats |
 
+mod command_line;
 mod coverage;
 mod error;
 mod expression;
+mod file_places;
 mod files;
 mod grammar;
+mod history;
 mod ini;
 mod job;
 mod job_set;
@@ -48,15 +56,18 @@ mod options;
 mod pace;
 mod parse;
 mod permutation;
+mod placement;
 mod places;
 mod progress;
 mod readers;
 mod region;
 mod render;
 mod results;
+mod shell;
 mod sizes;
 mod skew;
 mod source;
+mod surroundings;
 mod table;
 mod tally;
 mod think;
@@ -69,3 +80,4 @@ pub use job_set::{IgnoredOption, JobSet};
 pub use options::reference;
 pub use results::{BehindRate, FioGroupResults, FioResults};
 pub use source::FioSource;
+pub use surroundings::{Include, IncludedFile, JobSurroundings};

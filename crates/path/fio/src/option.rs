@@ -51,6 +51,14 @@ pub(crate) struct OnFiles {
     pub(crate) why: &'static str,
 }
 
+/// Returns true if each part of a value is in the list of values that switch an option off. Parts
+/// stand for directions (`0,0`) and are separated by commas.
+pub(crate) fn is_off(off: &[&str], value: Option<&str>) -> bool {
+    value.is_some_and(|value| {
+        off.contains(&value) || value.split(',').all(|part| off.contains(&part.trim()))
+    })
+}
+
 impl OnFiles {
     /// Returns the text for an error message: `files stay; expected 0`.
     pub(crate) fn expected(self) -> String {

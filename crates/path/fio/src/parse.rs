@@ -1,12 +1,14 @@
 //! Parser of a whole job file: its jobs, and the ignored options.
 
 use crate::FioError;
+use crate::command_line::is_command_line;
 use crate::grammar;
 use crate::ini::{JobSection, Setting, sections};
 use crate::job::{Blocks, FioJob, IoDirection};
 use crate::job_set::{IgnoredOption, JobSet};
-use crate::option::{OptionEntry, OptionValue, Treatment};
+use crate::option::{OptionEntry, OptionValue, Treatment, is_off};
 use crate::options;
+use crate::surroundings::JobSurroundings;
 use crate::units::Amount;
 use fullstroke_units::SECTOR_BYTES;
 use std::collections::BTreeMap;
@@ -25,17 +27,38 @@ impl JobSet {
         text: &str,
         environment: &BTreeMap<String, String>,
     ) -> Result<JobSet, FioError> {
-        let sections = sections(file, text, environment)?;
+        JobSet::parse_in(file, text, &JobSurroundings::new(environment))
+    }
+
+    /// Parses the `text` of a job file called `file`, or a command line of fio. `around` has the variables, the keywords and
+    /// the files to include.
+    ///
+    /// # Errors
+    /// As [`parse`](JobSet::parse), and for an included file that cannot be read.
+    pub fn parse_in(
+        file: &str,
+        text: &str,
+        around: &JobSurroundings<'_>,
+    ) -> Result<JobSet, FioError> {
+        if is_command_line(text) {
+            return JobSet::parse_command_line(file, text, around);
+        }
+        JobSet::of_sections(file, &sections(file, text, around)?)
+    }
+
+    /// Makes the jobs of the sections of `file`.
+    pub(crate) fn of_sections(file: &str, sections: &[JobSection]) -> Result<JobSet, FioError> {
         let mut set = JobSet {
             file: file.to_owned(),
             jobs: Vec::new(),
             global: Vec::new(),
             ignored: Vec::new(),
+            notes: Vec::new(),
             described: String::new(),
             off_volume: None,
             off_files: None,
         };
-        for section in &sections {
+        for section in sections {
             let job = set.read_job(section)?;
             if set.off_files.is_none() {
                 set.off_files = crate::files::check(&set, &job, section).err();
@@ -79,9 +102,18 @@ impl JobSet {
     ) -> FioError {
         FioError {
             file: self.file.clone(),
-            line,
+            line: line.filter(|line| *line > 0),
             option: option.to_owned(),
             message: message.into(),
+        }
+    }
+
+    /// Returns an error at a setting.
+    pub(crate) fn error_at(&self, setting: &Setting, message: impl Into<String>) -> FioError {
+        let file = setting.file.as_deref().unwrap_or(&self.file).to_owned();
+        FioError {
+            file,
+            ..self.error(Some(setting.line), &setting.option, message)
         }
     }
 
@@ -91,12 +123,13 @@ impl JobSet {
         let mut kb_base = 1024;
         for setting in settings().filter(|setting| setting.option == "kb_base") {
             kb_base = grammar::kb_base(setting.value.as_deref().unwrap_or_default())
-                .map_err(|problem| self.error(Some(setting.line), "kb_base", problem))?;
+                .map_err(|problem| self.error_at(setting, problem))?;
         }
         for setting in settings() {
             self.read_setting(&mut job, setting, kb_base)?;
         }
         job.options = section.own.iter().map(written).collect();
+        self.ignore_names(&job);
         self.check(&job, section)?;
         Ok(job)
     }
@@ -107,74 +140,79 @@ impl JobSet {
         setting: &Setting,
         kb_base: u64,
     ) -> Result<(), FioError> {
-        let Setting {
-            option,
-            value,
-            line,
-        } = setting;
+        let Setting { option, value, .. } = setting;
+        let value = value.as_deref();
         let Some(entry) = options::find(option) else {
             let near = options::nearest(option);
-            return Err(self.error(
-                Some(*line),
-                option,
-                format!("fullstroke knows no such option of fio{near}"),
-            ));
+            let message = format!("fullstroke knows no such option of fio{near}");
+            return Err(self.error_at(setting, message));
+        };
+        let given = OptionValue {
+            text: value,
+            kb_base,
         };
         match entry.treatment {
-            Treatment::Simulated(read) => read(
-                job,
-                OptionValue {
-                    text: value.as_deref(),
-                    kb_base,
-                },
-            )
-            .map_err(|problem| self.error(Some(*line), option, problem)),
+            Treatment::Simulated(read) => {
+                read(job, given).map_err(|problem| self.error_at(setting, problem))?;
+            }
             Treatment::OnFiles(read, off) => {
-                read(
-                    job,
-                    OptionValue {
-                        text: value.as_deref(),
-                        kb_base,
-                    },
-                )
-                .map_err(|problem| self.error(Some(*line), option, problem))?;
-                if !off.is_empty() && !value.as_deref().is_some_and(|value| off.contains(&value)) {
+                read(job, given).map_err(|problem| self.error_at(setting, problem))?;
+                if !off.is_empty() && !is_off(off, value) {
                     let message = "every job works on one volume here; the option needs jobs on files, with [host.files] in the stack";
-                    let error = self.error(Some(*line), option, message);
+                    let error = self.error_at(setting, message);
                     self.off_volume.get_or_insert(error);
                 } else if off.is_empty() {
                     self.ignore(entry, option, "every job works on the volume");
                 }
-                Ok(())
             }
-            Treatment::Ignored => {
-                self.ignore(entry, option, entry.note);
-                Ok(())
-            }
-            Treatment::Refused(off)
-                if value.as_deref().is_some_and(|value| off.contains(&value)) =>
-            {
-                Ok(())
-            }
+            Treatment::Ignored => self.ignore(entry, option, entry.note),
+            Treatment::Refused(off) if is_off(off, value) => {}
             Treatment::Refused(_) => {
                 let message = format!("is not simulated, and would change the I/O: {}", entry.note);
-                Err(self.error(Some(*line), option, message))
+                return Err(self.error_at(setting, message));
             }
         }
+        for note in job.notes.drain(..) {
+            let note = format!("{option}={}: {note}", value.unwrap_or_default());
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        Ok(())
     }
 
     fn ignore(&mut self, entry: &OptionEntry, option: &str, why: &'static str) {
-        let name = entry
-            .names
-            .iter()
-            .copied()
-            .find(|name| *name == option)
-            .unwrap_or_default();
+        let name = entry.names.iter().copied().find(|name| *name == option);
+        self.ignore_name(name.unwrap_or_default(), why);
+    }
+
+    fn ignore_name(&mut self, name: &'static str, why: &'static str) {
         let place = self
             .ignored
             .binary_search_by_key(&name, |ignored| ignored.name);
         if let Err(place) = place {
             self.ignored.insert(place, IgnoredOption { name, why });
+        }
+    }
+
+    /// Ignores names without effect: a device's, because the volume takes its place, and the names
+    /// of a job that works on the whole volume.
+    fn ignore_names(&mut self, job: &FioJob) {
+        let mut device = job
+            .files
+            .names
+            .iter()
+            .filter(|name| name.starts_with("/dev/"));
+        if device.next().is_some() {
+            self.ignore_name("filename", "the volume takes the place of the device");
+        } else if !job.has_files() && !job.files.names.is_empty() {
+            self.ignore_name(
+                "filename",
+                "the job has no size, and works on the whole volume",
+            );
+        }
+        if !job.has_files() && !job.files.directories.is_empty() {
+            self.ignore_name("directory", "the job works on the whole volume");
         }
     }
 
@@ -206,21 +244,27 @@ impl JobSet {
 
     /// Checks rules that involve several options.
     fn check(&self, job: &FioJob, section: &JobSection) -> Result<(), FioError> {
-        let line = |options: &[&str]| {
+        let fail = |options: &[&str], message: String| {
             let settings = section
                 .own
                 .iter()
                 .rev()
                 .chain(section.inherited.iter().rev());
             let mut found = settings.filter(|setting| options.contains(&setting.option.as_str()));
-            Some(found.next().map_or(section.line, |setting| setting.line))
+            match found.next() {
+                Some(setting) => FioError {
+                    option: options[0].to_owned(),
+                    ..self.error_at(setting, message)
+                },
+                None => self.error(Some(section.line), options[0], message),
+            }
         };
         let sectors = |bytes: u64, options: &[&str]| {
             if bytes.is_multiple_of(SECTOR_BYTES) {
                 return Ok(());
             }
             let message = format!("found {bytes} bytes; expected a multiple of {SECTOR_BYTES}");
-            Err(self.error(line(options), options[0], message))
+            Err(fail(options, message))
         };
         for blocks in job.used_blocks() {
             match blocks {
@@ -258,7 +302,7 @@ impl JobSet {
         sectors(job.offset_align, &["offset_align"])?;
         if job.time_based && job.runtime.is_none() {
             let message = "the job never ends without `runtime`; set runtime=";
-            return Err(self.error(line(&["time_based"]), "time_based", message));
+            return Err(fail(&["time_based"], message.to_owned()));
         }
         Ok(())
     }
@@ -321,7 +365,7 @@ mod tests {
             ("[a]\nbss=4k\n", 2, "bss"),
             ("[a]\nrw=foo\n", 2, "rw"),
             ("[a]\nrw=READ\n", 2, "rw"),
-            ("[a]\nverify=md5\n", 2, "verify"),
+            ("[a]\nverify=md5x\n", 2, "verify"),
             ("[a]\nzonemode=zbd\n", 2, "zonemode"),
             ("[a]\nsize=1m\niodepth=0\n", 3, "iodepth"),
             ("[a]\nnumjobs=0\n", 2, "numjobs"),

@@ -1,14 +1,19 @@
 //! Parsers of the simulated options: each function reads a value into the job. Values with their
 //! own grammar are in `grammar.rs`.
 
+mod files;
+
 use crate::grammar;
 use crate::job::{
-    Blocks, Engine, ExitWhat, FileOrder, FioJob, IoDirection, JobDirections, Sequencer, ThinkAfter,
+    Blocks, Engine, ExitWhat, FioJob, IoDirection, JobDirections, Sequencer, ThinkAfter,
 };
 use crate::option::OptionValue;
-use crate::units::{TimeUnit, amount, each_direction, integer, range, time};
+use crate::units::{TimeUnit, amount, each_direction, integer, range, whole_time};
 use fullstroke_contract::PriorityClass;
 use fullstroke_contract::{Reason, reason};
+use fullstroke_units::Duration;
+
+pub(crate) use files::*;
 
 type Done = Result<(), Reason>;
 
@@ -53,6 +58,21 @@ impl<'a> OptionValue<'a> {
             })
     }
 
+    /// Parses a time, and notes a fraction that is cut off.
+    fn time(&self, job: &mut FioJob, bare: TimeUnit) -> Result<Duration, Reason> {
+        let (span, cut) = whole_time(self.required()?, bare)?;
+        if cut {
+            note_cut(job, span);
+        }
+        Ok(span)
+    }
+
+    /// Parses rates by direction. A rate of 0 is no limit.
+    fn rates(&self) -> Result<[Option<u64>; 3], Reason> {
+        let rates = each_direction(self.required()?, |part| integer(part, self.kb_base))?;
+        Ok(rates.map(|rate| rate.filter(|number| *number > 0)))
+    }
+
     fn sizes(&self) -> Result<[Option<u64>; 3], Reason> {
         each_direction(self.required()?, |part| {
             match integer(part, self.kb_base)? {
@@ -61,6 +81,14 @@ impl<'a> OptionValue<'a> {
             }
         })
     }
+}
+
+/// Notes that fio cuts a fraction off.
+fn note_cut(job: &mut FioJob, span: Duration) {
+    job.notes.push(format!(
+        "fio cuts the fraction off, so this is {} s",
+        span.as_secs_f64()
+    ));
 }
 
 /// Replaces the old values for which a new value is given.
@@ -260,22 +288,74 @@ pub(crate) fn randseed(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     Ok(())
 }
 
+/// Engines that do something else than reads and writes of one target, with the reason why there is
+/// nothing to simulate.
+const OTHER_ENGINES: &[(&[&str], &str)] = &[
+    (
+        &["cpuio"],
+        "burns processor time and does no I/O; remove the job",
+    ),
+    (
+        &[
+            "net",
+            "netsplice",
+            "rdma",
+            "librpma_apm_client",
+            "librpma_apm_server",
+            "librpma_gpspm_client",
+            "librpma_gpspm_server",
+        ],
+        "sends data over a network and does no I/O to a disk",
+    ),
+    (
+        &[
+            "falloc",
+            "ftruncate",
+            "e4defrag",
+            "filecreate",
+            "filestat",
+            "filedelete",
+            "dircreate",
+            "dirstat",
+            "dirdelete",
+            "fileoperations",
+        ],
+        "calls a file system without reads and writes; use a program of `fullstroke`, such as filebench",
+    ),
+    (
+        &["rados", "http", "libhdfs", "dfs", "daos"],
+        "stores objects in a service whose layout is not simulated",
+    ),
+    (&["exec"], "runs a program, and no programs are run"),
+    (
+        &["mtd", "libcufile", "libzbc"],
+        "works on a device that is no disk of an array",
+    ),
+];
+
 pub(crate) fn ioengine(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let text = value.required()?;
     job.engine = match text {
         "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" | "splice" | "libpmem"
-        | "dev-dax" => Engine::Synchronous,
-        "libaio" | "posixaio" | "solarisaio" | "windowsaio" | "sg" | "null" | "nbd" | "rbd" => {
-            Engine::Queued
-        }
+        | "dev-dax" | "pmemblk" | "gfapi" => Engine::Synchronous,
+        "libaio" | "posixaio" | "solarisaio" | "windowsaio" | "sg" | "null" | "nbd" | "rbd"
+        | "libiscsi" | "nfs" | "gfapi_async" | "guasi" | "xnvme" | "libblkio" => Engine::Queued,
         "io_uring" | "io_uring_cmd" => Engine::QueuedFlush,
         _ => {
-            return Err(reason!(
-                "found `{text}`, which does not work on a block device here; expected psync (one I/O at a time), or \
-                 libaio or io_uring (iodepth at a time)"
-            ));
+            let other = OTHER_ENGINES
+                .iter()
+                .find(|(names, _)| names.contains(&text))
+                .map(|(_, why)| *why);
+            return Err(match other {
+                Some(why) => reason!("found `{text}`, which {why}"),
+                None => reason!(
+                    "found `{text}`, which does not work on a block device here; expected psync (one I/O at a time), or \
+                     libaio or io_uring (iodepth at a time)"
+                ),
+            });
         }
     };
+    text.clone_into(&mut job.engine_name);
     Ok(())
 }
 
@@ -325,6 +405,11 @@ pub(crate) fn sync(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     Ok(())
 }
 
+pub(crate) fn write_fua(job: &mut FioJob, value: OptionValue<'_>) -> Done {
+    job.durable_writes |= value.switch()?;
+    Ok(())
+}
+
 pub(crate) fn prio(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.level = value.within(0, 7)? as u8;
     Ok(())
@@ -340,7 +425,7 @@ pub(crate) fn prioclass(job: &mut FioJob, value: OptionValue<'_>) -> Done {
 }
 
 pub(crate) fn thinktime(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.think = time(value.required()?, TimeUnit::Microseconds)?;
+    job.think = value.time(job, TimeUnit::Microseconds)?;
     Ok(())
 }
 
@@ -358,17 +443,17 @@ pub(crate) fn thinktime_blocks_type(job: &mut FioJob, value: OptionValue<'_>) ->
 }
 
 pub(crate) fn thinktime_iotime(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.think_io_time = time(value.required()?, TimeUnit::Seconds)?;
+    job.think_io_time = value.time(job, TimeUnit::Seconds)?;
     Ok(())
 }
 
 pub(crate) fn rate(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.rate_bytes_per_s = value.sizes()?;
+    job.rate_bytes_per_s = value.rates()?;
     Ok(())
 }
 
 pub(crate) fn rate_iops(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.rate_iops = value.sizes()?;
+    job.rate_iops = value.rates()?;
     Ok(())
 }
 
@@ -383,7 +468,7 @@ pub(crate) fn rate_ignore_thinktime(job: &mut FioJob, value: OptionValue<'_>) ->
 }
 
 pub(crate) fn runtime(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    let span = time(value.required()?, TimeUnit::Seconds)?;
+    let span = value.time(job, TimeUnit::Seconds)?;
     job.runtime = Some(span).filter(|span| span.as_nanos() > 0);
     Ok(())
 }
@@ -394,18 +479,24 @@ pub(crate) fn time_based(job: &mut FioJob, value: OptionValue<'_>) -> Done {
 }
 
 pub(crate) fn ramp_time(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.ramp = time(value.required()?, TimeUnit::Seconds)?;
+    job.ramp = value.time(job, TimeUnit::Seconds)?;
     Ok(())
 }
 
 pub(crate) fn startdelay(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    let read = |end: &str| time(end, TimeUnit::Seconds);
     let text = value.required()?;
-    job.start_delay = if text.starts_with('(') {
-        read(text).map(|span| (span, span))
-    } else {
-        range(text, read)
-    }?;
+    if text.starts_with('(') {
+        let span = value.time(job, TimeUnit::Seconds)?;
+        job.start_delay = (span, span);
+        return Ok(());
+    }
+    let (low, high) = range(text, |end| whole_time(end, TimeUnit::Seconds))?;
+    for (span, cut) in [low, high] {
+        if cut {
+            note_cut(job, span);
+        }
+    }
+    job.start_delay = (low.0, high.0);
     Ok(())
 }
 
@@ -461,51 +552,6 @@ pub(crate) fn clat_percentiles(job: &mut FioJob, value: OptionValue<'_>) -> Done
 
 pub(crate) fn lat_percentiles(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.lat_percentiles = value.switch()?;
-    Ok(())
-}
-
-pub(crate) fn directory(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.files.directory = Some(value.required()?.to_owned());
-    Ok(())
-}
-
-pub(crate) fn filename(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.files.names = value.required()?.split(':').map(str::to_owned).collect();
-    Ok(())
-}
-
-/// Largest number of files. A larger number is probably a typing error.
-const FILES_MAX: u64 = 1 << 16;
-
-pub(crate) fn nrfiles(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.files.number = Some(value.within(0, FILES_MAX)?).filter(|number| *number > 0);
-    Ok(())
-}
-
-pub(crate) fn file_service_type(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    let text = value.required()?;
-    let (kind, ios) = text.split_once(':').unwrap_or((text, "1"));
-    job.files.service = match kind {
-        "roundrobin" | "0" | "1" => FileOrder::RoundRobin,
-        "sequential" => FileOrder::Sequential,
-        "random" => FileOrder::Random,
-        _ => {
-            return Err(reason!(
-                "found `{kind}`; expected roundrobin, sequential or random"
-            ));
-        }
-    };
-    job.files.service_ios = integer(ios, value.kb_base)?.max(1);
-    Ok(())
-}
-
-pub(crate) fn overwrite(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.files.overwrite = value.switch()?;
-    Ok(())
-}
-
-pub(crate) fn create_on_open(job: &mut FioJob, value: OptionValue<'_>) -> Done {
-    job.files.create_on_open = value.switch()?;
     Ok(())
 }
 

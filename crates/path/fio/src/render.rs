@@ -31,6 +31,13 @@ impl fmt::Display for FioGroupResults {
                 result.job.name, result.tally.failed
             )?;
         }
+        let again = self.read_again();
+        if !self.notes.is_empty() || again.is_some() {
+            writeln!(f)?;
+        }
+        for note in self.notes.iter().chain(&again) {
+            write!(f, "\n{note}")?;
+        }
         if !self.ignored.is_empty() {
             write!(f, "\n\nOptions of the job file without effect here:")?;
             let width = self

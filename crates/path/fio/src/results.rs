@@ -1,7 +1,7 @@
 //! Results of a run, by job or by group.
 
 use crate::JobSet;
-use crate::job::FioJob;
+use crate::job::{FioJob, IoDirection};
 use crate::tally::WorkerTally;
 use crate::worker::JobWorker;
 use fullstroke_contract::MemberStatistics;
@@ -14,6 +14,8 @@ pub struct FioResults {
     /// Job of each worker.
     jobs: Vec<Arc<FioJob>>,
     tallies: Vec<WorkerTally>,
+    /// Number of different bytes of the volume in the regions of all jobs; 0 for jobs on files.
+    footprint: u64,
 }
 
 /// Results for each worker, or for each group with `group_reporting`.
@@ -22,10 +24,17 @@ pub struct FioGroupResults {
     pub(crate) global: Vec<(String, String)>,
     pub(crate) jobs: Vec<JobResult>,
     pub(crate) ignored: Vec<crate::IgnoredOption>,
+    pub(crate) notes: Vec<String>,
     pub(crate) drives: Vec<(String, MemberStatistics)>,
     /// Time span of the drives' statistics.
     pub(crate) span: Duration,
+    pub(crate) footprint: u64,
 }
+
+/// Least number of times that data is read for a sentence about it.
+const READ_AGAIN: f64 = 2.0;
+/// Least share of I/Os that the drives' buffers answer for the same sentence.
+const FROM_BUFFERS: f64 = 0.5;
 
 /// One result.
 #[derive(Clone, Debug)]
@@ -56,6 +65,37 @@ impl FioGroupResults {
     pub fn ignored(&self) -> &[crate::IgnoredOption] {
         &self.ignored
     }
+
+    /// Returns a sentence if most reads are repeated and come from the buffers of the drives. Then a
+    /// volume reads faster than its media.
+    pub(crate) fn read_again(&self) -> Option<String> {
+        let read: u64 = self
+            .jobs
+            .iter()
+            .map(|result| result.tally.lanes[IoDirection::Read as usize].bytes)
+            .sum();
+        let drives = |count: fn(&MemberStatistics) -> u64| -> f64 {
+            self.drives
+                .iter()
+                .map(|(_, drive)| count(drive) as f64)
+                .sum()
+        };
+        let times = read as f64 / self.footprint.max(1) as f64;
+        let hits = drives(|drive| drive.buffer_hits) / drives(MemberStatistics::requests).max(1.0);
+        (self.footprint > 0 && times >= READ_AGAIN && hits >= FROM_BUFFERS).then(|| {
+            format!(
+                "The jobs read the same {:.3} GiB {times:.1} times, and the buffers of the drives answered {:.0} % of the drives' I/Os: the rate may exceed that of the media.",
+                self.footprint as f64 / (1u64 << 30) as f64,
+                100.0 * hits
+            )
+        })
+    }
+
+    /// Returns sentences about the jobs: the places of their files, and values that fio reads
+    /// otherwise than they look.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
 }
 
 impl FioResults {
@@ -63,6 +103,7 @@ impl FioResults {
         set: &JobSet,
         workers: &[JobWorker],
         tallies: Vec<WorkerTally>,
+        footprint: u64,
     ) -> FioResults {
         let jobs = workers
             .iter()
@@ -72,6 +113,7 @@ impl FioResults {
             set: set.clone(),
             jobs,
             tallies,
+            footprint,
         }
     }
 
@@ -165,8 +207,10 @@ impl FioResults {
             global: self.set.global.clone(),
             jobs,
             ignored: self.set.ignored().to_vec(),
+            notes: self.set.notes.clone(),
             drives,
             span,
+            footprint: self.footprint,
         }
     }
 }

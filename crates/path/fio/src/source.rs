@@ -1,6 +1,7 @@
 //! All workers of a job file as one source of requests.
 
-use crate::job::{ExitWhat, FioJob};
+use crate::job::{ExitWhat, FioJob, IoDirection};
+use crate::placement::Placement;
 use crate::places::Ground;
 use crate::region::Misfit;
 use crate::results::FioResults;
@@ -35,6 +36,8 @@ pub struct FioSource {
     /// Statistics of each worker.
     tallies: Vec<WorkerTally>,
     set: JobSet,
+    /// Number of different bytes of the volume in all regions; 0 for jobs on files.
+    footprint: u64,
 }
 
 impl FioSource {
@@ -52,14 +55,24 @@ impl FioSource {
         if let Some(error) = &set.off_volume {
             return Err(error.clone());
         }
+        let placement = Placement::new(set, capacity).map_err(|(place, (option, message))| {
+            let job = &set.jobs[place];
+            set.error(Some(job.line), option, format!("[{}]: {message}", job.name))
+        })?;
+        let ground = |job: &FioJob, clone: u32| placement.ground(job, clone);
         let expected = set
             .jobs
             .iter()
-            .map(|job| expected(job, capacity))
+            .map(|job| expected(job, &ground(job, 0).ok()?))
             .sum::<Option<u64>>();
-        let ground =
-            |job: &FioJob, clone: u32| Ok(crate::region::region(job, clone, capacity)?.into());
-        FioSource::on(set, &ground, seed, requests, expected)
+        let mut set = set.clone();
+        set.notes.extend(placement.notes(&set));
+        let source = FioSource::on(&set, &ground, seed, requests, expected)?;
+        let footprint = placement.footprint(&set);
+        Ok(FioSource {
+            footprint,
+            ..source
+        })
     }
 
     /// Makes the source. `ground` gives the space of each worker, by job and clone.
@@ -91,6 +104,7 @@ impl FioSource {
         let mut source = FioSource {
             tallies: vec![WorkerTally::default(); workers.len()],
             set: set.clone(),
+            footprint: 0,
             workers,
             slots: Slots::default(),
             alarms: BinaryHeap::new(),
@@ -119,7 +133,12 @@ impl FioSource {
     /// Returns the results so far; they are complete when the run is over. Only the source knows
     /// when a job began, ended its ramp, and ended.
     pub fn results(&self) -> FioResults {
-        FioResults::new(&self.set, &self.workers, self.tallies.clone())
+        FioResults::new(
+            &self.set,
+            &self.workers,
+            self.tallies.clone(),
+            self.footprint,
+        )
     }
 
     pub(crate) fn worker(&mut self, number: usize) -> &mut JobWorker {
@@ -299,10 +318,11 @@ impl Source for FioSource {
 }
 
 /// Returns the number of I/Os of a job, if its end does not depend on time.
-fn expected(job: &FioJob, capacity: Sectors) -> Option<u64> {
+fn expected(job: &FioJob, ground: &Ground) -> Option<u64> {
     let bytes = job.single_size()?;
-    let region = crate::region::region(job, 0, capacity).ok()?;
-    if job.runtime.is_some() || job.exit_all || job.ramp.as_nanos() > 0 {
+    let region = ground.whole;
+    let verifies = job.verify.on && job.work.goes(IoDirection::Write);
+    if job.runtime.is_some() || job.exit_all || job.ramp.as_nanos() > 0 || verifies {
         return None;
     }
     let each = region.iteration.min(region.limit) / bytes;

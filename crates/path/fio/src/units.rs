@@ -93,6 +93,24 @@ pub(crate) fn amount(text: &str, kb_base: u64) -> Result<Amount, Reason> {
     }
 }
 
+/// Parses a duration as [`time`] does. The second value is true if a fraction was cut off: fio 3.33
+/// starts a job with `startdelay=1.9` after 1 s (`str_to_decimal` in fio's `parse.c`). A fraction
+/// with another suffix than seconds is an error, because fio reads `1.5ms` as one second.
+pub(crate) fn whole_time(text: &str, bare: TimeUnit) -> Result<(Duration, bool), Reason> {
+    let Some((whole, rest)) = text.split_once('.').filter(|_| !text.starts_with('(')) else {
+        return time(text, bare).map(|span| (span, false));
+    };
+    let suffix = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let seconds = matches!(suffix.to_ascii_lowercase().as_str(), "s" | "sec");
+    if !(suffix.is_empty() || seconds && bare == TimeUnit::Seconds) {
+        return Err(reason!(
+            "found `{text}`; expected a whole number with d, h, m, s, ms or us"
+        ));
+    }
+    let whole = if whole.is_empty() { "0" } else { whole };
+    time(whole, bare).map(|span| (span, true))
+}
+
 /// Parses a duration: `10`, `500ms`, `2m`, `(2*500ms)`. An expression counts microseconds.
 pub(crate) fn time(text: &str, bare: TimeUnit) -> Result<Duration, Reason> {
     let wrong = || reason!("found `{text}`; expected a whole number with d, h, m, s, ms or us");
@@ -258,6 +276,22 @@ mod tests {
             time("250", TimeUnit::Microseconds),
             Ok(Duration::from_micros(250))
         );
+    }
+
+    #[test]
+    fn a_fraction_of_a_time_is_cut_off_as_in_fio() {
+        let seconds = |text: &str| whole_time(text, TimeUnit::Seconds);
+        assert_eq!(seconds("0.5"), Ok((Duration::ZERO, true)));
+        assert_eq!(seconds("1.9"), Ok((Duration::from_secs(1), true)));
+        assert_eq!(seconds("1.9s"), Ok((Duration::from_secs(1), true)));
+        assert_eq!(seconds("2"), Ok((Duration::from_secs(2), false)));
+        assert_eq!(
+            whole_time("1.5", TimeUnit::Microseconds),
+            Ok((Duration::from_micros(1), true))
+        );
+        for text in ["1.5ms", "0.5x", "1.2.3", "x.5"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! fio's thread runs one loop: check for the end, flush, think, wait for the rate, issue, and reap
 //! if the queue is full. A [`WaitPoint`] is a point of this loop where the thread waits.
 
+use crate::history::WriteHistory;
 use crate::job::{Engine, FioJob, IoDirection, JobDirections, ThinkAfter};
 use crate::offsets::OffsetBlock;
 use crate::pace::DirectionTimetables;
@@ -84,6 +85,9 @@ pub(crate) struct JobWorker {
     stop: Time,
     progress: WorkerProgress,
     thinking: PauseCounter,
+    history: WriteHistory,
+    /// True while the writes of an iteration are read back.
+    verifying: bool,
     writes: u64,
     flush_due: bool,
     /// Direction chosen before the wait for the rate.
@@ -128,6 +132,8 @@ impl JobWorker {
             stop: Time::NEVER,
             progress,
             thinking: PauseCounter::new(job),
+            history: WriteHistory::new(job),
+            verifying: false,
             writes: 0,
             flush_due: false,
             held: None,
@@ -203,6 +209,7 @@ impl JobWorker {
                     self.in_flight
                 );
                 self.in_flight -= 1;
+                self.history.note_completed(direction == IoDirection::Read);
                 self.thinking.note_block(ThinkAfter::Completed);
                 tally.finished(direction, request.bytes, request.submitted, now, status);
             }
@@ -249,12 +256,18 @@ impl JobWorker {
     /// Executes one turn of fio's loop.
     fn step(&mut self, now: Time, desk: &mut WorkerContext<'_>) {
         self.end_ramp(now);
+        if self.verifying {
+            return self.verify(now, desk);
+        }
         if self.is_over(now) || *desk.left == 0 {
             self.phase = WaitPoint::Draining(WorkerAction::Iterate);
             return;
         }
         if self.flush_due {
             return self.flush(now, desk, WorkerAction::Run);
+        }
+        if let Some(block) = self.history.take_of_backlog() {
+            return self.read_back(now, block, desk);
         }
         let drawn = self.held.take().unwrap_or_else(|| self.draw_direction());
         match self.paced(now, drawn) {
@@ -271,6 +284,32 @@ impl JobWorker {
                 };
             }
         }
+    }
+
+    /// Reads the next written block back, or ends the verification.
+    fn verify(&mut self, now: Time, desk: &mut WorkerContext<'_>) {
+        let over = self.terminated || now >= self.stop || *desk.left == 0;
+        match self.history.take().filter(|_| !over) {
+            Some(block) => self.read_back(now, block, desk),
+            None => {
+                self.verifying = false;
+                self.history.clear();
+                self.phase = WaitPoint::Draining(WorkerAction::Iterate);
+            }
+        }
+    }
+
+    /// Issues a read of a written block. Such a read counts neither for the amount of the job nor
+    /// for its rate (`do_verify` in fio's `backend.c`).
+    fn read_back(&mut self, now: Time, block: OffsetBlock, desk: &mut WorkerContext<'_>) {
+        self.in_flight += 1;
+        self.submit_block(now, IoDirection::Read, block, desk);
+        let depth = self.job.effective_depth();
+        self.phase = if self.in_flight >= depth {
+            WaitPoint::Reaping(self.floor(depth))
+        } else {
+            WaitPoint::Running
+        };
     }
 
     /// Ends the ramp. As in fio, `number_ios` and rates count from here, but bytes do not.
@@ -361,21 +400,33 @@ impl JobWorker {
         block: OffsetBlock,
         desk: &mut WorkerContext<'_>,
     ) {
+        let bytes = block.bytes;
+        self.progress.issued(bytes);
+        self.thinking.note_block(ThinkAfter::Issued);
+        self.in_flight += 1;
+        if direction == IoDirection::Write {
+            self.writes += 1;
+            self.history.add(block);
+            self.flush_due =
+                self.job.flush_every > 0 && self.writes.is_multiple_of(self.job.flush_every);
+        }
+        self.pace.issued(direction, bytes, &mut self.timing);
+        self.submit_block(now, direction, block, desk);
+    }
+
+    fn submit_block(
+        &mut self,
+        now: Time,
+        direction: IoDirection,
+        block: OffsetBlock,
+        desk: &mut WorkerContext<'_>,
+    ) {
         let OffsetBlock { start, bytes } = block;
         assert!(
             bytes > 0 && start.is_multiple_of(SECTOR_BYTES) && bytes.is_multiple_of(SECTOR_BYTES),
             "worker {}: {bytes} bytes at {start} are no sectors",
             self.number
         );
-        self.progress.issued(bytes);
-        self.thinking.note_block(ThinkAfter::Issued);
-        self.in_flight += 1;
-        if direction == IoDirection::Write {
-            self.writes += 1;
-            self.flush_due =
-                self.job.flush_every > 0 && self.writes.is_multiple_of(self.job.flush_every);
-        }
-        self.pace.issued(direction, bytes, &mut self.timing);
         desk.tally.issued(now, self.in_flight);
         let extent = Extent::new(start / SECTOR_BYTES, bytes / SECTOR_BYTES);
         let flight = InFlight {
@@ -443,7 +494,7 @@ impl JobWorker {
 
     /// Ends a turn of the loop, with a pause if one is due.
     fn think_or_run(&mut self, now: Time) {
-        self.phase = if self.thinking.is_due(now) {
+        self.phase = if !self.verifying && self.thinking.is_due(now) {
             WaitPoint::Draining(WorkerAction::Think)
         } else {
             WaitPoint::Running
@@ -472,6 +523,11 @@ impl JobWorker {
             return self.flush(now, desk, WorkerAction::Iterate);
         }
         let over = self.terminated || now >= self.stop || !may_issue;
+        if self.history.is_due_at_end() && !over {
+            self.verifying = true;
+            self.phase = WaitPoint::Running;
+            return;
+        }
         match if over {
             None
         } else {
@@ -500,6 +556,7 @@ impl JobWorker {
             self.offsets.restart(&mut self.choice);
         }
         (self.trimmed, self.held) = (None, None);
+        self.history.clear();
     }
 }
 

@@ -463,3 +463,34 @@ fn a_run_repeats_to_the_bit() {
     assert_eq!(one.issued, other.issued);
     assert_eq!(one.json(), other.json());
 }
+
+/// `fio --rw=randwrite --verify=crc32c --verify_backlog=4 --verify_backlog_batch=2`, and the same
+/// without a backlog.
+#[test]
+fn verify_reads_the_writes_back_at_the_end_or_after_a_backlog() {
+    let job = "[a]\nrw=write\nbs=4k\nsize=32k\nverify=crc32c\n";
+    let end = run(job, 1000);
+    assert_eq!(
+        end.letters(),
+        "w0 w1 w2 w3 w4 w5 w6 w7 r0 r1 r2 r3 r4 r5 r6 r7"
+    );
+    let backlog = run(
+        &format!("{job}verify_backlog=4\nverify_backlog_batch=2\n"),
+        1000,
+    );
+    assert_eq!(
+        backlog.letters(),
+        "w0 w1 w2 w3 r0 r1 w4 w5 r2 r3 w6 w7 r4 r5 r6 r7"
+    );
+    for without in ["do_verify=0\n", "time_based\nruntime=8ms\n", "verify=0\n"] {
+        let letters = run(&format!("{job}{without}"), 1000).letters();
+        assert!(!letters.contains('r'), "{without}: {letters}");
+    }
+    // Verification has the queue depth of the job, and loops verify each time.
+    let deep = run(
+        "[a]\nrw=write\nbs=4k\nsize=32k\nverify=md5\nioengine=libaio\niodepth=4\nloops=2\n",
+        1000,
+    );
+    assert_eq!(deep.issued.len(), 32);
+    assert_eq!(deep.times_ms().last(), Some(&7));
+}

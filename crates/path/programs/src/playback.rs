@@ -125,6 +125,10 @@ impl Config {
 
     /// Returns the corresponding configuration of the workload `streams`, with one read at a time.
     fn streams_config(&self) -> StreamsConfig {
+        // The page cache below reads ahead, so that this program's defaults are those of a client
+        // that holds one read, and not seconds of play.
+        let start_up = self.start_up_buffer.unwrap_or(self.read_size);
+        let one_more = Bytes(start_up.0.saturating_add(self.read_size.0));
         StreamsConfig {
             streams: self.streams,
             bit_rate: self.bit_rate,
@@ -136,10 +140,10 @@ impl Config {
             exponential: self.exponential,
             until_start_up_latency: self.until_start_up_latency,
             until_underrun: self.until_underrun,
-            read_size: self.read_size,
+            read_size: Some(self.read_size),
             read_ahead: 1,
-            start_up_buffer: self.start_up_buffer,
-            client_buffer: self.client_buffer,
+            start_up_buffer: Some(start_up),
+            client_buffer: Some(self.client_buffer.unwrap_or(one_more)),
             files: Some(self.file_count()),
             file_size: Some(self.file_size),
             placement: Placement::Even,

@@ -27,7 +27,7 @@ impl MediaFiles {
         random: &mut Random,
     ) -> Result<MediaFiles, ConfigError> {
         let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
-        let read = sectors("read_size", config.read_size)?;
+        let read = sectors("read_size", config.read_bytes())?;
         let alignment = sectors("alignment", config.alignment)?.0;
         if alignment == 0 {
             return refuse(
@@ -51,7 +51,7 @@ impl MediaFiles {
             let message = format!(
                 "found {}; expected a positive multiple of read_size, {}",
                 Sectors(size).bytes(),
-                config.read_size
+                config.read_bytes()
             );
             return refuse(key, message);
         }

@@ -25,8 +25,8 @@ impl Rules {
         Rules {
             files,
             reads,
-            read: config.read_size.0,
-            rest_of_server: u64::from(config.read_ahead - 1) * config.read_size.0,
+            read: config.read_bytes().0,
+            rest_of_server: u64::from(config.read_ahead - 1) * config.read_bytes().0,
             start_up: config.start_up_bytes().0,
             client: config.client_bytes().0,
             at_end: config.at_end,

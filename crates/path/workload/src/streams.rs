@@ -61,7 +61,7 @@ impl Streams {
         let mut starts = StartTimes::new(config, seed);
         Ok(Streams {
             rules,
-            sectors: crate::region::sectors("read_size", config.read_size)?,
+            sectors: crate::region::sectors("read_size", config.read_bytes())?,
             files,
             room: BinaryHeap::with_capacity(streams.len()),
             streams,

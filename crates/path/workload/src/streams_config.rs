@@ -14,6 +14,17 @@ const READ_AHEAD_MAX: u32 = 64;
 /// Shortest playing time of one read.
 const READ_PLAYS_MIN: Duration = Duration::from_micros(1);
 
+/// Playing times of a read, of the start-up buffer and of the client's buffer, unless their sizes
+/// are given. Players hold seconds: mpv reads one second ahead by default
+/// (`demuxer-readahead-secs`).
+const READ_PLAYS: Duration = Duration::from_micros(333_333);
+const START_UP_PLAYS: Duration = Duration::from_secs(1);
+const CLIENT_PLAYS: Duration = Duration::from_secs(5);
+
+/// Bounds of the default size of a read, in bytes.
+const READ_SIZE_MIN: u64 = 64 << 10;
+const READ_SIZE_MAX: u64 = 4 << 20;
+
 /// Shortest segment of a variable rate, because every segment is drawn.
 const SEGMENT_MIN: Duration = Duration::from_millis(1);
 
@@ -52,16 +63,18 @@ pub struct StreamsConfig {
     /// Start no further stream after an underrun.
     #[serde(default)]
     pub until_underrun: bool,
-    /// Size of the server's reads.
-    #[serde(default = "read_size")]
-    pub read_size: Bytes,
+    /// Size of the server's reads. Default: a third of a second of play at the highest bit rate, as
+    /// a power of two from 64 KiB to 4 MiB.
+    pub read_size: Option<Bytes>,
     /// Number of reads that the server's buffer for a stream holds, in flight or not yet passed to
     /// the client. The server keeps as many in flight as fit.
     #[serde(default = "one")]
     pub read_ahead: u32,
-    /// Data that the client needs before playback starts. Default: one read.
+    /// Data that the client needs before playback starts. Default: one second of play at the highest
+    /// bit rate, at least one read, and at most the client's buffer.
     pub start_up_buffer: Option<Bytes>,
-    /// Size of the client's buffer. Default: the start-up buffer and one read.
+    /// Size of the client's buffer. Default: five seconds of play at the highest bit rate, at least
+    /// the start-up buffer and one read.
     pub client_buffer: Option<Bytes>,
     /// Number of files. Default: the number of streams. Files are assigned to streams in a random
     /// order.
@@ -162,10 +175,6 @@ fn one_second() -> Duration {
     Duration::from_secs(1)
 }
 
-fn read_size() -> Bytes {
-    Bytes(64 << 10)
-}
-
 fn page() -> Bytes {
     Bytes(4096)
 }
@@ -175,15 +184,46 @@ fn one() -> u32 {
 }
 
 impl StreamsConfig {
+    /// Size of a read: the given one, or the default.
+    pub fn read_bytes(&self) -> Bytes {
+        self.read_size.unwrap_or_else(|| {
+            // The nearest power of two by ratio: a third of a second of 25 Mbit/s is 1.04 MB, and
+            // gives 1 MiB.
+            let third = self.plays(READ_PLAYS).0.max(1);
+            let below = 1u64 << third.ilog2();
+            let nearest = if u128::from(third) * u128::from(third)
+                < 2 * u128::from(below) * u128::from(below)
+            {
+                below
+            } else {
+                below.saturating_mul(2)
+            };
+            Bytes(nearest.clamp(READ_SIZE_MIN, READ_SIZE_MAX))
+        })
+    }
+
     /// Data that a client needs before playback.
     pub(crate) fn start_up_bytes(&self) -> Bytes {
-        self.start_up_buffer.unwrap_or(self.read_size)
+        self.start_up_buffer.unwrap_or_else(|| {
+            let wanted = self.plays(START_UP_PLAYS).max(self.read_bytes());
+            self.client_buffer
+                .map_or(wanted, |client| client.min(wanted))
+        })
     }
 
     /// Size of the client's buffer.
     pub(crate) fn client_bytes(&self) -> Bytes {
-        let unless_said = self.start_up_bytes().0.saturating_add(self.read_size.0);
-        self.client_buffer.unwrap_or(Bytes(unless_said))
+        self.client_buffer.unwrap_or_else(|| {
+            let least = self.start_up_bytes().0.saturating_add(self.read_bytes().0);
+            self.plays(CLIENT_PLAYS).max(Bytes(least))
+        })
+    }
+
+    /// Data of this playing time at the highest bit rate.
+    fn plays(&self, time: Duration) -> Bytes {
+        let highest = self.rates().iter().map(|rate| rate.bit_rate.0).max();
+        let bits = u128::from(highest.unwrap_or(0)) * u128::from(time.as_nanos()) / 1_000_000_000;
+        Bytes(u64::try_from(bits / 8).unwrap_or(u64::MAX))
     }
 
     /// Every possible rate with its weight.
@@ -207,11 +247,9 @@ impl StreamsConfig {
                 format!("found {}; expected 1 to {STREAMS_MAX}", self.streams),
             );
         }
-        if self.read_size == Bytes(0) || self.read_size.sectors().is_none() {
-            let message = format!(
-                "found {}; expected a positive multiple of the sector, 512B",
-                self.read_size
-            );
+        let read = self.read_bytes();
+        if read == Bytes(0) || read.sectors().is_none() {
+            let message = format!("found {read}; expected a positive multiple of the sector, 512B");
             return refuse("read_size", message);
         }
         if !(1..=READ_AHEAD_MAX).contains(&self.read_ahead) {
@@ -307,12 +345,12 @@ impl StreamsConfig {
             if bit_rate == BitRate(0) {
                 return refuse(key, "found 0bit/s; playback would never start".into());
             }
-            let plays = bit_rate.span(self.read_size);
+            let read = self.read_bytes();
+            let plays = bit_rate.span(read);
             if plays < READ_PLAYS_MIN {
                 let message = format!(
-                    "found {bit_rate}, at which a read of {} plays for {plays}; \
-                     expected {READ_PLAYS_MIN} at least: lower the rate, or raise read_size",
-                    self.read_size
+                    "found {bit_rate}, at which a read of {read} plays for {plays}; \
+                     expected {READ_PLAYS_MIN} at least: lower the rate, or raise read_size"
                 );
                 return refuse(key, message);
             }

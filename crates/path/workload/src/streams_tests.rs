@@ -9,6 +9,15 @@ const CAPACITY: Sectors = Sectors(1 << 24);
 
 fn config(keys: &Value) -> StreamsConfig {
     let mut all = json!({ "streams": 1, "bit_rate": "1Mbit/s", "duration": "20s" });
+    // Clients that hold two reads show every rule within few reads.
+    let buffers = ["read_size", "start_up_buffer", "client_buffer"];
+    if buffers.iter().all(|key| keys.get(key).is_none()) {
+        let small =
+            json!({ "read_size": "64KiB", "start_up_buffer": "64KiB", "client_buffer": "128KiB" });
+        all.as_object_mut()
+            .unwrap()
+            .extend(small.as_object().unwrap().clone());
+    }
     all.as_object_mut()
         .unwrap()
         .extend(keys.as_object().unwrap().clone());
@@ -97,7 +106,7 @@ struct ClientModel {
 impl ClientModel {
     fn new(keys: &Value, rate: BitRate, reads: &[StreamRead]) -> ClientModel {
         let config = config(keys);
-        let read = config.read_size.0;
+        let read = config.read_bytes().0;
         let playout = Playout::new(rate, config.variation, Seed(7).stream("stream 1 variation"));
         let mut times = playout.clone();
         let mut there = 0;
@@ -221,7 +230,7 @@ proptest! {
         }
         prop_assert_eq!(tally.reads, reads.len() as u64);
         let config = config(&keys);
-        let (read, ahead) = (config.read_size.0, u64::from(config.read_ahead));
+        let (read, ahead) = (config.read_bytes().0, u64::from(config.read_ahead));
         for (number, each) in (1u64..).zip(reads) {
             let behind = number as usize - 1;
             let there = reads[..behind].iter().take_while(|other| other.came <= each.issued).count() as u64;
@@ -455,4 +464,45 @@ fn what_cannot_be_is_refused_at_its_key() {
         assert_eq!(error.key, key, "{keys}: {error}");
     }
     assert_eq!(config(&json!({})).client_bytes(), Bytes(128 << 10));
+}
+
+#[test]
+fn buffers_are_seconds_of_play_unless_they_are_given() {
+    let sizes = |keys: Value| {
+        let mut all = json!({ "streams": 1, "duration": "20s" });
+        all.as_object_mut()
+            .unwrap()
+            .extend(keys.as_object().unwrap().clone());
+        let config: StreamsConfig = serde_json::from_value(all).unwrap();
+        config.check().unwrap();
+        [
+            config.read_bytes(),
+            config.start_up_bytes(),
+            config.client_bytes(),
+        ]
+        .map(|bytes| bytes.0)
+    };
+    let (kib, mib) = (1u64 << 10, 1u64 << 20);
+    assert_eq!(
+        sizes(json!({ "bit_rate": "25Mbit/s" })),
+        [mib, 3_125_000, 15_625_000]
+    );
+    assert_eq!(
+        sizes(json!({ "bit_rate": "2Mbit/s" })),
+        [64 * kib, 250_000, 1_250_000]
+    );
+    // The highest of several rates counts. A read is at most 4 MiB.
+    let rates =
+        json!([{ "bit_rate": "1Mbit/s", "weight": 9 }, { "bit_rate": "800Mbit/s", "weight": 1 }]);
+    assert_eq!(
+        sizes(json!({ "bit_rates": rates })),
+        [4 * mib, 100_000_000, 500_000_000]
+    );
+    // A slow stream holds at least two reads, and given sizes stay.
+    assert_eq!(
+        sizes(json!({ "bit_rate": "64kbit/s" })),
+        [64 * kib, 64 * kib, 128 * kib]
+    );
+    let small = json!({ "bit_rate": "25Mbit/s", "read_size": "64KiB", "client_buffer": "128KiB" });
+    assert_eq!(sizes(small), [64 * kib, 128 * kib, 128 * kib]);
 }

@@ -4,7 +4,7 @@ use super::{StartedAs, Workload, WorkloadError, WorkloadKind, WorkloadReader};
 use crate::StackError;
 use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_contract::{ConfigError, Source};
-use fullstroke_fio::{FioError, FioProgram, FioSource, JobSet};
+use fullstroke_fio::{FioError, FioProgram, FioSource, IncludedFile, JobSet, JobSurroundings};
 use fullstroke_units::{Sectors, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,8 +27,11 @@ pub(super) const ENTRY: PolicyEntry<WorkloadKind> = PolicyEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FioConfig {
-    /// Path of the job file, relative to the stack file.
-    path: PathBuf,
+    /// Path of the job file, relative to the stack file. The file may hold a command line of fio.
+    path: Option<PathBuf>,
+    /// Text of a job file, or a command line of fio such as `fio --name=a --rw=randread`, in place
+    /// of `path`.
+    text: Option<String>,
     /// Number of requests after which the workload ends.
     requests: Option<u64>,
 }
@@ -41,24 +44,78 @@ struct JobFile {
 }
 
 /// Reads the keys and the job file. `${NAME}` in the file refers to the environment of this
-/// process.
+/// process, `$ncpus` and `$mb_memory` to this machine.
 fn read_job_file(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, WorkloadError> {
     let config: FioConfig = read(keys)?;
-    let path = folder.join(&config.path);
-    let file = path.display().to_string();
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
+    let (file, text) = match (config.path, config.text) {
+        (Some(path), None) => {
+            let path = folder.join(&path);
+            let file = path.display().to_string();
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
+            (file, text)
+        }
+        (None, Some(text)) if text.trim().is_empty() => {
+            let message = "found an empty text; give a job file, or arguments of fio behind --, as in --fio -- --name=a --rw=randread --bs=4k --size=1g";
+            return Err(ConfigError::new("text", message).into());
+        }
+        (None, Some(text)) => ("fio".to_owned(), text),
+        (path, _) => {
+            let found = if path.is_some() { "both" } else { "neither" };
+            let message = format!(
+                "found {found} of `path` and `text`; give the path of a job file, or the text of one"
+            );
+            return Err(ConfigError::new("path", message).into());
+        }
+    };
     // Variables that are not UTF-8 cannot occur in the job file, and are left out.
     let text_only = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     let environment = std::env::vars_os().filter_map(text_only).collect();
-    let jobs = JobSet::parse(&file, &text, &environment).map_err(at_its_line)?;
+    let around = JobSurroundings {
+        include: &included,
+        processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u64),
+        memory_mb: memory_mb(),
+        ..JobSurroundings::new(&environment)
+    };
+    let jobs = JobSet::parse_in(&file, &text, &around).map_err(at_its_line)?;
     Ok(Box::new(JobFile {
         jobs,
         requests: config.requests,
         file,
     }))
+}
+
+/// Reads an included file. As in fio, the name is relative to the current folder, or else to the
+/// folder of the including file (`__parse_jobs_ini` in fio's `init.c`).
+fn included(from: &str, name: &str) -> Result<IncludedFile, String> {
+    let beside = Path::new(from)
+        .parent()
+        .map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
+    let path = Some(PathBuf::from(name))
+        .filter(|path| path.exists())
+        .unwrap_or(beside);
+    let name = path.display().to_string();
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(IncludedFile { name, text }),
+        Err(error) => Err(format!("{name} cannot be read: {error}")),
+    }
+}
+
+/// Returns the memory of this machine in MiB, the value of `$mb_memory`. Without `/proc/meminfo`:
+/// 1024.
+fn memory_mb() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = total.and_then(|rest| {
+        rest.trim()
+            .trim_end_matches("kB")
+            .trim()
+            .parse::<u64>()
+            .ok()
+    });
+    kib.map_or(1024, |kib| kib / 1024)
 }
 
 fn at_its_line(error: FioError) -> StackError {
@@ -91,9 +148,12 @@ impl Workload for JobFile {
         }))
     }
 
-    /// The contents of the file count, not its path.
+    /// The jobs count, not their path or the form of their text.
     fn identify(&self, keys: &mut Value) {
         keys["path"] = json!(self.jobs.description());
+        if let Some(keys) = keys.as_object_mut() {
+            keys.remove("text");
+        }
     }
 
     fn is_job_file(&self) -> bool {

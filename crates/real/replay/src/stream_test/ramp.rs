@@ -112,7 +112,7 @@ pub fn run(
         .map_err(host("a socket on the loopback interface"))?;
     let began = Instant::now();
     let now = || time_since(began);
-    let read_bytes = config.read_size.0 as usize;
+    let read_bytes = config.read_bytes().0 as usize;
     std::thread::scope(|scope| {
         let mut ramp = Ramp::new(config, seed, streams);
         let over = || {

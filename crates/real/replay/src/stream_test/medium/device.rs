@@ -37,10 +37,12 @@ pub(super) fn open(
     let opened = fullstroke_device::open(path, DeviceAccess::Read, cache)
         .map_err(|error| refuse(error.to_string()))?;
     let aligned = |bytes: u64| bytes.is_multiple_of(opened.block_bytes);
-    if !aligned(config.read_size.0) || !aligned(config.alignment.0) {
+    if !aligned(config.read_bytes().0) || !aligned(config.alignment.0) {
         return Err(refuse(format!(
             "requests begin and end at multiples of {} bytes; found reads of {} at multiples of {}",
-            opened.block_bytes, config.read_size, config.alignment
+            opened.block_bytes,
+            config.read_bytes(),
+            config.alignment
         )));
     }
     let files = MediaFiles::new(
@@ -49,7 +51,7 @@ pub(super) fn open(
         &mut seed.stream("media files"),
     )?;
     let (count, reads) = (files.count(), files.reads());
-    let read_bytes = config.read_size.0 as usize;
+    let read_bytes = config.read_bytes().0 as usize;
     let source = Box::new(FileDevice {
         file: Arc::new(opened.file),
         files: Arc::new(files),

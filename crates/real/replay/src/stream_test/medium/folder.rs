@@ -39,7 +39,7 @@ pub(super) fn make(
     };
     let host = |error: io::Error| refuse(error.to_string());
     let count = config.files.unwrap_or(config.streams);
-    let read = config.read_size.0;
+    let read = config.read_bytes().0;
     let reads = (config.file_size.map_or(FILE_BYTES, |size| size.0) / read).max(1);
     let wanted = u64::from(count).saturating_mul(reads.saturating_mul(read));
     let space = rustix::fs::statvfs(path).map_err(|error| host(error.into()))?;
@@ -75,7 +75,7 @@ pub(super) fn make(
             let block = opened.block_bytes;
             return Err(refuse(format!(
                 "reads are multiples of {block} bytes; found {}",
-                config.read_size
+                config.read_bytes()
             )));
         }
         files.push(Arc::new(opened.file));

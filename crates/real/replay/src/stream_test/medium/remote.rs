@@ -34,7 +34,7 @@ pub(super) fn open(
         &mut seed.stream("media files"),
     )?;
     let (count, reads) = (files.count(), files.reads());
-    let read_bytes = config.read_size.0 as usize;
+    let read_bytes = config.read_bytes().0 as usize;
     let source = Box::new(Remote {
         address: address.clone(),
         files: Arc::new(files),

@@ -1,0 +1,142 @@
+//! Files of a job: their names, lengths and places.
+
+use crate::JobSet;
+use crate::job::{FilesOfJob, FioJob};
+use crate::places::Ground;
+use crate::region::{CloneRegion, Misfit, amounts, bytes, region};
+use crate::units::Amount;
+use fullstroke_units::{SECTOR_BYTES, Sectors};
+
+impl FilesOfJob {
+    /// Returns true if the options describe a job on files.
+    pub(crate) fn are_named(&self) -> bool {
+        let plain = self.names.iter().any(|name| !name.starts_with("/dev/"));
+        !self.directories.is_empty() || plain || self.number.is_some_and(|number| number > 1)
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        if self.names.is_empty() {
+            self.number.unwrap_or(1)
+        } else {
+            self.names.len() as u64
+        }
+    }
+
+    /// Returns the path of a file, named as by fio (`make_filename` and `set_name_idx` in fio's
+    /// `init.c` and `filesetup.c`). Clones take several directories in turn.
+    fn path(&self, job: &str, clone: u32, file: u64) -> String {
+        let name = match (self.names.get(file as usize), &self.name_format) {
+            (Some(name), _) => name.clone(),
+            (None, Some(format)) => format
+                .replace("$jobname", job)
+                .replace("$jobnum", &clone.to_string())
+                .replace("$filenum", &file.to_string())
+                .replace("$clientuid", "localhost"),
+            (None, None) => format!("{job}.{clone}.{file}"),
+        };
+        match self.directory_of(clone) {
+            None => name,
+            Some(directory) => format!(
+                "{}/{}",
+                directory.trim_end_matches('/'),
+                name.trim_start_matches('/')
+            ),
+        }
+    }
+}
+
+impl JobSet {
+    /// Returns true if the jobs work on files. This is so if a job names a directory or a file, or
+    /// sets a number of files above 1.
+    pub fn is_of_files(&self) -> bool {
+        self.jobs.iter().any(|job| job.files.are_named())
+    }
+}
+
+/// Position of a file in the worker's address space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FilePlace {
+    pub(crate) path: String,
+    /// First byte in the worker's address space.
+    pub(crate) start: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Returns the lengths of the job's files. If `size` is not divisible by the number of files, the
+/// first files are one block longer, as in fio.
+fn lengths(job: &FioJob) -> Result<Vec<u64>, Misfit> {
+    let count = job.files.count();
+    let offset = bytes(job.offset, 0);
+    if let Some(each) = job.file_size {
+        return Ok(vec![each; count as usize]);
+    }
+    let block = job
+        .used_blocks()
+        .map(crate::job::Blocks::smallest)
+        .min()
+        .unwrap_or(SECTOR_BYTES)
+        .max(1);
+    let blocks = bytes(job.size.unwrap_or(Amount::Bytes(0)), 0) / block;
+    if blocks < count {
+        return Err((
+            "size",
+            format!("{blocks} blocks of {block} bytes are fewer than {count} files"),
+        ));
+    }
+    let of = |file: u64| offset + (blocks / count + u64::from(file < blocks % count)) * block;
+    Ok((0..count).map(of).collect())
+}
+
+/// Returns the files of a clone, one behind another.
+pub(crate) fn places(job: &FioJob, clone: u32) -> Result<Vec<FilePlace>, Misfit> {
+    let mut start = 0u64;
+    let lay = |(file, bytes): (usize, u64)| {
+        let place = FilePlace {
+            path: job.files.path(&job.name, clone, file as u64),
+            start,
+            bytes,
+        };
+        start = start.saturating_add(bytes.next_multiple_of(SECTOR_BYTES));
+        place
+    };
+    Ok(lengths(job)?.into_iter().enumerate().map(lay).collect())
+}
+
+/// Returns the space of a worker in its own address space.
+pub(crate) fn ground(job: &FioJob, clone: u32) -> Result<Ground, Misfit> {
+    ground_in(job, &places(job, clone)?)
+}
+
+/// Returns the space of a worker in these files.
+pub(crate) fn ground_in(job: &FioJob, places: &[FilePlace]) -> Result<Ground, Misfit> {
+    let all_of_it = FioJob {
+        size: None,
+        file_size: None,
+        ..job.clone()
+    };
+    let regions = places.iter().map(|place| {
+        let region = region(&all_of_it, 0, Sectors(place.bytes / SECTOR_BYTES))?;
+        Ok(CloneRegion {
+            start: place.start + region.start,
+            ..region
+        })
+    });
+    let regions = regions.collect::<Result<Vec<CloneRegion>, Misfit>>()?;
+    let length = regions.iter().map(|region| region.length).sum();
+    let said = job.size.map(|size| bytes(size, 0));
+    let (iteration, limit) = amounts(
+        job,
+        length,
+        said,
+        job.io_size.map(|size| bytes(size, length)),
+    );
+    Ok(Ground {
+        whole: CloneRegion {
+            start: 0,
+            length,
+            iteration,
+            limit,
+        },
+        regions,
+    })
+}
