@@ -14,8 +14,9 @@
 //! A build without some features leaves commands out (`left_out.rs`). The manifest lists the
 //! features.
 //!
-//! Exit status: 0 on success; 1 if `drive check` finds a faulty description or `study check` a
-//! claim without support; 2 for unusable input.
+//! Exit status: 0 on success; 1 if a check fails: `--fail-unless`, an `advise` whose wishes no
+//! layout meets, a faulty description in `drive check`, a claim without support in `study check`;
+//! 2 for unusable input; 3 if a run is too short to tell whether `--fail-unless` holds.
 
 mod advise;
 #[cfg(feature = "real")]
@@ -32,6 +33,7 @@ mod energy;
 mod explain;
 #[cfg(feature = "real")]
 mod extract;
+mod fail_unless;
 mod fit;
 mod fold;
 mod fs;

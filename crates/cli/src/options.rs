@@ -168,6 +168,14 @@ pub(crate) fn confidence(text: &str) -> Result<f64, Reason> {
     share.ok_or_else(|| Reason::new("expected a share above 0 and below 1, such as 0.95"))
 }
 
+pub(crate) fn above_zero(text: &str) -> Result<f64, Reason> {
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number: &f64| *number > 0.0 && number.is_finite());
+    number.ok_or_else(|| Reason::new("expected a number above 0"))
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum BeyondOption {
     /// Stop with an error.
@@ -299,6 +307,11 @@ impl Changes {
     /// Returns the job file that replaces the workload.
     pub(crate) fn job_file(&self) -> Option<&Path> {
         self.fio.as_deref()
+    }
+
+    /// True if the user chose the number of requests.
+    pub(crate) fn has_requests(&self) -> bool {
+        self.requests.is_some()
     }
 
     /// Converts the options for the stack loader.

@@ -45,10 +45,32 @@ pub struct Drives {
     pub model: Option<String>,
     /// Number of drives: a number, or a range such as "4..8".
     pub count: Option<DriveCounts>,
-    /// Price of a drive, in any currency.
+    /// Price of a drive, in the currency of [costs].
     pub price: Option<f64>,
     /// Price of a controller, if controllers are tried.
     pub controller_price: Option<f64>,
+}
+
+/// Currency without a key.
+pub const DEFAULT_CURRENCY: &str = "EUR";
+
+/// Prices of a wish file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Costs {
+    /// Currency of all prices. Default `EUR`.
+    pub currency: String,
+    /// Price of a kilowatt-hour. Default none: the answer has no price of the energy.
+    pub energy_per_kwh: Option<f64>,
+}
+
+impl Default for Costs {
+    fn default() -> Costs {
+        Costs {
+            currency: DEFAULT_CURRENCY.to_owned(),
+            energy_per_kwh: None,
+        }
+    }
 }
 
 /// A wish file.
@@ -78,6 +100,11 @@ pub struct WishFile {
     /// Assumptions about failures.
     #[serde(default)]
     pub assumptions: Assumptions,
+    /// Prices.
+    #[serde(default)]
+    pub costs: Costs,
+    /// Largest number of requests that the extension of runs simulates. Default 4,000,000.
+    pub budget: Option<u64>,
 }
 
 /// Reads a capacity, and refuses a number without a unit: `usable = 20` means 20 TB rather than 20

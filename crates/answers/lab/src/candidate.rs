@@ -26,6 +26,8 @@ pub struct ComparedStack {
     pub watts: bool,
     /// Part of the run for a trace for Perfetto; `None` (default) keeps none.
     pub perfetto: Option<PerfettoWindow>,
+    /// Beginning of the run that the speed of a rebuild leaves out. Default 0.
+    pub rebuild_settling: Duration,
     /// Signal to end the run early, which is an error.
     pub stop: Stop,
 }
@@ -90,6 +92,7 @@ impl ComparedStack {
             windows: None,
             watts: false,
             perfetto: None,
+            rebuild_settling: Duration::ZERO,
             stop: Stop::default(),
         }
     }

@@ -796,7 +796,7 @@ fn a_run_says_what_its_streams_workloads_hosts_and_layers_saw() {
         "<th scope=\"row\">unlink</th>",
         "709 created</code>",
         "Transactions of postmark",
-        "<data value=\"31.25\">31.250</data>",
+        "<data value=\"31.25\">31.2</data>",
         "Readings of page cache of mail",
         "<data value=\"0.9375\">0.938</data>",
     ] {
