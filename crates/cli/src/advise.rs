@@ -6,8 +6,9 @@ use crate::options::{Changes, above_zero, jobs};
 use crate::output::{CommandFailure, CommandOutput};
 use crate::outputs::{self, read_for};
 use crate::report::Reporting;
+use crate::slow::Lines;
 use crate::tune::spinner;
-use clap::Args;
+use clap::{Args, Parser, Subcommand};
 use fullstroke_advise::{
     Advice, AdviceRequest, ArrayOutcome, Assumptions, Choices, Costs, DriveCounts, Finalist,
     MissedWish, WishFile, Wishes, advise,
@@ -121,13 +122,20 @@ struct AdviceOutput<'a> {
     version: &'static str,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
-    let began = Instant::now();
+/// Returns the advice for these arguments.
+pub(crate) fn answer(
+    arguments: &Arguments,
+    output: &CommandOutput,
+) -> Result<Advice, CommandFailure> {
     let wish_file = WishFile::read(&arguments.file).map_err(CommandFailure::input)?;
-    let title = wish_file
-        .as_ref()
-        .map_or_else(String::new, |file| file.title.clone());
-    let request = arguments.request(wish_file)?;
+    advice_for(arguments, &arguments.request(wish_file)?, output)
+}
+
+fn advice_for(
+    arguments: &Arguments,
+    request: &AdviceRequest,
+    output: &CommandOutput,
+) -> Result<Advice, CommandFailure> {
     let mut read = read_for(
         std::slice::from_ref(&request.stack),
         &request.overrides,
@@ -137,9 +145,25 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     outputs::check(arguments.reporting.targets(), &read)?;
     let bar = spinner(output);
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    let advice = advise(&request, &|what| bar.set_message(what.to_owned()));
+    let lines = Lines::new();
+    let advice = advise(request, &|what| {
+        bar.set_message(what.to_owned());
+        if bar.is_hidden() && !output.json() {
+            lines.say(|| what.to_owned());
+        }
+    });
     bar.finish_and_clear();
-    let advice = advice.map_err(CommandFailure::input)?;
+    advice.map_err(CommandFailure::input)
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    let began = Instant::now();
+    let wish_file = WishFile::read(&arguments.file).map_err(CommandFailure::input)?;
+    let title = wish_file
+        .as_ref()
+        .map_or_else(String::new, |file| file.title.clone());
+    let request = arguments.request(wish_file)?;
+    let advice = advice_for(arguments, &request, output)?;
     let answer = AdviceOutput {
         title: &title,
         advice: &advice,
@@ -179,7 +203,28 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     if met { Ok(()) } else { Err(CommandFailure::Checks) }
 }
 
+/// Arguments without the name of the command.
+#[derive(Debug, Parser)]
+struct Alone {
+    #[command(subcommand)]
+    command: AloneCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum AloneCommand {
+    Advise(Box<Arguments>),
+}
+
 impl Arguments {
+    /// Reads the words of a command line, beginning with `advise`.
+    pub(crate) fn of(words: &[String]) -> Result<Arguments, CommandFailure> {
+        let words = std::iter::once("fullstroke").chain(words.iter().map(String::as_str));
+        let Alone {
+            command: AloneCommand::Advise(arguments),
+        } = Alone::try_parse_from(words).map_err(CommandFailure::input)?;
+        Ok(*arguments)
+    }
+
     /// Builds the request. An option of the command line overrides the key of the file.
     fn request(&self, file: Option<WishFile>) -> Result<AdviceRequest, CommandFailure> {
         let file = file.unwrap_or_else(|| WishFile {
@@ -325,7 +370,7 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
 }
 
 /// Returns the table of capacity, survived failures and times in the three conditions.
-fn times_of(finalists: &[Finalist], of_streams: bool) -> String {
+pub(crate) fn times_of(finalists: &[Finalist], of_streams: bool) -> String {
     let header = [
         "",
         "layout",

@@ -171,7 +171,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     let recipes = recipes(&arguments.stacks, &overrides, &arguments.vary);
     let (recipes, not_redundant) = in_conditions(recipes, &arguments.conditions())?;
     let jobs = jobs(arguments.jobs);
-    if let Some(most) = arguments.searching.search_goal(jobs) {
+    if let Some(most) = arguments.searching.search_goal(jobs, &arguments.changes) {
         return rank_by_most(arguments, output, &recipes, most, assumed);
     }
     let seeds = arguments.seeds.get();

@@ -4,6 +4,7 @@ use crate::bars::Bars;
 use crate::options::{Edits, above_zero, jobs};
 use crate::output::{CommandFailure, CommandOutput};
 use crate::power::PowerAssumption;
+use crate::standard_input;
 use clap::Args;
 use fullstroke_lab::{EnergyPrice, EnergyQuestion};
 use fullstroke_measure::Stop;
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 pub(crate) struct Arguments {
     /// Trace that replaces the stack's workloads. Workloads of the kind `background`, such as a
     /// scrub or a poller, stay.
+    #[arg(value_parser = standard_input::file)]
     trace: Option<PathBuf>,
 
     /// The stack file.

@@ -19,6 +19,7 @@
 //! 2 for unusable input; 3 if a run is too short to tell whether `--fail-unless` holds.
 
 mod advise;
+mod ask;
 #[cfg(feature = "real")]
 mod array;
 mod bars;
@@ -68,7 +69,9 @@ mod report;
 mod run;
 #[cfg(feature = "real")]
 mod serve;
+mod slow;
 mod stack;
+mod standard_input;
 #[cfg(feature = "real")]
 mod stream_test;
 mod study;
@@ -188,6 +191,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if ask::wanted() {
+        interrupt::clean_up_at_signals();
+        return match ask::execute(&CommandOutput::new(false)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failure.report(),
+        };
+    }
     let cli = Cli::parse();
     let output = CommandOutput::new(cli.json);
     // These end by their own signal handlers, with a report or with durable data.

@@ -1,9 +1,10 @@
 //! Options that several subcommands share.
 
+use crate::standard_input;
 use clap::{Args, ValueEnum};
 use fullstroke_contract::Operation;
 use fullstroke_contract::Reason;
-use fullstroke_lab::{LoadSearch, SearchGoal};
+use fullstroke_lab::{DEFAULT_BUDGET, LoadSearch, SearchGoal};
 use fullstroke_stack::Overrides;
 use fullstroke_trace::TraceOptions;
 use fullstroke_units::Duration;
@@ -90,12 +91,12 @@ pub(crate) struct Changes {
     #[arg(long, value_name = "NUMBER")]
     requests: Option<u64>,
 
-    /// Replay this trace instead of the stack's workload.
-    #[arg(long, value_name = "FILE", help_heading = "Trace options")]
+    /// Replay this trace instead of the stack's workload. `-` is standard input.
+    #[arg(long, value_name = "FILE", help_heading = "Trace options", value_parser = standard_input::file)]
     trace: Option<PathBuf>,
 
-    /// Run this fio job file instead of the stack's workload.
-    #[arg(long, value_name = "FILE", conflicts_with = "trace")]
+    /// Run this fio job file instead of the stack's workload. `-` is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "trace", value_parser = standard_input::file)]
     fio: Option<PathBuf>,
 
     /// Treatment of addresses beyond the end of the volume.
@@ -135,6 +136,12 @@ pub(crate) struct LoadSearchOptions {
     /// Upper limit of the 99th percentile of response times for --find load, such as 50ms.
     #[arg(long, value_name = "TIME", requires = "find")]
     p99_max: Option<Duration>,
+
+    /// Largest number of requests that --find load simulates for a candidate. The load is extended
+    /// until two lengths give the same. Default 4,000,000; with --requests, the load has that
+    /// length.
+    #[arg(long, value_name = "REQUESTS", requires = "find")]
+    budget: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -147,7 +154,7 @@ enum Find {
 
 impl LoadSearchOptions {
     /// Returns the search, with `jobs` runs at a time. Returns `None` without `--find`.
-    pub(crate) fn search_goal(&self, jobs: usize) -> Option<SearchGoal> {
+    pub(crate) fn search_goal(&self, jobs: usize, changes: &Changes) -> Option<SearchGoal> {
         let search = LoadSearch {
             confidence: self.confidence,
             replications: self.replications.get(),
@@ -155,7 +162,13 @@ impl LoadSearchOptions {
         };
         self.find.map(|find| match find {
             Find::Streams => SearchGoal::Streams(search),
-            Find::Load => SearchGoal::Load(self.p99_max),
+            Find::Load => SearchGoal::Load {
+                p99_max: self.p99_max,
+                // A length that the user chose stays, unless a budget says otherwise.
+                budget: self
+                    .budget
+                    .or((!changes.has_requests()).then_some(DEFAULT_BUDGET)),
+            },
         })
     }
 }

@@ -117,6 +117,11 @@ impl CommandOutput {
         }
     }
 
+    /// Prints `text` and a line break for people.
+    pub(crate) fn print_text(&self, text: &str) -> Result<(), CommandFailure> {
+        self.tell(&format!("{text}\n"))
+    }
+
     /// Prints the content of a file. On a terminal, harmful control characters are escaped.
     pub(crate) fn print(&self, text: &str) -> Result<(), CommandFailure> {
         if io::stdout().is_terminal() {

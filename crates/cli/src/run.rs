@@ -109,7 +109,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     );
     let jobs = jobs(arguments.jobs);
     let recipes = recipes(std::slice::from_ref(stack), &overrides, &[]);
-    if let Some(most) = arguments.searching.search_goal(jobs) {
+    if let Some(most) = arguments.searching.search_goal(jobs, &arguments.changes) {
         return find(arguments, stack, &recipes, most, output);
     }
     let mut candidates =

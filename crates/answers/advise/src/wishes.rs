@@ -2,6 +2,7 @@
 
 use crate::{Assumptions, Choices, DriveCounts};
 use fullstroke_contract::{Reason, reason};
+use fullstroke_stack::{READY_PREFIX, read_text};
 use fullstroke_units::{Bytes, Duration};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -155,7 +156,10 @@ impl WishFile {
     /// # Errors
     /// The mistake with its line.
     pub fn read(path: &Path) -> Result<Option<WishFile>, WishError> {
-        let text = std::fs::read_to_string(path).map_err(|source| WishError::Read {
+        if path.to_str().is_some_and(|name| name.starts_with(READY_PREFIX)) {
+            return Ok(None);
+        }
+        let text = read_text(path).map_err(|source| WishError::Read {
             path: path.to_owned(),
             source,
         })?;
@@ -174,7 +178,10 @@ impl WishFile {
         let mut file: WishFile = toml::from_str(&text).map_err(wrong)?;
         // Only a root or an empty path has no parent, and neither is a file.
         let folder = path.parent().unwrap_or(Path::new(""));
-        file.stack = folder.join(&file.stack);
+        let is_ready = |stack: &Path| stack.to_str().is_some_and(|name| name.starts_with(READY_PREFIX));
+        if !is_ready(&file.stack) {
+            file.stack = folder.join(&file.stack);
+        }
         file.load
             .iter_mut()
             .try_for_each(|one| complete(one, folder))

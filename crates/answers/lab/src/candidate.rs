@@ -138,14 +138,22 @@ impl Recipe {
     }
 
     /// Returns copies of the recipe with `seeds` consecutive seeds, beginning with the seed of the
-    /// stack.
+    /// stack. If all workloads are traces and `seeds` is above 1, each drive begins at a random angle
+    /// (`volume.spindles = "apart"`), because nothing else depends on the seed.
     ///
     /// # Errors
     /// Errors of the stack.
     pub fn with_seeds(&self, seeds: usize) -> Result<Vec<Recipe>, LabError> {
-        let first = self.load()?.seed().0;
+        let stack = self.load()?;
+        let first = stack.seed().0;
+        // Nothing in a trace is random, so the seed of a trace chooses the angles of the platters at
+        // the begin: the array meets the trace at other moments.
+        let angles = seeds > 1 && stack.only_angles_are_random();
         let recipe = |seed: u64| {
             let mut recipe = self.clone();
+            if angles {
+                recipe.overrides.set.push("volume.spindles=apart".to_owned());
+            }
             recipe
                 .overrides
                 .set
@@ -215,7 +223,10 @@ fn recipe(file: &Path, overrides: &Overrides, combination: &[String], by_path: b
     let stem = file.file_stem().filter(|_| !by_path);
     let name = stem.map_or_else(
         || file.display().to_string(),
-        |stem| stem.to_string_lossy().into(),
+        |stem| match stem == "-" {
+            true => "stdin".to_owned(),
+            false => stem.to_string_lossy().into(),
+        },
     );
     Recipe {
         name,

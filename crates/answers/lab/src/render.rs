@@ -295,7 +295,7 @@ impl Ranking {
             )?,
             seeds => write!(
                 f,
-                "\nMeans and intervals are over {seeds} seeds, or within a run if the seeds change nothing. The parts of the time are those of the first seed."
+                "\nMeans and intervals are over {seeds} seeds (for a trace: {seeds} random angles of the platters), or within a run if the seeds change nothing. The parts of the time are those of the first seed."
             )?,
         }
         if let Some(beyond) = self.thinnest() {

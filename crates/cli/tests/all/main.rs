@@ -31,4 +31,5 @@ mod storeys;
 mod streams;
 mod studies;
 mod validation;
+mod verdicts;
 mod workloads;

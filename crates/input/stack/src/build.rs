@@ -837,7 +837,7 @@ impl VolumeSpec {
     }
 
     /// Returns true if the volume or a member is an xor array.
-    fn has_xor(&self) -> bool {
+    pub(crate) fn has_xor(&self) -> bool {
         let VolumeSpec::Volume { members, .. } = self else {
             return false;
         };

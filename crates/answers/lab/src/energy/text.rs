@@ -1,7 +1,9 @@
 //! The answer of `energy` as text.
 
 use super::{EnergyAnswer, LOAD_OF_IDLE_TIMES, RefusedPolicy, StopPolicy};
-use fullstroke_measure::{STAR, factor_in_words, number, percentile, table};
+use fullstroke_measure::{
+    BEYOND_MIN, STAR, factor_in_words, number, percentile, requests_beyond, table,
+};
 use std::fmt;
 
 /// Response times below a microsecond: memory answers.
@@ -32,9 +34,10 @@ impl EnergyAnswer {
     /// requests, so that only the maximum says something.
     fn percentile(&self) -> Option<Shown> {
         let turning = self.policies.first()?;
-        PERCENTILES
-            .into_iter()
-            .find(|(_, _, value)| value(turning) >= AT_ONCE_MS)
+        PERCENTILES.into_iter().find(|(_, quantile, value)| {
+            let beyond = requests_beyond(turning.requests, *quantile);
+            value(turning) >= AT_ONCE_MS && beyond >= BEYOND_MIN
+        })
     }
 
     fn verdict(&self) -> String {
@@ -91,7 +94,7 @@ impl EnergyAnswer {
                 percentile(value(best), best.requests, quantile)
             ),
             None => format!(
-                "while memory answers 99.9 % of requests at once and the slowest takes {} s",
+                "with a slowest request of {} s",
                 number(best.response_ms_max / 1000.0)
             ),
         }
@@ -139,10 +142,10 @@ impl EnergyAnswer {
             let mut row = vec![
                 policy.name.clone(),
                 number(policy.mean_w),
-                format!("{:.1} %", 100.0 * policy.saved_share),
+                percent(policy.saved_share),
                 policy
                     .saved_share_ci95_half_width
-                    .map_or_else(|| "-".to_owned(), |width| format!("{:.1} %", 100.0 * width)),
+                    .map_or_else(|| "-".to_owned(), percent),
                 number(policy.kwh_a_year),
             ];
             row.extend(policy.cost_a_year.map(number));
@@ -179,18 +182,32 @@ impl EnergyAnswer {
         let requests = self.policies.first().map_or(0, |policy| policy.requests);
         match self.percentile() {
             Some((name, quantile, _)) => {
-                let beyond = fullstroke_measure::requests_beyond(requests, quantile);
+                let beyond = requests_beyond(requests, quantile);
                 let memory = match name {
                     "p99" => "",
                     _ => " Memory answers 99 % of the requests at once.",
                 };
                 format!("{name}: {beyond} of {requests} requests lie beyond.{memory}")
             }
-            None => format!(
-                "Memory answers at least 99.9 % of the {requests} requests at once, so only the slowest is shown."
-            ),
+            None => {
+                let memory = match self.policies.first() {
+                    Some(turning) if turning.response_ms_p99 < AT_ONCE_MS => {
+                        "memory answers 99 % of the requests at once, and "
+                    }
+                    _ => "",
+                };
+                format!(
+                    "No percentile is shown: {memory}fewer than {BEYOND_MIN} of {requests} requests lie beyond the next."
+                )
+            }
         }
     }
+}
+
+/// Returns a share in per cent, without the sign of a zero.
+fn percent(share: f64) -> String {
+    let text = format!("{:.1} %", 100.0 * share);
+    text.strip_prefix("-0.0").map_or(text.clone(), |rest| format!("0.0{rest}"))
 }
 
 impl fmt::Display for EnergyAnswer {
