@@ -88,7 +88,7 @@ pub(crate) struct Arguments {
     replace_hours: Option<f64>,
 
     /// Largest number of requests that the extension of runs simulates. Runs are extended until the
-    /// answer is settled. Default 4,000,000; with --requests, runs have that length.
+    /// answer is settled. Default 1,000,000; with --requests, runs have that length.
     #[arg(long, value_name = "REQUESTS")]
     budget: Option<u64>,
 
@@ -200,7 +200,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         .first()
         .is_some_and(|first| first.misses.is_empty());
     // A script must not take an array for good that misses its wishes.
-    if met { Ok(()) } else { Err(CommandFailure::Checks) }
+    if met {
+        Ok(())
+    } else {
+        Err(CommandFailure::Checks)
+    }
 }
 
 /// Arguments without the name of the command.
@@ -307,7 +311,11 @@ impl fmt::Display for AdviceText<'_> {
         }
         writeln!(f, "\n{}\n", finalists(&advice.finalists, &advice.wishes))?;
         if !advice.would_change.is_empty() {
-            writeln!(f, "Conditions that would change the answer:")?;
+            let as_far = match advice.settled.is_settled() {
+                true => "",
+                false => ", as far as runs of this length tell",
+            };
+            writeln!(f, "Conditions that would change the answer{as_far}:")?;
             advice
                 .would_change
                 .iter()
@@ -390,7 +398,10 @@ pub(crate) fn times_of(finalists: &[Finalist], of_streams: bool) -> String {
         },
     };
     for finalist in finalists {
-        let hours = finalist.rebuilding.as_ref().map_or_else(dash, rebuild_hours);
+        let hours = finalist
+            .rebuilding
+            .as_ref()
+            .map_or_else(dash, rebuild_hours);
         table.add_row([
             finalist.place.to_string(),
             finalist.name.clone(),

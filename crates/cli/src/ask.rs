@@ -126,7 +126,9 @@ fn question<T>(
     let broken = |error: io::Error| CommandFailure::Input(format!("the terminal: {error}"));
     loop {
         writeln!(screen, "{text}").map_err(broken)?;
-        write!(screen, "> ").and_then(|()| screen.flush()).map_err(broken)?;
+        write!(screen, "> ")
+            .and_then(|()| screen.flush())
+            .map_err(broken)?;
         let mut line = String::new();
         if input.read_line(&mut line).map_err(broken)? == 0 {
             return Err(CommandFailure::Input("no answer was given".to_owned()));
@@ -192,13 +194,15 @@ mod tests {
 
     #[test]
     fn an_answer_that_cannot_be_used_is_asked_again() {
-        let (answers, screen) =
-            asked("4..6 wd-red-plus-8tb\n9\n2\ntwo\n2\n20\n20TB\n");
+        let (answers, screen) = asked("4..6 wd-red-plus-8tb\n9\n2\ntwo\n2\n20\n20TB\n");
         assert_eq!(
             answers.arguments()[..10].join(" "),
             "advise load:vm-host --drive wd-red-plus-8tb --drives 4..6 --failures 2 --usable 20TB"
         );
-        assert!(screen.contains("found `9`; expected a number from 1 to 4"), "{screen}");
+        assert!(
+            screen.contains("found `9`; expected a number from 1 to 4"),
+            "{screen}"
+        );
         assert!(screen.contains("found `two`"), "{screen}");
         assert!(
             Answers::ask(&mut "4\n".as_bytes(), &mut Vec::new()).is_err(),

@@ -82,7 +82,11 @@ impl FailUnless {
                 checked = true;
                 let (verdict, why) = requirement.of(one);
                 if verdict != Verdict::Holds {
-                    let how = if verdict == Verdict::Fails { "fails" } else { "cannot be told" };
+                    let how = if verdict == Verdict::Fails {
+                        "fails"
+                    } else {
+                        "cannot be told"
+                    };
                     print_error(&format!(
                         "--fail-unless {}: {how} for {}: {why}",
                         requirement.text,
@@ -129,15 +133,18 @@ impl Requirement {
             Relation::Above => value > self.limit,
             Relation::AtLeast => value >= self.limit,
         };
-        if let Some(beyond) = self.metric.beyond(&ranked.report).filter(|one| *one < BEYOND_MIN) {
+        if let Some(beyond) = self
+            .metric
+            .beyond(&ranked.report)
+            .filter(|one| *one < BEYOND_MIN)
+        {
             let why = format!("{shown}, and only {beyond} requests lie beyond");
             return (Verdict::Unsure, why);
         }
         match self.half_width(ranked) {
-            Some(half_width) if (value - self.limit).abs() <= half_width => (
-                Verdict::Unsure,
-                format!("{shown} ± {}", number(half_width)),
-            ),
+            Some(half_width) if (value - self.limit).abs() <= half_width => {
+                (Verdict::Unsure, format!("{shown} ± {}", number(half_width)))
+            }
             _ if holds => (Verdict::Holds, shown),
             _ => (Verdict::Fails, shown),
         }
@@ -199,10 +206,13 @@ fn limit_of(metric: &Metric, text: &str) -> Result<f64, Reason> {
         name => unit == name,
     };
     let in_unit = || {
-        UNITS.iter().filter(|(name, _)| fits(name)).find_map(|(name, factor)| {
-            let number: f64 = text.strip_suffix(name)?.trim().parse().ok()?;
-            finite(number * factor)
-        })
+        UNITS
+            .iter()
+            .filter(|(name, _)| fits(name))
+            .find_map(|(name, factor)| {
+                let number: f64 = text.strip_suffix(name)?.trim().parse().ok()?;
+                finite(number * factor)
+            })
     };
     in_time.or_else(in_unit).ok_or_else(|| {
         reason!(

@@ -19,9 +19,9 @@
 //! 2 for unusable input; 3 if a run is too short to tell whether `--fail-unless` holds.
 
 mod advise;
-mod ask;
 #[cfg(feature = "real")]
 mod array;
+mod ask;
 mod bars;
 #[cfg(feature = "real")]
 mod cache;

@@ -138,7 +138,7 @@ pub(crate) struct LoadSearchOptions {
     p99_max: Option<Duration>,
 
     /// Largest number of requests that --find load simulates for a candidate. The load is extended
-    /// until two lengths give the same. Default 4,000,000; with --requests, the load has that
+    /// until two lengths give the same. Default 1,000,000; with --requests, the load has that
     /// length.
     #[arg(long, value_name = "REQUESTS", requires = "find")]
     budget: Option<u64>,

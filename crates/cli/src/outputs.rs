@@ -85,7 +85,6 @@ pub(crate) fn check<'a>(
     taken.extend(own_streams());
     for target in targets.into_iter().flatten() {
         // The cheap and harmless checks come first, because the last one creates a temporary file.
-        target.check_ending()?;
         target.check_folder()?;
         target.check_thing()?;
         let Some(identity) = FileIdentity::of(target.path) else {
@@ -105,6 +104,7 @@ pub(crate) fn check<'a>(
         }
         target.check_kind()?;
         target.check_owner()?;
+        target.check_ending()?;
         target.check_writable()?;
         taken.push((identity, format!("what {} writes", target.option)));
         taken.extend(
@@ -210,11 +210,20 @@ impl<'a> Target<'a> {
     /// Refuses a name whose ending promises another format, such as a figure called `plot.png`.
     fn check_ending(&self) -> Result<(), CommandFailure> {
         let (expected, known): (&str, &[&str]) = match self.kind {
-            OutputKind::Figure => ("a name that ends in .svg; `rsvg-convert` and browsers make a PNG of an SVG", &["svg"]),
-            OutputKind::Page => ("a name that ends in .html; browsers print a page as PDF", &["html", "htm"]),
+            OutputKind::Figure => (
+                "a name that ends in .svg; `rsvg-convert` and browsers make a PNG of an SVG",
+                &["svg"],
+            ),
+            OutputKind::Page => (
+                "a name that ends in .html; browsers print a page as PDF",
+                &["html", "htm"],
+            ),
             _ => return Ok(()),
         };
-        let ending = self.path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        let ending = self
+            .path
+            .extension()
+            .map(|ending| ending.to_string_lossy().to_lowercase());
         match ending {
             // A name without an ending promises nothing, as in /dev/null.
             Some(ending) if !known.contains(&ending.as_str()) => {

@@ -57,7 +57,10 @@ pub(crate) fn line(name: &str, finished: u64, expected: Option<u64>, elapsed: Du
     };
     let share = finished as f64 / expected as f64;
     let left = match share > 0.0 && share <= 1.0 {
-        true => format!(", about {:.0} s left", elapsed.as_secs_f64() * (1.0 / share - 1.0)),
+        true => format!(
+            ", about {:.0} s left",
+            elapsed.as_secs_f64() * (1.0 / share - 1.0)
+        ),
         false => String::new(),
     };
     format!(
@@ -78,7 +81,10 @@ mod tests {
             "raid5: 250 of 1000 requests, 25 %, about 90 s left"
         );
         assert_eq!(line("raid5", 250, None, elapsed), "raid5: 250 requests");
-        assert_eq!(line("raid5", 0, Some(10), elapsed), "raid5: 0 of 10 requests, 0 %");
+        assert_eq!(
+            line("raid5", 0, Some(10), elapsed),
+            "raid5: 0 of 10 requests, 0 %"
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use fullstroke_lab::{
     Settling, TuneSearch, Varied, Vary, VolumeReport, kwh_a_year, next_factor, run_all,
     sample_rebuild,
 };
-use fullstroke_measure::{Difference, Metric, Stop, factor_in_words};
+use fullstroke_measure::{Difference, Metric, RebuildReport, Stop, factor_in_words};
 use fullstroke_stack::{Overrides, Stack, StackError};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -508,8 +508,9 @@ impl AdviceRequest {
         progress: &dyn Fn(&str),
     ) -> Result<Finals, AdviseError> {
         let (mut chosen, mut spent, mut before) = (chosen.to_vec(), 0, 0);
+        let mut rebuilds = Vec::new();
         loop {
-            let (mut finalists, healthy, simulated) = self.finals(&chosen, runs)?;
+            let (mut finalists, healthy, simulated) = self.finals(&chosen, runs, &mut rebuilds)?;
             let ranking = Ranking::of_seeds(&healthy, self.seeds(), by);
             order(&mut finalists, &self.wishes, &ranking);
             spent += simulated;
@@ -559,11 +560,14 @@ impl AdviceRequest {
         }
     }
 
-    /// Runs each candidate in all conditions. Also returns the runs with all drives, seed by seed.
+    /// Runs each candidate in all conditions. Also returns the runs with all drives, seed by seed,
+    /// and the number of simulated requests. `rebuilds` keeps the rebuild of each run for the next
+    /// round.
     fn finals(
         &self,
         chosen: &[Chosen],
         runs: &mut usize,
+        rebuilds: &mut Vec<Option<RebuildReport>>,
     ) -> Result<(Vec<Finalist>, Vec<RunResult>, u64), AdviseError> {
         let seeds = self.seeds();
         let (mut recipes, mut owners) = (Vec::new(), Vec::new());
@@ -592,8 +596,15 @@ impl AdviceRequest {
             .iter()
             .map(|ran| ran.measured.report.arrived.requests)
             .sum();
-        for (recipe, ran) in recipes.iter().zip(&mut ran) {
+        // The hours of a rebuild do not depend on the length of the load, so that the windows of the
+        // first round serve all rounds.
+        for (place, (recipe, ran)) in recipes.iter().zip(&mut ran).enumerate() {
+            if let Some(known) = rebuilds.get(place) {
+                ran.measured.report.array.rebuild.clone_from(known);
+                continue;
+            }
             simulated += sample_rebuild(recipe, ran, self.jobs, &Stop::default())?;
+            rebuilds.push(ran.measured.report.array.rebuild.clone());
         }
         let of = |index: usize, form: usize| {
             let place = owners.iter().position(|owner| *owner == (index, form))?;
@@ -741,7 +752,11 @@ fn too_short_by(finalists: &[Finalist], ranking: &Ranking, wishes: &Wishes) -> f
     if wishes.of_speed() {
         return wished;
     }
-    let next = ranking.candidates.iter().filter(|one| !one.equal_to_best).nth(1);
+    let next = ranking
+        .candidates
+        .iter()
+        .filter(|one| !one.equal_to_best)
+        .nth(1);
     let apart = next
         .and_then(|next| next.difference_to_best.as_ref())
         .and_then(Difference::longer_to_tell)

@@ -159,8 +159,13 @@ impl ArrayOutcome {
                 let rebuild = report.array.rebuild.as_ref()?;
                 Some(rebuild.simulated_share)
             }),
-            requests: reports().map(|one| one.times.response_ms.count).min().unwrap_or(0),
-            p99_beyond: reports().map(|one| one.times.response_ms.beyond(0.99)).sum(),
+            requests: reports()
+                .map(|one| one.times.response_ms.count)
+                .min()
+                .unwrap_or(0),
+            p99_beyond: reports()
+                .map(|one| one.times.response_ms.beyond(0.99))
+                .sum(),
             p99_ci95_half_width: half_width(ran, Metric::RESPONSE_P99),
             mb_per_s_ci95_half_width: half_width(ran, Metric::MB_PER_S),
             grows: reports().any(Report::grows),
@@ -281,10 +286,17 @@ impl ArrayOutcome {
             let p99 = number(self.p99_ms);
             match self.p99_ci95_half_width {
                 _ if self.p99_beyond < BEYOND_MIN => {
-                    let lie = if self.p99_beyond == 1 { "request lies" } else { "requests lie" };
+                    let lie = if self.p99_beyond == 1 {
+                        "request lies"
+                    } else {
+                        "requests lie"
+                    };
                     doubt(
                         "p99",
-                        format!("only {} {lie} beyond the 99th percentile of {p99} ms", self.p99_beyond),
+                        format!(
+                            "only {} {lie} beyond the 99th percentile of {p99} ms",
+                            self.p99_beyond
+                        ),
                         needed,
                     );
                 }
@@ -334,8 +346,11 @@ fn longer_to_tell(half_width: f64, distance: f64) -> f64 {
 
 /// Returns two different numbers with enough digits to show the difference.
 fn apart(numbers: [f64; 2]) -> [String; 2] {
-    let shown: [fn(f64) -> String; 3] =
-        [number, |value| format!("{value:.3}"), |value| value.to_string()];
+    let shown: [fn(f64) -> String; 3] = [
+        number,
+        |value| format!("{value:.3}"),
+        |value| value.to_string(),
+    ];
     let pairs = shown.map(|digits| numbers.map(digits));
     let different = pairs.iter().find(|[one, other]| one != other);
     different.unwrap_or(&pairs[0]).clone()

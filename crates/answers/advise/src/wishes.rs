@@ -104,7 +104,7 @@ pub struct WishFile {
     /// Prices.
     #[serde(default)]
     pub costs: Costs,
-    /// Largest number of requests that the extension of runs simulates. Default 4,000,000.
+    /// Largest number of requests that the extension of runs simulates. Default 1,000,000.
     pub budget: Option<u64>,
 }
 
@@ -156,7 +156,10 @@ impl WishFile {
     /// # Errors
     /// The mistake with its line.
     pub fn read(path: &Path) -> Result<Option<WishFile>, WishError> {
-        if path.to_str().is_some_and(|name| name.starts_with(READY_PREFIX)) {
+        if path
+            .to_str()
+            .is_some_and(|name| name.starts_with(READY_PREFIX))
+        {
             return Ok(None);
         }
         let text = read_text(path).map_err(|source| WishError::Read {
@@ -178,7 +181,11 @@ impl WishFile {
         let mut file: WishFile = toml::from_str(&text).map_err(wrong)?;
         // Only a root or an empty path has no parent, and neither is a file.
         let folder = path.parent().unwrap_or(Path::new(""));
-        let is_ready = |stack: &Path| stack.to_str().is_some_and(|name| name.starts_with(READY_PREFIX));
+        let is_ready = |stack: &Path| {
+            stack
+                .to_str()
+                .is_some_and(|name| name.starts_with(READY_PREFIX))
+        };
         if !is_ready(&file.stack) {
             file.stack = folder.join(&file.stack);
         }

@@ -5,9 +5,7 @@ use crate::order::{FailedDistance, ranked};
 use crate::{ArrayOutcome, Assumptions, Costs, FORMULA, Finalist, MissedWish, Wishes};
 use fullstroke_counters::Counter;
 use fullstroke_lab::{Ranking, Reason, Settled, capacity};
-use fullstroke_measure::{
-    Metric, Significance, factor_in_words, number, parity_in_words,
-};
+use fullstroke_measure::{Metric, Significance, factor_in_words, number, parity_in_words};
 
 /// Number of parts of the response time in a sentence.
 const PARTS_NAMED: usize = 2;
@@ -158,12 +156,19 @@ fn money(first: &Finalist, costs: &Costs) -> String {
         .price_per_tb
         .map(|price| format!("A usable TB costs {} {currency}", number(price)));
     let energy = first.kwh_a_year.map(|kwh| {
-        let cost = first
-            .energy_cost_a_year
-            .map_or_else(String::new, |cost| format!(" ({} {currency})", number(cost)));
-        format!("the drives take {} kWh a year{cost} under this load", number(kwh))
+        let cost = first.energy_cost_a_year.map_or_else(String::new, |cost| {
+            format!(" ({} {currency})", number(cost))
+        });
+        format!(
+            "the drives take {} kWh a year{cost} under this load",
+            number(kwh)
+        )
     });
-    let sentence = per_tb.into_iter().chain(energy).collect::<Vec<_>>().join("; ");
+    let sentence = per_tb
+        .into_iter()
+        .chain(energy)
+        .collect::<Vec<_>>()
+        .join("; ");
     let mut letters = sentence.chars();
     match letters.next() {
         Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
@@ -183,8 +188,9 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
         p99_ci95_half_width,
         ..
     } = first.healthy;
-    let interval = p99_ci95_half_width
-        .map_or_else(String::new, |half_width| format!(" ± {}", number(half_width)));
+    let interval = p99_ci95_half_width.map_or_else(String::new, |half_width| {
+        format!(" ± {}", number(half_width))
+    });
     let mut words = format!(
         "Under this load the mean response time is {} ms, 99 % of requests end within {}{interval} ms ({p99_beyond} requests lie beyond), at {} MB/s",
         number(mean_ms),
@@ -234,7 +240,9 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
     let hours = rebuilding.rebuild_hours.map_or_else(String::new, |hours| {
         let simulated = rebuilding
             .rebuild_simulated_share
-            .map_or_else(String::new, |share| format!(" ({} % simulated)", number(100.0 * share)));
+            .map_or_else(String::new, |share| {
+                format!(" ({} % simulated)", number(100.0 * share))
+            });
         let hours = match rebuilding.rebuild_hours_ci95_half_width {
             Some(half_width) if half_width > 0.0 => format!(
                 "between {} and {} hours",

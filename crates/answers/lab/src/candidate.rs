@@ -152,7 +152,10 @@ impl Recipe {
         let recipe = |seed: u64| {
             let mut recipe = self.clone();
             if angles {
-                recipe.overrides.set.push("volume.spindles=apart".to_owned());
+                recipe
+                    .overrides
+                    .set
+                    .push("volume.spindles=apart".to_owned());
             }
             recipe
                 .overrides

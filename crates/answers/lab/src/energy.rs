@@ -6,9 +6,7 @@ use crate::{
 };
 use fullstroke_contract::MemberStatistics;
 use fullstroke_drive::PowerConfig;
-use fullstroke_measure::{
-    Report, Stop, WattsReport, factor_in_words, number, series_half_width,
-};
+use fullstroke_measure::{Report, Stop, WattsReport, factor_in_words, number, series_half_width};
 use fullstroke_stack::{Overrides, SpinDownChoice, Stack};
 use fullstroke_units::Duration;
 use serde::Serialize;
@@ -145,6 +143,9 @@ pub struct StopPolicy {
     /// Half the width of the 95 % confidence interval of `saved_share`; `None` if the load is too
     /// short for an interval.
     pub saved_share_ci95_half_width: Option<f64>,
+    /// Factor by which the load is too short for the idle time of this policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_short_by: Option<f64>,
     /// Energy of a year at `mean_w`, in kilowatt-hours.
     pub kwh_a_year: f64,
     /// Price of this energy; `None` without a price of a kilowatt-hour.
@@ -352,9 +353,10 @@ impl EnergyRuns {
         let mut others = Vec::new();
         for (place, candidate) in self.candidates.into_iter().enumerate().skip(1) {
             let after = self.idle_times[place];
-            // An idle time that the user chose is tried, unless no drive can be idle that long.
-            let times = if self.asked { 1.0 } else { LOAD_OF_IDLE_TIMES };
-            match after.filter(|after| after.as_secs_f64() * times > load_s) {
+            // An idle time that the user chose is tried in any case.
+            let untried = after
+                .filter(|after| after.as_secs_f64() * LOAD_OF_IDLE_TIMES > load_s && !self.asked);
+            match untried {
                 Some(after) => self.refused.push(too_short(after, load_s)),
                 None => others.push((place, candidate)),
             }
@@ -367,7 +369,8 @@ impl EnergyRuns {
             });
         })?;
         let ran: Vec<RunResult> = std::iter::once(always).chain(ran).collect();
-        let idle_times = std::iter::once(None).chain(places.iter().map(|place| self.idle_times[*place]));
+        let idle_times =
+            std::iter::once(None).chain(places.iter().map(|place| self.idle_times[*place]));
         let price = self.price;
         let rated_cycles = self
             .powers
@@ -498,6 +501,9 @@ fn policies(
             saved_share: 1.0 - watts(report) / turning,
             saved_share_ci95_half_width: first
                 .and_then(|first| saved_half_width(first, report, after, load_s)),
+            too_short_by: after
+                .map(|after| LOAD_OF_IDLE_TIMES * after.as_secs_f64() / load_s)
+                .filter(|factor| *factor > 1.0),
             kwh_a_year: kwh_a_year(watts(report)),
             cost_a_year: price.map(|price| price.of_a_year(watts(report))),
             requests: report.times.response_ms.count,

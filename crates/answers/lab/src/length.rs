@@ -6,9 +6,9 @@ use fullstroke_stack::Stack;
 use serde::Serialize;
 use std::fmt;
 
-/// Default budget of requests for the extension of runs. A million requests take about 5 s on one
+/// Default budget of requests for the extension of runs. A million requests take 5 to 20 s on one
 /// core.
-pub const DEFAULT_BUDGET: u64 = 4_000_000;
+pub const DEFAULT_BUDGET: u64 = 1_000_000;
 
 /// Why a search for a settled answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -110,4 +110,3 @@ impl Recipe {
         Ok(Some(recipe))
     }
 }
-

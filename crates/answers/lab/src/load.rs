@@ -17,6 +17,9 @@ pub const PRECISION: f64 = 0.02;
 const LOAD_MAX: f64 = 1024.0;
 const LOAD_MIN: f64 = 1.0 / 1024.0;
 
+/// Usual number of runs of a search near a known load.
+const NEXT_RUNS: u64 = 4;
+
 /// Result of the search.
 ///
 /// A load holds if the drives carry the load, so that the queue does not grow (see
@@ -120,13 +123,13 @@ pub fn most_load(
     };
     let mut length = 1.0;
     let (settling, too_short_by) = loop {
-        let too_short_by = short
-            .as_ref()
-            .map_or(2.0, |short| too_short_by(short, &long, p99_ms_max.is_some()));
+        let too_short_by = short.as_ref().map_or(2.0, |short| {
+            too_short_by(short, &long, p99_ms_max.is_some())
+        });
         let settling = match budget {
             _ if too_short_by <= 1.0 => Some(Settling::Settled),
             None => Some(Settling::LengthChosen),
-            Some(budget) if simulated.get() + 2 * long.simulated > budget => {
+            Some(budget) if simulated.get() + NEXT_RUNS * 2 * long.requests > budget => {
                 Some(Settling::BudgetSpent)
             }
             Some(_) => None,
@@ -440,8 +443,14 @@ mod tests {
         // Near a known load two runs are enough, and a wrong guess costs a few more.
         for (guess, tries_max) in [(3.69, 2), (3.5, 8), (4.2, 8), (0.5, 20)] {
             let (held, failed, tries) = found_from(SearchBegin::near(guess), 3.7);
-            assert!(held <= 3.7 && failed.unwrap() > 3.7, "{guess}: {held}, {failed:?}");
-            assert!(failed.unwrap() / held <= 1.0201, "{guess}: {held}, {failed:?}");
+            assert!(
+                held <= 3.7 && failed.unwrap() > 3.7,
+                "{guess}: {held}, {failed:?}"
+            );
+            assert!(
+                failed.unwrap() / held <= 1.0201,
+                "{guess}: {held}, {failed:?}"
+            );
             assert!(tries <= tries_max, "{guess}: {tries} tries");
         }
         assert_eq!(found(1e9).1, None);

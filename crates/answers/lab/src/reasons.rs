@@ -3,9 +3,7 @@
 
 use crate::{Condition, Ranked};
 use fullstroke_counters::Counter;
-use fullstroke_measure::{
-    Metric, Report, SLOWEST_SHARES, TimeParts, comes_round, number,
-};
+use fullstroke_measure::{Metric, Report, SLOWEST_SHARES, TimeParts, comes_round, number};
 use serde::Serialize;
 
 /// Largest number of reasons.
@@ -113,12 +111,15 @@ fn explained(by: Metric, sooner: &Report, later: &Report) -> Option<Explained> {
     let shares = SLOWEST_SHARES.iter().copied();
     let share = match by.tail_share() {
         // No collected share is smaller than that of the maximum.
-        Some(share) => shares.filter(|known| *known >= share * 0.999).reduce(f64::min),
+        Some(share) => shares
+            .filter(|known| *known >= share * 0.999)
+            .reduce(f64::min),
         None => None,
     };
     let slowest = |report: &Report| {
         let mut all = report.times.slowest.iter();
-        all.find(|one| Some(one.share) == share).map(|one| one.time_ms)
+        all.find(|one| Some(one.share) == share)
+            .map(|one| one.time_ms)
     };
     let tails = share.and_then(|_| Some([slowest(sooner)?, slowest(later)?]));
     let (of, parts, share) = match tails {

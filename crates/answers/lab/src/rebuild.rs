@@ -33,6 +33,9 @@ const WINDOW_MIN_S: f64 = 5.0;
 /// Largest number of requests in a window, so that a busy load does not take minutes.
 const REQUESTS_MAX: f64 = 40_000.0;
 
+/// Largest number of requests in all windows, for an answer within a minute.
+const REQUESTS_TOTAL: u64 = 800_000;
+
 /// Share of a window, and largest time, before the speed counts.
 const SETTLING_SHARE: f64 = 0.25;
 const SETTLING_MAX_S: f64 = 15.0;
@@ -63,7 +66,11 @@ pub fn sample_rebuild(
 ) -> Result<u64, LabError> {
     let report = &ran.measured.report;
     let seconds = report.rates.simulated_s;
-    let sampled = report.array.rebuild.as_ref().is_some_and(|one| one.estimated);
+    let sampled = report
+        .array
+        .rebuild
+        .as_ref()
+        .is_some_and(|one| one.estimated);
     // An overloaded run has no steady speed, and a rebuild beside it no end.
     if !sampled || seconds <= 0.0 || report.grows() {
         return Ok(0);
@@ -81,12 +88,17 @@ pub fn sample_rebuild(
             return Ok(simulated);
         };
         let precise = half_width <= PRECISION * slowness;
-        if precise || windows.len() + 2 * count > WINDOWS_MAX {
+        let next = 2 * count;
+        let next_requests = simulated / windows.len() as u64 * next as u64;
+        if precise
+            || windows.len() + next > WINDOWS_MAX
+            || simulated + next_requests > REQUESTS_TOTAL
+        {
             sampling.note(ran, &windows, slowness, half_width);
             return Ok(simulated);
         }
         // The new places lie between the old ones: (i + 0.5) / 2n is never (j + 0.5) / n.
-        count *= 2;
+        count = next;
     }
 }
 
@@ -122,11 +134,18 @@ impl<'a> Sampling<'a> {
         for place in (1..parts.len()).rev() {
             parts.swap(place, random.below(place as u64 + 1) as usize);
         }
-        let window_s = if parts.is_empty() { wanted_s } else { seconds / count as f64 };
+        let window_s = if parts.is_empty() {
+            wanted_s
+        } else {
+            seconds / count as f64
+        };
         let settling_s = (SETTLING_SHARE * window_s).min(SETTLING_MAX_S);
         Ok(Sampling {
             recipe,
-            ideal_s: plans.iter().map(|one| one.ideal_s(one.from.0, one.used.0)).sum(),
+            ideal_s: plans
+                .iter()
+                .map(|one| one.ideal_s(one.from.0, one.used.0))
+                .sum(),
             plans,
             table,
             parts,

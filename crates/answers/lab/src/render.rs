@@ -28,7 +28,9 @@ impl Ranking {
     /// Returns the table of ranks and the verdict, for a further metric of the same runs.
     pub fn in_brief(&self) -> String {
         let verdict = self.verdict.as_deref().unwrap_or_default();
-        format!("{}\n\n{verdict}", self.table()).trim_end().to_owned()
+        format!("{}\n\n{verdict}", self.table())
+            .trim_end()
+            .to_owned()
     }
 
     /// Returns the table of ranks, with a column for each varied key.
@@ -110,7 +112,11 @@ impl Ranking {
         format!(
             "{}{}",
             number(ranked.value),
-            if is_chance && !ranked.value.is_nan() { "*" } else { "" }
+            if is_chance && !ranked.value.is_nan() {
+                "*"
+            } else {
+                ""
+            }
         )
     }
 
@@ -396,7 +402,10 @@ fn longer(factor: Option<f64>) -> String {
     match factor {
         // The candidates may as well be equal, and no affordable run would tell.
         Some(factor) if factor > LONGEST_FACTOR => {
-            format!("; the candidates may be equal (a run {} times as long may tell)", factor_in_words(factor))
+            format!(
+                "; the candidates may be equal (a run {} times as long may tell)",
+                factor_in_words(factor)
+            )
         }
         Some(factor) => format!(
             "; the run is too short by a factor of about {}",

@@ -64,8 +64,10 @@ impl MostRanking {
                 }))
             }
             SearchGoal::Load { p99_max, budget } => {
-                most_load(recipe, p99_max, budget, &|simulated| progress(index, simulated))
-                    .map(LargestLoad::Load)
+                most_load(recipe, p99_max, budget, &|simulated| {
+                    progress(index, simulated)
+                })
+                .map(LargestLoad::Load)
             }
         };
         let mut candidates = recipes
@@ -85,7 +87,9 @@ impl MostRanking {
             verdict: None,
             candidates,
         };
-        ranking.verdict = ranking.in_words().map(|verdict| ranking.with_settling(verdict));
+        ranking.verdict = ranking
+            .in_words()
+            .map(|verdict| ranking.with_settling(verdict));
         Ok(ranking)
     }
 
@@ -95,13 +99,16 @@ impl MostRanking {
             LargestLoad::Streams(_) => None,
             LargestLoad::Load(found) => Some(found),
         });
-        let unsettled: Vec<&FoundLoad> = loads
-            .filter(|found| !found.settled.is_settled())
-            .collect();
+        let unsettled: Vec<&FoundLoad> =
+            loads.filter(|found| !found.settled.is_settled()).collect();
         match unsettled.first() {
             Some(first) => {
                 let names: Vec<&str> = unsettled.iter().map(|one| one.name.as_str()).collect();
-                format!("{verdict} Not settled: {}. {}", names.join(", "), first.settled)
+                format!(
+                    "{verdict} Not settled: {}. {}",
+                    names.join(", "),
+                    first.settled
+                )
             }
             None if matches!(self.candidates.first(), Some(LargestLoad::Load(_))) => {
                 format!("{verdict} Settled: loads of half the length give the same.")

@@ -134,10 +134,9 @@ pub use recorder::{Progress, RunRecorder};
 pub use reference::reference;
 pub use render::{STAR, factor_in_words, number, p99_in_words, percentile, table};
 pub use report::{
-    BEYOND_MIN, requests_beyond,
-    ArrayReport, Arrived, BatchReport, ByProcess, BySource, Distribution, DriveIo, HostCost,
-    OperationReport, OperationsReport, OverTime, PerOperation, Quantity, ReadWriteRates,
-    ReadWriteTimes, Repeat, Report, TimeParts,
+    ArrayReport, Arrived, BEYOND_MIN, BatchReport, ByProcess, BySource, Distribution, DriveIo,
+    HostCost, OperationReport, OperationsReport, OverTime, PerOperation, Quantity, ReadWriteRates,
+    ReadWriteTimes, Repeat, Report, TimeParts, requests_beyond,
 };
 pub use slowest::{SLOWEST_SHARES, SlowestReport};
 pub use stop::Stop;

@@ -2,9 +2,9 @@
 
 use crate::batches::{BatchSums, ClassSums};
 use crate::hosts::{HostReport, OfHost, longest, unknown};
+use crate::interval::REQUESTS_FOR_INTERVAL;
 use crate::layers::over_layers;
 use crate::measurement::OperationClass;
-use crate::interval::REQUESTS_FOR_INTERVAL;
 use crate::report::{Distribution, Quantity, Report, requests_beyond};
 use crate::{EnergyReport, MemberReport, OperationReport, RebuildReport, StreamsReport, TimeParts};
 use fullstroke_contract::registry::nearest;

@@ -214,12 +214,18 @@ mod tests {
     fn what_is_left_is_as_slow_beside_its_zones_as_what_was_filled() {
         // 512 MB were rebuilt at half the speed of their zone, which is 200 MB/s.
         let seen = seen(1_000_000, 5);
-        let report = RebuildReport::new(&[plan(2, None)], seen.all(), &RebuildSettling::default()).unwrap();
+        let report =
+            RebuildReport::new(&[plan(2, None)], seen.all(), &RebuildSettling::default()).unwrap();
         assert_eq!((report.share, report.estimated), (0.5, true));
         assert!((report.mb_per_s - 102.4).abs() < 1e-9);
         // 2.56 s at full speed took 5 s, and 5.12 s at full speed are left.
         assert!((report.hours * 3600.0 - 15.0).abs() < 1e-6, "{report:?}");
-        let second = RebuildReport::new(&[plan(2, None), plan(3, None)], seen.all(), &RebuildSettling::default()).unwrap();
+        let second = RebuildReport::new(
+            &[plan(2, None), plan(3, None)],
+            seen.all(),
+            &RebuildSettling::default(),
+        )
+        .unwrap();
         assert!(
             (second.hours * 3600.0 - 30.0).abs() < 1e-6,
             "the next takes as long: {second:?}"
@@ -229,17 +235,30 @@ mod tests {
     #[test]
     fn where_the_rate_is_bounded_zones_that_are_faster_are_not() {
         let most = Some(Bytes(100_000_000));
-        let report = RebuildReport::new(&[plan(2, most)], seen(1_000_000, 6).all(), &RebuildSettling::default()).unwrap();
+        let report = RebuildReport::new(
+            &[plan(2, most)],
+            seen(1_000_000, 6).all(),
+            &RebuildSettling::default(),
+        )
+        .unwrap();
         assert!((report.hours * 3600.0 - 12.0).abs() < 1e-6, "{report:?}");
     }
 
     #[test]
     fn a_rebuild_that_ends_within_the_run_is_measured() {
-        let report = RebuildReport::new(&[plan(2, None)], seen(2_000_000, 36).all(), &RebuildSettling::default()).unwrap();
+        let report = RebuildReport::new(
+            &[plan(2, None)],
+            seen(2_000_000, 36).all(),
+            &RebuildSettling::default(),
+        )
+        .unwrap();
         assert_eq!(
             (report.estimated, report.hours, report.share),
             (false, 0.01, 1.0)
         );
-        assert_eq!(RebuildReport::new(&[], &[], &RebuildSettling::default()), None);
+        assert_eq!(
+            RebuildReport::new(&[], &[], &RebuildSettling::default()),
+            None
+        );
     }
 }

@@ -4,8 +4,8 @@ use crate::report::{BEYOND_MIN, requests_beyond};
 use crate::words::parity_in_words;
 use crate::{
     AcrossProcesses, Distribution, EnergyReport, GroupReport, HostReport, LayerReport,
-    MemberReport, Metric, ProcessReport, ProgramReport, RebuildReport, Report, StateShares, StreamsReport,
-    WorkloadReport,
+    MemberReport, Metric, ProcessReport, ProgramReport, RebuildReport, Report, StateShares,
+    StreamsReport, WorkloadReport,
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use fullstroke_contract::PowerState;
@@ -47,7 +47,8 @@ pub fn percentile(value: f64, count: u64, quantile: f64) -> String {
 }
 
 /// Explanation of the star of [`percentile`].
-pub const STAR: &str = "*: fewer than 10 requests lie beyond this percentile, so single requests decide its value.";
+pub const STAR: &str =
+    "*: fewer than 10 requests lie beyond this percentile, so single requests decide its value.";
 
 /// Returns the 99th percentile with its interval and the number of requests beyond; `None` without
 /// requests. If the run is too short, the text says by which factor.
@@ -55,7 +56,11 @@ pub fn p99_in_words(report: &Report) -> Option<String> {
     let response = &report.times.response_ms;
     let beyond = response.beyond(0.99);
     let factor = Metric::RESPONSE_P99.longer_for_interval(report)?;
-    let requests = if beyond == 1 { "request lies" } else { "requests lie" };
+    let requests = if beyond == 1 {
+        "request lies"
+    } else {
+        "requests lie"
+    };
     let interval = match report.times.response_p99_ci95_half_width {
         Some(half_width) => format!(" ± {}", number(half_width)),
         None => String::new(),
@@ -192,13 +197,13 @@ impl RebuildReport {
         match self.hours_ci95_half_width {
             _ if !self.estimated => format!("{} hours until whole", number(self.hours)),
             Some(half_width) => format!(
-                "between {} and {} hours until whole ({simulated} % simulated, in {} windows all over the drive)",
+                "between {} and {} hours until whole, estimated ({simulated} % simulated, in {} windows all over the drive)",
                 number((self.hours - half_width).max(0.0)),
                 number(self.hours + half_width),
                 self.windows
             ),
             None => format!(
-                "about {} hours until whole, without an interval: {simulated} % simulated, all at the beginning of the drive",
+                "about {} hours until whole, estimated without an interval ({simulated} % simulated, all at the beginning of the drive)",
                 number(self.hours)
             ),
         }
@@ -236,30 +241,31 @@ fn write_load(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn times(report: &Report) -> Table {
     let header = ["ms", "mean", "± 95 %", "p50", "p90", "p99", "p99.9", "max"];
     let mut table = table(header, &[0]);
-    let mut add = |name: &str, distribution: &Distribution| {
-        let half_width = distribution
-            .ci95_half_width
-            .map_or_else(|| "-".to_owned(), number);
-        let mut row = vec![
-            Cell::new(name),
-            Cell::new(number(distribution.mean)),
-            Cell::new(half_width),
-        ];
-        let Distribution {
-            p50,
-            p90,
-            p99,
-            p999,
-            max,
-            ..
-        } = *distribution;
-        let percentiles = [(p50, 0.5), (p90, 0.9), (p99, 0.99), (p999, 0.999)];
-        row.extend(percentiles.map(|(value, quantile)| {
-            Cell::new(percentile(value, distribution.count, quantile))
-        }));
-        row.push(Cell::new(number(max)));
-        table.add_row(row);
-    };
+    let mut add =
+        |name: &str, distribution: &Distribution| {
+            let half_width = distribution
+                .ci95_half_width
+                .map_or_else(|| "-".to_owned(), number);
+            let mut row = vec![
+                Cell::new(name),
+                Cell::new(number(distribution.mean)),
+                Cell::new(half_width),
+            ];
+            let Distribution {
+                p50,
+                p90,
+                p99,
+                p999,
+                max,
+                ..
+            } = *distribution;
+            let percentiles = [(p50, 0.5), (p90, 0.9), (p99, 0.99), (p999, 0.999)];
+            row.extend(percentiles.map(|(value, quantile)| {
+                Cell::new(percentile(value, distribution.count, quantile))
+            }));
+            row.push(Cell::new(number(max)));
+            table.add_row(row);
+        };
     add("response", &report.times.response_ms);
     for (name, operation) in [
         ("  of reads", &report.kinds.reads),
@@ -497,11 +503,7 @@ fn transactions(program: &ProgramReport) -> Table {
             of.times.count.to_string(),
             number(of.per_s),
         ];
-        let percentiles = [
-            (latency.p50, 0.5),
-            (latency.p95, 0.95),
-            (latency.p99, 0.99),
-        ];
+        let percentiles = [(latency.p50, 0.5), (latency.p95, 0.95), (latency.p99, 0.99)];
         row.push(number(latency.mean));
         row.extend(
             percentiles.map(|(value, quantile)| percentile(value, of.times.count, quantile)),

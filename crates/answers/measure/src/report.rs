@@ -4,8 +4,7 @@ use crate::layers::over_layers;
 use crate::{
     AcrossProcesses, Backlog, EnergyReport, GroupReport, HeadsReport, HostReport, LayerReport,
     MemberReport, Overload, ProcessReport, RebuildReport, SlowestReport, StreamsReport,
-    TimelineReport,
-    WattsReport, WindowsReport, WorkloadReport,
+    TimelineReport, WattsReport, WindowsReport, WorkloadReport,
 };
 use fullstroke_contract::Operation;
 use serde::Serialize;

@@ -9,8 +9,8 @@
 use fullstroke_advise::{Advice, ArrayOutcome, Finalist, Wishes};
 use fullstroke_contract::{CounterReading, MemberStatistics, PowerState};
 use fullstroke_lab::{
-    FoundLoad, LargestLoad, MostRanking, Settled, Ranked, Ranking, Reason, TriedLoad, Tuned, TunedCandidate,
-    Varied, VariedValues, VolumeReport,
+    FoundLoad, LargestLoad, MostRanking, Ranked, Ranking, Reason, Settled, TriedLoad, Tuned,
+    TunedCandidate, Varied, VariedValues, VolumeReport,
 };
 use fullstroke_measure::{
     ArrayReport, Arrived, CallReport, Cause, CauseReport, CellReport, Difference, Distribution,

@@ -16,11 +16,24 @@ pub(super) fn ranking(first: &Ranking, others: &[Ranking]) -> String {
     for ranking in &rankings {
         let by = &ranking.by;
         header.extend(
-            ["", "_ci95_half_width", "_difference", "_difference_half_width", "_significance"]
-                .map(|end| format!("{by}{end}")),
+            [
+                "",
+                "_ci95_half_width",
+                "_difference",
+                "_difference_half_width",
+                "_significance",
+            ]
+            .map(|end| format!("{by}{end}")),
         );
     }
-    let volume = ["complete", "carries", "layout", "drives", "usable_bytes", "failures_survived"];
+    let volume = [
+        "complete",
+        "carries",
+        "layout",
+        "drives",
+        "usable_bytes",
+        "failures_survived",
+    ];
     header.extend(volume.map(str::to_owned));
     let mut lines = vec![line(&header)];
     for one in &first.candidates {
@@ -73,10 +86,12 @@ fn cell(value: Option<f64>) -> String {
 
 /// Returns a line of cells. A cell with a comma, a quote or a line break is quoted.
 fn line(cells: &[String]) -> String {
-    let quoted = cells.iter().map(|cell| match cell.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.clone(),
-    });
+    let quoted = cells
+        .iter()
+        .map(|cell| match cell.contains([',', '"', '\n', '\r']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.clone(),
+        });
     quoted.collect::<Vec<_>>().join(",") + "\n"
 }
 

@@ -94,7 +94,7 @@ impl DriveOutput<'_> {
             (
                 "seek",
                 format!(
-                    "{} ms next cylinder, {} ms average, {} ms full stroke",
+                    "{} ms next cylinder, {} ms mean, {} ms full stroke",
                     number(facts.shortest_seek_ms),
                     number(facts.average_seek_ms),
                     number(facts.full_stroke_ms)

@@ -81,7 +81,7 @@ fn status_is_shown_as_tables_and_as_json() {
     let text = success(&["ctl", &server.path("control"), "status"]);
     for word in [
         "demo: raid5 of 2",
-        "9.1 GB",
+        "9.10 GB",
         "61.0 s",
         "5 in flight",
         "4711",

@@ -21,7 +21,10 @@ fn stack(layout: &str, rate_per_s: f64, requests: u32, more: &str) -> String {
 
 fn status(arguments: &[&str]) -> (Option<i32>, String) {
     let output = fullstroke(arguments);
-    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    (
+        output.status.code(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
 }
 
 #[test]
@@ -29,7 +32,11 @@ fn a_percentile_says_how_many_requests_lie_beyond() {
     let folder = Folder::new();
     let file = folder.put("a.toml", &stack("raid5", 50.0, 20_000, ""));
     let short = success(&["run", &file, "--requests", "320"]);
-    for part in ["ms: 3 requests lie beyond", "too short for an interval by a factor of 32", "*: fewer than 10"] {
+    for part in [
+        "ms: 3 requests lie beyond",
+        "too short for an interval by a factor of 32",
+        "*: fewer than 10",
+    ] {
         assert!(short.contains(part), "{part}: {short}");
     }
     let long = success(&["run", &file]);
@@ -40,7 +47,10 @@ fn a_percentile_says_how_many_requests_lie_beyond() {
     assert!(half_width > 0.0 && half_width < report["response_ms"]["p99"].as_f64().unwrap());
     // The slowest requests are explained by their own parts.
     let slowest = &report["slowest"][2];
-    assert_eq!((slowest["share"].as_f64(), slowest["requests"].as_u64()), (Some(0.01), Some(200)));
+    assert_eq!(
+        (slowest["share"].as_f64(), slowest["requests"].as_u64()),
+        (Some(0.01), Some(200))
+    );
     let parts = slowest["time_ms"].as_object().unwrap();
     let sum: f64 = parts.values().map(|part| part.as_f64().unwrap()).sum();
     assert!((sum - slowest["mean_ms"].as_f64().unwrap()).abs() < 1e-9);
@@ -54,9 +64,15 @@ fn a_reason_explains_the_metric_that_was_asked_for() {
         .map(|(name, layout)| folder.put(name, &stack(layout, 60.0, 8_000, "")));
     let [a, b] = &files;
     let text = success(&["compare", a, b, "--by", "response_ms.p99"]);
-    assert!(text.contains("Why: by response_ms.p99, a answers"), "{text}");
+    assert!(
+        text.contains("Why: by response_ms.p99, a answers"),
+        "{text}"
+    );
     assert!(text.contains("the slowest 1 % of its requests"), "{text}");
-    assert!(text.contains("response_ms.p99: at least 80 requests lie beyond"), "{text}");
+    assert!(
+        text.contains("response_ms.p99: at least 80 requests lie beyond"),
+        "{text}"
+    );
     let mean = success(&["compare", a, b]);
     assert!(mean.contains("sooner than b on average"), "{mean}");
 }
@@ -69,11 +85,24 @@ fn the_exit_status_tells_whether_a_condition_holds() {
     assert_eq!(compare("p99<=10s"), (Some(0), String::new()));
     let (code, why) = compare("p99<=1ms");
     assert_eq!(code, Some(1));
-    assert!(why.contains("--fail-unless p99<=1ms: fails for a: "), "{why}");
-    let few = ["compare", &file, "--requests", "200", "--fail-unless", "p99<=10s"];
+    assert!(
+        why.contains("--fail-unless p99<=1ms: fails for a: "),
+        "{why}"
+    );
+    let few = [
+        "compare",
+        &file,
+        "--requests",
+        "200",
+        "--fail-unless",
+        "p99<=10s",
+    ];
     let (code, why) = status(&few);
     assert_eq!(code, Some(3), "{why}");
-    assert!(why.contains("cannot be told") && why.contains("only 2 requests lie beyond"), "{why}");
+    assert!(
+        why.contains("cannot be told") && why.contains("only 2 requests lie beyond"),
+        "{why}"
+    );
     let error = refused(&["compare", &file, "--fail-unless", "p98<=10s"]);
     assert!(error.contains("p98"), "{error}");
 }
@@ -82,7 +111,16 @@ fn the_exit_status_tells_whether_a_condition_holds() {
 fn an_array_that_misses_its_wishes_is_status_1() {
     let folder = Folder::new();
     let file = folder.put("a.toml", &stack("raid5", 50.0, 400, ""));
-    let ask = ["advise", &file, "--drive", "seagate-cheetah-9lp", "--drives", "4", "--requests", "400"];
+    let ask = [
+        "advise",
+        &file,
+        "--drive",
+        "seagate-cheetah-9lp",
+        "--drives",
+        "4",
+        "--requests",
+        "400",
+    ];
     let missed = fullstroke(&[&ask[..], &["--p99", "1ms"]].concat());
     let text = String::from_utf8_lossy(&missed.stdout);
     assert_eq!(missed.status.code(), Some(1), "{text}");
@@ -90,8 +128,15 @@ fn an_array_that_misses_its_wishes_is_status_1() {
     // Four requests beyond a percentile prove nothing.
     let short = fullstroke(&[&ask[..], &["--p99", "900ms"]].concat());
     let text = String::from_utf8_lossy(&short.stdout);
-    assert!(text.starts_with("The runs are too short to be sure."), "{text}");
-    for part in ["only 4 requests lie beyond", "by a factor of about 25", "--requests ends the load"] {
+    assert!(
+        text.starts_with("The runs are too short to be sure."),
+        "{text}"
+    );
+    for part in [
+        "only 4 requests lie beyond",
+        "by a factor of about 25",
+        "--requests ends the load",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("It meets every wish"), "{text}");
@@ -108,8 +153,16 @@ fn advice_extends_its_runs_until_the_answer_is_settled_or_the_budget_is_spent() 
     let first = json(&["advise", &wish]);
     let settled = &first["settled"];
     assert_eq!(settled["settling"], "settled", "{settled:#}");
-    assert!(settled["requests"].as_u64().unwrap() >= 10_000, "{settled:#}");
-    assert!(first["finalists"][0]["doubts"].as_array().unwrap().is_empty());
+    assert!(
+        settled["requests"].as_u64().unwrap() >= 10_000,
+        "{settled:#}"
+    );
+    assert!(
+        first["finalists"][0]["doubts"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
     // A repetition gives the same numbers.
     let mut again = json(&["advise", &wish]);
     let mut first = first;
@@ -120,7 +173,11 @@ fn advice_extends_its_runs_until_the_answer_is_settled_or_the_budget_is_spent() 
     }
     assert_eq!(first, again);
     let spent = json(&["advise", &wish, "--budget", "5000"]);
-    assert_eq!(spent["settled"]["settling"], "budget-spent", "{:#}", spent["settled"]);
+    assert_eq!(
+        spent["settled"]["settling"], "budget-spent",
+        "{:#}",
+        spent["settled"]
+    );
     assert!(spent["settled"]["too_short_by"].as_f64().unwrap() > 2.0);
 }
 
@@ -130,32 +187,60 @@ fn the_largest_load_is_settled_when_half_the_load_gives_the_same() {
     let file = folder.put("a.toml", &stack("raid0", 40.0, 3_000, ""));
     let found = json(&["run", &file, "--find", "load"]);
     let of = |key: &str| found[key].as_f64().unwrap();
-    assert_eq!(found["settled"]["settling"], "settled", "{:#}", found["settled"]);
+    assert_eq!(
+        found["settled"]["settling"], "settled",
+        "{:#}",
+        found["settled"]
+    );
     let change = (of("load") / of("load_at_half_length") - 1.0).abs();
     assert!(change < 0.05, "{change}");
     let text = success(&["run", &file, "--find", "load"]);
     assert!(text.contains("With half the length: "), "{text}");
-    let chosen = success(&["run", &file, "--find", "load", "--requests", "60", "--p99-max", "100ms"]);
+    let chosen = success(&[
+        "run",
+        &file,
+        "--find",
+        "load",
+        "--requests",
+        "60",
+        "--p99-max",
+        "100ms",
+    ]);
     assert!(chosen.contains("--requests ends the load"), "{chosen}");
 }
 
 #[test]
 fn the_hours_of_a_rebuild_from_windows_are_those_of_the_exact_run() {
     let folder = Folder::new();
-    for (name, layout, rate) in [("a.toml", "raid5", 20.0), ("b.toml", "raid10", 30.0), ("c.toml", "raid6", 10.0)] {
+    for (name, layout, rate) in [
+        ("a.toml", "raid5", 20.0),
+        ("b.toml", "raid10", 30.0),
+        ("c.toml", "raid6", 10.0),
+    ] {
         let file = folder.put(name, &stack(layout, rate, 120_000, "rebuild = 2"));
         let exact = json(&["run", &file]);
         let exact = &exact["rebuild"];
-        assert_eq!((&exact["estimated"], exact["hours_ci95_half_width"].as_f64()), (&Value::Bool(false), Some(0.0)));
+        assert_eq!(
+            (&exact["estimated"], exact["hours_ci95_half_width"].as_f64()),
+            (&Value::Bool(false), Some(0.0))
+        );
         let short = json(&["run", &file, "--requests", "1000"]);
         let short = &short["rebuild"];
         let of = |rebuild: &Value, key: &str| rebuild[key].as_f64().unwrap();
         let error = of(short, "hours") / of(exact, "hours") - 1.0;
-        assert!(error.abs() < 0.01, "{layout}: {error} of {exact:#}: {short:#}");
-        assert!(of(short, "hours_ci95_half_width") > 0.0 && short["windows"].as_u64().unwrap() >= 12);
+        assert!(
+            error.abs() < 0.01,
+            "{layout}: {error} of {exact:#}: {short:#}"
+        );
+        assert!(
+            of(short, "hours_ci95_half_width") > 0.0 && short["windows"].as_u64().unwrap() >= 12
+        );
     }
     let text = success(&["run", &folder.name("a.toml"), "--requests", "1000"]);
-    assert!(text.contains("hours until whole (") && text.contains("rebuilding member 2: "), "{text}");
+    assert!(
+        text.contains("hours until whole, estimated (") && text.contains("rebuilding member 2: "),
+        "{text}"
+    );
     assert!(text.contains(", between "), "{text}");
 }
 
@@ -165,14 +250,20 @@ fn a_member_that_is_half_filled_is_rebuilt_from_there() {
     let half = stack("raid5", 20.0, 200, "rebuild = 2\nrebuild_from = \"4GiB\"");
     let file = folder.put("a.toml", &half);
     let report = json(&["run", &file]);
-    assert!(report["rebuild"]["share"].as_f64().unwrap() < 0.3, "{report:#}");
+    assert!(
+        report["rebuild"]["share"].as_f64().unwrap() < 0.3,
+        "{report:#}"
+    );
     for (from, part) in [
         ("1000", "multiple of 4096"),
         ("\"1TB\"", "expected less than"),
     ] {
         let wrong = folder.put("b.toml", &half.replace("\"4GiB\"", from));
         let error = refused(&["run", &wrong]);
-        assert!(error.contains("rebuild_from") && error.contains(part), "{error}");
+        assert!(
+            error.contains("rebuild_from") && error.contains(part),
+            "{error}"
+        );
     }
     let nobody = folder.put("c.toml", &half.replace("rebuild = 2\n", ""));
     let error = refused(&["run", &nobody]);
@@ -183,7 +274,14 @@ fn a_member_that_is_half_filled_is_rebuilt_from_there() {
 fn seeds_give_intervals_on_a_trace() {
     let stack = project().join("stacks/demo/raid5.toml");
     let ask = [
-        "compare", stack.to_str().unwrap(), "--requests", "1500", "--seeds", "4", "--by", "response_ms.p99",
+        "compare",
+        stack.to_str().unwrap(),
+        "--requests",
+        "1500",
+        "--seeds",
+        "4",
+        "--by",
+        "response_ms.p99",
     ];
     let answer = json(&ask);
     let one = &answer["candidates"][0];
@@ -198,18 +296,36 @@ fn a_ranking_is_printed_as_csv_and_by_several_metrics() {
     let files = [("a.toml", "raid0"), ("b.toml", "raid5")]
         .map(|(name, layout)| folder.put(name, &stack(layout, 40.0, 2_000, "")));
     let [a, b] = &files;
-    let csv = success(&["compare", a, b, "--by", "response_ms.mean", "--by", "iops", "--csv"]);
+    let csv = success(&[
+        "compare",
+        a,
+        b,
+        "--by",
+        "response_ms.mean",
+        "--by",
+        "iops",
+        "--csv",
+    ]);
     let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(lines.len(), 3, "{csv}");
-    assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{csv}");
+    assert!(
+        lines.iter().all(|line| line.len() == lines[0].len()),
+        "{csv}"
+    );
     assert_eq!(&lines[0][..3], ["rank", "name", "response_ms.mean"]);
     assert!(lines[0].contains(&"iops"), "{csv}");
     let exact = json(&["compare", a, b, "--by", "response_ms.mean", "--by", "iops"]);
-    assert_eq!(lines[1][2].parse::<f64>().unwrap(), exact["candidates"][0]["value"].as_f64().unwrap());
+    assert_eq!(
+        lines[1][2].parse::<f64>().unwrap(),
+        exact["candidates"][0]["value"].as_f64().unwrap()
+    );
     assert_eq!(exact["also"][0]["by"], "iops");
     assert!(exact["also"][0]["candidates"][0]["report"].is_null());
     let text = success(&["compare", a, b, "--by", "response_ms.mean", "--by", "iops"]);
-    assert!(text.contains("   stack   iops") || text.contains("stack  iops"), "{text}");
+    assert!(
+        text.contains("   stack   iops") || text.contains("stack  iops"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -231,11 +347,24 @@ fn standard_input_is_a_stack_a_job_file_or_a_trace() {
     };
     let text = stack("raid5", 40.0, 500, "");
     assert!(piped(&["run", "-"], text.as_bytes()).starts_with("stdin: 500 requests"));
-    let both = ["compare", "-", "stacks/demo/raid5.toml", "--requests", "400"];
+    let both = [
+        "compare",
+        "-",
+        "stacks/demo/raid5.toml",
+        "--requests",
+        "400",
+    ];
     assert!(piped(&both, text.as_bytes()).contains("stdin"));
     let trace = std::fs::read(project().join("samples/compile.parquet")).unwrap();
     assert!(piped(&["trace", "info", "-"], &trace).contains("requests/s"));
-    let replay = ["run", "stacks/demo/raid5.toml", "--trace", "-", "--requests", "300"];
+    let replay = [
+        "run",
+        "stacks/demo/raid5.toml",
+        "--trace",
+        "-",
+        "--requests",
+        "300",
+    ];
     assert!(piped(&replay, &trace).starts_with("raid5: 300 requests"));
     let job = b"[a]\nrw=randread\nbs=4k\nsize=64m\nnumber_ios=100\n";
     assert!(piped(&["run", "stacks/demo/raid5.toml", "--fio", "-"], job).contains("raid5: "));
@@ -261,7 +390,16 @@ fn tables_fit_80_columns_in_a_pipe_and_fewer_if_the_user_says_so() {
     let [raid5, nas, media] = [&raid5, &nas, &media].map(|path| path.to_str().unwrap());
     let commands: [&[&str]; 6] = [
         &["run", raid5, "--requests", "3000"],
-        &["compare", raid5, "--requests", "1000", "--vary", "volume.chunk=16KiB,64KiB", "--vary", "host.elevator=noop,mq-deadline"],
+        &[
+            "compare",
+            raid5,
+            "--requests",
+            "1000",
+            "--vary",
+            "volume.chunk=16KiB,64KiB",
+            "--vary",
+            "host.elevator=noop,mq-deadline",
+        ],
         &["energy", "--stack", nas, "--energy-price", "0.3"],
         &["trace", "info", media],
         &["drive", "check", "wd-red-plus-8tb"],
@@ -280,8 +418,14 @@ fn tables_fit_80_columns_in_a_pipe_and_fewer_if_the_user_says_so() {
                 .filter(|line| line.len() > 3 && line.chars().all(|letter| letter == '─'))
                 .map(|line| line.chars().count())
                 .collect();
-            assert!(!rules.is_empty() || command[0] == "trace", "{command:?}: {text}");
-            assert!(rules.iter().all(|rule| *rule <= columns), "{command:?} at {columns}: {text}");
+            assert!(
+                !rules.is_empty() || command[0] == "trace",
+                "{command:?}: {text}"
+            );
+            assert!(
+                rules.iter().all(|rule| *rule <= columns),
+                "{command:?} at {columns}: {text}"
+            );
         }
     }
 }
@@ -291,7 +435,10 @@ fn a_ready_load_is_named_without_a_file() {
     let text = success(&["run", "load:office", "--requests", "200"]);
     assert!(text.starts_with("load:office: 200 requests"), "{text}");
     let error = refused(&["run", "load:offices"]);
-    assert!(error.contains("known: office, vm-host, films, backup"), "{error}");
+    assert!(
+        error.contains("known: office, vm-host, films, backup"),
+        "{error}"
+    );
     for name in ["vm-host", "films", "backup"] {
         success(&["stack", "check", &format!("load:{name}")]);
     }

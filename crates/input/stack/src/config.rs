@@ -297,7 +297,8 @@ impl Stack {
     /// not choose the angles: all workloads are traces, and `volume.spindles` is absent.
     pub fn only_angles_are_random(&self) -> bool {
         let workloads = self.workloads.all();
-        let traces = !workloads.is_empty() && workloads.iter().all(|one| one.trace_file().is_some());
+        let traces =
+            !workloads.is_empty() && workloads.iter().all(|one| one.trace_file().is_some());
         let volume = self.document.values().get("volume");
         let chosen = volume.is_some_and(|volume| volume.get("spindles").is_some());
         traces && self.hosts.is_none() && !chosen && !self.volume.has_xor()

@@ -29,10 +29,16 @@ impl LoadLength {
         let key = &self.key;
         match self.value {
             LengthValue::Requests(requests) => {
-                format!("{key}={}", (requests as f64 * factor).ceil().max(1.0) as u64)
+                format!(
+                    "{key}={}",
+                    (requests as f64 * factor).ceil().max(1.0) as u64
+                )
             }
             LengthValue::Time(time) => {
-                format!("{key}={}ms", (time.as_millis_f64() * factor).ceil().max(1.0))
+                format!(
+                    "{key}={}ms",
+                    (time.as_millis_f64() * factor).ceil().max(1.0)
+                )
             }
         }
     }

@@ -48,6 +48,9 @@ pub(crate) fn ready(path: &std::path::Path) -> Option<Result<&'static ReadyLoad,
     let found = READY_LOADS.iter().find(|load| load.name == name);
     Some(found.ok_or_else(|| {
         let known: Vec<&str> = READY_LOADS.iter().map(|load| load.name).collect();
-        format!("no ready load is called `{name}`; known: {}", known.join(", "))
+        format!(
+            "no ready load is called `{name}`; known: {}",
+            known.join(", ")
+        )
     }))
 }

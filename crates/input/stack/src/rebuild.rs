@@ -121,7 +121,10 @@ impl RebuildKeys {
                 "found {from}; expected a multiple of {PAGE_BYTES} bytes"
             ));
         }
-        let used = self.members().iter().map(|&one| layout.member_used(one as usize));
+        let used = self
+            .members()
+            .iter()
+            .map(|&one| layout.member_used(one as usize));
         let used = used.min().map_or(Bytes(0), Sectors::bytes);
         if from >= used {
             return fail(format!(

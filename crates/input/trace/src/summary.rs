@@ -227,7 +227,10 @@ impl TraceSummary {
     fn facts(&self) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        table.add_row(["duration".to_owned(), format!("{} s", three_digits(self.duration_s))]);
+        table.add_row([
+            "duration".to_owned(),
+            format!("{} s", three_digits(self.duration_s)),
+        ]);
         if let (Some(iops), Some(mb_per_s)) = (self.iops, self.mb_per_s) {
             table.add_row([
                 "rate".to_owned(),

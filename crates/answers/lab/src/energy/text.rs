@@ -112,21 +112,26 @@ impl EnergyAnswer {
 
     /// Returns the verdict if no policy saves energy.
     fn nothing_saved(&self) -> String {
-        let short: Vec<&RefusedPolicy> = self
+        let refused = self
             .refused
             .iter()
-            .filter(|refused| refused.too_short_by.is_some())
-            .collect();
+            .filter_map(|one| Some((one.name.as_str(), one.too_short_by?)));
+        let tried = self
+            .policies
+            .iter()
+            .filter_map(|one| Some((one.name.as_str(), one.too_short_by?)));
+        let longest = refused
+            .chain(tried)
+            .max_by(|one, other| one.1.total_cmp(&other.1));
         let pays = "Stopping the platters does not pay for this load";
-        let Some(longest) = short.last() else {
+        let Some((name, factor)) = longest else {
             return format!("{pays}.");
         };
         format!(
-            "{pays} at idle times up to {} s. The load of {} s says nothing about longer ones: {} would need a load {} times as long.",
+            "{pays} at idle times up to {} s. The load of {} s says nothing about longer ones: {name} would need a load {} times as long.",
             number(self.load_s / LOAD_OF_IDLE_TIMES),
             number(self.load_s),
-            longest.name,
-            factor_in_words(longest.too_short_by.unwrap_or(1.0))
+            factor_in_words(factor)
         )
     }
 
@@ -168,9 +173,11 @@ impl EnergyAnswer {
         let mut table = table(header, &[0]);
         for policy in &self.policies {
             let mut row = vec![policy.name.clone(), number(policy.response_ms_mean)];
-            row.extend(shown.map(|(_, quantile, value)| {
-                percentile(value(policy), policy.requests, quantile)
-            }));
+            row.extend(
+                shown.map(|(_, quantile, value)| {
+                    percentile(value(policy), policy.requests, quantile)
+                }),
+            );
             row.push(number(policy.response_ms_max));
             table.add_row(row);
         }
@@ -207,7 +214,8 @@ impl EnergyAnswer {
 /// Returns a share in per cent, without the sign of a zero.
 fn percent(share: f64) -> String {
     let text = format!("{:.1} %", 100.0 * share);
-    text.strip_prefix("-0.0").map_or(text.clone(), |rest| format!("0.0{rest}"))
+    text.strip_prefix("-0.0")
+        .map_or(text.clone(), |rest| format!("0.0{rest}"))
 }
 
 impl fmt::Display for EnergyAnswer {

@@ -421,7 +421,11 @@ fn the_dashboard_asks_for_families_and_labels_of_the_page() {
                 !known.is_empty() || families.contains_key(name),
                 "{name} is not on the page: {expression}"
             );
-            labels.extend(known.iter().flat_map(|sample| sample.labels.keys().cloned()));
+            labels.extend(
+                known
+                    .iter()
+                    .flat_map(|sample| sample.labels.keys().cloned()),
+            );
         }
         if labels.is_empty() {
             continue;
@@ -430,7 +434,10 @@ fn the_dashboard_asks_for_families_and_labels_of_the_page() {
         let legend = target["legendFormat"].as_str().unwrap();
         for label in legend.split("{{").skip(1) {
             let label = label.split("}}").next().unwrap();
-            assert!(labels.iter().any(|known| known == label), "{label}: {expression}");
+            assert!(
+                labels.iter().any(|known| known == label),
+                "{label}: {expression}"
+            );
         }
         assert!(labels.iter().any(|known| known == "export"), "{expression}");
     }
