@@ -319,6 +319,7 @@ fn energy<'py>(
         },
         after: after.collect::<PyResult<_>>()?,
         assume_power,
+        price: None,
         stack: stack.path,
     };
     let failed = Failed::default();

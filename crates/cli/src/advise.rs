@@ -1,19 +1,20 @@
 //! `fullstroke advise`: recommends a layout for given drives, load and wishes.
 
+use crate::fail_unless::FailUnless;
 use crate::memory::peak_rss_mb;
-use crate::options::{Changes, jobs};
+use crate::options::{Changes, above_zero, jobs};
 use crate::output::{CommandFailure, CommandOutput};
 use crate::outputs::{self, read_for};
 use crate::report::Reporting;
+use crate::slow::Lines;
 use crate::tune::spinner;
-use clap::Args;
+use clap::{Args, Parser, Subcommand};
 use fullstroke_advise::{
-    Advice, AdviceRequest, ArrayOutcome, Assumptions, Choices, DriveCounts, Finalist, MissedWish,
-    WishFile, Wishes, advise,
+    Advice, AdviceRequest, ArrayOutcome, Assumptions, Choices, Costs, DriveCounts, Finalist,
+    MissedWish, WishFile, Wishes, advise,
 };
-use fullstroke_contract::Reason;
-use fullstroke_lab::capacity;
-use fullstroke_measure::{number, table};
+use fullstroke_lab::{DEFAULT_BUDGET, capacity};
+use fullstroke_measure::{BEYOND_MIN, STAR, number, table};
 use fullstroke_report::{AnswerBody, CommandAnswer as Reported};
 use fullstroke_units::{Bytes, Duration};
 use serde::Serialize;
@@ -62,6 +63,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
     price: Option<f64>,
 
+    /// Currency of all prices. Default EUR.
+    #[arg(long, value_name = "NAME", help_heading = "Wishes")]
+    currency: Option<String>,
+
+    /// Price of a kilowatt-hour, for the cost of a year.
+    #[arg(long, value_name = "NUMBER", help_heading = "Wishes", value_parser = above_zero)]
+    energy_price: Option<f64>,
+
     /// Price of one drive.
     #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
     drive_price: Option<f64>,
@@ -77,6 +86,14 @@ pub(crate) struct Arguments {
     /// Time until a failed drive is replaced, in hours. Default 24.
     #[arg(long, value_name = "HOURS", help_heading = "Assumptions", value_parser = above_zero)]
     replace_hours: Option<f64>,
+
+    /// Largest number of requests that the extension of runs simulates. Runs are extended until the
+    /// answer is settled. Default 1,000,000; with --requests, runs have that length.
+    #[arg(long, value_name = "REQUESTS")]
+    budget: Option<u64>,
+
+    #[command(flatten)]
+    failing: FailUnless,
 
     /// Number of runs at a time. Default: number of cores.
     #[arg(long, value_name = "NUMBER")]
@@ -105,13 +122,20 @@ struct AdviceOutput<'a> {
     version: &'static str,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
-    let began = Instant::now();
+/// Returns the advice for these arguments.
+pub(crate) fn answer(
+    arguments: &Arguments,
+    output: &CommandOutput,
+) -> Result<Advice, CommandFailure> {
     let wish_file = WishFile::read(&arguments.file).map_err(CommandFailure::input)?;
-    let title = wish_file
-        .as_ref()
-        .map_or_else(String::new, |file| file.title.clone());
-    let request = arguments.request(wish_file)?;
+    advice_for(arguments, &arguments.request(wish_file)?, output)
+}
+
+fn advice_for(
+    arguments: &Arguments,
+    request: &AdviceRequest,
+    output: &CommandOutput,
+) -> Result<Advice, CommandFailure> {
     let mut read = read_for(
         std::slice::from_ref(&request.stack),
         &request.overrides,
@@ -121,9 +145,25 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     outputs::check(arguments.reporting.targets(), &read)?;
     let bar = spinner(output);
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    let advice = advise(&request, &|what| bar.set_message(what.to_owned()));
+    let lines = Lines::new();
+    let advice = advise(request, &|what| {
+        bar.set_message(what.to_owned());
+        if bar.is_hidden() && !output.json() {
+            lines.say(|| what.to_owned());
+        }
+    });
     bar.finish_and_clear();
-    let advice = advice.map_err(CommandFailure::input)?;
+    advice.map_err(CommandFailure::input)
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    let began = Instant::now();
+    let wish_file = WishFile::read(&arguments.file).map_err(CommandFailure::input)?;
+    let title = wish_file
+        .as_ref()
+        .map_or_else(String::new, |file| file.title.clone());
+    let request = arguments.request(wish_file)?;
+    let advice = advice_for(arguments, &request, output)?;
     let answer = AdviceOutput {
         title: &title,
         advice: &advice,
@@ -148,10 +188,47 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         version: answer.version,
         wall_s: Some(answer.wall_s),
     };
-    arguments.reporting.write(&reported, &files).and(shown)
+    arguments.reporting.write(&reported, &files).and(shown)?;
+    let recommended = advice
+        .ranking
+        .candidates
+        .iter()
+        .filter(|one| one.name == advice.recommended);
+    arguments.failing.check(recommended)?;
+    let met = advice
+        .finalists
+        .first()
+        .is_some_and(|first| first.misses.is_empty());
+    // A script must not take an array for good that misses its wishes.
+    if met {
+        Ok(())
+    } else {
+        Err(CommandFailure::Checks)
+    }
+}
+
+/// Arguments without the name of the command.
+#[derive(Debug, Parser)]
+struct Alone {
+    #[command(subcommand)]
+    command: AloneCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum AloneCommand {
+    Advise(Box<Arguments>),
 }
 
 impl Arguments {
+    /// Reads the words of a command line, beginning with `advise`.
+    pub(crate) fn of(words: &[String]) -> Result<Arguments, CommandFailure> {
+        let words = std::iter::once("fullstroke").chain(words.iter().map(String::as_str));
+        let Alone {
+            command: AloneCommand::Advise(arguments),
+        } = Alone::try_parse_from(words).map_err(CommandFailure::input)?;
+        Ok(*arguments)
+    }
+
     /// Builds the request. An option of the command line overrides the key of the file.
     fn request(&self, file: Option<WishFile>) -> Result<AdviceRequest, CommandFailure> {
         let file = file.unwrap_or_else(|| WishFile {
@@ -204,16 +281,17 @@ impl Arguments {
             },
             jobs: jobs(self.jobs),
             timeline: self.reporting.page_wanted(),
+            costs: Costs {
+                currency: self.currency.clone().unwrap_or(file.costs.currency),
+                energy_per_kwh: self.energy_price.or(file.costs.energy_per_kwh),
+            },
+            // A length that the user chose stays, unless a budget says otherwise.
+            budget: self
+                .budget
+                .or(file.budget)
+                .or((!self.changes.has_requests()).then_some(DEFAULT_BUDGET)),
         })
     }
-}
-
-fn above_zero(text: &str) -> Result<f64, Reason> {
-    let number = text
-        .parse()
-        .ok()
-        .filter(|number: &f64| *number > 0.0 && number.is_finite());
-    number.ok_or_else(|| Reason::new("expected a number above 0"))
 }
 
 /// Text of the advice for people.
@@ -233,7 +311,11 @@ impl fmt::Display for AdviceText<'_> {
         }
         writeln!(f, "\n{}\n", finalists(&advice.finalists, &advice.wishes))?;
         if !advice.would_change.is_empty() {
-            writeln!(f, "Conditions that would change the answer:")?;
+            let as_far = match advice.settled.is_settled() {
+                true => "",
+                false => ", as far as runs of this length tell",
+            };
+            writeln!(f, "Conditions that would change the answer{as_far}:")?;
             advice
                 .would_change
                 .iter()
@@ -260,8 +342,17 @@ impl fmt::Display for AdviceText<'_> {
 /// streams, underruns replace the 99th percentile.
 fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
     let times = times_of(finalists, wishes.streams.is_some());
-    let others = ["", "layout", "MB/s", "W", "loss a year", "missed wishes"];
-    let mut table = table(others, &[1, 5]);
+    let others = [
+        "",
+        "layout",
+        "MB/s",
+        "W",
+        "kWh a year",
+        "price a TB",
+        "loss a year",
+        "missed wishes",
+    ];
+    let mut table = table(others, &[1, 7]);
     for finalist in finalists {
         let misses = finalist
             .misses
@@ -273,6 +364,8 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
             finalist.name.clone(),
             number(finalist.healthy.mb_per_s),
             finalist.healthy.mean_w.map_or_else(dash, number),
+            finalist.kwh_a_year.map_or_else(dash, number),
+            finalist.price_per_tb.map_or_else(dash, number),
             format!("{:.1e}", finalist.loss.chance_a_year),
             misses.join(", "),
         ]);
@@ -281,15 +374,19 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
         true => "underruns",
         false => "p99 ms",
     };
+    let star = match times.contains('*') {
+        true => format!("{STAR}\n"),
+        false => String::new(),
+    };
     format!(
-        "{times}\n\n{}\n\n{times_are}: with all drives, with one failed drive, and during a rebuild of `rebuild h` hours. \
-         survives: number of drives that may fail. MB/s, W: with all drives. loss a year: chance of data loss within a year.",
+        "{times}\n{star}\n{}\n\n{times_are}: with all drives, with one failed drive, and during a rebuild of `rebuild h` hours. \
+         survives: number of drives that may fail. MB/s, W, kWh a year: with all drives. price a TB: for each usable TB (10^12 bytes). loss a year: chance of data loss within a year.",
         table.trim_fmt()
     )
 }
 
 /// Returns the table of capacity, survived failures and times in the three conditions.
-fn times_of(finalists: &[Finalist], of_streams: bool) -> String {
+pub(crate) fn times_of(finalists: &[Finalist], of_streams: bool) -> String {
     let header = [
         "",
         "layout",
@@ -303,12 +400,16 @@ fn times_of(finalists: &[Finalist], of_streams: bool) -> String {
     let mut table = table(header, &[1]);
     let speed = |outcome: &ArrayOutcome| match outcome.underruns.filter(|_| of_streams) {
         Some(underruns) => underruns.to_string(),
-        None => number(outcome.p99_ms),
+        None => match outcome.p99_beyond < BEYOND_MIN {
+            true => format!("{}*", number(outcome.p99_ms)),
+            false => number(outcome.p99_ms),
+        },
     };
     for finalist in finalists {
         let hours = finalist
             .rebuilding
-            .and_then(|outcome| outcome.rebuild_hours);
+            .as_ref()
+            .map_or_else(dash, rebuild_hours);
         table.add_row([
             finalist.place.to_string(),
             finalist.name.clone(),
@@ -317,10 +418,24 @@ fn times_of(finalists: &[Finalist], of_streams: bool) -> String {
             speed(&finalist.healthy),
             finalist.degraded.as_ref().map_or_else(dash, speed),
             finalist.rebuilding.as_ref().map_or_else(dash, speed),
-            hours.map_or_else(dash, number),
+            hours,
         ]);
     }
     table.trim_fmt()
+}
+
+/// Returns the hours of a rebuild with their interval.
+fn rebuild_hours(outcome: &ArrayOutcome) -> String {
+    let Some(hours) = outcome.rebuild_hours else {
+        return dash();
+    };
+    match outcome.rebuild_hours_ci95_half_width {
+        Some(half_width) if half_width > 0.0 => {
+            format!("{} ± {}", number(hours), number(half_width))
+        }
+        Some(_) => number(hours),
+        None => format!("about {}", number(hours)),
+    }
 }
 
 /// Returns the sign for a missing value.

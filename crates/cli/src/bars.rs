@@ -1,16 +1,21 @@
-//! Progress bars. They appear on standard error, and only on a terminal.
+//! Progress on standard error: bars on a terminal, and elsewhere a line after each ten seconds.
 
 use crate::output::CommandOutput;
+use crate::slow::{Lines, line};
 use fullstroke_units::one_line;
 use indicatif::{
     HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
 };
 use std::fmt::Write;
+use std::io::{IsTerminal as _, stderr};
+use std::time::Instant;
 
 /// Progress bars, one per run.
 #[derive(Debug)]
 pub(crate) struct Bars {
     bars: Vec<ProgressBar>,
+    /// Lines in place of bars, where standard error is no terminal.
+    lines: Option<(Lines, Vec<String>, Instant)>,
 }
 
 impl Bars {
@@ -39,8 +44,13 @@ impl Bars {
             bar.set_prefix(format!("{:width$}", one_line(name)));
             bar
         };
+        let lines = (!output.json() && !stderr().is_terminal()).then(|| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            (Lines::new(), names, Instant::now())
+        });
         Bars {
             bars: names.iter().map(bar).collect(),
+            lines,
         }
     }
 
@@ -49,6 +59,9 @@ impl Bars {
         let Some(bar) = self.bars.get(index) else {
             return;
         };
+        if let Some((lines, names, began)) = &self.lines {
+            lines.say(|| line(&names[index], finished, expected, began.elapsed()));
+        }
         if bar.length() != expected {
             if let Some(expected) = expected {
                 bar.set_length(expected);

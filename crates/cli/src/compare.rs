@@ -1,6 +1,7 @@
 //! `fullstroke compare`: several stacks, ranked.
 
 use crate::bars::Bars;
+use crate::fail_unless::FailUnless;
 use crate::memory::peak_rss_mb;
 use crate::metrics;
 use crate::options::{Changes, LoadSearchOptions, jobs};
@@ -13,14 +14,16 @@ use crate::whole_load::LoadSearchOutput;
 use clap::Args;
 use fullstroke_lab::{
     CandidateProgress, ComparedStack, Condition, LabError, MostRanking, Ranking, Recipe, RunResult,
-    SearchGoal, Vary, WholeLoad, recipes, run_all,
+    SearchGoal, Varied, Vary, WholeLoad, recipes, run_all, sample_rebuild,
 };
-use fullstroke_measure::Metric;
+use fullstroke_measure::{Difference, Metric, Stop};
 use fullstroke_report::{AnswerBody, CommandAnswer, plots};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+mod csv;
 
 /// Run several stacks, rank them by one metric, and state the certainty of the order.
 #[derive(Debug, Args)]
@@ -35,9 +38,14 @@ pub(crate) struct Arguments {
 
     /// Metric: a number of `run --json` by its dotted name, such as response_ms.p99, iops,
     /// reads.response_ms.mean, members.utilisation or operations.fsync.latency_ms.p99. Default
-    /// response_ms.mean; programs.elapsed_s if programs run.
+    /// response_ms.mean; programs.elapsed_s if programs run. May be repeated: the first metric
+    /// decides the order of the main table, and each other metric has a table of its own.
     #[arg(long, value_name = "METRIC", value_parser = Metric::parse)]
-    by: Option<Metric>,
+    by: Vec<Metric>,
+
+    /// Print the ranking as CSV, with all digits.
+    #[arg(long, conflicts_with_all = ["json", "find"])]
+    csv: bool,
 
     /// Run every stack with each of these values, as in volume.chunk=16KiB,64KiB,256KiB. May be
     /// repeated; all combinations then run.
@@ -66,6 +74,9 @@ pub(crate) struct Arguments {
     reporting: Reporting,
 
     #[command(flatten)]
+    failing: FailUnless,
+
+    #[command(flatten)]
     searching: LoadSearchOptions,
 
     /// Run every stack with this number of seeds, and rank by the means. The seeds are the stack's
@@ -92,6 +103,9 @@ pub(crate) struct Arguments {
 struct ComparisonOutput<'a> {
     #[serde(flatten)]
     ranking: &'a Ranking,
+    /// Rankings by the further metrics, without the reports of the candidates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also: Vec<BriefRanking<'a>>,
     /// Names of stacks without redundancy, if the command asked for degraded or rebuilding stacks.
     not_redundant: &'a [String],
     /// Source of the assumed power of the drives. Absent without an assumption.
@@ -100,6 +114,43 @@ struct ComparisonOutput<'a> {
     wall_s: f64,
     peak_rss_mb: Option<f64>,
     version: &'static str,
+}
+
+/// A ranking by a further metric.
+#[derive(Debug, Serialize)]
+struct BriefRanking<'a> {
+    by: &'a str,
+    verdict: Option<&'a str>,
+    candidates: Vec<BriefRanked<'a>>,
+}
+
+/// A candidate in a [`BriefRanking`].
+#[derive(Debug, Serialize)]
+struct BriefRanked<'a> {
+    rank: usize,
+    name: &'a str,
+    varied: &'a Varied,
+    value: f64,
+    ci95_half_width: Option<f64>,
+    difference_to_best: Option<Difference>,
+}
+
+impl<'a> BriefRanking<'a> {
+    fn of(ranking: &'a Ranking) -> BriefRanking<'a> {
+        let candidates = ranking.candidates.iter().map(|one| BriefRanked {
+            rank: one.rank,
+            name: &one.name,
+            varied: &one.varied,
+            value: one.value,
+            ci95_half_width: one.ci95_half_width,
+            difference_to_best: one.difference_to_best,
+        });
+        BriefRanking {
+            by: &ranking.by,
+            verdict: ranking.verdict.as_deref(),
+            candidates: candidates.collect(),
+        }
+    }
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
@@ -112,7 +163,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         arguments.targets(),
         &read_for(&arguments.stacks, &overrides, &arguments.vary),
     )?;
-    let watts = arguments.by.as_ref().is_some_and(is_energy);
+    let watts = arguments.by.iter().any(is_energy);
     let files: Vec<&Path> = arguments.stacks.iter().map(PathBuf::as_path).collect();
     let assumed = arguments
         .assuming
@@ -122,7 +173,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     left_out.iter().for_each(|one| print_error(one));
     let (recipes, not_redundant) = in_conditions(recipes, &arguments.conditions())?;
     let jobs = jobs(arguments.jobs);
-    if let Some(most) = arguments.searching.search_goal(jobs) {
+    if let Some(most) = arguments.searching.search_goal(jobs, &arguments.changes) {
         return rank_by_most(arguments, output, &recipes, most, assumed);
     }
     let seeds = arguments.seeds.get();
@@ -140,10 +191,18 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         }
     });
     bars.clear();
-    let ran = ran.map_err(CommandFailure::input)?;
-    let ranking = Ranking::by(&ran, seeds, arguments.by).map_err(CommandFailure::input)?;
+    let mut ran = ran.map_err(CommandFailure::input)?;
+    for (recipe, ran) in recipes.iter().zip(&mut ran) {
+        sample_rebuild(recipe, ran, jobs, &Stop::default()).map_err(CommandFailure::input)?;
+    }
+    let mut metrics = arguments.by.iter().copied();
+    let ranking = Ranking::by(&ran, seeds, metrics.next()).map_err(CommandFailure::input)?;
+    let others = metrics.map(|by| Ranking::by(&ran, seeds, Some(by)));
+    let others = others.collect::<Result<Vec<_>, _>>();
+    let others = others.map_err(CommandFailure::input)?;
     let comparison = ComparisonOutput {
         ranking: &ranking,
+        also: others.iter().map(BriefRanking::of).collect(),
         not_redundant: &not_redundant,
         assumed,
         wall_s: began.elapsed().as_secs_f64(),
@@ -152,8 +211,18 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     };
     let notes = notes(&not_redundant, assumed);
     // The files are written even if standard output has no reader any more.
-    let shown = output.show(&comparison, format!("{ranking}{notes}"));
-    arguments.write(&ran, &comparison).and(shown)
+    let shown = match arguments.csv {
+        true => output.print(&csv::ranking(&ranking, &others)),
+        false => {
+            let also: String = others
+                .iter()
+                .map(|other| format!("\n\n{}", other.in_brief()))
+                .collect();
+            output.show(&comparison, format!("{ranking}{notes}{also}"))
+        }
+    };
+    arguments.write(&ran, &comparison).and(shown)?;
+    arguments.failing.check(ranking.candidates.iter())
 }
 
 /// Ranks the candidates by the highest load that each carries.

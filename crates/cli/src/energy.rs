@@ -1,11 +1,13 @@
 //! `fullstroke energy`: calculates whether spin-down pays for a load.
 
 use crate::bars::Bars;
-use crate::options::{Edits, jobs};
+use crate::options::{Edits, above_zero, jobs};
 use crate::output::{CommandFailure, CommandOutput};
 use crate::power::PowerAssumption;
+use crate::standard_input;
 use clap::Args;
-use fullstroke_lab::EnergyQuestion;
+use fullstroke_advise::DEFAULT_CURRENCY;
+use fullstroke_lab::{EnergyPrice, EnergyQuestion};
 use fullstroke_measure::Stop;
 use fullstroke_stack::Overrides;
 use fullstroke_units::Duration;
@@ -21,6 +23,7 @@ use std::path::PathBuf;
 pub(crate) struct Arguments {
     /// Trace that replaces the stack's workloads. Workloads of the kind `background`, such as a
     /// scrub or a poller, stay.
+    #[arg(value_parser = standard_input::file)]
     trace: Option<PathBuf>,
 
     /// The stack file.
@@ -30,6 +33,14 @@ pub(crate) struct Arguments {
     /// Idle time to try, such as 5min (may be repeated). Default: 30 s to an hour.
     #[arg(long, value_name = "TIME", value_delimiter = ',')]
     after: Vec<Duration>,
+
+    /// Price of a kilowatt-hour, for the cost of a year.
+    #[arg(long, value_name = "NUMBER", value_parser = above_zero)]
+    energy_price: Option<f64>,
+
+    /// Currency of the price.
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_CURRENCY)]
+    currency: String,
 
     #[command(flatten)]
     edits: Edits,
@@ -51,6 +62,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         },
         after: arguments.after.clone(),
         assume_power: arguments.assuming.assumes(),
+        price: arguments.energy_price.map(|per_kwh| EnergyPrice {
+            per_kwh,
+            currency: arguments.currency.clone(),
+        }),
     };
     let runs = question.runs().map_err(CommandFailure::input)?;
     let bars = Bars::new(runs.names(), output);

@@ -1,5 +1,5 @@
-//! Tables on a narrow terminal: columns that do not fit go below, with the name of each row
-//! repeated.
+//! Tables that are wider than the output: columns that do not fit go below, with the name of each
+//! row repeated.
 
 use std::ops::Range;
 

@@ -14,12 +14,14 @@
 //! A build without some features leaves commands out (`left_out.rs`). The manifest lists the
 //! features.
 //!
-//! Exit status: 0 on success; 1 if `drive check` finds a faulty description or `study check` a
-//! claim without support; 2 for unusable input.
+//! Exit status: 0 on success; 1 if a check fails: `--fail-unless`, an `advise` whose wishes no
+//! layout meets, a faulty description in `drive check`, a claim without support in `study check`;
+//! 2 for unusable input; 3 if a run is too short to tell whether `--fail-unless` holds.
 
 mod advise;
 #[cfg(feature = "real")]
 mod array;
+mod ask;
 mod bars;
 #[cfg(feature = "real")]
 mod cache;
@@ -32,6 +34,7 @@ mod energy;
 mod explain;
 #[cfg(feature = "real")]
 mod extract;
+mod fail_unless;
 mod fit;
 mod fold;
 mod fs;
@@ -66,7 +69,9 @@ mod report;
 mod run;
 #[cfg(feature = "real")]
 mod serve;
+mod slow;
 mod stack;
+mod standard_input;
 #[cfg(feature = "real")]
 mod stream_test;
 mod study;
@@ -186,6 +191,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if ask::wanted() {
+        interrupt::clean_up_at_signals();
+        return match ask::execute(&CommandOutput::new(false)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failure.report(),
+        };
+    }
     let cli = Cli::parse();
     let output = CommandOutput::new(cli.json);
     // These end by their own signal handlers, with a report or with durable data.

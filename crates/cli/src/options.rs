@@ -1,9 +1,10 @@
 //! Options that several subcommands share.
 
+use crate::standard_input;
 use clap::{Args, ValueEnum};
 use fullstroke_contract::Operation;
 use fullstroke_contract::Reason;
-use fullstroke_lab::{LoadSearch, SearchGoal};
+use fullstroke_lab::{DEFAULT_BUDGET, LoadSearch, SearchGoal};
 use fullstroke_stack::Overrides;
 use fullstroke_trace::TraceOptions;
 use fullstroke_units::Duration;
@@ -97,8 +98,8 @@ pub(crate) struct Changes {
     #[arg(long, value_name = "NUMBER")]
     requests: Option<u64>,
 
-    /// Replay this trace instead of the stack's workload.
-    #[arg(long, value_name = "FILE", help_heading = "Trace options")]
+    /// Replay this trace instead of the stack's workload. `-` is standard input.
+    #[arg(long, value_name = "FILE", help_heading = "Trace options", value_parser = standard_input::file)]
     trace: Option<PathBuf>,
 
     /// Run this fio job file instead of the stack's workload. The file may hold a command line of
@@ -153,6 +154,12 @@ pub(crate) struct LoadSearchOptions {
     /// Upper limit of the 99th percentile of response times for --find load, such as 50ms.
     #[arg(long, value_name = "TIME", requires = "find")]
     p99_max: Option<Duration>,
+
+    /// Largest number of requests that --find load simulates for a candidate. The load is extended
+    /// until two lengths give the same. Default 1,000,000; with --requests, the load has that
+    /// length.
+    #[arg(long, value_name = "REQUESTS", requires = "find")]
+    budget: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -165,7 +172,7 @@ enum Find {
 
 impl LoadSearchOptions {
     /// Returns the search, with `jobs` runs at a time. Returns `None` without `--find`.
-    pub(crate) fn search_goal(&self, jobs: usize) -> Option<SearchGoal> {
+    pub(crate) fn search_goal(&self, jobs: usize, changes: &Changes) -> Option<SearchGoal> {
         let search = LoadSearch {
             confidence: self.confidence,
             replications: self.replications.get(),
@@ -173,7 +180,13 @@ impl LoadSearchOptions {
         };
         self.find.map(|find| match find {
             Find::Streams => SearchGoal::Streams(search),
-            Find::Load => SearchGoal::Load(self.p99_max),
+            Find::Load => SearchGoal::Load {
+                p99_max: self.p99_max,
+                // A length that the user chose stays, unless a budget says otherwise.
+                budget: self
+                    .budget
+                    .or((!changes.has_requests()).then_some(DEFAULT_BUDGET)),
+            },
         })
     }
 }
@@ -184,6 +197,14 @@ pub(crate) fn confidence(text: &str) -> Result<f64, Reason> {
         .ok()
         .filter(|share| *share > 0.0 && *share < 1.0);
     share.ok_or_else(|| Reason::new("expected a share above 0 and below 1, such as 0.95"))
+}
+
+pub(crate) fn above_zero(text: &str) -> Result<f64, Reason> {
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number: &f64| *number > 0.0 && number.is_finite());
+    number.ok_or_else(|| Reason::new("expected a number above 0"))
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -321,7 +342,7 @@ fn is_stdin(path: &Path) -> bool {
 
 /// Returns standard input, which can be read once. Text that is not UTF-8 and errors give an empty
 /// text, and an empty text has no job.
-fn standard_input() -> &'static str {
+fn text_of_standard_input() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| std::io::read_to_string(std::io::stdin()).unwrap_or_default())
 }
@@ -343,7 +364,7 @@ impl Changes {
         if self.fio_arguments.is_empty() {
             // Without a file and without arguments the text is empty, which is an error of its own.
             return match file {
-                Some(path) if is_stdin(path) => Some(standard_input().to_owned()),
+                Some(path) if is_stdin(path) => Some(text_of_standard_input().to_owned()),
                 Some(_) => None,
                 None => Some(String::new()),
             };
@@ -351,6 +372,11 @@ impl Changes {
         let words = file.map(|path| path.display().to_string()).into_iter();
         let words = words.chain(self.fio_arguments.iter().cloned());
         Some(words.fold("fio".to_owned(), |line, word| line + " " + &quoted(&word)))
+    }
+
+    /// True if the user chose the number of requests.
+    pub(crate) fn has_requests(&self) -> bool {
+        self.requests.is_some()
     }
 
     /// Converts the options for the stack loader.

@@ -9,6 +9,10 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+/// Width of a table in a pipe or a file: the width of a printed page, a mail, and a terminal that
+/// nobody has widened.
+const COLUMNS_OF_PIPE: usize = 80;
+
 /// Reason of a failed command.
 #[derive(Debug)]
 pub(crate) enum CommandFailure {
@@ -16,6 +20,8 @@ pub(crate) enum CommandFailure {
     Input(String),
     /// A check failed, and its result is already printed. Status 1.
     Checks,
+    /// The run is too short to tell whether a condition holds. Status 3.
+    Undecided,
     /// The reader of standard output has gone, as in `fullstroke ... | head`. Status 0.
     NoReader,
 }
@@ -34,6 +40,7 @@ impl CommandFailure {
                 ExitCode::from(2)
             }
             CommandFailure::Checks => ExitCode::from(1),
+            CommandFailure::Undecided => ExitCode::from(3),
             CommandFailure::NoReader => ExitCode::SUCCESS,
         }
     }
@@ -102,15 +109,17 @@ impl CommandOutput {
     /// Prints `text` for people, with colours on a terminal.
     fn tell(&self, text: &str) -> Result<(), CommandFailure> {
         let text = printable(text);
-        let text = match columns_of_terminal() {
-            Some(columns) => fold::folded(&text, columns),
-            None => text.into_owned(),
-        };
+        let text = fold::folded(&text, columns());
         if paint::wanted() {
             self.write(&paint::painted(&text))
         } else {
             self.write(&text)
         }
+    }
+
+    /// Prints `text` and a line break for people.
+    pub(crate) fn print_text(&self, text: &str) -> Result<(), CommandFailure> {
+        self.tell(&format!("{text}\n"))
     }
 
     /// Prints the content of a file. On a terminal, harmful control characters are escaped.
@@ -136,11 +145,14 @@ impl CommandOutput {
     }
 }
 
-/// Returns the width of the terminal; `None` if standard output is no terminal.
-fn columns_of_terminal() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+/// Returns the width of a table: the width of the terminal, else the number in the variable
+/// `COLUMNS` of the environment, else [`COLUMNS_OF_PIPE`].
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
+    let said = || std::env::var("COLUMNS").ok()?.trim().parse().ok();
     // A terminal of unknown size reports 0 columns.
-    (size.ws_col > 0).then(|| usize::from(size.ws_col))
+    let known = size.ok().or_else(said).filter(|columns| *columns > 0);
+    known.unwrap_or(COLUMNS_OF_PIPE)
 }
 
 /// Writes a file atomically: a reader sees the whole file or none.

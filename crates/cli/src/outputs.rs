@@ -104,6 +104,7 @@ pub(crate) fn check<'a>(
         }
         target.check_kind()?;
         target.check_owner()?;
+        target.check_ending()?;
         target.check_writable()?;
         taken.push((identity, format!("what {} writes", target.option)));
         taken.extend(
@@ -204,6 +205,32 @@ impl<'a> Target<'a> {
     /// Returns the target of an option that is always present.
     pub(crate) fn to(option: &'static str, path: &'a Path, kind: OutputKind) -> Target<'a> {
         Target { option, path, kind }
+    }
+
+    /// Refuses a name whose ending promises another format, such as a figure called `plot.png`.
+    fn check_ending(&self) -> Result<(), CommandFailure> {
+        let (expected, known): (&str, &[&str]) = match self.kind {
+            OutputKind::Figure => (
+                "a name that ends in .svg; `rsvg-convert` and browsers make a PNG of an SVG",
+                &["svg"],
+            ),
+            OutputKind::Page => (
+                "a name that ends in .html; browsers print a page as PDF",
+                &["html", "htm"],
+            ),
+            _ => return Ok(()),
+        };
+        let ending = self
+            .path
+            .extension()
+            .map(|ending| ending.to_string_lossy().to_lowercase());
+        match ending {
+            // A name without an ending promises nothing, as in /dev/null.
+            Some(ending) if !known.contains(&ending.as_str()) => {
+                Err(self.refused(&format!("a name that ends in .{ending}"), expected))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Checks that the folder of the target exists.

@@ -16,8 +16,9 @@ use clap::{Args, ValueEnum};
 use fullstroke_fio::FioGroupResults;
 use fullstroke_lab::{
     LargestLoad, MostRanking, Recipe, RunResult, SearchGoal, WholeLoad, candidates, recipes, run,
+    sample_rebuild,
 };
-use fullstroke_measure::PerfettoFile;
+use fullstroke_measure::{PerfettoFile, Stop};
 use fullstroke_report::{AnswerBody, CommandAnswer, plots};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -107,8 +108,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
             .require_if(plots, &[stack], &mut overrides)?,
     );
     let jobs = jobs(arguments.jobs);
-    if let Some(most) = arguments.searching.search_goal(jobs) {
-        let recipes = recipes(std::slice::from_ref(stack), &overrides, &[]);
+    let recipes = recipes(std::slice::from_ref(stack), &overrides, &[]);
+    if let Some(most) = arguments.searching.search_goal(jobs, &arguments.changes) {
         return find(arguments, stack, &recipes, most, output);
     }
     let mut candidates =
@@ -127,6 +128,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         bars.clear();
         let mut ran = ran.map_err(CommandFailure::input)?;
         ran.check_measured().map_err(CommandFailure::input)?;
+        for recipe in &recipes {
+            sample_rebuild(recipe, &mut ran, jobs, &Stop::default())
+                .map_err(CommandFailure::input)?;
+        }
         ran.measured.report.cost.peak_rss_mb = peak_rss_mb();
         let shown = show(&ran, arguments.output_format, output);
         arguments.write(&ran, stack).and(shown)?;

@@ -5,6 +5,7 @@ use crate::options::{Changes, confidence, jobs};
 use crate::output::{CommandFailure, CommandOutput};
 use crate::outputs::{self, read_for};
 use crate::report::Reporting;
+use crate::slow::Lines;
 use clap::Args;
 use fullstroke_lab::{Recipe, TuneSearch, Tuned, Vary, WholeLoad, recipes};
 use fullstroke_measure::{Metric, Stop};
@@ -98,12 +99,17 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         jobs: jobs(arguments.jobs),
     };
     let bar = spinner(output);
+    let lines = Lines::new();
     let tuned = search.run_with_whole_load(
         &Stop::default(),
         &recipe,
         &arguments.vary,
         &|runs, running| {
-            bar.set_message(format!("{runs} runs made, {running} combinations left"));
+            let what = || format!("{runs} runs made, {running} combinations left");
+            bar.set_message(what());
+            if bar.is_hidden() && !output.json() {
+                lines.say(what);
+            }
         },
     );
     bar.finish_and_clear();

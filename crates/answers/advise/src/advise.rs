@@ -7,14 +7,15 @@ use crate::order::{misses, order};
 use crate::outcome::Condition as State;
 use crate::words;
 use crate::{
-    ArrayOutcome, Assumptions, Choices, Controller, DataLossChance, ExcludedLayout, MissedWish,
-    Redundancy, Wishes, loss,
+    ArrayOutcome, Assumptions, Choices, Controller, Costs, DataLossChance, DoubtfulWish,
+    ExcludedLayout, MissedWish, Redundancy, Wishes, loss,
 };
 use fullstroke_lab::{
-    ComparedStack, Condition, LabError, Ranking, Recipe, RunResult, TuneSearch, Varied, Vary,
-    VolumeReport, run_all,
+    ComparedStack, Condition, DEFAULT_BUDGET, LabError, Ranking, Recipe, RunResult, Settled,
+    Settling, TuneSearch, Varied, Vary, VolumeReport, kwh_a_year, next_factor, run_all,
+    sample_rebuild,
 };
-use fullstroke_measure::Metric;
+use fullstroke_measure::{Difference, Metric, RebuildReport, Stop, factor_in_words};
 use fullstroke_stack::{Overrides, Stack, StackError};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -28,6 +29,8 @@ const FIRST_PARTS: usize = 4;
 const CONFIDENCE: f64 = 0.95;
 /// Further multiples of the load for the answer.
 const LOADS: [f64; 2] = [1.5, 2.0];
+/// Factor of longer runs from which on two candidates count as nearly equal.
+const NEARLY_EQUAL: f64 = 100.0;
 /// Number of runs, each with a seed, if streams are wished.
 const STREAM_SEEDS: usize = 5;
 
@@ -56,6 +59,11 @@ pub struct AdviceRequest {
     pub jobs: usize,
     /// True if the runs keep timelines for pictures.
     pub timeline: bool,
+    /// Currency, and the price of energy.
+    pub costs: Costs,
+    /// Largest number of requests that the extension of runs simulates; `None` for runs of the
+    /// length that the user chose.
+    pub budget: Option<u64>,
 }
 
 /// Reason why there is no advice.
@@ -98,6 +106,10 @@ pub struct Advice {
     pub left_out: Vec<ExcludedLayout>,
     /// Number of runs on parts of the load and on the whole load.
     pub runs: usize,
+    /// Whether longer runs may change the answer, and why the runs are no longer.
+    pub settled: Settled,
+    /// Prices.
+    pub costs: Costs,
     /// Ranking of the finalists with all drives, by the wished speed.
     #[serde(flatten)]
     pub ranking: Ranking,
@@ -123,6 +135,12 @@ pub struct Finalist {
     pub volume: VolumeReport,
     /// Price of the drives and the controller.
     pub price: Option<f64>,
+    /// `price` for each usable terabyte (10^12 bytes).
+    pub price_per_tb: Option<f64>,
+    /// Energy of a year under this load, in kilowatt-hours; `None` without power figures.
+    pub kwh_a_year: Option<f64>,
+    /// Price of this energy.
+    pub energy_cost_a_year: Option<f64>,
     /// Outcome with all drives.
     pub healthy: ArrayOutcome,
     /// Outcome with one failed drive; `None` without redundancy.
@@ -133,6 +151,8 @@ pub struct Finalist {
     pub misses: Vec<MissedWish>,
     /// Wishes met with all drives, but not with a failed drive or during a rebuild.
     pub misses_without_a_drive: Vec<MissedWish>,
+    /// Wishes whose result may be chance, because the runs are too short.
+    pub doubts: Vec<DoubtfulWish>,
     /// Parameters of the chance of data loss.
     pub redundancy: Redundancy,
     /// Chance of data loss.
@@ -171,15 +191,22 @@ pub fn advise(request: &AdviceRequest, progress: &dyn Fn(&str)) -> Result<Advice
         chosen.push(found);
     }
     progress("the best of each on all of the load: healthy, degraded, rebuilding");
-    let (mut finalists, healthy) = request.finals(&chosen, &mut runs)?;
-    let seeds = request.seeds();
-    let mut ranking = Ranking::of_seeds(&healthy, seeds, by);
-    order(&mut finalists, &request.wishes, &ranking);
+    let Finals {
+        finalists,
+        mut ranking,
+        settled,
+    } = request.settled_finals(&chosen, by, &mut runs, progress)?;
     progress("the same at more than this load");
     let at_loads = request.at_loads(&chosen, &finalists, &mut runs)?;
     let assumed = words::assumed(&request.assumptions);
-    let recommendation =
-        words::recommendation(&finalists, &ranking, &request.wishes, &request.drive);
+    let recommendation = words::recommendation(
+        &finalists,
+        &ranking,
+        &request.wishes,
+        &request.drive,
+        &request.costs,
+        &settled,
+    );
     let would_change = would_change(&finalists, &left_out, &request.wishes, &ranking, &at_loads);
     // The first candidate by one number may differ from the recommended one. The page states both.
     ranking.reasons = words::reasons(&finalists, &ranking);
@@ -199,8 +226,17 @@ pub fn advise(request: &AdviceRequest, progress: &dyn Fn(&str)) -> Result<Advice
         finalists,
         left_out,
         runs,
+        settled,
+        costs: request.costs.clone(),
         ranking,
     })
+}
+
+/// The finalists in order, and whether longer runs may change the order.
+struct Finals {
+    finalists: Vec<Finalist>,
+    ranking: Ranking,
+    settled: Settled,
 }
 
 /// Refuses wishes that do not apply to the load or the drive.
@@ -462,12 +498,77 @@ impl AdviceRequest {
         Ok((best, ran.len()))
     }
 
-    /// Runs each candidate in all conditions. Also returns the runs with all drives, seed by seed.
+    /// Runs the finals, and again with longer loads until the answer is settled, the budget is spent
+    /// or the load ends.
+    fn settled_finals(
+        &self,
+        chosen: &[Chosen],
+        by: Metric,
+        runs: &mut usize,
+        progress: &dyn Fn(&str),
+    ) -> Result<Finals, AdviseError> {
+        let (mut chosen, mut spent, mut before) = (chosen.to_vec(), 0, 0);
+        let mut rebuilds = Vec::new();
+        loop {
+            let (mut finalists, healthy, simulated) = self.finals(&chosen, runs, &mut rebuilds)?;
+            let ranking = Ranking::of_seeds(&healthy, self.seeds(), by);
+            order(&mut finalists, &self.wishes, &ranking);
+            spent += simulated;
+            let requests = healthy
+                .iter()
+                .map(|ran| ran.measured.report.arrived.requests)
+                .max()
+                .unwrap_or(0);
+            let too_short_by = too_short_by(&finalists, &ranking, &self.wishes);
+            let factor = next_factor(too_short_by);
+            let settling = match self.budget {
+                _ if too_short_by <= 1.0 => Some(Settling::Settled),
+                None => Some(Settling::LengthChosen),
+                _ if requests == before => Some(Settling::LoadEnds),
+                Some(budget) if spent as f64 + simulated as f64 * factor > budget as f64 => {
+                    Some(Settling::BudgetSpent)
+                }
+                Some(_) => None,
+            };
+            before = requests;
+            let longer = chosen.iter().map(|one| one.recipe.scaled(factor));
+            let longer: Option<Vec<Recipe>> = match settling {
+                Some(_) => None,
+                None => longer.collect::<Result<_, _>>()?,
+            };
+            let Some(longer) = longer else {
+                let settled = Settled {
+                    settling: settling.unwrap_or(Settling::LoadEnds),
+                    requests,
+                    spent,
+                    budget: self.budget.unwrap_or(DEFAULT_BUDGET),
+                    too_short_by,
+                };
+                return Ok(Finals {
+                    finalists,
+                    ranking,
+                    settled,
+                });
+            };
+            progress(&format!(
+                "the runs are too short by a factor of about {}; the same with longer loads",
+                factor_in_words(too_short_by)
+            ));
+            for (one, recipe) in chosen.iter_mut().zip(longer) {
+                one.recipe = recipe;
+            }
+        }
+    }
+
+    /// Runs each candidate in all conditions. Also returns the runs with all drives, seed by seed,
+    /// and the number of simulated requests. `rebuilds` keeps the rebuild of each run for the next
+    /// round.
     fn finals(
         &self,
         chosen: &[Chosen],
         runs: &mut usize,
-    ) -> Result<(Vec<Finalist>, Vec<RunResult>), AdviseError> {
+        rebuilds: &mut Vec<Option<RebuildReport>>,
+    ) -> Result<(Vec<Finalist>, Vec<RunResult>, u64), AdviseError> {
         let seeds = self.seeds();
         let (mut recipes, mut owners) = (Vec::new(), Vec::new());
         for (index, one) in chosen.iter().enumerate() {
@@ -489,8 +590,22 @@ impl AdviceRequest {
         candidates
             .iter_mut()
             .for_each(|candidate| candidate.timeline = self.timeline);
-        let ran = run_all(&candidates, self.jobs, &|_| {})?;
+        let mut ran = run_all(&candidates, self.jobs, &|_| {})?;
         *runs += ran.len();
+        let mut simulated: u64 = ran
+            .iter()
+            .map(|ran| ran.measured.report.arrived.requests)
+            .sum();
+        // The hours of a rebuild do not depend on the length of the load, so that the windows of the
+        // first round serve all rounds.
+        for (place, (recipe, ran)) in recipes.iter().zip(&mut ran).enumerate() {
+            if let Some(known) = rebuilds.get(place) {
+                ran.measured.report.array.rebuild.clone_from(known);
+                continue;
+            }
+            simulated += sample_rebuild(recipe, ran, self.jobs, &Stop::default())?;
+            rebuilds.push(ran.measured.report.array.rebuild.clone());
+        }
         let of = |index: usize, form: usize| {
             let place = owners.iter().position(|owner| *owner == (index, form))?;
             Some(&ran[place * seeds..(place + 1) * seeds])
@@ -504,7 +619,7 @@ impl AdviceRequest {
             let condition = |form| of(index, form).map(ArrayOutcome::new);
             finalists.push(self.finalist(one, whole, condition(1), condition(2)));
         }
-        Ok((finalists, healthy))
+        Ok((finalists, healthy, simulated))
     }
 
     fn finalist(
@@ -525,6 +640,18 @@ impl AdviceRequest {
             [degraded.as_ref(), rebuilding.as_ref()],
             redundancy.survived,
         );
+        let outcomes = [
+            (Some(&healthy), State::Healthy),
+            (degraded.as_ref(), State::Degraded),
+            (rebuilding.as_ref(), State::Rebuilding),
+        ];
+        let doubts = outcomes.into_iter().flat_map(|(outcome, state)| {
+            outcome.map_or(Vec::new(), |outcome| outcome.doubts(&self.wishes, state))
+        });
+        let doubts = doubts.collect();
+        let price = arrangement.price(self);
+        let usable_tb = whole[0].volume.usable_bytes as f64 / 1e12;
+        let kwh_a_year = healthy.mean_w.map(kwh_a_year);
         Finalist {
             place: 0,
             name: arrangement.name(),
@@ -533,12 +660,18 @@ impl AdviceRequest {
             settings_alike: chosen.settings_alike,
             volume: whole[0].volume.clone(),
             controller: arrangement.controller,
-            price: arrangement.price(self),
+            price,
+            price_per_tb: price.map(|price| price / usable_tb),
+            kwh_a_year,
+            energy_cost_a_year: kwh_a_year
+                .zip(self.costs.energy_per_kwh)
+                .map(|(kwh, price)| kwh * price),
             healthy,
             degraded,
             rebuilding,
             misses,
             misses_without_a_drive,
+            doubts,
             redundancy,
             loss,
             mttdl_hours: with_numbers(redundancy, self.assumptions, loss),
@@ -599,6 +732,7 @@ impl AdviceRequest {
                 };
                 there.push(Finalist {
                     misses_without_a_drive: Vec::new(),
+                    doubts: Vec::new(),
                     ..finalist
                 });
             }
@@ -607,6 +741,28 @@ impl AdviceRequest {
         }
         Ok(at_loads)
     }
+}
+
+/// Returns the factor by which the runs are too short for the answer; at most 1 if the answer is
+/// settled. The wishes of the first two finalists count, because they decide the recommendation. If
+/// no speed is wished, the order by the mean decides, and the two must be apart.
+fn too_short_by(finalists: &[Finalist], ranking: &Ranking, wishes: &Wishes) -> f64 {
+    let doubts = finalists.iter().take(2).flat_map(|one| &one.doubts);
+    let wished = doubts.map(|doubt| doubt.too_short_by).fold(1.0, f64::max);
+    if wishes.of_speed() {
+        return wished;
+    }
+    let next = ranking
+        .candidates
+        .iter()
+        .filter(|one| !one.equal_to_best)
+        .nth(1);
+    let apart = next
+        .and_then(|next| next.difference_to_best.as_ref())
+        .and_then(Difference::longer_to_tell)
+        // No affordable run tells candidates apart that are nearly equal.
+        .filter(|factor| *factor <= NEARLY_EQUAL);
+    wished.max(apart.unwrap_or(1.0))
 }
 
 /// Returns `count` times `load`, rounded up.

@@ -477,6 +477,10 @@ mod tests {
             complete: true,
             underruns: None,
             rebuild_hours: Some(20.0),
+            requests: 100_000,
+            p99_beyond: 1000,
+            p99_ci95_half_width: Some(0.1),
+            ..ArrayOutcome::default()
         }
     }
 
@@ -506,6 +510,10 @@ mod tests {
                 failures_survived: survived,
             },
             price: Some(100.0 * f64::from(drives)),
+            price_per_tb: None,
+            kwh_a_year: None,
+            energy_cost_a_year: None,
+            doubts: Vec::new(),
             healthy: outcome(healthy),
             degraded: Some(outcome(healthy)),
             rebuilding: Some(outcome(filled)),
@@ -686,8 +694,8 @@ mod tests {
         let said = said();
         for sentence in [
             // The answer just meets 55 ms during a rebuild.
-            "If 99 % are wished within less than 55.000 ms, take quick (99 % within 20.0 ms with all drives).",
-            "If 99 % within 90.000 ms are enough, take small: 3 drives do, in place of 4.",
+            "If 99 % are wished within less than 55.0 ms, take quick (99 % within 20.0 ms with all drives).",
+            "If 99 % within 90.0 ms are enough, take small: 3 drives do, in place of 4.",
             "If more than 3.00 TB are to be usable, take quick (4.00 TB usable).",
             "If 2 drives are to be able to fail, take safe.",
             "For a price below 400 take small, at 300; but during a rebuild the 99th percentile is 90.0 ms, wished 60.0 ms.",

@@ -478,7 +478,7 @@ fn possible(request: &AdviceRequest, seen: &[(Arrangement, &'static str)]) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Assumptions, advise};
+    use crate::{Assumptions, Costs, advise};
 
     fn request(layouts: &[&str], drives: u32, set: &[&str]) -> AdviceRequest {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
@@ -504,6 +504,8 @@ mod tests {
             assumptions: Assumptions::default(),
             jobs: 1,
             timeline: false,
+            costs: Costs::default(),
+            budget: None,
         }
     }
 

@@ -29,5 +29,5 @@ pub use advise::{Advice, AdviceRequest, AdviseError, Finalist, advise};
 pub use changes::AtLoad;
 pub use layouts::{Choices, Controller, ControllerError, CountsError, DriveCounts, ExcludedLayout};
 pub use loss::{Assumptions, DataLossChance, FORMULA, Redundancy, loss};
-pub use outcome::{ArrayOutcome, Condition, MissedWish};
-pub use wishes::{WishError, WishFile, Wishes};
+pub use outcome::{ArrayOutcome, Condition, DoubtfulWish, MissedWish};
+pub use wishes::{Costs, DEFAULT_CURRENCY, WishError, WishFile, Wishes};

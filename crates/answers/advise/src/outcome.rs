@@ -2,8 +2,14 @@
 
 use crate::Wishes;
 use fullstroke_lab::RunResult;
-use fullstroke_measure::{Report, number, three_digits};
+use fullstroke_measure::{BEYOND_MIN, Metric, Report, half_width_over_seeds, number};
 use serde::Serialize;
+
+/// Confidence of the intervals.
+const CONFIDENCE: f64 = 0.95;
+
+/// Requests of a run with an interval of the 99th percentile: 10 beyond in each of 10 batches.
+const REQUESTS_FOR_P99: f64 = 10_000.0;
 
 /// Outcome of an array in one condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -24,6 +30,33 @@ pub struct ArrayOutcome {
     pub underruns: Option<u64>,
     /// Hours until a new member is rebuilt while the load runs.
     pub rebuild_hours: Option<f64>,
+    /// Half the width of the 95 % confidence interval of `rebuild_hours`.
+    pub rebuild_hours_ci95_half_width: Option<f64>,
+    /// Share of the member that was rebuilt in the simulation.
+    pub rebuild_simulated_share: Option<f64>,
+    /// Number of reads and writes of one run.
+    pub requests: u64,
+    /// Number of requests beyond `p99_ms`, over all runs.
+    pub p99_beyond: u64,
+    /// Half the width of the 95 % confidence interval of `p99_ms`; `None` if the runs are too short.
+    pub p99_ci95_half_width: Option<f64>,
+    /// Half the width of the 95 % confidence interval of `mb_per_s`.
+    pub mb_per_s_ci95_half_width: Option<f64>,
+    /// True if response times grow with the length of the load.
+    pub grows: bool,
+}
+
+/// A wish whose result may be chance.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DoubtfulWish {
+    /// Key of the wish.
+    pub wish: &'static str,
+    /// Condition of the array.
+    pub condition: Condition,
+    /// Reason of the doubt, in words.
+    pub why: String,
+    /// Factor by which the runs are too short.
+    pub too_short_by: f64,
 }
 
 /// A missed wish.
@@ -47,6 +80,17 @@ pub enum Condition {
     Degraded,
     /// One drive is new, and a rebuild runs.
     Rebuilding,
+}
+
+impl Condition {
+    /// Returns the begin of a sentence about this condition.
+    fn when(self) -> &'static str {
+        match self {
+            Condition::Healthy => "",
+            Condition::Degraded => "with a failed drive ",
+            Condition::Rebuilding => "during a rebuild ",
+        }
+    }
 }
 
 impl MissedWish {
@@ -107,6 +151,24 @@ impl ArrayOutcome {
             rebuild_hours: all(&|report| {
                 report.array.rebuild.as_ref().map(|rebuild| rebuild.hours)
             }),
+            rebuild_hours_ci95_half_width: all(&|report| {
+                let rebuild = report.array.rebuild.as_ref()?;
+                rebuild.hours_ci95_half_width
+            }),
+            rebuild_simulated_share: all(&|report| {
+                let rebuild = report.array.rebuild.as_ref()?;
+                Some(rebuild.simulated_share)
+            }),
+            requests: reports()
+                .map(|one| one.times.response_ms.count)
+                .min()
+                .unwrap_or(0),
+            p99_beyond: reports()
+                .map(|one| one.times.response_ms.beyond(0.99))
+                .sum(),
+            p99_ci95_half_width: half_width(ran, Metric::RESPONSE_P99),
+            mb_per_s_ci95_half_width: half_width(ran, Metric::MB_PER_S),
+            grows: reports().any(Report::grows),
         }
     }
 
@@ -136,11 +198,7 @@ impl ArrayOutcome {
     /// Returns the missed wishes about work in a condition.
     pub(crate) fn misses(&self, wishes: &Wishes, condition: Condition) -> Vec<MissedWish> {
         let mut misses = Vec::new();
-        let when = match condition {
-            Condition::Healthy => "",
-            Condition::Degraded => "with a failed drive ",
-            Condition::Rebuilding => "during a rebuild ",
-        };
+        let when = condition.when();
         let mut miss = |wish, why: String| {
             misses.push(MissedWish {
                 wish,
@@ -156,7 +214,7 @@ impl ArrayOutcome {
                 "load",
                 format!(
                     "it keeps up with only {} of the load",
-                    three_digits(self.carried_share)
+                    number(self.carried_share)
                 ),
             );
         }
@@ -193,10 +251,159 @@ impl ArrayOutcome {
     }
 }
 
+/// Returns half the width of the interval of a metric over the runs of one candidate: over seeds if
+/// the seeds change the value, else within the run.
+fn half_width(ran: &[RunResult], metric: Metric) -> Option<f64> {
+    let values: Vec<f64> = ran
+        .iter()
+        .map(|ran| metric.value(&ran.measured.report))
+        .collect();
+    match values.iter().any(|value| *value != values[0]) {
+        true => half_width_over_seeds(&values, CONFIDENCE),
+        false => ran.first()?.measured.half_width(metric, CONFIDENCE),
+    }
+}
+
+impl ArrayOutcome {
+    /// Returns the wishes whose result in this condition may be chance: a value within its interval
+    /// of the wish, or a run that is too short for an interval.
+    pub(crate) fn doubts(&self, wishes: &Wishes, condition: Condition) -> Vec<DoubtfulWish> {
+        let mut doubts = Vec::new();
+        // A load beyond the drives misses its wishes whatever the length of the run.
+        if self.grows || !self.complete || self.carried_share < 1.0 {
+            return doubts;
+        }
+        let mut doubt = |wish, why: String, too_short_by: f64| {
+            doubts.push(DoubtfulWish {
+                wish,
+                condition,
+                why: format!("{}{why}", condition.when()),
+                too_short_by,
+            });
+        };
+        if let Some(wished) = wishes.p99.map(|p99| p99.as_millis_f64()) {
+            let needed = REQUESTS_FOR_P99 / self.requests.max(1) as f64;
+            let p99 = number(self.p99_ms);
+            match self.p99_ci95_half_width {
+                _ if self.p99_beyond < BEYOND_MIN => {
+                    let lie = if self.p99_beyond == 1 {
+                        "request lies"
+                    } else {
+                        "requests lie"
+                    };
+                    doubt(
+                        "p99",
+                        format!(
+                            "only {} {lie} beyond the 99th percentile of {p99} ms",
+                            self.p99_beyond
+                        ),
+                        needed,
+                    );
+                }
+                Some(half_width) if (self.p99_ms - wished).abs() <= half_width => doubt(
+                    "p99",
+                    format!(
+                        "the 99th percentile of {p99} ± {} ms does not tell whether {} ms are kept",
+                        number(half_width),
+                        number(wished)
+                    ),
+                    longer_to_tell(half_width, self.p99_ms - wished),
+                ),
+                None if needed > 1.0 => doubt(
+                    "p99",
+                    format!(
+                        "{} requests beyond the 99th percentile of {p99} ms give no interval",
+                        self.p99_beyond
+                    ),
+                    needed,
+                ),
+                _ => {}
+            }
+        }
+        if let (Some(wished), Some(half_width)) = (wishes.mb_per_s, self.mb_per_s_ci95_half_width)
+            && (self.mb_per_s - wished).abs() <= half_width
+        {
+            doubt(
+                "mb_per_s",
+                format!(
+                    "the throughput of {} ± {} MB/s does not tell whether {} MB/s are reached",
+                    number(self.mb_per_s),
+                    number(half_width),
+                    number(wished)
+                ),
+                longer_to_tell(half_width, self.mb_per_s - wished),
+            );
+        }
+        doubts
+    }
+}
+
+/// Returns the factor by which a run must be longer until an interval excludes a limit at this
+/// distance: the width shrinks with the root of the length.
+fn longer_to_tell(half_width: f64, distance: f64) -> f64 {
+    (half_width / distance).powi(2).clamp(1.0, 1e6)
+}
+
 /// Returns two different numbers with enough digits to show the difference.
 fn apart(numbers: [f64; 2]) -> [String; 2] {
-    let shown: [fn(f64) -> String; 3] = [three_digits, number, |value| value.to_string()];
+    let shown: [fn(f64) -> String; 3] = [
+        number,
+        |value| format!("{value:.3}"),
+        |value| value.to_string(),
+    ];
     let pairs = shown.map(|digits| numbers.map(digits));
     let different = pairs.iter().find(|[one, other]| one != other);
     different.unwrap_or(&pairs[0]).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_units::Duration;
+
+    fn outcome(requests: u64, p99_ms: f64, half_width: Option<f64>) -> ArrayOutcome {
+        ArrayOutcome {
+            p99_ms,
+            carried_share: 1.0,
+            complete: true,
+            requests,
+            p99_beyond: requests / 100,
+            p99_ci95_half_width: half_width,
+            ..ArrayOutcome::default()
+        }
+    }
+
+    fn doubts(outcome: &ArrayOutcome) -> Vec<DoubtfulWish> {
+        let wishes = Wishes {
+            p99: Some(Duration::from_millis_f64(50.0)),
+            ..Wishes::default()
+        };
+        outcome.doubts(&wishes, Condition::Healthy)
+    }
+
+    #[test]
+    fn three_requests_beyond_a_percentile_prove_no_wish() {
+        let found = doubts(&outcome(320, 26.7, None));
+        assert!(
+            found[0].why.contains("only 3 requests lie beyond") && found[0].too_short_by > 30.0,
+            "{found:?}"
+        );
+        // Enough requests for a value, but not for an interval.
+        assert_eq!(doubts(&outcome(5_000, 26.7, None))[0].too_short_by, 2.0);
+        assert!(doubts(&outcome(100_000, 26.7, Some(1.0))).is_empty());
+    }
+
+    #[test]
+    fn a_value_near_the_wish_is_in_doubt_on_both_sides() {
+        for p99_ms in [48.0, 52.0] {
+            let found = doubts(&outcome(100_000, p99_ms, Some(4.0)));
+            assert!((found[0].too_short_by - 4.0).abs() < 1e-9, "{found:?}");
+        }
+        // An overloaded array misses the wish whatever the length of the run.
+        let grows = ArrayOutcome {
+            grows: true,
+            ..outcome(320, 900.0, None)
+        };
+        assert!(doubts(&grows).is_empty());
+    }
 }

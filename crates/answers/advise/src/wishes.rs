@@ -2,6 +2,7 @@
 
 use crate::{Assumptions, Choices, DriveCounts};
 use fullstroke_contract::{Reason, reason};
+use fullstroke_stack::{READY_PREFIX, read_text};
 use fullstroke_units::{Bytes, Duration};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -45,10 +46,32 @@ pub struct Drives {
     pub model: Option<String>,
     /// Number of drives: a number, or a range such as "4..8".
     pub count: Option<DriveCounts>,
-    /// Price of a drive, in any currency.
+    /// Price of a drive, in the currency of [costs].
     pub price: Option<f64>,
     /// Price of a controller, if controllers are tried.
     pub controller_price: Option<f64>,
+}
+
+/// Currency without a key.
+pub const DEFAULT_CURRENCY: &str = "EUR";
+
+/// Prices of a wish file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Costs {
+    /// Currency of all prices. Default `EUR`.
+    pub currency: String,
+    /// Price of a kilowatt-hour. Default none: the answer has no price of the energy.
+    pub energy_per_kwh: Option<f64>,
+}
+
+impl Default for Costs {
+    fn default() -> Costs {
+        Costs {
+            currency: DEFAULT_CURRENCY.to_owned(),
+            energy_per_kwh: None,
+        }
+    }
 }
 
 /// A wish file.
@@ -78,6 +101,11 @@ pub struct WishFile {
     /// Assumptions about failures.
     #[serde(default)]
     pub assumptions: Assumptions,
+    /// Prices.
+    #[serde(default)]
+    pub costs: Costs,
+    /// Largest number of requests that the extension of runs simulates. Default 1,000,000.
+    pub budget: Option<u64>,
 }
 
 /// Reads a capacity, and refuses a number without a unit: `usable = 20` means 20 TB rather than 20
@@ -128,7 +156,13 @@ impl WishFile {
     /// # Errors
     /// The mistake with its line.
     pub fn read(path: &Path) -> Result<Option<WishFile>, WishError> {
-        let text = std::fs::read_to_string(path).map_err(|source| WishError::Read {
+        if path
+            .to_str()
+            .is_some_and(|name| name.starts_with(READY_PREFIX))
+        {
+            return Ok(None);
+        }
+        let text = read_text(path).map_err(|source| WishError::Read {
             path: path.to_owned(),
             source,
         })?;
@@ -147,7 +181,14 @@ impl WishFile {
         let mut file: WishFile = toml::from_str(&text).map_err(wrong)?;
         // Only a root or an empty path has no parent, and neither is a file.
         let folder = path.parent().unwrap_or(Path::new(""));
-        file.stack = folder.join(&file.stack);
+        let is_ready = |stack: &Path| {
+            stack
+                .to_str()
+                .is_some_and(|name| name.starts_with(READY_PREFIX))
+        };
+        if !is_ready(&file.stack) {
+            file.stack = folder.join(&file.stack);
+        }
         file.load
             .iter_mut()
             .try_for_each(|one| complete(one, folder))

@@ -2,10 +2,10 @@
 //! its premise does not hold.
 
 use crate::order::{FailedDistance, ranked};
-use crate::{ArrayOutcome, Assumptions, FORMULA, Finalist, MissedWish, Wishes};
+use crate::{ArrayOutcome, Assumptions, Costs, FORMULA, Finalist, MissedWish, Wishes};
 use fullstroke_counters::Counter;
-use fullstroke_lab::{Ranking, Reason, capacity};
-use fullstroke_measure::{Significance, parity_in_words, three_digits};
+use fullstroke_lab::{Ranking, Reason, Settled, capacity};
+use fullstroke_measure::{Metric, Significance, factor_in_words, number, parity_in_words};
 
 /// Number of parts of the response time in a sentence.
 const PARTS_NAMED: usize = 2;
@@ -30,13 +30,17 @@ pub(crate) fn recommendation(
     ranking: &Ranking,
     wishes: &Wishes,
     drive: &str,
+    costs: &Costs,
+    settled: &Settled,
 ) -> Vec<String> {
     let Some(first) = finalists.first() else {
         return Vec::new();
     };
     let mut sentences = vec![
-        take(first, drive),
+        take(first, drive, costs),
         wishes_met(first),
+        money(first, costs),
+        settled.to_string(),
         speed(first, wishes),
         without_a_drive(first, wishes),
     ];
@@ -53,15 +57,15 @@ pub(crate) fn recommendation(
     sentences
 }
 
-fn take(first: &Finalist, drive: &str) -> String {
-    let head = if first.misses.is_empty() {
-        "Take"
-    } else {
-        "No layout meets every wish. The closest is"
+fn take(first: &Finalist, drive: &str, costs: &Costs) -> String {
+    let head = match (first.misses.is_empty(), first.doubts.is_empty()) {
+        (true, true) => "Take",
+        (true, false) => "The runs are too short to be sure. The best so far is",
+        (false, _) => "No layout meets every wish. The closest is",
     };
-    let price = first
-        .price
-        .map_or_else(String::new, |price| format!(", at a price of {price}"));
+    let price = first.price.map_or_else(String::new, |price| {
+        format!(", at a price of {price} {}", costs.currency)
+    });
     let alike = match first.settings_alike {
         0 => String::new(),
         others => format!(
@@ -118,6 +122,15 @@ fn wishes_met(first: &Finalist) -> String {
             .collect::<Vec<_>>()
             .join("; ")
     };
+    if first.misses.is_empty()
+        && let Some(doubt) = first.doubts.first()
+    {
+        return format!(
+            "Whether the array meets every wish is not settled: {}; the runs are too short by a factor of about {}.",
+            doubt.why,
+            factor_in_words(doubt.too_short_by)
+        );
+    }
     match (
         first.misses.is_empty(),
         first.misses_without_a_drive.is_empty(),
@@ -136,6 +149,33 @@ fn wishes_met(first: &Finalist) -> String {
     }
 }
 
+/// Returns the price of a usable terabyte, and the energy of a year.
+fn money(first: &Finalist, costs: &Costs) -> String {
+    let currency = &costs.currency;
+    let per_tb = first
+        .price_per_tb
+        .map(|price| format!("A usable TB costs {} {currency}", number(price)));
+    let energy = first.kwh_a_year.map(|kwh| {
+        let cost = first.energy_cost_a_year.map_or_else(String::new, |cost| {
+            format!(" ({} {currency})", number(cost))
+        });
+        format!(
+            "the drives take {} kWh a year{cost} under this load",
+            number(kwh)
+        )
+    });
+    let sentence = per_tb
+        .into_iter()
+        .chain(energy)
+        .collect::<Vec<_>>()
+        .join("; ");
+    let mut letters = sentence.chars();
+    match letters.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
+        None => String::new(),
+    }
+}
+
 /// Returns the speed with all drives.
 fn speed(first: &Finalist, wishes: &Wishes) -> String {
     let ArrayOutcome {
@@ -144,13 +184,18 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
         mb_per_s,
         mean_w,
         underruns,
+        p99_beyond,
+        p99_ci95_half_width,
         ..
     } = first.healthy;
+    let interval = p99_ci95_half_width.map_or_else(String::new, |half_width| {
+        format!(" ± {}", number(half_width))
+    });
     let mut words = format!(
-        "Under this load the mean response time is {} ms, 99 % of requests end within {} ms, at {} MB/s",
-        three_digits(mean_ms),
-        three_digits(p99_ms),
-        three_digits(mb_per_s)
+        "Under this load the mean response time is {} ms, 99 % of requests end within {}{interval} ms ({p99_beyond} requests lie beyond), at {} MB/s",
+        number(mean_ms),
+        number(p99_ms),
+        number(mb_per_s)
     );
     if let (Some(streams), Some(underruns)) = (wishes.streams, underruns) {
         match underruns {
@@ -161,7 +206,7 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
         }
     }
     if let Some(watts) = mean_w {
-        words.push_str(&format!("; its drives use {} W", three_digits(watts)));
+        words.push_str(&format!("; its drives use {} W", number(watts)));
     }
     words + "."
 }
@@ -182,9 +227,9 @@ pub(crate) fn reached(outcome: &ArrayOutcome, wishes: &Wishes) -> String {
                 ..
             },
             _,
-        ) => format!("{} MB/s", three_digits(outcome.mb_per_s)),
-        (Wishes { p99: None, .. }, _) => format!("{} ms on average", three_digits(outcome.mean_ms)),
-        _ => format!("99 % within {} ms", three_digits(outcome.p99_ms)),
+        ) => format!("{} MB/s", number(outcome.mb_per_s)),
+        (Wishes { p99: None, .. }, _) => format!("{} ms on average", number(outcome.mean_ms)),
+        _ => format!("99 % within {} ms", number(outcome.p99_ms)),
     }
 }
 
@@ -193,10 +238,21 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
         return String::new();
     };
     let hours = rebuilding.rebuild_hours.map_or_else(String::new, |hours| {
-        format!(
-            ", which takes {} hours under this load",
-            three_digits(hours)
-        )
+        let simulated = rebuilding
+            .rebuild_simulated_share
+            .map_or_else(String::new, |share| {
+                format!(" ({} % simulated)", number(100.0 * share))
+            });
+        let hours = match rebuilding.rebuild_hours_ci95_half_width {
+            Some(half_width) if half_width > 0.0 => format!(
+                "between {} and {} hours",
+                number((hours - half_width).max(0.0)),
+                number(hours + half_width)
+            ),
+            Some(_) => format!("{} hours", number(hours)),
+            None => format!("about {} hours", number(hours)),
+        };
+        format!(", which takes {hours} under this load{simulated}")
     });
     if let (Some(_), Some(gone), Some(filled)) =
         (wishes.streams, degraded.underruns, rebuilding.underruns)
@@ -207,8 +263,8 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
     }
     format!(
         "With a failed drive 99 % of requests end within {} ms, during the rebuild within {} ms{hours}.",
-        three_digits(degraded.p99_ms),
-        three_digits(rebuilding.p99_ms)
+        number(degraded.p99_ms),
+        number(rebuilding.p99_ms)
     )
 }
 
@@ -281,7 +337,7 @@ pub(crate) fn share(chance: f64) -> String {
 /// Returns a number of years with three significant digits.
 fn years(years: f64) -> String {
     if years < 1000.0 || !years.is_finite() {
-        return three_digits(years);
+        return number(years);
     }
     let unit = 10f64.powf(years.log10().floor() - 2.0);
     grouped((years / unit).round() * unit)
@@ -357,7 +413,7 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
             first.name
         );
     }
-    let (theirs, own) = (three_digits(theirs.value), three_digits(own.value));
+    let (theirs, own) = (number(theirs.value), number(own.value));
     match ranking.by.as_str() {
         "response_ms.p99" => format!(
             "its 99th percentile is {theirs} ms, that of {} {own} ms{doubt}",
@@ -455,7 +511,8 @@ fn why_not(
 }
 
 fn reason(first: &Finalist, rival: &Finalist, ranking: &Ranking) -> Option<Reason> {
-    Reason::between(ranked(ranking, first)?, ranked(ranking, rival)?)
+    let by = Metric::parse(&ranking.by).unwrap_or(Metric::RESPONSE_MEAN);
+    Reason::between(ranked(ranking, first)?, ranked(ranking, rival)?, by)
 }
 
 /// Returns the reasons why the first answers sooner or later than its rivals.
@@ -482,9 +539,9 @@ pub(crate) fn beside(finalists: &[Finalist], ranking: &Ranking, wishes: &Wishes)
         "By {} alone, with all drives, {} is best: {}. Recommended is {} ({}), because {}: {}.",
         ranking.by,
         best.name,
-        three_digits(best.value),
+        number(best.value),
         first.name,
-        three_digits(ranked(ranking, first)?.value),
+        number(ranked(ranking, first)?.value),
         best.name,
         lost_by(first, fastest, ranking, wishes)
     ))

@@ -26,6 +26,8 @@ pub struct ComparedStack {
     pub watts: bool,
     /// Part of the run for a trace for Perfetto; `None` (default) keeps none.
     pub perfetto: Option<PerfettoWindow>,
+    /// Beginning of the run that the speed of a rebuild leaves out. Default 0.
+    pub rebuild_settling: Duration,
     /// Signal to end the run early, which is an error.
     pub stop: Stop,
 }
@@ -90,6 +92,7 @@ impl ComparedStack {
             windows: None,
             watts: false,
             perfetto: None,
+            rebuild_settling: Duration::ZERO,
             stop: Stop::default(),
         }
     }
@@ -135,14 +138,25 @@ impl Recipe {
     }
 
     /// Returns copies of the recipe with `seeds` consecutive seeds, beginning with the seed of the
-    /// stack.
+    /// stack. If all workloads are traces and `seeds` is above 1, each drive begins at a random angle
+    /// (`volume.spindles = "apart"`), because nothing else depends on the seed.
     ///
     /// # Errors
     /// Errors of the stack.
     pub fn with_seeds(&self, seeds: usize) -> Result<Vec<Recipe>, LabError> {
-        let first = self.load()?.seed().0;
+        let stack = self.load()?;
+        let first = stack.seed().0;
+        // Nothing in a trace is random, so the seed of a trace chooses the angles of the platters at
+        // the begin: the array meets the trace at other moments.
+        let angles = seeds > 1 && stack.only_angles_are_random();
         let recipe = |seed: u64| {
             let mut recipe = self.clone();
+            if angles {
+                recipe
+                    .overrides
+                    .set
+                    .push("volume.spindles=apart".to_owned());
+            }
             recipe
                 .overrides
                 .set
@@ -212,7 +226,10 @@ fn recipe(file: &Path, overrides: &Overrides, combination: &[String], by_path: b
     let stem = file.file_stem().filter(|_| !by_path);
     let name = stem.map_or_else(
         || file.display().to_string(),
-        |stem| stem.to_string_lossy().into(),
+        |stem| match stem == "-" {
+            true => "stdin".to_owned(),
+            false => stem.to_string_lossy().into(),
+        },
     );
     Recipe {
         name,

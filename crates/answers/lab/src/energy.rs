@@ -2,16 +2,17 @@
 
 use crate::{
     CandidateProgress, ComparedStack, LabError, PowerError, Recipe, RunResult, Varied,
-    require_power, run_all,
+    require_power, run, run_all,
 };
 use fullstroke_contract::MemberStatistics;
 use fullstroke_drive::PowerConfig;
-use fullstroke_measure::{Report, Stop, number, table};
+use fullstroke_measure::{Report, Stop, WattsReport, factor_in_words, number, series_half_width};
 use fullstroke_stack::{Overrides, SpinDownChoice, Stack};
 use fullstroke_units::Duration;
 use serde::Serialize;
-use std::fmt;
 use std::path::PathBuf;
+
+mod text;
 
 /// Default idle times: those of common timers.
 const AFTER: [Duration; 6] = [
@@ -24,6 +25,15 @@ const AFTER: [Duration; 6] = [
 ];
 
 const YEAR_S: f64 = 365.25 * 86_400.0;
+/// Joules of a kilowatt-hour.
+const KWH_J: f64 = 3.6e6;
+
+/// Least length of a load, as a multiple of an idle time to judge. In a shorter load even drives
+/// without requests stop too seldom to show what a stop saves.
+const LOAD_OF_IDLE_TIMES: f64 = 4.0;
+
+/// The confidence of the intervals of savings.
+const CONFIDENCE: f64 = 0.95;
 
 /// A load and the spin-down policies to try.
 ///
@@ -40,11 +50,41 @@ pub struct EnergyQuestion {
     pub after: Vec<Duration>,
     /// True if drives without power figures get the assumed figures of their class.
     pub assume_power: bool,
+    /// Price of a kilowatt-hour; `None` leaves out the cost.
+    pub price: Option<EnergyPrice>,
+}
+
+/// Price of a kilowatt-hour.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct EnergyPrice {
+    /// Price of a kilowatt-hour.
+    pub per_kwh: f64,
+    /// Currency of the price, such as `EUR`.
+    pub currency: String,
+}
+
+impl EnergyPrice {
+    /// Returns the price of a year at a mean power of `watts`.
+    #[must_use]
+    pub fn of_a_year(&self, watts: f64) -> f64 {
+        kwh_a_year(watts) * self.per_kwh
+    }
+}
+
+/// Returns the energy of a year at a mean power of `watts`, in kilowatt-hours.
+#[must_use]
+pub fn kwh_a_year(watts: f64) -> f64 {
+    watts * YEAR_S / KWH_J
 }
 
 /// Checked candidates for an [`EnergyQuestion`].
 pub struct EnergyRuns {
     candidates: Vec<ComparedStack>,
+    /// Idle time of each candidate that stops after a constant time.
+    idle_times: Vec<Option<Duration>>,
+    /// True if the user chose the idle times.
+    asked: bool,
+    price: Option<EnergyPrice>,
     refused: Vec<RefusedPolicy>,
     powers: Vec<PowerConfig>,
     assumed: Option<&'static str>,
@@ -62,7 +102,12 @@ pub struct EnergyAnswer {
     pub rated_cycles: Option<u64>,
     /// Result of each policy. Platters that always turn stand first.
     pub policies: Vec<StopPolicy>,
-    /// Requested policies, refused for these drives.
+    /// Length of the load in seconds: the run with platters that always turn.
+    pub load_s: f64,
+    /// Price of a kilowatt-hour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<EnergyPrice>,
+    /// Policies without a run: refused for these drives, or for the length of the load.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedPolicy>,
 }
@@ -74,6 +119,10 @@ pub struct RefusedPolicy {
     pub name: String,
     /// Reason of the refusal.
     pub why: String,
+    /// Factor by which the load is too short for this idle time; `None` if the drives are the
+    /// reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_short_by: Option<f64>,
 }
 
 /// Result of one spin-down policy.
@@ -91,10 +140,24 @@ pub struct StopPolicy {
     /// Power is compared instead of energy because a run ends with its last completion, and stopped
     /// platters delay that completion.
     pub saved_share: f64,
+    /// Half the width of the 95 % confidence interval of `saved_share`; `None` if the load is too
+    /// short for an interval.
+    pub saved_share_ci95_half_width: Option<f64>,
+    /// Factor by which the load is too short for the idle time of this policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_short_by: Option<f64>,
+    /// Energy of a year at `mean_w`, in kilowatt-hours.
+    pub kwh_a_year: f64,
+    /// Price of this energy; `None` without a price of a kilowatt-hour.
+    pub cost_a_year: Option<f64>,
+    /// Number of reads and writes behind the response times.
+    pub requests: u64,
     /// Mean response time.
     pub response_ms_mean: f64,
-    /// 99th percentile of response times.
+    /// 99th percentile of response times. 0 if memory answers 99 % of the requests at once.
     pub response_ms_p99: f64,
+    /// 99.9th percentile of response times.
+    pub response_ms_p999: f64,
     /// The longest response time.
     pub response_ms_max: f64,
     /// Stops per year of the drive with the most stops.
@@ -121,8 +184,12 @@ impl EnergyQuestion {
             .filter_map(|model| model.config().power)
             .collect();
         let (candidates, refused) = self.candidates(&overrides, &powers, &stack)?;
+        let (candidates, idle_times) = candidates.into_iter().unzip();
         Ok(EnergyRuns {
             candidates,
+            idle_times,
+            asked: !self.after.is_empty(),
+            price: self.price.clone(),
             refused,
             powers,
             assumed,
@@ -130,14 +197,14 @@ impl EnergyQuestion {
     }
 
     /// Returns the candidates: platters that always turn, the stack as it is if it stops platters,
-    /// each idle time, and the policies that choose an idle time. Also returns the idle times that
-    /// cannot be tried.
+    /// each idle time, and the policies that choose an idle time. Each stands with its constant idle
+    /// time, if it has one. Also returns the idle times that cannot be tried.
     fn candidates(
         &self,
         overrides: &Overrides,
         powers: &[PowerConfig],
         stack: &Stack,
-    ) -> Result<(Vec<ComparedStack>, Vec<RefusedPolicy>), LabError> {
+    ) -> Result<(Vec<TimedCandidate>, Vec<RefusedPolicy>), LabError> {
         let shortest = powers
             .iter()
             .map(|power| power.spin_up_ms + power.spin_down_ms)
@@ -154,37 +221,41 @@ impl EnergyQuestion {
             .partition(|after| after.as_millis_f64() >= shortest);
         let fixed = usable.into_iter().map(|after| {
             let seconds = after.as_secs_f64();
-            (format!("{seconds} s"), timer("fixed", Some(seconds)))
+            let name = format!("{seconds} s");
+            (name, timer("fixed", Some(seconds)), Some(after))
         });
         // The adaptive timer starts at twice the time of a stop and a start, within a second and an
         // hour.
         let start = (2.0 * shortest / 1000.0).clamp(1.0, 3600.0);
         let learned = [
-            ("break-even".to_owned(), timer("break-even", None)),
-            ("adaptive".to_owned(), timer("adaptive", Some(start))),
+            ("break-even".to_owned(), timer("break-even", None), None),
+            ("adaptive".to_owned(), timer("adaptive", Some(start)), None),
         ];
         // The name of the stack's own policy does not follow this pattern. An array with gears
         // still shifts while a timer stops platters, so the name says both.
         let gears = stack.has_gears();
-        let timed = |(name, timer)| {
+        let timed = |(name, timer, after)| {
             let name = if gears {
                 format!("gears and {name}")
             } else {
                 name
             };
-            (name, Some(SpinDownChoice::Timer(timer)))
+            (name, Some(SpinDownChoice::Timer(timer)), after)
         };
         let always = if gears {
             "always turning, high gear"
         } else {
             "always turning"
         };
-        let always = (always.to_owned(), Some(SpinDownChoice::Nobody));
-        let own = own(stack).map(|name| (name, None));
+        let always = (always.to_owned(), Some(SpinDownChoice::Nobody), None);
+        let own = own(stack).map(|name| (name, None, None));
         let all = std::iter::once(always)
             .chain(own)
             .chain(fixed.chain(learned).map(timed));
-        let all = all.map(|(name, stops)| self.candidate(name, stops, overrides));
+        let all = all.map(|(name, stops, after)| {
+            self.candidate(name, stops, overrides)
+                .map(|candidate| (candidate, after))
+        });
         let too_short = if asked.is_empty() {
             Vec::new()
         } else {
@@ -217,6 +288,24 @@ impl EnergyQuestion {
     }
 }
 
+/// A candidate with its constant idle time, if it has one.
+type TimedCandidate = (ComparedStack, Option<Duration>);
+
+/// Refuses an idle time because the load of `load_s` seconds is too short to judge it.
+fn too_short(after: Duration, load_s: f64) -> RefusedPolicy {
+    let needed_s = LOAD_OF_IDLE_TIMES * after.as_secs_f64();
+    let factor = needed_s / load_s.max(f64::MIN_POSITIVE);
+    RefusedPolicy {
+        name: format!("{} s", after.as_secs_f64()),
+        why: format!(
+            "the load lasts {} s, too short by a factor of {}; a verdict needs {LOAD_OF_IDLE_TIMES} times the idle time",
+            number(load_s),
+            factor_in_words(factor)
+        ),
+        too_short_by: Some(factor),
+    }
+}
+
 /// Refuses an idle time because the slowest drive needs `shortest` milliseconds to stop and start.
 fn refused(after: Duration, shortest: f64) -> RefusedPolicy {
     RefusedPolicy {
@@ -225,6 +314,7 @@ fn refused(after: Duration, shortest: f64) -> RefusedPolicy {
             "the drive needs {} s to spin down and up; give at least this idle time",
             number(shortest / 1000.0)
         ),
+        too_short_by: None,
     }
 }
 
@@ -248,8 +338,40 @@ impl EnergyRuns {
     ) -> Result<EnergyAnswer, LabError> {
         for candidate in &mut self.candidates {
             candidate.stop = stop.clone();
+            candidate.watts = true;
         }
-        let ran = run_all(&self.candidates, jobs, progress)?;
+        // The length of the load is known after the first run.
+        let always = run(&self.candidates[0], None, &|finished, expected| {
+            progress(CandidateProgress {
+                candidate: 0,
+                finished,
+                expected,
+                over: false,
+            });
+        })?;
+        let load_s = always.measured.report.rates.simulated_s;
+        let mut others = Vec::new();
+        for (place, candidate) in self.candidates.into_iter().enumerate().skip(1) {
+            let after = self.idle_times[place];
+            // An idle time that the user chose is tried in any case.
+            let untried = after
+                .filter(|after| after.as_secs_f64() * LOAD_OF_IDLE_TIMES > load_s && !self.asked);
+            match untried {
+                Some(after) => self.refused.push(too_short(after, load_s)),
+                None => others.push((place, candidate)),
+            }
+        }
+        let (places, others): (Vec<usize>, Vec<ComparedStack>) = others.into_iter().unzip();
+        let ran = run_all(&others, jobs, &|event| {
+            progress(CandidateProgress {
+                candidate: places[event.candidate],
+                ..event
+            });
+        })?;
+        let ran: Vec<RunResult> = std::iter::once(always).chain(ran).collect();
+        let idle_times =
+            std::iter::once(None).chain(places.iter().map(|place| self.idle_times[*place]));
+        let price = self.price;
         let rated_cycles = self
             .powers
             .iter()
@@ -262,7 +384,9 @@ impl EnergyRuns {
                 .first()
                 .and_then(|power| Some(power.break_even()?.as_secs_f64())),
             rated_cycles,
-            policies: policies(&ran, rated_cycles),
+            policies: policies(&ran, idle_times, load_s, rated_cycles, price.as_ref()),
+            load_s,
+            price,
             refused: self.refused,
         })
     }
@@ -298,7 +422,51 @@ fn timer(policy: &str, after_s: Option<f64>) -> serde_json::Map<String, serde_js
     keys
 }
 
-fn policies(ran: &[RunResult], rated: Option<u64>) -> Vec<StopPolicy> {
+/// Returns the power of both runs over equal spans, for the time that both have.
+fn side_by_side(one: &WattsReport, other: &WattsReport) -> Vec<(f64, f64)> {
+    // Spans are 100 ms times a power of two, so one span is a multiple of the other.
+    let span_s = one.span_s.max(other.span_s);
+    let wide = |watts: &WattsReport| -> Vec<f64> {
+        let size = (span_s / watts.span_s).round().max(1.0) as usize;
+        // The last span of a report may be shorter.
+        let full = (watts.end_s / watts.span_s) as usize;
+        let known = &watts.all_w[..full.min(watts.all_w.len())];
+        known
+            .chunks_exact(size)
+            .map(|span| span.iter().sum::<f64>() / size as f64)
+            .collect()
+    };
+    wide(one).into_iter().zip(wide(other)).collect()
+}
+
+/// Returns half the width of the interval of the share that `run` saves. `None` if the load of
+/// `load_s` seconds is too short for the policy or for independent spans.
+fn saved_half_width(
+    turning: &Report,
+    run: &Report,
+    after: Option<Duration>,
+    load_s: f64,
+) -> Option<f64> {
+    if after.is_some_and(|after| after.as_secs_f64() * LOAD_OF_IDLE_TIMES > load_s) {
+        return None;
+    }
+    let [always, own] = [turning, run].map(|report| report.over_time.watts.as_ref());
+    let pairs = side_by_side(always?, own?);
+    let mean = pairs.iter().map(|(always, _)| always).sum::<f64>() / pairs.len() as f64;
+    let saved: Vec<f64> = pairs
+        .iter()
+        .map(|(always, own)| (always - own) / mean)
+        .collect();
+    series_half_width(&saved, CONFIDENCE)
+}
+
+fn policies(
+    ran: &[RunResult],
+    idle_times: impl Iterator<Item = Option<Duration>>,
+    load_s: f64,
+    rated: Option<u64>,
+    price: Option<&EnergyPrice>,
+) -> Vec<StopPolicy> {
     let watts = |report: &Report| {
         report
             .array
@@ -311,7 +479,8 @@ fn policies(ran: &[RunResult], rated: Option<u64>) -> Vec<StopPolicy> {
     let turning = ran
         .first()
         .map_or(f64::NAN, |ran| watts(&ran.measured.report));
-    let policy = |ran: &RunResult| {
+    let first = ran.first().map(|ran| &ran.measured.report);
+    let policy = |(ran, after): (&RunResult, Option<Duration>)| {
         let report = &ran.measured.report;
         let stops_a_year = report
             .array
@@ -330,8 +499,17 @@ fn policies(ran: &[RunResult], rated: Option<u64>) -> Vec<StopPolicy> {
                 .map_or(f64::NAN, |energy| energy.total_j),
             mean_w: watts(report),
             saved_share: 1.0 - watts(report) / turning,
+            saved_share_ci95_half_width: first
+                .and_then(|first| saved_half_width(first, report, after, load_s)),
+            too_short_by: after
+                .map(|after| LOAD_OF_IDLE_TIMES * after.as_secs_f64() / load_s)
+                .filter(|factor| *factor > 1.0),
+            kwh_a_year: kwh_a_year(watts(report)),
+            cost_a_year: price.map(|price| price.of_a_year(watts(report))),
+            requests: report.times.response_ms.count,
             response_ms_mean: report.times.response_ms.mean,
             response_ms_p99: report.times.response_ms.p99,
+            response_ms_p999: report.times.response_ms.p999,
             response_ms_max: report.times.response_ms.max,
             stops_a_year,
             years: rated
@@ -340,7 +518,7 @@ fn policies(ran: &[RunResult], rated: Option<u64>) -> Vec<StopPolicy> {
                 .map(|rated| rated as f64 / stops_a_year),
         }
     };
-    ran.iter().map(policy).collect()
+    ran.iter().zip(idle_times).map(policy).collect()
 }
 
 fn stops_a_year(statistics: &MemberStatistics) -> f64 {
@@ -353,89 +531,5 @@ fn stops_a_year(statistics: &MemberStatistics) -> f64 {
         power.spin_downs() as f64 * YEAR_S / seconds
     } else {
         0.0
-    }
-}
-
-impl EnergyAnswer {
-    /// Returns the policy with the largest saving; `None` if no policy saves energy.
-    fn best(&self) -> Option<&StopPolicy> {
-        let saves = self
-            .policies
-            .iter()
-            // NaN, from a drive without power data, is no saving.
-            .filter(|policy| policy.saved_share > 0.0);
-        // Equal savings: the last policy of the list. total_cmp needs no case for NaN, which was
-        // left out.
-        saves.max_by(|one, other| one.saved_share.total_cmp(&other.saved_share))
-    }
-
-    fn verdict(&self) -> String {
-        let Some(StopPolicy {
-            name,
-            saved_share,
-            response_ms_p99,
-            stops_a_year,
-            years,
-            ..
-        }) = self.best()
-        else {
-            return "Stopping the platters does not pay for this load.".to_owned();
-        };
-        let used_up = match (years, self.rated_cycles) {
-            (Some(years), Some(rated)) => format!(
-                ", which uses up the {rated} rated starts and stops (not the load cycles of the heads) in {} years",
-                number(*years)
-            ),
-            _ => String::new(),
-        };
-        format!(
-            "Stopping pays: `{name}` saves {} % at a p99 of {} ms, and stops the busiest drive {} times a year{used_up}.",
-            number(100.0 * saved_share),
-            number(*response_ms_p99),
-            number(*stops_a_year),
-        )
-    }
-}
-
-impl fmt::Display for EnergyAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header = [
-            "idle time",
-            "W",
-            "saved",
-            "mean ms",
-            "p99 ms",
-            "max ms",
-            "stops a year",
-            "rating lasts, years",
-        ];
-        let mut table = table(header, &[0]);
-        for policy in &self.policies {
-            table.add_row([
-                policy.name.clone(),
-                number(policy.mean_w),
-                format!("{:.1} %", 100.0 * policy.saved_share),
-                number(policy.response_ms_mean),
-                number(policy.response_ms_p99),
-                number(policy.response_ms_max),
-                number(policy.stops_a_year),
-                policy.years.map_or_else(|| "-".to_owned(), number),
-            ]);
-        }
-        writeln!(f, "{}\n", table.trim_fmt())?;
-        for RefusedPolicy { name, why } in &self.refused {
-            writeln!(f, "Idle time {name} was not tried: {why}.")?;
-        }
-        if let Some(seconds) = self.break_even_s {
-            writeln!(
-                f,
-                "A spin-down saves energy if the standby lasts {} s or longer.",
-                number(seconds)
-            )?;
-        }
-        if let Some(source) = self.assumed {
-            writeln!(f, "Source of the power figures: {source}.")?;
-        }
-        write!(f, "{}", self.verdict())
     }
 }

@@ -199,12 +199,15 @@ fn measurement(
     let rebuilt = stack.rebuilt_members()?.into_iter().map(|member| {
         let RebuiltMember {
             path,
+            table: _,
+            from,
             used,
             zones,
             most,
         } = member;
         RebuildPlan {
             path,
+            from,
             used,
             zones,
             most,
@@ -215,6 +218,7 @@ fn measurement(
         .with_workloads(stack.workload_names())
         .with_drives(drives)
         .with_rebuilds(rebuilt.collect())
+        .with_rebuild_settling(Time::ZERO + candidate.rebuild_settling)
         .with_open_arrivals(open))
 }
 

@@ -16,6 +16,8 @@
 //! | `reasons.rs` | why one candidate answers sooner than another |
 //! | `find.rs` | the largest number of streams that play without an underrun |
 //! | `load.rs`, `hurried.rs` | the largest load that is carried, and arrivals at a higher rate |
+//! | `length.rs` | loads of another length, and whether an answer is settled |
+//! | `rebuild.rs` | hours of a rebuild from windows all over a drive |
 //! | `search_goal.rs` | candidates ranked by streams or load |
 //! | `render.rs` | the ranking as text |
 //! | `race.rs` | many candidates; worse candidates drop out early |
@@ -38,12 +40,14 @@ mod find;
 #[path = "../examples/tune_bench/functions.rs"]
 mod functions;
 mod hurried;
+mod length;
 mod load;
 pub mod lzvs;
 mod power;
 mod race;
 mod ranking;
 mod reasons;
+mod rebuild;
 mod render;
 mod search_goal;
 mod space;
@@ -56,15 +60,19 @@ pub use align::{AlignError, AlignmentInput, Gain, GainReads, MoveCost};
 pub use arrivals::arrivals;
 pub use batches::Batches;
 pub use candidate::{ComparedStack, Condition, Recipe, candidates, recipes};
-pub use energy::{EnergyAnswer, EnergyQuestion, EnergyRuns, RefusedPolicy, StopPolicy};
+pub use energy::{
+    EnergyAnswer, EnergyPrice, EnergyQuestion, EnergyRuns, RefusedPolicy, StopPolicy, kwh_a_year,
+};
 pub use error::LabError;
 pub use experiment::{CandidateProgress, RunResult, VolumeReport, run, run_all};
 pub use find::{LoadSearch, LoadSearchResult, TriedStreams, most_streams};
+pub use length::{DEFAULT_BUDGET, Settled, Settling, next_factor};
 pub use load::{FoundLoad, PRECISION, TriedLoad, most_load};
 pub use power::{PowerError, lacking_power, require_power};
 pub use race::{CandidateResult, Race, RaceRules};
 pub use ranking::{Ranked, Ranking};
 pub use reasons::Reason;
+pub use rebuild::sample_rebuild;
 pub use render::capacity;
 pub use search_goal::{LargestLoad, MostRanking, SearchGoal};
 pub use space::{Point, Space};

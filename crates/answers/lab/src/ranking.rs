@@ -70,6 +70,8 @@ pub struct Ranked {
     /// Value less that of the best candidate. `None` for the best candidate, and for a candidate
     /// that does not carry the load.
     pub difference_to_best: Option<Difference>,
+    /// Number of requests beyond `value` if the metric is a percentile, over all seeds.
+    pub beyond: Option<u64>,
     /// True if the candidate served every request.
     pub complete: bool,
     /// True if the candidate carries the load. If false, `report.overload` holds the carried share.
@@ -110,6 +112,9 @@ impl Entrant<'_> {
     }
 
     fn half_width(&self, metric: Metric) -> Option<f64> {
+        if let Some(own) = metric.own_half_width(&self.ran().measured.report) {
+            return Some(own);
+        }
         match self.varies(metric) {
             false => self.ran().measured.half_width(metric, CONFIDENCE),
             true => half_width_over_seeds(&self.values(metric).collect::<Vec<_>>(), CONFIDENCE),
@@ -117,6 +122,13 @@ impl Entrant<'_> {
     }
 
     fn difference(&self, best: Entrant<'_>, metric: Metric, confidence: f64) -> Difference {
+        let own = |one: &Entrant<'_>| {
+            let half_width = metric.own_half_width(&one.ran().measured.report)?;
+            Some((one.value(metric), half_width))
+        };
+        if let (Some(one), Some(other)) = (own(self), own(&best)) {
+            return Difference::of_independent(one, other);
+        }
         let within = || {
             paired_difference(
                 &self.ran().measured,
@@ -211,7 +223,7 @@ impl Ranking {
             seeds: seeds.max(1),
             same_number_of_requests: same_number(ran, seeds.max(1)),
             varied: VariedValues::of(ran.iter().map(|ran| &ran.varied)),
-            reasons: reasons(&candidates, &metric.name()),
+            reasons: reasons(&candidates, metric),
             verdict: None,
             candidates,
         };
@@ -276,6 +288,11 @@ fn ranked(
         varies_with_seed: (entrant.0.len() > 1).then(|| entrant.varies(metric)),
         equal_to_best: best.is_some_and(|best| entrant.equals(best, metric)),
         difference_to_best: best.map(|best| entrant.difference(best, metric, confidence)),
+        beyond: entrant
+            .0
+            .iter()
+            .map(|ran| metric.beyond(&ran.measured.report))
+            .sum(),
         complete: entrant.is_complete(),
         carries: entrant.carries(),
         volume: ran.volume.clone(),

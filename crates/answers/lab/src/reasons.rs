@@ -3,7 +3,7 @@
 
 use crate::{Condition, Ranked};
 use fullstroke_counters::Counter;
-use fullstroke_measure::{Report, comes_round, number};
+use fullstroke_measure::{Metric, Report, SLOWEST_SHARES, TimeParts, comes_round, number};
 use serde::Serialize;
 
 /// Largest number of reasons.
@@ -32,10 +32,10 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// Returns the reason why one of two candidates answers sooner, in either order. `None` if the
-    /// means are within 2 % of each other, or cannot be compared.
-    pub fn between(one: &Ranked, other: &Ranked) -> Option<Reason> {
-        reason(one, other).or_else(|| reason(other, one))
+    /// Returns the reason why one of two candidates answers sooner by the metric, in either order.
+    /// `None` if the times are within 2 % of each other, or cannot be compared.
+    pub fn between(one: &Ranked, other: &Ranked, by: Metric) -> Option<Reason> {
+        reason(one, other, by).or_else(|| reason(other, one, by))
     }
 
     fn of_equals(self, by: &str) -> Reason {
@@ -54,11 +54,11 @@ impl Reason {
 }
 
 /// Returns reasons for three kinds of pairs: the leader and the next; a candidate with more
-/// redundancy that answers sooner than one with less; and a degraded volume that answers sooner
-/// than the whole volume. A whole volume that answers sooner than its own degraded or rebuilding
-/// form needs no reason. Other pairs are chosen as if that form were absent. If both candidates of
-/// a pair are equal by `by`, the sentence says so first.
-pub(crate) fn reasons(ranked: &[Ranked], by: &str) -> Vec<Reason> {
+/// redundancy that is better than one with less; and a degraded volume that is better than the
+/// whole volume. A whole volume that is better than its own degraded or rebuilding form needs no
+/// reason. Other pairs are chosen as if that form were absent. If both candidates of a pair are
+/// equal by the metric, the sentence says so first.
+pub(crate) fn reasons(ranked: &[Ranked], by: Metric) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for (place, better) in ranked.iter().enumerate() {
         let mut surprised = false;
@@ -74,9 +74,9 @@ pub(crate) fn reasons(ranked: &[Ranked], by: &str) -> Vec<Reason> {
             let safer =
                 better.volume.failures_survived > worse.volume.failures_survived && !surprised;
             if (leads || healed || safer) && reasons.len() < REASONS_MAX {
-                reasons.extend(reason(better, worse).map(|reason| {
+                reasons.extend(reason(better, worse, by).map(|reason| {
                     match better.value == worse.value {
-                        true => reason.of_equals(by),
+                        true => reason.of_equals(&by.name()),
                         false => reason,
                     }
                 }));
@@ -92,24 +92,70 @@ fn is_form(condition: Condition, whole: &Ranked, form: &Ranked) -> bool {
     form.name == condition.name_of(&whole.name) && form.varied == whole.varied
 }
 
-fn reason(better: &Ranked, worse: &Ranked) -> Option<Reason> {
+/// Requests that a reason explains: all of them by their mean, or the slowest by a percentile.
+struct Explained {
+    /// Difference of the values, in ms.
+    gain: f64,
+    /// Value of the slower candidate, in ms.
+    of: f64,
+    /// Parts of the times of these requests, of the faster and of the slower candidate.
+    parts: [TimeParts; 2],
+    /// Share of the slowest requests; `None` for the mean over all requests.
+    share: Option<f64>,
+}
+
+/// Returns the explained requests for a metric. A percentile of the response time from p90 on, and
+/// the maximum, concern the slowest requests, which may wait for something else than most requests.
+/// All other metrics are explained by the mean response time.
+fn explained(by: Metric, sooner: &Report, later: &Report) -> Option<Explained> {
+    let shares = SLOWEST_SHARES.iter().copied();
+    let share = match by.tail_share() {
+        // No collected share is smaller than that of the maximum.
+        Some(share) => shares
+            .filter(|known| *known >= share * 0.999)
+            .reduce(f64::min),
+        None => None,
+    };
+    let slowest = |report: &Report| {
+        let mut all = report.times.slowest.iter();
+        all.find(|one| Some(one.share) == share)
+            .map(|one| one.time_ms)
+    };
+    let tails = share.and_then(|_| Some([slowest(sooner)?, slowest(later)?]));
+    let (of, parts, share) = match tails {
+        Some(tails) => (by, tails, share),
+        None => {
+            let means = [sooner.times.time_ms, later.times.time_ms];
+            (Metric::RESPONSE_MEAN, means, None)
+        }
+    };
+    let (gain, of) = (of.value(later) - of.value(sooner), of.value(later));
+    (!gain.is_nan()).then_some(Explained {
+        gain,
+        of,
+        parts,
+        share,
+    })
+}
+
+fn reason(better: &Ranked, worse: &Ranked, by: Metric) -> Option<Reason> {
     let (sooner, later) = (&better.report, &worse.report);
-    let gain = later.times.response_ms.mean - sooner.times.response_ms.mean;
-    // Means cannot be compared if queues grow or the requests differ. With a page cache, the memory
+    let Explained {
+        gain,
+        of,
+        parts: [short, long],
+        share,
+    } = explained(by, sooner, later)?;
+    // Times cannot be compared if queues grow or the requests differ. With a page cache, the memory
     // makes the requests instead of the programs. A candidate without a value was not ranked.
     let own = sooner.sources.hosts.is_empty() && later.sources.hosts.is_empty();
     let ranked = !better.value.is_nan() && !worse.value.is_nan();
     let comparable =
         own && ranked && better.carries && worse.carries && better.complete && worse.complete;
-    if !comparable || gain.is_nan() || gain < WORTH_A_REASON * later.times.response_ms.mean {
+    if !comparable || gain < WORTH_A_REASON * of {
         return None;
     }
-    let parts = later
-        .times
-        .time_ms
-        .named()
-        .into_iter()
-        .zip(sooner.times.time_ms.named());
+    let parts = long.named().into_iter().zip(short.named());
     let (part, less) = parts
         .map(|((part, later), (_, sooner))| (part, later - sooner))
         // The part with the largest difference explains most.
@@ -122,14 +168,26 @@ fn reason(better: &Ranked, worse: &Ranked) -> Option<Reason> {
         "rotation" | "seek" => mechanics(part, names, sooner, later),
         _ => None,
     };
-    let head = format!(
-        "{} answers {} ms sooner than {} on average, mostly by {} ms less {}",
-        better,
-        number(gain),
-        worse,
-        number(less),
-        in_words(part)
-    );
+    let head = match share {
+        None => format!(
+            "{} answers {} ms sooner than {} on average, mostly by {} ms less {}",
+            better,
+            number(gain),
+            worse,
+            number(less),
+            in_words(part)
+        ),
+        Some(share) => format!(
+            "by {}, {} answers {} ms sooner than {}; the slowest {} % of its requests have {} ms less {}",
+            by.name(),
+            better,
+            number(gain),
+            worse,
+            100.0 * share,
+            number(less),
+            in_words(part)
+        ),
+    };
     let sentence = why.map_or_else(|| format!("{head}."), |why| format!("{head}: {why}."));
     Some(Reason {
         better,

@@ -2,8 +2,13 @@
 
 use crate::{Ranked, Ranking};
 use comfy_table::Cell;
-use fullstroke_measure::{Difference, Metric, Significance, number, table, three_digits};
+use fullstroke_measure::{
+    BEYOND_MIN, Difference, Metric, Significance, factor_in_words, number, table,
+};
 use std::fmt;
+
+/// Factor from which on a longer run is no practical advice.
+const LONGEST_FACTOR: f64 = 100.0;
 
 impl fmt::Display for Ranking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -20,6 +25,14 @@ impl fmt::Display for Ranking {
 }
 
 impl Ranking {
+    /// Returns the table of ranks and the verdict, for a further metric of the same runs.
+    pub fn in_brief(&self) -> String {
+        let verdict = self.verdict.as_deref().unwrap_or_default();
+        format!("{}\n\n{verdict}", self.table())
+            .trim_end()
+            .to_owned()
+    }
+
     /// Returns the table of ranks, with a column for each varied key.
     fn table(&self) -> String {
         let keys = self.varied_keys();
@@ -34,7 +47,7 @@ impl Ranking {
                     .map(|key| Cell::new(ranked.varied.get(key).unwrap_or("-"))),
             );
             row.extend([
-                Cell::new(number(ranked.value)),
+                Cell::new(self.value_of(ranked)),
                 Cell::new(
                     ranked
                         .ci95_half_width
@@ -92,6 +105,21 @@ impl Ranking {
         table.trim_fmt()
     }
 
+    /// Returns the value of a candidate, with a star if the value is a percentile with too few
+    /// requests beyond.
+    fn value_of(&self, ranked: &Ranked) -> String {
+        let is_chance = ranked.beyond.is_some_and(|beyond| beyond < BEYOND_MIN);
+        format!(
+            "{}{}",
+            number(ranked.value),
+            if is_chance && !ranked.value.is_nan() {
+                "*"
+            } else {
+                ""
+            }
+        )
+    }
+
     /// Returns the varied keys, which are the same for all candidates.
     fn varied_keys(&self) -> Vec<&str> {
         self.candidates
@@ -146,10 +174,10 @@ impl Ranking {
         };
         let half_width = difference
             .half_width
-            .map_or_else(String::new, |width| format!(" ± {}", three_digits(width)));
+            .map_or_else(String::new, |width| format!(" ± {}", number(width)));
         let by = format!(
             "{}{half_width}{share} {direction} than {}, the next",
-            three_digits(difference.value.abs()),
+            number(difference.value.abs()),
             next.label()
         );
         let verdict = match difference.significance {
@@ -157,10 +185,21 @@ impl Ranking {
             Significance::Consistent => {
                 format!("{head}, {by}, and better in {}.", batches(difference))
             }
-            Significance::NotSignificant => format!("{head}, but {by}, is not significant."),
-            Significance::Unknown => {
-                format!("{head}, {by}; there is no confidence interval.")
-            }
+            Significance::NotSignificant => format!(
+                "{head}, but {by}, is not significant{}.",
+                longer(difference.longer_to_tell())
+            ),
+            Significance::Unknown => format!(
+                "{head}, {by}; there is no confidence interval{}.",
+                longer(self.longer_for_interval(best))
+            ),
+        };
+        let verdict = match self.thinnest() {
+            Some(beyond) if beyond < BEYOND_MIN => format!(
+                "{verdict} The run is too short for {}: {beyond} requests lie beyond, and fewer than {BEYOND_MIN} are chance.",
+                self.by
+            ),
+            _ => verdict,
         };
         Some(match survives(best) {
             Some(survives) => format!("{verdict} {survives}"),
@@ -173,9 +212,23 @@ impl Ranking {
         let unit = Metric::parse(&self.by).map_or("", |metric| metric.unit());
         match unit {
             // The unit of counts and shares.
-            "" | "1" => three_digits(value),
-            unit => format!("{} {unit}", three_digits(value)),
+            "" | "1" => number(value),
+            unit => format!("{} {unit}", number(value)),
         }
+    }
+
+    /// Returns the least number of requests beyond the percentile over all candidates; `None` if
+    /// the metric is no percentile.
+    fn thinnest(&self) -> Option<u64> {
+        self.candidates.iter().filter_map(|one| one.beyond).min()
+    }
+
+    /// Returns the factor by which a run must be longer for an interval; `None` if no length gives
+    /// one.
+    fn longer_for_interval(&self, best: &Ranked) -> Option<f64> {
+        let metric = Metric::parse(&self.by).ok()?;
+        let factor = metric.longer_for_interval(&best.report)?;
+        (factor > 1.0 && !best.report.grows()).then_some(factor)
     }
 
     /// Returns true if each candidate has the same value with all seeds.
@@ -248,8 +301,15 @@ impl Ranking {
             )?,
             seeds => write!(
                 f,
-                "\nMeans and intervals are over {seeds} seeds, or within a run if the seeds change nothing. The parts of the time are those of the first seed."
+                "\nMeans and intervals are over {seeds} seeds (for a trace: {seeds} random angles of the platters), or within a run if the seeds change nothing. The parts of the time are those of the first seed."
             )?,
+        }
+        if let Some(beyond) = self.thinnest() {
+            write!(
+                f,
+                "\n{}: at least {beyond} requests lie beyond the value of each candidate.",
+                self.by
+            )?;
         }
         self.write_marks(f)?;
         self.write_incomplete(f)?;
@@ -337,6 +397,24 @@ impl Ranking {
     }
 }
 
+/// Returns the factor by which a run must be longer, as the end of a sentence; empty without one.
+fn longer(factor: Option<f64>) -> String {
+    match factor {
+        // The candidates may as well be equal, and no affordable run would tell.
+        Some(factor) if factor > LONGEST_FACTOR => {
+            format!(
+                "; the candidates may be equal (a run {} times as long may tell)",
+                factor_in_words(factor)
+            )
+        }
+        Some(factor) => format!(
+            "; the run is too short by a factor of about {}",
+            factor_in_words(factor)
+        ),
+        None => String::new(),
+    }
+}
+
 /// Returns the names of the best candidate and of those that are equal to it.
 fn names(best: &Ranked, equal: &[&Ranked]) -> String {
     let Some((last, others)) = equal.split_last() else {
@@ -403,9 +481,9 @@ fn batches(difference: &Difference) -> String {
 /// Returns a capacity in decimal units, as for drives: `36.4 GB`.
 pub fn capacity(bytes: u64) -> String {
     match bytes as f64 {
-        bytes if bytes >= 1e12 => format!("{:.2} TB", bytes / 1e12),
-        bytes if bytes >= 1e9 => format!("{:.1} GB", bytes / 1e9),
-        bytes => format!("{:.1} MB", bytes / 1e6),
+        bytes if bytes >= 1e12 => format!("{} TB", number(bytes / 1e12)),
+        bytes if bytes >= 1e9 => format!("{} GB", number(bytes / 1e9)),
+        bytes => format!("{} MB", number(bytes / 1e6)),
     }
 }
 

@@ -11,8 +11,14 @@ use std::fmt;
 pub enum SearchGoal {
     /// Number of media streams that play without an underrun.
     Streams(LoadSearch),
-    /// Load. If there is a limit, the 99th percentile of response times must not exceed it.
-    Load(Option<Duration>),
+    /// Load.
+    Load {
+        /// Largest 99th percentile of response times; `None` for no limit.
+        p99_max: Option<Duration>,
+        /// Largest number of requests that the search simulates for a candidate; `None` for loads
+        /// of the length of the stack.
+        budget: Option<u64>,
+    },
 }
 
 /// Largest number of streams or largest load of one candidate.
@@ -57,9 +63,11 @@ impl MostRanking {
                     ..found
                 }))
             }
-            SearchGoal::Load(p99_max) => {
-                most_load(recipe, p99_max, &|simulated| progress(index, simulated))
-                    .map(LargestLoad::Load)
+            SearchGoal::Load { p99_max, budget } => {
+                most_load(recipe, p99_max, budget, &|simulated| {
+                    progress(index, simulated)
+                })
+                .map(LargestLoad::Load)
             }
         };
         let mut candidates = recipes
@@ -79,8 +87,34 @@ impl MostRanking {
             verdict: None,
             candidates,
         };
-        ranking.verdict = ranking.in_words();
+        ranking.verdict = ranking
+            .in_words()
+            .map(|verdict| ranking.with_settling(verdict));
         Ok(ranking)
+    }
+
+    /// Returns the verdict, with a sentence on the candidates whose loads are too short.
+    fn with_settling(&self, verdict: String) -> String {
+        let loads = self.candidates.iter().filter_map(|one| match one {
+            LargestLoad::Streams(_) => None,
+            LargestLoad::Load(found) => Some(found),
+        });
+        let unsettled: Vec<&FoundLoad> =
+            loads.filter(|found| !found.settled.is_settled()).collect();
+        match unsettled.first() {
+            Some(first) => {
+                let names: Vec<&str> = unsettled.iter().map(|one| one.name.as_str()).collect();
+                format!(
+                    "{verdict} Not settled: {}. {}",
+                    names.join(", "),
+                    first.settled
+                )
+            }
+            None if matches!(self.candidates.first(), Some(LargestLoad::Load(_))) => {
+                format!("{verdict} Settled: loads of half the length give the same.")
+            }
+            None => verdict,
+        }
     }
 
     fn in_words(&self) -> Option<String> {
@@ -160,9 +194,23 @@ impl LargestLoad {
     fn may_be_no_more_than(&self, other: &LargestLoad) -> bool {
         match other {
             LargestLoad::Streams(_) => false,
-            LargestLoad::Load(other) => other
-                .too_much
-                .is_none_or(|too_much| self.value() < too_much),
+            // The result at another length is as likely as the result.
+            LargestLoad::Load(other) => {
+                let half = other.load_at_half_length.unwrap_or(0.0);
+                other
+                    .too_much
+                    .is_none_or(|too_much| self.least() < too_much.max(half))
+            }
+        }
+    }
+
+    /// Returns the smaller of the results at both lengths of the load.
+    fn least(&self) -> f64 {
+        match self {
+            LargestLoad::Streams(_) => self.value(),
+            LargestLoad::Load(found) => found
+                .load_at_half_length
+                .map_or(found.load, |half| half.min(found.load)),
         }
     }
 

@@ -126,6 +126,32 @@ pub fn difference_over_seeds(pairs: &[(f64, f64)], confidence: f64) -> Differenc
 }
 
 impl Difference {
+    /// Returns the difference of two independent values with the half widths of their own
+    /// intervals.
+    pub fn of_independent(one: (f64, f64), other: (f64, f64)) -> Difference {
+        let value = one.0 - other.0;
+        let half_width = one.1.hypot(other.1);
+        Difference {
+            value,
+            half_width: Some(half_width),
+            batches_above: 0,
+            batches_below: 0,
+            significance: match value.abs() > half_width {
+                true => Significance::Significant,
+                false => Significance::NotSignificant,
+            },
+        }
+    }
+
+    /// Returns the factor by which both runs must be longer until the interval excludes zero, if
+    /// the difference stays: the width of an interval shrinks with the root of the length. `None`
+    /// without an interval, or if the interval excludes zero already.
+    pub fn longer_to_tell(&self) -> Option<f64> {
+        let half_width = self.half_width?;
+        let undecided = self.significance == Significance::NotSignificant;
+        (undecided && self.value != 0.0).then(|| (half_width / self.value).powi(2).max(1.0))
+    }
+
     /// Returns the difference with the interval of `other` if that interval is wider.
     pub fn no_surer_than(self, other: &Difference) -> Difference {
         match (self.half_width, other.half_width) {

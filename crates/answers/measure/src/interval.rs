@@ -14,6 +14,13 @@ const BATCHES_MIN: usize = 10;
 /// in a batch.
 const REQUESTS_MIN: f64 = 10.0;
 
+/// Least number of requests beyond a percentile in a run with an interval: 10 in each of 10
+/// batches.
+pub(crate) const REQUESTS_FOR_INTERVAL: f64 = REQUESTS_MIN * BATCHES_MIN as f64;
+
+/// Largest number of spans of a series.
+const SPANS_MAX: usize = 64;
+
 /// One-sided 5 % point of the normal distribution, for the lag-1 coefficient.
 const CORRELATED: f64 = 1.645;
 
@@ -64,6 +71,33 @@ pub(crate) fn paired_interval(
             .filter(|residual| *residual + difference < 0.0)
             .count(),
     })
+}
+
+/// Returns half the width of the interval of the mean of a series over equal spans of time. Few
+/// long spans replace many short ones: neighbours are merged to at most 64 spans, and further while
+/// neighbours are alike. `None` if fewer than 10 independent spans are left.
+pub fn series_half_width(values: &[f64], confidence: f64) -> Option<f64> {
+    let size = values.len().div_ceil(SPANS_MAX).max(1);
+    let mut spans: Vec<f64> = values
+        // A shorter last span would count too much.
+        .chunks_exact(size)
+        .map(|span| span.iter().sum::<f64>() / size as f64)
+        .collect();
+    loop {
+        if spans.len() < BATCHES_MIN || spans.iter().any(|span| span.is_nan()) {
+            return None;
+        }
+        if !correlated(&spans) {
+            break;
+        }
+        spans = spans
+            .chunks_exact(2)
+            .map(|pair| (pair[0] + pair[1]) / 2.0)
+            .collect();
+    }
+    let mean = spans.iter().sum::<f64>() / spans.len() as f64;
+    let residuals: Vec<f64> = spans.iter().map(|span| span - mean).collect();
+    Some(student_half_width(&residuals, confidence))
 }
 
 /// Returns the chance that a fair coin falls at least as one-sidedly as `above` to `below`: the
@@ -200,6 +234,12 @@ fn student_half_width(residuals: &[f64], confidence: f64) -> f64 {
     student_t(confidence, count - 1.0) * (squares / (count * (count - 1.0))).sqrt()
 }
 
+/// Returns half the width of the interval of a mean with this variance, estimated with `freedom`
+/// degrees of freedom.
+pub fn half_width_of_mean(variance: f64, freedom: f64, confidence: f64) -> f64 {
+    student_t(confidence, freedom) * variance.sqrt()
+}
+
 /// Returns the two-sided point of Student's t.
 fn student_t(confidence: f64, freedom: f64) -> f64 {
     student_point(0.5 + confidence / 2.0, freedom)
@@ -222,6 +262,20 @@ pub(crate) fn student_point(confidence: f64, freedom: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_series_has_an_interval_if_its_spans_are_independent() {
+        let mut random = Random::new(Seed(5));
+        let noise: Vec<f64> = (0..512).map(|_| random.below(1000) as f64).collect();
+        let half_width = series_half_width(&noise, 0.95).unwrap();
+        // Uniform values have a deviation of 289, and 512 of them a standard error of 12.8.
+        assert!((15.0..40.0).contains(&half_width), "{half_width}");
+        // A series that only rises has no independent spans.
+        let rising: Vec<f64> = (0..512).map(f64::from).collect();
+        assert_eq!(series_half_width(&rising, 0.95), None);
+        assert_eq!(series_half_width(&noise[..9], 0.95), None);
+        assert_eq!(series_half_width(&[3.0; 100], 0.95), Some(0.0));
+    }
     use crate::measurement::{CompletedSample, OperationClass};
     use fullstroke_units::{Random, Seed, Time};
 

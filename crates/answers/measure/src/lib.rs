@@ -101,6 +101,7 @@ mod recorder;
 mod reference;
 mod render;
 mod report;
+mod slowest;
 mod spread;
 mod stop;
 mod streams;
@@ -120,7 +121,7 @@ pub use difference::{
 pub use energy::{EnergyReport, StateShares};
 pub use heads::HeadsReport;
 pub use hosts::{CallReport, HostReport, ProgramReport, TransactionReport};
-pub use interval::BATCHES_FOR_INTERVAL;
+pub use interval::{BATCHES_FOR_INTERVAL, half_width_of_mean, series_half_width};
 pub use layers::LayerReport;
 pub use log::{LOG_COLUMNS, LogColumn, RequestLog};
 pub use measurement::{MeasuredRun, Measurement, RunIdentity, WarmUp};
@@ -131,12 +132,13 @@ pub use processes::{AcrossProcesses, GroupReport, ProcessReport, ResponseSummary
 pub use rebuild::{RebuildPlan, RebuildReport};
 pub use recorder::{Progress, RunRecorder};
 pub use reference::reference;
-pub use render::{number, table, three_digits};
+pub use render::{STAR, factor_in_words, number, p99_in_words, percentile, table};
 pub use report::{
-    ArrayReport, Arrived, BatchReport, ByProcess, BySource, Distribution, DriveIo, HostCost,
-    OperationReport, OperationsReport, OverTime, PerOperation, Quantity, ReadWriteRates,
-    ReadWriteTimes, Repeat, Report, TimeParts,
+    ArrayReport, Arrived, BEYOND_MIN, BatchReport, ByProcess, BySource, Distribution, DriveIo,
+    HostCost, OperationReport, OperationsReport, OverTime, PerOperation, Quantity, ReadWriteRates,
+    ReadWriteTimes, Repeat, Report, TimeParts, requests_beyond,
 };
+pub use slowest::{SLOWEST_SHARES, SlowestReport};
 pub use stop::Stop;
 pub use streams::{StreamReport, StreamsReport};
 pub use timeline::{

@@ -10,18 +10,19 @@ use crate::layers::layer_reports;
 use crate::members::{MemberReport, member_reports};
 use crate::metric::{CONFIDENCE, Metric};
 use crate::processes::{AcrossProcesses, ProcessTotals, fairness};
-use crate::rebuild::{RebuildPlan, RebuildReport};
+use crate::rebuild::{RebuildPlan, RebuildReport, RebuildSettling};
 use crate::report::{
     ArrayReport, Arrived, BatchReport, ByProcess, BySource, DriveIo, HostCost, OperationReport,
     OperationsReport, OverTime, PerOperation, Quantity, ReadWriteRates, ReadWriteTimes, Repeat,
     Report, TimeParts,
 };
+use crate::slowest::Slowest;
 use crate::spread::TimeDistribution;
 use crate::workloads::Workloads;
 use fullstroke_contract::{Notice, Operation, Request, RequestStatus};
 use fullstroke_counters::Counter;
 use fullstroke_engine::{Finished, Observer, Rebuilds, RunOutcome};
-use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
+use fullstroke_units::{SECTOR_BYTES, Time};
 
 /// The beginning of a run that is simulated but not counted. A request counts when both limits are
 /// passed.
@@ -89,11 +90,13 @@ pub struct Measurement {
     others: [Apart; 2],
     queue: TimeDistribution,
     service: TimeDistribution,
+    slowest: Slowest,
     batches: Batches,
     processes: ProcessTotals,
     workloads: Workloads,
     rebuild_plans: Vec<RebuildPlan>,
     rebuilds: Rebuilds,
+    settling: RebuildSettling,
     /// Flow of an open load; `None` for a closed load.
     flow: Option<Flow>,
     heads: Heads,
@@ -167,11 +170,13 @@ impl Measurement {
             others: [Apart::new(), Apart::new()],
             queue: TimeDistribution::new(),
             service: TimeDistribution::new(),
+            slowest: Slowest::new(),
             batches: Batches::default(),
             processes: ProcessTotals::default(),
             workloads: Workloads::default(),
             rebuild_plans: Vec::new(),
             rebuilds: Rebuilds::default(),
+            settling: RebuildSettling::default(),
             flow: None,
             heads: Heads::default(),
         }
@@ -211,9 +216,16 @@ impl Measurement {
     pub fn with_rebuilds(mut self, plans: Vec<RebuildPlan>) -> Measurement {
         for plan in &plans {
             self.rebuilds
-                .begin(Time::ZERO, &plan.path, Sectors::ZERO, plan.used);
+                .begin(Time::ZERO, &plan.path, plan.from, plan.used);
         }
         self.rebuild_plans = plans;
+        self
+    }
+
+    /// Leaves out the time until `until` in the slowness of rebuilds.
+    #[must_use]
+    pub fn with_rebuild_settling(mut self, until: Time) -> Measurement {
+        self.settling.until = until;
         self
     }
 
@@ -273,7 +285,11 @@ impl Measurement {
                 hosts: host_reports(&counters.hosts),
             },
             array: ArrayReport {
-                rebuild: RebuildReport::new(&self.rebuild_plans, self.rebuilds.all()),
+                rebuild: RebuildReport::new(
+                    &self.rebuild_plans,
+                    self.rebuilds.all(),
+                    &self.settling,
+                ),
                 energy: EnergyReport::new(&members, both.requests),
                 members,
                 drive_notes: Vec::new(),
@@ -336,6 +352,8 @@ impl Measurement {
             service_ms: self.service.distribution(),
             queue_ms: self.queue.distribution(),
             time_ms: TimeParts::new(total.parts.map(mean_ms)),
+            response_p99_ci95_half_width: None,
+            slowest: self.slowest.reports(),
         }
     }
 
@@ -398,6 +416,7 @@ impl Observer for Measurement {
     fn noticed(&mut self, path: &[usize], notice: &Notice) {
         if !self.rebuild_plans.is_empty() {
             self.rebuilds.note_notice(path, notice);
+            self.settling.note(&self.rebuild_plans, self.rebuilds.all());
         }
     }
 
@@ -452,6 +471,7 @@ impl Observer for Measurement {
             finished: finished.completion.finished,
         };
         batch.record(class, &sample);
+        self.slowest.record(sample.response, &sample.parts);
         self.processes.record(finished.process, class, &sample);
         self.workloads.record(finished.workload, class, &sample);
         self.responses[class as usize].record(sample.response);
@@ -483,6 +503,8 @@ fn add_intervals(report: &mut Report, batches: &Batches) {
     ] {
         distribution.ci95_half_width = half_width(Metric::mean_of(which), distribution.mean);
     }
+    let p99 = report.times.response_ms.p99;
+    report.times.response_p99_ci95_half_width = half_width(Metric::RESPONSE_P99, p99);
     for (operation, class) in [
         (&mut report.kinds.reads, OperationClass::Read),
         (&mut report.kinds.writes, OperationClass::Write),

@@ -2,9 +2,10 @@
 
 use crate::batches::{BatchSums, ClassSums};
 use crate::hosts::{HostReport, OfHost, longest, unknown};
+use crate::interval::REQUESTS_FOR_INTERVAL;
 use crate::layers::over_layers;
 use crate::measurement::OperationClass;
-use crate::report::{Distribution, Quantity, Report};
+use crate::report::{Distribution, Quantity, Report, requests_beyond};
 use crate::{EnergyReport, MemberReport, OperationReport, RebuildReport, StreamsReport, TimeParts};
 use fullstroke_contract::registry::nearest;
 use fullstroke_contract::{Operation, READINGS};
@@ -409,6 +410,9 @@ impl Metric {
     /// The 99th percentile of the response time.
     pub const RESPONSE_P99: Metric = Metric(MetricKind::Time(Quantity::Response, Statistic::P99));
 
+    /// The throughput of reads and writes together.
+    pub const MB_PER_S: Metric = Metric(MetricKind::Rate(None, Unit::Megabytes));
+
     /// Duration of the longest program.
     pub const PROGRAMS_ELAPSED: Metric = Metric(MetricKind::Elapsed);
 
@@ -726,6 +730,75 @@ impl Metric {
                 over_layers(&report.array.layers, READINGS[reading].name).unwrap_or(f64::NAN)
             }
         }
+    }
+
+    /// Returns the share of requests below the value if the metric is a percentile, as in 0.99.
+    pub fn quantile(&self) -> Option<f64> {
+        match self.0 {
+            MetricKind::Time(_, statistic)
+            | MetricKind::ClassTime(_, statistic)
+            | MetricKind::OperationTime(_, statistic)
+            | MetricKind::Workload(_, OfWorkload::Response(statistic)) => statistic.quantile(),
+            _ => None,
+        }
+    }
+
+    /// Returns the share of the slowest requests that decide a time over reads and writes together:
+    /// 0.01 for the 99th percentile, 0 for the maximum. `None` for means, for percentiles below the
+    /// 90th, which concern most requests, and for other metrics.
+    pub fn tail_share(&self) -> Option<f64> {
+        match self.0 {
+            MetricKind::Time(Quantity::Response, Statistic::Max) => Some(0.0),
+            MetricKind::Time(Quantity::Response, statistic) => {
+                let quantile = statistic.quantile()?;
+                (quantile >= 0.9).then_some(1.0 - quantile)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the number of requests behind the value of a time; `None` for other metrics.
+    fn requests(&self, report: &Report) -> Option<u64> {
+        let of = |operation: Option<&OperationReport>| operation.map_or(0, |one| one.requests);
+        match self.0 {
+            MetricKind::Time(..) => Some(report.times.response_ms.count),
+            MetricKind::ClassTime(class, _) => Some(of(operation(report, class))),
+            MetricKind::OperationTime(operation, _) => {
+                Some(of(report.kinds.operations.of(operation)))
+            }
+            MetricKind::Workload(name, OfWorkload::Response(_)) => {
+                let mut workloads = report.sources.workloads.iter();
+                Some(workloads.find(|one| one.name == name)?.requests)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns half the width of the 95 % confidence interval that the report itself has for this
+    /// metric: the hours of a rebuild. `None` for metrics whose interval comes from batches.
+    pub fn own_half_width(&self, report: &Report) -> Option<f64> {
+        match self.0 {
+            MetricKind::Rebuild(0) => report.array.rebuild.as_ref()?.hours_ci95_half_width,
+            _ => None,
+        }
+    }
+
+    /// Returns the number of requests beyond the value if the metric is a percentile of response
+    /// times. A value with fewer than [`BEYOND_MIN`](crate::BEYOND_MIN) requests beyond is chance.
+    pub fn beyond(&self, report: &Report) -> Option<u64> {
+        Some(requests_beyond(self.requests(report)?, self.quantile()?))
+    }
+
+    /// Returns the factor by which a run must be longer for an interval of this metric: enough
+    /// requests beyond a percentile in enough batches. At least 1; `None` for a metric whose
+    /// interval does not come from requests.
+    pub fn longer_for_interval(&self, report: &Report) -> Option<f64> {
+        let requests = self.requests(report)?.max(1) as f64;
+        let needed = match self.quantile() {
+            Some(quantile) => REQUESTS_FOR_INTERVAL / (1.0 - quantile),
+            None => REQUESTS_FOR_INTERVAL * 2.0,
+        };
+        Some((needed / requests).max(1.0))
     }
 
     /// Returns the view of the metric in batches. `None` if batches do not contain the metric, so

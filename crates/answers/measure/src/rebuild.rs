@@ -1,7 +1,7 @@
 //! Duration of a rebuild, extrapolated from the part within the run.
 
 use fullstroke_contract::ZoneRate;
-use fullstroke_engine::Rebuild;
+use fullstroke_engine::{Rebuild, RebuildMark};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use serde::Serialize;
 
@@ -10,7 +10,9 @@ use serde::Serialize;
 pub struct RebuildPlan {
     /// Indices of the member from the top of the tree.
     pub path: Vec<usize>,
-    /// Number of sectors to rebuild.
+    /// Number of sectors that are filled at the start.
+    pub from: Sectors,
+    /// End of the sectors to rebuild.
     pub used: Sectors,
     /// Transfer rate of each zone when written; empty if unknown.
     pub zones: Vec<ZoneRate>,
@@ -23,20 +25,60 @@ pub struct RebuildPlan {
 pub struct RebuildReport {
     /// Names of the rebuilt members.
     pub members: Vec<String>,
-    /// Share of the members that was rebuilt when the run ended.
+    /// Share of the members that was rebuilt in the run.
     pub share: f64,
     /// Rate of the rebuild, in 10^6 bytes per second.
     pub mb_per_s: f64,
     /// Duration of the complete rebuild, in hours.
     pub hours: f64,
+    /// Half the width of the 95 % confidence interval of `hours`: 0 if the rebuild ended in the
+    /// run, `None` if the hours rest on the part of this run alone.
+    pub hours_ci95_half_width: Option<f64>,
     /// True if `hours` is an estimate because the run ended before the rebuild. The estimate
     /// assumes that the rest is as slow, relative to the speed of its zones, as the rebuilt part.
     pub estimated: bool,
+    /// Number of windows, at places all over the members, whose speeds give `hours`; 0 if this run
+    /// gives them alone.
+    pub windows: usize,
+    /// Share of the members that was rebuilt in this run or in the windows.
+    pub simulated_share: f64,
+    /// Duration of the rebuild in this run since the settling time, as a multiple of the duration
+    /// at the full speed of the zones.
+    #[serde(skip)]
+    pub slowness: f64,
+}
+
+/// A place in a rebuild.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RebuildSettling {
+    /// Time after which the speed counts. Before, caches and queues are as empty as at no place
+    /// inside a rebuild.
+    pub(crate) until: Time,
+    /// State of each member at the first notice after this time, in the order of the plans.
+    pub(crate) marks: Vec<Option<RebuildMark>>,
+}
+
+impl RebuildSettling {
+    /// Notes the state of the members after a notice.
+    pub(crate) fn note(&mut self, plans: &[RebuildPlan], seen: &[Rebuild]) {
+        self.marks.resize(plans.len(), None);
+        for (mark, plan) in self.marks.iter_mut().zip(plans) {
+            let latest = seen.iter().find(|rebuild| rebuild.path == plan.path);
+            let latest = latest.map(|rebuild| rebuild.latest);
+            // The first notice after the settling time stays.
+            *mark = mark.or(latest.filter(|latest| latest.at >= self.until));
+        }
+    }
 }
 
 impl RebuildReport {
-    /// Returns the report of the rebuild of the members in `plans`, as far as `seen`.
-    pub(crate) fn new(plans: &[RebuildPlan], seen: &[Rebuild]) -> Option<RebuildReport> {
+    /// Returns the report of the rebuild of the members in `plans`, as far as `seen`. The slowness
+    /// counts from the marks of `settling` on.
+    pub(crate) fn new(
+        plans: &[RebuildPlan],
+        seen: &[Rebuild],
+        settling: &RebuildSettling,
+    ) -> Option<RebuildReport> {
         if plans.is_empty() {
             return None;
         }
@@ -45,26 +87,51 @@ impl RebuildReport {
         let mut latest = Time::ZERO;
         for plan in plans {
             let rebuild = seen.iter().find(|rebuild| rebuild.path == plan.path);
-            let done = rebuild.map_or(Sectors::ZERO, |rebuild| rebuild.latest.done);
+            let done = rebuild.map_or(plan.from, |rebuild| rebuild.latest.done);
             latest = rebuild.map_or(latest, |rebuild| latest.max(rebuild.latest.at));
-            done_sectors += done.0;
+            done_sectors += done.0 - plan.from.0;
             all_sectors += plan.used.0;
-            done_ideal_s += plan.ideal_s(0, done.0);
+            done_ideal_s += plan.ideal_s(plan.from.0, done.0);
             left_ideal_s += plan.ideal_s(done.0, plan.used.0);
             whole &= done >= plan.used;
         }
         let elapsed_s = latest.since(Time::ZERO).as_secs_f64();
         let slowness = elapsed_s / done_ideal_s;
+        let share = done_sectors as f64 / all_sectors.max(1) as f64;
+        let settled = settled_slowness(plans, seen, settling);
         Some(RebuildReport {
             members: plans.iter().map(RebuildPlan::name).collect(),
-            share: done_sectors as f64 / all_sectors.max(1) as f64,
+            share,
             mb_per_s: (done_sectors * SECTOR_BYTES) as f64 / 1e6 / elapsed_s,
             // The rest is assumed to be slower than ideal by the same factor as the part that was
             // filled.
             hours: (elapsed_s + slowness * left_ideal_s) / 3600.0,
+            hours_ci95_half_width: whole.then_some(0.0),
             estimated: !whole,
+            windows: 0,
+            simulated_share: share,
+            slowness: settled.unwrap_or(slowness),
         })
     }
+}
+
+/// Returns the slowness of the rebuild since the marks of `settling`; `None` if a member has no
+/// mark, or has not moved since.
+fn settled_slowness(
+    plans: &[RebuildPlan],
+    seen: &[Rebuild],
+    settling: &RebuildSettling,
+) -> Option<f64> {
+    let (mut began, mut ended, mut ideal_s) = (Time::NEVER, Time::ZERO, 0.0);
+    for (plan, mark) in plans.iter().zip(&settling.marks) {
+        let rebuild = seen.iter().find(|rebuild| rebuild.path == plan.path)?;
+        let from = (*mark)?;
+        began = began.min(from.at);
+        ended = ended.max(rebuild.latest.at);
+        ideal_s += plan.ideal_s(from.done.0, rebuild.latest.done.0);
+    }
+    let elapsed_s = ended.saturating_since(began).as_secs_f64();
+    (ideal_s > 0.0 && elapsed_s > 0.0).then(|| elapsed_s / ideal_s)
 }
 
 impl RebuildPlan {
@@ -79,7 +146,7 @@ impl RebuildPlan {
     /// Returns the seconds to write the sectors from `from` to `end` at the speed of their zones,
     /// or at the allowed rate if that is lower. If the zones are unknown, all sectors have the same
     /// speed.
-    fn ideal_s(&self, from: u64, end: u64) -> f64 {
+    pub fn ideal_s(&self, from: u64, end: u64) -> f64 {
         let most = self.most.map_or(f64::INFINITY, |most| most.0 as f64);
         let whole = [ZoneRate {
             first: fullstroke_units::Lbn(0),
@@ -119,6 +186,7 @@ mod tests {
         let zones = vec![zone(0, 200_000_000), zone(1_000_000, 100_000_000)];
         RebuildPlan {
             path: vec![member],
+            from: Sectors::ZERO,
             used: Sectors(2_000_000),
             zones,
             most,
@@ -146,12 +214,18 @@ mod tests {
     fn what_is_left_is_as_slow_beside_its_zones_as_what_was_filled() {
         // 512 MB were rebuilt at half the speed of their zone, which is 200 MB/s.
         let seen = seen(1_000_000, 5);
-        let report = RebuildReport::new(&[plan(2, None)], seen.all()).unwrap();
+        let report =
+            RebuildReport::new(&[plan(2, None)], seen.all(), &RebuildSettling::default()).unwrap();
         assert_eq!((report.share, report.estimated), (0.5, true));
         assert!((report.mb_per_s - 102.4).abs() < 1e-9);
         // 2.56 s at full speed took 5 s, and 5.12 s at full speed are left.
         assert!((report.hours * 3600.0 - 15.0).abs() < 1e-6, "{report:?}");
-        let second = RebuildReport::new(&[plan(2, None), plan(3, None)], seen.all()).unwrap();
+        let second = RebuildReport::new(
+            &[plan(2, None), plan(3, None)],
+            seen.all(),
+            &RebuildSettling::default(),
+        )
+        .unwrap();
         assert!(
             (second.hours * 3600.0 - 30.0).abs() < 1e-6,
             "the next takes as long: {second:?}"
@@ -161,17 +235,30 @@ mod tests {
     #[test]
     fn where_the_rate_is_bounded_zones_that_are_faster_are_not() {
         let most = Some(Bytes(100_000_000));
-        let report = RebuildReport::new(&[plan(2, most)], seen(1_000_000, 6).all()).unwrap();
+        let report = RebuildReport::new(
+            &[plan(2, most)],
+            seen(1_000_000, 6).all(),
+            &RebuildSettling::default(),
+        )
+        .unwrap();
         assert!((report.hours * 3600.0 - 12.0).abs() < 1e-6, "{report:?}");
     }
 
     #[test]
     fn a_rebuild_that_ends_within_the_run_is_measured() {
-        let report = RebuildReport::new(&[plan(2, None)], seen(2_000_000, 36).all()).unwrap();
+        let report = RebuildReport::new(
+            &[plan(2, None)],
+            seen(2_000_000, 36).all(),
+            &RebuildSettling::default(),
+        )
+        .unwrap();
         assert_eq!(
             (report.estimated, report.hours, report.share),
             (false, 0.01, 1.0)
         );
-        assert_eq!(RebuildReport::new(&[], &[]), None);
+        assert_eq!(
+            RebuildReport::new(&[], &[], &RebuildSettling::default()),
+            None
+        );
     }
 }

@@ -1,14 +1,16 @@
 //! A report as text.
 
+use crate::report::{BEYOND_MIN, requests_beyond};
 use crate::words::parity_in_words;
 use crate::{
     AcrossProcesses, Distribution, EnergyReport, GroupReport, HostReport, LayerReport,
-    MemberReport, ProcessReport, ProgramReport, RebuildReport, Report, StateShares, StreamsReport,
-    WorkloadReport,
+    MemberReport, Metric, ProcessReport, ProgramReport, RebuildReport, Report, StateShares,
+    StreamsReport, WorkloadReport,
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use fullstroke_contract::PowerState;
 use fullstroke_counters::Counter;
+use fullstroke_units::three_digits;
 use std::fmt;
 
 /// Largest number of processes that the text shows individually.
@@ -32,45 +34,81 @@ pub fn table<'a>(header: impl IntoIterator<Item = &'a str>, texts: &[usize]) -> 
     table
 }
 
-/// Returns `value` with three decimals, or fewer if it is large; `-` for NaN.
+/// Returns `value` with three significant digits; `-` for NaN. `--json` prints all digits.
 pub fn number(value: f64) -> String {
-    match value.abs() {
-        _ if value.is_nan() => "-".to_owned(),
-        // Larger numbers need fewer decimals, and columns stay narrow.
-        magnitude if magnitude >= 100_000.0 => format!("{value:.0}"),
-        magnitude if magnitude >= 1_000.0 => format!("{value:.1}"),
-        magnitude if magnitude >= 100.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
+    three_digits(value)
 }
 
-/// Returns `value` with three significant digits, for a sentence; `-` for NaN. Numbers of 100 and
-/// more keep all digits before the point. Tables use [`number`], so that small differences show.
-pub fn three_digits(value: f64) -> String {
-    match value.abs() {
-        _ if value.is_nan() => "-".to_owned(),
-        0.0 => "0".to_owned(),
-        // 99.95 and the marks below are the values that round up to the next digit.
-        magnitude if magnitude >= 99.95 => format!("{value:.0}"),
-        magnitude if magnitude >= 9.995 => format!("{value:.1}"),
-        magnitude if magnitude >= 0.9995 => format!("{value:.2}"),
-        magnitude => {
-            let digits = (2.0 - magnitude.log10().floor()).clamp(3.0, 12.0) as usize;
-            format!("{value:.digits$}")
-        }
+/// Returns `value` of the percentile `quantile` over `count` values, with a star if fewer than
+/// [`BEYOND_MIN`] values lie beyond.
+pub fn percentile(value: f64, count: u64, quantile: f64) -> String {
+    let is_chance = count > 0 && requests_beyond(count, quantile) < BEYOND_MIN;
+    format!("{}{}", number(value), if is_chance { "*" } else { "" })
+}
+
+/// Explanation of the star of [`percentile`].
+pub const STAR: &str =
+    "*: fewer than 10 requests lie beyond this percentile, so single requests decide its value.";
+
+/// Returns the 99th percentile with its interval and the number of requests beyond; `None` without
+/// requests. If the run is too short, the text says by which factor.
+pub fn p99_in_words(report: &Report) -> Option<String> {
+    let response = &report.times.response_ms;
+    let beyond = response.beyond(0.99);
+    let factor = Metric::RESPONSE_P99.longer_for_interval(report)?;
+    let requests = if beyond == 1 {
+        "request lies"
+    } else {
+        "requests lie"
+    };
+    let interval = match report.times.response_p99_ci95_half_width {
+        Some(half_width) => format!(" ± {}", number(half_width)),
+        None => String::new(),
+    };
+    let short = match (&report.times.response_p99_ci95_half_width, report.grows()) {
+        (None, false) if factor > 1.0 => format!(
+            "; the run is too short for an interval by a factor of {}",
+            factor_in_words(factor)
+        ),
+        _ => String::new(),
+    };
+    (response.count > 0).then(|| {
+        format!(
+            "p99 {}{interval} ms: {beyond} {requests} beyond{short}.",
+            number(response.p99)
+        )
+    })
+}
+
+/// Returns a factor, rounded up to a whole number.
+pub fn factor_in_words(factor: f64) -> String {
+    match factor.ceil() {
+        whole if whole < 1000.0 => format!("{whole:.0}"),
+        large => number(large),
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_heading(self, f)?;
-        writeln!(f, "\n{}", times(self,).trim_fmt())?;
+        let times = times(self).trim_fmt();
+        writeln!(f, "\n{times}")?;
+        if times.contains('*') {
+            writeln!(f, "{STAR}")?;
+        }
+        if let Some(words) = p99_in_words(self) {
+            writeln!(f, "{words}")?;
+        }
         writeln!(f, "\n{}", parts(self,).trim_fmt())?;
         if let Some(words) = parity_in_words(self) {
             writeln!(f, "{words}")?;
         }
         if !self.sources.workloads.is_empty() {
-            writeln!(f, "\n{}", workloads(&self.sources.workloads).trim_fmt())?;
+            let each = workloads(&self.sources.workloads).trim_fmt();
+            writeln!(f, "\n{each}")?;
+            if each.contains('*') && !times.contains('*') {
+                writeln!(f, "{STAR}")?;
+            }
         }
         for host in &self.sources.hosts {
             write_host(f, host)?;
@@ -143,26 +181,33 @@ fn write_heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let Some(rebuild) = &report.array.rebuild else {
         return Ok(());
     };
-    let RebuildReport {
-        members,
-        share,
-        mb_per_s,
-        hours,
-        estimated,
-    } = rebuild;
-    let estimated = if *estimated {
-        format!(
-            ", estimated from the {:.3} % filled in this run",
-            100.0 * share
-        )
-    } else {
-        String::new()
-    };
-    let (members, speed, hours) = (members.join(", "), number(*mb_per_s), number(*hours));
     writeln!(
         f,
-        "rebuilding member {members}: {speed} MB/s, {hours} hours until whole{estimated}"
+        "rebuilding member {}: {} MB/s in this run, {}",
+        rebuild.members.join(", "),
+        number(rebuild.mb_per_s),
+        rebuild.hours_in_words()
     )
+}
+
+impl RebuildReport {
+    /// Returns the hours until the members are whole, with their interval and the simulated share.
+    pub fn hours_in_words(&self) -> String {
+        let simulated = number(100.0 * self.simulated_share);
+        match self.hours_ci95_half_width {
+            _ if !self.estimated => format!("{} hours until whole", number(self.hours)),
+            Some(half_width) => format!(
+                "between {} and {} hours until whole, estimated ({simulated} % simulated, in {} windows all over the drive)",
+                number((self.hours - half_width).max(0.0)),
+                number(self.hours + half_width),
+                self.windows
+            ),
+            None => format!(
+                "about {} hours until whole, estimated without an interval ({simulated} % simulated, all at the beginning of the drive)",
+                number(self.hours)
+            ),
+        }
+    }
 }
 
 /// Writes the notes on the load, which a reader needs before the times.
@@ -196,26 +241,31 @@ fn write_load(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn times(report: &Report) -> Table {
     let header = ["ms", "mean", "± 95 %", "p50", "p90", "p99", "p99.9", "max"];
     let mut table = table(header, &[0]);
-    let mut add = |name: &str, distribution: &Distribution| {
-        let half_width = distribution
-            .ci95_half_width
-            .map_or_else(|| "-".to_owned(), number);
-        let mut row = vec![
-            Cell::new(name),
-            Cell::new(number(distribution.mean)),
-            Cell::new(half_width),
-        ];
-        let Distribution {
-            p50,
-            p90,
-            p99,
-            p999,
-            max,
-            ..
-        } = *distribution;
-        row.extend([p50, p90, p99, p999, max].map(|value| Cell::new(number(value))));
-        table.add_row(row);
-    };
+    let mut add =
+        |name: &str, distribution: &Distribution| {
+            let half_width = distribution
+                .ci95_half_width
+                .map_or_else(|| "-".to_owned(), number);
+            let mut row = vec![
+                Cell::new(name),
+                Cell::new(number(distribution.mean)),
+                Cell::new(half_width),
+            ];
+            let Distribution {
+                p50,
+                p90,
+                p99,
+                p999,
+                max,
+                ..
+            } = *distribution;
+            let percentiles = [(p50, 0.5), (p90, 0.9), (p99, 0.99), (p999, 0.999)];
+            row.extend(percentiles.map(|(value, quantile)| {
+                Cell::new(percentile(value, distribution.count, quantile))
+            }));
+            row.push(Cell::new(number(max)));
+            table.add_row(row);
+        };
     add("response", &report.times.response_ms);
     for (name, operation) in [
         ("  of reads", &report.kinds.reads),
@@ -239,14 +289,19 @@ fn times(report: &Report) -> Table {
 }
 
 fn parts(report: &Report) -> Table {
-    let mut table = table(["where the time went", "mean ms", "share"], &[0]);
-    for (name, value) in report.times.time_ms.named() {
+    let slowest = report.times.slowest.iter().find(|one| one.share == 0.01);
+    let mut header = vec!["where the time went", "mean ms", "share"];
+    header.extend(slowest.map(|_| "slowest 1 %, ms"));
+    let mut table = table(header, &[0]);
+    for (place, (name, value)) in report.times.time_ms.named().into_iter().enumerate() {
         let share = format!(
             "{:.1} %",
             // A run without requests has no response time to divide by.
             100.0 * value / report.times.response_ms.mean.max(f64::MIN_POSITIVE)
         );
-        table.add_row([name.to_owned(), number(value), share]);
+        let mut row = vec![name.to_owned(), number(value), share];
+        row.extend(slowest.map(|one| number(one.time_ms.named()[place].1)));
+        table.add_row(row);
     }
     table
 }
@@ -348,8 +403,12 @@ fn workloads(workloads: &[WorkloadReport]) -> Table {
     for workload in workloads {
         let response = &workload.response_ms;
         let mut row = vec![workload.name.clone(), workload.requests.to_string()];
-        row.extend([workload.iops, workload.mb_per_s].map(number));
-        row.extend([response.mean, response.p50, response.p99, response.max].map(number));
+        row.extend([workload.iops, workload.mb_per_s, response.mean].map(number));
+        row.extend(
+            [(response.p50, 0.5), (response.p99, 0.99)]
+                .map(|(value, quantile)| percentile(value, response.count, quantile)),
+        );
+        row.push(number(response.max));
         table.add_row(row);
     }
     table
@@ -357,7 +416,11 @@ fn workloads(workloads: &[WorkloadReport]) -> Table {
 
 /// Writes the calls and transactions of programs, and their own output.
 fn write_host(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
-    writeln!(f, "\n{}", calls(host).trim_fmt())?;
+    let each = calls(host).trim_fmt();
+    writeln!(f, "\n{each}")?;
+    if each.contains('*') {
+        writeln!(f, "{STAR}")?;
+    }
     if let Some(words) = host.cost_in_words() {
         writeln!(f, "{words}")?;
     }
@@ -402,7 +465,12 @@ fn calls(host: &HostReport) -> Table {
             call.times.count.to_string(),
             call.failed.to_string(),
         ];
-        row.extend([latency.mean, latency.p50, latency.p99, latency.max].map(number));
+        row.extend([
+            number(latency.mean),
+            percentile(latency.p50, call.times.count, 0.5),
+            percentile(latency.p99, call.times.count, 0.99),
+            number(latency.max),
+        ]);
         row.extend(
             [
                 call.mb_per_s,
@@ -435,16 +503,12 @@ fn transactions(program: &ProgramReport) -> Table {
             of.times.count.to_string(),
             number(of.per_s),
         ];
+        let percentiles = [(latency.p50, 0.5), (latency.p95, 0.95), (latency.p99, 0.99)];
+        row.push(number(latency.mean));
         row.extend(
-            [
-                latency.mean,
-                latency.p50,
-                latency.p95,
-                latency.p99,
-                latency.max,
-            ]
-            .map(number),
+            percentiles.map(|(value, quantile)| percentile(value, of.times.count, quantile)),
         );
+        row.push(number(latency.max));
         table.add_row(row);
     }
     table

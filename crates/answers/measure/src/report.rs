@@ -3,8 +3,8 @@
 use crate::layers::over_layers;
 use crate::{
     AcrossProcesses, Backlog, EnergyReport, GroupReport, HeadsReport, HostReport, LayerReport,
-    MemberReport, Overload, ProcessReport, RebuildReport, StreamsReport, TimelineReport,
-    WattsReport, WindowsReport, WorkloadReport,
+    MemberReport, Overload, ProcessReport, RebuildReport, SlowestReport, StreamsReport,
+    TimelineReport, WattsReport, WindowsReport, WorkloadReport,
 };
 use fullstroke_contract::Operation;
 use serde::Serialize;
@@ -110,6 +110,11 @@ pub struct ReadWriteTimes {
     pub queue_ms: Distribution,
     /// Parts of the mean response time; their sum is the mean.
     pub time_ms: TimeParts,
+    /// Half the width of the 95 % confidence interval of `response_ms.p99`; `None` if the run is
+    /// too short for an interval.
+    pub response_p99_ci95_half_width: Option<f64>,
+    /// Parts of the response time of the slowest requests, by share; empty without requests.
+    pub slowest: Vec<SlowestReport>,
 }
 
 /// Rates of reads and writes.
@@ -253,6 +258,25 @@ pub struct Distribution {
     /// Half the width of the 95 % confidence interval of the mean; `None` if there are too few
     /// requests.
     pub ci95_half_width: Option<f64>,
+    /// Number of values.
+    pub count: u64,
+}
+
+/// Least number of requests beyond a percentile. With fewer, single requests decide the value: the
+/// standard error of the number beyond is its root, a third of 10.
+pub const BEYOND_MIN: u64 = 10;
+
+/// Returns the number of `count` requests that lie beyond `quantile` (0 to 1).
+pub fn requests_beyond(count: u64, quantile: f64) -> u64 {
+    // Rounded, because 1 - 0.99 in floating point is slightly above 0.01.
+    (count as f64 * (1.0 - quantile)).round() as u64
+}
+
+impl Distribution {
+    /// Returns the number of values beyond `quantile` (0 to 1).
+    pub fn beyond(&self, quantile: f64) -> u64 {
+        requests_beyond(self.count, quantile)
+    }
 }
 
 /// Operations of a run, each separately; `null` for operations without requests.

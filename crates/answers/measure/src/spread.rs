@@ -81,6 +81,7 @@ impl TimeDistribution {
             p999,
             max: self.moments.max() / 1e6,
             ci95_half_width: None,
+            count: self.count(),
         }
     }
 }

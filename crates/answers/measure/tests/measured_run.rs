@@ -324,7 +324,11 @@ fn every_metric_has_its_value_in_the_json_under_its_name() {
         share: 0.5,
         mb_per_s: 200.0,
         hours: 33.0,
+        hours_ci95_half_width: Some(1.5),
         estimated: true,
+        windows: 12,
+        simulated_share: 0.5,
+        slowness: 2.0,
     });
     report.kinds.operations.flush = report.kinds.reads;
     report.kinds.operations.discard = report.kinds.writes;

@@ -10,7 +10,7 @@ use serde_json::Number;
 /// Format of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NumberFormat {
-    /// Three decimals or fewer.
+    /// Three significant digits.
     Plain,
     /// With a sign.
     Signed,
@@ -33,8 +33,8 @@ impl NumberFormat {
             NumberFormat::Percent => format!("{:.1} %", 100.0 * value),
             NumberFormat::Small if value < 1e-4 => format!("{:.2e} %", 100.0 * value),
             NumberFormat::Small => format!("{:.2} %", 100.0 * value),
-            NumberFormat::Bytes if value >= 1e12 => format!("{:.2} TB", value / 1e12),
-            NumberFormat::Bytes => format!("{:.1} GB", value / 1e9),
+            NumberFormat::Bytes if value >= 1e12 => format!("{} TB", number(value / 1e12)),
+            NumberFormat::Bytes => format!("{} GB", number(value / 1e9)),
             NumberFormat::Whole => format!("{value:.0}"),
         }
     }

@@ -9,8 +9,8 @@
 use fullstroke_advise::{Advice, ArrayOutcome, Finalist, Wishes};
 use fullstroke_contract::{CounterReading, MemberStatistics, PowerState};
 use fullstroke_lab::{
-    FoundLoad, LargestLoad, MostRanking, Ranked, Ranking, Reason, TriedLoad, Tuned, TunedCandidate,
-    Varied, VariedValues, VolumeReport,
+    FoundLoad, LargestLoad, MostRanking, Ranked, Ranking, Reason, Settled, TriedLoad, Tuned,
+    TunedCandidate, Varied, VariedValues, VolumeReport,
 };
 use fullstroke_measure::{
     ArrayReport, Arrived, CallReport, Cause, CauseReport, CellReport, Difference, Distribution,
@@ -157,6 +157,7 @@ fn ranked(rank: usize, name: &str, columns: usize) -> Ranked {
             batches_below: 0,
             significance: Significance::Significant,
         }),
+        beyond: None,
         complete: true,
         carries: true,
         volume: VolumeReport {
@@ -610,12 +611,15 @@ fn searched() -> MostRanking {
             iops: 100.5,
             p99_ms: 20.25,
             p99_ms_max: None,
+            load_at_half_length: Some(load),
+            settled: Settled::default(),
             tried: vec![TriedLoad {
                 load,
                 held: true,
                 carried_share: 1.0,
                 iops: 100.5,
                 p99_ms: 20.25,
+                p99_beyond: 100,
                 utilisation_max: 0.5,
             }],
         })
@@ -796,7 +800,7 @@ fn a_run_says_what_its_streams_workloads_hosts_and_layers_saw() {
         "<th scope=\"row\">unlink</th>",
         "709 created</code>",
         "Transactions of postmark",
-        "<data value=\"31.25\">31.250</data>",
+        "<data value=\"31.25\">31.2</data>",
         "Readings of page cache of mail",
         "<data value=\"0.9375\">0.938</data>",
     ] {

@@ -45,21 +45,58 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     }
 }
 
+/// Returns a sentence, then every check of a single drive, or a line for each of several drives and
+/// their failed checks.
 fn render(checked: &[Checked]) -> String {
-    let mut table = table(
-        ["drive", "check", "key", "found", "expected", ""],
-        &[0, 1, 2, 3, 4, 5],
-    );
-    for Checked { drive, check } in checked {
-        let outcome = if check.passed { "ok" } else { "FAILED" };
-        table.add_row([
-            drive,
-            check.name,
-            &check.key,
-            &check.found,
-            &check.expected,
-            outcome,
-        ]);
+    let failed = checked.iter().filter(|one| !one.check.passed).count();
+    let mut drives: Vec<&str> = checked.iter().map(|one| one.drive.as_str()).collect();
+    drives.dedup();
+    let of = match drives.as_slice() {
+        [one] => (*one).to_owned(),
+        several => format!("{} drives", several.len()),
+    };
+    let head = match failed {
+        0 => format!("All {} checks of {of} hold.", checked.len()),
+        failed => format!("{failed} of {} checks of {of} FAILED.", checked.len()),
+    };
+    let mut parts = vec![head];
+    if drives.len() > 1 {
+        let mut table = table(["drive", "checks", "failed"], &[0]);
+        for drive in &drives {
+            let own = || checked.iter().filter(|one| one.drive == *drive);
+            let failed = own().filter(|one| !one.check.passed).count();
+            table.add_row([
+                (*drive).to_owned(),
+                own().count().to_string(),
+                failed.to_string(),
+            ]);
+        }
+        parts.push(table.trim_fmt());
     }
-    table.trim_fmt()
+    for drive in &drives {
+        let own = checked.iter().filter(|one| one.drive == *drive);
+        // Of several drives only the failed checks, because the library has hundreds of checks.
+        let shown: Vec<&Check> = own
+            .map(|one| &one.check)
+            .filter(|check| drives.len() == 1 || !check.passed)
+            .collect();
+        if !shown.is_empty() {
+            parts.push(checks_of(drive, &shown));
+        }
+    }
+    parts.join("\n\n")
+}
+
+/// Returns the table of the checks of one drive. A failed check names the key to mend.
+fn checks_of(drive: &str, checks: &[&Check]) -> String {
+    let mut table = table([drive, "found", "expected", ""], &[0, 1, 2, 3]);
+    let mut keys = String::new();
+    for check in checks {
+        let outcome = if check.passed { "ok" } else { "FAILED" };
+        table.add_row([check.name, &check.found, &check.expected, outcome]);
+        if !check.passed {
+            keys += &format!("\nFAILED: {}: mend the key `{}`.", check.name, check.key);
+        }
+    }
+    format!("{}{keys}", table.trim_fmt())
 }

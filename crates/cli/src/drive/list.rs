@@ -3,7 +3,7 @@
 use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_lab::capacity;
-use fullstroke_measure::table;
+use fullstroke_measure::{number, table};
 use fullstroke_stack::facts;
 
 /// List the drives of the library.
@@ -29,8 +29,12 @@ pub(crate) fn execute(_: &Arguments, output: &CommandOutput) -> Result<(), Comma
             drive.name.clone(),
             capacity(drive.capacity_bytes),
             drive.rpm.to_string(),
-            format!("{:.1} {:.1}", drive.outer_mb_per_s, drive.inner_mb_per_s),
-            format!("{:.2}", drive.average_seek_ms),
+            format!(
+                "{} {}",
+                number(drive.outer_mb_per_s),
+                number(drive.inner_mb_per_s)
+            ),
+            number(drive.average_seek_ms),
         ]);
     }
     output.show(&drives, table.trim_fmt())

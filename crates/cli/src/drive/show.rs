@@ -4,7 +4,7 @@ use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_drive::{BufferConfig, DriveConfig, DriveModel};
 use fullstroke_lab::capacity;
-use fullstroke_measure::table;
+use fullstroke_measure::{number, table};
 use fullstroke_stack::drives;
 use fullstroke_stack::facts::Facts;
 use serde::Serialize;
@@ -74,8 +74,9 @@ impl DriveOutput<'_> {
             (
                 "speed",
                 format!(
-                    "{} rpm, {:.3} ms a revolution",
-                    facts.rpm, facts.revolution_ms
+                    "{} rpm, {} ms a revolution",
+                    facts.rpm,
+                    number(facts.revolution_ms)
                 ),
             ),
             (
@@ -85,15 +86,18 @@ impl DriveOutput<'_> {
             (
                 "sequential rate",
                 format!(
-                    "{:.1} to {:.1} MB/s",
-                    facts.outer_mb_per_s, facts.inner_mb_per_s
+                    "{} to {} MB/s",
+                    number(facts.outer_mb_per_s),
+                    number(facts.inner_mb_per_s)
                 ),
             ),
             (
                 "seek",
                 format!(
-                    "{:.3} ms next cylinder, {:.3} ms average, {:.3} ms full stroke",
-                    facts.shortest_seek_ms, facts.average_seek_ms, facts.full_stroke_ms
+                    "{} ms next cylinder, {} ms mean, {} ms full stroke",
+                    number(facts.shortest_seek_ms),
+                    number(facts.average_seek_ms),
+                    number(facts.full_stroke_ms)
                 ),
             ),
             ("head switch", format!("{} ms", config.head_switch_ms)),
@@ -127,14 +131,14 @@ impl DriveOutput<'_> {
             ],
             &[],
         );
-        for (number, zone) in self.model.mechanics().geometry().zones().enumerate() {
+        for (index, zone) in self.model.mechanics().geometry().zones().enumerate() {
             table.add_row([
-                number.to_string(),
+                index.to_string(),
                 format!("{}-{}", zone.first_cylinder.0, zone.last_cylinder.0),
                 zone.first_lbn.0.to_string(),
                 zone.sectors.0.to_string(),
                 format!("{:.0}", zone.sectors_per_track),
-                format!("{:.1}", zone.rate_mb_per_s(self.description.rpm)),
+                number(zone.rate_mb_per_s(self.description.rpm)),
             ]);
         }
         table.trim_fmt()

@@ -2,6 +2,7 @@
 
 use crate::options::Selection;
 use crate::output::{CommandFailure, CommandOutput};
+use crate::standard_input;
 use clap::Args;
 use fullstroke_trace::{TraceOptions, TraceReader, head, render_head};
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Trace: plain, gzip, zstd or xz.
+    #[arg(value_parser = standard_input::file)]
     trace: PathBuf,
 
     /// Number of requests.

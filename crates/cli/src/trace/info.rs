@@ -2,6 +2,7 @@
 
 use crate::options::Selection;
 use crate::output::{CommandFailure, CommandOutput};
+use crate::standard_input;
 use clap::Args;
 use fullstroke_trace::{FioReport, TraceError, TraceOptions, TraceReader, TraceSummary};
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 pub(crate) struct Arguments {
     /// Trace: plain, gzip, zstd or xz. Name a blktrace by its folder, or by the file without the
     /// processor's number.
+    #[arg(value_parser = standard_input::file)]
     trace: PathBuf,
 
     #[command(flatten)]

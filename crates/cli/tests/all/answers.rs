@@ -189,9 +189,9 @@ fn the_load_that_is_carried_is_found() {
         "20ms",
     ]);
     for part in [
-        "four is best by load with a response_ms.p99 of at most 20.000 ms: ",
+        "four is best by load with a response_ms.p99 of at most 20.0 ms: ",
         "; the next, parity, fails at every tried value.",
-        "load, p99 ≤ 20.000 ms",
+        "load, p99 ≤ 20.0 ms",
         "none tried",
     ] {
         assert!(text.contains(part), "{part}: {text}");

@@ -544,3 +544,87 @@ fn a_monitor_in_the_background_keeps_platters_turning() {
         "{often:?} {half_hourly:?} {never:?}"
     );
 }
+
+#[test]
+fn a_load_that_is_too_short_for_an_idle_time_says_by_which_factor() {
+    let folder = tempfile::tempdir().unwrap();
+    // 421 s at two requests a second.
+    let stack = stack(&folder, 2.0, 842);
+    let ask = ["energy", "--stack", &stack, "--assume-power"];
+    let answer = json(&ask);
+    let length = answer["load_s"].as_f64().unwrap();
+    assert!((380.0..460.0).contains(&length), "{length}");
+    let names: Vec<&str> = answer["policies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|policy| policy["name"].as_str().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"60 s") && !names.contains(&"3600 s"),
+        "{names:?}"
+    );
+    let hour = answer["refused"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|refused| refused["name"] == "3600 s")
+        .unwrap();
+    let factor = hour["too_short_by"].as_f64().unwrap();
+    assert!((factor * length / 3600.0 - 4.0).abs() < 0.01, "{hour}");
+    let text = success(&ask);
+    for part in [
+        "Idle time 3600 s was not tried: the load lasts",
+        "does not pay for this load at idle times up to",
+        "says nothing about longer ones: 3600 s would need a load",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // An idle time that the user asks for is tried, and proves nothing.
+    let ask = [&ask[..], &["--after", "30s,1h"]].concat();
+    let asked = json(&ask);
+    let hour = policy(&asked, "3600 s");
+    assert!(hour["too_short_by"].as_f64().unwrap() > 30.0, "{hour:#}");
+    assert!(hour["saved_share_ci95_half_width"].is_null(), "{hour:#}");
+    assert!(success(&ask).contains("says nothing about longer ones"));
+}
+
+#[test]
+fn a_saving_has_an_interval_kilowatt_hours_and_a_price() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = stack(&folder, 0.002, 200);
+    let ask = [
+        "energy",
+        "--stack",
+        &stack,
+        "--assume-power",
+        "--after",
+        "60s",
+        "--energy-price",
+        "0.3",
+        "--currency",
+        "CHF",
+    ];
+    let answer = json(&ask);
+    let policy = policy(&answer, "60 s");
+    let of = |key: &str| policy[key].as_f64().unwrap();
+    let half_width = of("saved_share_ci95_half_width");
+    assert!(
+        0.0 < half_width && half_width < of("saved_share"),
+        "{policy:#}"
+    );
+    assert!(
+        (of("kwh_a_year") - of("mean_w") * 8.766).abs() < 0.01,
+        "{policy:#}"
+    );
+    assert!(
+        (of("cost_a_year") - 0.3 * of("kwh_a_year")).abs() < 1e-9,
+        "{policy:#}"
+    );
+    let text = success(&ask);
+    for part in ["Stopping pays: ", " ± ", "kWh or", "CHF a year"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // 200 requests have no p99: two requests lie beyond.
+    assert!(!text.contains("p99"), "{text}");
+}

@@ -33,4 +33,5 @@ mod storeys;
 mod streams;
 mod studies;
 mod validation;
+mod verdicts;
 mod workloads;

@@ -81,8 +81,8 @@ fn status_is_shown_as_tables_and_as_json() {
     let text = success(&["ctl", &server.path("control"), "status"]);
     for word in [
         "demo: raid5 of 2",
-        "9.1 GB",
-        "61.000 s",
+        "9.10 GB",
+        "61.0 s",
         "5 in flight",
         "4711",
         "rebuilding 25.0 %",
@@ -93,7 +93,7 @@ fn status_is_shown_as_tables_and_as_json() {
     let read = text.lines().find(|line| line.starts_with("read")).unwrap();
     assert_eq!(
         read.split_whitespace().collect::<Vec<_>>(),
-        ["read", "100", "0.410", "0", "5.000"]
+        ["read", "100", "0.410", "0", "5.00"]
     );
     let json: Value = serde_json::from_str(&success(&[
         "ctl",

@@ -16,6 +16,8 @@ pub fn project() -> PathBuf {
 pub fn fullstroke(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fullstroke"))
         .args(arguments)
+        // A slow machine would print progress, which tests of messages do not expect.
+        .env("FULLSTROKE_PROGRESS", "none")
         .output()
         .unwrap()
 }

@@ -17,6 +17,7 @@
 
 mod angle;
 mod divisor;
+mod figure;
 mod outside;
 mod overflow;
 mod quantity;
@@ -27,6 +28,7 @@ mod time;
 
 pub use angle::{Angle, Spindle};
 pub use divisor::greatest_common_divisor;
+pub use figure::three_digits;
 pub use outside::{one_line, printable, printable_json};
 pub use quantity::{QuantityError, format_bytes, parse_bit_rate, parse_bytes};
 pub use random::{Random, Seed};

@@ -699,7 +699,8 @@ impl VolumeSpec {
             } => {
                 check_coordination(*coordination, host).map_err(|error| error.below(path))?;
                 let layer = Volume::new(self.layout()?).coordinating(*coordination);
-                let layer = layer.rebuilding(rebuild.members(), rebuild.speed());
+                let layer =
+                    layer.rebuilding_from(rebuild.members(), rebuild.from(), rebuild.speed());
                 let layer: Box<dyn Node> = match arrays {
                     Arrays::Planned => Box::new(layer),
                     Arrays::Run(around) => MdVolume::over(layer, around, *intent),
@@ -836,7 +837,7 @@ impl VolumeSpec {
     }
 
     /// Returns true if the volume or a member is an xor array.
-    fn has_xor(&self) -> bool {
+    pub(crate) fn has_xor(&self) -> bool {
         let VolumeSpec::Volume { members, .. } = self else {
             return false;
         };
@@ -901,7 +902,10 @@ impl VolumeSpec {
     /// Adds the members that are rebuilt from the start, with their paths below `path`.
     fn add_rebuilt(&self, path: &[usize], all: &mut Vec<RebuiltMember>) -> Result<(), ConfigError> {
         let VolumeSpec::Volume {
-            members, rebuild, ..
+            members,
+            rebuild,
+            path: table,
+            ..
         } = self
         else {
             return Ok(());
@@ -911,9 +915,12 @@ impl VolumeSpec {
         }
         if !rebuild.members().is_empty() {
             let layout = self.layout()?;
+            let from = rebuild.from();
             all.extend(rebuild.members().iter().map(|&member| {
                 RebuiltMember {
                     path: [path, &[member as usize]].concat(),
+                    table: table.clone(),
+                    from,
                     used: layout.member_used(member as usize),
                     zones: members[member as usize]
                         .as_drive()

@@ -1,7 +1,7 @@
 //! The stack file: one file with workload, host, volume and drives.
 
 use crate::build::{PreparedRun, VolumeSpec};
-use crate::document::Document;
+use crate::document::{Document, is_standard_input};
 use crate::homes;
 use crate::hosts::Hosts;
 use crate::link::LinkSpec;
@@ -152,7 +152,10 @@ impl Stack {
         }
         let name = path.file_stem().map_or_else(
             || path.display().to_string(),
-            |stem| stem.to_string_lossy().into(),
+            |stem| match is_standard_input(path) {
+                true => "stdin".to_owned(),
+                false => stem.to_string_lossy().into(),
+            },
         );
         // A controller and a link hide the drives from the host.
         let sees_drives = !volume.is_drive() && controller.is_none() && link.is_none();
@@ -295,6 +298,17 @@ impl Stack {
         let windows: Vec<[Duration; 2]> =
             parts_of(&all, parts).into_iter().filter(in_all).collect();
         Ok((!windows.is_empty()).then_some(windows))
+    }
+
+    /// Returns true if the seed changes nothing but the angles of the platters, and the stack does
+    /// not choose the angles: all workloads are traces, and `volume.spindles` is absent.
+    pub fn only_angles_are_random(&self) -> bool {
+        let workloads = self.workloads.all();
+        let traces =
+            !workloads.is_empty() && workloads.iter().all(|one| one.trace_file().is_some());
+        let volume = self.document.values().get("volume");
+        let chosen = volume.is_some_and(|volume| volume.get("spindles").is_some());
+        traces && self.hosts.is_none() && !chosen && !self.volume.has_xor()
     }
 
     /// Returns true if the workload is a job file of fio, on the volume or on files.

@@ -1,13 +1,38 @@
 //! A TOML file that remembers the line of each key. The command line can replace values.
 
 use crate::StackError;
+use crate::ready::ready;
 use fullstroke_contract::ConfigError;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
 use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// The text of standard input. A command reads a stack several times, and a pipe only once.
+static STANDARD_INPUT: OnceLock<Result<String, String>> = OnceLock::new();
+
+/// True for `-`, the name of standard input. Paths inside such a file begin at the working
+/// directory.
+pub(crate) fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Returns the text of a file; `-` is standard input.
+///
+/// # Errors
+/// Errors of the operating system.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    if !is_standard_input(path) {
+        return std::fs::read_to_string(path);
+    }
+    let text = STANDARD_INPUT
+        .get_or_init(|| io::read_to_string(io::stdin()).map_err(|error| error.to_string()));
+    text.clone().map_err(io::Error::other)
+}
 
 /// The parsed file.
 #[derive(Clone, Debug)]
@@ -33,8 +58,15 @@ impl Document {
     /// # Errors
     /// Names the line with a TOML error.
     pub fn read(path: &Path) -> Result<Document, StackError> {
-        let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
+        let file = match is_standard_input(path) {
+            true => "standard input".to_owned(),
+            false => path.display().to_string(),
+        };
+        if let Some(load) = ready(path) {
+            let load = load.map_err(|unknown| StackError::whole(&file, unknown))?;
+            return Document::parse(file, load.text);
+        }
+        let text = read_text(path)
             .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
         Document::parse(file, &text)
     }

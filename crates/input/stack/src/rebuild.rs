@@ -2,10 +2,14 @@
 
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, MemberState, RebuildSpeed, ZoneRate};
-use fullstroke_units::{Bytes, Sectors};
+use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
 use fullstroke_volume::Layout;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Unit of the filled part of a member: a page of md, which fills members by pages (`raid5.h`, 6.1,
+/// `RAID5_STRIPE_SIZE`).
+const PAGE_BYTES: u64 = 4096;
 
 /// Keys of a volume for the rebuild of its members.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -15,6 +19,9 @@ pub(crate) struct RebuildKeys {
     /// list of several members. The members are filled together from the others while requests are
     /// served. Default none.
     pub(crate) rebuild: Members,
+    /// Part of each of these members, from its first address on, that is filled already at the
+    /// start of the run, as after an interruption. Default 0.
+    pub(crate) rebuild_from: Option<Bytes>,
     /// Guaranteed speed: a rebuild below this speed, in bytes per second, does not give way to
     /// requests. Default 1000KiB, as in md.
     pub(crate) speed_limit_min: Option<Bytes>,
@@ -42,6 +49,10 @@ impl Default for Members {
 pub struct RebuiltMember {
     /// Member indices from the top.
     pub path: Vec<usize>,
+    /// Table of the volume in the stack file, such as `volume`.
+    pub table: String,
+    /// End of the addresses that are filled at the start.
+    pub from: Sectors,
     /// End of the addresses to fill.
     pub used: Sectors,
     /// Write rates of the drive's zones; empty for a volume.
@@ -50,7 +61,12 @@ pub struct RebuiltMember {
     pub most: Option<Bytes>,
 }
 
-pub(crate) const KEYS: [&str; 3] = ["rebuild", "speed_limit_min", "speed_limit_max"];
+pub(crate) const KEYS: [&str; 4] = [
+    "rebuild",
+    "rebuild_from",
+    "speed_limit_min",
+    "speed_limit_max",
+];
 
 impl RebuildKeys {
     /// Takes the keys out of a volume's keys.
@@ -74,6 +90,11 @@ impl RebuildKeys {
         }
     }
 
+    /// Returns the filled part of each member at the start, in whole sectors.
+    pub(crate) fn from(&self) -> Sectors {
+        Sectors(self.rebuild_from.map_or(0, |bytes| bytes.0 / SECTOR_BYTES))
+    }
+
     pub(crate) fn speed(&self) -> RebuildSpeed {
         let least = self
             .speed_limit_min
@@ -82,6 +103,35 @@ impl RebuildKeys {
             least,
             most: self.speed_limit_max,
         }
+    }
+
+    /// Checks the key `rebuild_from`.
+    fn check_from(&self, layout: &dyn Layout) -> Result<(), ConfigError> {
+        let Some(from) = self.rebuild_from else {
+            return Ok(());
+        };
+        let fail = |message: String| Err(ConfigError::new("rebuild_from", message));
+        if self.members().is_empty() {
+            return fail(format!(
+                "found {from}, and no member is rebuilt; give `rebuild`, or remove this key"
+            ));
+        }
+        if from.0 % PAGE_BYTES != 0 {
+            return fail(format!(
+                "found {from}; expected a multiple of {PAGE_BYTES} bytes"
+            ));
+        }
+        let used = self
+            .members()
+            .iter()
+            .map(|&one| layout.member_used(one as usize));
+        let used = used.min().map_or(Bytes(0), Sectors::bytes);
+        if from >= used {
+            return fail(format!(
+                "found {from}; expected less than {used}, the part of the member that the array uses"
+            ));
+        }
+        Ok(())
     }
 
     /// Checks that the members can be rebuilt in a volume of this layout.
@@ -104,6 +154,7 @@ impl RebuildKeys {
                 ));
             }
         }
+        self.check_from(layout)?;
         let lost = self.members().len() + layout.failed().len();
         assert!(
             lost <= members,

@@ -7,7 +7,7 @@ mod spread;
 use crate::{TraceError, TraceReader};
 use collector::Collector;
 use comfy_table::{CellAlignment, Table, presets};
-use fullstroke_units::{SECTOR_BYTES, Sectors};
+use fullstroke_units::{SECTOR_BYTES, Sectors, three_digits};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -202,13 +202,16 @@ impl AddressSummary {
             (
                 "span",
                 format!(
-                    "{:.3} GiB, sectors {first} to {end} (end excluded)",
-                    self.span_gib
+                    "{} GiB, sectors {first} to {end} (end excluded)",
+                    three_digits(self.span_gib)
                 ),
             ),
             (
                 "footprint",
-                format!("{:.3} GiB in blocks of 4 KiB ({exact})", self.footprint_gib),
+                format!(
+                    "{} GiB in blocks of 4 KiB ({exact})",
+                    three_digits(self.footprint_gib)
+                ),
             ),
             (
                 "sequential",
@@ -224,18 +227,26 @@ impl TraceSummary {
     fn facts(&self) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        table.add_row(["duration".to_owned(), format!("{:.3} s", self.duration_s)]);
+        table.add_row([
+            "duration".to_owned(),
+            format!("{} s", three_digits(self.duration_s)),
+        ]);
         if let (Some(iops), Some(mb_per_s)) = (self.iops, self.mb_per_s) {
             table.add_row([
                 "rate".to_owned(),
-                format!("{iops:.1} requests/s, {mb_per_s:.3} MB/s"),
+                format!(
+                    "{} requests/s, {} MB/s",
+                    three_digits(iops),
+                    three_digits(mb_per_s)
+                ),
             ]);
         }
         for operation in &self.operations {
             let share = operation.share * 100.0;
             let text = format!(
-                "{} ({share:.1} %), {:.3} GiB",
-                operation.requests, operation.total_gib
+                "{} ({share:.1} %), {} GiB",
+                operation.requests,
+                three_digits(operation.total_gib)
             );
             table.add_row([operation.operation.to_owned(), text]);
         }
@@ -264,8 +275,7 @@ impl TraceSummary {
         let mut add = |name: String, distribution: &Option<SummaryDistribution>| {
             let Some(d) = distribution else { return };
             let figures = [d.mean, d.stddev, d.min, d.p50, d.p90, d.p99, d.max];
-            table
-                .add_row(std::iter::once(name).chain(figures.map(|figure| format!("{figure:.3}"))));
+            table.add_row(std::iter::once(name).chain(figures.map(three_digits)));
         };
         add("size KiB".to_owned(), &self.size_kib);
         for operation in &self.operations {

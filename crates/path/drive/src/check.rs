@@ -3,6 +3,7 @@
 
 use crate::config::DriveConfig;
 use crate::drive::DriveModel;
+use fullstroke_units::three_digits;
 use serde::Serialize;
 
 /// Relative difference allowed between model and data sheet, because data sheets round. A drive
@@ -44,7 +45,7 @@ pub fn checks(model: &DriveModel) -> Vec<Check> {
             checks.push(Check {
                 name,
                 key: format!("published.{key}"),
-                found: format!("{found:.3} {unit}"),
+                found: format!("{} {unit}", three_digits(found)),
                 expected: format!("{expected} {unit} within {:.1} %", tolerance * 100.0),
                 passed: (found / expected - 1.0).abs() <= tolerance,
             });

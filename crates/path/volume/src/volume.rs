@@ -171,7 +171,21 @@ impl Volume {
     /// # Panics
     /// If there is no such member.
     #[must_use]
-    pub fn rebuilding(mut self, members: &[u32], speed: RebuildSpeed) -> Volume {
+    pub fn rebuilding(self, members: &[u32], speed: RebuildSpeed) -> Volume {
+        self.rebuilding_from(members, Sectors::ZERO, speed)
+    }
+
+    /// As [`rebuilding`](Volume::rebuilding), with `done` sectors of each member filled already.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    #[must_use]
+    pub fn rebuilding_from(
+        mut self,
+        members: &[u32],
+        done: Sectors,
+        speed: RebuildSpeed,
+    ) -> Volume {
         self.rebuilds.speed = speed;
         for &member in members {
             let member = member as usize;
@@ -180,13 +194,11 @@ impl Volume {
                 "member {member} is rebuilt, of {}",
                 self.layout.members()
             );
-            let filling = Sectors::ZERO..self.layout.member_used(member);
-            self.layout.set_member_state(
-                member,
-                MemberState::Rebuilding {
-                    done: Sectors::ZERO,
-                },
-            );
+            let used = self.layout.member_used(member);
+            let done = done.min(used);
+            let filling = done..used;
+            self.layout
+                .set_member_state(member, MemberState::Rebuilding { done });
             let together = self.layout.answers();
             let again = self.rebuilds.add(
                 Time::ZERO,

@@ -387,3 +387,58 @@ fn the_live_page_is_made_of_what_the_server_itself_has() {
     );
     assert_eq!(get("/other").status, "404 Not Found");
 }
+
+#[test]
+fn the_dashboard_asks_for_families_and_labels_of_the_page() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../samples/grafana/fullstroke.json"
+    );
+    let dashboard: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let families = parse(&render(&status()));
+    let panels = dashboard["panels"].as_array().unwrap();
+    assert!(panels.len() >= 8, "{} panels", panels.len());
+    let targets = panels
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().unwrap());
+    for target in targets {
+        let expression = target["expr"].as_str().unwrap();
+        let names: Vec<&str> = expression
+            .split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
+            .filter(|word| word.starts_with("fullstroke_"))
+            .collect();
+        assert!(!names.is_empty(), "{expression}");
+        let mut labels = Vec::new();
+        for name in names {
+            let samples = families
+                .values()
+                .flat_map(|family| &family.samples)
+                .filter(|sample| sample.name == name);
+            let known: Vec<_> = samples.collect();
+            // The drives of this status have no energy, so that its family has no samples.
+            assert!(
+                !known.is_empty() || families.contains_key(name),
+                "{name} is not on the page: {expression}"
+            );
+            labels.extend(
+                known
+                    .iter()
+                    .flat_map(|sample| sample.labels.keys().cloned()),
+            );
+        }
+        if labels.is_empty() {
+            continue;
+        }
+        // `{{drive}}` in a legend is a label of the samples.
+        let legend = target["legendFormat"].as_str().unwrap();
+        for label in legend.split("{{").skip(1) {
+            let label = label.split("}}").next().unwrap();
+            assert!(
+                labels.iter().any(|known| known == label),
+                "{label}: {expression}"
+            );
+        }
+        assert!(labels.iter().any(|known| known == "export"), "{expression}");
+    }
+}

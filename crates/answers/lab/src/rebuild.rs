@@ -1,0 +1,305 @@
+//! The hours of a rebuild, from sampled windows.
+//!
+//! A rebuild of a large drive beside a load takes days of simulated time, and a run sees its first
+//! minutes, at the outer edge. Windows begin the rebuild at places all over the drive
+//! (`rebuild_from`). Each window gives the **slowness** at its place: the time of the filled part,
+//! as a multiple of the time at the full speed of the zones. The slowness hardly depends on the
+//! place, because the zones are divided out. The hours are the time of the whole drive at full
+//! speed, times the mean slowness; each window counts with the part of the drive that is nearest to
+//! it.
+//!
+//! The interval comes from the differences between neighbouring windows (J. von Neumann, Annals of
+//! Mathematical Statistics 12(4), 1941), which a smooth change along the drive hardly enters. A
+//! window has a load of its own: a part of a trace, or a seed.
+
+use crate::{ComparedStack, LabError, Recipe, RunResult, run_all};
+use fullstroke_measure::{RebuildPlan, RebuildReport, Stop, half_width_of_mean};
+use fullstroke_stack::RebuiltMember;
+use fullstroke_units::{Duration, SECTOR_BYTES};
+use serde_json::json;
+
+/// Number of windows at first, and at most.
+const WINDOWS_FIRST: usize = 12;
+const WINDOWS_MAX: usize = 96;
+
+/// Relative half width of the interval that ends the search.
+const PRECISION: f64 = 0.01;
+const CONFIDENCE: f64 = 0.95;
+
+/// Length of a window in simulated seconds, and least length.
+const WINDOW_S: f64 = 60.0;
+const WINDOW_MIN_S: f64 = 5.0;
+
+/// Largest number of requests in a window, so that a busy load does not take minutes.
+const REQUESTS_MAX: f64 = 40_000.0;
+
+/// Largest number of requests in all windows, for an answer within a minute.
+const REQUESTS_TOTAL: u64 = 800_000;
+
+/// Share of a window, and largest time, before the speed counts.
+const SETTLING_SHARE: f64 = 0.25;
+const SETTLING_MAX_S: f64 = 15.0;
+
+/// Members are filled up to a multiple of this number of bytes at the begin of a window: a page of
+/// md.
+const PAGE_BYTES: u64 = 4096;
+
+/// A window: its place as a share of the time of the rebuild at full speed, and its result.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    place: f64,
+    slowness: f64,
+    filled_share: f64,
+}
+
+/// Replaces the hours of a rebuild in `ran` by hours from windows all over the drive, with an
+/// interval. A rebuild that ended in the run stays as measured. Returns the number of simulated
+/// requests. The result depends on the seed of the stack alone.
+///
+/// # Errors
+/// Errors of the stack or of a run.
+pub fn sample_rebuild(
+    recipe: &Recipe,
+    ran: &mut RunResult,
+    jobs: usize,
+    stop: &Stop,
+) -> Result<u64, LabError> {
+    let report = &ran.measured.report;
+    let seconds = report.rates.simulated_s;
+    let sampled = report
+        .array
+        .rebuild
+        .as_ref()
+        .is_some_and(|one| one.estimated);
+    // An overloaded run has no steady speed, and a rebuild beside it no end.
+    if !sampled || seconds <= 0.0 || report.grows() {
+        return Ok(0);
+    }
+    let requests = report.arrived.requests;
+    let sampling = Sampling::new(recipe, requests, seconds)?;
+    let (mut windows, mut count, mut simulated) = (Vec::new(), WINDOWS_FIRST, 0);
+    loop {
+        let places = (0..count).map(|index| (index as f64 + 0.5) / count as f64);
+        let (more, spent) = sampling.windows(places, windows.len(), jobs, stop)?;
+        windows.extend(more);
+        simulated += spent;
+        windows.sort_by(|one: &Window, other| one.place.total_cmp(&other.place));
+        let Some((slowness, half_width)) = mean_slowness(&windows) else {
+            return Ok(simulated);
+        };
+        let precise = half_width <= PRECISION * slowness;
+        let next = 2 * count;
+        let next_requests = simulated / windows.len() as u64 * next as u64;
+        if precise
+            || windows.len() + next > WINDOWS_MAX
+            || simulated + next_requests > REQUESTS_TOTAL
+        {
+            sampling.note(ran, &windows, slowness, half_width);
+            return Ok(simulated);
+        }
+        // The new places lie between the old ones: (i + 0.5) / 2n is never (j + 0.5) / n.
+        count = next;
+    }
+}
+
+/// The rebuild of a stack, and the length of its windows.
+struct Sampling<'a> {
+    recipe: &'a Recipe,
+    plans: Vec<RebuildPlan>,
+    table: String,
+    /// Seconds of the whole rebuild at the full speed of the zones, over all members.
+    ideal_s: f64,
+    /// Parts of a trace, in a random order; empty for other loads.
+    parts: Vec<[Duration; 2]>,
+    /// Load of a window, as a multiple of the load of the stack.
+    factor: f64,
+    settling: Duration,
+    first_seed: u64,
+}
+
+impl<'a> Sampling<'a> {
+    fn new(recipe: &'a Recipe, requests: u64, seconds: f64) -> Result<Sampling<'a>, LabError> {
+        let stack = recipe.candidate()?.stack;
+        let members = stack.rebuilt_members()?;
+        let table = members
+            .first()
+            .map_or_else(String::new, |member| member.table.clone());
+        let plans: Vec<RebuildPlan> = members.into_iter().map(plan).collect();
+        let rate = requests as f64 / seconds;
+        let wanted_s = WINDOW_S.min(REQUESTS_MAX / rate).max(WINDOW_MIN_S);
+        // Each part of a trace is about as long as a window; a short trace is one part.
+        let count = (seconds / wanted_s).floor().clamp(1.0, WINDOWS_MAX as f64) as usize;
+        let mut parts = stack.trace_parts(count)?.unwrap_or_default();
+        let mut random = stack.seed().stream("rebuild windows");
+        for place in (1..parts.len()).rev() {
+            parts.swap(place, random.below(place as u64 + 1) as usize);
+        }
+        let window_s = if parts.is_empty() {
+            wanted_s
+        } else {
+            seconds / count as f64
+        };
+        let settling_s = (SETTLING_SHARE * window_s).min(SETTLING_MAX_S);
+        Ok(Sampling {
+            recipe,
+            ideal_s: plans
+                .iter()
+                .map(|one| one.ideal_s(one.from.0, one.used.0))
+                .sum(),
+            plans,
+            table,
+            parts,
+            factor: wanted_s / seconds,
+            settling: Duration::from_millis((1000.0 * settling_s) as u64),
+            first_seed: stack.seed().0,
+        })
+    }
+
+    /// Runs windows at these places. `before` is the number of windows before them, so that each
+    /// has a load of its own. Also returns the number of simulated requests.
+    fn windows(
+        &self,
+        places: impl Iterator<Item = f64>,
+        before: usize,
+        jobs: usize,
+        stop: &Stop,
+    ) -> Result<(Vec<Window>, u64), LabError> {
+        let places: Vec<f64> = places.collect();
+        let candidates = places
+            .iter()
+            .enumerate()
+            .map(|(index, &place)| {
+                let mut candidate = self.candidate(place, before + index)?;
+                candidate.stop = stop.clone();
+                Ok(candidate)
+            })
+            .collect::<Result<Vec<_>, LabError>>()?;
+        let ran = run_all(&candidates, jobs, &|_| {})?;
+        let simulated = ran.iter().map(|one| one.measured.report.arrived.requests);
+        let simulated = simulated.sum();
+        let window = |(place, ran): (f64, &RunResult)| {
+            let rebuild = ran.measured.report.array.rebuild.as_ref()?;
+            rebuild.slowness.is_finite().then_some(Window {
+                place,
+                slowness: rebuild.slowness,
+                filled_share: rebuild.share,
+            })
+        };
+        let windows = places.into_iter().zip(&ran).filter_map(window).collect();
+        Ok((windows, simulated))
+    }
+
+    /// Builds the run of window number `index` at `place`.
+    fn candidate(&self, place: f64, index: usize) -> Result<ComparedStack, LabError> {
+        let mut recipe = self.recipe.clone();
+        match self.parts.get(index % self.parts.len().max(1)) {
+            Some([from, to]) => {
+                let keys = &mut recipe.overrides.trace_keys;
+                keys.insert("from".to_owned(), json!(from));
+                keys.insert("to".to_owned(), json!(to));
+            }
+            None => {
+                if let Some(scaled) = recipe.scaled(self.factor)? {
+                    recipe = scaled;
+                }
+                let seed = self.first_seed.wrapping_add(1 + index as u64);
+                recipe.overrides.set.push(format!("seed={seed}"));
+            }
+        }
+        let bytes = self.begin_bytes(place);
+        recipe
+            .overrides
+            .set
+            .push(format!("{}.rebuild_from={bytes}", self.table));
+        let mut candidate = recipe.candidate()?;
+        candidate.rebuild_settling = self.settling;
+        Ok(candidate)
+    }
+
+    /// Returns the filled bytes of each member at a place: the sectors that take this share of the
+    /// time at full speed.
+    fn begin_bytes(&self, place: f64) -> u64 {
+        let Some(plan) = self.plans.first() else {
+            return 0;
+        };
+        let all_s = plan.ideal_s(plan.from.0, plan.used.0);
+        // Bisection, because the time rises with the sectors.
+        let (mut low, mut high) = (plan.from.0, plan.used.0);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if plan.ideal_s(plan.from.0, middle) < place * all_s {
+                low = middle
+            } else {
+                high = middle
+            }
+        }
+        low * SECTOR_BYTES / PAGE_BYTES * PAGE_BYTES
+    }
+
+    /// Writes the hours into the report.
+    fn note(&self, ran: &mut RunResult, windows: &[Window], slowness: f64, half_width: f64) {
+        let Some(rebuild) = &mut ran.measured.report.array.rebuild else {
+            return;
+        };
+        let filled: f64 = windows.iter().map(|window| window.filled_share).sum();
+        *rebuild = RebuildReport {
+            hours: slowness * self.ideal_s / 3600.0,
+            hours_ci95_half_width: Some(half_width * self.ideal_s / 3600.0),
+            windows: windows.len(),
+            simulated_share: (rebuild.share + filled).min(1.0),
+            ..rebuild.clone()
+        };
+    }
+}
+
+fn plan(member: RebuiltMember) -> RebuildPlan {
+    let RebuiltMember {
+        path,
+        table: _,
+        from,
+        used,
+        zones,
+        most,
+    } = member;
+    RebuildPlan {
+        path,
+        from,
+        used,
+        zones,
+        most,
+    }
+}
+
+/// Returns the mean slowness over the drive and half the width of its interval. `windows` are in
+/// the order of their places. `None` with fewer than two windows.
+fn mean_slowness(windows: &[Window]) -> Option<(f64, f64)> {
+    if windows.len() < 2 {
+        return None;
+    }
+    // A window stands for the part of the drive that is nearest to it.
+    let border = |index: usize| match index {
+        0 => 0.0,
+        index if index == windows.len() => 1.0,
+        index => (windows[index - 1].place + windows[index].place) / 2.0,
+    };
+    let weights: Vec<f64> = (0..windows.len())
+        .map(|index| border(index + 1) - border(index))
+        .collect();
+    let mean: f64 = windows
+        .iter()
+        .zip(&weights)
+        .map(|(window, weight)| window.slowness * weight)
+        .sum();
+    // Half the mean square of successive differences is the variance of a window.
+    let squares: f64 = windows
+        .windows(2)
+        .map(|pair| (pair[1].slowness - pair[0].slowness).powi(2))
+        .sum();
+    let variance = squares / (2.0 * (windows.len() - 1) as f64);
+    let weights: f64 = weights.iter().map(|weight| weight * weight).sum();
+    let freedom = (windows.len() - 1) as f64;
+    Some((
+        mean,
+        half_width_of_mean(variance * weights, freedom, CONFIDENCE),
+    ))
+}
