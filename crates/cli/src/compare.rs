@@ -52,6 +52,11 @@ pub(crate) struct Arguments {
     #[arg(long)]
     rebuilding: bool,
 
+    /// Also run every redundant stack with a first member that takes ten times as long without
+    /// failing. Other kinds of slow members: --vary volume.slow.factor=2,10.
+    #[arg(long)]
+    slow: bool,
+
     /// Draw the distance between the heads of each stack's drives over time, as SVG.
     #[arg(long, value_name = "FILE.svg", conflicts_with = "find")]
     plot_heads: Option<PathBuf>,
@@ -92,7 +97,7 @@ pub(crate) struct Arguments {
 struct ComparisonOutput<'a> {
     #[serde(flatten)]
     ranking: &'a Ranking,
-    /// Names of stacks without redundancy, if the command asked for degraded or rebuilding stacks.
+    /// Names of stacks without redundancy, if the command asked for other conditions.
     not_redundant: &'a [String],
     /// Source of the assumed power of the drives. Absent without an assumption.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,7 +195,7 @@ fn notes(not_redundant: &[String], assumed: Option<&'static str>) -> String {
     let mut notes = match not_redundant {
         [] => String::new(),
         names => format!(
-            "\nWithout redundancy, and so neither degraded nor rebuilt: {}.",
+            "\nWithout redundancy, and so run in one condition only: {}.",
             names.join(", ")
         ),
     };
@@ -279,6 +284,7 @@ impl Arguments {
         let asked = [
             (self.degraded, Condition::Degraded),
             (self.rebuilding, Condition::Rebuilding),
+            (self.slow, Condition::Slow),
         ];
         asked
             .into_iter()
