@@ -40,10 +40,10 @@ pub struct ShingledConfig {
     /// Share of the cache in use above which `lazy` cleans, 0 to 1. Default 0.5.
     #[serde(default = "half")]
     pub lazy_above: f64,
-    /// Share of the cache that a full cache frees before writes go on, 0 to 1. Default 0: the room
-    /// of the next write.
-    #[serde(default)]
-    pub forced_free: f64,
+    /// Number of bands that a drive with a full cache cleans before writes go on, unless the cache
+    /// is empty before. Default 1.
+    #[serde(default = "one")]
+    pub forced_bands: u32,
     /// True if the drive takes discards. Default false.
     #[serde(default)]
     pub trim: bool,
@@ -70,6 +70,10 @@ fn one_second() -> Duration {
     Duration::from_secs(1)
 }
 
+fn one() -> u32 {
+    1
+}
+
 fn half() -> f64 {
     0.5
 }
@@ -87,8 +91,8 @@ pub(crate) struct Shingles {
     pub(super) idle: Duration,
     /// Sectors in use above which idle time is used for cleaning.
     pub(super) clean_above: u64,
-    /// Sectors that a full cache frees.
-    pub(super) forced_free: u64,
+    /// Bands cleaned for a full cache.
+    pub(super) forced_bands: u64,
     pub(super) trim: bool,
     /// Size of the volatile buffer for writes. 0 if writes complete on the medium.
     pub(super) buffer: u64,
@@ -108,6 +112,43 @@ impl ShingledConfig {
         buffer: Option<&BufferConfig>,
         electronics: &ElectronicsConfig,
     ) -> Result<Shingles, ConfigError> {
+        let sectors = |bytes: Bytes| bytes.0 / SECTOR_BYTES;
+        self.check_sizes(capacity)?;
+        self.check_cleaning()?;
+        let (band, cache, piece) = (sectors(self.band), sectors(self.cache), sectors(self.piece));
+        let record = sectors(self.flush_record);
+        let of_buffer = |buffer: &BufferConfig| {
+            let whole = u64::from(buffer.segments) * u64::from(buffer.segment_sectors);
+            buffer.sectors.map_or(whole, u64::from)
+        };
+        let clean_above = match self.cleaning {
+            Cleaning::Aggressive => 0,
+            Cleaning::Lazy => (self.lazy_above * cache as f64) as u64,
+            Cleaning::Full => u64::MAX,
+        };
+        Ok(Shingles {
+            capacity: capacity.0,
+            band,
+            cache,
+            record,
+            piece,
+            stream: self.stream.map_or(band, sectors),
+            extents: self.extents.map_or(usize::MAX, |extents| extents as usize),
+            idle: self.idle,
+            clean_above,
+            forced_bands: u64::from(self.forced_bands),
+            trim: self.trim,
+            buffer: buffer
+                .filter(|buffer| buffer.write_back)
+                .map_or(0, of_buffer),
+            pause: STREAM_PAUSE,
+            hit_overhead: Duration::from_millis_f64(electronics.hit_overhead_ms.unwrap_or(0.0)),
+            bus_each: Duration::from_millis_f64(electronics.bus_write_ms_per_sector),
+        })
+    }
+
+    /// Checks the sizes.
+    fn check_sizes(&self, capacity: Sectors) -> Result<(), ConfigError> {
         let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
         let sectors = |bytes: Bytes| bytes.0 / SECTOR_BYTES;
         for (key, bytes) in [
@@ -146,13 +187,18 @@ impl ShingledConfig {
             );
             return refuse("cache", message);
         }
-        for (key, share) in [
-            ("lazy_above", self.lazy_above),
-            ("forced_free", self.forced_free),
-        ] {
-            if !(0.0..=1.0).contains(&share) {
-                return refuse(key, format!("found {share}; expected 0 to 1"));
-            }
+        Ok(())
+    }
+
+    /// Checks the keys of cleaning.
+    fn check_cleaning(&self) -> Result<(), ConfigError> {
+        let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
+        if !(0.0..=1.0).contains(&self.lazy_above) {
+            let message = format!("found {}; expected 0 to 1", self.lazy_above);
+            return refuse("lazy_above", message);
+        }
+        if self.forced_bands == 0 {
+            return refuse("forced_bands", "found 0; expected 1 or more".into());
         }
         if self.lazy_above >= 1.0 && self.cleaning == Cleaning::Lazy {
             let message = "found 1, which a cache is never above; expected less than 1, or cleaning = \"full\"";
@@ -161,33 +207,6 @@ impl ShingledConfig {
         if self.extents.is_some_and(|extents| extents < 2) {
             return refuse("extents", "found fewer than 2; expected 2 or more".into());
         }
-        let of_buffer = |buffer: &BufferConfig| {
-            let whole = u64::from(buffer.segments) * u64::from(buffer.segment_sectors);
-            buffer.sectors.map_or(whole, u64::from)
-        };
-        let clean_above = match self.cleaning {
-            Cleaning::Aggressive => 0,
-            Cleaning::Lazy => (self.lazy_above * cache as f64) as u64,
-            Cleaning::Full => u64::MAX,
-        };
-        Ok(Shingles {
-            capacity: capacity.0,
-            band,
-            cache,
-            record,
-            piece,
-            stream: self.stream.map_or(band, sectors),
-            extents: self.extents.map_or(usize::MAX, |extents| extents as usize),
-            idle: self.idle,
-            clean_above,
-            forced_free: (self.forced_free * cache as f64) as u64,
-            trim: self.trim,
-            buffer: buffer
-                .filter(|buffer| buffer.write_back)
-                .map_or(0, of_buffer),
-            pause: STREAM_PAUSE,
-            hit_overhead: Duration::from_millis_f64(electronics.hit_overhead_ms.unwrap_or(0.0)),
-            bus_each: Duration::from_millis_f64(electronics.bus_write_ms_per_sector),
-        })
+        Ok(())
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct ShingledDrive {
     pub(super) cleaning: Option<BandCleaning>,
     /// Time since when a write waits for a full cache.
     pub(super) starved: Option<Time>,
+    /// Number of cleaned bands at which such a write goes on.
+    pub(super) writes_go_on: u64,
     /// True if data were written to the cache since the last record.
     pub(super) unrecorded: bool,
     idle_since: Time,
@@ -116,6 +118,7 @@ impl ShingledDrive {
             writing: None,
             cleaning: None,
             starved: None,
+            writes_go_on: 0,
             unrecorded: false,
             idle_since: Time::ZERO,
             clock: Time::ZERO,

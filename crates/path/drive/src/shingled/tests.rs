@@ -218,11 +218,11 @@ fn configs() -> impl Strategy<Value = ShingledConfig> {
         any::<bool>(),
     )
         .prop_map(
-            |(cleaning, idle, extents, forced_free, trim)| ShingledConfig {
+            |(cleaning, idle, extents, forced_bands, trim)| ShingledConfig {
                 cleaning,
                 idle: Duration::from_millis(idle),
                 extents,
-                forced_free,
+                forced_bands,
                 trim,
                 ..shingled()
             },
@@ -345,7 +345,7 @@ fn impossible_keys_are_refused_by_name() {
     assert_eq!(one(|config| config.cache = Bytes(716_800)), key("cache"));
     assert_eq!(one(|config| config.piece = Bytes(0)), key("piece"));
     assert_eq!(one(|config| config.extents = Some(1)), key("extents"));
-    assert_eq!(one(|config| config.forced_free = 1.5), key("forced_free"));
+    assert_eq!(one(|config| config.forced_bands = 0), key("forced_bands"));
     assert_eq!(
         one(|config| (config.cleaning, config.lazy_above) = (Cleaning::Lazy, 1.0)),
         key("lazy_above")

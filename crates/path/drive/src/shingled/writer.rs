@@ -64,10 +64,13 @@ impl ShingledDrive {
         self.map.release();
         let needed = wanted + self.shingles.record.max(RECORD);
         let full = self.map.free() < needed || self.map.extents() + 2 > self.shingles.extents;
-        // A full cache frees a share, so that the host is not stopped for every write.
-        let waits = self.starved.is_some() && self.map.free() < self.shingles.forced_free;
-        if full || (waits && self.map.used() > 0) {
-            self.starved.get_or_insert(now);
+        // A full cache cleans several bands, so that the host is not stopped for every write.
+        let waits = self.starved.is_some() && self.counts.bands < self.writes_go_on;
+        if full || (waits && self.map.extents() > 0) {
+            if self.starved.is_none() {
+                self.starved = Some(now);
+                self.writes_go_on = self.counts.bands + self.shingles.forced_bands;
+            }
             return;
         }
         if let Some(since) = self.starved.take() {

@@ -22,8 +22,13 @@ const PUBLISHED: [(u64, f64, [f64; 2], [f64; 2]); 5] = [
 ];
 
 fn drive() -> DriveConfig {
+    named("seagate-archive-8tb")
+}
+
+/// Returns a drive of the library.
+fn named(name: &str) -> DriveConfig {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drives");
-    let text = std::fs::read_to_string(format!("{folder}/seagate-archive-8tb.toml")).unwrap();
+    let text = std::fs::read_to_string(format!("{folder}/{name}.toml")).unwrap();
     toml::from_str(&text).unwrap()
 }
 
@@ -218,4 +223,68 @@ fn a_synchronous_stream_passes_through_the_cache_and_falls_when_the_cache_is_ful
         mib(full) / 1024.0
     );
     assert!(late < early, "{early} {late}");
+}
+
+/// A copy of large files, with a flush after each 256 MiB, onto the class model: a Seagate 4 TB took
+/// 82 MB/s, then nothing for 3 to 4 minutes, again and again (unbalance issue 87).
+#[test]
+fn a_long_copy_runs_and_then_stands_for_minutes() {
+    let mut host = Host::new(named("nas-shingled-4tb"));
+    let (mut at, mut waits) = (0, Vec::new());
+    let mut when_full = None;
+    while at < 80 * 1024 * MIB {
+        let before = host.now;
+        let parts = (0..8).map(|part| (Operation::Write, Extent::new(at + part * MIB, MIB)));
+        host.wait_for(parts);
+        at += 8 * MIB;
+        if at % (256 * MIB) == 0 {
+            host.wait_for(std::iter::once((Operation::Flush, Extent::default())));
+        }
+        let wait = host.now.since(before).as_secs_f64();
+        if wait > 30.0 {
+            when_full.get_or_insert((at, before));
+            waits.push(wait);
+        }
+    }
+    let (full, when) = when_full.unwrap();
+    let longest = waits.iter().copied().fold(0.0, f64::max);
+    println!(
+        "a copy: {:.0} MB/s for {:.0} GiB, then {} stops of {:.0} to {longest:.0} s in {:.0} GiB",
+        full as f64 * 512.0 / 1e6 / when.as_secs_f64(),
+        full as f64 / MIB as f64 / 1024.0,
+        waits.len(),
+        waits.iter().copied().fold(f64::MAX, f64::min),
+        (at - full) as f64 / MIB as f64 / 1024.0,
+    );
+    assert!(
+        waits.len() > 2 && (100.0..400.0).contains(&longest),
+        "{waits:?}"
+    );
+}
+
+/// Returns the MB/s of `count` scattered writes of 128 KiB, eight at a time, in ascending order of
+/// addresses with gaps, as a resilver of a file system writes them.
+fn scattered(name: &str, count: u64) -> f64 {
+    let mut host = Host::new(named(name));
+    let step = host.capacity / count;
+    let mut place = 0;
+    for _ in 0..count / 8 {
+        let places = (0..8).map(|at| place + at * step);
+        let writes = places.map(|at| (Operation::Write, Extent::new(at / 8 * 8, 256)));
+        host.wait_for(writes);
+        place += 8 * step;
+    }
+    count as f64 * 131_072.0 / 1e6 / host.now.as_secs_f64()
+}
+
+#[test]
+fn scattered_writes_take_many_times_as_long_as_on_a_conventional_drive() {
+    let (shingled, conventional) = (
+        scattered("nas-shingled-4tb", 400_000),
+        scattered("wd-red-plus-4tb", 400_000),
+    );
+    println!(
+        "scattered writes of 128 KiB: shingled {shingled:.1} MB/s, conventional {conventional:.1} MB/s"
+    );
+    assert!(conventional > 5.0 * shingled, "{shingled} {conventional}");
 }
