@@ -60,6 +60,11 @@ pub(crate) struct Arguments {
     #[arg(long)]
     rebuilding: bool,
 
+    /// Also run every redundant stack with a first member that takes ten times as long without
+    /// failing. Other kinds of slow members: --vary volume.slow.factor=2,10.
+    #[arg(long)]
+    slow: bool,
+
     /// Draw the distance between the heads of each stack's drives over time, as SVG.
     #[arg(long, value_name = "FILE.svg", conflicts_with = "find")]
     plot_heads: Option<PathBuf>,
@@ -106,7 +111,7 @@ struct ComparisonOutput<'a> {
     /// Rankings by the further metrics, without the reports of the candidates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     also: Vec<BriefRanking<'a>>,
-    /// Names of stacks without redundancy, if the command asked for degraded or rebuilding stacks.
+    /// Names of stacks without redundancy, if the command asked for other conditions.
     not_redundant: &'a [String],
     /// Source of the assumed power of the drives. Absent without an assumption.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -261,7 +266,7 @@ fn notes(not_redundant: &[String], assumed: Option<&'static str>) -> String {
     let mut notes = match not_redundant {
         [] => String::new(),
         names => format!(
-            "\nWithout redundancy, and so neither degraded nor rebuilt: {}.",
+            "\nWithout redundancy, and so run in one condition only: {}.",
             names.join(", ")
         ),
     };
@@ -350,6 +355,7 @@ impl Arguments {
         let asked = [
             (self.degraded, Condition::Degraded),
             (self.rebuilding, Condition::Rebuilding),
+            (self.slow, Condition::Slow),
         ];
         asked
             .into_iter()

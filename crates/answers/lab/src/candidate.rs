@@ -52,11 +52,14 @@ pub enum Condition {
     Degraded,
     /// A member is new, and a rebuild runs while requests are served.
     Rebuilding,
+    /// A member takes ten times as long without failing.
+    Slow,
 }
 
 impl Condition {
     /// All conditions.
-    pub(crate) const ALL: [Condition; 2] = [Condition::Degraded, Condition::Rebuilding];
+    pub(crate) const ALL: [Condition; 3] =
+        [Condition::Degraded, Condition::Rebuilding, Condition::Slow];
 
     /// Returns the name of the candidate `name` in this condition.
     pub(crate) fn name_of(self, name: &str) -> String {
@@ -68,6 +71,7 @@ impl Condition {
         match self {
             Condition::Degraded => "degraded",
             Condition::Rebuilding => "rebuilding",
+            Condition::Slow => "slow",
         }
     }
 
@@ -76,6 +80,7 @@ impl Condition {
         match self {
             Condition::Degraded => "failed=[0]",
             Condition::Rebuilding => "rebuild=0",
+            Condition::Slow => "slow={ member = 0, factor = 10 }",
         }
     }
 }

@@ -230,6 +230,16 @@ impl PowerStatistics {
         }
     }
 
+    /// Returns the statistics of a drive that stays in `state` for `span` longer.
+    #[must_use]
+    pub fn staying(mut self, draw: &Draw, state: PowerState, span: Duration) -> PowerStatistics {
+        let mut more = Residency::default();
+        more.add(state, span);
+        self.energy_fj += draw.energy_fj(&more, 0, 0);
+        self.residency = self.residency.plus(more);
+        self
+    }
+
     /// Returns the number of arms.
     pub fn arms(&self) -> u32 {
         self.arms

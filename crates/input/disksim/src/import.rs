@@ -334,6 +334,7 @@ impl Import<'_> {
             spin_down: None,
             faults: None,
             freeblock: None,
+            shingled: None,
             published: Published::default(),
             validated: None,
             sources,

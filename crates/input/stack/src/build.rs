@@ -6,6 +6,7 @@ use crate::hosts::{HostNodes, Hosts};
 use crate::link::LinkSpec;
 use crate::rebuild::{Members, RebuildKeys, RebuiltMember};
 use crate::shared::{Ground, over};
+use crate::slow::LatePolicy;
 use crate::stripes::Striped;
 use crate::tracks::{DriveTracks, TrackUse};
 use crate::upper::{Ground as ProgramsGround, HostTerms, stripe_of};
@@ -72,6 +73,8 @@ pub(crate) enum VolumeSpec {
         coordination: Option<Coordination>,
         /// Write-intent bitmap of an array like md.
         intent: WriteIntent,
+        /// Policy against slow members. `None` = the volume has no node for it.
+        late: Option<LatePolicy>,
         /// Path of the volume in the stack file, for errors.
         path: String,
     },
@@ -306,6 +309,9 @@ impl Stack {
             return Err(self
                 .document
                 .error(ConfigError::new("host.pushed", message)));
+        }
+        if let Some(error) = self.volume.unservable() {
+            return Err(self.document.error(error));
         }
         let summary = self.summary()?;
         let layers = self.layers_over(&self.volume.filled(), Above::Clients, true)?;
@@ -675,8 +681,18 @@ impl VolumeSpec {
                 let above = build().map_err(|error| error.below("host.members"))?;
                 Ok(over(above, drive))
             }
-            VolumeSpec::Volume { members, .. } if self.is_only_its_member() => {
+            VolumeSpec::Volume {
+                members,
+                late,
+                keys,
+                path,
+                ..
+            } if self.is_only_its_member() => {
                 let layout = self.layout()?;
+                if let Some(late) = late {
+                    late.check(&*layout, keys.get("like"))
+                        .map_err(|error| error.below(path))?;
+                }
                 let member = members[0].node(around)?;
                 Ok(match link.filter(|_| self.has_drives()) {
                     Some(link) => {
@@ -694,6 +710,8 @@ impl VolumeSpec {
                 rebuild,
                 coordination,
                 intent,
+                late,
+                keys,
                 path,
                 ..
             } => {
@@ -704,6 +722,15 @@ impl VolumeSpec {
                 let layer: Box<dyn Node> = match arrays {
                     Arrays::Planned => Box::new(layer),
                     Arrays::Run(around) => MdVolume::over(layer, around, *intent),
+                };
+                let layer = match late {
+                    None => layer,
+                    Some(late) => {
+                        let layout = self.layout()?;
+                        late.check(&*layout, keys.get("like"))
+                            .and_then(|()| late.around(layer, layout, rebuild.members()))
+                            .map_err(|error| error.below(path))?
+                    }
                 };
                 let below = members
                     .iter()
@@ -718,6 +745,34 @@ impl VolumeSpec {
                 })
             }
         }
+    }
+
+    /// Returns the error of a key that a served volume cannot have: the bytes of a served volume
+    /// follow the plans of the layout alone.
+    fn unservable(&self) -> Option<ConfigError> {
+        let VolumeSpec::Volume {
+            members,
+            late,
+            path,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        let error = match late {
+            Some(late) if late.is_given() => Some(ConfigError::new(
+                "late",
+                "a served volume waits for slow members; remove this table",
+            )),
+            Some(_) => Some(ConfigError::new(
+                "slow",
+                "a served volume has no unreadable sectors; remove erc",
+            )),
+            None => None,
+        };
+        error
+            .map(|error| error.below(path))
+            .or_else(|| members.iter().find_map(VolumeSpec::unservable))
     }
 
     /// Returns true if at least one member is a drive.
@@ -775,6 +830,10 @@ impl VolumeSpec {
             return Err(ConfigError::new("host.members", message));
         }
         let drive = |member: &VolumeSpec| match member {
+            VolumeSpec::Drive(model, _) if model.is_shingled() => Err(ConfigError::new(
+                "drive",
+                "found a drive with shingled tracks, which do not compute parity; expected a conventional drive",
+            )),
             VolumeSpec::Drive(model, _) => Ok(model.clone()),
             VolumeSpec::Volume { .. } => Err(ConfigError::new(
                 "members",

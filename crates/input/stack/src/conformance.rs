@@ -25,6 +25,8 @@ const LOADS: &str = include_str!("conformance/loads.toml");
 /// name.
 const PLACES: &[(&str, &str, &str)] = &[
     ("layout", "volume", "layout"),
+    ("slow", "volume.slow", ""),
+    ("late", "volume.late", "policy"),
     ("xor", "volume", "discipline"),
     ("queue", "volume.drive_settings.queue", "discipline"),
     ("spin-down", "volume.drive_settings.spin_down", "policy"),
@@ -77,6 +79,8 @@ fn policies() -> Vec<(String, Schema)> {
     });
     [
         of("layout", LAYOUTS),
+        vec![("slow".into(), schema_of::<fullstroke_drive::SlowConfig>())],
+        of("late", fullstroke_volume::LATE_REGISTRY),
         of("xor", fullstroke_smart::discipline::REGISTRY),
         of("queue", fullstroke_drive::queue::REGISTRY),
         of("spin-down", fullstroke_drive::spin_down::REGISTRY),

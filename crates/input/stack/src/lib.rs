@@ -12,6 +12,7 @@
 //! | `hosts.rs` | several hosts, and their common layers |
 //! | `volume.rs` | the volume |
 //! | `build.rs` | from a stack file to layers and a source |
+//! | `slow.rs` | slow members of a volume, and the policy against them |
 //! | `link.rs` | the link between a volume and its drives |
 //! | `layouts.rs` | the layouts by name |
 //! | `stripes.rs` | the map of a volume's addresses to members, for the host above |
@@ -44,6 +45,7 @@ mod rebuild;
 mod reference;
 mod schema;
 mod shared;
+mod slow;
 mod stripes;
 mod tracks;
 mod upper;

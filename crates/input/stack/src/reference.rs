@@ -99,6 +99,18 @@ fn volume(page: &mut String) {
     );
     let of_every_volume = json!({ "properties": schema::volume_keys() });
     keys(page, &of_every_volume);
+    section(
+        page,
+        "Slow members: `[[volume.slow]]`",
+        "A member that answers late without failing. [slow.md](../slow.md) shows what each policy makes of it.",
+    );
+    keys(page, &schema::slow_member());
+    policies_with(
+        page,
+        "Policies against slow members: `[volume.late]` with `policy = ...`",
+        "An array like md has the policies `wait` and `fail` only.",
+        fullstroke_volume::LATE_REGISTRY,
+    );
     policies(page, "Layouts: `layout = ...`", LAYOUTS);
     policies_with(
         page,

@@ -8,10 +8,11 @@ use crate::workload::{self, WorkloadKind};
 use crate::workloads::WorkloadKeys;
 use fullstroke_contract::registry::{PolicyEntry, schema_of};
 use fullstroke_controller::ControllerConfig;
-use fullstroke_drive::DriveConfig;
+use fullstroke_drive::{DriveConfig, SlowConfig};
 use fullstroke_host::{HostKeys, elevator};
 use fullstroke_stage::StageConfig;
 use fullstroke_vfs::{DiskKeys, FilesKeys};
+use fullstroke_volume::LATE_REGISTRY;
 use fullstroke_workload::{addresses, arrivals};
 use schemars::Schema;
 use serde_json::{Map, Value, json};
@@ -23,6 +24,10 @@ pub(crate) fn stack() -> Value {
         .iter()
         .map(|entry| policy(entry, "layout", volume_keys(), &mut definitions))
         .collect();
+    let slow = hoisted(slow_member(), &mut definitions);
+    definitions.insert("SlowMember".into(), slow);
+    let late = choice(LATE_REGISTRY, "policy", &mut definitions);
+    definitions.insert("Late".into(), late);
     let mut each = Vec::new();
     let mut beside = Vec::new();
     for kind in workload::REGISTRY.iter() {
@@ -313,11 +318,31 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "type": ["integer", "string"],
             "description": "upper limit of a rebuild on each filled member, in bytes a second; default none, for an array like md 200000KiB, as in md",
         },
+        "slow": {
+            "anyOf": [{ "$ref": "#/$defs/SlowMember" }, { "type": "array", "items": { "$ref": "#/$defs/SlowMember" } }],
+            "description": "Members that answer late without failing, one table each: `[[volume.slow]]`. Default none.",
+        },
+        "late": {
+            "$ref": "#/$defs/Late",
+            "description": "Policy against slow members: `[volume.late]`. Default: the volume waits.",
+        },
     });
     match keys {
         Value::Object(keys) => keys,
         _ => Map::new(),
     }
+}
+
+/// Returns the schema of a slow member of a volume.
+pub(crate) fn slow_member() -> Value {
+    let mut schema: Value = schema_of::<SlowConfig>().into();
+    schema["properties"][crate::slow::MEMBER] = json!({
+        "type": "integer",
+        "minimum": 0,
+        "description": "Number of the slow member, counted from 0. The member is a drive.",
+    });
+    schema["required"] = json!([crate::slow::MEMBER]);
+    schema
 }
 
 /// Moves the definitions of `schema` to the definitions of the root, because references start with

@@ -5,6 +5,7 @@ use crate::document::Document;
 use crate::layouts::LAYOUTS;
 use crate::like;
 use crate::rebuild::{self, RebuildKeys};
+use crate::slow::{self, LatePolicy};
 use crate::tracks::{DriveTracks, GivenTracks};
 use crate::{StackError, drives};
 use fullstroke_contract::ConfigError;
@@ -191,6 +192,7 @@ pub(crate) fn read_volume(
             VOLUME_KEYS
                 .iter()
                 .chain(&rebuild::KEYS)
+                .chain(&slow::KEYS)
                 .map(|&key| key.to_owned()),
         )
         .collect();
@@ -202,7 +204,21 @@ pub(crate) fn read_volume(
     let coordination = own.remove("coordinate").map(coordination).transpose();
     let coordination = coordination.map_err(|error| site.error(error))?;
     let intent = like::write_intent(&mut own).map_err(|error| site.error(error))?;
-    let members = read_below(&mut own, keys, site, &inherited)?;
+    let slow = slow::take_slow(&mut own).map_err(|error| site.error(error))?;
+    let late = LatePolicy::take(&mut own).map_err(|error| site.error(error))?;
+    let mut members = read_below(&mut own, keys, site, &inherited)?;
+    let is_xor = entry.name == fullstroke_smart::LAYOUT.name;
+    if let Some((path, _)) = slow.first().filter(|_| is_xor) {
+        return Err(site.fail(path, "the disks of an xor array work together in one node, and none can be slow; remove this table"));
+    }
+    if late.is_some() && is_xor {
+        return Err(site.fail(
+            "late",
+            "an xor array has no policy against slow members; remove this table",
+        ));
+    }
+    slow::make_slow(&mut members, slow).map_err(|error| site.error(error))?;
+    let late = late.or_else(|| lose_reads(&members).then(LatePolicy::of_unreadable));
     if coordination.is_some() && (members.len() == 1 || entry.name == fullstroke_smart::LAYOUT.name)
     {
         let message = "the members have no queues of their own; remove this key";
@@ -218,8 +234,15 @@ pub(crate) fn read_volume(
         rebuild,
         coordination,
         intent,
+        late,
         path: path.to_owned(),
     })
+}
+
+/// True if a member may answer reads as lost.
+fn lose_reads(members: &[VolumeSpec]) -> bool {
+    let loses = |member: &VolumeSpec| member.as_drive().is_some_and(DriveModel::loses_reads);
+    members.iter().any(loses)
 }
 
 /// Returns the name of the layout; "jbod" for a volume without the key.

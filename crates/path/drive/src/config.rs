@@ -17,6 +17,7 @@ pub use spin_down::SpinDownConfig;
 pub use validated::ValidatedConfig;
 
 use crate::faults::FaultsConfig;
+use crate::shingled::ShingledConfig;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Sectors};
 use schemars::JsonSchema;
@@ -104,6 +105,9 @@ pub struct DriveConfig {
     /// A background scan in the rotational latency of requests. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeblock: Option<FreeblockConfig>,
+    /// Shingled tracks that the drive hides (drive-managed SMR). Default: conventional tracks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shingled: Option<ShingledConfig>,
     /// Published numbers, for a check of the description.
     #[serde(default, skip_serializing_if = "is_default")]
     pub published: Published,
@@ -494,6 +498,7 @@ pub(crate) mod tests {
             buffer: None,
             faults: None,
             freeblock: None,
+            shingled: None,
             queue: QueueConfig::default(),
             power: None,
             spin_down: None,

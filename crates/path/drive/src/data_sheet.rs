@@ -130,6 +130,7 @@ impl DataSheet {
             buffer: Some(buffer(self.buffer.unwrap_or(BUFFER), self.class())),
             faults: None,
             freeblock: None,
+            shingled: None,
             queue: self.class().queue(),
             power: None,
             spin_down: None,

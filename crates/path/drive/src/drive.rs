@@ -22,6 +22,8 @@ use crate::mechanics::{AccessTimes, BusArrival, Mechanics, SectorPassage};
 use crate::physical::SectorSizes;
 use crate::power::{ArmPower, Meter};
 use crate::queue::{ArmView, CommandQueue, NextRequest, WaitingRequest};
+use crate::shingled::{ShingledDrive, Shingles};
+use crate::slow::{SlowConfig, SlowDrive, Slowness};
 use crate::spin_down::{self, SpinDown};
 use crate::statistics::DriveCounters;
 use fullstroke_contract::{
@@ -48,6 +50,10 @@ pub struct DriveModel {
     power: Option<Arc<ArmPower>>,
     /// Angle by which the platters lead at time 0.
     phase: Angle,
+    /// How the drive answers late. `None` for a drive that is not slow.
+    slow: Option<Arc<Slowness>>,
+    /// Shingled tracks. `None` for a conventional drive.
+    shingles: Option<Arc<Shingles>>,
     /// True if the drive has neither buffer nor bus times. A request then costs the overhead and
     /// the access alone.
     plain: bool,
@@ -186,6 +192,8 @@ impl DriveModel {
         let model = DriveModel {
             power: power.map_err(|error| error.below("power"))?.map(Arc::new),
             phase: Angle::ZERO,
+            slow: None,
+            shingles: None,
             plain: config.buffer.is_none() && config.electronics == Default::default(),
             command_overhead,
             queued_overhead,
@@ -203,13 +211,40 @@ impl DriveModel {
         model.faults()?;
         model.freeblock()?;
         model.background()?;
-        Ok(model)
+        let shingles = model.shingles()?.map(Arc::new);
+        Ok(DriveModel { shingles, ..model })
     }
 
     /// Returns the same model, with platters that lead by `phase` at time 0.
     #[must_use]
     pub fn turned(self, phase: Angle) -> DriveModel {
         DriveModel { phase, ..self }
+    }
+
+    /// Returns the same model as a drive that answers late.
+    ///
+    /// # Errors
+    /// Names the invalid key. A drive with several arms cannot be slow.
+    pub fn slow(self, config: &SlowConfig) -> Result<DriveModel, ConfigError> {
+        if self.config.actuators != 1 {
+            let message = "a slow drive has one arm; this drive has several";
+            return Err(ConfigError::new("", message));
+        }
+        let slowness = config.check(self.mechanics.geometry())?;
+        Ok(DriveModel {
+            slow: Some(Arc::new(slowness)),
+            ..self
+        })
+    }
+
+    /// True if the drive may answer a read as lost.
+    pub fn loses_reads(&self) -> bool {
+        self.slow.as_ref().is_some_and(|slow| slow.loses_reads())
+    }
+
+    /// True if the drive answers late.
+    pub fn is_slow(&self) -> bool {
+        self.slow.is_some()
     }
 
     /// Angle by which the platters lead at time 0.
@@ -251,7 +286,17 @@ impl DriveModel {
     pub fn branch(&self) -> Result<Branch, ConfigError> {
         let tracks = || Arc::clone(&self.mechanics) as Arc<dyn TrackTable>;
         if self.config.actuators == 1 {
-            return Ok(Branch::drive(Box::new(self.drive()?), tracks()));
+            let drive = self.drive()?;
+            let drive: Box<dyn Node> = match &self.shingles {
+                Some(shingles) => Box::new(ShingledDrive::new(drive, shingles)),
+                None => Box::new(drive),
+            };
+            let Some(slowness) = &self.slow else {
+                return Ok(Branch::drive(drive, tracks()));
+            };
+            let draw = self.power.as_ref().and_then(|power| power.draw);
+            let drive = SlowDrive::new(drive, slowness, draw);
+            return Ok(Branch::drive(Box::new(drive), tracks()));
         }
         let arm = |_| Ok(Branch::arm(Box::new(self.drive()?), tracks()));
         let arms = (0..self.config.actuators)
@@ -281,6 +326,40 @@ impl DriveModel {
         faults.map(Some).map_err(|error| error.below("faults"))
     }
 
+    /// Returns the shingled tracks, if the description has them.
+    ///
+    /// # Errors
+    /// Names the invalid key, or the key that shingled tracks exclude.
+    fn shingles(&self) -> Result<Option<Shingles>, ConfigError> {
+        let config = &*self.config;
+        let Some(shingled) = &config.shingled else {
+            return Ok(None);
+        };
+        let excluded = [
+            ("actuators", config.actuators != 1),
+            ("faults", config.faults.is_some()),
+            ("freeblock", config.freeblock.is_some()),
+            ("queue.background", config.queue.background.is_some()),
+        ];
+        if let Some((key, _)) = excluded.into_iter().find(|(_, given)| *given) {
+            let message = "a drive with [shingled] does not have this key; expected one of the two";
+            return Err(ConfigError::new(key, message));
+        }
+        shingled
+            .check(
+                config.capacity_sectors,
+                config.buffer.as_ref(),
+                &config.electronics,
+            )
+            .map(Some)
+            .map_err(|error| error.below("shingled"))
+    }
+
+    /// True if the drive has shingled tracks.
+    pub fn is_shingled(&self) -> bool {
+        self.shingles.is_some()
+    }
+
     /// Returns the scan in the rotational latency of requests, if the description has one.
     ///
     /// # Errors
@@ -301,12 +380,12 @@ impl DriveModel {
     /// Names the invalid key.
     fn buffer(&self) -> Result<Option<DriveBuffer>, ConfigError> {
         let measured = self.config.electronics.bus_measured_sectors;
-        let buffer = self
-            .config
-            .buffer
-            .as_ref()
-            .map(DriveBuffer::new)
-            .transpose()?;
+        let mut config = self.config.buffer.clone();
+        if let Some(buffer) = config.as_mut().filter(|_| self.is_shingled()) {
+            // The node around the drive buffers writes.
+            buffer.write_back = false;
+        }
+        let buffer = config.as_ref().map(DriveBuffer::new).transpose()?;
         Ok(buffer.map(|buffer| buffer.measured_up_to(measured)))
     }
 

@@ -17,6 +17,8 @@
 //! | `electronics.rs` | command overheads and the bus |
 //! | `mechanics.rs` | seek, rotation and transfer of one access |
 //! | `freeblock.rs` | a background scan in the rotational latency of requests |
+//! | `shingled.rs`, `shingled/` | shingled tracks behind the interface of a conventional drive |
+//! | `slow.rs`, `slow/` | a drive that answers late without failing |
 //! | `power.rs` | time of the arm in each power state |
 //! | `spin_down/` | spin-down policies for an idle drive, one file each, and their registry |
 //! | `physical.rs` | writes that do not cover physical sectors |
@@ -42,6 +44,8 @@ mod power;
 pub mod presets;
 pub mod queue;
 mod seek;
+mod shingled;
+mod slow;
 pub mod spin_down;
 mod statistics;
 
@@ -60,3 +64,5 @@ pub use geometry::{Geometry, Position, ZoneView};
 pub use mechanics::{AccessTimes, BusArrival, HeadPosition, Mechanics, SectorPassage};
 pub use power::{Meter, StoppedPlatters};
 pub use seek::SeekTable;
+pub use shingled::{Cleaning, ShingledConfig};
+pub use slow::SlowConfig;

@@ -37,6 +37,7 @@ mod gears;
 mod geometry;
 pub mod gf256;
 pub mod jbod;
+mod late;
 mod layout;
 mod like;
 mod locks;
@@ -74,6 +75,10 @@ mod worked_example;
 
 pub use gears::{CopiedRows, GearedRows, Gears, ShiftRules};
 pub use geometry::{Geometry, ParityRows, Stripe};
+pub use late::{
+    AroundConfig, BuildLateRule, FailConfig, LATE_REGISTRY, LateRule, LateVolume, SitOutConfig,
+    WaitConfig, late_rule,
+};
 pub use layout::{BuildLayout, Layout, Location, Role};
 pub use like::Like;
 pub use lzvs::LzvsConfig;

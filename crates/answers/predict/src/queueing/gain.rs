@@ -45,6 +45,7 @@ impl QueueGain {
             spin_down: None,
             faults: None,
             freeblock: None,
+            shingled: None,
             ..model.config().clone()
         };
         let depth = config.queue.depth as usize;

@@ -18,6 +18,7 @@ mod programs;
 mod rebuild;
 mod reference_mechanics;
 mod signals;
+mod slow;
 mod spindles;
 mod tracks;
 #[path = "../../../../../samples/oracle/whole.rs"]

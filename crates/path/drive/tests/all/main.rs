@@ -6,4 +6,5 @@ mod data_sheets;
 mod held_out_energy;
 mod places;
 mod published_figures;
+mod shingled;
 mod streams;

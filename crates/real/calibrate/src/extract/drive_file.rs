@@ -73,6 +73,7 @@ impl Mechanics {
             spin_down: None,
             faults: None,
             freeblock: None,
+            shingled: None,
             published: Default::default(),
             validated: None,
             sources: self.sources(device),

@@ -1,0 +1,106 @@
+//! Cleaning: a band is read, and written with its cached data.
+
+use super::map::CachedExtent;
+use super::node::{InnerIo, ShingledDrive};
+use super::writer::MediumWrite;
+use fullstroke_contract::{Extent, Operation};
+use fullstroke_units::Time;
+
+/// A band under cleaning.
+#[derive(Clone, Debug)]
+pub(super) struct BandCleaning {
+    band: u64,
+    /// Cached data that go home.
+    cached: Vec<CachedExtent>,
+    /// Reads that are still to be begun, the next one last.
+    reads: Vec<Extent>,
+    writes: bool,
+}
+
+impl ShingledDrive {
+    /// True if `band` is being cleaned.
+    pub(super) fn cleans(&self, band: u64) -> bool {
+        (self.cleaning.as_ref()).is_some_and(|cleaning| cleaning.band == band)
+    }
+
+    /// Begins to clean the band of the oldest cached data, if a band is to be cleaned at `now`.
+    pub(super) fn clean_on(&mut self, now: Time) {
+        if self.cleaning.is_some() {
+            return;
+        }
+        if self.starved.is_none() && self.cleaning_due() > now {
+            return;
+        }
+        let Some(band) = self.map.oldest_band() else {
+            return self.nothing_to_clean(now);
+        };
+        let (start, sectors) = self.map.extent_of(band);
+        if matches!(self.writing, Some(MediumWrite::Band { start: other, .. }) if other == start) {
+            return;
+        }
+        let cached = self.map.cached_of(band);
+        let covered: u64 = cached.iter().map(|extent| extent.sectors).sum();
+        let mut reads: Vec<Extent> = Vec::new();
+        for extent in &cached {
+            let place = self.map.on_medium(extent.place);
+            match reads.last_mut() {
+                Some(last) if last.end().0 == place => last.sectors.0 += extent.sectors,
+                _ => reads.push(Extent::new(place, extent.sectors)),
+            }
+        }
+        reads.reverse();
+        if covered < sectors {
+            reads.push(Extent::new(start, sectors));
+        }
+        self.cleaning = Some(BandCleaning {
+            band,
+            cached,
+            reads,
+            writes: false,
+        });
+        self.clean_step(now);
+    }
+
+    /// Begins the next step of cleaning.
+    fn clean_step(&mut self, now: Time) {
+        let Some(cleaning) = &mut self.cleaning else {
+            return;
+        };
+        if let Some(extent) = cleaning.reads.pop() {
+            return self.issue(now, Operation::Read, extent, InnerIo::Clean);
+        }
+        cleaning.writes = true;
+        let (start, sectors) = self.map.extent_of(cleaning.band);
+        let extent = Extent::new(start, sectors);
+        self.issue(now, Operation::Write, extent, InnerIo::Clean);
+    }
+
+    /// Takes note that a step ended at `now`.
+    pub(super) fn cleaned_step(&mut self, now: Time) {
+        match self.cleaning.take_if(|cleaning| cleaning.writes) {
+            None => self.clean_step(now),
+            Some(cleaning) => {
+                self.map.came_home(&cleaning.cached);
+                self.counts.bands += 1;
+                self.counts.band_sectors += self.map.extent_of(cleaning.band).1;
+            }
+        }
+    }
+
+    /// A write waits for room, and no band has cached data: only records fill the cache.
+    fn nothing_to_clean(&mut self, now: Time) {
+        self.map.release();
+        if self.starved.is_some() && self.writing.is_none() {
+            self.write_on(now);
+        }
+    }
+
+    /// Time at which idle time is used for cleaning. [`Time::NEVER`] if nothing is to be cleaned.
+    pub(super) fn cleaning_due(&self) -> Time {
+        let idle = self.is_idle() && self.cleaning.is_none() && self.writing.is_none();
+        if !idle || self.map.extents() == 0 || self.map.used() <= self.shingles.clean_above {
+            return Time::NEVER;
+        }
+        self.idle_from() + self.shingles.idle
+    }
+}
