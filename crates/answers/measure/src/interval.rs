@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_series_has_an_interval_if_its_spans_are_independent() {
-        let mut random = Random::new(Seed(5));
+        let mut random = Seed(5).stream("noise");
         let noise: Vec<f64> = (0..512).map(|_| random.below(1000) as f64).collect();
         let half_width = series_half_width(&noise, 0.95).unwrap();
         // Uniform values have a deviation of 289, and 512 of them a standard error of 12.8.

@@ -203,7 +203,7 @@ proptest! {
         keys.as_object_mut().unwrap().remove("variation");
         keys["duration"] = json!("1h");
         let StreamsConfig { bit_rate, read_size, .. } = config(&keys);
-        let plays = bit_rate.unwrap().span(read_size).as_nanos();
+        let plays = bit_rate.unwrap().span(read_size.unwrap()).as_nanos();
         let mut idle = 0;
         let (_, tallies) = play(&keys, 7, |now, _| {
             idle = now.max(idle) + plays * percent / 100 + 1;
