@@ -681,18 +681,9 @@ impl VolumeSpec {
                 let above = build().map_err(|error| error.below("host.members"))?;
                 Ok(over(above, drive))
             }
-            VolumeSpec::Volume {
-                members,
-                late,
-                keys,
-                path,
-                ..
-            } if self.is_only_its_member() => {
+            VolumeSpec::Volume { members, .. } if self.is_only_its_member() => {
+                self.check_late()?;
                 let layout = self.layout()?;
-                if let Some(late) = late {
-                    late.check(&*layout, keys.get("like"))
-                        .map_err(|error| error.below(path))?;
-                }
                 let member = members[0].node(around)?;
                 Ok(match link.filter(|_| self.has_drives()) {
                     Some(link) => {
@@ -710,8 +701,6 @@ impl VolumeSpec {
                 rebuild,
                 coordination,
                 intent,
-                late,
-                keys,
                 path,
                 ..
             } => {
@@ -723,15 +712,7 @@ impl VolumeSpec {
                     Arrays::Planned => Box::new(layer),
                     Arrays::Run(around) => MdVolume::over(layer, around, *intent),
                 };
-                let layer = match late {
-                    None => layer,
-                    Some(late) => {
-                        let layout = self.layout()?;
-                        late.check(&*layout, keys.get("like"))
-                            .and_then(|()| late.around(layer, layout, rebuild.members()))
-                            .map_err(|error| error.below(path))?
-                    }
-                };
+                let layer = self.watching(layer)?;
                 let below = members
                     .iter()
                     .map(|member| member.node(around))
@@ -744,6 +725,37 @@ impl VolumeSpec {
                     _ => Branch::volume(layer, below),
                 })
             }
+        }
+    }
+
+    /// Checks that the volume can have its policy against slow members.
+    fn check_late(&self) -> Result<(), ConfigError> {
+        match self {
+            VolumeSpec::Volume {
+                late: Some(late),
+                keys,
+                path,
+                ..
+            } => late
+                .check(&*self.layout()?, keys.get("like"))
+                .map_err(|error| error.below(path)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the volume's layer with its policy against slow members around it, if there is one.
+    fn watching(&self, layer: Box<dyn Node>) -> Result<Box<dyn Node>, ConfigError> {
+        self.check_late()?;
+        match self {
+            VolumeSpec::Volume {
+                late: Some(late),
+                rebuild,
+                path,
+                ..
+            } => late
+                .around(layer, self.layout()?, rebuild.members())
+                .map_err(|error| error.below(path)),
+            _ => Ok(layer),
         }
     }
 

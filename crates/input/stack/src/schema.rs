@@ -318,6 +318,15 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "type": ["integer", "string"],
             "description": "upper limit of a rebuild on each filled member, in bytes a second; default none, for an array like md 200000KiB, as in md",
         },
+    });
+    let mut all = keys.as_object().cloned().unwrap_or_default();
+    all.extend(keys_of_slowness());
+    all
+}
+
+/// Returns the keys of every volume about slow members.
+fn keys_of_slowness() -> Map<String, Value> {
+    let keys = json!({
         "slow": {
             "anyOf": [{ "$ref": "#/$defs/SlowMember" }, { "type": "array", "items": { "$ref": "#/$defs/SlowMember" } }],
             "description": "Members that answer late without failing, one table each: `[[volume.slow]]`. Default none.",
@@ -327,10 +336,7 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "description": "Policy against slow members: `[volume.late]`. Default: the volume waits.",
         },
     });
-    match keys {
-        Value::Object(keys) => keys,
-        _ => Map::new(),
-    }
+    keys.as_object().cloned().unwrap_or_default()
 }
 
 /// Returns the schema of a slow member of a volume.

@@ -214,7 +214,7 @@ fn configs() -> impl Strategy<Value = ShingledConfig> {
         cleaning,
         0u64..50,
         prop::option::of(2u32..9),
-        0.0f64..1.0,
+        1u32..5,
         any::<bool>(),
     )
         .prop_map(

@@ -227,95 +227,26 @@ fn a_bad_sector_takes_its_retries_until_it_is_written() {
 
 #[test]
 fn impossible_keys_are_refused_by_name() {
-    let second = Some(Duration::from_secs(1));
-    let keys: [(&str, SlowConfig); 11] = [
-        ("factor", SlowConfig::default()),
-        (
-            "factor",
-            SlowConfig {
-                factor: 0.5,
-                ..SlowConfig::default()
-            },
-        ),
-        (
-            "factor",
-            SlowConfig {
-                factor: f64::NAN,
-                ..SlowConfig::default()
-            },
-        ),
-        (
-            "zone",
-            SlowConfig {
-                factor: 2.0,
-                zone: Some(99),
-                ..SlowConfig::default()
-            },
-        ),
-        (
-            "lbns",
-            SlowConfig {
-                factor: 2.0,
-                lbns: Some((5, 5)),
-                ..SlowConfig::default()
-            },
-        ),
-        (
-            "lbns",
-            SlowConfig {
-                factor: 2.0,
-                zone: Some(0),
-                lbns: Some((5, 9)),
-                ..SlowConfig::default()
-            },
-        ),
-        (
-            "every",
-            SlowConfig {
-                factor: 2.0,
-                every: second,
-                ..SlowConfig::default()
-            },
-        ),
-        (
-            "lasts",
-            SlowConfig {
-                factor: 2.0,
-                stall: Duration::from_secs(2),
-                lasts: second,
-                ..SlowConfig::default()
-            },
-        ),
-        (
-            "recovery",
-            SlowConfig {
-                bad: vec![3],
-                ..SlowConfig::default()
-            },
-        ),
-        (
-            "erc",
-            SlowConfig {
-                factor: 2.0,
-                erc: second,
-                ..SlowConfig::default()
-            },
-        ),
-        (
-            "bad[0]",
-            SlowConfig {
-                bad: vec![1 << 40],
-                recovery: second,
-                ..SlowConfig::default()
-            },
-        ),
-    ];
-    for (key, config) in keys {
+    let lasts = json!({ "factor": 2.0, "stall": "2s", "lasts": "1s" });
+    for (key, keys) in [
+        ("factor", json!({})),
+        ("factor", json!({ "factor": 0.5 })),
+        ("factor", json!({ "factor": 1e9 })),
+        ("zone", json!({ "factor": 2.0, "zone": 99 })),
+        ("lbns", json!({ "factor": 2.0, "lbns": [5, 5] })),
+        ("lbns", json!({ "factor": 2.0, "zone": 0, "lbns": [5, 9] })),
+        ("every", json!({ "factor": 2.0, "every": "1s" })),
+        ("lasts", lasts),
+        ("recovery", json!({ "bad": [3] })),
+        ("erc", json!({ "factor": 2.0, "erc": "1s" })),
+        ("bad[0]", json!({ "bad": [1u64 << 40], "recovery": "1s" })),
+        ("bad_random", json!({ "bad_random": 900, "recovery": "1s" })),
+        ("stall", json!({ "factor": 2.0, "stall": "1s", "zone": 0 })),
+    ] {
+        let config: SlowConfig = serde_json::from_value(keys.clone()).unwrap();
         let model = DriveModel::new(small_drive()).unwrap();
-        let error = model
-            .slow(&config)
-            .err()
-            .unwrap_or_else(|| panic!("{config:?}"));
+        let error = model.slow(&config).err();
+        let error = error.unwrap_or_else(|| panic!("{keys}"));
         assert_eq!(error.key, key, "{error}");
         assert!(!error.message.is_empty());
     }

@@ -21,15 +21,17 @@ const PUBLISHED: [(u64, f64, [f64; 2], [f64; 2]); 5] = [
     (256, 82.0, [33.0, 36.0], [35.0, 35.0]),
 ];
 
+const ARCHIVE: &str = include_str!("../../../../../drives/seagate-archive-8tb.toml");
+const CLASS: &str = include_str!("../../../../../drives/nas-shingled-4tb.toml");
+const CONVENTIONAL: &str = include_str!("../../../../../drives/wd-red-plus-4tb.toml");
+
 fn drive() -> DriveConfig {
-    named("seagate-archive-8tb")
+    described(ARCHIVE)
 }
 
-/// Returns a drive of the library.
-fn named(name: &str) -> DriveConfig {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drives");
-    let text = std::fs::read_to_string(format!("{folder}/{name}.toml")).unwrap();
-    toml::from_str(&text).unwrap()
+/// Returns the drive of a drive file.
+fn described(text: &str) -> DriveConfig {
+    toml::from_str(text).unwrap()
 }
 
 /// A host with one synchronous writer.
@@ -229,7 +231,7 @@ fn a_synchronous_stream_passes_through_the_cache_and_falls_when_the_cache_is_ful
 /// 82 MB/s, then nothing for 3 to 4 minutes, again and again (unbalance issue 87).
 #[test]
 fn a_long_copy_runs_and_then_stands_for_minutes() {
-    let mut host = Host::new(named("nas-shingled-4tb"));
+    let mut host = Host::new(described(CLASS));
     let (mut at, mut waits) = (0, Vec::new());
     let mut when_full = None;
     while at < 80 * 1024 * MIB {
@@ -264,8 +266,8 @@ fn a_long_copy_runs_and_then_stands_for_minutes() {
 
 /// Returns the MB/s of `count` scattered writes of 128 KiB, eight at a time, in ascending order of
 /// addresses with gaps, as a resilver of a file system writes them.
-fn scattered(name: &str, count: u64) -> f64 {
-    let mut host = Host::new(named(name));
+fn scattered(drive: &str, count: u64) -> f64 {
+    let mut host = Host::new(described(drive));
     let step = host.capacity / count;
     let mut place = 0;
     for _ in 0..count / 8 {
@@ -279,10 +281,7 @@ fn scattered(name: &str, count: u64) -> f64 {
 
 #[test]
 fn scattered_writes_take_many_times_as_long_as_on_a_conventional_drive() {
-    let (shingled, conventional) = (
-        scattered("nas-shingled-4tb", 400_000),
-        scattered("wd-red-plus-4tb", 400_000),
-    );
+    let (shingled, conventional) = (scattered(CLASS, 400_000), scattered(CONVENTIONAL, 400_000));
     println!(
         "scattered writes of 128 KiB: shingled {shingled:.1} MB/s, conventional {conventional:.1} MB/s"
     );
