@@ -178,11 +178,11 @@ fn reason(better: &Ranked, worse: &Ranked, by: Metric) -> Option<Reason> {
             in_words(part)
         ),
         Some(share) => format!(
-            "by {}, {} answers {} ms sooner than {}; the slowest {} % of its requests have {} ms less {}",
-            by.name(),
+            "{} answers {} ms sooner than {} by {}; the slowest {} % of its requests have {} ms less {}",
             better,
             number(gain),
             worse,
+            by.name(),
             100.0 * share,
             number(less),
             in_words(part)

@@ -285,11 +285,7 @@ impl Measurement {
                 hosts: host_reports(&counters.hosts),
             },
             array: ArrayReport {
-                rebuild: RebuildReport::new(
-                    &self.rebuild_plans,
-                    self.rebuilds.all(),
-                    &self.settling,
-                ),
+                rebuild: self.rebuild(),
                 energy: EnergyReport::new(&members, both.requests),
                 members,
                 drive_notes: Vec::new(),
@@ -321,6 +317,11 @@ impl Measurement {
             report,
             batches: self.batches,
         }
+    }
+
+    /// Returns the rebuild of the run, if there is one.
+    fn rebuild(&self) -> Option<RebuildReport> {
+        RebuildReport::new(&self.rebuild_plans, self.rebuilds.all(), &self.settling)
     }
 
     /// Returns the number of requests by status, and the verdict on the load.
