@@ -260,7 +260,7 @@ fn check(request: &AdviceRequest) -> Result<(), AdviseError> {
         return Err(AdviseError::Impossible(why));
     }
     if request.wishes.watts.is_some() {
-        let model = fullstroke_stack::drives::load(&request.drive)?;
+        let model = fullstroke_stack::drives::load_in(&request.overrides.files, &request.drive)?;
         if model
             .config()
             .power
