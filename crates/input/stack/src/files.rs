@@ -1,7 +1,7 @@
-//! The list of files from which a stack is read.
+//! The list of files from which a stack is read, and the text of a changed stack file.
 
 use crate::folder::Folder;
-use crate::{Document, Overrides};
+use crate::{Document, Overrides, StackError};
 use fullstroke_trace::FileKind;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -40,6 +40,17 @@ pub fn files(path: &Path, overrides: &Overrides) -> Vec<PathBuf> {
         );
     }
     files
+}
+
+/// Returns the stack file at `path` with all changes of `overrides` written into the text.
+///
+/// # Errors
+/// If the file cannot be read, or a change is impossible.
+pub fn resolved(path: &Path, overrides: &Overrides) -> Result<String, StackError> {
+    let mut document = Document::read_in(&overrides.files, path)?;
+    overrides.apply(&mut document)?;
+    toml::to_string(document.values())
+        .map_err(|error| StackError::whole(path.display().to_string(), error.to_string()))
 }
 
 fn strings<'a>(value: &'a Value, found: &mut Vec<&'a str>) {

@@ -59,7 +59,7 @@ pub use build::{PreparedRun, PreparedService, ProgramFiles, VolumeSummary};
 pub use config::{MeasurementConfig, Stack};
 pub use document::{Document, assigned, read_text};
 pub use error::StackError;
-pub use files::files;
+pub use files::{files, resolved};
 pub use fullstroke_trace::{FileKind, FileSource, Files, MemoryFiles};
 pub use hosts::HostNodes;
 pub use length::{LengthValue, LoadLength};
