@@ -22,9 +22,7 @@ use crate::{
     Advice, AdviceRequest, AdviseError, ArrayOutcome, DataLossChance, ExcludedLayout, Finalist,
     loss, words,
 };
-use fullstroke_lab::{
-    ComparedStack, Condition, Ranking, Recipe, RunResult, Varied, VolumeReport, run,
-};
+use fullstroke_lab::{ComparedStack, Condition, Ranking, Recipe, RunResult, VolumeReport, run};
 use fullstroke_measure::{Significance, Stop};
 use fullstroke_stack::{Document, StackError};
 use serde::Serialize;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::{Assumptions, Choices, Wishes};
+use fullstroke_lab::Varied;
 use fullstroke_stack::{FileSource, MemoryFiles, Overrides};
 use std::path::Path;
 use std::sync::Arc;
