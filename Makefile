@@ -98,7 +98,7 @@ simulation-only: toolchain ## Compile the simulation alone (no default features)
 	tools/simulation-only.sh
 
 web: toolchain-c ## Compile the module for browsers, without a release build (needs: rustup target add wasm32-unknown-unknown)
-	$(CARGO) clippy --quiet --target wasm32-unknown-unknown --package fullstroke-web -- -D warnings
+	$(CARGO) clippy --quiet --no-deps --target wasm32-unknown-unknown --package fullstroke-web -- -D warnings
 	@found=$$($(CARGO) tree --target wasm32-unknown-unknown --package fullstroke-web --edges normal --prefix none | grep -E '^($(NOT_FOR_SIMULATION)) ' | sort -u); \
 		[ -z "$$found" ] || { echo "the module for browsers has: $$found"; exit 1; }
 

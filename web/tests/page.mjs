@@ -23,8 +23,8 @@ function browser() {
   process.exit(0);
 }
 
-const ready = "!document.querySelector('#go').disabled";
-const over = "document.querySelector('#state').dataset.over === 'true'";
+const ready = "document.querySelector('#go')?.disabled === false";
+const over = "document.querySelector('#state')?.dataset.over === 'true'";
 const textOf = (selector) => `document.querySelector(${JSON.stringify(selector)}).innerText`;
 
 const folder = mkdtempSync(join(tmpdir(), "fullstroke-files-"));

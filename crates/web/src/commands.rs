@@ -3,7 +3,7 @@
 use crate::recognise::recognise;
 use crate::{Session, USES};
 use fullstroke_advise::{
-    AdviceRequest, AdviseError, Assumptions, Choices, GradualAdvice, RoundSizes, WishError,
+    AdviceRequest, AdviseError, Assumptions, Choices, GradualAdvice, RoundPlan, WishError,
     WishFile, Wishes, advise,
 };
 use fullstroke_lab::{ComparedStack, LabError, Ranking, Recipe, Vary, recipes, run};
@@ -154,6 +154,9 @@ pub(crate) struct Question {
     /// Largest number of requests of a round.
     #[serde(default = "largest_round")]
     most: u64,
+    /// Multiple of the load.
+    #[serde(default = "once")]
+    load: f64,
 }
 
 /// 2,000 requests: enough for a first interval, and less than a second for four layouts.
@@ -163,6 +166,10 @@ fn first_round() -> u64 {
 
 fn largest_round() -> u64 {
     200_000
+}
+
+fn once() -> f64 {
+    1.0
 }
 
 /// Largest number of drives of a question, as in a wish file.
@@ -321,11 +328,12 @@ fn ask(session: &mut Session, question: Question) -> Result<Value, CommandError>
         jobs: 1,
         timeline: false,
     };
-    let sizes = RoundSizes {
+    let plan = RoundPlan {
         first: question.first,
         most: question.most,
+        load: question.load,
     };
-    let asked = GradualAdvice::new(request, sizes)?;
+    let asked = GradualAdvice::new(request, plan)?;
     let (possible, left_out) = asked.layouts();
     let answer = json!({ "possible": possible, "left_out": left_out });
     session.asked = Some(asked);

@@ -6,7 +6,7 @@
 //! 1. Arithmetic excludes impossible layouts. No run is needed.
 //! 2. A round runs each layout on the first requests of the load, the same number for each. Each
 //!    round has [`GROWTH`] times the requests of the round before. Rounds end when the ranking is
-//!    settled, or when a round has run the whole load.
+//!    settled and the intervals are narrow, or when a round has run the whole load.
 //! 3. Each redundant layout runs with a failed drive, and then during a rebuild, on the requests of
 //!    the last round.
 //!
@@ -33,14 +33,20 @@ const GROWTH: u64 = 3;
 /// Two layouts count as equal if the whole interval of their difference lies within this share of
 /// the best value. Chosen: no one buys by a difference of 3 %.
 const EQUAL_SHARE: f64 = 0.03;
+/// Rounds go on until the interval of each layout is within this share of its value. Chosen: a
+/// reader sees two digits.
+const PRECISE_SHARE: f64 = 0.05;
 
-/// Numbers of requests of the first round and of the largest round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoundSizes {
+/// Numbers of requests of the first round and of the largest round, and the load of all rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RoundPlan {
     /// Requests of the first round, at least 1.
     pub first: u64,
     /// Largest number of requests of a round. The load may end before.
     pub most: u64,
+    /// Factor by which requests arrive faster than in the stack file. Other values than 1 need open
+    /// arrivals.
+    pub load: f64,
 }
 
 /// A layout before any run.
@@ -93,7 +99,7 @@ pub struct GradualAdvice {
     request: AdviceRequest,
     chosen: Vec<Chosen>,
     left_out: Vec<ExcludedLayout>,
-    sizes: RoundSizes,
+    plan: RoundPlan,
     load: Load,
     phase: Phase,
     /// Requests of the round in progress.
@@ -116,7 +122,7 @@ impl GradualAdvice {
     ///
     /// # Errors
     /// Wishes that nothing can meet, or a stack that cannot be used.
-    pub fn new(request: AdviceRequest, sizes: RoundSizes) -> Result<GradualAdvice, AdviseError> {
+    pub fn new(request: AdviceRequest, plan: RoundPlan) -> Result<GradualAdvice, AdviseError> {
         check(&request)?;
         let (arrangements, left_out) = arrangements(&request)?;
         let load = Load::of(&request)?;
@@ -125,14 +131,14 @@ impl GradualAdvice {
             .map(|arrangement| first_settings(&request, arrangement))
             .collect();
         let least = load.least();
-        let first = sizes.first.max(least).min(load.total.unwrap_or(u64::MAX));
+        let first = plan.first.max(least).min(load.total.unwrap_or(u64::MAX));
         let mut advice = GradualAdvice {
             degraded: vec![None; chosen.len()],
             rebuilding: vec![None; chosen.len()],
             request,
             chosen,
             left_out,
-            sizes,
+            plan,
             load,
             phase: Phase::Healthy,
             size: first,
@@ -145,9 +151,10 @@ impl GradualAdvice {
         };
         // A stack may be impossible only with the settings.
         for one in 0..advice.chosen.len() {
-            advice.candidates(one)?;
+            let candidates = advice.candidates(one)?;
+            check_load(plan.load, &candidates)?;
         }
-        advice.sizes.most = advice.sizes.most.max(first);
+        advice.plan.most = advice.plan.most.max(first);
         Ok(advice)
     }
 
@@ -273,7 +280,11 @@ impl GradualAdvice {
         if let Some(recipe) = recipe {
             let recipe = self.load.first_requests(recipe, self.size);
             for recipe in recipe.with_seeds(self.request.seeds())? {
-                candidates.push(recipe.candidate()?);
+                let candidate = recipe.candidate()?;
+                candidates.push(ComparedStack {
+                    load: self.plan.load,
+                    ..candidate
+                });
             }
         }
         Ok(candidates)
@@ -325,8 +336,9 @@ impl GradualAdvice {
             || ran
                 .iter()
                 .all(|one| one.measured.report.arrived.requests < self.size);
-        let size = self.size.saturating_mul(GROWTH).min(self.sizes.most);
-        if self.settled || self.whole_load || size == self.size {
+        let size = self.size.saturating_mul(GROWTH).min(self.plan.most);
+        let done = self.settled && is_precise(&ranking);
+        if done || self.whole_load || size == self.size {
             self.phase = Phase::In(Condition::Degraded);
         } else {
             self.size = size.min(self.load.total.unwrap_or(u64::MAX));
@@ -347,6 +359,23 @@ impl GradualAdvice {
     }
 }
 
+/// Checks that the candidates can run at a multiple of their load.
+fn check_load(load: f64, candidates: &[ComparedStack]) -> Result<(), AdviseError> {
+    if !(load.is_finite() && load > 0.0) {
+        let why = format!("load: found {load}; expected a factor above 0");
+        return Err(AdviseError::Impossible(why));
+    }
+    for candidate in candidates.iter().filter(|_| load != 1.0) {
+        if !candidate.can_be_hurried()? {
+            let why = format!(
+                "load: found {load}; requests of this load wait for completions, so only 1 is possible"
+            );
+            return Err(AdviseError::Impossible(why));
+        }
+    }
+    Ok(())
+}
+
 /// Returns true if each difference to the best candidate is larger than chance, or surely smaller
 /// than [`EQUAL_SHARE`] of the best value. A candidate that does not carry the load is no rival.
 fn is_settled(ranking: &Ranking) -> bool {
@@ -361,6 +390,14 @@ fn is_settled(ranking: &Ranking) -> bool {
         other.equal_to_best
             || difference.significance == Significance::Significant
             || difference.half_width.is_some_and(narrow)
+    })
+}
+
+/// Returns true if the interval of each value is narrow. A value without an interval does not count.
+fn is_precise(ranking: &Ranking) -> bool {
+    ranking.candidates.iter().all(|one| {
+        let half = one.ci95_half_width.unwrap_or(0.0);
+        half <= PRECISE_SHARE * one.value.abs()
     })
 }
 

@@ -36,14 +36,15 @@ fn request(load: &str) -> AdviceRequest {
     }
 }
 
-const SIZES: RoundSizes = RoundSizes {
+const PLAN: RoundPlan = RoundPlan {
     first: 400,
     most: 100_000,
+    load: 1.0,
 };
 
 #[test]
 fn rounds_grow_until_the_ranking_is_settled_and_conditions_follow() {
-    let mut advice = GradualAdvice::new(request(MIX), SIZES).unwrap();
+    let mut advice = GradualAdvice::new(request(MIX), PLAN).unwrap();
     let (possible, left_out) = advice.layouts();
     let names: Vec<&str> = possible.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["raid10 of 4", "raid5 of 4", "raid6 of 4"]);
@@ -90,7 +91,7 @@ fn rounds_grow_until_the_ranking_is_settled_and_conditions_follow() {
 fn a_whole_load_ends_the_rounds_even_if_nothing_is_settled() {
     // Two layouts that behave alike on a load of a few requests.
     let load = MIX.replace("= 3000", "= 30").replace("= 1000", "= 10");
-    let mut advice = GradualAdvice::new(request(&load), SIZES).unwrap();
+    let mut advice = GradualAdvice::new(request(&load), PLAN).unwrap();
     let mut steps = 0;
     let last = loop {
         steps += 1;
@@ -117,9 +118,31 @@ fn a_trace_is_limited_by_its_requests_and_an_impossible_wish_is_refused() {
     assert_eq!(limited.overrides.requests, Some(500));
     let mut request = request(MIX);
     request.wishes.failures = Some(3);
-    let error = GradualAdvice::new(request, SIZES)
-        .err()
-        .unwrap()
-        .to_string();
+    let error = GradualAdvice::new(request, PLAN).err().unwrap().to_string();
     assert!(error.contains("at most 2 failed drives"), "{error}");
+}
+
+#[test]
+fn a_multiple_of_the_load_is_slower_and_a_closed_load_has_none() {
+    let mean = |load: f64| {
+        let plan = RoundPlan { load, ..PLAN };
+        let mut advice = GradualAdvice::new(request(MIX), plan).unwrap();
+        while advice.advice().is_none() {
+            advice.step(&Stop::default(), &|_, _| {}).unwrap();
+        }
+        advice.advice().unwrap().ranking.candidates[0].value
+    };
+    assert!(mean(2.0) > mean(1.0));
+    let closed = "[workload]\nkind = \"synthetic\"\nrequests = 100\n\
+        arrivals = { process = \"closed\" }\n[volume]\ndrive = \"seagate-ironwolf-8tb\"\n";
+    for (load, word) in [
+        (2.0, "only 1 is possible"),
+        (0.0, "above 0"),
+        (f64::NAN, "above 0"),
+    ] {
+        let plan = RoundPlan { load, ..PLAN };
+        let error = GradualAdvice::new(request(closed), plan).err().unwrap();
+        assert!(error.to_string().contains(word), "{error}");
+    }
+    assert!(GradualAdvice::new(request(closed), PLAN).is_ok());
 }

@@ -29,7 +29,7 @@ mod words;
 
 pub use advise::{Advice, AdviceRequest, AdviseError, Finalist, advise};
 pub use changes::AtLoad;
-pub use gradual::{GradualAdvice, GradualProgress, PossibleLayout, RoundSizes};
+pub use gradual::{GradualAdvice, GradualProgress, PossibleLayout, RoundPlan};
 pub use layouts::{Choices, Controller, ControllerError, CountsError, DriveCounts, ExcludedLayout};
 pub use loss::{Assumptions, DataLossChance, FORMULA, Redundancy, loss};
 pub use outcome::{ArrayOutcome, Condition, DoubtfulWish, MissedWish};
