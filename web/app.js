@@ -97,7 +97,7 @@ function loadOf(name, path, found) {
     at("count").value = array.members;
     at("drive").value = drive;
     tellDrive();
-    return [null, `${name}: ${array.name}, ${array.layout} of ${array.members} disks. The form has these disks now; the load stays.`];
+    return [null, `${name}: ${array.name}, ${array.layout} of ${array.members} drives. The form has these drives now; the load stays.`];
   }
   if (found.kind === "stack") return ["", `${name}: a stack file. Its load is used, and its volume is not.`];
   if (found.kind === "wishes") throw new Refusal(`${name}: a wish file names further files that the page does not have; drop the stack file with the load, or use the command line: fullstroke advise`);
@@ -149,6 +149,17 @@ async function forget() {
 
 // ---- The question.
 
+/** Returns the factor of the load: each step of the slider is half of a doubling. */
+function factor() {
+  return Number((2 ** (Number(at("load").value) / 2)).toPrecision(3));
+}
+
+function tellLoad() {
+  const said = factor() === 1 ? "as described" : `${factor()} times`;
+  at("load-said").textContent = said;
+  at("load").setAttribute("aria-valuetext", said);
+}
+
 /** Returns the question of the form. */
 function question() {
   const number = (id) => (at(id).value === "" ? null : Number(at(id).value));
@@ -157,14 +168,14 @@ function question() {
   if (number("p99") !== null) wishes.p99 = `${number("p99")}ms`;
   if (number("watts") !== null) wishes.watts = number("watts");
   if (number("price") !== null) wishes.price = number("price");
-  const chosen = { drive: at("drive").value, counts: [Number(at("count").value)], wishes, choices: CHOICES };
+  const chosen = { drive: at("drive").value, counts: [Number(at("count").value)], wishes, choices: CHOICES, load: factor() };
   if (number("drive-price") !== null) chosen.drive_price = number("drive-price");
   return chosen;
 }
 
 /** Returns the fields of the form as they stand in a link. */
 function fields() {
-  const ids = ["drive", "count", "use", "failures", "usable", "p99", "watts", "drive-price", "price"];
+  const ids = ["drive", "count", "use", "failures", "usable", "p99", "watts", "drive-price", "price", "load"];
   const filled = ids.map((id) => [id, at(id).value]).filter(([, value]) => value !== "");
   const state = Object.fromEntries(filled);
   if (own && own.bytes.byteLength <= LINK_BYTES_MAX) state.file = [own.name, btoa(String.fromCharCode(...new Uint8Array(own.bytes)))];
@@ -203,7 +214,7 @@ async function ask() {
   latest = null;
   at("found").hidden = false;
   at("take").hidden = true;
-  for (const id of ["reasons", "changes", "left-out", "arithmetic"]) at(id).hidden = true;
+  for (const id of ["reasons", "changes", "left-out", "arithmetic", "key"]) at(id).hidden = true;
   at("finalists").replaceChildren();
   at("verdict").textContent = "The layouts are being tried …";
   at("state").textContent = "";
@@ -243,11 +254,15 @@ function show(progress, advice) {
     const meets = first.misses.length === 0;
     at("verdict").textContent = meets ? `Take ${called(first.name)}` : `No layout meets each wish; nearest is ${called(first.name)}`;
     finalists(at("finalists"), advice, settled);
+    at("key").hidden = false;
     sentences(at("reasons"), progress.over ? advice.recommendation : [advice.verdict].filter(Boolean));
     sentences(at("changes"), progress.over ? advice.would_change : []);
   }
   const requests = progress.requests.toLocaleString("en");
-  const sure = progress.settled
+  const narrowing = progress.settled && progress.next.includes("with all drives");
+  const sure = narrowing
+    ? `The order is settled after ${requests} requests each; the intervals narrow.`
+    : progress.settled
     ? `Settled: longer runs would not change the order. ${requests} requests each.`
     : progress.whole_load
       ? `The whole load has run, ${requests} requests each. Differences below their intervals stay open.`
@@ -295,6 +310,11 @@ function listen() {
     if (matchMedia("(max-width: 56rem)").matches) at("answer").scrollIntoView();
     at("answer").focus({ preventScroll: true });
   });
+  at("load").addEventListener("input", tellLoad);
+  // A reader who has an answer sees the next one without a further click.
+  for (const id of ["load", "count", "failures", "drive", "use"]) {
+    at(id).addEventListener("change", () => latest && at("question").reportValidity() && ask());
+  }
   at("drive").addEventListener("change", tellDrive);
   at("use").addEventListener("change", tellUse);
   at("file").addEventListener("change", fileChosen);
@@ -336,6 +356,7 @@ async function begin() {
   const linked = await fromLink();
   tellDrive();
   tellUse();
+  tellLoad();
   at("private").textContent = "Files never leave this browser: the page has forbidden itself every connection.";
   at("go").disabled = false;
   if (linked) ask();

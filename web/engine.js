@@ -62,8 +62,12 @@ export class Engine {
     this.worker = new Worker(this.script);
     this.worker.onmessage = ({ data }) => this.take(data);
     this.worker.onerror = (event) => this.take({ ended: event.message || "the worker has ended" });
-    await this.send({ module: this.module });
-    for (const [path, bytes] of this.files) await this.send({ path, bytes });
+    const sent = [this.send({ module: this.module })];
+    for (const [path, bytes] of this.files) sent.push(this.send({ path, bytes }));
+    // A later start replaces this worker too.
+    await Promise.all(sent).catch((error) => {
+      if (!(error instanceof Stopped)) throw error;
+    });
   }
 
   take(data) {

@@ -33,9 +33,9 @@ export function capacity(bytes) {
   return bytes >= 1e12 ? `${three(bytes / 1e12)} TB` : `${three(bytes / 1e9)} GB`;
 }
 
-/** Returns the name of a layout for readers: "raid10 of 6" becomes "RAID 10 of 6 disks". */
+/** Returns the name of a layout for readers: "raid10 of 6" becomes "RAID 10 of 6 drives". */
 export function called(name) {
-  return name.replace(/^raid(\d+) of (\d+)/, "RAID $1 of $2 disks");
+  return name.replace(/^raid(\d+) of (\d+)/, "RAID $1 of $2 drives");
 }
 
 /** Returns a chance a year in words. */
@@ -46,7 +46,7 @@ export function chance(share) {
 }
 
 function mayFail(count) {
-  return count === 0 ? "no disk may fail" : count === 1 ? "any one disk may fail" : `any ${count} disks may fail`;
+  return count === 0 ? "no drive may fail" : count === 1 ? "any one drive may fail" : `any ${count} drives may fail`;
 }
 
 /** Returns the table of the layouts before any run. */
@@ -89,7 +89,7 @@ function legend(parts, whole) {
 
 function rows(finalist, ranked, most) {
   const conditions = [
-    ["all disks", finalist.healthy, ranked.ci95_half_width_of_mean],
+    ["all drives", finalist.healthy, ranked.ci95_half_width_of_mean],
     ["one failed", finalist.degraded, null],
     ["rebuilding", finalist.rebuilding, null],
   ];

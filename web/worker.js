@@ -41,7 +41,7 @@ function call(command) {
   return JSON.parse(text(exports.fullstroke_answer(), bytes));
 }
 
-onmessage = async ({ data }) => {
+async function take(data) {
   const { id } = data;
   try {
     if (data.module) {
@@ -60,4 +60,10 @@ onmessage = async ({ data }) => {
   } catch (failure) {
     postMessage({ id, ended: said || String(failure) });
   }
+}
+
+// One after the other: a command must wait until the module is there.
+let before = Promise.resolve();
+onmessage = ({ data }) => {
+  before = before.then(() => take(data));
 };

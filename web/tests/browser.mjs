@@ -38,6 +38,7 @@ export class Page {
     page.waiting = new Map();
     page.calls = 0;
     page.faults = [];
+    page.workers = new Set();
     let rest = "";
     page.process.stdio[4].setEncoding("utf8").on("data", (data) => {
       const messages = (rest + data).split("\0");
@@ -57,6 +58,8 @@ export class Page {
       this.waiting.delete(message.id);
       if (message.error) reject(new Error(message.error.message));
       else resolve(message.result);
+    } else if (message.method === "Target.attachedToTarget" && message.params.targetInfo.type === "worker") {
+      this.workers.add(message.params.sessionId);
     } else if (message.method === "Runtime.exceptionThrown") {
       const { exceptionDetails } = message.params;
       this.faults.push(exceptionDetails.exception?.description ?? exceptionDetails.text);
@@ -65,11 +68,11 @@ export class Page {
     }
   }
 
-  send(method, params = {}) {
+  send(method, params = {}, session = this.session) {
     const id = ++this.calls;
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });
-      this.process.stdio[3].write(`${JSON.stringify({ id, method, params, sessionId: this.session })}\0`);
+      this.process.stdio[3].write(`${JSON.stringify({ id, method, params, sessionId: session })}\0`);
     });
   }
 
@@ -102,7 +105,7 @@ export class Page {
   }
 
   async key(key, code = key, text) {
-    for (const type of ["keyDown", "keyUp"]) await this.send("Input.dispatchKeyEvent", { type, key, code, windowsVirtualKeyCode: { Tab: 9, Enter: 13 }[key] ?? 0, text: type === "keyDown" ? text : undefined });
+    for (const type of ["keyDown", "keyUp"]) await this.send("Input.dispatchKeyEvent", { type, key, code, windowsVirtualKeyCode: { Tab: 9, Enter: 13, ArrowRight: 39 }[key] ?? 0, text: type === "keyDown" ? text : undefined });
   }
 
   async type(text) {

@@ -335,7 +335,7 @@ impl GradualAdvice {
         self.whole_load = self.load.is_whole(self.size)
             || ran
                 .iter()
-                .all(|one| one.measured.report.arrived.requests < self.size);
+                .all(|one| one.measured.report.arrived.requests < self.load.planned(self.size));
         let size = self.size.saturating_mul(GROWTH).min(self.plan.most);
         let done = self.settled && is_precise(&ranking);
         if done || self.whole_load || size == self.size {
@@ -497,6 +497,21 @@ impl Load {
         !self.is_limited || self.total.is_some_and(|total| requests >= total)
     }
 
+    /// Returns the number of requests of a round of `requests` requests. Several workloads round
+    /// their parts down.
+    fn planned(&self, requests: u64) -> u64 {
+        match (self.shares.is_empty(), self.total) {
+            (false, Some(total)) => {
+                let parts = self
+                    .shares
+                    .iter()
+                    .map(|(_, own)| part(*own, requests, total));
+                parts.sum()
+            }
+            _ => requests,
+        }
+    }
+
     /// Returns the recipe limited to `requests` requests. Several workloads keep their proportions.
     fn first_requests(&self, mut recipe: Recipe, requests: u64) -> Recipe {
         if self.is_whole(requests) {
@@ -507,12 +522,19 @@ impl Load {
             return recipe;
         };
         for (index, own) in &self.shares {
-            let part = u128::from(*own) * u128::from(requests) / u128::from(total);
-            let set = format!("workloads[{index}].requests={}", part.max(1));
+            let part = part(*own, requests, total);
+            let set = format!("workloads[{index}].requests={part}");
             recipe.overrides.set.push(set);
         }
         recipe
     }
+}
+
+/// Returns the part of a workload with `own` of `total` requests in a round of `requests`, at least 1.
+fn part(own: u64, requests: u64, total: u64) -> u64 {
+    let part = u128::from(own) * u128::from(requests) / u128::from(total);
+    // A round is never larger than the whole load, so the part is at most `own`.
+    u64::try_from(part).unwrap_or(own).max(1)
 }
 
 #[cfg(test)]

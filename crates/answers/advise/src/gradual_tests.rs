@@ -37,7 +37,8 @@ fn request(load: &str) -> AdviceRequest {
 }
 
 const PLAN: RoundPlan = RoundPlan {
-    first: 400,
+    // Not a multiple of the four parts of the mix.
+    first: 402,
     most: 100_000,
     load: 1.0,
 };
@@ -61,7 +62,8 @@ fn rounds_grow_until_the_ranking_is_settled_and_conditions_follow() {
             break;
         }
     }
-    assert_eq!(sizes[0], 400);
+    assert_eq!(sizes[0], 402);
+    assert!(sizes.len() > 3, "a first round is not precise: {sizes:?}");
     assert!(sizes.is_sorted(), "{sizes:?}");
     let found = advice.advice().unwrap();
     assert_eq!(found.finalists.len(), 3);
@@ -79,7 +81,7 @@ fn rounds_grow_until_the_ranking_is_settled_and_conditions_follow() {
         .iter()
         .map(|one| one.requests)
         .collect();
-    assert_eq!(each[0], 3 * each[1]);
+    assert_eq!(each[0] / each[1], 3);
     let text = advice.stack_file("raid6 of 4").unwrap();
     let raid6 = text.contains("layout = \"raid6\"") && text.contains("requests = 3000");
     assert!(raid6, "{text}");
