@@ -113,6 +113,8 @@ export interface Question {
   first?: number;
   /** Largest number of requests of a round. Default 200000. */
   most?: number;
+  /** Factor by which requests arrive faster. Default 1. */
+  load?: number;
 }
 
 export interface Step {
