@@ -260,12 +260,13 @@ function show(progress, advice) {
   }
   const requests = progress.requests.toLocaleString("en");
   const narrowing = progress.settled && progress.next.includes("with all drives");
+  const open = progress.whole_load ? "The whole load has run" : "The longest run is over";
   const sure = narrowing
     ? `The order is settled after ${requests} requests each; the intervals narrow.`
     : progress.settled
     ? `Settled: longer runs would not change the order. ${requests} requests each.`
-    : progress.whole_load
-      ? `The whole load has run, ${requests} requests each. Differences below their intervals stay open.`
+    : progress.whole_load || progress.over
+      ? `${open}, ${requests} requests each. Differences below their intervals stay open.`
       : progress.requests === 0
         ? ""
         : `${requests} requests each so far; the intervals narrow.`;

@@ -111,7 +111,7 @@ export interface Question {
   changes?: Changes;
   /** Requests of the first round. Default 2000. */
   first?: number;
-  /** Largest number of requests of a round. Default 200000. */
+  /** Largest number of requests of a round. Default 54000. */
   most?: number;
   /** Factor by which requests arrive faster. Default 1. */
   load?: number;

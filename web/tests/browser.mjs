@@ -87,7 +87,7 @@ export class Page {
   async until(expression, seconds, what) {
     const began = performance.now();
     while (!(await this.value(`Boolean(${expression})`))) {
-      if (performance.now() - began > seconds * 1000) throw new Error(`${what}: not within ${seconds} s. The page says: ${await this.value("document.querySelector('main').innerText")}`);
+      if (performance.now() - began > seconds * 1000) throw new Error(`${what}: not within ${seconds} s. The page says: ${await this.value("document.querySelector('#answer')?.innerText.slice(0, 600)")}`);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     return (performance.now() - began) / 1000;

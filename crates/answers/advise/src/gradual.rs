@@ -7,8 +7,9 @@
 //! 2. A round runs each layout on the first requests of the load, the same number for each. Each
 //!    round has [`GROWTH`] times the requests of the round before. Rounds end when the ranking is
 //!    settled and the intervals are narrow, or when a round has run the whole load.
-//! 3. Each redundant layout runs with a failed drive, and then during a rebuild, on the requests of
-//!    the last round.
+//! 3. Each redundant layout runs with a failed drive, on the requests of the second round, and then
+//!    during a rebuild, on the requests of the first round. A rebuild has many requests of its own,
+//!    so that a long run would take minutes.
 //!
 //! Each layout has the first value of each list in [`Choices`](crate::Choices). No setting is
 //! searched, so the answer ranks layouts only.
@@ -33,9 +34,9 @@ const GROWTH: u64 = 3;
 /// Two layouts count as equal if the whole interval of their difference lies within this share of
 /// the best value. Chosen: no one buys by a difference of 3 %.
 const EQUAL_SHARE: f64 = 0.03;
-/// Rounds go on until the interval of each layout is within this share of its value. Chosen: a
-/// reader sees two digits.
-const PRECISE_SHARE: f64 = 0.05;
+/// Rounds go on until the interval of each layout is within this share of its value. Chosen: half
+/// of the width needs four times the requests.
+const PRECISE_SHARE: f64 = 0.1;
 
 /// Numbers of requests of the first round and of the largest round, and the load of all rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,7 +90,7 @@ pub struct GradualProgress {
 enum Phase {
     /// Rounds with all drives.
     Healthy,
-    /// Runs in a condition, on the requests of the last round.
+    /// Runs in a condition.
     In(Condition),
     Over,
 }
@@ -154,6 +155,7 @@ impl GradualAdvice {
             let candidates = advice.candidates(one)?;
             check_load(plan.load, &candidates)?;
         }
+        advice.plan.first = first;
         advice.plan.most = advice.plan.most.max(first);
         Ok(advice)
     }
@@ -313,6 +315,7 @@ impl GradualAdvice {
                 }
                 if last {
                     self.next = 0;
+                    self.size = self.plan.first;
                     self.phase = match condition {
                         Condition::Degraded => Phase::In(Condition::Rebuilding),
                         Condition::Rebuilding => Phase::Over,
@@ -339,6 +342,7 @@ impl GradualAdvice {
         let size = self.size.saturating_mul(GROWTH).min(self.plan.most);
         let done = self.settled && is_precise(&ranking);
         if done || self.whole_load || size == self.size {
+            self.size = self.size.min(self.plan.first.saturating_mul(GROWTH));
             self.phase = Phase::In(Condition::Degraded);
         } else {
             self.size = size.min(self.load.total.unwrap_or(u64::MAX));
