@@ -158,7 +158,7 @@ impl Files for DiskFiles {
         let changed = metadata.modified().ok()?;
         let age = SystemTime::now().duration_since(changed).ok()?;
         let since = changed.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        (metadata.is_file() && age >= AGE_MIN).then(|| (metadata.len(), since.as_nanos()))
+        (metadata.is_file() && age >= AGE_MIN).then_some((metadata.len(), since.as_nanos()))
     }
 
     fn variables(&self) -> BTreeMap<String, String> {

@@ -446,6 +446,7 @@ mod tests {
     use fullstroke_units::Sectors;
     use std::fs::File;
     use std::io::Write as _;
+    use std::time::{Duration, SystemTime};
 
     /// A trace with a damaged row, a gap of ten days, and more than one chunk of records.
     fn trace(file: &Path, rows: u64) {
