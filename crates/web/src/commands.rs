@@ -3,10 +3,12 @@
 use crate::recognise::recognise;
 use crate::{Session, USES};
 use fullstroke_advise::{
-    AdviceRequest, AdviseError, Assumptions, Choices, GradualAdvice, RoundPlan, WishError,
+    AdviceRequest, AdviseError, Assumptions, Choices, Costs, GradualAdvice, RoundPlan, WishError,
     WishFile, Wishes, advise,
 };
-use fullstroke_lab::{ComparedStack, LabError, Ranking, Recipe, Vary, recipes, run};
+use fullstroke_lab::{
+    ComparedStack, DEFAULT_BUDGET, LabError, Ranking, Recipe, Vary, recipes, run,
+};
 use fullstroke_measure::{Metric, Stop};
 use fullstroke_stack::{Overrides, StackError, facts};
 use serde::Deserialize;
@@ -289,6 +291,8 @@ fn advise_file(
         assumptions: file.assumptions,
         jobs: 1,
         timeline: false,
+        costs: file.costs,
+        budget: file.budget.or(Some(DEFAULT_BUDGET)),
     };
     let advice = advise(&request, &|_| {})?;
     let mut answer = json!({ "title": file.title });
@@ -328,6 +332,8 @@ fn ask(session: &mut Session, question: Question) -> Result<Value, CommandError>
         assumptions: question.assumptions,
         jobs: 1,
         timeline: false,
+        costs: Costs::default(),
+        budget: None,
     };
     let plan = RoundPlan {
         first: question.first,

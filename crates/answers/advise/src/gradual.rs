@@ -23,7 +23,9 @@ use crate::{
     Advice, AdviceRequest, AdviseError, ArrayOutcome, DataLossChance, ExcludedLayout, Finalist,
     loss, words,
 };
-use fullstroke_lab::{ComparedStack, Condition, Ranking, Recipe, RunResult, VolumeReport, run};
+use fullstroke_lab::{
+    ComparedStack, Condition, Ranking, Recipe, RunResult, Settled, Settling, VolumeReport, run,
+};
 use fullstroke_measure::{Significance, Stop};
 use fullstroke_stack::{Document, StackError};
 use serde::Serialize;
@@ -222,8 +224,15 @@ impl GradualAdvice {
         }
         let mut ranking = Ranking::of_seeds(&self.healthy.1, seeds, request.metric());
         order(&mut finalists, &request.wishes, &ranking);
-        let recommendation =
-            words::recommendation(&finalists, &ranking, &request.wishes, &request.drive);
+        let settled = self.settled(&ranking);
+        let recommendation = words::recommendation(
+            &finalists,
+            &ranking,
+            &request.wishes,
+            &request.drive,
+            &request.costs,
+            &settled,
+        );
         let would_change = would_change(&finalists, &self.left_out, &request.wishes, &ranking, &[]);
         ranking.reasons = words::reasons(&finalists, &ranking);
         ranking.verdict = words::beside(&finalists, &ranking, &request.wishes).or(ranking.verdict);
@@ -241,8 +250,25 @@ impl GradualAdvice {
             finalists,
             left_out: self.left_out.clone(),
             runs: self.steps * seeds,
+            settled,
+            costs: request.costs.clone(),
             ranking,
         })
+    }
+
+    /// Returns the state of the answer after the last round.
+    fn settled(&self, ranking: &Ranking) -> Settled {
+        let (settling, too_short_by) = match (self.settled, self.whole_load) {
+            (true, _) => (Settling::Settled, 1.0),
+            (false, true) => (Settling::LoadEnds, too_short_by(ranking)),
+            (false, false) => (Settling::LengthChosen, too_short_by(ranking)),
+        };
+        Settled {
+            settling,
+            requests: self.healthy.0,
+            too_short_by,
+            ..Settled::default()
+        }
     }
 
     /// Returns the stack file of a layout, such as `raid6 of 6`, on the whole load.
@@ -312,13 +338,15 @@ impl GradualAdvice {
                 match condition {
                     Condition::Degraded => self.degraded[index] = outcome,
                     Condition::Rebuilding => self.rebuilding[index] = outcome,
+                    // No step runs with a slow member.
+                    Condition::Slow => {}
                 }
                 if last {
                     self.next = 0;
                     self.size = self.plan.first;
                     self.phase = match condition {
                         Condition::Degraded => Phase::In(Condition::Rebuilding),
-                        Condition::Rebuilding => Phase::Over,
+                        Condition::Rebuilding | Condition::Slow => Phase::Over,
                     };
                 }
             }
@@ -354,7 +382,7 @@ impl GradualAdvice {
             return String::new();
         };
         let when = match self.phase {
-            Phase::Over => return String::new(),
+            Phase::Over | Phase::In(Condition::Slow) => return String::new(),
             Phase::Healthy => "with all drives",
             Phase::In(Condition::Degraded) => "with a failed drive",
             Phase::In(Condition::Rebuilding) => "during a rebuild",
@@ -395,6 +423,18 @@ fn is_settled(ranking: &Ranking) -> bool {
             || difference.significance == Significance::Significant
             || difference.half_width.is_some_and(narrow)
     })
+}
+
+/// Returns the factor by which runs are too short for the widest interval of a difference. The width
+/// of an interval falls with the root of the number of requests.
+fn too_short_by(ranking: &Ranking) -> f64 {
+    let differences = ranking
+        .candidates
+        .iter()
+        .filter_map(|one| one.difference_to_best);
+    let open = differences.filter(|one| one.significance != Significance::Significant);
+    let factors = open.filter_map(|one| Some((one.half_width? / one.value).powi(2)));
+    factors.fold(1.0, f64::max)
 }
 
 /// Returns true if the interval of each value is narrow. A value without an interval does not count.

@@ -33,6 +33,8 @@ fn request(load: &str) -> AdviceRequest {
         assumptions: Assumptions::default(),
         jobs: 1,
         timeline: false,
+        costs: crate::Costs::default(),
+        budget: None,
     }
 }
 

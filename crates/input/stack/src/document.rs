@@ -79,8 +79,8 @@ impl Document {
             true => read_text(path),
             false => files.read_text(path),
         };
-        let text = text
-            .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
+        let text =
+            text.map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
         Document::parse(file, &text)
     }
 

@@ -6,11 +6,12 @@ use crate::folder::Folder;
 use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_contract::{ConfigError, Source};
 use fullstroke_fio::{FioError, FioProgram, FioSource, IncludedFile, JobSet, JobSurroundings};
+use fullstroke_trace::{FileKind, FileSource};
 use fullstroke_units::{Sectors, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(super) const ENTRY: PolicyEntry<WorkloadKind> = PolicyEntry {
     name: "fio",
@@ -73,7 +74,7 @@ fn read_job_file(keys: &Keys, folder: &Folder) -> Result<Box<dyn Workload>, Work
     };
     let environment = folder.files().variables();
     let around = JobSurroundings {
-        include: &included,
+        include: &|from, name| included(folder.files(), from, name),
         processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u64),
         memory_mb: memory_mb(),
         ..JobSurroundings::new(&environment)
@@ -88,15 +89,15 @@ fn read_job_file(keys: &Keys, folder: &Folder) -> Result<Box<dyn Workload>, Work
 
 /// Reads an included file. As in fio, the name is relative to the current folder, or else to the
 /// folder of the including file (`__parse_jobs_ini` in fio's `init.c`).
-fn included(from: &str, name: &str) -> Result<IncludedFile, String> {
+fn included(files: &FileSource, from: &str, name: &str) -> Result<IncludedFile, String> {
     let beside = Path::new(from)
         .parent()
         .map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
     let path = Some(PathBuf::from(name))
-        .filter(|path| path.exists())
+        .filter(|path| files.kind(path) != FileKind::Missing)
         .unwrap_or(beside);
     let name = path.display().to_string();
-    match std::fs::read_to_string(&path) {
+    match files.read_text(&path) {
         Ok(text) => Ok(IncludedFile { name, text }),
         Err(error) => Err(format!("{name} cannot be read: {error}")),
     }
