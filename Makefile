@@ -9,7 +9,7 @@ PROPTEST_RNG_SEED ?= 1
 # More than processors: tests of servers mostly wait.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check kernel-check kernel-lab bench instructions lint deny minimum-rust simulation-only docs storeys pictures generate samples fuzz toolchain toolchain-c studies held-out
+.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check kernel-check kernel-lab bench instructions lint deny minimum-rust simulation-only site web web-check docs storeys pictures generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -96,6 +96,25 @@ simulation-only: toolchain ## Compile the simulation alone (no default features)
 	@found=$$($(CARGO) tree --package fullstroke --no-default-features --edges normal,build --prefix none | grep -E '^($(NOT_FOR_SIMULATION)) ' | sort -u); \
 		[ -z "$$found" ] || { echo "the build of simulations alone has: $$found"; exit 1; }
 	tools/simulation-only.sh
+
+web: toolchain-c ## Compile the module for browsers, without a release build (needs: rustup target add wasm32-unknown-unknown)
+	$(CARGO) clippy --quiet --no-deps --target wasm32-unknown-unknown --package fullstroke-web -- -D warnings
+	@found=$$($(CARGO) tree --target wasm32-unknown-unknown --package fullstroke-web --edges normal --prefix none | grep -E '^($(NOT_FOR_SIMULATION)) ' | sort -u); \
+		[ -z "$$found" ] || { echo "the module for browsers has: $$found"; exit 1; }
+
+site: toolchain-c ## The advisor's page and the book in target/site, the npm package in target/npm
+	@tools/site.sh
+
+# The native program whose numbers the module must have.
+WEB_PROGRAM ?= target/release/fullstroke
+
+web-check: ## The page clicked through in Chromium, the module held to the native program, the package's tests, sizes
+	@command -v node >/dev/null || { echo "skipped: Node is missing (the tests of the page are JavaScript)"; exit 0; }; \
+	tools/site.sh; status=$$?; [ $$status = 3 ] && { echo "skipped: web-check"; exit 0; }; [ $$status = 0 ] || exit 1; \
+	[ -x $(WEB_PROGRAM) ] || $(CARGO) build --release --quiet --package fullstroke || exit 1; \
+	node web/tests/equality.mjs $(WEB_PROGRAM) target/site/fullstroke.wasm && (cd target/npm && node test.mjs) \
+		&& { npm install --silent --no-audit --no-fund --prefix target/web-tools axe-core@4 >/dev/null 2>&1 || echo "skipped: npm cannot install axe-core here"; } \
+		&& AXE=$$(ls target/web-tools/node_modules/axe-core/axe.min.js 2>/dev/null) node web/tests/page.mjs target/site target/screenshots && node tools/web-sizes.mjs target/site
 
 docs: toolchain ## API documentation, warnings denied
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet

@@ -19,7 +19,8 @@ ROOM_WIDTH, ROOM_HEIGHT = 118, 40
 
 # Storey -> (left, top, width, height, the sentence that says what the storey is for).
 STOREYS = {
-    "cli": (300, 14, 400, 60, "the commands"),
+    "cli": (240, 14, 300, 60, "the commands"),
+    "web": (560, 14, 200, 60, "the page in a browser"),
     "answers": (20, 92, 392, 134, "simulated, compared, explained"),
     "real": (432, 92, 548, 134, "real clients, devices and clocks"),
     "input": (20, 244, 960, 80, "files become graphs of layers"),
@@ -83,7 +84,7 @@ ROOMS = {
 # A picture in a page has no style of that page: both colour schemes stand in the file itself.
 STYLE = """
   .sheet { fill: #ffffff } .storey { stroke: #c4c9d1; stroke-width: 1 }
-  .cli { fill: #f3f1fa } .answers { fill: #edf6f0 } .real { fill: #fbf1ea } .input { fill: #f2f5f9 }
+  .cli, .web { fill: #f3f1fa } .answers { fill: #edf6f0 } .real { fill: #fbf1ea } .input { fill: #f2f5f9 }
   .path { fill: #e9f1fb } .ground { fill: #eceae4 }
   .room { fill: #ffffff; stroke: #7d8794; stroke-width: 1.2 }
   .falls { fill: #fff3ee; stroke: #d2491a; stroke-width: 1.8 }
@@ -97,7 +98,7 @@ STYLE = """
   .plain { stroke: #6a7380; stroke-width: 1.8; fill: none } .plain-head { fill: #6a7380 }
   @media (prefers-color-scheme: dark) {
     .sheet { fill: #12171e } .storey { stroke: #46505e }
-    .cli { fill: #221f33 } .answers { fill: #17281f } .real { fill: #2e2119 } .input { fill: #1b222c }
+    .cli, .web { fill: #221f33 } .answers { fill: #17281f } .real { fill: #2e2119 } .input { fill: #1b222c }
     .path { fill: #15243a } .ground { fill: #26241e }
     .room { fill: #1a212b; stroke: #8a94a2 } .falls { fill: #38211a; stroke: #ff8a5c }
     text, .note { fill: #e8edf3 } .caption, .purpose { fill: #b3bdc9 }
@@ -144,10 +145,10 @@ def note(x: float, y: float, *lines: str) -> str:
 def storeys() -> list[str]:
     drawn = []
     for name, (left, top, width, height, purpose) in STOREYS.items():
-        if name == "cli":  # The roof.
+        if name in ("cli", "web"):  # The roofs.
             corners = f"{left + 40},{top} {left + width - 40},{top} {left + width},{top + height} {left},{top + height}"
             drawn.append(f'<polygon class="storey {name}" points="{corners}"/>')
-            drawn.append(f'<text class="name" x="{left + width / 2}" y="{top + 26}">crates/cli</text>')
+            drawn.append(f'<text class="name" x="{left + width / 2}" y="{top + 26}">crates/{name}</text>')
             drawn.append(f'<text class="caption" x="{left + width / 2}" y="{top + 44}">{escape(purpose)}</text>')
             continue
         drawn.append(f'<rect class="storey {name}" x="{left}" y="{top}" width="{width}" height="{height}" rx="5"/>')

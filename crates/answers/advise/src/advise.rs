@@ -163,11 +163,11 @@ pub struct Finalist {
 
 /// A layout with its best settings.
 #[derive(Clone)]
-struct Chosen {
-    arrangement: Arrangement,
-    settings: Vec<String>,
-    recipe: Recipe,
-    settings_alike: usize,
+pub(crate) struct Chosen {
+    pub(crate) arrangement: Arrangement,
+    pub(crate) settings: Vec<String>,
+    pub(crate) recipe: Recipe,
+    pub(crate) settings_alike: usize,
 }
 
 /// Answers a request. `progress` is called with a description of each step.
@@ -240,7 +240,7 @@ struct Finals {
 }
 
 /// Refuses wishes that do not apply to the load or the drive.
-fn check(request: &AdviceRequest) -> Result<(), AdviseError> {
+pub(crate) fn check(request: &AdviceRequest) -> Result<(), AdviseError> {
     sound(request)?;
     // The stack's own drives may be too small for the load, so the check uses the largest permitted
     // number of drives.
@@ -260,7 +260,7 @@ fn check(request: &AdviceRequest) -> Result<(), AdviseError> {
         return Err(AdviseError::Impossible(why));
     }
     if request.wishes.watts.is_some() {
-        let model = fullstroke_stack::drives::load(&request.drive)?;
+        let model = fullstroke_stack::drives::load_in(&request.overrides.files, &request.drive)?;
         if model
             .config()
             .power
@@ -350,7 +350,7 @@ fn once<T: PartialEq + std::fmt::Display>(key: &str, values: &[T]) -> Result<(),
 
 impl AdviceRequest {
     /// Returns the metric of the ranking, which follows from the wished speed.
-    fn metric(&self) -> Metric {
+    pub(crate) fn metric(&self) -> Metric {
         let name = match self.wishes {
             Wishes { p99: Some(_), .. }
             | Wishes {
@@ -364,7 +364,7 @@ impl AdviceRequest {
         Metric::parse(name).unwrap_or(Metric::RESPONSE_MEAN)
     }
 
-    fn seeds(&self) -> usize {
+    pub(crate) fn seeds(&self) -> usize {
         if self.wishes.streams.is_some() {
             STREAM_SEEDS
         } else {
@@ -373,7 +373,7 @@ impl AdviceRequest {
     }
 
     /// Returns the values of each key to try for a layout; empty if the layout has no such key.
-    fn values(&self, layout: &str) -> [(&'static str, Vec<String>); 4] {
+    pub(crate) fn values(&self, layout: &str) -> [(&'static str, Vec<String>); 4] {
         let choices = &self.choices;
         let chunks = has_chunks(layout).then(|| choices.chunks.clone());
         let caches = choices.write_caches.iter().map(bool::to_string);
@@ -622,7 +622,7 @@ impl AdviceRequest {
         Ok((finalists, healthy, simulated))
     }
 
-    fn finalist(
+    pub(crate) fn finalist(
         &self,
         chosen: &Chosen,
         whole: &[RunResult],

@@ -10,6 +10,7 @@
 //! | `wishes.rs` | the wish file |
 //! | `layouts.rs` | layouts with numbers of drives, possible and impossible |
 //! | `advise.rs` | races and runs |
+//! | `gradual.rs` | advice that becomes surer step by step |
 //! | `outcome.rs` | outcome of a run in comparison with the wishes |
 //! | `order.rs` | the order of finalists |
 //! | `loss.rs` | the chance of data loss |
@@ -18,6 +19,7 @@
 
 mod advise;
 mod changes;
+mod gradual;
 mod layouts;
 mod loss;
 mod order;
@@ -27,6 +29,7 @@ mod words;
 
 pub use advise::{Advice, AdviceRequest, AdviseError, Finalist, advise};
 pub use changes::AtLoad;
+pub use gradual::{GradualAdvice, GradualProgress, PossibleLayout, RoundPlan};
 pub use layouts::{Choices, Controller, ControllerError, CountsError, DriveCounts, ExcludedLayout};
 pub use loss::{Assumptions, DataLossChance, FORMULA, Redundancy, loss};
 pub use outcome::{ArrayOutcome, Condition, DoubtfulWish, MissedWish};

@@ -2,7 +2,7 @@
 
 use crate::{Assumptions, Choices, DriveCounts};
 use fullstroke_contract::{Reason, reason};
-use fullstroke_stack::{READY_PREFIX, read_text};
+use fullstroke_stack::{FileKind, FileSource, READY_PREFIX, read_text};
 use fullstroke_units::{Bytes, Duration};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -156,13 +156,25 @@ impl WishFile {
     /// # Errors
     /// The mistake with its line.
     pub fn read(path: &Path) -> Result<Option<WishFile>, WishError> {
+        WishFile::read_in(&FileSource::default(), path)
+    }
+
+    /// Reads a wish file of `files`; see [`read`](WishFile::read).
+    ///
+    /// # Errors
+    /// The mistake with its line.
+    pub fn read_in(files: &FileSource, path: &Path) -> Result<Option<WishFile>, WishError> {
         if path
             .to_str()
             .is_some_and(|name| name.starts_with(READY_PREFIX))
         {
             return Ok(None);
         }
-        let text = read_text(path).map_err(|source| WishError::Read {
+        let text = match files.are_on_disk() {
+            true => read_text(path),
+            false => files.read_text(path),
+        };
+        let text = text.map_err(|source| WishError::Read {
             path: path.to_owned(),
             source,
         })?;
@@ -191,14 +203,14 @@ impl WishFile {
         }
         file.load
             .iter_mut()
-            .try_for_each(|one| complete(one, folder))
+            .try_for_each(|one| complete(one, files, folder))
             .map_err(|reason| WishError::Load {
                 path: path.to_owned(),
                 reason,
             })?;
         let drive = file.drives.model.as_ref().map(|model| folder.join(model));
         // Otherwise the name is one of the library.
-        if let Some(drive) = drive.filter(|drive| drive.is_file()) {
+        if let Some(drive) = drive.filter(|drive| files.kind(drive) == FileKind::Plain) {
             file.drives.model = Some(drive.display().to_string());
         }
         Ok(Some(file))
@@ -207,7 +219,7 @@ impl WishFile {
 
 /// Completes a workload of a mix with its kind, its name, and its path relative to the current
 /// folder.
-fn complete(one: &mut Map<String, Value>, folder: &Path) -> Result<(), Reason> {
+fn complete(one: &mut Map<String, Value>, files: &FileSource, folder: &Path) -> Result<(), Reason> {
     one.entry("kind").or_insert_with(|| json!("trace"));
     let Some(path) = one.get("path") else {
         let named = one.contains_key("name");
@@ -220,8 +232,9 @@ fn complete(one: &mut Map<String, Value>, folder: &Path) -> Result<(), Reason> {
     let path = path
         .as_str()
         .ok_or_else(|| reason!("`path`: found {path}; expected a file"))?;
-    let path =
-        std::path::absolute(folder.join(path)).map_err(|error| reason!("`path`: {error}"))?;
+    let path = files
+        .absolute(&folder.join(path))
+        .map_err(|error| reason!("`path`: {error}"))?;
     let name = path
         .file_stem()
         .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());

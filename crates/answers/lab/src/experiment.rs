@@ -1,6 +1,7 @@
 //! Runs one candidate, or many on all cores.
 
 use crate::load::at_load;
+use crate::stopwatch::Stopwatch;
 use crate::{ComparedStack, LabError, Varied};
 use fullstroke_counters::Counter;
 use fullstroke_drive::DriveModel;
@@ -20,7 +21,6 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
 
 /// Results of a run.
 #[derive(Clone, Debug)]
@@ -116,14 +116,14 @@ pub fn run(
     let measurement = measurement(candidate, drives.len(), open)?;
     let mut recorder = recorder(candidate, measurement, log, tell, drives.len());
     tell(0);
-    let began = Instant::now();
+    let watch = Stopwatch::start();
     let outcome = engine
         .run(&mut recorder)
         .map_err(|source| LabError::Workload {
             candidate: candidate.label(),
             source,
         })?;
-    let wall_s = began.elapsed().as_secs_f64();
+    let wall_s = watch.seconds();
     // Programs of a host may end without a request below the page cache, so a run with hosts may
     // have no requests.
     if outcome.requests == 0 && outcome.counters.hosts.is_empty() {
@@ -145,9 +145,9 @@ pub fn run(
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
     watched.into_report(&mut measured.report, &outcome, &drives);
     measured.report.array.drive_notes = outside(&stack.drives(), &measured.report.array.members);
-    measured.report.cost.wall_s = Some(wall_s);
+    measured.report.cost.wall_s = wall_s;
     measured.report.cost.requests_per_wall_s =
-        Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
+        wall_s.map(|wall_s| outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
     let fio = of_workload(&engine, &mut measured.report, &outcome, &drives);
     Ok(RunResult {
         varied: candidate.varied.clone(),

@@ -11,7 +11,7 @@
 //! | `candidate.rs` | stacks with names |
 //! | `vary.rs`, `varied.rs` | one stack at several values of a key; labels of its candidates |
 //! | `arrivals.rs` | requests of a workload, without the layers below the workload |
-//! | `experiment.rs` | one run, or many |
+//! | `experiment.rs`, `stopwatch.rs` | one run, or many; the wall-clock time of a run |
 //! | `ranking.rs` | the order of candidates and its confidence |
 //! | `reasons.rs` | why one candidate answers sooner than another |
 //! | `find.rs` | the largest number of streams that play without an underrun |
@@ -51,6 +51,7 @@ mod rebuild;
 mod render;
 mod search_goal;
 mod space;
+mod stopwatch;
 mod tune;
 mod varied;
 mod vary;

@@ -2,6 +2,7 @@
 
 use crate::build::{PreparedRun, VolumeSpec};
 use crate::document::{Document, is_standard_input};
+use crate::folder::Folder;
 use crate::homes;
 use crate::hosts::Hosts;
 use crate::link::LinkSpec;
@@ -17,6 +18,7 @@ use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_host::HostConfig;
 use fullstroke_host::elevator::Trial;
 use fullstroke_opportunity as opportunity;
+use fullstroke_trace::FileSource;
 use fullstroke_units::{Duration, Seed};
 use fullstroke_volume::Like;
 use schemars::JsonSchema;
@@ -49,6 +51,7 @@ pub struct Stack {
     pub(crate) controller: Option<ControllerConfig>,
     pub(crate) link: Option<LinkSpec>,
     pub(crate) volume: VolumeSpec,
+    files: FileSource,
     name: String,
     title: String,
     seed: Seed,
@@ -110,8 +113,8 @@ impl Stack {
     /// Reads a stack file. `default` is the implementation of arrays without the key `like`, if no
     /// controller runs the arrays.
     fn read(path: &Path, overrides: &Overrides, default: Like) -> Result<Stack, StackError> {
-        let mut document = Document::read(path)?;
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let mut document = Document::read_in(&overrides.files, path)?;
+        let folder = Folder::of(path, &overrides.files);
         overrides.apply(&mut document)?;
         let known: Vec<String> = KEYS.iter().map(|&key| key.to_owned()).collect();
         homes::check(document.values(), &known).map_err(|error| document.error(error))?;
@@ -176,6 +179,7 @@ impl Stack {
             controller,
             link,
             volume,
+            files: overrides.files.clone(),
             name,
             seed,
             measurement,
@@ -267,7 +271,7 @@ impl Stack {
         let named = self.trace_file();
         // If the files cannot be found, opening the trace reports the error.
         named.map_or(Vec::new(), |path| {
-            fullstroke_trace::files_of(&path).unwrap_or(vec![path])
+            fullstroke_trace::files_in(&self.files, &path).unwrap_or(vec![path])
         })
     }
 

@@ -3,6 +3,7 @@
 use crate::StackError;
 use crate::ready::ready;
 use fullstroke_contract::ConfigError;
+use fullstroke_trace::FileSource;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -58,6 +59,14 @@ impl Document {
     /// # Errors
     /// Names the line with a TOML error.
     pub fn read(path: &Path) -> Result<Document, StackError> {
+        Document::read_in(&FileSource::default(), path)
+    }
+
+    /// Reads a file of `files`.
+    ///
+    /// # Errors
+    /// As for [`read`](Document::read).
+    pub fn read_in(files: &FileSource, path: &Path) -> Result<Document, StackError> {
         let file = match is_standard_input(path) {
             true => "standard input".to_owned(),
             false => path.display().to_string(),
@@ -66,8 +75,12 @@ impl Document {
             let load = load.map_err(|unknown| StackError::whole(&file, unknown))?;
             return Document::parse(file, load.text);
         }
-        let text = read_text(path)
-            .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
+        let text = match files.are_on_disk() {
+            true => read_text(path),
+            false => files.read_text(path),
+        };
+        let text =
+            text.map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
         Document::parse(file, &text)
     }
 

@@ -4,16 +4,19 @@ mod settings;
 
 use crate::document::Document;
 use crate::drive_names::DriveNameError;
+use crate::folder::Folder;
 use crate::{StackError, drive_names};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::read;
-use fullstroke_disksim::{ImportOptions, Imported};
+use fullstroke_disksim::{FileSystem, ImportOptions, Imported, ReadFiles};
 use fullstroke_drive::{DriveConfig, DriveModel, checks};
+use fullstroke_trace::FileSource;
 use include_dir::{Dir, include_dir};
 use serde::Serialize as _;
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
-use std::path::Path;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Number of models that [`built`] keeps. Comparisons and searches build the same few drives
@@ -51,7 +54,15 @@ pub fn names() -> Vec<&'static str> {
 /// Names the file, line and key of the error, the most similar name for an unknown drive, or the
 /// first failed check of the description (see [`fullstroke_drive::checks`]).
 pub fn load(name: &str) -> Result<DriveModel, StackError> {
-    load_with(name, Path::new(""), &Map::new())
+    load_with(name, &Folder::default(), &Map::new())
+}
+
+/// Like [`load`], for a drive file of `files`.
+///
+/// # Errors
+/// As for [`load`].
+pub fn load_in(files: &FileSource, name: &str) -> Result<DriveModel, StackError> {
+    load_with(name, &Folder::of(Path::new(""), files), &Map::new())
 }
 
 /// Like [`load`], without the checks, to show which checks fail.
@@ -62,7 +73,7 @@ pub fn load_unchecked(name: &str) -> Result<DriveModel, StackError> {
     if let Some(imported) = import(name, Path::new("")) {
         return built(name, imported?.config);
     }
-    let document = document(name, Path::new(""))?;
+    let document = document(name, &Folder::default())?;
     model(&document, document.values())
 }
 
@@ -72,6 +83,13 @@ pub fn load_unchecked(name: &str) -> Result<DriveModel, StackError> {
 /// # Errors
 /// As for [`load`].
 pub fn import(name: &str, folder: &Path) -> Option<Result<Imported, StackError>> {
+    imported(
+        name,
+        &Folder::of(&folder.join("file"), &FileSource::default()),
+    )
+}
+
+fn imported(name: &str, folder: &Folder) -> Option<Result<Imported, StackError>> {
     let (file, block) = match name.split_once('#') {
         Some((file, block)) => (file, Some(block.to_owned())),
         None => (name, None),
@@ -84,7 +102,11 @@ pub fn import(name: &str, folder: &Path) -> Option<Result<Imported, StackError>>
         name: block,
         ..ImportOptions::default()
     };
-    let disks = fullstroke_disksim::import(&folder.join(file), &options);
+    let disks = fullstroke_disksim::import_from(
+        &DiskSimFiles(folder.files()),
+        &folder.join(file),
+        &options,
+    );
     Some(
         disks
             .map_err(|error| StackError::whole("", error.to_string()))
@@ -134,6 +156,28 @@ pub fn to_toml(config: &DriveConfig, comments: &[String]) -> Result<String, Stac
     Ok(format!("{comments}\n{body}"))
 }
 
+/// The files of a stack for the reader of DiskSim's files.
+struct DiskSimFiles<'a>(&'a FileSource);
+
+impl ReadFiles for DiskSimFiles<'_> {
+    fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        let file = self.0.open(path)?;
+        file.take(limit as u64 + 1).read_to_end(&mut text)?;
+        match text.len() > limit {
+            true => Err(io::ErrorKind::FileTooLarge.into()),
+            false => Ok(text),
+        }
+    }
+
+    fn identity(&self, path: &Path) -> PathBuf {
+        match self.0.are_on_disk() {
+            true => FileSystem.identity(path),
+            false => self.0.absolute(path).unwrap_or_else(|_| path.to_owned()),
+        }
+    }
+}
+
 fn built(file: &str, config: DriveConfig) -> Result<DriveModel, StackError> {
     let fail = |error: ConfigError| StackError {
         line: None,
@@ -167,10 +211,10 @@ fn shared(config: DriveConfig) -> Result<DriveModel, ConfigError> {
 /// Like [`load`], for a stack file in `folder`, with some keys replaced by `settings`.
 pub(crate) fn load_with(
     name: &str,
-    folder: &Path,
+    folder: &Folder,
     settings: &Map<String, Value>,
 ) -> Result<DriveModel, StackError> {
-    if let Some(imported) = import(name, folder) {
+    if let Some(imported) = imported(name, folder) {
         let mut values = match serde_json::to_value(imported?.config) {
             Ok(Value::Object(values)) => values,
             other => {
@@ -206,12 +250,12 @@ pub(crate) fn load_with(
     model(&document, &values)
 }
 
-fn document(name: &str, folder: &Path) -> Result<Document, StackError> {
+fn document(name: &str, folder: &Folder) -> Result<Document, StackError> {
     if Path::new(name)
         .extension()
         .is_some_and(|extension| extension == "toml")
     {
-        return Document::read(&folder.join(name));
+        return Document::read_in(folder.files(), &folder.join(name));
     }
     let known = resolve(name).map_err(|error| StackError::whole(name, error.to_string()))?;
     let file = format!("{known}.toml");
@@ -364,7 +408,7 @@ mod tests {
         let settings =
             serde_json::from_str(r#"{"queue": {"discipline": "fcfs"}, "zero_latency": true}"#)
                 .unwrap();
-        let model = load_with("seagate-cheetah-9lp", Path::new(""), &settings).unwrap();
+        let model = load_with("seagate-cheetah-9lp", &Folder::default(), &settings).unwrap();
         assert_eq!(model.config().queue.discipline, "fcfs");
         assert_eq!(model.config().queue.depth, 64);
         assert!(model.config().zero_latency.reads());

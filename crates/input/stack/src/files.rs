@@ -1,6 +1,8 @@
-//! The list of files from which a stack is read.
+//! The list of files from which a stack is read, and the text of a changed stack file.
 
-use crate::{Document, Overrides};
+use crate::folder::Folder;
+use crate::{Document, Overrides, StackError};
+use fullstroke_trace::FileKind;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -8,14 +10,16 @@ use std::path::{Path, PathBuf};
 /// values, such as traces, job files and drive files. Errors are not reported here; the list is as
 /// long as possible. [`Stack::load`](crate::Stack::load) reports the errors of a stack.
 pub fn files(path: &Path, overrides: &Overrides) -> Vec<PathBuf> {
+    let source = &overrides.files;
     let mut files = vec![path.to_owned()];
-    let Ok(mut document) = Document::read(path) else {
+    let Ok(mut document) = Document::read_in(source, path) else {
         return files;
     };
     if overrides.apply(&mut document).is_err() {
         return files;
     }
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = Folder::of(path, source);
+    let is_plain = |file: &Path| source.kind(file) == FileKind::Plain;
     let mut names = Vec::new();
     document
         .values()
@@ -24,18 +28,29 @@ pub fn files(path: &Path, overrides: &Overrides) -> Vec<PathBuf> {
     for name in names {
         // A `#` separates the file from the name of one of its disks.
         let file = folder.join(name.split('#').next().unwrap_or(name));
-        let each = if file.is_file() {
+        let each = if is_plain(&file) {
             Ok(vec![file])
         } else {
-            fullstroke_trace::files_of(&file)
+            fullstroke_trace::files_in(source, &file)
         };
         files.extend(
             each.unwrap_or_default()
                 .into_iter()
-                .filter(|file| file.is_file()),
+                .filter(|file| is_plain(file)),
         );
     }
     files
+}
+
+/// Returns the stack file at `path` with all changes of `overrides` written into the text.
+///
+/// # Errors
+/// If the file cannot be read, or a change is impossible.
+pub fn resolved(path: &Path, overrides: &Overrides) -> Result<String, StackError> {
+    let mut document = Document::read_in(&overrides.files, path)?;
+    overrides.apply(&mut document)?;
+    toml::to_string(document.values())
+        .map_err(|error| StackError::whole(path.display().to_string(), error.to_string()))
 }
 
 fn strings<'a>(value: &'a Value, found: &mut Vec<&'a str>) {

@@ -4,6 +4,7 @@ use crate::StackError;
 use crate::build::below_layer;
 use crate::config::Stack;
 use crate::document::Document;
+use crate::folder::Folder;
 use crate::shared::{Ground as FilesGround, HostShares, SharedTable};
 use crate::tracks::TrackUse;
 use crate::upper::{Ground, HostTerms, UpperConfig};
@@ -20,7 +21,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Keys of one of several hosts, beside its workloads and the keys of `[host]`.
@@ -77,7 +77,7 @@ impl Hosts {
     ///
     /// # Errors
     /// Returns errors at the wrong key, also for a key that names a bad file.
-    pub(crate) fn read(document: &Document, folder: &Path) -> Result<Option<Hosts>, StackError> {
+    pub(crate) fn read(document: &Document, folder: &Folder) -> Result<Option<Hosts>, StackError> {
         let refuse =
             |key: &str, message: String| Err(document.error(ConfigError::new(key, message)));
         let items = match document.values().get("hosts") {
@@ -411,7 +411,7 @@ fn read_host(
     item: &Value,
     before: &[Host],
     place: &TablePlace<'_>,
-    folder: &Path,
+    folder: &Folder,
 ) -> Result<Host, StackError> {
     let Value::Object(table) = item else {
         return Err(place.error(ConfigError::new(

@@ -7,7 +7,7 @@
 //! | `config.rs` | the stack file |
 //! | `homes.rs` | the table of a key that was written without its table |
 //! | `overrides.rs` | changes by the command line |
-//! | `files.rs` | the list of files of a stack |
+//! | `files.rs`, `folder.rs` | the list of files of a stack; the folder of a stack file |
 //! | `workloads.rs`, `workload.rs`, `workload/` | workloads: one or several; the kinds |
 //! | `hosts.rs` | several hosts, and their common layers |
 //! | `volume.rs` | the volume |
@@ -30,6 +30,7 @@ pub mod drives;
 mod error;
 pub mod facts;
 mod files;
+mod folder;
 mod homes;
 mod hosts;
 mod layouts;
@@ -58,7 +59,8 @@ pub use build::{PreparedRun, PreparedService, ProgramFiles, VolumeSummary};
 pub use config::{MeasurementConfig, Stack};
 pub use document::{Document, assigned, read_text};
 pub use error::StackError;
-pub use files::files;
+pub use files::{files, resolved};
+pub use fullstroke_trace::{FileKind, FileSource, Files, MemoryFiles};
 pub use hosts::HostNodes;
 pub use length::{LengthValue, LoadLength};
 pub use mdadm::MdArray;

@@ -2,6 +2,7 @@
 
 use crate::document::Document;
 use crate::{StackError, drives};
+use fullstroke_trace::{FileKind, FileSource};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -40,6 +41,8 @@ pub struct Overrides {
     /// True to make each host with an elevator `like = "ideal"`, unless its table says otherwise.
     /// Studies need this, because their papers and results know nothing of today's kernel.
     pub ideal_hosts: bool,
+    /// Source of the stack file and of each file that the stack names. Default: the file system.
+    pub files: FileSource,
 }
 
 /// The policy that stops the platters of a stack's drives.
@@ -70,20 +73,20 @@ impl Overrides {
             .as_ref()
             .filter(|_| !document.values().contains_key("workloads"))
         {
-            replace_by_trace(document, trace)?;
+            replace_by_trace(document, &self.absolute(trace)?)?;
         }
         if let Some(fio) = &self.fio {
             put(
                 document,
                 "workload",
-                json!({ "kind": "fio", "path": absolute(fio)? }),
+                json!({ "kind": "fio", "path": self.absolute(fio)? }),
             )?;
         }
         if let Some(text) = &self.fio_text {
             put(document, "workload", json!({ "kind": "fio", "text": text }))?;
         }
         if let Some(drive) = &self.drive {
-            put(document, "volume.drive", json!(name_of(drive)))?;
+            put(document, "volume.drive", json!(self.name_of(drive)))?;
         }
         let several = document.values().contains_key("workloads");
         let traces = traces_at_once(document);
@@ -153,7 +156,8 @@ impl Overrides {
     /// Replaces the file's workloads by the trace and `beside`.
     fn trace_beside(&self, document: &mut Document, beside: Vec<Value>) -> Result<(), StackError> {
         let mut trace = self.trace_keys.clone();
-        let path = self.trace.as_deref().map(absolute).transpose()?;
+        let path = self.trace.as_deref().map(|path| self.absolute(path));
+        let path = path.transpose()?;
         trace.extend(
             [
                 ("name", json!("trace")),
@@ -170,6 +174,25 @@ impl Overrides {
                 .chain(beside)
                 .collect(),
         )
+    }
+}
+
+impl Overrides {
+    /// Returns the same name in digests for each spelling of a drive's name. A path is relative to
+    /// the current folder, not to the stack file.
+    fn name_of(&self, drive: &str) -> String {
+        let exists = |file: &str| self.files.kind(Path::new(file)) != FileKind::Missing;
+        let file = drive.split('#').next().is_some_and(exists);
+        let path = self.files.absolute(Path::new(drive)).ok();
+        let known = || drives::resolve(drive).map_or_else(|_| drive.to_owned(), str::to_owned);
+        path.filter(|_| file)
+            .map_or_else(known, |path| path.display().to_string())
+    }
+
+    fn absolute(&self, path: &Path) -> Result<PathBuf, StackError> {
+        self.files
+            .absolute(path)
+            .map_err(|error| StackError::whole(path.display().to_string(), error.to_string()))
     }
 }
 
@@ -291,26 +314,9 @@ fn replace_by_trace(document: &mut Document, trace: &Path) -> Result<(), StackEr
         Some(Value::Object(keys)) if keys.get("kind") == Some(&json!("trace")) => keys.clone(),
         _ => Map::from_iter([("kind".to_owned(), json!("trace"))]),
     };
-    workload.insert("path".into(), json!(absolute(trace)?));
+    workload.insert("path".into(), json!(trace));
     workload.remove("format");
     put(document, "workload", Value::Object(workload))
-}
-
-/// Returns the same name in digests for each spelling of a drive's name. A path is relative to the
-/// current folder, not to the stack file.
-fn name_of(drive: &str) -> String {
-    let file = drive
-        .split('#')
-        .next()
-        .is_some_and(|file| Path::new(file).exists());
-    let path = std::path::absolute(drive).ok().filter(|_| file);
-    let known = || drives::resolve(drive).map_or_else(|_| drive.to_owned(), str::to_owned);
-    path.map_or_else(known, |path| path.display().to_string())
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, StackError> {
-    std::path::absolute(path)
-        .map_err(|error| StackError::whole(path.display().to_string(), error.to_string()))
 }
 
 /// Gives `like = "ideal"` to each table with an elevator or files, and without `like`.

@@ -5,6 +5,7 @@ use crate::StackError;
 use crate::build::VolumeSpec;
 use crate::config::Stack;
 use crate::document::Document;
+use crate::folder::Folder;
 use fullstroke_contract::ConfigError;
 use fullstroke_drive::DriveModel;
 use fullstroke_tracks::{Boundaries, ChunkRows, LeadingSectors, MisfitError, UnknownTracks};
@@ -12,7 +13,7 @@ use fullstroke_units::{Lbn, Sectors};
 use fullstroke_volume::{Geometry, Layout, Stripe};
 use serde::Deserialize;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 /// The key `tracks` of a volume.
@@ -48,7 +49,7 @@ impl GivenTracks {
         value: Value,
         key: String,
         document: &Document,
-        folder: &Path,
+        folder: &Folder,
     ) -> Result<GivenTracks, StackError> {
         let fail = |message: String| document.error(ConfigError::new(key.clone(), message));
         let expected = format!(
@@ -60,7 +61,9 @@ impl GivenTracks {
             Err(_) => return Err(fail(expected)),
         };
         let path = folder.join(&file);
-        let text = std::fs::read_to_string(&path)
+        let text = folder
+            .files()
+            .read_text(&path)
             .map_err(|error| fail(format!("`{}`: {error}", path.display())))?;
         let table = Boundaries::parse(&text)
             .map_err(|error| fail(format!("`{}`: {error}", path.display())))?;

@@ -2,6 +2,7 @@
 
 use crate::build::VolumeSpec;
 use crate::document::Document;
+use crate::folder::Folder;
 use crate::layouts::LAYOUTS;
 use crate::like;
 use crate::rebuild::{self, RebuildKeys};
@@ -13,7 +14,6 @@ use fullstroke_contract::registry::{self, Keys, check_known};
 use fullstroke_drive::DriveModel;
 use fullstroke_volume::{Coordination, Like, MemberZone, find_layout};
 use serde_json::{Map, Value, json};
-use std::path::Path;
 
 /// Drive keys that a volume passes down to the volumes inside.
 #[derive(Clone)]
@@ -84,7 +84,7 @@ impl Inherited {
     }
 
     /// Loads the drive of this name with the settings of its volume.
-    fn load(&self, name: &str, folder: &Path) -> Result<DriveModel, StackError> {
+    fn load(&self, name: &str, folder: &Folder) -> Result<DriveModel, StackError> {
         let described = drives::load_with(name, folder, &self.settings)?;
         let has_cache = described
             .config()
@@ -154,7 +154,7 @@ const VOLUME_KEYS: &[&str] = &[
 #[derive(Clone, Copy)]
 struct VolumeSite<'a> {
     document: &'a Document,
-    folder: &'a Path,
+    folder: &'a Folder,
     /// Dotted path of the volume's table.
     path: &'a str,
 }
@@ -173,7 +173,7 @@ impl VolumeSite<'_> {
 /// Reads a volume and the members below.
 pub(crate) fn read_volume(
     document: &Document,
-    folder: &Path,
+    folder: &Folder,
     keys: &Keys,
     path: &str,
     inherited: &Inherited,
@@ -308,7 +308,7 @@ fn member_zones(members: &[VolumeSpec]) -> Option<Value> {
 /// Reads members that are described one by one: each a drive or a volume, `count` times.
 fn read_members(
     document: &Document,
-    folder: &Path,
+    folder: &Folder,
     items: &[Value],
     path: &str,
     inherited: &Inherited,

@@ -23,13 +23,14 @@ pub(crate) use trace::parts_of;
 
 use crate::StackError;
 use crate::document::Document;
+use crate::folder::Folder;
 use fullstroke_contract::registry::{Keys, PolicyEntry, check_known, find, known_keys};
 use fullstroke_contract::{ConfigError, Source};
 use fullstroke_programs::Program;
 use fullstroke_units::{Duration, Sectors, Seed};
 use schemars::Schema;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// A workload as described by its keys.
@@ -87,7 +88,7 @@ pub(crate) struct StartedAs {
 }
 
 /// Reads a workload from its keys. Files that the keys name are relative to the folder.
-pub(crate) type ReadWorkload = fn(&Keys, &Path) -> Result<Box<dyn Workload>, WorkloadError>;
+pub(crate) type ReadWorkload = fn(&Keys, &Folder) -> Result<Box<dyn Workload>, WorkloadError>;
 
 /// The reader of a workload.
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +178,7 @@ pub(crate) fn kind_of(keys: &Keys) -> Result<&'static PolicyEntry<WorkloadKind>,
 pub(crate) fn read_workload(
     kind: &PolicyEntry<WorkloadKind>,
     keys: &Keys,
-    folder: &Path,
+    folder: &Folder,
 ) -> Result<Box<dyn Workload>, WorkloadError> {
     let mut own = keys.clone();
     own.remove("kind");

@@ -2,6 +2,7 @@
 
 use crate::StackError;
 use crate::document::Document;
+use crate::folder::Folder;
 use crate::workload::{
     REGISTRY, StartedAs, Workload, WorkloadError, WorkloadKind, kind_of, names, no_workload,
     read_workload,
@@ -14,7 +15,6 @@ use fullstroke_workload::{MemberWorkload, SideBySide};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::path::Path;
 
 /// The tables `[workload]` or `[[workloads]]` of a stack.
 pub(crate) enum Workloads {
@@ -148,7 +148,7 @@ impl Workloads {
     pub(crate) fn read(
         table: &Keys,
         place: &TablePlace<'_>,
-        folder: &Path,
+        folder: &Folder,
     ) -> Result<Workloads, StackError> {
         let refuse = |message: String| Err(place.error(ConfigError::new("workloads", message)));
         match (table.get("workload"), table.get("workloads")) {
@@ -361,7 +361,7 @@ fn beside_programs(name: &str, program: &str) -> String {
     )
 }
 
-fn read_one(keys: &Keys, folder: &Path) -> Result<Workloads, WorkloadError> {
+fn read_one(keys: &Keys, folder: &Folder) -> Result<Workloads, WorkloadError> {
     if keys.is_empty() {
         return Ok(Workloads::Clients);
     }
@@ -371,7 +371,7 @@ fn read_one(keys: &Keys, folder: &Path) -> Result<Workloads, WorkloadError> {
 fn read_several(
     items: &[Value],
     place: &TablePlace<'_>,
-    folder: &Path,
+    folder: &Folder,
 ) -> Result<Workloads, StackError> {
     let mut several: Vec<NamedWorkload> = Vec::new();
     for (index, item) in items.iter().enumerate() {
@@ -391,7 +391,7 @@ fn read_several(
 fn read_named(
     item: &Value,
     before: &[NamedWorkload],
-    folder: &Path,
+    folder: &Folder,
 ) -> Result<NamedWorkload, WorkloadError> {
     let Value::Object(keys) = item else {
         return Err(ConfigError::new("", format!("found {item}; expected a table")).into());

@@ -3,9 +3,17 @@
 use crate::fault::{TraceFault, TracePlace};
 use crate::fields::excerpt;
 use crate::formats::ColumnMap;
+use crate::{FileKind, FileSource};
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+/// The file that an [`Input`] reads.
+pub(crate) struct InputFile {
+    pub(crate) path: PathBuf,
+    /// Source of the file, and of further files beside it.
+    pub(crate) files: FileSource,
+}
 
 /// Default size of the buffer.
 pub(crate) const BUFFER_BYTES: usize = 256 * 1024;
@@ -19,7 +27,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Decompressed bytes of a trace.
 pub struct Input<'a> {
     source: Box<dyn Read + Send + 'a>,
-    path: Option<PathBuf>,
+    file: Option<InputFile>,
     packed: bool,
     /// Columns of a table, as the user names them.
     columns: Option<ColumnMap>,
@@ -39,17 +47,17 @@ pub struct Input<'a> {
 impl fmt::Debug for Input<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Input")
-            .field("path", &self.path)
+            .field("path", &self.path())
             .field("offset", &self.offset)
             .finish()
     }
 }
 
 impl<'a> Input<'a> {
-    /// Reads decompressed bytes. `path` is the file on disk, if there is one.
+    /// Reads decompressed bytes. `file` is the file of the bytes, if there is one.
     pub(crate) fn new(
         source: Box<dyn Read + Send + 'a>,
-        path: Option<PathBuf>,
+        file: Option<InputFile>,
         packed: bool,
         capacity: usize,
     ) -> Input<'a> {
@@ -57,7 +65,7 @@ impl<'a> Input<'a> {
         let buffer = vec![0; capacity.max(LINE_BYTES_MAX + 2)];
         Input {
             source,
-            path,
+            file,
             packed,
             columns: None,
             buffer,
@@ -71,15 +79,22 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns the path of the file on disk, if there is one.
+    /// Returns the path of the file, if there is one.
     pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
+        self.file.as_ref().map(|file| file.path.as_path())
     }
 
-    /// Returns the path of the file on disk, if the file holds exactly the bytes read here (no
-    /// packing).
+    /// Returns the file, if there is one.
+    pub(crate) fn file(&self) -> Option<&InputFile> {
+        self.file.as_ref()
+    }
+
+    /// Returns the path of the plain file on disk, if the file holds exactly the bytes read here
+    /// (no packing). A pipe has a path too, but no seeks.
     pub fn plain_path(&self) -> Option<&Path> {
-        self.path.as_deref().filter(|_| !self.packed)
+        let file = self.file.as_ref().filter(|_| !self.packed)?;
+        let plain = file.files.are_on_disk() && file.files.kind(&file.path) == FileKind::Plain;
+        plain.then_some(file.path.as_path())
     }
 
     /// Sets the columns of a table, as the user names them.

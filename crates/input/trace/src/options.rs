@@ -1,7 +1,7 @@
 //! Options of a reader.
 
-use crate::TraceError;
 use crate::formats::{CSV, ColumnMap};
+use crate::{FileSource, TraceError};
 use fullstroke_contract::Operation;
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
 
@@ -116,6 +116,8 @@ pub struct TraceOptions {
     pub needs_addresses: bool,
     /// Allowed number of rows out of order; see [`SORT_WINDOW_ROWS`].
     pub sort_window: usize,
+    /// Source of the files. Default: the file system.
+    pub files: FileSource,
 }
 
 impl Default for TraceOptions {
@@ -136,6 +138,7 @@ impl Default for TraceOptions {
             skip_bad: 0,
             needs_addresses: true,
             sort_window: SORT_WINDOW_ROWS,
+            files: FileSource::default(),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! contains it.
 
 use crate::input::BUFFER_BYTES;
-use crate::{TraceError, source};
+use crate::{FileKind, FileSource, TraceError, source};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,11 +26,11 @@ pub(crate) fn processor(name: &str) -> Option<(&str, u32)> {
 
 /// Returns the processors' files in `folder`, by stem. If a file exists plain and packed, only the
 /// plain file is listed.
-fn stems(folder: &Path) -> io::Result<BTreeMap<String, BTreeMap<u32, PathBuf>>> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        names.push(entry?.file_name());
-    }
+fn stems(
+    files: &FileSource,
+    folder: &Path,
+) -> io::Result<BTreeMap<String, BTreeMap<u32, PathBuf>>> {
+    let mut names = files.list(folder)?;
     // In this order a plain name comes before the same name with an extension.
     names.sort_unstable();
     let mut stems: BTreeMap<String, BTreeMap<u32, PathBuf>> = BTreeMap::new();
@@ -45,7 +45,10 @@ fn stems(folder: &Path) -> io::Result<BTreeMap<String, BTreeMap<u32, PathBuf>>> 
 
 /// Returns all files of the same trace as the file at `path`, by processor. The map is empty if the
 /// name has no processor number.
-pub(crate) fn files_of_same_trace(path: &Path) -> io::Result<BTreeMap<u32, PathBuf>> {
+pub(crate) fn files_of_same_trace(
+    files: &FileSource,
+    path: &Path,
+) -> io::Result<BTreeMap<u32, PathBuf>> {
     let Some((stem, own)) = path
         .file_name()
         .and_then(|name| name.to_str())
@@ -53,9 +56,11 @@ pub(crate) fn files_of_same_trace(path: &Path) -> io::Result<BTreeMap<u32, PathB
     else {
         return Ok(BTreeMap::new());
     };
-    let mut files = stems(folder_of(path))?.remove(stem).unwrap_or_default();
-    files.insert(own, path.to_owned());
-    Ok(files)
+    let mut found = stems(files, folder_of(path))?
+        .remove(stem)
+        .unwrap_or_default();
+    found.insert(own, path.to_owned());
+    Ok(found)
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -66,36 +71,34 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Returns the file to open for the trace at `path`: the file itself, or the first non-empty file
 /// of the blktrace named by `path`.
-pub(crate) fn locate(path: &Path) -> Result<PathBuf, TraceError> {
+pub(crate) fn locate(files: &FileSource, path: &Path) -> Result<PathBuf, TraceError> {
     let failed = |source| TraceError::Read {
         file: path.display().to_string(),
         source,
     };
-    if path.is_dir() {
-        return in_folder(path);
-    }
-    let files = if path.exists() {
-        files_of_same_trace(path).map_err(failed)?
-    } else {
-        based_on(path)
+    let kind = files.kind(path);
+    let found = match kind {
+        FileKind::Folder => return in_folder(files, path),
+        FileKind::Missing => based_on(files, path),
+        _ => files_of_same_trace(files, path).map_err(failed)?,
     };
-    if path.exists() && !is_empty(path) {
+    if kind != FileKind::Missing && !is_empty(files, path) {
         return Ok(path.to_owned());
     }
-    Ok(first_with_events(&files).unwrap_or(path).to_owned())
+    Ok(first_with_events(files, &found).unwrap_or(path).to_owned())
 }
 
 /// Returns the blktrace in `folder`, if there is exactly one.
-fn in_folder(folder: &Path) -> Result<PathBuf, TraceError> {
+fn in_folder(files: &FileSource, folder: &Path) -> Result<PathBuf, TraceError> {
     let failed = |source| TraceError::Read {
         file: folder.display().to_string(),
         source,
     };
-    let stems = stems(folder).map_err(failed)?;
+    let stems = stems(files, folder).map_err(failed)?;
     let mut traces = stems.iter();
     match (traces.next(), traces.next()) {
-        (Some((_, files)), None) => {
-            let first = first_with_events(files).map(Path::to_owned);
+        (Some((_, found)), None) => {
+            let first = first_with_events(files, found).map(Path::to_owned);
             first.ok_or_else(|| TraceError::Empty {
                 file: folder.display().to_string(),
             })
@@ -122,11 +125,11 @@ fn in_folder(folder: &Path) -> Result<PathBuf, TraceError> {
 }
 
 /// Returns the files of the blktrace called `path`, with or without `.blktrace`.
-fn based_on(path: &Path) -> BTreeMap<u32, PathBuf> {
+fn based_on(files: &FileSource, path: &Path) -> BTreeMap<u32, PathBuf> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return BTreeMap::new();
     };
-    let mut stems = stems(folder_of(path)).unwrap_or_default();
+    let mut stems = stems(files, folder_of(path)).unwrap_or_default();
     let long = format!("{name}{ENDING}");
     stems
         .remove(&long)
@@ -134,22 +137,25 @@ fn based_on(path: &Path) -> BTreeMap<u32, PathBuf> {
         .unwrap_or_default()
 }
 
-fn first_with_events(files: &BTreeMap<u32, PathBuf>) -> Option<&Path> {
-    files
+fn first_with_events<'a>(
+    files: &FileSource,
+    found: &'a BTreeMap<u32, PathBuf>,
+) -> Option<&'a Path> {
+    found
         .values()
         .map(PathBuf::as_path)
-        .find(|path| !is_empty(path))
-        .or(files.values().next().map(PathBuf::as_path))
+        .find(|path| !is_empty(files, path))
+        .or(found.values().next().map(PathBuf::as_path))
 }
 
 /// Returns true if the file has no content, packed or not. Returns false for an unreadable file, so
 /// that the later open reports the reason.
-fn is_empty(path: &Path) -> bool {
-    if !path.is_file() {
+fn is_empty(files: &FileSource, path: &Path) -> bool {
+    if files.kind(path) != FileKind::Plain {
         // A pipe can be read only once, so it must not be examined here.
         return false;
     }
-    let first = source::open(path, BUFFER_BYTES)
+    let first = source::open_in(files, path, BUFFER_BYTES)
         .ok()
         .and_then(|mut input| input.peek(1).map(<[u8]>::len).ok());
     first == Some(0)
@@ -161,11 +167,19 @@ fn is_empty(path: &Path) -> bool {
 /// # Errors
 /// Fails if `path` is a folder without exactly one blktrace.
 pub fn files_of(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
-    let first = locate(path)?;
-    let files = files_of_same_trace(&first).unwrap_or_default();
-    Ok(if files.is_empty() {
+    files_in(&FileSource::default(), path)
+}
+
+/// Like [`files_of`], for a trace in `files`.
+///
+/// # Errors
+/// As for [`files_of`].
+pub fn files_in(files: &FileSource, path: &Path) -> Result<Vec<PathBuf>, TraceError> {
+    let first = locate(files, path)?;
+    let found = files_of_same_trace(files, &first).unwrap_or_default();
+    Ok(if found.is_empty() {
         vec![first]
     } else {
-        files.into_values().collect()
+        found.into_values().collect()
     })
 }

@@ -84,8 +84,8 @@ impl TraceReader {
     /// Fails if the file cannot be read or recognised, or if the options are contradictory.
     pub fn open(path: &Path, options: &TraceOptions) -> Result<TraceReader, TraceError> {
         options.check()?;
-        let path = &processor_files::locate(path)?;
-        let input = source::open(path, BUFFER_BYTES)?;
+        let path = &processor_files::locate(&options.files, path)?;
+        let input = source::open_in(&options.files, path, BUFFER_BYTES)?;
         let mut reader = TraceReader::over(path.display().to_string(), input, options.clone())?;
         reader.path = Some(path.clone());
         Ok(reader)

@@ -8,11 +8,10 @@
 
 use crate::options::{BeyondPolicy, FootprintPolicy, TraceOptions};
 use crate::place::{DeviceSpans, PlaceFault, Placement};
-use crate::{TraceError, TraceReader, TraceRecord, files_of};
+use crate::{FileVersion, TraceError, TraceReader, TraceRecord, files_in};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
 
 /// Largest number of records of one decoded trace: about 150 MB.
 const RECORDS_MAX: usize = 2_000_000;
@@ -20,14 +19,11 @@ const RECORDS_MAX: usize = 2_000_000;
 const TRACES_MAX: usize = 64;
 /// Number of records decoded together.
 const CHUNK_RECORDS: usize = 4096;
-/// Smallest age of a file that is shared. Times of change are as coarse as 10 ms, so a younger file
-/// could change again without a new time.
-const AGE_MIN: Duration = Duration::from_secs(2);
 
 /// Identity of the records of a trace.
 #[derive(Clone, Debug, PartialEq)]
 struct SharedKey {
-    files: Vec<(PathBuf, u64, SystemTime)>,
+    files: Vec<(PathBuf, FileVersion)>,
     /// Options without the volume.
     options: TraceOptions,
 }
@@ -35,17 +31,10 @@ struct SharedKey {
 impl SharedKey {
     /// Returns the key; `None` if a file is no plain file, or has changed just now.
     fn of(path: &Path, options: &TraceOptions) -> Option<SharedKey> {
-        let named = files_of(path).ok()?;
-        let now = SystemTime::now();
         let mut files = Vec::new();
-        for file in named {
-            let metadata = file.metadata().ok()?;
-            let changed = metadata.modified().ok()?;
-            let old = now.duration_since(changed).is_ok_and(|age| age >= AGE_MIN);
-            if !(old && metadata.is_file()) {
-                return None;
-            }
-            files.push((file, metadata.len(), changed));
+        for file in files_in(&options.files, path).ok()? {
+            let version = options.files.version(&file)?;
+            files.push((file, version));
         }
         let options = TraceOptions {
             capacity: None,
@@ -457,6 +446,7 @@ mod tests {
     use fullstroke_units::Sectors;
     use std::fs::File;
     use std::io::Write as _;
+    use std::time::{Duration, SystemTime};
 
     /// A trace with a damaged row, a gap of ten days, and more than one chunk of records.
     fn trace(file: &Path, rows: u64) {

@@ -1,10 +1,9 @@
 //! Files and their compression.
 
-use crate::TraceError;
-use crate::input::Input;
-use std::fs::File;
+use crate::input::{Input, InputFile};
+use crate::{FileKind, FileSource, TraceError};
 use std::io::{self, BufReader, Chain, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Size of the buffer for packed bytes.
 const PACKED_BYTES: usize = 64 * 1024;
@@ -40,23 +39,36 @@ impl Packing {
     }
 }
 
-/// Opens the file at `path` and decompresses it on the fly.
+/// Opens the file at `path` of the file system and decompresses it on the fly.
 pub(crate) fn open(path: &Path, capacity: usize) -> Result<Input<'static>, TraceError> {
+    open_in(&FileSource::default(), path, capacity)
+}
+
+/// Opens the file at `path` of `files` and decompresses it on the fly.
+pub(crate) fn open_in(
+    files: &FileSource,
+    path: &Path,
+    capacity: usize,
+) -> Result<Input<'static>, TraceError> {
     let failed = |source| TraceError::Read {
         file: path.display().to_string(),
         source,
     };
-    let file = File::open(path).map_err(failed)?;
-    if file.metadata().map_err(failed)?.is_dir() {
+    if files.kind(path) == FileKind::Folder {
         return Err(failed(io::Error::other("it is a folder; expected a file")));
     }
-    unpack(file, Some(path.to_owned()), capacity).map_err(failed)
+    let file = files.open(path).map_err(failed)?;
+    let place = InputFile {
+        path: path.to_owned(),
+        files: files.clone(),
+    };
+    unpack(file, Some(place), capacity).map_err(failed)
 }
 
 /// Decompresses `source` on the fly.
 pub(crate) fn unpack<'a>(
     mut source: impl Read + Send + 'a,
-    path: Option<PathBuf>,
+    file: Option<InputFile>,
     capacity: usize,
 ) -> io::Result<Input<'a>> {
     let mut magic = Vec::with_capacity(6);
@@ -80,7 +92,7 @@ pub(crate) fn unpack<'a>(
         #[cfg(not(feature = "compression"))]
         Packing::Zstd | Packing::Xz => return Err(io::Error::other(NO_COMPRESSION)),
     };
-    let mut input = Input::new(plain, path, packing != Packing::Plain, capacity);
+    let mut input = Input::new(plain, file, packing != Packing::Plain, capacity);
     input.skip_mark()?;
     Ok(input)
 }

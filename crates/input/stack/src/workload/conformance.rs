@@ -2,11 +2,13 @@
 //! name, a seed repeats the requests, and all requests lie on the volume.
 
 use super::{REGISTRY, Workload, WorkloadError, WorkloadKind, read_workload, worked_example};
+use crate::folder::Folder;
 use fullstroke_contract::registry::{Keys, PolicyEntry};
 use fullstroke_contract::{Completion, Effects, NodeContext, Port, Request, Source};
+use fullstroke_trace::FileSource;
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::Path;
 
 const CAPACITY: Sectors = Sectors(1 << 30);
 
@@ -22,7 +24,10 @@ fn read(kind: &PolicyEntry<WorkloadKind>, keys: &Keys) -> Result<Box<dyn Workloa
     read_workload(
         kind,
         keys,
-        &PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.."),
+        &Folder::of(
+            Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../stack.toml")),
+            &FileSource::default(),
+        ),
     )
 }
 
@@ -118,7 +123,7 @@ fn what_a_workload_is_identified_by_does_not_depend_on_where_its_file_lies() {
     for kind in every().filter(|kind| example(kind).contains_key("path")) {
         let identity = |path: &str| {
             let mut keys = example(kind);
-            let path = PathBuf::from(path).join(keys["path"].as_str().unwrap());
+            let path = Path::new(path).join(keys["path"].as_str().unwrap());
             keys.insert("path".into(), path.display().to_string().into());
             let workload = read(kind, &keys);
             let mut keys = keys.into();

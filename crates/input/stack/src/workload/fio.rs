@@ -2,9 +2,11 @@
 
 use super::{StartedAs, Workload, WorkloadError, WorkloadKind, WorkloadReader};
 use crate::StackError;
+use crate::folder::Folder;
 use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_contract::{ConfigError, Source};
 use fullstroke_fio::{FioError, FioProgram, FioSource, IncludedFile, JobSet, JobSurroundings};
+use fullstroke_trace::{FileKind, FileSource};
 use fullstroke_units::{Sectors, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,15 +45,17 @@ struct JobFile {
     file: String,
 }
 
-/// Reads the keys and the job file. `${NAME}` in the file refers to the environment of this
-/// process, `$ncpus` and `$mb_memory` to this machine.
-fn read_job_file(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, WorkloadError> {
+/// Reads the keys and the job file. `${NAME}` in the file refers to the variables of the
+/// source of files: the environment of this process. `$ncpus` and `$mb_memory` refer to this machine.
+fn read_job_file(keys: &Keys, folder: &Folder) -> Result<Box<dyn Workload>, WorkloadError> {
     let config: FioConfig = read(keys)?;
     let (file, text) = match (config.path, config.text) {
         (Some(path), None) => {
             let path = folder.join(&path);
             let file = path.display().to_string();
-            let text = std::fs::read_to_string(&path)
+            let text = folder
+                .files()
+                .read_text(&path)
                 .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
             (file, text)
         }
@@ -68,13 +72,9 @@ fn read_job_file(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, Worklo
             return Err(ConfigError::new("path", message).into());
         }
     };
-    // Variables that are not UTF-8 cannot occur in the job file, and are left out.
-    let text_only = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-        Some((name.into_string().ok()?, value.into_string().ok()?))
-    };
-    let environment = std::env::vars_os().filter_map(text_only).collect();
+    let environment = folder.files().variables();
     let around = JobSurroundings {
-        include: &included,
+        include: &|from, name| included(folder.files(), from, name),
         processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u64),
         memory_mb: memory_mb(),
         ..JobSurroundings::new(&environment)
@@ -89,15 +89,15 @@ fn read_job_file(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, Worklo
 
 /// Reads an included file. As in fio, the name is relative to the current folder, or else to the
 /// folder of the including file (`__parse_jobs_ini` in fio's `init.c`).
-fn included(from: &str, name: &str) -> Result<IncludedFile, String> {
+fn included(files: &FileSource, from: &str, name: &str) -> Result<IncludedFile, String> {
     let beside = Path::new(from)
         .parent()
         .map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
     let path = Some(PathBuf::from(name))
-        .filter(|path| path.exists())
+        .filter(|path| files.kind(path) != FileKind::Missing)
         .unwrap_or(beside);
     let name = path.display().to_string();
-    match std::fs::read_to_string(&path) {
+    match files.read_text(&path) {
         Ok(text) => Ok(IncludedFile { name, text }),
         Err(error) => Err(format!("{name} cannot be read: {error}")),
     }

@@ -2,6 +2,7 @@
 
 use super::{StartedAs, Workload, WorkloadError, WorkloadKind, WorkloadReader};
 use crate::StackError;
+use crate::folder::Folder;
 use fullstroke_contract::registry::{Keys, PolicyEntry};
 use fullstroke_contract::{ConfigError, Source};
 use fullstroke_programs::{ProgramError, REGISTRY, Recipe};
@@ -44,14 +45,14 @@ struct Named {
 pub(super) fn read(
     entry: &PolicyEntry<fullstroke_programs::ProgramKind>,
     keys: &Keys,
-    folder: &Path,
+    folder: &Folder,
 ) -> Result<Box<dyn Workload>, WorkloadError> {
     let named = entry
         .build
         .file
         .and_then(|key| Some((key, keys.get(key)?.as_str()?)));
     let text = named
-        .map(|(_, name)| read_text(&folder.join(name)))
+        .map(|(_, name)| read_text(folder, &folder.join(name)))
         .transpose()?;
     let recipe = fullstroke_programs::ProgramKind::recipe(entry, keys, text.as_deref());
     let recipe = recipe.map_err(|error| match (error, named) {
@@ -74,8 +75,8 @@ pub(super) fn read(
     }))
 }
 
-fn read_text(path: &Path) -> Result<String, WorkloadError> {
-    let bytes = std::fs::read(path);
+fn read_text(folder: &Folder, path: &Path) -> Result<String, WorkloadError> {
+    let bytes = folder.files().read(path);
     let bytes = bytes.map_err(|error| {
         StackError::whole(
             path.display().to_string(),

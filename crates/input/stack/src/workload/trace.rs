@@ -2,18 +2,21 @@
 
 use super::{Workload, WorkloadError, WorkloadKind, WorkloadReader};
 use crate::StackError;
+use crate::folder::Folder;
 use fullstroke_contract::registry::{Keys, PolicyEntry, read, schema_of};
 use fullstroke_contract::{
     Completion, ConfigError, Counters, Effects, Hints, LayerReadings, Node, NodeContext, Operation,
     Port, Request, RequestId, Source, SourceError, Wake,
 };
-use fullstroke_trace::{BeyondPolicy, FootprintPolicy, SharedReader, TraceOptions, TraceRecord};
+use fullstroke_trace::{
+    BeyondPolicy, FileSource, FootprintPolicy, SharedReader, TraceOptions, TraceRecord,
+};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use fullstroke_workload::pace::{Conformity, Dispatcher, IssueTurn, ReplayPace, Rules, Traced};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub(super) const ENTRY: PolicyEntry<WorkloadKind> = PolicyEntry {
     name: "trace",
@@ -187,23 +190,33 @@ impl TraceConfig {
 struct Trace {
     config: TraceConfig,
     file: PathBuf,
+    files: FileSource,
 }
 
-fn read_trace(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, WorkloadError> {
+fn read_trace(keys: &Keys, folder: &Folder) -> Result<Box<dyn Workload>, WorkloadError> {
     let config: TraceConfig = read(keys)?;
     config.check()?;
     Ok(Box::new(Trace {
         file: folder.join(&config.path),
+        files: folder.files().clone(),
         config,
     }))
 }
 
 impl Trace {
+    /// Returns the reader's options; see [`TraceConfig::options`].
+    fn options(&self) -> TraceOptions {
+        TraceOptions {
+            files: self.files.clone(),
+            ..self.config.options()
+        }
+    }
+
     /// Returns the arrival time of each request after the trace's first request, as in `from` and
     /// `to`.
     fn arrivals(&self) -> Result<Vec<Duration>, StackError> {
         let error = |error| StackError::trace(&error);
-        let mut reader = SharedReader::open(&self.file, &self.config.options()).map_err(error)?;
+        let mut reader = SharedReader::open(&self.file, &self.options()).map_err(error)?;
         let mut arrivals = Vec::new();
         let limit = self.config.requests.unwrap_or(u64::MAX);
         while (arrivals.len() as u64) < limit
@@ -249,7 +262,7 @@ impl Workload for Trace {
         let options = TraceOptions {
             capacity: Some(capacity),
             seed: seed.0,
-            ..self.config.options()
+            ..self.options()
         };
         let reader =
             SharedReader::open(&self.file, &options).map_err(|error| StackError::trace(&error))?;
@@ -426,7 +439,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(name), trace).unwrap();
         let keys = toml::from_str(&format!("path = \"{name}\"\n{keys}")).unwrap();
-        read_trace(&keys, folder.path())?.source(Sectors(1 << 20), Seed(1))
+        read_trace(
+            &keys,
+            &Folder::of(&folder.path().join(name), &FileSource::default()),
+        )?
+        .source(Sectors(1 << 20), Seed(1))
     }
 
     /// Replays the trace on a device that serves one request at a time and takes `takes_ms` for

@@ -12,14 +12,14 @@ use crate::events::processors::Processors;
 use crate::events::{Action, KernelEvent, Matcher};
 use crate::fault::TraceFault;
 use crate::fields::excerpt;
-use crate::input::{BUFFER_BYTES, Input};
+use crate::input::{BUFFER_BYTES, Input, InputFile};
 use crate::row::{Parser, TraceRow};
-use crate::{TraceError, TracePlace, processor_files, source};
+use crate::{FileSource, TraceError, TracePlace, processor_files, source};
 use fullstroke_contract::Operation;
 use fullstroke_units::SECTOR_BYTES;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(super) const FORMAT: Format = Format {
     name: "blktrace",
@@ -213,7 +213,7 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, TraceFault> {
         let found = excerpt(first);
         return Err(TraceFault::broken(TracePlace::Byte(0), found, EXPECTED));
     }
-    let (siblings, missing) = match input.path() {
+    let (siblings, missing) = match input.file() {
         Some(path) => siblings(path)?,
         None => (Vec::new(), None),
     };
@@ -246,10 +246,10 @@ struct Sibling {
     input: Input<'static>,
 }
 
-/// Returns the files of the other processors beside the file at `path`, and the processors below
+/// Returns the files of the other processors beside the file at `place`, and the processors below
 /// the last one that have no file. Returns `None` if the file's name has no processor number.
-fn siblings(path: &Path) -> Result<(Vec<Sibling>, Option<Vec<u32>>), TraceFault> {
-    let mut files = processor_files::files_of_same_trace(path)?;
+fn siblings(place: &InputFile) -> Result<(Vec<Sibling>, Option<Vec<u32>>), TraceFault> {
+    let mut files = processor_files::files_of_same_trace(&place.files, &place.path)?;
     let Some(&last) = files.keys().next_back() else {
         return Ok((Vec::new(), None));
     };
@@ -264,14 +264,17 @@ fn siblings(path: &Path) -> Result<(Vec<Sibling>, Option<Vec<u32>>), TraceFault>
     let missing = (0..last)
         .filter(|processor| !files.contains_key(processor))
         .collect();
-    files.retain(|_, file| file != path);
-    let siblings: Result<_, TraceFault> = files.into_values().map(open_sibling).collect();
+    files.retain(|_, file| *file != place.path);
+    let siblings: Result<_, TraceFault> = files
+        .into_values()
+        .map(|path| open_sibling(&place.files, &path))
+        .collect();
     Ok((siblings?, Some(missing)))
 }
 
-fn open_sibling(path: PathBuf) -> Result<Sibling, TraceFault> {
+fn open_sibling(files: &FileSource, path: &Path) -> Result<Sibling, TraceFault> {
     let file = path.display().to_string();
-    match source::open(&path, SIBLING_BUFFER_BYTES) {
+    match source::open_in(files, path, SIBLING_BUFFER_BYTES) {
         Ok(input) => Ok(Sibling { file, input }),
         Err(TraceError::Read { source, .. }) => {
             Err(TraceFault::In(file, Box::new(TraceFault::Read(source))))

@@ -140,12 +140,16 @@ impl Parser for Native {
 
 /// Opens the table. A table is read from its end, so an input without seeks is copied first.
 fn open_table(input: &mut Input<'_>) -> Result<TableReader, TraceFault> {
-    // A pipe has a path too, but no seeks.
-    let seekable = |path: &&Path| path.is_file();
-    if let Some(path) = input.plain_path().filter(seekable) {
+    if let Some(path) = input.plain_path() {
         return TableReader::open(path, &schema()).map_err(TraceFault::Table);
     }
     let name = input.path().unwrap_or(Path::new("trace")).to_owned();
+    // Files that are not on disk are in memory already.
+    if input.file().is_some_and(|file| !file.files.are_on_disk()) {
+        let mut bytes = Vec::new();
+        io::Read::read_to_end(input, &mut bytes).map_err(TraceFault::Read)?;
+        return TableReader::from_bytes(&name, bytes, &schema()).map_err(TraceFault::Table);
+    }
     let copy = spooled(input).map_err(TraceFault::Read)?;
     TableReader::from_file(&name, copy, &schema()).map_err(TraceFault::Table)
 }

@@ -25,6 +25,7 @@ impl DeviceSpans {
             devices: options.devices.clone(),
             skip_bad: options.skip_bad,
             sort_window: options.sort_window,
+            files: options.files.clone(),
             ..TraceOptions::default()
         };
         let mut reader = TraceReader::open(path, &whole)?;

@@ -1,0 +1,359 @@
+//! The commands of a page, and their answers.
+
+use crate::recognise::recognise;
+use crate::{Session, USES};
+use fullstroke_advise::{
+    AdviceRequest, AdviseError, Assumptions, Choices, Costs, GradualAdvice, RoundPlan, WishError,
+    WishFile, Wishes, advise,
+};
+use fullstroke_lab::{
+    ComparedStack, DEFAULT_BUDGET, LabError, Ranking, Recipe, Vary, recipes, run,
+};
+use fullstroke_measure::{Metric, Stop};
+use fullstroke_stack::{Overrides, StackError, facts};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Reason of a command without an answer.
+#[derive(Debug, Error)]
+pub enum CommandError {
+    /// The command is no command of this module.
+    #[error("the command cannot be read: {0}")]
+    Command(serde_json::Error),
+    /// A stack or another file cannot be used.
+    #[error(transparent)]
+    Stack(#[from] StackError),
+    /// A run failed.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// There is no advice.
+    #[error(transparent)]
+    Advise(#[from] AdviseError),
+    /// A wish file cannot be used.
+    #[error(transparent)]
+    Wish(#[from] WishError),
+    /// Another reason.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl CommandError {
+    pub(crate) fn other(error: impl std::fmt::Display) -> CommandError {
+        CommandError::Other(error.to_string())
+    }
+}
+
+/// A command.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum Command {
+    /// Returns the version.
+    Version {},
+    /// Returns the drives of the library.
+    Drives {},
+    /// Returns the ready loads.
+    Uses {},
+    /// Returns the kind of a file, and the facts in the file.
+    Recognise { file: PathBuf },
+    /// Removes a file.
+    Remove { file: PathBuf },
+    /// Runs a stack: `fullstroke run --json`.
+    Run {
+        stack: PathBuf,
+        #[serde(default)]
+        changes: Changes,
+    },
+    /// Compares stacks: `fullstroke compare --json`.
+    Compare(Comparison),
+    /// Answers a wish file: `fullstroke advise --json`.
+    Advise {
+        wishes: PathBuf,
+        #[serde(default)]
+        changes: Changes,
+    },
+    /// Begins an advice that becomes surer step by step.
+    Ask(Box<Question>),
+    /// Carries out the next step of the advice.
+    Step {},
+    /// Returns the stack file of a layout of the advice.
+    StackFile { name: String },
+}
+
+/// Changes of a stack file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Changes {
+    /// `key=value` pairs, in order.
+    set: Vec<String>,
+    /// Trace in place of the workload.
+    trace: Option<PathBuf>,
+    /// Job file of fio in place of the workload.
+    fio: Option<PathBuf>,
+    /// Further keys of the trace.
+    trace_keys: Map<String, Value>,
+    /// Drive in place of the stack's drive.
+    drive: Option<String>,
+    /// Seed in place of the stack's seed.
+    seed: Option<u64>,
+    /// Number of requests after which the workload ends.
+    requests: Option<u64>,
+}
+
+impl Changes {
+    fn overrides(self, session: &Session) -> Overrides {
+        Overrides {
+            set: self.set,
+            trace: self.trace,
+            fio: self.fio,
+            trace_keys: self.trace_keys,
+            drive: self.drive,
+            seed: self.seed,
+            requests: self.requests,
+            files: session.files().clone(),
+            ..Overrides::default()
+        }
+    }
+}
+
+/// Stacks to compare.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Comparison {
+    stacks: Vec<PathBuf>,
+    /// Metric of the ranking. Default: the mean response time, or the duration of programs.
+    by: Option<String>,
+    /// `key=value,value` pairs; all combinations run.
+    #[serde(default)]
+    vary: Vec<String>,
+    #[serde(default)]
+    changes: Changes,
+}
+
+/// A question about drives and a load.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Question {
+    /// Stack file with the load.
+    stack: PathBuf,
+    #[serde(default)]
+    changes: Changes,
+    /// Drive: a name of the library, or a file.
+    drive: String,
+    /// Permitted numbers of drives.
+    counts: Vec<u32>,
+    drive_price: Option<f64>,
+    #[serde(default)]
+    wishes: Wishes,
+    #[serde(default)]
+    choices: Choices,
+    #[serde(default)]
+    assumptions: Assumptions,
+    /// Requests of the first round.
+    #[serde(default = "first_round")]
+    first: u64,
+    /// Largest number of requests of a round.
+    #[serde(default = "largest_round")]
+    most: u64,
+    /// Multiple of the load.
+    #[serde(default = "once")]
+    load: f64,
+}
+
+/// 2,000 requests: enough for a first interval, and less than a second for four layouts.
+fn first_round() -> u64 {
+    2_000
+}
+
+/// 54,000 requests: the fourth round. Large writes to an array like md take a minute there.
+fn largest_round() -> u64 {
+    54_000
+}
+
+fn once() -> f64 {
+    1.0
+}
+
+/// Largest number of drives of a question, as in a wish file.
+const DRIVES_MAX: u32 = 64;
+
+type Progress<'a> = &'a dyn Fn(u64, Option<u64>);
+
+/// Carries out a command.
+pub(crate) fn carry_out(
+    session: &mut Session,
+    command: Command,
+    progress: Progress<'_>,
+) -> Result<Value, CommandError> {
+    match command {
+        Command::Version {} => Ok(json!({ "version": env!("CARGO_PKG_VERSION") })),
+        Command::Drives {} => Ok(json!(facts::library())),
+        Command::Uses {} => Ok(USES.iter().map(crate::Use::json).collect()),
+        Command::Recognise { file } => recognise(session.files(), &file),
+        Command::Remove { file } => {
+            session.remove(&file);
+            Ok(Value::Null)
+        }
+        Command::Run { stack, changes } => {
+            let overrides = changes.overrides(session);
+            run_one(&stack, &overrides, progress)
+        }
+        Command::Compare(comparison) => compare(session, comparison, progress),
+        Command::Advise { wishes, changes } => {
+            let overrides = changes.overrides(session);
+            advise_file(session, &wishes, overrides)
+        }
+        Command::Ask(question) => ask(session, *question),
+        Command::Step {} => step(session, progress),
+        Command::StackFile { name } => match &session.asked {
+            Some(asked) => Ok(json!({ "text": asked.stack_file(&name)? })),
+            None => Err(nothing_asked()),
+        },
+    }
+}
+
+fn run_one(
+    stack: &Path,
+    overrides: &Overrides,
+    progress: Progress<'_>,
+) -> Result<Value, CommandError> {
+    let recipes = recipes(&[stack.to_owned()], overrides, &[]);
+    let candidate = recipes[0].candidate()?;
+    let ran = run(&candidate, None, progress)?;
+    ran.check_measured()?;
+    Ok(json!(ran.measured.report))
+}
+
+fn compare(
+    session: &Session,
+    comparison: Comparison,
+    progress: Progress<'_>,
+) -> Result<Value, CommandError> {
+    if comparison.stacks.is_empty() {
+        return Err(CommandError::other(
+            "stacks: found none; expected at least one",
+        ));
+    }
+    let overrides = comparison.changes.overrides(session);
+    let vary = comparison.vary.iter().map(|text| text.parse::<Vary>());
+    let vary = vary.collect::<Result<Vec<_>, _>>()?;
+    let by = comparison.by.as_deref().map(Metric::parse);
+    let by = by.transpose().map_err(CommandError::other)?;
+    let recipes = recipes(&comparison.stacks, &overrides, &vary);
+    let candidates = recipes
+        .iter()
+        .map(Recipe::candidate)
+        .collect::<Result<Vec<ComparedStack>, _>>()?;
+    let mut ran = Vec::new();
+    // One after the other: a module has one thread.
+    for candidate in &candidates {
+        ran.push(run(candidate, None, progress)?);
+    }
+    let ranking = Ranking::by(&ran, 1, by)?;
+    let mut answer = json!(ranking);
+    answer["not_redundant"] = json!([]);
+    answer["wall_s"] = Value::Null;
+    answer["peak_rss_mb"] = Value::Null;
+    answer["version"] = json!(env!("CARGO_PKG_VERSION"));
+    Ok(answer)
+}
+
+fn advise_file(
+    session: &Session,
+    path: &Path,
+    mut overrides: Overrides,
+) -> Result<Value, CommandError> {
+    let missing = |what: &str| {
+        CommandError::Other(format!(
+            "{}: {what} is missing under [drives]",
+            path.display()
+        ))
+    };
+    let file = WishFile::read_in(session.files(), path)?.ok_or_else(|| {
+        CommandError::Other(format!(
+            "{}: no wish file: the key stack is missing",
+            path.display()
+        ))
+    })?;
+    overrides.workloads = file.load;
+    let drive = overrides.drive.clone().or(file.drives.model);
+    let counts = file.drives.count.ok_or_else(|| missing("count"))?;
+    let request = AdviceRequest {
+        stack: file.stack,
+        overrides,
+        drive: drive.ok_or_else(|| missing("model"))?,
+        counts: counts.each(),
+        drive_price: file.drives.price,
+        controller_price: file.drives.controller_price,
+        wishes: file.wishes,
+        choices: file.choices,
+        assumptions: file.assumptions,
+        jobs: 1,
+        timeline: false,
+        costs: file.costs,
+        budget: file.budget.or(Some(DEFAULT_BUDGET)),
+    };
+    let advice = advise(&request, &|_| {})?;
+    let mut answer = json!({ "title": file.title });
+    if let (Value::Object(answer), Value::Object(advice)) = (&mut answer, json!(advice)) {
+        answer.extend(advice);
+    }
+    answer["wall_s"] = Value::Null;
+    answer["peak_rss_mb"] = Value::Null;
+    answer["version"] = json!(env!("CARGO_PKG_VERSION"));
+    Ok(answer)
+}
+
+fn ask(session: &mut Session, question: Question) -> Result<Value, CommandError> {
+    // A failed question must not leave the question before in its place.
+    session.asked = None;
+    let counts = &question.counts;
+    if counts.is_empty() || counts.iter().any(|count| !(1..=DRIVES_MAX).contains(count)) {
+        return Err(CommandError::Other(format!(
+            "counts: found {counts:?}; expected numbers of drives from 1 to {DRIVES_MAX}"
+        )));
+    }
+    if question.first == 0 || question.most < question.first {
+        return Err(CommandError::Other(format!(
+            "first: found {}, most: found {}; expected 1 <= first <= most",
+            question.first, question.most
+        )));
+    }
+    let request = AdviceRequest {
+        stack: question.stack,
+        overrides: question.changes.overrides(session),
+        drive: question.drive,
+        counts: question.counts,
+        drive_price: question.drive_price,
+        controller_price: None,
+        wishes: question.wishes,
+        choices: question.choices,
+        assumptions: question.assumptions,
+        jobs: 1,
+        timeline: false,
+        costs: Costs::default(),
+        budget: None,
+    };
+    let plan = RoundPlan {
+        first: question.first,
+        most: question.most,
+        load: question.load,
+    };
+    let asked = GradualAdvice::new(request, plan)?;
+    let (possible, left_out) = asked.layouts();
+    let answer = json!({ "possible": possible, "left_out": left_out });
+    session.asked = Some(asked);
+    Ok(answer)
+}
+
+fn step(session: &mut Session, progress: Progress<'_>) -> Result<Value, CommandError> {
+    let asked = session.asked.as_mut().ok_or_else(nothing_asked)?;
+    let made = asked.step(&Stop::default(), progress)?;
+    let advice = made.renewed.then(|| asked.advice()).flatten();
+    Ok(json!({ "progress": made, "advice": advice }))
+}
+
+fn nothing_asked() -> CommandError {
+    CommandError::other("there is no question; send `ask` first")
+}

@@ -1,0 +1,370 @@
+// The page: a question in a form, and the answer as it becomes surer.
+
+import { Engine, Refusal, Stopped, hindrance } from "./engine.js";
+import { arithmetic, called, capacity, finalists, make, sentences, three } from "./show.js";
+
+const at = (id) => document.getElementById(id);
+/** Largest file: the module's memory ends at 4 GiB, and holds a file twice for a moment. */
+const FILE_BYTES_MAX = 1 << 30;
+/** Largest file inside a link. */
+const LINK_BYTES_MAX = 6000;
+/** Settings of each layout: those of a new md array. */
+const CHOICES = {
+  layouts: ["raid10", "raid5", "raid6", "raid0"],
+  chunks: ["512KiB"],
+  elevators: ["mq-deadline"],
+  write_caches: [true],
+  stripe_caches: [256],
+  controllers: ["none"],
+};
+const LOAD = "load.toml";
+
+let engine;
+let drives = [];
+let uses = [];
+/** The reader's own load: { name, bytes, kind, text }; text is the stack file with the load. */
+let own = null;
+/** Number of the question. A step of an older question is ignored. */
+let asked = 0;
+let latest = null;
+
+function problem(text) {
+  at("problem").textContent = text ?? "";
+  at("problem").hidden = !text;
+}
+
+function told(error) {
+  if (error instanceof Stopped) return;
+  problem(error instanceof Refusal ? error.message : `The page has a fault: ${error.message ?? error}`);
+}
+
+function busy(is) {
+  at("stop").hidden = !is;
+  at("progress").hidden = !is;
+  at("found").setAttribute("aria-busy", String(is));
+}
+
+// ---- The form.
+
+function fillDrives() {
+  const option = (drive) => make("option", { value: drive.name }, `${drive.title}`);
+  const bySize = [...drives].sort((one, other) => other.capacity_bytes - one.capacity_bytes);
+  const groups = [
+    ["10 TB and more", (bytes) => bytes >= 10e12],
+    ["1 TB to 10 TB", (bytes) => bytes >= 1e12 && bytes < 10e12],
+    ["Below 1 TB", (bytes) => bytes < 1e12],
+  ];
+  const filled = groups.map(([label, fits]) => make("optgroup", { label }, ...bySize.filter((drive) => fits(drive.capacity_bytes)).map(option)));
+  at("drive").replaceChildren(...filled);
+  at("drive").value = "seagate-exos-x16-16tb";
+}
+
+function tellDrive() {
+  const drive = drives.find((one) => one.name === at("drive").value);
+  at("drive-facts").textContent = drive
+    ? `${capacity(drive.capacity_bytes)}, ${Math.round(drive.rpm).toLocaleString("en")} revolutions a minute, ${three(drive.inner_mb_per_s)} to ${three(drive.outer_mb_per_s)} MB/s`
+    : "";
+}
+
+function fillUses() {
+  at("use").replaceChildren(...uses.map((use) => make("option", { value: use.name }, use.title)));
+}
+
+function tellUse() {
+  const use = uses.find((one) => one.name === at("use").value);
+  at("use-about").textContent = own ? "" : (use?.about ?? "");
+  at("use").disabled = own !== null;
+  at("forget").hidden = own === null;
+}
+
+/** Returns a TOML string. */
+const quoted = (text) => JSON.stringify(text);
+
+/** Returns the stack file for a file of the reader's, and a sentence about the file. */
+function loadOf(name, path, found) {
+  const volume = `\n[volume]\nlayout = "raid0"\ndrive = "seagate-exos-x16-16tb"\ndrives = 2\n`;
+  if (found.kind === "trace") {
+    const { format, requests, duration_s } = found.trace;
+    const about = `${name}: a trace (${format}), ${requests.toLocaleString("en")} requests in ${three(duration_s)} s`;
+    return [`title = ${quoted(name)}\nseed = 1\n[workload]\nkind = "trace"\npath = ${quoted(path)}\nbeyond = "scale"\n${volume}`, about];
+  }
+  if (found.kind === "fio") {
+    if (found.of_files) throw new Refusal(`${name}: the job works on files, and the page has no file system below it; expected a job with filename=/dev/..., or use the command line`);
+    return [`title = ${quoted(name)}\nseed = 1\n[workload]\nkind = "fio"\npath = ${quoted(path)}\n${volume}`, `${name}: a job file of fio`];
+  }
+  if (found.kind === "mdadm") {
+    const { array, drive } = found.arrays[0];
+    at("count").value = array.members;
+    at("drive").value = drive;
+    tellDrive();
+    return [null, `${name}: ${array.name}, ${array.layout} of ${array.members} drives. The form has these drives now; the load stays.`];
+  }
+  if (found.kind === "stack") return ["", `${name}: a stack file. Its load is used, and its volume is not.`];
+  if (found.kind === "wishes") throw new Refusal(`${name}: a wish file names further files that the page does not have; drop the stack file with the load, or use the command line: fullstroke advise`);
+  throw new Refusal(`${name}: a drive file; the page has the drives of the library. Expected a trace, a fio job, a stack file or the output of mdadm --detail`);
+}
+
+async function takeFile(name, bytes) {
+  const path = `own/${name}`;
+  at("file-facts").textContent = `${name} is being read …`;
+  try {
+    await engine.put(path, bytes);
+    const found = await engine.call({ command: "recognise", file: path });
+    const [text, about] = loadOf(name, path, found);
+    if (text !== null) own = { name, bytes, kind: found.kind, text, path };
+    at("file-facts").textContent = about;
+    problem(null);
+  } catch (error) {
+    own = null;
+    engine.files.delete(path);
+    at("file-facts").textContent = "";
+    at("file").value = "";
+    told(error);
+  }
+  tellUse();
+}
+
+async function fileChosen() {
+  const file = at("file").files[0];
+  if (!file) return;
+  if (file.size > FILE_BYTES_MAX) {
+    problem(`${file.name}: found ${three(file.size / 2 ** 30)} GiB; the page takes files up to 1 GiB. The command line has no such limit: fullstroke advise … --trace FILE`);
+    at("file").value = "";
+    return;
+  }
+  await stop();
+  await takeFile(file.name, await file.arrayBuffer());
+}
+
+async function forget() {
+  if (own) {
+    engine.files.delete(own.path);
+    engine.call({ command: "remove", file: own.path }).catch(() => {});
+  }
+  own = null;
+  at("file").value = "";
+  at("file-facts").textContent = "";
+  tellUse();
+}
+
+// ---- The question.
+
+/** Returns the factor of the load: each step of the slider is half of a doubling. */
+function factor() {
+  return Number((2 ** (Number(at("load").value) / 2)).toPrecision(3));
+}
+
+function tellLoad() {
+  const said = factor() === 1 ? "as described" : `${factor()} times`;
+  at("load-said").textContent = said;
+  at("load").setAttribute("aria-valuetext", said);
+}
+
+/** Returns the question of the form. */
+function question() {
+  const number = (id) => (at(id).value === "" ? null : Number(at(id).value));
+  const wishes = { failures: Number(at("failures").value) };
+  if (number("usable") !== null) wishes.usable = `${Math.round(number("usable") * 1e6)}MB`;
+  if (number("p99") !== null) wishes.p99 = `${number("p99")}ms`;
+  if (number("watts") !== null) wishes.watts = number("watts");
+  if (number("price") !== null) wishes.price = number("price");
+  const chosen = { drive: at("drive").value, counts: [Number(at("count").value)], wishes, choices: CHOICES, load: factor() };
+  if (number("drive-price") !== null) chosen.drive_price = number("drive-price");
+  return chosen;
+}
+
+/** Returns the fields of the form as they stand in a link. */
+function fields() {
+  const ids = ["drive", "count", "use", "failures", "usable", "p99", "watts", "drive-price", "price", "load"];
+  const filled = ids.map((id) => [id, at(id).value]).filter(([, value]) => value !== "");
+  const state = Object.fromEntries(filled);
+  if (own && own.bytes.byteLength <= LINK_BYTES_MAX) state.file = [own.name, btoa(String.fromCharCode(...new Uint8Array(own.bytes)))];
+  return state;
+}
+
+const packed = (state) => btoa(unescape(encodeURIComponent(JSON.stringify(state)))).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+const unpacked = (text) => JSON.parse(decodeURIComponent(escape(atob(text.replaceAll("-", "+").replaceAll("_", "/")))));
+
+/** Fills the form from the fragment of the address. Returns true if there was a question. */
+async function fromLink() {
+  const text = new URLSearchParams(location.hash.slice(1)).get("q");
+  if (!text) return false;
+  try {
+    const { file, ...values } = unpacked(text);
+    for (const [id, value] of Object.entries(values)) if (at(id)?.form) at(id).value = String(value);
+    if (Array.isArray(file)) await takeFile(String(file[0]), Uint8Array.from(atob(file[1]), (letter) => letter.charCodeAt(0)).buffer);
+    return at("drive").value !== "";
+  } catch {
+    problem("The link is damaged: its question cannot be read. Fill in the form.");
+    return false;
+  }
+}
+
+async function stop() {
+  asked += 1;
+  busy(false);
+  await engine.stop();
+}
+
+/** Asks the question, and takes step after step until the answer is settled. */
+async function ask() {
+  if (at("stop").hidden === false) await stop();
+  const number = ++asked;
+  problem(null);
+  latest = null;
+  at("found").hidden = false;
+  at("take").hidden = true;
+  for (const id of ["reasons", "changes", "left-out", "arithmetic", "key"]) at(id).hidden = true;
+  at("finalists").replaceChildren();
+  at("verdict").textContent = "The layouts are being tried …";
+  at("state").textContent = "";
+  busy(true);
+  history.replaceState(null, "", `#q=${packed(fields())}`);
+  const text = own ? (own.kind === "stack" ? null : own.text) : uses.find((use) => use.name === at("use").value).text;
+  const stack = text === null ? own.path : LOAD;
+  try {
+    if (text !== null) await engine.put(LOAD, new TextEncoder().encode(text).buffer);
+    const { possible, left_out } = await engine.call({ command: "ask", stack, ...question() });
+    if (number !== asked) return;
+    at("arithmetic").replaceChildren(arithmetic(possible));
+    at("arithmetic").hidden = false;
+    sentences(at("left-out"), left_out.map((one) => `${called(`${one.layout} of ${one.drives}`)}: ${one.why}.`));
+    for (let over = false; !over; ) {
+      const { progress, advice } = await engine.call({ command: "step" });
+      if (number !== asked) return;
+      over = progress.over;
+      show(progress, advice);
+    }
+    busy(false);
+  } catch (error) {
+    if (number !== asked) return;
+    busy(false);
+    if (!latest) at("found").hidden = true;
+    told(error);
+  }
+}
+
+function show(progress, advice) {
+  at("progress").value = 0;
+  if (advice) {
+    latest = advice;
+    at("arithmetic").hidden = true;
+    const first = advice.finalists[0];
+    const settled = progress.settled || progress.whole_load;
+    const meets = first.misses.length === 0;
+    at("verdict").textContent = meets ? `Take ${called(first.name)}` : `No layout meets each wish; nearest is ${called(first.name)}`;
+    finalists(at("finalists"), advice, settled);
+    at("key").hidden = false;
+    sentences(at("reasons"), progress.over ? advice.recommendation : [advice.verdict].filter(Boolean));
+    sentences(at("changes"), progress.over ? advice.would_change : []);
+  }
+  const requests = progress.requests.toLocaleString("en");
+  const narrowing = progress.settled && progress.next.includes("with all drives");
+  const open = progress.whole_load ? "The whole load has run" : "The longest run is over";
+  const sure = narrowing
+    ? `The order is settled after ${requests} requests each; the intervals narrow.`
+    : progress.settled
+    ? `Settled: longer runs would not change the order. ${requests} requests each.`
+    : progress.whole_load || progress.over
+      ? `${open}, ${requests} requests each. Differences below their intervals stay open.`
+      : progress.requests === 0
+        ? ""
+        : `${requests} requests each so far; the intervals narrow.`;
+  at("state").textContent = progress.over ? sure : `${sure} Next: ${called(progress.next)}.`;
+  at("state").dataset.over = String(progress.over);
+  if (progress.over) {
+    at("take").hidden = false;
+    at("taken").textContent = own && own.bytes.byteLength > LINK_BYTES_MAX ? `A link does not hold ${own.name}: the file stays here.` : "";
+    at("command").textContent = `fullstroke run ${latest.recommended.replaceAll(" ", "-")}.toml`;
+  }
+}
+
+function save(name, text, type) {
+  const link = make("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+async function saveStack() {
+  const name = latest.recommended;
+  try {
+    const { text } = await engine.call({ command: "stack-file", name });
+    save(`${name.replaceAll(" ", "-")}.toml`, text, "application/toml");
+  } catch (error) {
+    told(error);
+  }
+}
+
+async function copyLink() {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    at("taken").textContent = "The link is copied.";
+  } catch {
+    at("taken").textContent = `The browser does not copy here. The link is the address of this page: ${location.href}`;
+  }
+}
+
+function listen() {
+  at("question").addEventListener("submit", (event) => {
+    event.preventDefault();
+    ask();
+    if (matchMedia("(max-width: 56rem)").matches) at("answer").scrollIntoView();
+    at("answer").focus({ preventScroll: true });
+  });
+  at("load").addEventListener("input", tellLoad);
+  // A reader who has an answer sees the next one without a further click.
+  for (const id of ["load", "count", "failures", "drive", "use"]) {
+    at(id).addEventListener("change", () => latest && at("question").reportValidity() && ask());
+  }
+  at("drive").addEventListener("change", tellDrive);
+  at("use").addEventListener("change", tellUse);
+  at("file").addEventListener("change", fileChosen);
+  at("forget").addEventListener("click", forget);
+  at("stop").addEventListener("click", () => {
+    stop();
+    at("state").textContent += " Stopped.";
+  });
+  at("link").addEventListener("click", copyLink);
+  at("stack").addEventListener("click", saveStack);
+  at("json").addEventListener("click", () => save("answer.json", JSON.stringify(latest, null, 2), "application/json"));
+  const form = at("question");
+  for (const kind of ["dragenter", "dragover"]) addEventListener(kind, (event) => (event.preventDefault(), form.classList.add("over")));
+  for (const kind of ["dragleave", "drop"]) addEventListener(kind, (event) => (event.preventDefault(), form.classList.remove("over")));
+  addEventListener("drop", (event) => {
+    if (event.dataTransfer.files.length > 1) return problem(`Found ${event.dataTransfer.files.length} files; the page takes one at a time.`);
+    at("file").files = event.dataTransfer.files;
+    fileChosen();
+  });
+}
+
+async function begin() {
+  const why = hindrance();
+  if (why) return problem(why);
+  try {
+    engine = await Engine.load((share) => {
+      if (share === null) at("progress").removeAttribute("value");
+      else at("progress").value = share;
+    });
+    [drives, uses] = await Promise.all([engine.call({ command: "drives" }), engine.call({ command: "uses" })]);
+    const { version } = await engine.call({ command: "version" });
+    at("version").textContent = `Version ${version}.`;
+  } catch (error) {
+    return told(error);
+  }
+  fillDrives();
+  fillUses();
+  listen();
+  const linked = await fromLink();
+  tellDrive();
+  tellUse();
+  tellLoad();
+  at("private").textContent = "Files never leave this browser: the page has forbidden itself every connection.";
+  at("go").disabled = false;
+  if (linked) ask();
+}
+
+if ("serviceWorker" in navigator && location.protocol !== "file:") {
+  // Without the service worker the page only needs a network at its next load.
+  navigator.serviceWorker.register("sw.js").catch(() => {});
+}
+begin();

@@ -1,0 +1,239 @@
+// Clicks through the page as a person does, in headless Chromium.
+//
+//   node web/tests/page.mjs target/site [FOLDER FOR SCREENSHOTS]
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Page, serve } from "./browser.mjs";
+
+const [site, pictures] = process.argv.slice(2);
+
+function browser() {
+  for (const name of ["chromium", "chromium-browser", "google-chrome"]) {
+    try {
+      return execFileSync("sh", ["-c", 'command -v "$0"', name], { encoding: "utf8" }).trim();
+    } catch {
+      // The next name.
+    }
+  }
+  console.log("skipped: no program chromium (make clients installs it)");
+  process.exit(0);
+}
+
+const ready = "document.querySelector('#go')?.disabled === false";
+const over = "document.querySelector('#state')?.dataset.over === 'true'";
+const textOf = (selector) => `document.querySelector(${JSON.stringify(selector)}).innerText`;
+
+const folder = mkdtempSync(join(tmpdir(), "fullstroke-files-"));
+const server = await serve(site);
+const page = await Page.open(browser());
+const tests = [];
+const test = (name, run) => tests.push([name, run]);
+
+test("6 drives of 16 TB, films and backup, one failure: settled within 60 s, by clicks", async () => {
+  await page.look(1200, "light");
+  await page.go(server.address);
+  console.log(`  ready after ${(await page.until(ready, 30, "the form")).toFixed(1)} s`);
+  // The form begins with this question. The number is typed anyway, as by a person.
+  await page.click("#count");
+  await page.value("document.querySelector('#count').select()");
+  await page.type("6");
+  assert.equal(await page.value("document.querySelector('#drive').selectedOptions[0].text.includes('16 TB')"), true);
+  assert.equal(await page.value("document.querySelector('#use').selectedOptions[0].text"), "Films and backup");
+  await page.click("#go");
+  const first = await page.until("document.querySelector('#finalists li')", 20, "the first ranking");
+  const whole = first + (await page.until(over, 60 - first, "the settled answer"));
+  console.log(`  first ranking after ${first.toFixed(1)} s, settled after ${whole.toFixed(1)} s`);
+  const verdict = await page.value(textOf("#verdict"));
+  assert.match(verdict, /^Take RAID (5|6|10) of 6 drives$/);
+  assert.match(await page.value(textOf("#state")), /Settled|whole load/);
+  assert.equal(await page.value("document.querySelectorAll('#finalists > li').length"), 3);
+  assert.match(await page.value(textOf("#finalists")), /rebuild [\d.]+ h/);
+  assert.match(await page.value(textOf("#left-out")), /RAID 0 of 6 drives/);
+  console.log(`  ${verdict}. ${await page.value(textOf("#state"))}`);
+});
+
+test("after its first load the page sends nothing, and works without a network", async () => {
+  await page.until("navigator.serviceWorker.controller || navigator.serviceWorker.ready", 20, "the service worker");
+  await page.until("caches.keys().then(async (names) => (await (await caches.open(names[0])).keys()).length >= 10)", 20, "the kept files");
+  const refused = await page.value("fetch('index.html').then(() => 'sent', () => 'refused')");
+  assert.equal(refused, "refused");
+  page.faults.length = 0;
+  const before = server.asked.length;
+  await page.send("Network.enable");
+  await page.send("Network.emulateNetworkConditions", { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 });
+  await page.go(server.address);
+  await page.until(ready, 30, "the form without a network");
+  await page.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
+  const own = server.asked.slice(before).filter((path) => path !== "/sw.js");
+  assert.deepEqual(own, []);
+});
+
+test("a link holds the whole question", async () => {
+  await page.value("document.querySelector('#use').value = 'database'; document.querySelector('#count').value = '4'");
+  await page.click("#go");
+  await page.until("document.querySelector('#finalists li')", 30, "the first ranking");
+  const link = await page.value("location.href");
+  await page.go("about:blank");
+  await page.go(link);
+  await page.until("document.querySelector('#finalists li')", 30, "the question of the link");
+  assert.equal(await page.value("document.querySelector('#use').value + document.querySelector('#count').value"), "database4");
+  await page.click("#stop");
+  await page.until("document.querySelector('#stop').hidden", 5, "the stop");
+});
+
+test("one's own load: a trace, a job file, and files that cannot be used", async () => {
+  const files = {
+    "trace.csv": Array.from({ length: 3000 }, (_, n) => `${128166372000000000n + BigInt(n) * 200000n},host,0,${n % 3 ? "Read" : "Write"},${(n * 7919 % 100000) * 4096},4096,1000`).join("\n"),
+    "job.fio": "[global]\nrw=randread\nbs=4k\nfilename=/dev/md0\niodepth=4\n[job]\nsize=1G\nio_size=20M\n",
+    "pool.txt": "  pool: tank\n state: ONLINE\nconfig:\n",
+    "noise.bin": Buffer.from(Array.from({ length: 4096 }, (_, n) => (n * 97 + 13) % 251)),
+    "empty.txt": "",
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  writeFileSync(join(folder, "huge.bin"), "");
+  truncateSync(join(folder, "huge.bin"), 2 ** 31);
+  const dropped = async (name, where, expected) => {
+    await page.value("document.querySelector('#problem').textContent = ''; document.querySelector('#file-facts').textContent = ''");
+    await page.files("#file", [join(folder, name)]);
+    await page.until(`${expected}.test(${textOf(where)})`, 20, `${name} at ${where}`);
+  };
+  for (const [name, seconds] of [["trace.csv", 40], ["job.fio", 60]]) {
+    await dropped(name, "#file-facts", name === "trace.csv" ? /3,000 requests/ : /job file of fio/);
+    await page.click("#go");
+    await page.until(`document.querySelector('#finalists li') || !document.querySelector('#problem').hidden`, seconds, name);
+    assert.equal(await page.value(textOf("#problem")), "", name);
+    await page.until(over, seconds, name);
+  }
+  await dropped("pool.txt", "#problem", /zpool status.*expected/);
+  await dropped("noise.bin", "#problem", /noise\.bin.*(format|recogni)/);
+  await dropped("empty.txt", "#problem", /empty/);
+  await dropped("huge.bin", "#problem", /2\.00 GiB.*1 GiB/);
+  await page.until(ready, 5, "the form");
+});
+
+test("an impossible wish is said in a sentence", async () => {
+  await page.value("document.querySelector('#usable').value = '500'; document.querySelector('#forget').click()");
+  await page.click("#go");
+  await page.until("!document.querySelector('#problem').hidden", 20, "the refusal");
+  assert.match(await page.value(textOf("#problem")), /meets these wishes.*usable/s);
+  await page.value("document.querySelector('#usable').value = ''");
+});
+
+test("a fault of the module ends only its worker, and the page goes on", async () => {
+  await page.go("about:blank");
+  await page.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
+  await page.go(server.address);
+  await page.until(ready, 30, "the form");
+  const worker = [...page.workers].at(-1);
+  const broken = "exports = { ...exports, fullstroke_call() { throw new WebAssembly.RuntimeError('unreachable'); } }; 0";
+  await page.send("Runtime.evaluate", { expression: broken }, worker);
+  await page.click("#go");
+  await page.until("!document.querySelector('#problem').hidden", 20, "the end of the worker");
+  assert.match(await page.value(textOf("#problem")), /has ended.*unreachable.*started it again/);
+  await page.click("#go");
+  await page.until("document.querySelector('#finalists li')", 30, "the ranking of the next worker");
+  assert.equal(await page.value("document.querySelector('#problem').hidden"), true);
+});
+
+test("the slider of the load re-runs the answer, and a closed load says that it has one speed", async () => {
+  await page.until(over, 60, "the answer at one time the load");
+  const before = await page.value(textOf("#finalists li .value"));
+  await page.value("document.querySelector('#load').focus()");
+  for (let step = 0; step < 2; step += 1) await page.key("ArrowRight");
+  await page.until(`${textOf("#load-said")} === "2 times"`, 5, "twice the load");
+  await page.until(`document.querySelector('#finalists li') && ${textOf("#finalists li .value")} !== ${JSON.stringify(before)}`, 30, "another answer");
+  await page.files("#file", [join(folder, "job.fio")]);
+  await page.until(`/job file/.test(${textOf("#file-facts")})`, 20, "the job file");
+  await page.click("#go");
+  await page.until("!document.querySelector('#problem').hidden", 20, "the refusal");
+  assert.match(await page.value(textOf("#problem")), /load: found 2; .*only 1 is possible/);
+  await page.click("#forget");
+  await page.value("document.querySelector('#load').value = 0; document.querySelector('#load').dispatchEvent(new Event('input'))");
+});
+
+test("the keyboard reaches each control, and each control has a name", async () => {
+  await page.value("document.activeElement.blur(); scrollTo(0, 0)");
+  const seen = [];
+  for (let step = 0; step < 20; step += 1) {
+    await page.key("Tab");
+    seen.push(await page.value("document.activeElement.id || document.activeElement.tagName"));
+  }
+  for (const id of ["drive", "count", "use", "file", "failures", "usable", "go"]) assert.ok(seen.includes(id), `${id}: ${seen}`);
+  const { nodes } = await page.send("Accessibility.getFullAXTree");
+  const roles = ["button", "combobox", "spinbutton", "textbox", "link", "progressbar"];
+  const nameless = nodes.filter((node) => !node.ignored && roles.includes(node.role?.value) && !node.name?.value);
+  assert.deepEqual(nameless.map((node) => node.role.value), []);
+});
+
+test("no look is wider than its window, and text has enough contrast", async () => {
+  await page.value("document.querySelector('#use').value = 'films-backup'; document.querySelector('#count').value = '6'");
+  await page.click("#go");
+  await page.until(over, 60, "the answer");
+  const axe = process.env.AXE ? readFileSync(process.env.AXE, "utf8") : null;
+  if (axe) await page.value(`${axe}; 0`);
+  else console.log("  skipped: axe (make web-check installs axe-core with npm)");
+  for (const [width, scheme] of [[1200, "light"], [1200, "dark"], [360, "light"], [360, "dark"]]) {
+    await page.look(width, scheme);
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    assert.ok((await page.value("document.documentElement.scrollWidth")) <= width, `${width} ${scheme}`);
+    const faint = await page.value(`(${faintTexts})()`);
+    assert.deepEqual(faint, [], `${width} ${scheme}`);
+    if (axe) {
+      const faults = await page.value("axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).join(' ')}`))");
+      assert.deepEqual(faults, [], `axe, ${width} ${scheme}`);
+    }
+    await page.value("scrollTo(0, 0)");
+    if (pictures) {
+      mkdirSync(pictures, { recursive: true });
+      writeFileSync(join(pictures, `${width}-${scheme}.png`), await page.picture());
+    }
+  }
+});
+
+// WCAG 2.2, 1.4.3: a contrast of 4.5 to the nearest background. Runs in the page.
+function faintTexts() {
+  const channels = (colour) => colour.match(/[\d.]+/g).map(Number);
+  const light = ([r, g, b]) => {
+    const linear = [r, g, b].map((value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  };
+  const behind = (element) => {
+    for (let one = element; one; one = one.parentElement) {
+      const colour = channels(getComputedStyle(one).backgroundColor);
+      if (colour.length < 4 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const faint = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    const shown = walker.currentNode.textContent.trim() && element.checkVisibility() && !element.closest("button:disabled, noscript, script, option, optgroup");
+    if (!shown) continue;
+    const [one, other] = [light(channels(getComputedStyle(element).color)), light(behind(element))].sort((a, b) => b - a);
+    if ((one + 0.05) / (other + 0.05) < 4.5) faint.push(walker.currentNode.textContent.trim().slice(0, 40));
+  }
+  return faint;
+}
+
+let failed = 0;
+for (const [name, run] of tests) {
+  try {
+    page.faults.length = 0;
+    await run();
+    assert.deepEqual(page.faults, [], "faults in the console");
+    console.log(`ok   ${name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAIL ${name}\n     ${error.stack}`);
+  }
+}
+await page.close();
+server.close();
+rmSync(folder, { recursive: true, force: true });
+console.log(`${tests.length - failed} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);
