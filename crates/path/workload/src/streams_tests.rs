@@ -202,8 +202,9 @@ proptest! {
         let mut keys = keys;
         keys.as_object_mut().unwrap().remove("variation");
         keys["duration"] = json!("1h");
-        let StreamsConfig { bit_rate, read_size, .. } = config(&keys);
-        let plays = bit_rate.unwrap().span(read_size.unwrap()).as_nanos();
+        let StreamsConfig { bit_rate, .. } = config(&keys);
+        let read_size = config(&keys).read_bytes();
+        let plays = bit_rate.unwrap().span(read_size).as_nanos();
         let mut idle = 0;
         let (_, tallies) = play(&keys, 7, |now, _| {
             idle = now.max(idle) + plays * percent / 100 + 1;
