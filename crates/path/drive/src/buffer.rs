@@ -958,7 +958,7 @@ impl DriveBuffer {
             });
         let index = self
             .segments
-            .to_replace(segment.is_written(), self.write_segments)?;
+            .replaceable(segment.is_written(), self.write_segments)?;
         assert!(
             self.segments.get(index).kind != SegmentContent::Dirty,
             "segment {index} is dirty and would be replaced"

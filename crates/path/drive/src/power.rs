@@ -120,7 +120,8 @@ impl Unloading {
 
     /// True if the heads came back from an idle state in a gap of `gap` between two works.
     fn wakes(&self, gap: Duration) -> bool {
-        let wakes = |state: Option<Idle>| state.is_some_and(|state| gap >= state.after + state.wake);
+        let wakes =
+            |state: Option<Idle>| state.is_some_and(|state| gap >= state.after + state.wake);
         wakes(self.b) || wakes(self.c)
     }
 

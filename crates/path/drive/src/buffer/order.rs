@@ -12,8 +12,10 @@
 //! thousand segments, and every write removes one and adds one. A tree of single nodes would cost a
 //! cache miss for each level. All memory is reserved when the order is made.
 
-/// Largest number of segments in a block.
-const BLOCK: usize = 32;
+mod block;
+
+use block::{BLOCK, OrderBlock};
+
 /// A block below this size is merged with a neighbour, if both fit into
 /// [`MERGED`]. The number of blocks is therefore at most one eighth of the
 /// number of segments, plus one.
@@ -42,18 +44,6 @@ pub(super) struct SegmentOrder {
     /// Number of visited entries of all levels.
     #[cfg(test)]
     pub(super) looks: std::cell::Cell<u64>,
-}
-
-/// A few neighbours, sorted by first sector and number.
-#[derive(Clone)]
-struct OrderBlock {
-    len: usize,
-    starts: [u64; BLOCK],
-    ends: [u64; BLOCK],
-    /// The largest end of each entry and all entries before. A search goes back over the entries
-    /// and ends where this value lies before the place: almost always at the first entry.
-    reaches: [u64; BLOCK],
-    segments: [u32; BLOCK],
 }
 
 /// The result of a bisection, which holds for all places in `from..to`.
@@ -98,101 +88,6 @@ struct BlockSummary {
     reach: u64,
     /// The largest reach of this block and all blocks before.
     furthest: u64,
-}
-
-impl OrderBlock {
-    const EMPTY: OrderBlock = OrderBlock {
-        len: 0,
-        starts: [0; BLOCK],
-        ends: [0; BLOCK],
-        reaches: [0; BLOCK],
-        segments: [0; BLOCK],
-    };
-
-    /// Returns the number of entries before a key.
-    fn position(&self, start: u64, segment: u32) -> usize {
-        let mut at = self.starts[..self.len].partition_point(|&own| own < start);
-        // Almost always no other segment begins at the same sector.
-        while at < self.len && self.starts[at] == start && self.segments[at] < segment {
-            at += 1;
-        }
-        at
-    }
-
-    fn insert(&mut self, at: usize, segment: u32, start: u64, end: u64) {
-        debug_assert!(
-            self.len < BLOCK && at <= self.len,
-            "a full block is split first"
-        );
-        let len = self.len;
-        self.starts.copy_within(at..len, at + 1);
-        self.ends.copy_within(at..len, at + 1);
-        self.segments.copy_within(at..len, at + 1);
-        (self.starts[at], self.ends[at], self.segments[at]) = (start, end, segment);
-        self.len += 1;
-        self.reach_from(at);
-    }
-
-    fn remove(&mut self, at: usize) {
-        let len = self.len;
-        self.starts.copy_within(at + 1..len, at);
-        self.ends.copy_within(at + 1..len, at);
-        self.segments.copy_within(at + 1..len, at);
-        self.len -= 1;
-        self.reach_from(at);
-    }
-
-    /// True if an entry lies before a key.
-    fn precedes(&self, at: usize, key: (u64, u32)) -> bool {
-        (self.starts[at], self.segments[at]) < key
-    }
-
-    /// Gives an entry a new key and end, and moves the entry to the new place. Returns the place.
-    fn shift(&mut self, at: usize, segment: u32, start: u64, end: u64) -> usize {
-        let key = (start, segment);
-        let mut to = at;
-        while to > 0 && !self.precedes(to - 1, key) {
-            self.copy_entry(to - 1, to);
-            to -= 1;
-        }
-        while to + 1 < self.len && self.precedes(to + 1, key) {
-            self.copy_entry(to + 1, to);
-            to += 1;
-        }
-        (self.starts[to], self.ends[to], self.segments[to]) = (start, end, segment);
-        self.reach_from(at.min(to));
-        to
-    }
-
-    fn copy_entry(&mut self, from: usize, to: usize) {
-        self.starts[to] = self.starts[from];
-        self.ends[to] = self.ends[from];
-        self.segments[to] = self.segments[from];
-    }
-
-    /// Appends entries of another block.
-    fn append(&mut self, other: &OrderBlock, from: usize) {
-        let (len, more) = (self.len, other.len - from);
-        self.starts[len..len + more].copy_from_slice(&other.starts[from..other.len]);
-        self.ends[len..len + more].copy_from_slice(&other.ends[from..other.len]);
-        self.segments[len..len + more].copy_from_slice(&other.segments[from..other.len]);
-        self.len += more;
-        self.reach_from(len);
-    }
-
-    /// Computes the reaches from entry `at` on.
-    fn reach_from(&mut self, at: usize) {
-        let mut reach = if at > 0 { self.reaches[at - 1] } else { 0 };
-        let ends = &self.ends[at..self.len];
-        for (own, &end) in self.reaches[at..self.len].iter_mut().zip(ends) {
-            reach = reach.max(end);
-            *own = reach;
-        }
-    }
-
-    fn reach(&self) -> u64 {
-        self.len.checked_sub(1).map_or(0, |last| self.reaches[last])
-    }
 }
 
 impl SegmentOrder {
@@ -377,7 +272,11 @@ impl SegmentOrder {
             self.look();
             summary.start <= place
         });
-        let next = |place: usize| self.directory.get(place).map_or(u64::MAX, |next| next.start);
+        let next = |place: usize| {
+            self.directory
+                .get(place)
+                .map_or(u64::MAX, |next| next.start)
+        };
         let gap = match places.checked_sub(1) {
             None => Gap {
                 from: 0,
@@ -392,7 +291,10 @@ impl SegmentOrder {
                     self.look();
                     start <= place
                 });
-                debug_assert!(at > 0, "a block of the directory begins with its first entry");
+                debug_assert!(
+                    at > 0,
+                    "a block of the directory begins with its first entry"
+                );
                 Gap {
                     from: starts[at - 1],
                     to: starts.get(at).copied().unwrap_or_else(|| next(places)),

@@ -231,7 +231,7 @@ impl Segments {
     /// Returns the segment that a new segment replaces. A written segment replaces the least
     /// recently used written segment, if at least `quota` segments are written. Otherwise the least
     /// recently used of all segments is replaced.
-    pub(super) fn to_replace(&mut self, written: bool, quota: usize) -> Option<usize> {
+    pub(super) fn replaceable(&mut self, written: bool, quota: usize) -> Option<usize> {
         // A segment that is not written has no quota, and the oldest of all segments gives way.
         let of_its_kind = if written && self.written >= quota {
             self.oldest_written.first()
@@ -400,7 +400,7 @@ mod tests {
             })
         }
 
-        fn to_replace(&self, written: bool, quota: usize) -> Option<usize> {
+        fn replaceable(&self, written: bool, quota: usize) -> Option<usize> {
             let oldest = |among: &dyn Fn(&BufferSegment) -> bool| {
                 let ranks = self
                     .0
@@ -529,7 +529,7 @@ mod tests {
                 prop_assert_eq!(segments.holding(at, at + length + 1, |_| true), plain.holding(at, at + length + 1));
                 for written in [false, true] {
                     let quota = if written { quota } else { count };
-                    prop_assert_eq!(segments.to_replace(written, quota), plain.to_replace(written, quota));
+                    prop_assert_eq!(segments.replaceable(written, quota), plain.replaceable(written, quota));
                 }
                 prop_assert_eq!(segments.may_go(), plain.0.iter().filter(|segment| segment.may_go()).count());
                 if tick % 7 == 0 {

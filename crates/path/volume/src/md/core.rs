@@ -73,7 +73,11 @@ impl Adding {
         // The first `pages` bits, word by word.
         let left = std::array::from_fn(|word| {
             let bits = pages.saturating_sub(64 * word as u64);
-            if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+            if bits >= 64 {
+                u64::MAX
+            } else {
+                (1 << bits) - 1
+            }
         });
         Adding {
             asked,

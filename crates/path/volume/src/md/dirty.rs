@@ -103,9 +103,8 @@ impl Core {
     fn compute_parity(&mut self, head: u32, event: &EventContext<'_>, reconstructs: bool) {
         let mut locked = 0;
         let mut behind = self.stripes.members;
-        let is_ready = |page: &StripePage| {
-            page.writes() && (reconstructs || page.is(page::UP_TO_DATE))
-        };
+        let is_ready =
+            |page: &StripePage| page.writes() && (reconstructs || page.is(page::UP_TO_DATE));
         while let Some(member) = self.stripes.last_page(head, behind, is_ready) {
             behind = member;
             locked += 1;
