@@ -7,17 +7,11 @@ use fullstroke_units::Time;
 /// alarms at one instant, the sleeper with the lower number comes first.
 #[derive(Clone, Debug)]
 pub struct Alarms {
-    /// `winners[1]` is the earliest alarm. The children of node `i` are `2i` and `2i+1`; the leaves
-    /// are the sleepers in order.
-    winners: Vec<Alarm>,
+    due: Vec<Time>,
+    /// `winners[1]` is the sleeper with the earliest alarm. The children of node `i` are `2i` and
+    /// `2i+1`.
+    winners: Vec<u32>,
     leaves: usize,
-}
-
-/// An alarm. Alarms of one instant are ordered by sleeper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Alarm {
-    due: Time,
-    sleeper: u32,
 }
 
 impl Alarms {
@@ -26,19 +20,19 @@ impl Alarms {
         // A power of two makes the tree complete, so each parent has two children. Unused leaves
         // never have an alarm.
         let leaves = sleepers.next_power_of_two();
-        let alarm = |sleeper: usize| Alarm {
-            due: Time::NEVER,
-            sleeper: sleeper as u32,
-        };
-        let mut winners = vec![alarm(0); 2 * leaves];
+        let mut winners = vec![0; 2 * leaves];
         for (sleeper, winner) in winners[leaves..].iter_mut().enumerate() {
-            *winner = alarm(sleeper);
+            *winner = sleeper as u32;
         }
         // All alarms are equal at first, so the left child wins everywhere.
         for node in (1..leaves).rev() {
             winners[node] = winners[2 * node];
         }
-        Alarms { winners, leaves }
+        Alarms {
+            due: vec![Time::NEVER; leaves],
+            winners,
+            leaves,
+        }
     }
 
     /// Sets the alarm of `sleeper` to `due`. The previous alarm of the sleeper is gone.
@@ -47,42 +41,39 @@ impl Alarms {
     /// If there is no such sleeper.
     #[inline]
     pub fn set(&mut self, sleeper: usize, due: Time) {
-        let leaf = &mut self.winners[self.leaves + sleeper];
         // Most calls leave the alarm of a node unchanged. The comparison saves the way up the tree.
-        if leaf.due != due {
-            leaf.due = due;
-            let changed = *leaf;
-            self.rise(self.leaves + sleeper, changed);
+        if self.due[sleeper] == due {
+            return;
         }
-    }
-
-    /// Carries a changed alarm up from a node, as far as the change matters.
-    fn rise(&mut self, mut node: usize, changed: Alarm) {
-        let mut winner = changed;
-        while node > 1 {
-            let other = self.winners[node ^ 1];
-            if other < winner {
-                winner = other;
-            }
+        debug_assert!(
+            sleeper < self.leaves,
+            "sleeper {sleeper} has no alarm among {}",
+            self.leaves
+        );
+        self.due[sleeper] = due;
+        let mut node = (self.leaves + sleeper) / 2;
+        while node > 0 {
+            let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
+            // On equal times the left child wins, because its sleepers have the lower numbers.
+            let first = if self.due[right as usize] < self.due[left as usize] {
+                right
+            } else {
+                left
+            };
+            self.winners[node] = first;
             node /= 2;
-            let place = &mut self.winners[node];
-            // The alarm neither won here before nor wins now.
-            if *place == winner {
-                return;
-            }
-            *place = winner;
         }
     }
 
     /// Returns the sleeper with the earliest alarm and the time of the alarm.
     #[inline]
     pub fn first(&self) -> (usize, Time) {
-        let first = self.winners[1];
+        let first = self.winners[1] as usize;
         debug_assert!(
-            self.leaves < 2 || first <= self.winners[2],
-            "the alarm of {first:?} is not the earliest of the tree"
+            self.leaves < 2 || self.due[first] <= self.due[self.winners[2] as usize],
+            "the alarm of {first} is not the earliest of the tree"
         );
-        (first.sleeper as usize, first.due)
+        (first, self.due[first])
     }
 }
 
