@@ -1,9 +1,9 @@
 //! Numbers of times by length, for percentiles.
 //!
 //! The bounds of the lengths are those of HdrHistogram: each power of two is divided evenly, so
-//! that the relative error is the same everywhere. Adding and clearing visit only the lengths
-//! between the least and the greatest recorded time, because a run merges its batches again and
-//! again, and a batch has times of a few powers of two.
+//! that the relative error is the same everywhere. Adding, copying and clearing visit only groups
+//! of lengths with recorded times, because a run merges its batches again and again, and a batch has
+//! times of a few powers of two.
 
 use std::ops::Range;
 
@@ -44,28 +44,26 @@ impl CounterLength for u64 {
 /// Bits of the longest time, in nanoseconds: 73 years.
 const LONGEST_BITS: u32 = 61;
 
-/// Numbers of times by length. The bounds are fixed, so that recording allocates nothing. Memory
-/// pages without recorded times are never touched.
-#[derive(Debug)]
+/// Number of lengths in one group.
+const GROUP: usize = 32;
+
+/// Mark of a group without a recorded time.
+const NO_GROUP: u16 = u16::MAX;
+
+/// Numbers of times by length. The counters of 32 neighbouring lengths form a group, and only
+/// groups with recorded times have memory. A run has a few hundred sets of counters with a few
+/// times each, and reports copy, add and search them: full tables took most of the time of a report.
+#[derive(Clone, Debug)]
 pub(crate) struct Tallies<T> {
-    counts: Vec<T>,
-    /// Indices between which all counts other than 0 lie.
+    /// By group: number of the group in `counts`; [`NO_GROUP`] without a recorded time.
+    places: Vec<u16>,
+    /// Counters of the groups, in the order of their first times.
+    counts: Vec<[T; GROUP]>,
+    /// Indices between which all groups with recorded times lie.
     used: Range<usize>,
     total: u64,
     /// Each power of two above `2^(bits + 1)` has `2^bits` lengths.
     bits: u32,
-}
-
-impl<T: CounterLength> Clone for Tallies<T> {
-    /// Copies the counts up to the greatest time only, because a report of many workloads copies
-    /// many counters. A copy grows if it records longer times.
-    fn clone(&self) -> Tallies<T> {
-        Tallies {
-            counts: self.counts[..self.used.end].to_vec(),
-            used: self.used.clone(),
-            ..*self
-        }
-    }
 }
 
 impl<T: CounterLength> Tallies<T> {
@@ -75,8 +73,14 @@ impl<T: CounterLength> Tallies<T> {
         let exact = 2 * 10_u64.pow(digits);
         let bits = exact.next_power_of_two().ilog2() - 1;
         let lengths = ((LONGEST_BITS - bits) as usize + 1) << bits;
+        let groups = lengths.div_ceil(GROUP);
+        assert!(
+            groups < usize::from(NO_GROUP),
+            "{digits} digits need {groups} groups of counters"
+        );
         Tallies {
-            counts: vec![T::default(); lengths],
+            places: vec![NO_GROUP; groups],
+            counts: Vec::new(),
             used: 0..0,
             total: 0,
             bits,
@@ -97,48 +101,59 @@ impl<T: CounterLength> Tallies<T> {
     #[inline]
     pub(crate) fn record(&mut self, value: u64) {
         let index = self.index_of(value);
-        if index >= self.counts.len() {
-            self.grow(index + 1);
-        }
-        self.counts[index] = self.counts[index].plus(T::ONE);
+        let count = &mut self.group_mut(index / GROUP)[index % GROUP];
+        *count = count.plus(T::ONE);
         self.total += 1;
+    }
+
+    /// Returns the counters of a group.
+    #[inline]
+    fn group_mut(&mut self, group: usize) -> &mut [T; GROUP] {
+        let mut place = self.places[group];
+        if place == NO_GROUP {
+            place = self.begin_group(group);
+        }
+        &mut self.counts[usize::from(place)]
+    }
+
+    #[cold]
+    fn begin_group(&mut self, group: usize) -> u16 {
+        let place = self.counts.len() as u16;
+        self.counts.push([T::default(); GROUP]);
+        self.places[group] = place;
         self.used = if self.used.is_empty() {
-            index..index + 1
+            group..group + 1
         } else {
-            self.used.start.min(index)..self.used.end.max(index + 1)
+            self.used.start.min(group)..self.used.end.max(group + 1)
         };
+        place
+    }
+
+    /// Returns the groups with recorded times: the index of the first length, and the counters.
+    fn groups(&self) -> impl Iterator<Item = (usize, &[T; GROUP])> {
+        let places = self.places[self.used.clone()].iter();
+        let groups = (self.used.start..).zip(places);
+        groups
+            .filter(|&(_, &place)| place != NO_GROUP)
+            .map(|(group, &place)| (group * GROUP, &self.counts[usize::from(place)]))
     }
 
     /// Adds the times of `other`, which has the same number of digits.
     pub(crate) fn add(&mut self, other: &Tallies<T>) {
         debug_assert_eq!(self.bits, other.bits, "lengths of different bounds");
-        if other.used.is_empty() {
-            return;
-        }
-        let used = other.used.clone();
-        if used.end > self.counts.len() {
-            self.grow(used.end);
-        }
-        let counts = &mut self.counts[used.clone()];
-        for (own, &more) in counts.iter_mut().zip(&other.counts[used.clone()]) {
-            *own = own.plus(more);
+        for (first, counts) in other.groups() {
+            let own = self.group_mut(first / GROUP);
+            for (own, &more) in own.iter_mut().zip(counts) {
+                *own = own.plus(more);
+            }
         }
         self.total += other.total;
-        self.used = if self.used.is_empty() {
-            used
-        } else {
-            self.used.start.min(used.start)..self.used.end.max(used.end)
-        };
-    }
-
-    #[cold]
-    fn grow(&mut self, lengths: usize) {
-        self.counts.resize(lengths, T::default());
     }
 
     /// Removes all times.
     pub(crate) fn clear(&mut self) {
-        self.counts[self.used.clone()].fill(T::default());
+        self.places[self.used.clone()].fill(NO_GROUP);
+        self.counts.clear();
         (self.used, self.total) = (0..0, 0);
     }
 
@@ -151,20 +166,37 @@ impl<T: CounterLength> Tallies<T> {
     /// Does the same as [`middle_at_quantile`](Tallies::middle_at_quantile) for ascending
     /// quantiles, in one pass over the lengths.
     pub(crate) fn middles_at_quantiles<const N: usize>(&self, quantiles: [f64; N]) -> [f64; N] {
-        let mut counts = self.counts[self.used.clone()].iter();
-        let (mut passed, mut index) = (0, self.used.start);
+        let mut groups = self.groups();
+        let Some((mut first, mut counts)) = groups.next() else {
+            return quantiles.map(|_| 0.0);
+        };
+        // `at` is the length to look at next, and `passed` the number of times of all lengths
+        // before.
+        let (mut passed, mut at) = (0, 0);
         quantiles.map(|quantile| {
             // Rounded up: the smallest length with at least this share. Quantile 0 means the first
             // value.
             let wanted = ((quantile.min(1.0) * self.total as f64).ceil() as u64).max(1);
             while passed < wanted {
-                let Some(count) = counts.next() else {
-                    return 0.0;
-                };
-                passed += count.number();
-                index += 1;
+                if at == 0 {
+                    let all: u64 = counts.iter().map(|count| count.number()).sum();
+                    if passed + all < wanted {
+                        // The group has no quantile.
+                        passed += all;
+                        at = GROUP;
+                    }
+                }
+                if at == GROUP {
+                    let Some(next) = groups.next() else {
+                        return 0.0;
+                    };
+                    ((first, counts), at) = (next, 0);
+                    continue;
+                }
+                passed += counts[at].number();
+                at += 1;
             }
-            let (lowest, width) = self.bounds_of(index - 1);
+            let (lowest, width) = self.bounds_of(first + at - 1);
             lowest as f64 + (width - 1) as f64 / 2.0
         })
     }
@@ -225,7 +257,7 @@ mod tests {
                 prop_assert_eq!(tallies.middle_at_quantile(quantile), middle(&histogram, quantile));
             }
             tallies.clear();
-            prop_assert!(tallies.is_empty() && tallies.counts.iter().all(|&count| count == 0));
+            prop_assert!(tallies.is_empty() && tallies.groups().next().is_none());
         }
     }
 }

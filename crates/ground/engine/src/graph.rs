@@ -66,13 +66,26 @@ struct NodePlace {
     link: bool,
     /// True for a workload, which has no node above.
     root: bool,
-    /// True if the gauge has one reader, and this reader shows nothing further up. This is the
-    /// usual case, and the cheapest to publish.
-    plain: bool,
-    /// True for a node that shows no gauge of its own: a workload or a link.
-    silent: bool,
+    publication: Publication,
     /// Number of edges from this node of a host down to the shared node; 0 elsewhere.
     column: u32,
+}
+
+/// The way in which the gauge of a node becomes visible after a call of the node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Publication {
+    /// The node shows no gauge of its own: a workload or a link.
+    Silent,
+    /// The gauge has one reader, and this reader shows nothing further up. This is the usual case,
+    /// and the cheapest.
+    Plain,
+    /// The same, for a node that shows the arm of the node below.
+    Covering,
+    /// Hosts read the gauge when the hosts are called.
+    Shared,
+    /// Several nodes read the gauge, or show the gauge further up.
+    #[default]
+    Everywhere,
 }
 
 /// An upper port: the edge above, and the node at the edge's upper end.
@@ -203,6 +216,9 @@ impl Graph {
             return;
         }
         self.shared = Some(node);
+        if !place.cover {
+            self.places[node.0 as usize].publication = Publication::Shared;
+        }
         for edge in u32::from(place.cover)..place.above {
             let mut edge = self.edge_above(node, Port(edge as u16));
             let mut column = 1;
@@ -441,8 +457,13 @@ impl Graph {
             place.up = up;
             (place.first_above, place.above) = (self.above.len() as u32, above.len() as u32);
             // A workload above counts as plain as well: it shows nothing further up.
-            place.plain = above.len() == 1 && !shown && !place.cover && !place.link;
-            place.silent = place.root || place.link;
+            let alone = above.len() == 1 && !shown;
+            place.publication = match (place.root || place.link, place.cover) {
+                (true, _) => Publication::Silent,
+                (false, false) if alone => Publication::Plain,
+                (false, true) if alone => Publication::Covering,
+                _ => Publication::Everywhere,
+            };
             self.above.append(&mut above);
         }
     }
@@ -653,10 +674,15 @@ impl Graph {
         let called = &mut *self.nodes[node_index];
         event(called, &mut NodeContext { below, out });
         let next_wake = called.next_wake();
-        if place.plain {
-            self.gauges[place.up.edge as usize] = called.gauge();
-        } else if !place.silent {
-            self.show(node);
+        match place.publication {
+            Publication::Silent => {}
+            Publication::Plain => self.gauges[place.up.edge as usize] = called.gauge(),
+            Publication::Covering => {
+                let arm = &self.gauges[first_below as usize];
+                self.gauges[place.up.edge as usize] = called.gauge().with_arm_of(arm);
+            }
+            Publication::Shared => self.shared_gauge = called.gauge(),
+            Publication::Everywhere => self.show(node),
         }
         next_wake
     }

@@ -4,6 +4,7 @@
 //! matters: [`DriveBuffer::catch_up`] lets the work run up to an instant. VALIDATION.md states the
 //! rules and the effect of each rule.
 
+mod ages;
 mod fifo;
 mod oldest;
 mod order;
@@ -457,7 +458,17 @@ impl DriveBuffer {
             FillState::Track { landed, left } => passed_since(landed, extent, arm) <= now.min(left),
             _ => true,
         };
-        if let Some(index) = self.segments.holding(start, end, is_there) {
+        // A segment that is not being filled. The sectors of the segment go over the bus, and the
+        // arm must move for the rest. A track buffer is read anew.
+        let stands = |segment: &BufferSegment| {
+            segment.kind == SegmentContent::Read
+                && segment.fill == FillState::Idle
+                && segment.ready <= now
+        };
+        let (whole, beginning) = self
+            .segments
+            .holding_or_beginning(start, end, is_there, stands);
+        if let Some(index) = whole {
             return Lookup::Hit(index);
         }
         let misses = self.config.read_ahead_misses_at_end && self.is_measured(extent);
@@ -473,14 +484,7 @@ impl DriveBuffer {
                 since,
             };
         }
-        // The segment is not being filled. The sectors of the segment go over the bus, and the arm
-        // must move for the rest. A track buffer is read anew.
-        let stands = |segment: &BufferSegment| {
-            segment.kind == SegmentContent::Read
-                && segment.fill == FillState::Idle
-                && segment.ready <= now
-        };
-        let Some(index) = self.segments.holding(start, start + 1, stands) else {
+        let Some(index) = beginning else {
             return Lookup::Miss;
         };
         let end = self.segments.get(index).end;
@@ -954,7 +958,7 @@ impl DriveBuffer {
             });
         let index = self
             .segments
-            .to_replace(segment.is_written(), self.write_segments)?;
+            .replaceable(segment.is_written(), self.write_segments)?;
         assert!(
             self.segments.get(index).kind != SegmentContent::Dirty,
             "segment {index} is dirty and would be replaced"
@@ -1082,7 +1086,7 @@ impl DriveBuffer {
             return;
         }
         let size = self.segment_sectors;
-        self.segments.update(index, |segment| {
+        self.segments.reshape(index, |segment| {
             segment.end = end;
             segment.trim(size);
         });

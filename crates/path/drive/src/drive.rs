@@ -86,6 +86,9 @@ pub struct Drive {
     decides: Time,
     /// Commands that wait for the end of their batch. `None` if each command is answered alone.
     together: Option<UnansweredCommands>,
+    /// True if the drive may have something to do at instants without the end of a request:
+    /// `beside`, `background`, `decide` or `together` is set.
+    has_own_times: bool,
     /// Time from full speed to standing platters. `None` if the platters never stop.
     spin_down: Option<Duration>,
     /// Time when the platters stop, until a notice of the stop goes out.
@@ -417,7 +420,21 @@ impl DriveModel {
     /// # Errors
     /// Names the invalid key of the queue.
     pub fn drive(&self) -> Result<Drive, ConfigError> {
+        let background = self.background()?;
+        let decide = milliseconds("queue.decide_ms", self.config.queue.decide_ms)?;
+        let together = UnansweredCommands::new(self.config.queue.answer_together);
+        let beside = self
+            .config
+            .buffer
+            .as_ref()
+            .filter(|buffer| buffer.buffered_first)
+            .map(|_| SideQueue::new());
+        let has_own_times = beside.is_some()
+            || background.is_some()
+            || decide > Duration::ZERO
+            || together.is_some();
         Ok(Drive {
+            has_own_times,
             arm: DriveArm::new(
                 &self.mechanics,
                 self.sizes,
@@ -433,12 +450,12 @@ impl DriveModel {
                 .queue
                 .build()
                 .map_err(|error| error.below("queue"))?,
-            background: self.background()?,
+            background,
             outside: VecDeque::new(),
             flush_command: self.config.queue.flush,
-            decide: milliseconds("queue.decide_ms", self.config.queue.decide_ms)?,
+            decide,
             decides: Time::ZERO,
-            together: UnansweredCommands::new(self.config.queue.answer_together),
+            together,
             spin_down: self.power.as_ref().map(|power| power.spin_down),
             stopped: None,
             stopped_before: None,
@@ -451,12 +468,7 @@ impl DriveModel {
             plain: self.plain,
             buffer: self.buffer()?,
             last: Last::default(),
-            beside: self
-                .config
-                .buffer
-                .as_ref()
-                .filter(|buffer| buffer.buffered_first)
-                .map(|_| SideQueue::new()),
+            beside,
             service: None,
             passing: VecDeque::new(),
             bus_free: Time::ZERO,
@@ -507,8 +519,7 @@ impl Drive {
                 .passing
                 .front()
                 .map_or(Time::NEVER, |service| service.finish);
-            let again = self.look_again();
-            let answers = self.answers_due();
+            let (again, answers) = self.own_times();
             if served.min(passed).min(again).min(answers) > now {
                 return;
             }
@@ -626,12 +637,18 @@ impl Drive {
         inside
     }
 
+    /// True if the drive accepts one more command.
+    fn has_room(&self) -> bool {
+        // No more commands are inside than have come and are not outside, which is quick to tell.
+        let depth = self.depth as usize;
+        self.slots.len() - self.outside.len() < depth || self.inside() < depth
+    }
+
     /// Lets requests into the queue while there is room, and begins one request if the arm is free.
     /// No request overtakes a waiting request outside.
     fn admit(&mut self, now: Time) {
         while let Some(&slot) = self.outside.front() {
-            if self.inside() >= self.depth as usize || self.waits_alone(slot) || self.serves_alone()
-            {
+            if !self.has_room() || self.waits_alone(slot) || self.serves_alone() {
                 break;
             }
             self.outside.pop_front();
@@ -648,6 +665,16 @@ impl Drive {
             self.begin_next(now);
         }
         self.end_batch(now);
+    }
+
+    /// Returns [`look_again`](Drive::look_again) and [`answers_due`](Drive::answers_due).
+    #[inline]
+    fn own_times(&self) -> (Time, Time) {
+        if self.has_own_times {
+            (self.look_again(), self.answers_due())
+        } else {
+            (Time::NEVER, Time::NEVER)
+        }
     }
 
     /// Earliest time for waiting work to go on although no request ends then.
@@ -806,13 +833,12 @@ impl Drive {
         via: Option<Cylinder>,
         now: Time,
     ) -> RequestInService {
-        let request = self.slots[waiting.slot].request;
         if waiting.write {
             return self
                 .take_write(waiting.slot, now)
                 .unwrap_or_else(|| self.write_through(waiting, via, now));
         }
-        match self.look_up(request.extent, now) {
+        match self.look_up(self.slots[waiting.slot].request.extent, now) {
             Lookup::Hit(segment) => self.read_hit(waiting.slot, segment, now),
             Lookup::Filling { there, next, since } => {
                 self.read_on(waiting.slot, now, there, next, since)
@@ -898,12 +924,14 @@ impl Drive {
         via: Option<Cylinder>,
         now: Time,
     ) -> RequestInService {
-        let RequestSlot { request, submitted } = self.slots[waiting.slot];
+        let RequestSlot {
+            ref request,
+            submitted,
+        } = self.slots[waiting.slot];
         let extent = request.extent;
-        let electronics = self.electronics;
         let free = self.arm.needed(now);
         let on_track = self.arm.head().is_on(&waiting.position);
-        let overhead = electronics.read_miss(self.last.kind, on_track);
+        let overhead = self.electronics.read_miss(self.last.kind, on_track);
         let moves = self.prepare(waiting, free, overhead);
         let detour = self.detour(via);
         let mut bus = self.bus(extent.sectors);
@@ -923,7 +951,7 @@ impl Drive {
             let (landing, position) = (access.landing, &waiting.position);
             buffer.missed(moves, landing, medium_end, extent, position, &mut self.arm);
         }
-        let finish = bus.end.max(medium_end) + electronics.read_completion;
+        let finish = bus.end.max(medium_end) + self.electronics.read_completion;
         RequestInService {
             slot: waiting.slot,
             finish,
@@ -1432,7 +1460,8 @@ impl Node for Drive {
             .passing
             .front()
             .map_or(served, |passing| passing.finish.min(served));
-        let work = passing.min(self.look_again()).min(self.answers_due());
+        let (again, answers) = self.own_times();
+        let work = passing.min(again).min(answers);
         if work == Time::NEVER {
             // Work of the buffer and stops of the platters do not keep a run from ending.
             Wake::Chore(self.own.at().min(self.rests_at()))

@@ -118,6 +118,13 @@ impl Unloading {
         self.behind(idle).map_or(Duration::ZERO, |state| state.wake)
     }
 
+    /// True if the heads came back from an idle state in a gap of `gap` between two works.
+    fn wakes(&self, gap: Duration) -> bool {
+        let wakes =
+            |state: Option<Idle>| state.is_some_and(|state| gap >= state.after + state.wake);
+        wakes(self.b) || wakes(self.c)
+    }
+
     /// Returns the idle state from which the heads came back in a gap of `gap` between two works.
     /// The gap includes the way back.
     fn woken(&self, gap: Duration) -> Option<Idle> {
@@ -330,6 +337,17 @@ impl Spent {
             span.parts[0].0,
             PowerState::SpinDown | PowerState::Standby | PowerState::SpinUp
         );
+        let gap = span.begin.saturating_since(self.until);
+        if works && span.end <= now && unloading.is_none_or(|unloading| !unloading.wakes(gap)) {
+            // The usual case: the heads were loaded all the time.
+            self.residency.add(PowerState::IdleA, gap);
+            self.until += gap;
+            for (state, time) in span.parts {
+                self.residency.add(state, time);
+                self.until += time;
+            }
+            return;
+        }
         self.idle_until(span.begin, now, unloading, works);
         if span.begin > now {
             return;

@@ -12,8 +12,10 @@
 //! thousand segments, and every write removes one and adds one. A tree of single nodes would cost a
 //! cache miss for each level. All memory is reserved when the order is made.
 
-/// Largest number of segments in a block.
-const BLOCK: usize = 32;
+mod block;
+
+use block::{BLOCK, OrderBlock};
+
 /// A block below this size is merged with a neighbour, if both fit into
 /// [`MERGED`]. The number of blocks is therefore at most one eighth of the
 /// number of segments, plus one.
@@ -34,21 +36,47 @@ pub(super) struct SegmentOrder {
     groups: Vec<u64>,
     /// The first sector of each segment. The sector is the key for finding the segment again.
     starts: Vec<u64>,
+    /// The gap of the last search. A request searches several times at nearly the same place.
+    gap: std::cell::Cell<Gap>,
+    /// Place in the directory and index in the block of the segment that was changed last. The
+    /// segment of read-ahead changes again and again.
+    last: (u32, u32),
     /// Number of visited entries of all levels.
     #[cfg(test)]
     pub(super) looks: std::cell::Cell<u64>,
 }
 
-/// A few neighbours, sorted by first sector and number.
-#[derive(Clone)]
-struct OrderBlock {
-    len: usize,
-    starts: [u64; BLOCK],
-    ends: [u64; BLOCK],
-    /// The largest end of each entry and all entries before. A search goes back over the entries
-    /// and ends where this value lies before the place: almost always at the first entry.
-    reaches: [u64; BLOCK],
-    segments: [u32; BLOCK],
+/// The result of a bisection, which holds for all places in `from..to`.
+#[derive(Clone, Copy)]
+struct Gap {
+    from: u64,
+    to: u64,
+    /// Number of blocks that begin at or before the place.
+    places: u32,
+    /// Number of entries of the last of these blocks that begin at or before the place.
+    at: u32,
+}
+
+impl Gap {
+    /// Holds for no place.
+    const NONE: Gap = Gap {
+        from: 1,
+        to: 0,
+        places: 0,
+        at: 0,
+    };
+
+    /// Returns the gap after an entry was removed from a block that still has entries.
+    fn without(self, place: usize, at: usize) -> Gap {
+        if place + 1 != self.places as usize || at >= self.at as usize {
+            return self;
+        }
+        match self.at {
+            // The block begins behind the gap now.
+            1 => Gap::NONE,
+            at => Gap { at: at - 1, ..self },
+        }
+    }
 }
 
 /// Directory entry of a block.
@@ -62,73 +90,6 @@ struct BlockSummary {
     furthest: u64,
 }
 
-impl OrderBlock {
-    const EMPTY: OrderBlock = OrderBlock {
-        len: 0,
-        starts: [0; BLOCK],
-        ends: [0; BLOCK],
-        reaches: [0; BLOCK],
-        segments: [0; BLOCK],
-    };
-
-    /// Returns the number of entries before a key.
-    fn position(&self, start: u64, segment: u32) -> usize {
-        let mut at = self.starts[..self.len].partition_point(|&own| own < start);
-        // Almost always no other segment begins at the same sector.
-        while at < self.len && self.starts[at] == start && self.segments[at] < segment {
-            at += 1;
-        }
-        at
-    }
-
-    fn insert(&mut self, at: usize, segment: u32, start: u64, end: u64) {
-        debug_assert!(
-            self.len < BLOCK && at <= self.len,
-            "a full block is split first"
-        );
-        let len = self.len;
-        self.starts.copy_within(at..len, at + 1);
-        self.ends.copy_within(at..len, at + 1);
-        self.segments.copy_within(at..len, at + 1);
-        (self.starts[at], self.ends[at], self.segments[at]) = (start, end, segment);
-        self.len += 1;
-        self.reach_from(at);
-    }
-
-    fn remove(&mut self, at: usize) {
-        let len = self.len;
-        self.starts.copy_within(at + 1..len, at);
-        self.ends.copy_within(at + 1..len, at);
-        self.segments.copy_within(at + 1..len, at);
-        self.len -= 1;
-        self.reach_from(at);
-    }
-
-    /// Appends entries of another block.
-    fn append(&mut self, other: &OrderBlock, from: usize) {
-        let (len, more) = (self.len, other.len - from);
-        self.starts[len..len + more].copy_from_slice(&other.starts[from..other.len]);
-        self.ends[len..len + more].copy_from_slice(&other.ends[from..other.len]);
-        self.segments[len..len + more].copy_from_slice(&other.segments[from..other.len]);
-        self.len += more;
-        self.reach_from(len);
-    }
-
-    /// Computes the reaches from entry `at` on.
-    fn reach_from(&mut self, at: usize) {
-        let mut reach = if at > 0 { self.reaches[at - 1] } else { 0 };
-        let ends = &self.ends[at..self.len];
-        for (own, &end) in self.reaches[at..self.len].iter_mut().zip(ends) {
-            reach = reach.max(end);
-            *own = reach;
-        }
-    }
-
-    fn reach(&self) -> u64 {
-        self.len.checked_sub(1).map_or(0, |last| self.reaches[last])
-    }
-}
-
 impl SegmentOrder {
     /// Creates an order without segments and with room for `count` segments.
     pub(super) fn new(count: usize) -> SegmentOrder {
@@ -139,6 +100,8 @@ impl SegmentOrder {
             directory: Vec::with_capacity(blocks),
             groups: Vec::with_capacity(blocks / GROUP + 1),
             starts: vec![0; count],
+            gap: std::cell::Cell::new(Gap::NONE),
+            last: (0, 0),
             #[cfg(test)]
             looks: std::cell::Cell::new(0),
         }
@@ -146,6 +109,7 @@ impl SegmentOrder {
 
     /// Adds a segment.
     pub(super) fn insert(&mut self, segment: usize, start: u64, end: u64) {
+        let gap = self.gap.replace(Gap::NONE);
         self.starts[segment] = start;
         let number = segment as u32;
         if self.directory.is_empty() {
@@ -159,15 +123,28 @@ impl SegmentOrder {
             });
             self.groups.push(0);
         }
-        let mut place = self.place_of(start, number);
-        if self.blocks[self.directory[place].block as usize].len == BLOCK {
+        // The search before the change has often found the place. Segments that begin at the same
+        // sector are in the order of their numbers, which a gap does not know.
+        let known = gap.from < start && start < gap.to && gap.places > 0;
+        let mut place = if known {
+            gap.places as usize - 1
+        } else {
+            self.place_of(start, number)
+        };
+        let is_full = self.blocks[self.directory[place].block as usize].len == BLOCK;
+        if is_full {
             self.split(place);
             place = self.place_of(start, number);
         }
         let summary = &mut self.directory[place];
         let block = &mut self.blocks[summary.block as usize];
-        let at = block.position(start, number);
+        let at = if known && !is_full {
+            gap.at as usize
+        } else {
+            block.position(start, number)
+        };
         block.insert(at, number, start, end);
+        self.last = (place as u32, at as u32);
         if at == 0 {
             (summary.start, summary.segment) = (start, number);
         }
@@ -180,12 +157,17 @@ impl SegmentOrder {
     /// Removes a segment.
     pub(super) fn remove(&mut self, segment: usize) {
         let (place, at) = self.find(segment);
+        self.remove_at(place, at);
+    }
+
+    fn remove_at(&mut self, place: usize, at: usize) {
         let block = &mut self.blocks[self.directory[place].block as usize];
         let end = block.ends[at];
         block.remove(at);
         if block.len == 0 {
             let gone = self.directory.remove(place).block;
             self.free.push(gone);
+            self.gap.set(Gap::NONE);
             self.summarise_from(place);
             return;
         }
@@ -193,6 +175,7 @@ impl SegmentOrder {
         let len = block.len;
         (self.directory[place].start, self.directory[place].segment) = first;
         self.reach_less(place, end);
+        self.gap.set(self.gap.get().without(place, at));
         if len < SPARSE {
             self.merge(place, len);
         }
@@ -201,27 +184,48 @@ impl SegmentOrder {
     /// Changes the first or last sector of a segment.
     pub(super) fn change(&mut self, segment: usize, start: u64, end: u64) {
         let (place, at) = self.find(segment);
-        let summary = &mut self.directory[place];
-        let block = &mut self.blocks[summary.block as usize];
-        let key = (start, segment as u32);
-        let after_left = at > 0 && (block.starts[at - 1], block.segments[at - 1]) < key;
-        let before_right =
-            at + 1 < block.len && key < (block.starts[at + 1], block.segments[at + 1]);
-        // A segment that keeps its place in the block is changed in place.
-        if start != block.starts[at] && !(after_left && before_right) {
-            self.remove(segment);
+        if start != self.starts[segment] {
+            let key = (start, segment as u32);
+            let first = |summary: &BlockSummary| (summary.start, summary.segment);
+            let stays = (place == 0 || first(&self.directory[place]) < key)
+                && self
+                    .directory
+                    .get(place + 1)
+                    .is_none_or(|next| key < first(next));
+            if stays {
+                return self.move_within(place, at, segment, start, end);
+            }
+            self.remove_at(place, at);
             return self.insert(segment, start, end);
         }
+        let summary = &mut self.directory[place];
+        let block = &mut self.blocks[summary.block as usize];
         let old = std::mem::replace(&mut block.ends[at], end);
-        block.starts[at] = start;
         block.reach_from(at);
-        self.starts[segment] = start;
         if old < end {
             if summary.reach < end {
                 summary.reach = end;
                 self.reach_further(place, end);
             }
         } else if end < old {
+            self.reach_less(place, old);
+        }
+    }
+
+    /// Gives a segment another first sector. The segment must stay in its block.
+    fn move_within(&mut self, place: usize, at: usize, segment: usize, start: u64, end: u64) {
+        self.gap.set(Gap::NONE);
+        self.starts[segment] = start;
+        let summary = &mut self.directory[place];
+        let block = &mut self.blocks[summary.block as usize];
+        let old = block.ends[at];
+        let at = block.shift(at, segment as u32, start, end);
+        self.last = (place as u32, at as u32);
+        (summary.start, summary.segment) = (block.starts[0], block.segments[0]);
+        if summary.reach < end {
+            summary.reach = end;
+            self.reach_further(place, end);
+        } else {
             self.reach_less(place, old);
         }
     }
@@ -235,16 +239,17 @@ impl SegmentOrder {
         least: u64,
         mut is_enough: impl FnMut(usize) -> bool,
     ) {
-        let mut places = self.directory.partition_point(|summary| {
-            self.look();
-            summary.start <= last
-        });
+        let gap = self.gap_at(last);
+        let begin = gap.places as usize;
+        let mut places = begin;
         while let Some(place) = self.last_reaching(places, least) {
             let block = &self.blocks[self.directory[place].block as usize];
-            let mut at = block.starts[..block.len].partition_point(|&start| {
-                self.look();
-                start <= last
-            });
+            // All entries of the blocks before begin at or before the place.
+            let mut at = if place + 1 == begin {
+                gap.at as usize
+            } else {
+                block.len
+            };
             while at > 0 && block.reaches[at - 1] >= least {
                 at -= 1;
                 self.look();
@@ -254,6 +259,52 @@ impl SegmentOrder {
             }
             places = place;
         }
+    }
+
+    /// Finds the number of blocks, and of entries of the last of these blocks, that begin at or
+    /// before a place.
+    fn gap_at(&self, place: u64) -> Gap {
+        let gap = self.gap.get();
+        if gap.from <= place && place < gap.to {
+            return gap;
+        }
+        let places = self.directory.partition_point(|summary| {
+            self.look();
+            summary.start <= place
+        });
+        let next = |place: usize| {
+            self.directory
+                .get(place)
+                .map_or(u64::MAX, |next| next.start)
+        };
+        let gap = match places.checked_sub(1) {
+            None => Gap {
+                from: 0,
+                to: next(0),
+                places: 0,
+                at: 0,
+            },
+            Some(before) => {
+                let block = &self.blocks[self.directory[before].block as usize];
+                let starts = &block.starts[..block.len];
+                let at = starts.partition_point(|&start| {
+                    self.look();
+                    start <= place
+                });
+                debug_assert!(
+                    at > 0,
+                    "a block of the directory begins with its first entry"
+                );
+                Gap {
+                    from: starts[at - 1],
+                    to: starts.get(at).copied().unwrap_or_else(|| next(places)),
+                    places: places as u32,
+                    at: at as u32,
+                }
+            }
+        };
+        self.gap.set(gap);
+        gap
     }
 
     /// Returns the last of the first `places` blocks with a reach of at least `least`.
@@ -285,6 +336,13 @@ impl SegmentOrder {
     /// Returns the block of a segment in the directory, and the index in the block.
     fn find(&self, segment: usize) -> (usize, usize) {
         let (start, number) = (self.starts[segment], segment as u32);
+        let (place, at) = (self.last.0 as usize, self.last.1 as usize);
+        if let Some(summary) = self.directory.get(place) {
+            let block = &self.blocks[summary.block as usize];
+            if at < block.len && block.segments[at] == number {
+                return (place, at);
+            }
+        }
         let place = self.place_of(start, number);
         let block = &self.blocks[self.directory[place].block as usize];
         let at = block.position(start, number);
@@ -339,6 +397,7 @@ impl SegmentOrder {
         } else {
             return;
         };
+        self.gap.set(Gap::NONE);
         let gone = self.directory.remove(lower + 1);
         let kept = &mut self.directory[lower];
         let [to, from] = self

@@ -3,7 +3,7 @@
 //! No operation visits all segments, because a current drive has hundreds of segments and each
 //! request asks several times.
 
-use super::oldest::Oldest;
+use super::ages::Ages;
 use super::order::SegmentOrder;
 use fullstroke_contract::Extent;
 use fullstroke_units::Time;
@@ -56,11 +56,11 @@ pub(super) struct Segments {
     read: Vec<u32>,
     read_places: Vec<u32>,
     /// Replaceable segments by age, and the written ones of them.
-    oldest: Oldest,
-    oldest_written: Oldest,
+    oldest: Ages,
+    oldest_written: Ages,
     /// If segments share the buffer: replaceable segments with data by age, and the number of
     /// sectors in the whole buffer.
-    shared: Option<(Oldest, u64)>,
+    shared: Option<(Ages, u64)>,
     sectors: u64,
     may_go: usize,
     written: usize,
@@ -76,9 +76,9 @@ impl Segments {
             order: SegmentOrder::new(count),
             read: Vec::with_capacity(count),
             read_places: vec![0; count],
-            oldest: Oldest::new(count, 0),
-            oldest_written: Oldest::new(count, Oldest::NEVER),
-            shared: sectors.map(|sectors| (Oldest::new(count, Oldest::NEVER), sectors)),
+            oldest: Ages::new(count, 0),
+            oldest_written: Ages::new(count, Ages::NEVER),
+            shared: sectors.map(|sectors| (Ages::new(count, Ages::NEVER), sectors)),
             sectors: 0,
             may_go: count,
             written: 0,
@@ -105,6 +105,22 @@ impl Segments {
         let old = self.all[index];
         change(&mut self.all[index]);
         self.changed(index, &old);
+    }
+
+    /// Changes begin and end of a segment that keeps its kind.
+    pub(super) fn reshape(&mut self, index: usize, change: impl FnOnce(&mut BufferSegment)) {
+        let segment = &mut self.all[index];
+        let old = (segment.start, segment.end);
+        change(segment);
+        let new = (segment.start, segment.end);
+        assert!(
+            new.0 <= new.1 && segment.holds_data(),
+            "segment {index} does not hold what its kind says: {segment:?}"
+        );
+        if old != new {
+            self.order.change(index, new.0, new.1);
+            self.sectors = self.sectors + (new.1 - new.0) - (old.1 - old.0);
+        }
     }
 
     pub(super) fn put(&mut self, index: usize, segment: BufferSegment) {
@@ -163,6 +179,30 @@ impl Segments {
         lowest
     }
 
+    /// Returns the lowest index of a segment that holds all of `start..end` and is `wanted`, and
+    /// the lowest index of a segment that holds `start` and is `wanted_first`.
+    pub(super) fn holding_or_beginning(
+        &self,
+        start: u64,
+        end: u64,
+        wanted: impl Fn(&BufferSegment) -> bool,
+        wanted_first: impl Fn(&BufferSegment) -> bool,
+    ) -> (Option<usize>, Option<usize>) {
+        let (mut whole, mut first) = (usize::MAX, usize::MAX);
+        self.order.back_from(start, start + 1, |index| {
+            let segment = &self.all[index];
+            if index < whole && segment.end >= end && wanted(segment) {
+                whole = index;
+            }
+            if index < first && wanted_first(segment) {
+                first = index;
+            }
+            false
+        });
+        let found = |index: usize| (index < usize::MAX).then_some(index);
+        (found(whole), found(first))
+    }
+
     /// Returns a segment that holds the sector `place`, or ends directly before `place`, and is
     /// `wanted`. Of several such segments, returns the one with the largest first sector.
     pub(super) fn touching(
@@ -179,8 +219,8 @@ impl Segments {
     }
 
     /// Returns the segment to free first, if the segments exceed the shared size.
-    pub(super) fn beyond_share(&self) -> Option<usize> {
-        let (oldest, most) = self.shared.as_ref()?;
+    pub(super) fn beyond_share(&mut self) -> Option<usize> {
+        let (oldest, most) = self.shared.as_mut()?;
         if self.sectors > *most {
             oldest.first()
         } else {
@@ -191,7 +231,7 @@ impl Segments {
     /// Returns the segment that a new segment replaces. A written segment replaces the least
     /// recently used written segment, if at least `quota` segments are written. Otherwise the least
     /// recently used of all segments is replaced.
-    pub(super) fn to_replace(&self, written: bool, quota: usize) -> Option<usize> {
+    pub(super) fn replaceable(&mut self, written: bool, quota: usize) -> Option<usize> {
         // A segment that is not written has no quota, and the oldest of all segments gives way.
         let of_its_kind = if written && self.written >= quota {
             self.oldest_written.first()
@@ -237,7 +277,7 @@ impl Segments {
         if let Some((oldest, _)) = &mut self.shared {
             let rank = |segment: &BufferSegment| match segment.holds_data() {
                 true => segment.rank(),
-                false => Oldest::NEVER,
+                false => Ages::NEVER,
             };
             if rank(old) != rank(&new) {
                 oldest.set(index, rank(&new));
@@ -304,7 +344,7 @@ impl BufferSegment {
         if self.may_go() {
             self.used
         } else {
-            Oldest::NEVER
+            Ages::NEVER
         }
     }
 
@@ -313,7 +353,7 @@ impl BufferSegment {
         if self.kind == SegmentContent::Written {
             self.used
         } else {
-            Oldest::NEVER
+            Ages::NEVER
         }
     }
 
@@ -360,7 +400,7 @@ mod tests {
             })
         }
 
-        fn to_replace(&self, written: bool, quota: usize) -> Option<usize> {
+        fn replaceable(&self, written: bool, quota: usize) -> Option<usize> {
             let oldest = |among: &dyn Fn(&BufferSegment) -> bool| {
                 let ranks = self
                     .0
@@ -489,7 +529,7 @@ mod tests {
                 prop_assert_eq!(segments.holding(at, at + length + 1, |_| true), plain.holding(at, at + length + 1));
                 for written in [false, true] {
                     let quota = if written { quota } else { count };
-                    prop_assert_eq!(segments.to_replace(written, quota), plain.to_replace(written, quota));
+                    prop_assert_eq!(segments.replaceable(written, quota), plain.replaceable(written, quota));
                 }
                 prop_assert_eq!(segments.may_go(), plain.0.iter().filter(|segment| segment.may_go()).count());
                 if tick % 7 == 0 {

@@ -56,7 +56,12 @@ impl Drive {
 
     /// Begins a command for the whole drive. Such a command goes before the requests waiting for
     /// the arm.
+    #[inline]
     pub(super) fn begin_of_all(&mut self, now: Time) -> bool {
+        !self.of_all.is_empty() && self.begin_first_of_all(now)
+    }
+
+    fn begin_first_of_all(&mut self, now: Time) -> bool {
         let Some((slot, entered)) = self.of_all.pop_front() else {
             return false;
         };

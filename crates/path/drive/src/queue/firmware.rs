@@ -115,6 +115,24 @@ impl Firmware {
         Some(ahead.min(window).max(oldest))
     }
 
+    /// Returns the index of the command of least access time among the commands that take part.
+    fn cheapest(&self, arm: &ArmView<'_>) -> Option<usize> {
+        let latest = self.latest()?;
+        let turn = arm.mechanics.spindle().revolution();
+        let margin = self.margin.min(turn);
+        let cost = |waiting: &WaitingRequest| {
+            if waiting.arrived > latest {
+                return None;
+            }
+            let Positioning { seek, rotation } = Positioning::of(waiting, arm);
+            let trusted = rotation >= margin || waiting.lbn == arm.next_lbn;
+            let late = if trusted { Duration::ZERO } else { turn };
+            Some(seek + rotation + late)
+        };
+        let (_, index) = cheapest(&self.waiting, arm, None, |seek| seek, cost)?;
+        Some(index)
+    }
+
     fn forget(&mut self, slot: u32) {
         if let Some(at) = self.arrivals.iter().position(|&(_, other)| other == slot) {
             self.arrivals.remove(at);
@@ -132,19 +150,11 @@ impl Discipline for Firmware {
     }
 
     fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
-        let latest = self.latest()?;
-        let turn = arm.mechanics.spindle().revolution();
-        let margin = self.margin.min(turn);
-        let cost = |waiting: &WaitingRequest| {
-            if waiting.arrived > latest {
-                return None;
-            }
-            let Positioning { seek, rotation } = Positioning::of(waiting, &arm);
-            let trusted = rotation >= margin || waiting.lbn == arm.next_lbn;
-            let late = if trusted { Duration::ZERO } else { turn };
-            Some(seek + rotation + late)
+        // The only request takes part, because the oldest request always does.
+        let index = match self.waiting.len() {
+            1 => 0,
+            _ => self.cheapest(&arm)?,
         };
-        let (_, index) = cheapest(&self.waiting, &arm, None, |seek| seek, cost)?;
         let waiting = self.waiting.remove(index);
         self.forget(waiting.slot);
         self.dispatches.push_back(arm.now);

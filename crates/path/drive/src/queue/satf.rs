@@ -26,6 +26,9 @@ impl Discipline for Satf {
     }
 
     fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
+        if self.waiting.len() == 1 {
+            return Some(NextRequest::direct(self.waiting.remove(0)));
+        }
         let access = |waiting: &WaitingRequest| {
             let Positioning { seek, rotation } = Positioning::of(waiting, &arm);
             Some(seek + rotation)

@@ -88,7 +88,7 @@ impl Core {
         for other in batch.drain(..) {
             for member in 0..self.stripes.members {
                 let flags = self.stripes.page(head, member).flags;
-                self.stripes.page_mut(other, member).flags = flags;
+                self.stripes.page_mut(other, member).take_over(flags);
             }
             self.stripes.stripe_mut(other).batch_head = NONE;
             self.stripes.clear(other, state::HANDLE | state::DELAYED);

@@ -70,10 +70,15 @@ pub(super) struct Adding {
 impl Adding {
     pub(super) fn new(asked: u32, begin: u64, end: u64) -> Adding {
         let pages = end.div_ceil(PAGE) - begin / PAGE;
-        let mut left = [0; WORDS];
-        for page in 0..pages {
-            left[(page / 64) as usize] |= 1 << (page % 64);
-        }
+        // The first `pages` bits, word by word.
+        let left = std::array::from_fn(|word| {
+            let bits = pages.saturating_sub(64 * word as u64);
+            if bits >= 64 {
+                u64::MAX
+            } else {
+                (1 << bits) - 1
+            }
+        });
         Adding {
             asked,
             begin,
@@ -86,9 +91,15 @@ impl Adding {
 
     /// Returns the next page from `from` on, cyclically.
     pub(super) fn next(&self) -> Option<u64> {
-        let is_left = |page: &u64| self.left[(page / 64) as usize] >> (page % 64) & 1 == 1;
-        let all = (WORDS * 64) as u64;
-        (self.from..all).chain(0..self.from).find(is_left)
+        let first_in = |word: usize, left: u64| {
+            (left != 0).then(|| 64 * word as u64 + u64::from(left.trailing_zeros()))
+        };
+        // The word of `from` is searched twice: from `from` on, and at the end as a whole.
+        let begin = (self.from / 64) as usize;
+        let behind = self.left.get(begin)? & (u64::MAX << (self.from % 64));
+        first_in(begin, behind)
+            .or_else(|| (begin + 1..WORDS).find_map(|word| first_in(word, self.left[word])))
+            .or_else(|| (0..=begin).find_map(|word| first_in(word, self.left[word])))
     }
 
     pub(super) fn done(&mut self, page: u64) {
@@ -340,12 +351,6 @@ impl Core {
         let pages = self.map.chunk / PAGE;
         let rows = first.min(self.map.rows)..end.min(self.map.rows);
         self.stripes.forget(rows.start * pages..rows.end * pages);
-    }
-
-    /// Adds a request to a list of a page.
-    pub(super) fn push_link(&mut self, asked: u32, next: u32) -> u32 {
-        self.asked[asked].remaining += 1;
-        self.links.keep(PageRequest { asked, next })
     }
 }
 

@@ -4,7 +4,6 @@
 use super::ParityUpdates;
 use super::core::{Core, EventContext};
 use super::handle::StripeState;
-use super::plug::NONE;
 use super::stripes::{PAGE, Parity, StripePage, page, state};
 use crate::parity::RowShape;
 use crate::plan::Method;
@@ -46,19 +45,21 @@ impl Core {
             return (2, 1);
         }
         let shape = self.shape(at);
-        let cost = |reads: &dyn Fn(&StripePage, bool) -> bool| {
-            (0..self.stripes.members)
-                .filter(|&member| {
-                    let page = self.stripes.page(at, member);
-                    reads(page, is_parity(shape, member)) && missing(page)
-                })
-                .map(|member| match self.in_sync(at, member, event) {
-                    true => 1,
-                    false => 2 * self.stripes.members as u32,
-                })
-                .sum()
-        };
-        (cost(&read_to_modify), cost(&read_to_reconstruct))
+        let lost = 2 * self.stripes.members as u32;
+        let (mut modify, mut reconstruct) = (0, 0);
+        for (member, page) in self.stripes.pages_of(at).iter().enumerate() {
+            if !missing(page) {
+                continue;
+            }
+            let is_parity = is_parity(shape, member);
+            let cost = match self.in_sync(at, member, event) {
+                true => 1,
+                false => lost,
+            };
+            modify += cost * u32::from(read_to_modify(page, is_parity));
+            reconstruct += cost * u32::from(read_to_reconstruct(page, is_parity));
+        }
+        (modify, reconstruct)
     }
 
     /// Plans the reads of a method, or delays the stripe if the stripe may not read yet. Returns
@@ -75,9 +76,11 @@ impl Core {
             _ => read_to_reconstruct,
         };
         let (shape, mut count) = (self.shape(at), 0);
-        for member in (0..self.stripes.members).rev() {
+        let mut behind = self.stripes.members;
+        while let Some(member) = self.stripes.last_page(at, behind, missing) {
+            behind = member;
             let page = self.stripes.page(at, member);
-            if !reads(page, is_parity(shape, member)) || !missing(page) {
+            if !reads(page, is_parity(shape, member)) {
                 continue;
             }
             let readable = self.in_sync(at, member, event);
@@ -99,18 +102,15 @@ impl Core {
     /// (`schedule_reconstruction`).
     fn compute_parity(&mut self, head: u32, event: &EventContext<'_>, reconstructs: bool) {
         let mut locked = 0;
-        for member in (0..self.stripes.members).rev() {
-            let page = *self.stripes.page(head, member);
-            if !page.writes() || !(reconstructs || page.is(page::UP_TO_DATE)) {
-                continue;
-            }
+        let mut behind = self.stripes.members;
+        let is_ready =
+            |page: &StripePage| page.writes() && (reconstructs || page.is(page::UP_TO_DATE));
+        while let Some(member) = self.stripes.last_page(head, behind, is_ready) {
+            behind = member;
             locked += 1;
             let mut place = 0;
             while let Some(at) = self.of_batch(head, place) {
-                let page = self.stripes.page_mut(at, member);
-                debug_assert_eq!(page.written, NONE, "a page is written twice");
-                page.written = std::mem::replace(&mut page.to_write, NONE);
-                page.covered = 0;
+                self.stripes.page_mut(at, member).write_out();
                 place += 1;
             }
             // The page has its new contents as soon as parity is computed.

@@ -3,7 +3,7 @@
 use super::ParityUpdates;
 use super::core::{Core, EventContext};
 use super::plug::NONE;
-use super::stripes::{PAGE, Parity, page, state};
+use super::stripes::{PAGE, Parity, StripePage, page, state};
 use fullstroke_contract::{Operation, RequestStatus};
 
 /// Counts over the pages of a stripe: `stripe_head_state`.
@@ -16,10 +16,42 @@ pub(super) struct StripeState {
     /// Pages that waiting writes cover in part.
     partial: u32,
     written: u32,
+    /// True if reads wait for a page that is in memory.
+    answerable: bool,
     /// Number of members whose page cannot be read, and the first two of them.
     pub(super) failed: u32,
     failed_members: [usize; 2],
 }
+
+/// Bits of a lane of [`LANES`], and its greatest value.
+const LANE_BITS: u32 = 10;
+const LANE: u64 = (1 << LANE_BITS) - 1;
+
+/// For the flags of a page, one bit in the lane of each count. The counts of all pages of a stripe
+/// are one sum.
+const LANES: [u64; 256] = {
+    let counted = [
+        page::LOCKED,
+        page::UP_TO_DATE,
+        page::READS,
+        page::WRITES,
+        page::WRITTEN,
+        page::REFUSED,
+    ];
+    let mut lanes = [0; 256];
+    let mut flags = 0;
+    while flags < lanes.len() {
+        let mut lane = 0;
+        while lane < counted.len() {
+            if flags as u8 & counted[lane] != 0 {
+                lanes[flags] |= 1 << (LANE_BITS * lane as u32);
+            }
+            lane += 1;
+        }
+        flags += 1;
+    }
+    lanes
+};
 
 impl Core {
     /// Handles a stripe: answers requests, plans reads, computes parity, writes.
@@ -29,8 +61,11 @@ impl Core {
             return;
         }
         self.stripes.clear(at, state::DELAYED);
-        self.answer_reads(at);
         let mut seen = self.analyse(at, event);
+        if seen.answerable {
+            self.answer_reads(at);
+            seen = self.analyse(at, event);
+        }
         if u64::from(seen.failed) > self.map.parities {
             self.give_up(at, event);
             seen = self.analyse(at, event);
@@ -63,22 +98,41 @@ impl Core {
     /// Counts the pages of a stripe (`analyse_stripe`).
     fn analyse(&self, at: u32, event: &EventContext<'_>) -> StripeState {
         let mut seen = StripeState::default();
-        for member in (0..self.stripes.members).rev() {
-            let page = self.stripes.page(at, member);
-            seen.locked += u32::from(page.is(page::LOCKED));
-            seen.up_to_date += u32::from(page.is(page::UP_TO_DATE));
-            seen.to_read += u32::from(page.reads());
-            seen.to_write += u32::from(page.writes());
-            seen.partial += u32::from(page.writes() && !page.overwritten());
-            seen.written += u32::from(page.written != NONE);
-            if !self.in_sync(at, member, event) {
-                if let Some(place) = seen.failed_members.get_mut(seen.failed as usize) {
-                    *place = member;
-                }
-                seen.failed += 1;
+        let mut refused = 0;
+        let pages = self.stripes.pages_of(at);
+        for pages in pages.chunks(LANE as usize) {
+            let mut sums = 0;
+            for page in pages {
+                sums += LANES[usize::from(page.flags)];
+                seen.partial += u32::from(page.writes() && !page.overwritten());
+                seen.answerable |= page.reads() && page.is(page::UP_TO_DATE);
             }
+            let sum = |lane: u32| (sums >> (LANE_BITS * lane) & LANE) as u32;
+            seen.locked += sum(0);
+            seen.up_to_date += sum(1);
+            seen.to_read += sum(2);
+            seen.to_write += sum(3);
+            seen.written += sum(4);
+            refused += sum(5);
+        }
+        if refused > 0 || !event.states.impaired().is_empty() {
+            self.find_failed(at, event, &mut seen);
         }
         seen
+    }
+
+    /// Finds the members whose page cannot be read.
+    #[cold]
+    fn find_failed(&self, at: u32, event: &EventContext<'_>, seen: &mut StripeState) {
+        for member in (0..self.stripes.members).rev() {
+            if self.in_sync(at, member, event) {
+                continue;
+            }
+            if let Some(place) = seen.failed_members.get_mut(seen.failed as usize) {
+                *place = member;
+            }
+            seen.failed += 1;
+        }
     }
 
     /// Answers the reads of pages in memory.
@@ -86,8 +140,7 @@ impl Core {
         for member in 0..self.stripes.members {
             let page = self.stripes.page_mut(at, member);
             if page.reads() && page.is(page::UP_TO_DATE) {
-                let list = std::mem::replace(&mut page.to_read, NONE);
-                page.asked = 0;
+                let list = page.take_reads();
                 let last = self.stripes.stripe(at).last;
                 self.end_list(list, &last, RequestStatus::Done);
             }
@@ -102,15 +155,9 @@ impl Core {
             for member in 0..self.stripes.members {
                 let lost = !self.in_sync(other, member, event);
                 let page = self.stripes.page_mut(other, member);
-                page.covered = 0;
-                let mut lists = [
-                    std::mem::replace(&mut page.to_write, NONE),
-                    std::mem::replace(&mut page.written, NONE),
-                    NONE,
-                ];
+                let mut lists = [page.take_writes(), page.take_written(), NONE];
                 if lost {
-                    page.asked = 0;
-                    lists[2] = std::mem::replace(&mut page.to_read, NONE);
+                    lists[2] = page.take_reads();
                 }
                 for list in lists {
                     self.end_list(list, &last, RequestStatus::Lost);
@@ -154,11 +201,10 @@ impl Core {
             return;
         }
         let mut all = true;
-        for member in (0..self.stripes.members).rev() {
+        let mut behind = self.stripes.members;
+        while let Some(member) = self.stripes.last_page(at, behind, StripePage::is_written) {
+            behind = member;
             let page = self.stripes.page(at, member);
-            if page.written == NONE {
-                continue;
-            }
             if page.is(page::LOCKED) || !page.is(page::UP_TO_DATE) {
                 all = false;
                 continue;
@@ -166,7 +212,7 @@ impl Core {
             let mut place = 0;
             while let Some(other) = self.of_batch(at, place) {
                 let page = self.stripes.page_mut(other, member);
-                let list = std::mem::replace(&mut page.written, NONE);
+                let list = page.take_written();
                 let last = self.stripes.stripe(at).last;
                 self.end_list(list, &last, RequestStatus::Done);
                 place += 1;
@@ -272,10 +318,9 @@ impl Core {
     fn write_back(&mut self, at: u32) {
         let shape = self.shape(at);
         self.stripes.stripe_mut(at).parity = Parity::Idle;
-        for member in 0..self.stripes.members {
+        for (member, page) in self.stripes.pages_of_mut(at).iter_mut().enumerate() {
             let is_parity = shape.p() == member as u64 || shape.q() == Some(member as u64);
-            let page = self.stripes.page_mut(at, member);
-            if page.is(page::LOCKED) && (is_parity || page.written != NONE) {
+            if page.is(page::LOCKED) && (is_parity || page.is_written()) {
                 page.flags |= page::WANT_WRITE;
             }
         }
@@ -283,14 +328,15 @@ impl Core {
 
     /// Plans the member I/O of a stripe and of its batch, member by member (`ops_run_io`).
     fn plan_io(&mut self, head: u32, event: &EventContext<'_>) {
-        for member in (0..self.stripes.members).rev() {
+        let mut behind = self.stripes.members;
+        let is_wanted = |page: &StripePage| page.is(page::WANT_WRITE | page::WANT_READ);
+        while let Some(member) = self.stripes.last_page(head, behind, is_wanted) {
+            behind = member;
             let page = self.stripes.page_mut(head, member);
             let operation = if page.is(page::WANT_WRITE) {
                 Operation::Write
-            } else if page.is(page::WANT_READ) {
-                Operation::Read
             } else {
-                continue;
+                Operation::Read
             };
             page.flags &= !(page::WANT_WRITE | page::WANT_READ);
             let mut place = 0;

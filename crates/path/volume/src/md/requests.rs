@@ -1,6 +1,6 @@
 //! The way of a request into the stripes (`raid5_make_request`, `drivers/md/raid5.c`, Linux 6.12).
 
-use super::core::{Adding, Core, EventContext, PART_MAX, UpperRequest};
+use super::core::{Adding, Core, EventContext, PART_MAX, PageRequest, UpperRequest};
 use super::plug::NONE;
 use super::stripes::{PAGE, state};
 use fullstroke_contract::{Completion, Extent, Operation, Request, RequestStatus};
@@ -139,7 +139,7 @@ impl Core {
 
     /// Calls `each` with every page of a part in one stripe: the page of the part, the member, and
     /// one bit for each sector of the page.
-    fn each_page(&self, at: u32, adding: &Adding, row: u64, each: &mut dyn FnMut(u64, usize, u8)) {
+    fn each_page(&self, at: u32, adding: &Adding, row: u64, mut each: impl FnMut(u64, usize, u8)) {
         let map = self.map;
         let within = self.stripes.stripe(at).number * PAGE % map.chunk;
         let shape = map.shape(row);
@@ -165,7 +165,7 @@ impl Core {
             return true;
         }
         let mut overlaps = false;
-        self.each_page(at, adding, row, &mut |_, member, bits| {
+        self.each_page(at, adding, row, |_, member, bits| {
             let page = self.stripes.page(at, member);
             let taken = if writes { page.covered } else { page.asked };
             overlaps |= taken & bits != 0;
@@ -176,24 +176,18 @@ impl Core {
     fn add_pages(&mut self, at: u32, adding: &mut Adding, row: u64, writes: bool) {
         let asked = adding.asked;
         let mut pages = std::mem::take(&mut self.adding_pages);
-        self.each_page(at, adding, row, &mut |page, member, bits| {
+        self.each_page(at, adding, row, |page, member, bits| {
             pages.push((page, member, bits));
         });
         for &(page, member, bits) in &pages {
             debug_assert!(adding.is_left(page), "page {page} is added twice");
             adding.done(page);
-            let head = match writes {
-                true => self.stripes.page(at, member).to_write,
-                false => self.stripes.page(at, member).to_read,
-            };
-            let link = self.push_link(asked, head);
-            let page = self.stripes.page_mut(at, member);
-            if writes {
-                page.to_write = link;
-                page.covered |= bits;
-            } else {
-                page.to_read = link;
-                page.asked |= bits;
+            self.asked[asked].remaining += 1;
+            let (page, links) = (self.stripes.page_mut(at, member), &mut self.links);
+            let link = |next| links.keep(PageRequest { asked, next });
+            match writes {
+                true => page.add_write(bits, link),
+                false => page.add_read(bits, link),
             }
         }
         pages.clear();

@@ -2,7 +2,6 @@
 
 use super::plug::NONE;
 use fullstroke_contract::{Completion, Hints};
-use std::collections::BTreeMap;
 
 /// Sectors of a page of 4 KiB: `RAID5_STRIPE_SECTORS` (`drivers/md/raid5.h`).
 pub(super) const PAGE: u64 = 8;
@@ -23,6 +22,14 @@ pub(super) mod page {
     pub(crate) const WANT_WRITE: u8 = 8;
     /// The member has refused an I/O of the page.
     pub(crate) const REFUSED: u8 = 16;
+    /// Reads wait for the page.
+    pub(crate) const READS: u8 = 32;
+    /// Writes wait for the page.
+    pub(crate) const WRITES: u8 = 64;
+    /// Writes are on their way to the member.
+    pub(crate) const WRITTEN: u8 = 128;
+    /// The flags without those of the lists.
+    pub(crate) const STATUS: u8 = LOCKED | UP_TO_DATE | WANT_READ | WANT_WRITE | REFUSED;
 }
 
 /// Flags of a stripe.
@@ -58,10 +65,11 @@ pub(super) struct StripePage {
     pub(super) covered: u8,
     /// One bit for each sector that a waiting read covers.
     pub(super) asked: u8,
-    /// Lists of requests: waiting reads, waiting writes, writes on their way to the member.
-    pub(super) to_read: u32,
-    pub(super) to_write: u32,
-    pub(super) written: u32,
+    /// Lists of requests: waiting reads, waiting writes, writes on their way to the member. A flag
+    /// says which lists have a request, so that a pass over the pages reads the flags only.
+    to_read: u32,
+    to_write: u32,
+    written: u32,
 }
 
 impl StripePage {
@@ -82,10 +90,57 @@ impl StripePage {
         self.covered == u8::MAX
     }
     pub(super) fn reads(&self) -> bool {
-        self.to_read != NONE
+        self.is(page::READS)
     }
     pub(super) fn writes(&self) -> bool {
-        self.to_write != NONE
+        self.is(page::WRITES)
+    }
+    /// True if writes are on their way to the member.
+    pub(super) fn is_written(&self) -> bool {
+        self.is(page::WRITTEN)
+    }
+
+    /// Takes over the flags of another page, but for those of the lists.
+    pub(super) fn take_over(&mut self, flags: u8) {
+        self.flags = self.flags & !page::STATUS | flags & page::STATUS;
+    }
+
+    /// Puts a read before the waiting reads. `link` makes the link, from the list so far.
+    pub(super) fn add_read(&mut self, bits: u8, link: impl FnOnce(u32) -> u32) {
+        self.to_read = link(self.to_read);
+        self.asked |= bits;
+        self.flags |= page::READS;
+    }
+    /// Puts a write before the waiting writes. `link` makes the link, from the list so far.
+    pub(super) fn add_write(&mut self, bits: u8, link: impl FnOnce(u32) -> u32) {
+        self.to_write = link(self.to_write);
+        self.covered |= bits;
+        self.flags |= page::WRITES;
+    }
+    /// Takes the list of waiting reads.
+    pub(super) fn take_reads(&mut self) -> u32 {
+        self.asked = 0;
+        self.flags &= !page::READS;
+        std::mem::replace(&mut self.to_read, NONE)
+    }
+    /// Takes the list of waiting writes.
+    pub(super) fn take_writes(&mut self) -> u32 {
+        self.covered = 0;
+        self.flags &= !page::WRITES;
+        std::mem::replace(&mut self.to_write, NONE)
+    }
+    /// Takes the list of writes on their way to the member.
+    pub(super) fn take_written(&mut self) -> u32 {
+        self.flags &= !page::WRITTEN;
+        std::mem::replace(&mut self.written, NONE)
+    }
+    /// Sends the waiting writes on their way to the member.
+    pub(super) fn write_out(&mut self) {
+        debug_assert_eq!(self.written, NONE, "a page is written twice");
+        self.written = self.take_writes();
+        if self.written != NONE {
+            self.flags |= page::WRITTEN;
+        }
     }
 }
 
@@ -112,6 +167,8 @@ pub(super) struct Stripe {
     list: Option<ListName>,
     before: u32,
     behind: u32,
+    /// The next stripe with the same hash.
+    next_in_chain: u32,
 }
 
 /// The lists of stripes without a holder.
@@ -139,7 +196,8 @@ pub(super) struct Stripes {
     pub(super) members: usize,
     all: Vec<Stripe>,
     pages: Vec<StripePage>,
-    places: BTreeMap<u64, u32>,
+    /// The first stripe of each chain of stripes with the same hash: `stripe_hashtbl`.
+    chains: Vec<u32>,
     lists: [StripeList; 3 + PARTS],
     /// Number of stripes of each part that were used so far.
     used: [u32; PARTS],
@@ -158,7 +216,8 @@ impl Stripes {
             members,
             all: Vec::new(),
             pages: Vec::new(),
-            places: BTreeMap::new(),
+            // At least two chains, because a hash without bits is no shift.
+            chains: vec![NONE; most.next_power_of_two().max(2) as usize],
             lists: [EMPTY; 3 + PARTS],
             used: [0; PARTS],
             active: 0,
@@ -183,6 +242,21 @@ impl Stripes {
         let first = at as usize * self.members;
         &self.pages[first..first + self.members]
     }
+    /// Returns the pages of a stripe, by member.
+    pub(super) fn pages_of_mut(&mut self, at: u32) -> &mut [StripePage] {
+        let first = at as usize * self.members;
+        &mut self.pages[first..first + self.members]
+    }
+    /// Returns the last of the first `members` members whose page is `wanted`.
+    #[inline]
+    pub(super) fn last_page(
+        &self,
+        at: u32,
+        members: usize,
+        wanted: impl Fn(&StripePage) -> bool,
+    ) -> Option<usize> {
+        self.pages_of(at)[..members].iter().rposition(wanted)
+    }
     pub(super) fn has(&self, at: u32, flag: u8) -> bool {
         self.all[at as usize].state & flag != 0
     }
@@ -198,7 +272,37 @@ impl Stripes {
     }
     /// Returns the place of a stripe in memory.
     pub(super) fn find(&self, number: u64) -> Option<u32> {
-        self.places.get(&number).copied()
+        let mut at = self.chains[self.chain_of(number)];
+        while at != NONE && self.all[at as usize].number != number {
+            at = self.all[at as usize].next_in_chain;
+        }
+        (at != NONE).then_some(at)
+    }
+
+    /// Returns the chain of a stripe number. Neighbours are in different chains (Knuth's
+    /// multiplicative hash).
+    fn chain_of(&self, number: u64) -> usize {
+        let bits = self.chains.len().trailing_zeros();
+        (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - bits)) as usize
+    }
+
+    /// Takes a stripe out of its chain, if the stripe is in one.
+    fn leave_chain(&mut self, at: u32) {
+        let chain = self.chain_of(self.stripe(at).number);
+        let behind = self.stripe(at).next_in_chain;
+        if self.chains[chain] == at {
+            self.chains[chain] = behind;
+            return;
+        }
+        let mut before = self.chains[chain];
+        while before != NONE {
+            let next = self.stripe(before).next_in_chain;
+            if next == at {
+                self.stripe_mut(before).next_in_chain = behind;
+                return;
+            }
+            before = next;
+        }
     }
 
     /// Returns a stripe with one holder more. A new stripe replaces the least recently used stripe
@@ -248,14 +352,13 @@ impl Stripes {
 
     /// Gives a stripe a new number and forgets its contents (`init_stripe`).
     fn place(&mut self, at: u32, number: u64) {
-        let old = self.stripe(at).number;
-        if self.places.get(&old) == Some(&at) {
-            self.places.remove(&old);
-        }
-        self.places.insert(number, at);
+        self.leave_chain(at);
+        let chain = self.chain_of(number);
+        let first = std::mem::replace(&mut self.chains[chain], at);
         let stripe = self.stripe_mut(at);
         debug_assert!(stripe.count == 0 && stripe.batch_head == NONE, "{stripe:?}");
         stripe.number = number;
+        stripe.next_in_chain = first;
         stripe.state = state::BATCH_READY;
         stripe.parity = Parity::Idle;
         stripe.last = Completion::default();
@@ -325,12 +428,13 @@ impl Stripes {
 
     /// Forgets the contents of stripes without work.
     pub(super) fn forget(&mut self, numbers: std::ops::Range<u64>) {
-        for (_, &at) in self.places.range(numbers) {
-            if matches!(self.all[at as usize].list, Some(ListName::Inactive(_))) {
-                let first = at as usize * self.members;
-                for page in &mut self.pages[first..first + self.members] {
-                    page.flags &= !page::UP_TO_DATE;
-                }
+        let stripes = self.all.iter().zip(self.pages.chunks_mut(self.members));
+        for (stripe, pages) in stripes {
+            let is_inactive = matches!(stripe.list, Some(ListName::Inactive(_)));
+            if is_inactive && numbers.contains(&stripe.number) {
+                pages
+                    .iter_mut()
+                    .for_each(|page| page.flags &= !page::UP_TO_DATE);
             }
         }
     }
@@ -370,8 +474,7 @@ impl Stripes {
             }
         }
         for at in dropped {
-            let number = self.stripe(at).number;
-            self.places.remove(&number);
+            self.leave_chain(at);
             self.stripe_mut(at).number = u64::MAX;
             self.append(at, ListName::Inactive(0));
         }
@@ -394,6 +497,7 @@ impl Stripe {
             list: None,
             before: NONE,
             behind: NONE,
+            next_in_chain: NONE,
         }
     }
 }
