@@ -134,26 +134,8 @@ impl ZfsPool {
             );
             StackError::whole(file, message)
         };
-        let first = self.vdevs.first().ok_or_else(refuse)?;
-        let width = first.disks.len();
-        let alike = self
-            .vdevs
-            .iter()
-            .all(|vdev| vdev.kind == first.kind && vdev.disks.len() == width);
-        let (count, mut keys) = (self.vdevs.len(), String::new());
-        let (layout, members) = match (first.kind.as_str(), count) {
-            _ if !alike => return Err(refuse()),
-            ("disk", 1) => ("jbod", 1),
-            ("disk", _) => ("raid0", count),
-            ("mirror", 1) => ("raid1", width),
-            ("mirror", _) => {
-                let _ = writeln!(keys, "copies = {width}");
-                ("raid10", width * count)
-            }
-            ("raidz1", 1) => ("raid5", width),
-            ("raidz2", 1) => ("raid6", width),
-            _ => return Err(refuse()),
-        };
+        let (layout, members, mut keys) = self.nearest().ok_or_else(refuse)?;
+        let width = self.vdevs.first().map_or(0, |vdev| vdev.disks.len());
         if matches!(layout, "raid0" | "raid5" | "raid6" | "raid10") {
             keys.push_str("chunk = \"128KiB\"\n");
         }
@@ -197,6 +179,27 @@ impl ZfsPool {
             );
         }
         Ok(text)
+    }
+
+    /// Returns the nearest layout, its members and its own keys; `None` if no layout is near.
+    fn nearest(&self) -> Option<(&'static str, usize, String)> {
+        let first = self.vdevs.first()?;
+        let (width, count) = (first.disks.len(), self.vdevs.len());
+        let alike = self
+            .vdevs
+            .iter()
+            .all(|vdev| vdev.kind == first.kind && vdev.disks.len() == width);
+        let plain = |layout, members| Some((layout, members, String::new()));
+        match (first.kind.as_str(), count) {
+            _ if !alike => None,
+            ("disk", 1) => plain("jbod", 1),
+            ("disk", _) => plain("raid0", count),
+            ("mirror", 1) => plain("raid1", width),
+            ("mirror", _) => Some(("raid10", width * count, format!("copies = {width}\n"))),
+            ("raidz1", 1) => plain("raid5", width),
+            ("raidz2", 1) => plain("raid6", width),
+            _ => None,
+        }
     }
 
     fn described(&self) -> String {

@@ -223,33 +223,8 @@ pub(crate) fn recognise(name: &str, input: &mut Input<'_>) -> Result<&'static Fo
         .map(|opinion| opinion.0)
         .max()
         .unwrap_or(Confidence::No);
-    if best == Confidence::No && FioReport::recognise(bytes) {
-        return Err(TraceError::FioReport {
-            file: name.to_owned(),
-        });
-    }
-    if best == Confidence::No
-        && let Some((tool, remedy)) = crate::pasted::other_output(bytes)
-    {
-        return Err(TraceError::OtherOutput {
-            file: name.to_owned(),
-            tool,
-            remedy,
-        });
-    }
-    if best == Confidence::No
-        && let Some(error) = nearly(name, &head)
-    {
-        return Err(error);
-    }
     if best == Confidence::No {
-        let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-        let (found, known) = (beginning(bytes), known.join(", "));
-        return Err(TraceError::Unrecognised {
-            file: name.to_owned(),
-            found,
-            known,
-        });
+        return Err(unrecognised(name, &head));
     }
     let top: Vec<&'static Format> = opinions
         .iter()
@@ -271,6 +246,23 @@ pub(crate) fn recognise(name: &str, input: &mut Input<'_>) -> Result<&'static Fo
             })
         }
     }
+}
+
+/// Returns the error of a file that is in no format.
+fn unrecognised(name: &str, head: &TraceHead<'_>) -> TraceError {
+    let file = name.to_owned();
+    if FioReport::recognise(head.bytes) {
+        return TraceError::FioReport { file };
+    }
+    if let Some((tool, remedy)) = crate::pasted::other_output(head.bytes) {
+        return TraceError::OtherOutput { file, tool, remedy };
+    }
+    let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    nearly(name, head).unwrap_or_else(|| TraceError::Unrecognised {
+        file,
+        found: beginning(head.bytes),
+        known: known.join(", "),
+    })
 }
 
 /// Returns the error of text that is almost in a format: its rows, or at least two fields of its first

@@ -20,7 +20,7 @@ use fullstroke_contract::Operation;
 use std::collections::HashMap;
 
 pub(crate) use map::ColumnMap;
-use map::{Table, option_of};
+use map::{PlannedColumn, Table, option_of};
 use names::Role;
 use values::Clock;
 
@@ -207,68 +207,18 @@ impl CsvRows {
             let Some(&(begin, end)) = fields.get(column.index) else {
                 continue;
             };
-            let text = split::bare(&line[begin..end]);
-            let refuse = |expected: &str| {
-                let found = if text.is_empty() { "nothing".to_owned() } else { excerpt(text) };
-                mismatch(begin, found, format!("{expected} in column `{}`", column.name))
+            let field = Field {
+                column: &column,
+                text: split::bare(&line[begin..end]),
+                begin,
             };
-            let comma = self.table.delimiter.allows_decimal_comma();
-            match column.role {
-                Role::Time | Role::EndTime => {
-                    let time = self.clock.time(text, column.unit, comma);
-                    let time = time.ok_or_else(|| refuse("a time from 0 on"))?;
-                    if column.role == Role::Time {
-                        values.time = Some(time);
-                    } else {
-                        values.end = Some(time);
-                    }
+            if column.role == Role::Device || column.role == Role::Host {
+                if !device.is_empty() {
+                    device.push(b'/');
                 }
-                Role::Latency | Role::Queue => {
-                    let empty = text.is_empty() || matches!(text, b"-" | b"NaN" | b"nan");
-                    let time = match empty {
-                        true => None,
-                        false => Some(
-                            values::scaled(text, column.unit, comma)
-                                .ok_or_else(|| refuse("a duration from 0 on"))?,
-                        ),
-                    };
-                    if column.role == Role::Latency {
-                        values.latency = time;
-                    } else {
-                        values.queue = time;
-                    }
-                }
-                Role::Start => {
-                    values.unplaced = text == b"-1";
-                    if !values.unplaced {
-                        let start = values::scaled(text, column.unit, comma);
-                        values.start = start.ok_or_else(|| refuse("an address from 0 on"))?;
-                    }
-                }
-                Role::Size => {
-                    let size = values::scaled(text, column.unit, comma);
-                    values.size = size.ok_or_else(|| refuse("a size from 0 on"))?;
-                }
-                Role::Operation | Role::IsWrite | Role::IsRead => {
-                    match values::operation(text, column.role == Role::IsRead) {
-                        Ok(Some(operation)) => values.operation = operation,
-                        // A command that moves no data.
-                        Ok(None) => return Ok(None),
-                        Err(()) => return Err(refuse("an operation such as R, W, read or write")),
-                    }
-                }
-                Role::Device | Role::Host => {
-                    if !device.is_empty() {
-                        device.push(b'/');
-                    }
-                    device.extend_from_slice(text);
-                }
-                Role::Process => {
-                    values.process = values::scaled(text, 1, false)
-                        .and_then(|number| u32::try_from(number).ok())
-                        .unwrap_or(0);
-                }
-                Role::Text | Role::Other => {}
+                device.extend_from_slice(field.text);
+            } else if !self.take(&field, &mut values)? {
+                return Ok(None);
             }
         }
         if let Some(operation) = self.table.operation {
@@ -278,6 +228,51 @@ impl CsvRows {
             mismatch(0, excerpt(&device), "one of the first 65536 devices".to_owned())
         })?;
         Ok(Some(values))
+    }
+
+    /// Sets the value of a field. Returns `false` if the row is a command that moves no data.
+    fn take(&mut self, field: &Field<'_>, values: &mut RowValues) -> Parsed<bool> {
+        let (column, text) = (field.column, field.text);
+        let comma = self.table.delimiter.allows_decimal_comma();
+        match column.role {
+            Role::Time | Role::EndTime => {
+                let time = self.clock.time(text, column.unit, comma);
+                let time = Some(time.ok_or_else(|| field.mismatch("a time from 0 on"))?);
+                if column.role == Role::Time {
+                    values.time = time;
+                } else {
+                    values.end = time;
+                }
+            }
+            Role::Latency => values.latency = field.duration(comma)?,
+            Role::Queue => values.queue = field.duration(comma)?,
+            Role::Start => {
+                values.unplaced = text == b"-1";
+                if !values.unplaced {
+                    let start = values::scaled(text, column.unit, comma);
+                    values.start = start.ok_or_else(|| field.mismatch("an address from 0 on"))?;
+                }
+            }
+            Role::Size => {
+                let size = values::scaled(text, column.unit, comma);
+                values.size = size.ok_or_else(|| field.mismatch("a size from 0 on"))?;
+            }
+            Role::Operation | Role::IsWrite | Role::IsRead => {
+                let operation = values::operation(text, column.role == Role::IsRead);
+                let expected = "an operation such as R, W, read or write";
+                match operation.map_err(|()| field.mismatch(expected))? {
+                    Some(operation) => values.operation = operation,
+                    None => return Ok(false),
+                }
+            }
+            Role::Process => {
+                values.process = values::scaled(text, 1, false)
+                    .and_then(|number| u32::try_from(number).ok())
+                    .unwrap_or(0);
+            }
+            Role::Device | Role::Host | Role::Text | Role::Other => {}
+        }
+        Ok(true)
     }
 
     /// Returns the number of a device: the number in its only column, or else the place of the name
@@ -291,6 +286,37 @@ impl CsvRows {
             return text.parse().ok();
         }
         self.device(name)
+    }
+}
+
+/// One field of a row.
+struct Field<'l> {
+    column: &'l PlannedColumn,
+    text: &'l [u8],
+    /// Place of the field in the line.
+    begin: usize,
+}
+
+impl Field<'_> {
+    fn mismatch(&self, expected: &str) -> Box<Mismatch> {
+        let found = if self.text.is_empty() {
+            "nothing".to_owned()
+        } else {
+            excerpt(self.text)
+        };
+        let expected = format!("{expected} in column `{}`", self.column.name);
+        mismatch(self.begin, found, expected)
+    }
+
+    /// Returns the duration in ns; `None` if it is unknown.
+    fn duration(&self, comma: bool) -> Parsed<Option<u64>> {
+        if self.text.is_empty() || matches!(self.text, b"-" | b"NaN" | b"nan") {
+            return Ok(None);
+        }
+        let duration = values::scaled(self.text, self.column.unit, comma);
+        duration
+            .ok_or_else(|| self.mismatch("a duration from 0 on"))
+            .map(Some)
     }
 }
 
