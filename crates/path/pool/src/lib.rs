@@ -16,11 +16,25 @@
 //! | psize, asize | bytes of a block after compression, and with parity and padding |
 
 mod block;
+pub mod capacity;
+mod config;
 pub mod draid;
 mod draid_seeds;
+mod layout;
 pub mod parity;
+mod place;
 pub mod raidz;
+mod registry;
+mod vdev;
 
 pub use block::{BlockMap, BlockRow, Column};
+pub use capacity::PoolCapacity;
+pub use config::{
+    DraidKeys, Kind, MemoryKeys, PoolSettings, RaidzKeys, Sync, VdevKeys, VolumeKeys,
+};
 pub use draid::{Draid, DraidShape};
+pub use layout::PoolLayout;
+pub use place::{Dva, FirstPlaces};
 pub use raidz::Raidz;
+pub use registry::{POOLS, kind_of};
+pub use vdev::Vdev;

@@ -1,0 +1,448 @@
+//! The keys of pools, and the checked settings from these keys.
+
+use crate::capacity::{DRIVE_MIN, PoolCapacity, child_size};
+use crate::draid::{Draid, DraidShape};
+use crate::raidz::Raidz;
+use crate::vdev::Vdev;
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, check_known, known_keys, read, schema_of};
+use fullstroke_units::{Bytes, Sectors};
+use schemars::{JsonSchema, Schema};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Keys of the vdevs of every pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct VdevKeys {
+    /// Number of drives of each vdev. The pool stripes over its vdevs: 8 drives with `width = 4` are
+    /// two vdevs of 4. Default: one vdev of all drives; for `mirror` 2.
+    pub width: Option<u32>,
+    /// The sector of the pool is `2^ashift` bytes: 9 to 16. Default 12, sectors of 4 KiB.
+    pub ashift: Option<u32>,
+    /// The failed drives, counted from 0. Default none.
+    pub failed: Vec<u32>,
+    /// Number of drives at the end of the list that hold the intent log and nothing else (SLOG).
+    /// Default 0: the intent log lies on the vdevs.
+    pub logs: u32,
+}
+
+/// Further key of RAIDZ.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RaidzKeys {
+    /// Number of drives of each vdev before an expansion. The data of the volume has the old width,
+    /// and new writes have the new width. Default: no expansion.
+    pub expanded_from: Option<u32>,
+}
+
+/// Further keys of dRAID.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DraidKeys {
+    /// Number of data drives of a group. Default 8, or as many as there are.
+    pub data: Option<u32>,
+    /// Number of distributed spares of each vdev. Default 0.
+    pub spares: u32,
+}
+
+/// Keys of the volume in the pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct VolumeKeys {
+    /// Size of a record: `recordsize` of a file system, `volblocksize` of a volume. A power of two
+    /// from the sector to 16MiB. Default 128KiB.
+    pub recordsize: Bytes,
+    /// Compression: size of the data divided by the size on the vdevs, at least 1. A record that
+    /// would shrink by less than an eighth is not compressed. Default 1.
+    pub compression: f64,
+    /// Size of the volume, at most the free space of the pool. Default: 80 % of the free space. All
+    /// records have been written once, from front to back, at the start of a run.
+    pub volsize: Option<Bytes>,
+    /// Writes that wait for the intent log: `standard` (flushed and forced writes), `always` or
+    /// `disabled`. Default `standard`.
+    pub sync: Sync,
+}
+
+/// The property `sync`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sync {
+    /// Flushes and forced writes wait for the intent log.
+    #[default]
+    Standard,
+    /// Every write waits for the intent log.
+    Always,
+    /// Nothing waits.
+    Disabled,
+}
+
+/// Keys of the pool's memory and timing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MemoryKeys {
+    /// Memory for clean records (ARC). 0 = no cache for data. The cache is empty at the start of a
+    /// run. Default 8GiB.
+    pub arc: Bytes,
+    /// Largest amount of dirty data (`zfs_dirty_data_max`). Writes are delayed from 60 % of it, and
+    /// a transaction group is written from 20 % of it. Default 1638MiB, a tenth of 16 GiB of memory.
+    pub dirty_data_max: Bytes,
+    /// Longest time in seconds between two transaction groups (`zfs_txg_timeout`). Default 5.
+    pub txg_timeout_s: u32,
+    /// True to read ahead of sequential reads (zfetch). Default true.
+    pub prefetch: bool,
+}
+
+impl Default for VolumeKeys {
+    fn default() -> VolumeKeys {
+        VolumeKeys {
+            recordsize: Bytes(128 << 10),
+            compression: 1.0,
+            volsize: None,
+            sync: Sync::Standard,
+        }
+    }
+}
+
+impl Default for MemoryKeys {
+    fn default() -> MemoryKeys {
+        MemoryKeys {
+            arc: Bytes(8 << 30),
+            dirty_data_max: Bytes(1638 << 20),
+            txg_timeout_s: 5,
+            prefetch: true,
+        }
+    }
+}
+
+/// The kind of a pool's vdevs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Mirrors.
+    Mirror,
+    /// RAIDZ with this number of parities.
+    Raidz(u64),
+    /// dRAID with this number of parities.
+    Draid(u64),
+}
+
+/// The checked settings of a pool.
+#[derive(Clone, Debug)]
+pub struct PoolSettings {
+    /// The vdevs, each with the bytes between the labels of its smallest drive. The drives of a vdev
+    /// follow each other in the list of members.
+    pub vdevs: Vec<(Vdev, u64)>,
+    /// The map of records from before an expansion, for all vdevs.
+    pub old: Option<Vdev>,
+    /// Number of log drives, the last members.
+    pub logs: usize,
+    /// Capacity of each member.
+    pub members: Vec<Sectors>,
+    /// The failed drives.
+    pub failed: Vec<u32>,
+    /// The sector is `2^ashift` bytes.
+    pub ashift: u32,
+    /// Bytes of a record, before compression.
+    pub record: u64,
+    /// Bytes of a record after compression.
+    pub psize: u64,
+    /// Capacity of the pool.
+    pub capacity: PoolCapacity,
+    /// Bytes of the volume.
+    pub volsize: u64,
+    /// The property `sync`.
+    pub sync: Sync,
+    /// Memory and timing.
+    pub memory: MemoryKeys,
+}
+
+/// Returns the part of `keys` that is known to `C`.
+fn part<C: DeserializeOwned + JsonSchema>(keys: &Keys) -> Result<C, ConfigError> {
+    let known = known_keys(&schema_of::<C>());
+    let own = keys.iter().filter(|(key, _)| known.contains(key));
+    read(
+        &own.map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
+    )
+}
+
+/// Returns the schema of a pool's keys.
+pub(crate) fn schema(kind: Kind) -> Schema {
+    let mut schema = schema_of::<VdevKeys>();
+    let further = match kind {
+        Kind::Mirror => None,
+        Kind::Raidz(_) => Some(schema_of::<RaidzKeys>()),
+        Kind::Draid(_) => Some(schema_of::<DraidKeys>()),
+    };
+    let more = [schema_of::<VolumeKeys>(), schema_of::<MemoryKeys>()];
+    for part in further.into_iter().chain(more) {
+        for name in ["properties", "$defs"] {
+            let Some(Value::Object(own)) = part.get(name) else {
+                continue;
+            };
+            let own = own.clone();
+            match schema.get_mut(name) {
+                Some(Value::Object(all)) => all.extend(own),
+                _ => {
+                    schema.insert(name.to_owned(), Value::Object(own));
+                }
+            }
+        }
+    }
+    schema
+}
+
+impl PoolSettings {
+    /// Reads and checks the keys of a pool.
+    ///
+    /// # Errors
+    /// Names the key that ZFS refuses, with ZFS's rule.
+    pub fn read(kind: Kind, keys: &Keys, members: &[Sectors]) -> Result<PoolSettings, ConfigError> {
+        check_known(keys, &known_keys(&schema(kind)))?;
+        let vdev_keys: VdevKeys = part(keys)?;
+        let volume: VolumeKeys = part(keys)?;
+        let memory: MemoryKeys = part(keys)?;
+        let ashift = vdev_keys.ashift.unwrap_or(12);
+        check_numbers(ashift, &volume, &memory)?;
+        let logs = vdev_keys.logs as usize;
+        let data = members.len().saturating_sub(logs);
+        let width = width(kind, &vdev_keys, data)?;
+        check_drives(members)?;
+        let (new, old) = vdev(kind, width as u64, ashift, keys)?;
+        let vdevs: Vec<(Vdev, u64)> = members[..data]
+            .chunks(width)
+            .map(|drives| {
+                let smallest = drives.iter().copied().min().unwrap_or(Sectors::ZERO);
+                (new.clone(), child_size(smallest))
+            })
+            .collect();
+        let record = volume.recordsize.0;
+        let psize = compressed(record, volume.compression, ashift);
+        let shown = old.as_ref().unwrap_or(&new);
+        // Since 2.3 the ratio of deflation stays that of the width before the expansion.
+        let shown: Vec<(Vdev, u64)> = vdevs
+            .iter()
+            .map(|(_, child)| {
+                let grown = child * new.children() / shown.children();
+                (shown.clone(), if old.is_some() { grown } else { *child })
+            })
+            .collect();
+        let capacity = PoolCapacity::of(&shown, record, psize);
+        let volsize = volsize(&volume, &capacity)?;
+        check_failed(&vdev_keys.failed, &vdevs, width, members.len())?;
+        Ok(PoolSettings {
+            vdevs,
+            old,
+            logs,
+            members: members.to_vec(),
+            failed: vdev_keys.failed,
+            ashift,
+            record,
+            psize,
+            capacity,
+            volsize,
+            sync: volume.sync,
+            memory,
+        })
+    }
+
+    /// Returns the number of drives of each vdev.
+    pub fn width(&self) -> usize {
+        self.vdevs.first().map_or(1, |(vdev, _)| vdev.children() as usize)
+    }
+}
+
+/// Returns the psize of a record: whole sectors, or the record itself if compression saves less
+/// than an eighth (`zio_compress_data`, `module/zfs/zio_compress.c`).
+fn compressed(record: u64, ratio: f64, ashift: u32) -> u64 {
+    let size = (record as f64 / ratio).ceil() as u64;
+    let size = size.next_multiple_of(1 << ashift);
+    if size > record - record / 8 { record } else { size }
+}
+
+fn check_numbers(ashift: u32, volume: &VolumeKeys, memory: &MemoryKeys) -> Result<(), ConfigError> {
+    let fail = |key: &str, message: String| Err(ConfigError::new(key, message));
+    if !(9..=16).contains(&ashift) {
+        return fail(
+            "ashift",
+            format!("found {ashift}; zpool create allows 9 to 16"),
+        );
+    }
+    let record = volume.recordsize;
+    if !record.0.is_power_of_two() || record.0 > 16 << 20 || record.0 < 512 {
+        return fail(
+            "recordsize",
+            format!("found {record}; zfs allows powers of two from 512 to 16MiB"),
+        );
+    }
+    if record.0 < 1 << ashift {
+        return fail(
+            "recordsize",
+            format!(
+                "found {record}; a record is at least one sector of the pool, {} with ashift = {ashift}",
+                Bytes(1 << ashift)
+            ),
+        );
+    }
+    if !(1.0..=1000.0).contains(&volume.compression) {
+        return fail(
+            "compression",
+            format!(
+                "found {}; expected 1 to 1000, the size of the data divided by the size on disk",
+                volume.compression
+            ),
+        );
+    }
+    if memory.dirty_data_max.0 < 4 * record.0 || memory.dirty_data_max.0 < 1 << 20 {
+        return fail(
+            "dirty_data_max",
+            format!(
+                "found {}; expected at least 1MiB and four records of {record}",
+                memory.dirty_data_max
+            ),
+        );
+    }
+    if !(1..=3600).contains(&memory.txg_timeout_s) {
+        return fail(
+            "txg_timeout_s",
+            format!("found {}; expected 1 to 3600", memory.txg_timeout_s),
+        );
+    }
+    Ok(())
+}
+
+/// Returns the number of drives of each vdev.
+fn width(kind: Kind, keys: &VdevKeys, data: usize) -> Result<usize, ConfigError> {
+    if data == 0 {
+        let message = match keys.logs {
+            0 => "a pool needs drives; found none".to_owned(),
+            logs => format!("all drives are log devices, by logs = {logs}; add drives for data"),
+        };
+        return Err(ConfigError::new("members", message));
+    }
+    let usual = match kind {
+        Kind::Mirror => 2.min(data),
+        _ => data,
+    };
+    let width = keys.width.map_or(usual, |width| width as usize);
+    if width == 0 || !data.is_multiple_of(width) {
+        let message = format!(
+            "found {width}; {data} drives are not whole vdevs of {width} (the vdevs of a pool here are equally wide)"
+        );
+        let key = if keys.width.is_some() { "width" } else { "members" };
+        return Err(ConfigError::new(key, message));
+    }
+    Ok(width)
+}
+
+fn check_drives(members: &[Sectors]) -> Result<(), ConfigError> {
+    for (index, drive) in members.iter().enumerate() {
+        if child_size(*drive) < DRIVE_MIN {
+            let message = format!(
+                "member {index} has {}; zpool create needs devices of 64 MiB, and 14 MiB for labels and partitions",
+                drive.saturating_bytes()
+            );
+            return Err(ConfigError::new("members", message));
+        }
+        if drive.0 > 1 << 53 {
+            let message = format!("member {index} has {drive}; a drive has at most 2^53 sectors");
+            return Err(ConfigError::new("members", message));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the map of new blocks, and the map of blocks before an expansion.
+fn vdev(
+    kind: Kind,
+    width: u64,
+    ashift: u32,
+    keys: &Keys,
+) -> Result<(Vdev, Option<Vdev>), ConfigError> {
+    match kind {
+        Kind::Mirror if width < 2 => {
+            let message = format!("found {width}; mirror requires at least 2 devices");
+            Err(ConfigError::new("members", message))
+        }
+        Kind::Mirror => Ok((
+            Vdev::Mirror {
+                children: width,
+                ashift,
+            },
+            None,
+        )),
+        Kind::Raidz(parities) => {
+            let further: RaidzKeys = part(keys)?;
+            let raidz = Raidz::new(width, parities, ashift)?;
+            let old = further
+                .expanded_from
+                .filter(|&from| u64::from(from) != width)
+                .map(|from| raidz.before_expansion(from.into()));
+            Ok((Vdev::Raidz(raidz), old.transpose()?.map(Vdev::Raidz)))
+        }
+        Kind::Draid(parities) => {
+            let further: DraidKeys = part(keys)?;
+            let shape = DraidShape {
+                children: width,
+                data: further.data.map(u64::from),
+                parities,
+                spares: further.spares.into(),
+            };
+            Ok((Vdev::Draid(Arc::new(Draid::new(shape, ashift)?)), None))
+        }
+    }
+}
+
+/// Returns the size of the volume in whole records.
+fn volsize(keys: &VolumeKeys, capacity: &PoolCapacity) -> Result<u64, ConfigError> {
+    let record = keys.recordsize.0;
+    let wanted = keys.volsize.map_or(capacity.data / 5 * 4, |size| size.0);
+    let size = wanted / record * record;
+    if size == 0 || size > capacity.data {
+        let message = format!(
+            "found {}; the pool has space for {} in records of {}",
+            Bytes(wanted),
+            Bytes(capacity.data),
+            keys.recordsize
+        );
+        let key = if keys.volsize.is_some() { "volsize" } else { "members" };
+        return Err(ConfigError::new(key, message));
+    }
+    Ok(size)
+}
+
+/// Checks that every vdev survives its failed drives.
+fn check_failed(
+    failed: &[u32],
+    vdevs: &[(Vdev, u64)],
+    width: usize,
+    members: usize,
+) -> Result<(), ConfigError> {
+    let fail = |message: String| Err(ConfigError::new("failed", message));
+    for (index, &member) in failed.iter().enumerate() {
+        if member as usize >= members {
+            let last = members - 1;
+            return fail(format!(
+                "there is no member {member}: the {members} are counted from 0 to {last}"
+            ));
+        }
+        if failed[..index].contains(&member) {
+            return fail(format!("member {member} is listed twice; list each once"));
+        }
+    }
+    for (index, (vdev, _)) in vdevs.iter().enumerate() {
+        let lost = failed
+            .iter()
+            .filter(|&&member| member as usize / width == index)
+            .count() as u64;
+        if lost > vdev.survives() {
+            return fail(format!(
+                "{lost} drives of vdev {index} have failed, and the vdev survives {}",
+                vdev.survives()
+            ));
+        }
+    }
+    Ok(())
+}
