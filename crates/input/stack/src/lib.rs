@@ -59,6 +59,7 @@ pub use config::{MeasurementConfig, Stack};
 pub use document::{Document, assigned, read_text};
 pub use error::StackError;
 pub use files::files;
+pub use fullstroke_pool::PoolCapacity;
 pub use hosts::HostNodes;
 pub use length::{LengthValue, LoadLength};
 pub use mdadm::MdArray;

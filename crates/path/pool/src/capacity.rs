@@ -11,6 +11,7 @@
 
 use crate::vdev::Vdev;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
+use serde::Serialize;
 
 /// Bytes of a label: `sizeof (vdev_label_t)` (`include/sys/vdev_impl.h`).
 const LABEL: u64 = 256 << 10;
@@ -53,19 +54,25 @@ pub struct Metaslabs {
 }
 
 /// The capacity of a pool in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PoolCapacity {
     /// `SIZE` of `zpool list`.
+    #[serde(rename = "zpool_size_bytes")]
     pub size: u64,
     /// `USED` and `AVAIL` of `zfs list` for the root of the pool, together.
+    #[serde(rename = "zfs_available_bytes")]
     pub available: u64,
     /// Slop, in deflated bytes.
+    #[serde(rename = "slop_bytes")]
     pub slop: u64,
     /// Bytes of data that fit if all blocks have the size of a record.
+    #[serde(rename = "data_bytes")]
     pub data: u64,
-    /// Bytes of parity and of padding on the vdev for each record.
+    /// Bytes of parity, copies and padding on the vdev for each record.
+    #[serde(rename = "record_overhead_bytes")]
     pub record_parity: u64,
     /// Part of these bytes that is padding.
+    #[serde(rename = "record_padding_bytes")]
     pub record_padding: u64,
 }
 

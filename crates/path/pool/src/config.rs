@@ -1,12 +1,12 @@
 //! The keys of pools, and the checked settings from these keys.
 
-use crate::capacity::{DRIVE_MIN, PoolCapacity, child_size};
+use crate::capacity::{DRIVE_MIN, FRONT, PARTITION, PoolCapacity, child_size};
 use crate::draid::{Draid, DraidShape};
 use crate::raidz::Raidz;
 use crate::vdev::Vdev;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, check_known, known_keys, read, schema_of};
-use fullstroke_units::{Bytes, Sectors};
+use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -246,6 +246,19 @@ impl PoolSettings {
             sync: volume.sync,
             memory,
         })
+    }
+
+    /// Returns the end of the data on a member at the start of a run, in sectors of the member. The
+    /// data of a vdev spreads evenly over its children; a member without data has no end.
+    pub fn member_used(&self, member: usize) -> Sectors {
+        let Some((vdev, child)) = self.vdevs.get(member / self.width()) else {
+            return Sectors(PARTITION);
+        };
+        let asize = self.old.as_ref().unwrap_or(vdev).asize(self.psize);
+        let records = self.volsize / self.record / self.vdevs.len() as u64;
+        let share = (records * asize) as f64 / vdev.size(*child).max(1) as f64;
+        let bytes = FRONT + (*child as f64 * share.min(1.0)) as u64;
+        Sectors((PARTITION + bytes / SECTOR_BYTES).min(self.members[member].0))
     }
 
     /// Returns the number of drives of each vdev.

@@ -46,7 +46,7 @@ impl Layout for PoolLayout {
     }
 
     fn member_used(&self, member: usize) -> Sectors {
-        self.settings.members[member]
+        self.settings.member_used(member)
     }
 
     fn geometry(&self) -> Geometry {

@@ -15,17 +15,28 @@
 //! | record | a block of data of the volume, `recordsize` before compression |
 //! | psize, asize | bytes of a block after compression, and with parity and padding |
 
+mod allocate;
+mod arc;
 mod block;
 pub mod capacity;
+mod commit;
 mod config;
 pub mod draid;
 mod draid_seeds;
+mod io;
 mod layout;
 pub mod parity;
 mod place;
+mod pool;
+mod queue;
 pub mod raidz;
 mod registry;
+mod resilver;
+mod sync;
+mod txg;
 mod vdev;
+mod zfetch;
+mod zil;
 
 pub use block::{BlockMap, BlockRow, Column};
 pub use capacity::PoolCapacity;
@@ -35,6 +46,7 @@ pub use config::{
 pub use draid::{Draid, DraidShape};
 pub use layout::PoolLayout;
 pub use place::{Dva, FirstPlaces};
+pub use pool::Pool;
 pub use raidz::Raidz;
 pub use registry::{POOLS, kind_of};
 pub use vdev::Vdev;
