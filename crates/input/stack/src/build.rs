@@ -908,7 +908,8 @@ impl VolumeSpec {
         };
         check_coordination(None, host).map_err(|error| error.below(path))?;
         if coordination.is_some() {
-            let message = "a pool has queues of its own and tells nobody their lengths; remove this key";
+            let message =
+                "a pool has queues of its own and tells nobody their lengths; remove this key";
             return Err(ConfigError::new("coordinate", message).below(path));
         }
         let pool = Pool::new(layout.name, self.pool_settings()?);

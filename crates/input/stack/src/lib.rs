@@ -69,4 +69,4 @@ pub use ready::{READY_LOADS, READY_PREFIX, ReadyLoad};
 pub use rebuild::RebuiltMember;
 pub use reference::{ReferencePage, reference};
 pub use schema::drive as drive_schema;
-pub use zpool::{Vdev, ZfsPool};
+pub use zpool::ZfsPool;

@@ -361,14 +361,23 @@ mod tests {
             let place = space.take(|_| size, |_| true).unwrap();
             let key = (place.vdev, place.offset);
             if let Some((before, length)) = held.range(..=key).next_back() {
-                assert!(before.0 != key.0 || before.1 + length <= key.1, "{before:?} {key:?}");
+                assert!(
+                    before.0 != key.0 || before.1 + length <= key.1,
+                    "{before:?} {key:?}"
+                );
             }
             if let Some((after, _)) = held.range(key..).next() {
-                assert!(after.0 != key.0 || key.1 + size <= after.1, "{key:?} {after:?}");
+                assert!(
+                    after.0 != key.0 || key.1 + size <= after.1,
+                    "{key:?} {after:?}"
+                );
             }
             held.insert(key, size);
             if random.below(10) < 9 {
-                let (&(vdev, offset), &size) = held.iter().nth(random.below(held.len() as u64) as usize).unwrap();
+                let (&(vdev, offset), &size) = held
+                    .iter()
+                    .nth(random.below(held.len() as u64) as usize)
+                    .unwrap();
                 held.remove(&(vdev, offset));
                 space.free(Dva { vdev, offset }, size);
             }

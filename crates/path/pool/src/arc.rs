@@ -72,7 +72,10 @@ impl RecordCache {
     }
 
     fn is_resident(&self, at: u32) -> bool {
-        matches!(self.entries[at as usize].list, List::Recent | List::Frequent)
+        matches!(
+            self.entries[at as usize].list,
+            List::Recent | List::Frequent
+        )
     }
 
     /// Takes note of an access. Returns true if the record was in memory.
@@ -108,7 +111,8 @@ impl RecordCache {
                 self.target = if in_recent {
                     (self.target + (frequent / recent.max(1)).max(1)).min(self.capacity)
                 } else {
-                    self.target.saturating_sub((recent / frequent.max(1)).max(1))
+                    self.target
+                        .saturating_sub((recent / frequent.max(1)).max(1))
                 };
                 self.make_room(!in_recent);
                 self.unlink(at);

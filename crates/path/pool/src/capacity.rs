@@ -293,8 +293,14 @@ mod tests {
         let child = child_size(Sectors(TB / 512));
         let of = |record| PoolCapacity::of(&[(raidz(11, 2, 12), child)], record, record);
         let (small, large) = (of(8 << 10), of(128 << 10));
-        assert_eq!((small.record_parity, small.record_padding), (16 << 10, 8 << 10));
-        assert_eq!((large.record_parity, large.record_padding), (40 << 10, 8 << 10));
+        assert_eq!(
+            (small.record_parity, small.record_padding),
+            (16 << 10, 8 << 10)
+        );
+        assert_eq!(
+            (large.record_parity, large.record_padding),
+            (40 << 10, 8 << 10)
+        );
         assert!(small.data < large.data / 2);
     }
 }

@@ -65,7 +65,9 @@ impl Pool {
             return;
         }
         let (io, psize) = (&self.io, self.settings.psize);
-        let found = self.space.take(|vdev| io.asize(vdev, psize, false), |_| true);
+        let found = self
+            .space
+            .take(|vdev| io.asize(vdev, psize, false), |_| true);
         let Ok(dva) = found else { return };
         self.txg.logged.insert(record, dva);
         self.write_log(now, dva, psize);

@@ -46,6 +46,23 @@ pub struct DraidKeys {
     pub data: Option<u32>,
     /// Number of distributed spares of each vdev. Default 0.
     pub spares: u32,
+    /// Kind of the resilver of `rebuild`: `healing` (the blocks of the volume, to a new drive),
+    /// `sequential` (all used space in the order of the vdev, to a new drive) or `spare` (the same,
+    /// to a distributed spare). Default `healing`.
+    pub resilver: ResilverKind,
+}
+
+/// The kind of a resilver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResilverKind {
+    /// The blocks of the volume are read, and written to a new drive.
+    #[default]
+    Healing,
+    /// The used space of the vdev is read in its order, and written to a new drive.
+    Sequential,
+    /// The used space of the vdev is read in its order, and written to a distributed spare.
+    Spare,
 }
 
 /// Keys of the volume in the pool.
@@ -93,6 +110,9 @@ pub struct MemoryKeys {
     pub txg_timeout_s: u32,
     /// True to read ahead of sequential reads (zfetch). Default true.
     pub prefetch: bool,
+    /// Largest distance of the read-ahead (`zfetch_max_distance`). Default 64MiB; OpenZFS 0.8 had
+    /// 8MiB.
+    pub prefetch_distance: Bytes,
 }
 
 impl Default for VolumeKeys {
@@ -113,6 +133,7 @@ impl Default for MemoryKeys {
             dirty_data_max: Bytes(1638 << 20),
             txg_timeout_s: 5,
             prefetch: true,
+            prefetch_distance: Bytes(64 << 20),
         }
     }
 }
@@ -154,6 +175,8 @@ pub struct PoolSettings {
     pub volsize: u64,
     /// The property `sync`.
     pub sync: Sync,
+    /// Kind of a resilver.
+    pub resilver: ResilverKind,
     /// Memory and timing.
     pub memory: MemoryKeys,
 }
@@ -244,6 +267,7 @@ impl PoolSettings {
             capacity,
             volsize,
             sync: volume.sync,
+            resilver: resilver_kind(kind, keys)?,
             memory,
         })
     }
@@ -263,7 +287,9 @@ impl PoolSettings {
 
     /// Returns the number of drives of each vdev.
     pub fn width(&self) -> usize {
-        self.vdevs.first().map_or(1, |(vdev, _)| vdev.children() as usize)
+        self.vdevs
+            .first()
+            .map_or(1, |(vdev, _)| vdev.children() as usize)
     }
 }
 
@@ -272,7 +298,11 @@ impl PoolSettings {
 fn compressed(record: u64, ratio: f64, ashift: u32) -> u64 {
     let size = (record as f64 / ratio).ceil() as u64;
     let size = size.next_multiple_of(1 << ashift);
-    if size > record - record / 8 { record } else { size }
+    if size > record - record / 8 {
+        record
+    } else {
+        size
+    }
 }
 
 fn check_numbers(ashift: u32, volume: &VolumeKeys, memory: &MemoryKeys) -> Result<(), ConfigError> {
@@ -344,7 +374,11 @@ fn width(kind: Kind, keys: &VdevKeys, data: usize) -> Result<usize, ConfigError>
         let message = format!(
             "found {width}; {data} drives are not whole vdevs of {width} (the vdevs of a pool here are equally wide)"
         );
-        let key = if keys.width.is_some() { "width" } else { "members" };
+        let key = if keys.width.is_some() {
+            "width"
+        } else {
+            "members"
+        };
         return Err(ConfigError::new(key, message));
     }
     Ok(width)
@@ -408,6 +442,19 @@ fn vdev(
     }
 }
 
+/// Returns the kind of a resilver. Only dRAID has a choice.
+fn resilver_kind(kind: Kind, keys: &Keys) -> Result<ResilverKind, ConfigError> {
+    if !matches!(kind, Kind::Draid(_)) {
+        return Ok(ResilverKind::Healing);
+    }
+    let further: DraidKeys = part(keys)?;
+    if further.resilver == ResilverKind::Spare && further.spares == 0 {
+        let message = "found \"spare\"; the vdev has no distributed spare. Give spares = 1";
+        return Err(ConfigError::new("resilver", message));
+    }
+    Ok(further.resilver)
+}
+
 /// Returns the size of the volume in whole records.
 fn volsize(keys: &VolumeKeys, capacity: &PoolCapacity) -> Result<u64, ConfigError> {
     let record = keys.recordsize.0;
@@ -420,7 +467,11 @@ fn volsize(keys: &VolumeKeys, capacity: &PoolCapacity) -> Result<u64, ConfigErro
             Bytes(capacity.data),
             keys.recordsize
         );
-        let key = if keys.volsize.is_some() { "volsize" } else { "members" };
+        let key = if keys.volsize.is_some() {
+            "volsize"
+        } else {
+            "members"
+        };
         return Err(ConfigError::new(key, message));
     }
     Ok(size)

@@ -95,6 +95,20 @@ impl Draid {
         self.spares
     }
 
+    /// Returns the number of data columns of a group.
+    pub fn data(&self) -> u64 {
+        self.data
+    }
+
+    /// Returns the child that holds the first distributed spare at a byte of the children
+    /// (`vdev_draid_spare_get_child`): the last position of the slice's order.
+    pub fn spare_child(&self, physical: u64) -> u64 {
+        let rows = self.width() * self.groups / self.disks();
+        let (order, turn) = self.order(physical / (rows * ROW_HEIGHT));
+        let last = order[self.children as usize - 1];
+        (u64::from(last) + turn) % self.children
+    }
+
     /// Returns the number of children without the distributed spares.
     pub fn disks(&self) -> u64 {
         self.children - self.spares

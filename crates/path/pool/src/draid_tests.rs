@@ -45,13 +45,21 @@ fn groups_fill_the_rows_of_a_slice_as_in_the_picture() {
     let group = vdev.group_size();
     for (number, start, row) in [(0, 0, 0), (1, 9, 0), (2, 6, 1), (3, 3, 2), (4, 0, 3)] {
         let (found, permutation, physical) = vdev.place(number * group);
-        assert_eq!((found, physical), (start, row * ROW_HEIGHT), "group {number}");
+        assert_eq!(
+            (found, physical),
+            (start, row * ROW_HEIGHT),
+            "group {number}"
+        );
         assert_eq!(permutation, number / 4);
     }
     // Group 1 has three columns in row 0 and six in row 1.
     let mut map = BlockMap::default();
     vdev.map(group, 8 << 12, &mut map);
-    let rows: Vec<u64> = map.columns().iter().map(|c| c.offset / ROW_HEIGHT).collect();
+    let rows: Vec<u64> = map
+        .columns()
+        .iter()
+        .map(|c| c.offset / ROW_HEIGHT)
+        .collect();
     assert_eq!(rows, [0, 0, 0, 1, 1, 1, 1, 1, 1]);
 }
 
@@ -59,7 +67,9 @@ fn groups_fill_the_rows_of_a_slice_as_in_the_picture() {
 /// children as there are spares hold nothing.
 #[test]
 fn blocks_share_no_sector_and_spares_stay_empty() {
-    for (children, data, parities, spares) in [(5, 2, 1, 1), (11, 4, 2, 1), (14, 8, 1, 2), (7, 1, 3, 3)] {
+    for (children, data, parities, spares) in
+        [(5, 2, 1, 1), (11, 4, 2, 1), (14, 8, 1, 2), (7, 1, 3, 3)]
+    {
         let vdev = Draid::new(shape(children, data, parities, spares), 20).unwrap();
         // With sectors of 1 MiB, a row has 16 sectors. Three slices are filled with blocks.
         let rows_of_slice = vdev.width() * vdev.groups / vdev.disks();
@@ -74,7 +84,12 @@ fn blocks_share_no_sector_and_spares_stay_empty() {
                 break;
             }
             vdev.map(offset, psize, &mut map);
-            let size: u64 = map.columns().iter().chain(map.skips()).map(|c| c.size).sum();
+            let size: u64 = map
+                .columns()
+                .iter()
+                .chain(map.skips())
+                .map(|c| c.size)
+                .sum();
             assert_eq!(size, vdev.asize(psize));
             for column in map.columns().iter().chain(map.skips()) {
                 for sector in 0..column.size >> 20 {
@@ -94,6 +109,33 @@ fn blocks_share_no_sector_and_spares_stay_empty() {
             assert_eq!(busy.len() as u64, vdev.disks(), "row {row} of {children}");
         }
     }
+}
+
+/// The distributed spare lies on the child that holds nothing, in every row, and on every child in
+/// turn.
+#[test]
+fn the_spare_is_the_child_without_data() {
+    let vdev = Draid::new(shape(9, 3, 1, 1), 12).unwrap();
+    let rows_of_slice = vdev.width() * vdev.groups / vdev.disks();
+    let mut map = BlockMap::default();
+    let mut spares = BTreeSet::new();
+    for slice in 0..40 {
+        let mut busy = BTreeSet::new();
+        for group in slice * vdev.groups..(slice + 1) * vdev.groups {
+            vdev.map(group * vdev.group_size(), 3 << 12, &mut map);
+            busy.extend(
+                map.columns()
+                    .iter()
+                    .map(|c| (c.offset / ROW_HEIGHT, u64::from(c.child))),
+            );
+        }
+        for row in slice * rows_of_slice..(slice + 1) * rows_of_slice {
+            let spare = vdev.spare_child(row * ROW_HEIGHT + 4096);
+            assert!(!busy.contains(&(row, spare)), "row {row}");
+            spares.insert(spare);
+        }
+    }
+    assert_eq!(spares.len(), 9);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::block::BlockMap;
 use crate::capacity::{END, FRONT, PARTITION};
-use crate::config::PoolSettings;
+use crate::config::{PoolSettings, ResilverKind};
 use crate::place::Dva;
 use crate::queue::{Class, LeafIo, LeafQueue, Sent};
 use crate::vdev::Vdev;
@@ -48,10 +48,10 @@ pub(crate) enum Purpose {
         /// The request from above.
         asked: u32,
     },
-    /// A block of a resilver is read.
+    /// A unit of a resilver is read.
     Resilver {
-        /// The record.
-        record: u64,
+        /// Number of the unit.
+        unit: u64,
     },
     /// A block of a resilver is written.
     Repair,
@@ -111,6 +111,8 @@ pub(crate) struct PoolIo {
     /// Drives that do not answer, and drives without valid data that take writes.
     failed: Vec<bool>,
     filling: Vec<bool>,
+    /// True if writes to a drive under repair go to the distributed spare.
+    to_spare: bool,
     blocks: Slots<Block>,
     /// Blocks that ended in the present event.
     pub(crate) ended: Vec<Block>,
@@ -130,12 +132,17 @@ impl PoolIo {
             failed[member as usize] = true;
         }
         PoolIo {
-            vdevs: settings.vdevs.iter().map(|(vdev, _)| vdev.clone()).collect(),
+            vdevs: settings
+                .vdevs
+                .iter()
+                .map(|(vdev, _)| vdev.clone())
+                .collect(),
             old: settings.old.clone(),
             width: settings.width(),
             leaves: (0..members).map(|_| LeafQueue::default()).collect(),
             failed,
             filling: vec![false; members],
+            to_spare: settings.resilver == ResilverKind::Spare,
             blocks: Slots::default(),
             ended: Vec::new(),
             map: BlockMap::default(),
@@ -212,6 +219,14 @@ impl PoolIo {
         if let Some(block) = io.block {
             self.blocks[block].remaining += 1;
         }
+        let to_spare = self.to_spare && self.filling[member] && io.operation == Operation::Write;
+        let member = match &self.vdevs[(member / self.width).min(self.vdevs.len() - 1)] {
+            Vdev::Draid(draid) if to_spare => {
+                let child = draid.spare_child(io.offset.saturating_sub(FRONT));
+                member / self.width * self.width + child as usize
+            }
+            _ => member,
+        };
         match io.operation {
             Operation::Read => self.moved.0 += io.size,
             _ => self.moved.1 += io.size,
@@ -264,9 +279,9 @@ impl PoolIo {
                 continue;
             }
             let is_lost = |io: &PoolIo, index: usize| !io.is_readable(child(index));
-            let missing = row.data().filter(|&index| {
-                map.columns()[index].size > 0 && is_lost(self, index)
-            });
+            let missing = row
+                .data()
+                .filter(|&index| map.columns()[index].size > 0 && is_lost(self, index));
             let missing = missing.count();
             let parities = row.all().start..row.data().start;
             let left = parities.clone().filter(|&index| !is_lost(self, index));
@@ -388,7 +403,14 @@ impl PoolIo {
 
     /// Writes `size` bytes at `offset` of a drive that is no part of a vdev's map: a log drive, or a
     /// label. `offset` counts from the beginning of the partition.
-    pub(crate) fn write_leaf(&mut self, now: Time, member: usize, offset: u64, size: u64, purpose: Purpose) {
+    pub(crate) fn write_leaf(
+        &mut self,
+        now: Time,
+        member: usize,
+        offset: u64,
+        size: u64,
+        purpose: Purpose,
+    ) {
         let block = self.keep(purpose, Cause::background());
         let io = LeafIo {
             class: Class::SyncWrite,

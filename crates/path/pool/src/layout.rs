@@ -69,10 +69,14 @@ impl Layout for PoolLayout {
     fn answers(&self) -> bool {
         let width = self.settings.width();
         let impaired = self.states.impaired();
-        self.settings.vdevs.iter().enumerate().all(|(index, (vdev, _))| {
-            let lost = impaired.iter().filter(|&&m| m as usize / width == index);
-            lost.count() as u64 <= vdev.survives()
-        })
+        self.settings
+            .vdevs
+            .iter()
+            .enumerate()
+            .all(|(index, (vdev, _))| {
+                let lost = impaired.iter().filter(|&&m| m as usize / width == index);
+                lost.count() as u64 <= vdev.survives()
+            })
     }
 
     fn locate(&self, lbn: Lbn) -> Location {

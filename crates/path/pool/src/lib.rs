@@ -41,7 +41,7 @@ mod zil;
 pub use block::{BlockMap, BlockRow, Column};
 pub use capacity::PoolCapacity;
 pub use config::{
-    DraidKeys, Kind, MemoryKeys, PoolSettings, RaidzKeys, Sync, VdevKeys, VolumeKeys,
+    DraidKeys, Kind, MemoryKeys, PoolSettings, RaidzKeys, ResilverKind, Sync, VdevKeys, VolumeKeys,
 };
 pub use draid::{Draid, DraidShape};
 pub use layout::PoolLayout;

@@ -72,12 +72,9 @@ pub fn recover(
             add(factor, parity, parities + target, index > 0);
         }
         for column in (0..data).filter(|column| !unknown.contains(column)) {
-            let factor = row
-                .iter()
-                .zip(known)
-                .fold(0, |sum, (&factor, &parity)| {
-                    sum ^ multiply(factor, coefficient(parity, column, data))
-                });
+            let factor = row.iter().zip(known).fold(0, |sum, (&factor, &parity)| {
+                sum ^ multiply(factor, coefficient(parity, column, data))
+            });
             add(factor, parities + column, parities + target, true);
         }
     }

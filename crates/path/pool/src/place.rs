@@ -144,7 +144,10 @@ mod tests {
             let (settings, places) = places(kind, keys, drives);
             let records = settings.volsize / settings.record;
             let step = 1 + records / 50_000;
-            let mut each: Vec<Dva> = (0..records).step_by(step as usize).map(|r| places.of(r)).collect();
+            let mut each: Vec<Dva> = (0..records)
+                .step_by(step as usize)
+                .map(|r| places.of(r))
+                .collect();
             let last = places.of(records - 1);
             let (vdev, child) = &settings.vdevs[0];
             assert!(last.offset + places.asize <= vdev.size(*child), "{kind:?}");

@@ -121,7 +121,7 @@ impl Pool {
             io,
             moved: HashMap::new(),
             arc: RecordCache::new(memory.arc.0 / settings.psize),
-            zfetch: Zfetch::new(settings.record, records),
+            zfetch: Zfetch::new(settings.record, records, memory.prefetch_distance.0),
             txg: Txg::new(
                 settings.record,
                 memory.dirty_data_max.0,
@@ -165,10 +165,7 @@ impl Pool {
     /// Returns the records of an extent.
     fn records(&self, extent: Extent) -> Range<u64> {
         let record = self.settings.record;
-        let (begin, end) = (
-            extent.start.0 * SECTOR_BYTES,
-            extent.end().0 * SECTOR_BYTES,
-        );
+        let (begin, end) = (extent.start.0 * SECTOR_BYTES, extent.end().0 * SECTOR_BYTES);
         begin / record..end.div_ceil(record)
     }
 
@@ -224,10 +221,7 @@ impl Pool {
     fn write(&mut self, now: Time, asked: u32) {
         let extent = self.asked[asked].request.extent;
         let record = self.settings.record;
-        let (begin, end) = (
-            extent.start.0 * SECTOR_BYTES,
-            extent.end().0 * SECTOR_BYTES,
-        );
+        let (begin, end) = (extent.start.0 * SECTOR_BYTES, extent.end().0 * SECTOR_BYTES);
         let all = self.records(extent);
         let partial = [
             (!begin.is_multiple_of(record)).then_some(all.start),
@@ -416,7 +410,9 @@ impl Pool {
 impl Node for Pool {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         if let Some(status) = self.refusal(&request) {
-            return cx.out.complete(Completion::at_once(request.id, now, status));
+            return cx
+                .out
+                .complete(Completion::at_once(request.id, now, status));
         }
         let asked = self.asked.keep(Asked {
             request,
@@ -450,7 +446,13 @@ impl Node for Pool {
         self.settle(now, cx.out);
     }
 
-    fn completed(&mut self, now: Time, from: Port, completion: Completion, cx: &mut NodeContext<'_>) {
+    fn completed(
+        &mut self,
+        now: Time,
+        from: Port,
+        completion: Completion,
+        cx: &mut NodeContext<'_>,
+    ) {
         self.io.completed(from.index(), &completion);
         self.settle(now, cx.out);
     }
@@ -474,6 +476,9 @@ impl Node for Pool {
     }
 
     fn next_wake(&self) -> Wake {
+        if self.resilver.waits_for_start() {
+            return Wake::Work(Time::ZERO);
+        }
         match (self.delayed.front(), self.txg.due()) {
             (Some((at, _)), due) => Wake::Work(due.map_or(*at, |due| due.min(*at))),
             // Nobody waits for a group that is not full.
@@ -494,16 +499,17 @@ impl Node for Pool {
 
     fn count(&self, _: Time, counters: &mut Counters) {
         let counts = &self.counts;
-        let (issued, joined) = self.io.leaves.iter().fold((0, 0), |(issued, joined), leaf| {
-            (issued + leaf.counts.0, joined + leaf.counts.1)
-        });
+        let (issued, joined) = self
+            .io
+            .leaves
+            .iter()
+            .fold((0, 0), |(issued, joined), leaf| {
+                (issued + leaf.counts.0, joined + leaf.counts.1)
+            });
         let (runs, free) = self.space.fragments();
         let mb = |bytes: u64| bytes as f64 / 1e6;
         let all = [
-            (
-                "pool_hit_share",
-                counts.hits as f64 / counts.reads as f64,
-            ),
+            ("pool_hit_share", counts.hits as f64 / counts.reads as f64),
             (
                 "pool_read_ahead_mb",
                 mb(counts.fetched * self.settings.record),

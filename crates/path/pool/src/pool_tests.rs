@@ -111,12 +111,18 @@ impl Bench {
     }
 
     fn bytes(&self, operation: Operation) -> u64 {
-        let of = self.sent.iter().filter(|(_, request)| request.operation == operation);
+        let of = self
+            .sent
+            .iter()
+            .filter(|(_, request)| request.operation == operation);
         of.map(|(_, request)| request.extent.sectors.0 * 512).sum()
     }
 
     fn drives(&self, operation: Operation) -> BTreeSet<usize> {
-        let of = self.sent.iter().filter(|(_, request)| request.operation == operation);
+        let of = self
+            .sent
+            .iter()
+            .filter(|(_, request)| request.operation == operation);
         of.map(|(drive, _)| *drive).collect()
     }
 }
@@ -156,7 +162,10 @@ fn a_write_is_in_memory_at_once_and_on_the_drives_after_five_seconds() {
     // 32 data, 12 parity and 1 of padding at most; two copies of indirect blocks; labels.
     let record = bench.pool.settings.vdevs[0].0.asize(128 << 10);
     assert!(bench.bytes(Operation::Write) > record);
-    let flushes = bench.sent.iter().filter(|(_, r)| r.operation == Operation::Flush);
+    let flushes = bench
+        .sent
+        .iter()
+        .filter(|(_, r)| r.operation == Operation::Flush);
     assert_eq!(flushes.count(), 16, "two flushes of eight drives");
     let labels = 4 * 8;
     assert!(bench.sent.len() > labels + 16);
@@ -179,7 +188,10 @@ fn a_write_of_a_part_reads_the_record_first() {
 
 #[test]
 fn a_forced_write_waits_for_the_log_and_the_flush() {
-    for (keys, log_only) in [(json!({ "logs": 1, "recordsize": "16KiB" }), true), (json!({ "recordsize": "16KiB" }), false)] {
+    for (keys, log_only) in [
+        (json!({ "logs": 1, "recordsize": "16KiB" }), true),
+        (json!({ "recordsize": "16KiB" }), false),
+    ] {
         let mut bench = Bench::new(Kind::Raidz(2), keys, 9);
         bench.submit(1, Operation::Write, 32, 32, true);
         bench.run(Time::ZERO + Duration::from_millis(500));
@@ -252,7 +264,12 @@ fn a_lost_drive_is_read_around_and_too_many_lose_the_record() {
         bench.submit(id, Operation::Read, 2560 * id, 8, false);
     }
     bench.seconds(2);
-    assert!(bench.done.values().all(|done| done.status == RequestStatus::Done));
+    assert!(
+        bench
+            .done
+            .values()
+            .all(|done| done.status == RequestStatus::Done)
+    );
     assert!(!bench.drives(Operation::Read).contains(&3));
     for member in [4, 5] {
         bench.call(|pool, now, cx| pool.ordered(now, LayerOrder::Fail { member }, cx).unwrap());
@@ -298,6 +315,22 @@ fn a_resilver_fills_the_new_drive_and_reports_its_end() {
 }
 
 #[test]
+fn a_distributed_spare_takes_the_lost_columns_on_all_drives() {
+    let keys = json!({ "volsize": "2GiB", "data": 3, "spares": 1, "resilver": "spare" });
+    let mut bench = Bench::new(Kind::Draid(1), keys, 9);
+    let pool = std::mem::replace(&mut bench.pool, Bench::new(Kind::Mirror, json!({}), 2).pool);
+    bench.pool = pool.resilvering(1);
+    bench.seconds(2000);
+    assert_eq!(bench.rebuilt.last(), Some(&(1, true)));
+    let written = bench.drives(Operation::Write);
+    assert!(!written.contains(&1) && !bench.drives(Operation::Read).contains(&1));
+    assert!(written.len() >= 4, "{written:?}");
+    let bytes = bench.bytes(Operation::Write) as f64;
+    let share = (2u64 << 30) as f64 / 3.0 * 4.0 / 8.0;
+    assert!((0.7..1.3).contains(&(bytes / share)), "{bytes} of {share}");
+}
+
+#[test]
 fn after_an_expansion_old_records_lie_in_the_old_width() {
     let mut bench = raidz2(json!({ "expanded_from": 5 }));
     bench.submit(1, Operation::Read, 0, 8, false);
@@ -311,15 +344,31 @@ fn after_an_expansion_old_records_lie_in_the_old_width() {
     bench.sent.clear();
     bench.submit(3, Operation::Read, 2560, 8, false);
     bench.seconds(1);
-    assert_eq!(bench.drives(Operation::Read).len(), 6, "a new record has the new width");
+    assert_eq!(
+        bench.drives(Operation::Read).len(),
+        6,
+        "a new record has the new width"
+    );
 }
 
 #[test]
 fn random_loads_end_and_records_never_share_a_place() {
     for (kind, keys, drives) in [
-        (Kind::Raidz(1), json!({ "width": 3, "volsize": "2GB", "recordsize": "32KiB", "dirty_data_max": "8MiB" }), 6),
-        (Kind::Draid(2), json!({ "data": 3, "spares": 1, "volsize": "2GB", "dirty_data_max": "8MiB", "compression": 1.7 }), 9),
-        (Kind::Mirror, json!({ "volsize": "2GB", "logs": 1, "arc": "4MiB", "sync": "always" }), 5),
+        (
+            Kind::Raidz(1),
+            json!({ "width": 3, "volsize": "2GB", "recordsize": "32KiB", "dirty_data_max": "8MiB" }),
+            6,
+        ),
+        (
+            Kind::Draid(2),
+            json!({ "data": 3, "spares": 1, "volsize": "2GB", "dirty_data_max": "8MiB", "compression": 1.7 }),
+            9,
+        ),
+        (
+            Kind::Mirror,
+            json!({ "volsize": "2GB", "logs": 1, "arc": "4MiB", "sync": "always" }),
+            5,
+        ),
     ] {
         let mut bench = Bench::new(kind, keys, drives);
         let mut random = Seed(9).stream("requests");
@@ -327,8 +376,12 @@ fn random_loads_end_and_records_never_share_a_place() {
         for id in 0..1500 {
             let length = 1 + random.below(600);
             let start = random.below(sectors - length);
-            let operation = [Operation::Read, Operation::Write, Operation::Write, Operation::Flush]
-                [random.below(4) as usize];
+            let operation = [
+                Operation::Read,
+                Operation::Write,
+                Operation::Write,
+                Operation::Flush,
+            ][random.below(4) as usize];
             let (start, length) = match operation {
                 Operation::Flush => (0, 0),
                 _ => (start, length),
@@ -340,7 +393,12 @@ fn random_loads_end_and_records_never_share_a_place() {
         }
         bench.seconds(600);
         assert_eq!(bench.done.len(), 1500, "{kind:?}: every request ends");
-        assert!(bench.done.values().all(|done| done.status == RequestStatus::Done));
+        assert!(
+            bench
+                .done
+                .values()
+                .all(|done| done.status == RequestStatus::Done)
+        );
         assert_eq!(bench.pool.txg.dirty, 0);
         assert!(bench.pool.txg.groups > 2 && bench.pool.counts.in_place == 0);
         let records = sectors * 512 / bench.pool.settings.record;
@@ -353,7 +411,10 @@ fn random_loads_end_and_records_never_share_a_place() {
         places.sort();
         for pair in places.windows(2) {
             let ((a, size), (b, _)) = (pair[0], pair[1]);
-            assert!(a.vdev != b.vdev || a.offset + size <= b.offset, "{kind:?}: {a:?} {b:?}");
+            assert!(
+                a.vdev != b.vdev || a.offset + size <= b.offset,
+                "{kind:?}: {a:?} {b:?}"
+            );
         }
     }
 }

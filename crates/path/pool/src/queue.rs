@@ -368,7 +368,11 @@ mod tests {
         let reads = matches!(class, Class::SyncRead | Class::AsyncRead | Class::Scrub);
         LeafIo {
             class,
-            operation: if reads { Operation::Read } else { Operation::Write },
+            operation: if reads {
+                Operation::Read
+            } else {
+                Operation::Write
+            },
             offset,
             size,
             block: Some(block),
@@ -403,7 +407,10 @@ mod tests {
     fn neighbours_join_up_to_a_mib_and_reads_across_gaps() {
         let mut queue = LeafQueue::default();
         for number in 0..40 {
-            queue.push(Time::ZERO, io(Class::AsyncWrite, u64::from(number) << 16, 1 << 16, number));
+            queue.push(
+                Time::ZERO,
+                io(Class::AsyncWrite, u64::from(number) << 16, 1 << 16, number),
+            );
         }
         let sent = queue.next(10).unwrap();
         assert_eq!((sent.offset, sent.size), (0, 1 << 20));
@@ -414,7 +421,11 @@ mod tests {
             queue.push(Time::ZERO, io(Class::SyncRead, offset, 4096, number));
         }
         let sent = queue.next(10).unwrap();
-        assert_eq!(sent.size, 40 << 10, "a gap of 32 KiB is read, 40 KiB is not");
+        assert_eq!(
+            sent.size,
+            40 << 10,
+            "a gap of 32 KiB is read, 40 KiB is not"
+        );
         let next = queue.next(10).unwrap();
         assert_eq!((next.offset, next.size), (80 << 10, 8 << 10));
     }
@@ -431,16 +442,26 @@ mod tests {
         queue.push(Time::ZERO, io(Class::AsyncWrite, 8192, 4096, 2));
         queue.push(Time::ZERO, optional(12288));
         let sent = queue.next(10).unwrap();
-        assert_eq!((sent.offset, sent.size), (0, 12288), "the last sector joins nothing");
+        assert_eq!(
+            (sent.offset, sent.size),
+            (0, 12288),
+            "the last sector joins nothing"
+        );
         assert_eq!(blocks(&mut queue, sent), [1, 2]);
-        assert!(queue.next(10).is_none(), "an optional write alone is dropped");
+        assert!(
+            queue.next(10).is_none(),
+            "an optional write alone is dropped"
+        );
     }
 
     #[test]
     fn a_scrub_gives_way_to_interactive_requests() {
         let mut queue = LeafQueue::default();
         for number in 0..100 {
-            queue.push(Time::ZERO, io(Class::Scrub, u64::from(number) << 30, 4096, number));
+            queue.push(
+                Time::ZERO,
+                io(Class::Scrub, u64::from(number) << 30, 4096, number),
+            );
         }
         let alone: Vec<Sent> = std::iter::from_fn(|| queue.next(10)).collect();
         assert_eq!(alone.len(), 1, "at first one, until five have ended");
@@ -455,7 +476,10 @@ mod tests {
         assert_eq!(queue.next(10).unwrap().block, 500);
         let sent = running.remove(0);
         blocks(&mut queue, sent);
-        assert!(queue.next(10).is_none(), "beside a read at most one of the scrub");
+        assert!(
+            queue.next(10).is_none(),
+            "beside a read at most one of the scrub"
+        );
     }
 
     #[test]

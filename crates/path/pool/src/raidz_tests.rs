@@ -64,7 +64,8 @@ fn mapped(vdev: &Raidz, offset: u64, psize: u64, map: &mut BlockMap) -> Places {
     let mut places = Places::default();
     let of = |columns: &[Column]| -> Vec<(u64, u64)> {
         let all = columns.iter();
-        all.flat_map(|column| sectors(column, vdev.ashift)).collect()
+        all.flat_map(|column| sectors(column, vdev.ashift))
+            .collect()
     };
     let width = map.rows().iter().map(|row| row.all().len()).max().unwrap();
     // Rows of an expanded block have a sector a column; the order of the bytes is down the columns.
@@ -131,7 +132,10 @@ fn padding_is_the_table_of_the_makers() {
 fn too_few_devices_are_refused_with_the_rule_of_zpool() {
     let error = Raidz::new(3, 3, 12).unwrap_err();
     assert_eq!(error.key, "members");
-    assert!(error.message.contains("raidz3 requires at least 4"), "{error}");
+    assert!(
+        error.message.contains("raidz3 requires at least 4"),
+        "{error}"
+    );
     assert!(Raidz::new(4, 3, 12).is_ok());
     assert!(Raidz::new(256, 1, 12).is_err());
     let vdev = Raidz::new(6, 2, 12).unwrap();

@@ -46,7 +46,10 @@ pub const POOLS: [PolicyEntry<BuildLayout>; 7] = [
 
 /// Returns the kind of the pool called `name`.
 pub fn kind_of(name: &str) -> Option<Kind> {
-    KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+    KINDS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, kind)| *kind)
 }
 
 #[cfg(test)]
@@ -56,11 +59,17 @@ mod tests {
     use fullstroke_units::Sectors;
     use serde_json::json;
 
-    fn refused(name: &str, keys: serde_json::Value, drives: usize) -> fullstroke_contract::ConfigError {
+    fn refused(
+        name: &str,
+        keys: serde_json::Value,
+        drives: usize,
+    ) -> fullstroke_contract::ConfigError {
         let entry = POOLS.iter().find(|entry| entry.name == name).unwrap();
         let members = vec![Sectors(2_000_000_000); drives];
         let result = (entry.build)(keys.as_object().unwrap(), &members);
-        result.err().unwrap_or_else(|| panic!("{name} of {drives} with {keys} is allowed"))
+        result
+            .err()
+            .unwrap_or_else(|| panic!("{name} of {drives} with {keys} is allowed"))
     }
 
     #[test]
@@ -78,7 +87,11 @@ mod tests {
             let schema = (entry.schema)();
             for key in known_keys(&schema) {
                 let all = schema.get("properties").unwrap();
-                assert!(all[&key].get("description").is_some(), "{}.{key}", entry.name);
+                assert!(
+                    all[&key].get("description").is_some(),
+                    "{}.{key}",
+                    entry.name
+                );
             }
         }
     }
@@ -91,25 +104,94 @@ mod tests {
             ("mirror", json!({}), 1, "members", "at least 2"),
             ("mirror", json!({}), 3, "members", "whole vdevs"),
             ("draid2", json!({ "data": 8 }), 9, "members", "at least 10"),
-            ("draid1", json!({ "data": 4, "spares": 4 }), 8, "spares", "at most 3"),
-            ("raidz2", json!({ "recordsize": "2KiB" }), 8, "recordsize", "one sector"),
-            ("raidz2", json!({ "recordsize": 3000 }), 8, "recordsize", "powers of two"),
+            (
+                "draid1",
+                json!({ "data": 4, "spares": 4 }),
+                8,
+                "spares",
+                "at most 3",
+            ),
+            (
+                "raidz2",
+                json!({ "recordsize": "2KiB" }),
+                8,
+                "recordsize",
+                "one sector",
+            ),
+            (
+                "raidz2",
+                json!({ "recordsize": 3000 }),
+                8,
+                "recordsize",
+                "powers of two",
+            ),
+            (
+                "draid1",
+                json!({ "resilver": "spare" }),
+                8,
+                "resilver",
+                "spares = 1",
+            ),
             ("raidz2", json!({ "ashift": 8 }), 8, "ashift", "9 to 16"),
-            ("raidz2", json!({ "compression": 0.5 }), 8, "compression", "found 0.5"),
-            ("raidz2", json!({ "volsize": "100TB" }), 8, "volsize", "space for"),
-            ("raidz2", json!({ "failed": [0, 1, 2] }), 8, "failed", "survives 2"),
-            ("raidz2", json!({ "failed": [8] }), 8, "failed", "no member 8"),
-            ("raidz2", json!({ "expanded_from": 9 }), 8, "expanded_from", "3 to 8"),
+            (
+                "raidz2",
+                json!({ "compression": 0.5 }),
+                8,
+                "compression",
+                "found 0.5",
+            ),
+            (
+                "raidz2",
+                json!({ "volsize": "100TB" }),
+                8,
+                "volsize",
+                "space for",
+            ),
+            (
+                "raidz2",
+                json!({ "failed": [0, 1, 2] }),
+                8,
+                "failed",
+                "survives 2",
+            ),
+            (
+                "raidz2",
+                json!({ "failed": [8] }),
+                8,
+                "failed",
+                "no member 8",
+            ),
+            (
+                "raidz2",
+                json!({ "expanded_from": 9 }),
+                8,
+                "expanded_from",
+                "3 to 8",
+            ),
             ("raidz2", json!({ "logs": 8 }), 8, "members", "log devices"),
-            ("raidz2", json!({ "dirty_data_max": "64KiB" }), 8, "dirty_data_max", "four records"),
-            ("raidz2", json!({ "txg_timeout_s": 0 }), 8, "txg_timeout_s", "1 to 3600"),
+            (
+                "raidz2",
+                json!({ "dirty_data_max": "64KiB" }),
+                8,
+                "dirty_data_max",
+                "four records",
+            ),
+            (
+                "raidz2",
+                json!({ "txg_timeout_s": 0 }),
+                8,
+                "txg_timeout_s",
+                "1 to 3600",
+            ),
             ("raidz2", json!({ "spares": 1 }), 8, "spares", "unknown key"),
         ] {
             let error = refused(name, keys, drives);
             assert_eq!(error.key, key, "{error}");
             assert!(error.message.contains(says), "{error}");
         }
-        let tiny = (POOLS[1].build)(&Keys::new(), &[Sectors(100_000); 4]).err().unwrap();
+        let tiny = (POOLS[1].build)(&Keys::new(), &[Sectors(100_000); 4])
+            .err()
+            .unwrap();
         assert!(tiny.message.contains("64 MiB"), "{tiny}");
     }
 
@@ -117,7 +199,10 @@ mod tests {
     fn an_expanded_vdev_keeps_the_old_ratio_of_data() {
         let build = |keys: serde_json::Value| {
             let members = vec![Sectors(20_000_000_000); 8];
-            (POOLS[2].build)(keys.as_object().unwrap(), &members).unwrap().capacity().0 as f64
+            (POOLS[2].build)(keys.as_object().unwrap(), &members)
+                .unwrap()
+                .capacity()
+                .0 as f64
         };
         let (whole, expanded) = (build(json!({})), build(json!({ "expanded_from": 4 })));
         // 8 drives hold 6 of data; in the old width 2 of 4.

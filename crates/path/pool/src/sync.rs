@@ -99,8 +99,13 @@ impl Pool {
                 vdev: dva.vdev,
             };
             let psize = self.settings.psize;
-            self.io
-                .write(now, (dva, psize), Class::AsyncWrite, purpose, Cause::background());
+            self.io.write(
+                now,
+                (dva, psize),
+                Class::AsyncWrite,
+                purpose,
+                Cause::background(),
+            );
         }
     }
 
@@ -129,7 +134,9 @@ impl Pool {
         let psize = psize.next_multiple_of(1 << self.settings.ashift);
         for _ in 0..copies {
             let io = &self.io;
-            let found = self.space.take(|vdev| io.asize(vdev, psize, false), |_| true);
+            let found = self
+                .space
+                .take(|vdev| io.asize(vdev, psize, false), |_| true);
             let Ok(dva) = found else { continue };
             let asize = self.io.asize(dva.vdev as usize, psize, false);
             self.metadata.push((dva, asize));

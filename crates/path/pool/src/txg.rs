@@ -113,7 +113,9 @@ impl Txg {
 
     /// True if the record is dirty in the open group.
     pub(crate) fn is_open(&self, record: u64) -> bool {
-        self.states.get(&record).is_some_and(|state| state & OPEN != 0)
+        self.states
+            .get(&record)
+            .is_some_and(|state| state & OPEN != 0)
     }
 
     /// Counts a record of the group that is written as clean.
@@ -207,7 +209,11 @@ mod tests {
         let first = txg.admit(Time::ZERO);
         assert_eq!(first, Time::ZERO + Duration::from_nanos(500_000));
         let second = txg.admit(Time::ZERO);
-        assert_eq!(second, first + Duration::from_nanos(500_000), "one after the other");
+        assert_eq!(
+            second,
+            first + Duration::from_nanos(500_000),
+            "one after the other"
+        );
         (80..99).for_each(|record| txg.dirty(record));
         let third = txg.admit(Time::ZERO);
         assert_eq!(third, second + Duration::from_nanos(500_000 * 39));

@@ -2,16 +2,13 @@
 //!
 //! A stream remembers the record that should come next. A read of this record doubles the distance
 //! of the read-ahead, from the size of the read up to 4 MiB. Beyond, the distance grows by an eighth
-//! of each read up to 64 MiB. A read that no stream expects replaces the oldest stream.
+//! of each read up to the largest distance, 64 MiB unless given. A read that no stream expects replaces the oldest stream.
 
 use fullstroke_units::{Duration, Time};
 use std::ops::Range;
 
 /// Distance up to which the read-ahead doubles: `zfetch_min_distance`.
 const DOUBLES_TO: u64 = 4 << 20;
-
-/// Largest distance: `zfetch_max_distance`.
-const DISTANCE_MAX: u64 = 64 << 20;
 
 /// Largest number of streams: `zfetch_max_streams`.
 const STREAMS: usize = 8;
@@ -36,17 +33,21 @@ pub(crate) struct Zfetch {
     streams: Vec<Stream>,
     record: u64,
     records: u64,
+    /// Largest distance in bytes: `zfetch_max_distance`.
+    distance: u64,
     most: usize,
 }
 
 impl Zfetch {
-    /// Returns the streams of a volume of `records` records of `record` bytes.
-    pub(crate) fn new(record: u64, records: u64) -> Zfetch {
-        let whole = record.saturating_mul(records) / DISTANCE_MAX;
+    /// Returns the streams of a volume of `records` records of `record` bytes. `distance` is the
+    /// largest distance in bytes.
+    pub(crate) fn new(record: u64, records: u64, distance: u64) -> Zfetch {
+        let whole = record.saturating_mul(records) / distance.max(1);
         Zfetch {
             streams: Vec::with_capacity(STREAMS),
             record,
             records,
+            distance,
             most: STREAMS.min(whole.max(1) as usize),
         }
     }
@@ -68,12 +69,13 @@ impl Zfetch {
             return 0..0;
         }
         let bytes = (end - start) * self.record;
+        let most = self.distance;
         stream.used = now;
         stream.next = end;
-        stream.distance = if stream.distance < DOUBLES_TO {
-            (2 * stream.distance.max(bytes)).min(DOUBLES_TO)
+        stream.distance = if stream.distance < DOUBLES_TO.min(most) {
+            (2 * stream.distance.max(bytes)).min(DOUBLES_TO.min(most))
         } else {
-            (stream.distance + bytes / 8).min(DISTANCE_MAX)
+            (stream.distance + bytes / 8).min(most)
         };
         let from = stream.fetched.max(end);
         let to = (end + stream.distance.div_ceil(self.record)).min(self.records);
@@ -106,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_distance_doubles_and_random_reads_fetch_nothing() {
-        let mut zfetch = Zfetch::new(131_072, 1 << 20);
+        let mut zfetch = Zfetch::new(131_072, 1 << 20, 64 << 20);
         let mut ahead = Vec::new();
         for record in 0..10 {
             let fetched = zfetch.access(Time::ZERO, record..record + 1);
@@ -119,8 +121,18 @@ mod tests {
     }
 
     #[test]
+    fn the_distance_ends_at_its_limit() {
+        let mut zfetch = Zfetch::new(131_072, 1 << 20, 1 << 20);
+        let ahead = (0..20).map(|record| {
+            let fetched = zfetch.access(Time::ZERO, record..record + 1);
+            fetched.end.saturating_sub(record + 1)
+        });
+        assert_eq!(ahead.max(), Some(8));
+    }
+
+    #[test]
     fn small_reads_of_one_record_keep_the_stream() {
-        let mut zfetch = Zfetch::new(131_072, 1 << 20);
+        let mut zfetch = Zfetch::new(131_072, 1 << 20, 64 << 20);
         for _ in 0..4 {
             assert!(zfetch.access(Time::ZERO, 10..11).is_empty());
         }
