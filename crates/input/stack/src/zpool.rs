@@ -91,7 +91,7 @@ impl ZfsPool {
              [workload]\nkind = \"synthetic\"\nrequests = 10000\nsize = \"16KiB\"\nread_share = 0.7\n\
              arrivals = {{ process = \"closed\", outstanding = 4 }}\n\n[volume]\nlayout = {:?}\n",
             format!(
-                "{}: {} vdevs {} of {}",
+                "{}: {} x {} of {}",
                 self.name, self.vdevs, self.layout, self.width
             ),
             self.layout

@@ -51,12 +51,12 @@ impl Pool {
         for record in std::mem::take(&mut self.zil.indirect) {
             self.write_to_place(now, record);
         }
-        let mut blocks = std::mem::take(&mut self.log_blocks);
+        let mut blocks = std::mem::take(&mut self.zil.blocks);
         self.zil.take_blocks(&mut blocks);
         for &size in &blocks {
             self.write_log_block(now, size);
         }
-        self.log_blocks = blocks;
+        self.zil.blocks = blocks;
     }
 
     /// Writes a dirty record to its final place (`dmu_sync`).
@@ -90,7 +90,7 @@ impl Pool {
         let members = self.settings.members.len();
         let alive = (members - self.settings.logs..members).filter(|&m| !self.io.has_failed(m));
         let count = alive.clone().count() as u64;
-        let at = |turns: u64| (number / turns) % (LOG_SPACE >> 17) << 17;
+        let at = |turns: u64| ((number / turns) % (LOG_SPACE >> 17)) << 17;
         if count > 0
             && let Some(member) = alive.clone().nth((number % count) as usize)
         {

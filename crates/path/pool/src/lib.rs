@@ -24,6 +24,7 @@ mod config;
 pub mod draid;
 mod draid_seeds;
 mod io;
+mod keys;
 mod layout;
 pub mod parity;
 mod place;
@@ -40,10 +41,9 @@ mod zil;
 
 pub use block::{BlockMap, BlockRow, Column};
 pub use capacity::PoolCapacity;
-pub use config::{
-    DraidKeys, Kind, MemoryKeys, PoolSettings, RaidzKeys, ResilverKind, Sync, VdevKeys, VolumeKeys,
-};
+pub use config::PoolSettings;
 pub use draid::{Draid, DraidShape};
+pub use keys::{DraidKeys, Kind, MemoryKeys, RaidzKeys, ResilverKind, Sync, VdevKeys, VolumeKeys};
 pub use layout::PoolLayout;
 pub use place::{Dva, FirstPlaces};
 pub use pool::Pool;

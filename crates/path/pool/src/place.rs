@@ -122,7 +122,7 @@ impl FirstPlaces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Kind;
+    use crate::keys::Kind;
     use fullstroke_units::Sectors;
     use serde_json::json;
 

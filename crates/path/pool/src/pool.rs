@@ -4,37 +4,35 @@
 //!
 //! | file | duty |
 //! |---|---|
-//! | `pool.rs` | requests, reads of records, admission of writers |
+//! | `pool.rs`, `pool/` | requests, reads of records, admission of writers |
 //! | `arc.rs`, `zfetch.rs` | records in memory, read-ahead |
 //! | `txg.rs`, `sync.rs` | dirty records, and the steps of a transaction group |
 //! | `zil.rs`, `commit.rs` | the intent log |
 //! | `allocate.rs` | a place for each block |
-//! | `io.rs`, `queue.rs` | columns of blocks, and the queue of each drive |
+//! | `io.rs`, `io/`, `queue.rs` | columns of blocks, and the queue of each drive |
 //! | `resilver.rs` | filling a new drive |
 //!
 //! Departures from ZFS: the processor needs no time. Metadata is in memory for reads, and has an
 //! estimated size for writes (`sync.rs`). A read that meets its own read-ahead in flight does not
 //! hurry it. A record without a free place is written over its old place.
 
+mod node;
+mod records;
+
 use crate::allocate::Space;
-use crate::arc::RecordCache;
-use crate::config::{PoolSettings, Sync};
-use crate::io::{Block, Cause, PoolIo, Purpose};
-use crate::place::{Dva, FirstPlaces};
-use crate::queue::{Class, async_writes};
+use crate::config::PoolSettings;
+use crate::io::{Block, PoolIo, Purpose};
+use crate::keys::Sync;
+use crate::place::FirstPlaces;
+use crate::queue::async_writes;
 use crate::resilver::Resilver;
 use crate::txg::Txg;
-use crate::zfetch::Zfetch;
 use crate::zil::Zil;
-use fullstroke_contract::{
-    Completion, Counters, Effects, Extent, Gauge, LayerOrder, LayerReadings, Node, NodeContext,
-    Operation, Port, Refusal, Request, RequestStatus, Slots, Wake,
-};
+use fullstroke_contract::{Completion, Effects, Extent, Request, RequestStatus, Slots};
 use fullstroke_units::{Duration, SECTOR_BYTES, Time};
-use std::collections::{HashMap, VecDeque};
+use records::Records;
+use std::collections::VecDeque;
 use std::ops::Range;
-
-const NONE: u32 = u32::MAX;
 
 /// A request from above.
 #[derive(Clone, Copy, Debug)]
@@ -46,12 +44,6 @@ pub(crate) struct Asked {
     status: RequestStatus,
     /// The I/O that ended last, of those that the request waited for.
     pub(crate) last: Completion,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Waiter {
-    asked: u32,
-    next: u32,
 }
 
 /// Counts over the run.
@@ -80,30 +72,19 @@ pub struct Pool {
     pub(crate) settings: PoolSettings,
     pub(crate) io: PoolIo,
     pub(crate) space: Space,
-    places: FirstPlaces,
-    /// Places of records that were written since the start of the run.
-    moved: HashMap<u64, Dva>,
-    arc: RecordCache,
-    zfetch: Zfetch,
+    pub(crate) records: Records,
     pub(crate) txg: Txg,
     pub(crate) zil: Zil,
     pub(crate) resilver: Resilver,
     pub(crate) asked: Slots<Asked>,
-    waiters: Slots<Waiter>,
-    /// Records that are being read, each with the first of its waiters.
-    reading: HashMap<u64, u32>,
     /// Writers that go on at a time.
     delayed: VecDeque<(Time, u32)>,
     /// Writers that wait for less dirty data.
     stalled: VecDeque<u32>,
     pub(crate) counts: PoolCounts,
     idle_since: Time,
-    /// Places of metadata, to be freed by the next group.
-    pub(crate) metadata: Vec<(Dva, u64)>,
     /// Writes of the present group in flight, by vdev.
     pub(crate) in_flight: Vec<u32>,
-    /// Records that a log commit writes to their final place; kept to reuse the memory.
-    pub(crate) log_blocks: Vec<u64>,
 }
 
 impl Pool {
@@ -111,17 +92,13 @@ impl Pool {
     pub fn new(name: &'static str, settings: PoolSettings) -> Pool {
         let places = FirstPlaces::new(&settings);
         let io = PoolIo::new(&settings);
-        let records = settings.volsize / settings.record;
         let asize = io.asize(0, settings.psize, true);
         let memory = &settings.memory;
         Pool {
             name,
             space: Space::new(&settings, &places, asize),
-            places,
+            records: Records::new(&settings, places),
             io,
-            moved: HashMap::new(),
-            arc: RecordCache::new(memory.arc.0 / settings.psize),
-            zfetch: Zfetch::new(settings.record, records, memory.prefetch_distance.0),
             txg: Txg::new(
                 settings.record,
                 memory.dirty_data_max.0,
@@ -130,114 +107,20 @@ impl Pool {
             zil: Zil::default(),
             resilver: Resilver::default(),
             asked: Slots::default(),
-            waiters: Slots::default(),
-            reading: HashMap::new(),
             delayed: VecDeque::new(),
             stalled: VecDeque::new(),
             counts: PoolCounts::default(),
             idle_since: Time::ZERO,
-            metadata: Vec::new(),
             in_flight: vec![0; settings.vdevs.len()],
-            log_blocks: Vec::new(),
             settings,
         }
     }
 
-    /// Returns the place of a record, and true if the record is from before an expansion.
-    pub(crate) fn place_of(&self, record: u64) -> (Dva, u64, bool) {
-        match self.moved.get(&record) {
-            Some(dva) => (*dva, self.settings.psize, false),
-            None => (self.places.of(record), self.settings.psize, true),
-        }
-    }
-
-    /// Moves a record to a new place and frees the old one.
-    pub(crate) fn move_record(&mut self, record: u64, dva: Dva) {
-        let (before, psize, old) = self.place_of(record);
-        if before == dva {
-            return;
-        }
-        let asize = self.io.asize(before.vdev as usize, psize, old);
-        self.space.free(before, asize);
-        self.moved.insert(record, dva);
-    }
-
     /// Returns the records of an extent.
-    fn records(&self, extent: Extent) -> Range<u64> {
+    fn records_of(&self, extent: Extent) -> Range<u64> {
         let record = self.settings.record;
         let (begin, end) = (extent.start.0 * SECTOR_BYTES, extent.end().0 * SECTOR_BYTES);
         begin / record..end.div_ceil(record)
-    }
-
-    /// Returns true if the record is in memory.
-    fn is_in_memory(&self, record: u64) -> bool {
-        self.txg.holds(record) || self.arc.holds(record)
-    }
-
-    /// Lets a request wait for a record. Begins to read the record if nobody has.
-    fn wait_for(&mut self, now: Time, record: u64, asked: u32) {
-        let head = self.reading.get(&record).copied();
-        let waiter = self.waiters.keep(Waiter {
-            asked,
-            next: head.unwrap_or(NONE),
-        });
-        self.reading.insert(record, waiter);
-        self.asked[asked].remaining += 1;
-        if head.is_none() {
-            let cause = Cause::of(&self.asked[asked].request);
-            let place = self.place_of(record);
-            let purpose = Purpose::Read { record };
-            self.io.read(now, place, Class::SyncRead, purpose, cause);
-        }
-    }
-
-    fn read(&mut self, now: Time, asked: u32) {
-        let request = self.asked[asked].request;
-        let records = self.records(request.extent);
-        for record in records.clone() {
-            self.counts.reads += 1;
-            if self.txg.holds(record) || self.arc.access(record) {
-                self.counts.hits += 1;
-            } else {
-                self.wait_for(now, record, asked);
-            }
-        }
-        if self.settings.memory.prefetch {
-            let ahead = self.zfetch.access(now, records);
-            for record in ahead {
-                if !self.is_in_memory(record) && !self.reading.contains_key(&record) {
-                    self.reading.insert(record, NONE);
-                    self.counts.fetched += 1;
-                    let place = self.place_of(record);
-                    let purpose = Purpose::Read { record };
-                    let cause = Cause::of(&request);
-                    self.io.read(now, place, Class::AsyncRead, purpose, cause);
-                }
-            }
-        }
-    }
-
-    /// Begins a write: records of which a part stays must be in memory first.
-    fn write(&mut self, now: Time, asked: u32) {
-        let extent = self.asked[asked].request.extent;
-        let record = self.settings.record;
-        let (begin, end) = (extent.start.0 * SECTOR_BYTES, extent.end().0 * SECTOR_BYTES);
-        let all = self.records(extent);
-        let partial = [
-            (!begin.is_multiple_of(record)).then_some(all.start),
-            (!end.is_multiple_of(record)).then_some(all.end - 1),
-        ];
-        let mut before = None;
-        for number in partial.into_iter().flatten() {
-            if before != Some(number) && !self.txg.holds(number) && !self.arc.access(number) {
-                self.counts.read_for_writes += 1;
-                self.wait_for(now, number, asked);
-            }
-            before = Some(number);
-        }
-        if self.asked[asked].remaining == 0 {
-            self.admit(now, asked);
-        }
     }
 
     /// Admits a writer, now or later, by the amount of dirty data.
@@ -260,7 +143,7 @@ impl Pool {
         let (record, has_logs) = (self.settings.record, self.settings.logs > 0);
         let size = request.extent.sectors.0 * SECTOR_BYTES;
         let indirect = Zil::is_indirect(size, record, has_logs);
-        for number in self.records(request.extent) {
+        for number in self.records_of(request.extent) {
             self.txg.dirty(number);
             if indirect {
                 self.zil.note_indirect(number);
@@ -304,33 +187,12 @@ impl Pool {
         at.remaining == 0
     }
 
-    /// A record has been read: its waiters go on.
-    fn record_read(&mut self, now: Time, record: u64, block: &Block, out: &mut Effects) {
-        if block.status == RequestStatus::Done {
-            self.arc.insert(record);
-        }
-        let mut next = self.reading.remove(&record).unwrap_or(NONE);
-        while next != NONE {
-            let waiter = self.waiters.take(next);
-            next = waiter.next;
-            if !self.waited(waiter.asked, block) {
-                continue;
-            }
-            let asked = &self.asked[waiter.asked];
-            if asked.request.operation == Operation::Write && asked.status == RequestStatus::Done {
-                self.admit(now, waiter.asked);
-            } else {
-                self.complete(now, waiter.asked, out);
-            }
-        }
-    }
-
     /// A record has been written by a transaction group.
     fn record_written(&mut self, now: Time, record: u64, vdev: u32) {
         self.in_flight[vdev as usize] -= 1;
         self.txg.outstanding -= 1;
         self.txg.written(record);
-        self.arc.insert(record);
+        self.records.arc.insert(record);
         self.admit_stalled(now);
     }
 
@@ -404,136 +266,6 @@ impl Pool {
         } else {
             None
         }
-    }
-}
-
-impl Node for Pool {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
-        if let Some(status) = self.refusal(&request) {
-            return cx
-                .out
-                .complete(Completion::at_once(request.id, now, status));
-        }
-        let asked = self.asked.keep(Asked {
-            request,
-            submitted: now,
-            remaining: 0,
-            status: RequestStatus::Done,
-            last: Completion::default(),
-        });
-        match request.operation {
-            Operation::Read => {
-                self.read(now, asked);
-                if self.asked[asked].remaining == 0 {
-                    self.finish(now, asked);
-                }
-            }
-            Operation::Write => self.write(now, asked),
-            Operation::Flush => {
-                if self.settings.sync == Sync::Disabled {
-                    self.finish(now, asked);
-                } else {
-                    self.zil.waiting.push_back(asked);
-                }
-            }
-            // The space of discarded records is not freed: the volume stays as large.
-            Operation::Discard | Operation::Answer => self.finish(now, asked),
-            Operation::Standby | Operation::Start => {
-                self.io
-                    .command(request.operation, None, Purpose::Whole { asked }, cx.out);
-            }
-        }
-        self.settle(now, cx.out);
-    }
-
-    fn completed(
-        &mut self,
-        now: Time,
-        from: Port,
-        completion: Completion,
-        cx: &mut NodeContext<'_>,
-    ) {
-        self.io.completed(from.index(), &completion);
-        self.settle(now, cx.out);
-    }
-
-    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
-        self.settle(now, cx.out);
-    }
-
-    /// Records move, so that an address of a drive has no fixed owner.
-    fn owners(&self, _: Port, _: Extent, _: &mut dyn FnMut(Port, Extent)) {}
-
-    fn ordered(
-        &mut self,
-        now: Time,
-        order: LayerOrder,
-        cx: &mut NodeContext<'_>,
-    ) -> Result<(), Refusal> {
-        self.carry_out(order)?;
-        self.settle(now, cx.out);
-        Ok(())
-    }
-
-    fn next_wake(&self) -> Wake {
-        if self.resilver.waits_for_start() {
-            return Wake::Work(Time::ZERO);
-        }
-        match (self.delayed.front(), self.txg.due()) {
-            (Some((at, _)), due) => Wake::Work(due.map_or(*at, |due| due.min(*at))),
-            // Nobody waits for a group that is not full.
-            (None, Some(due)) => Wake::Chore(due),
-            (None, None) => Wake::NEVER,
-        }
-    }
-
-    fn gauge(&self) -> Gauge {
-        let waiting = self.asked.len() as u32;
-        Gauge {
-            queue_length: waiting,
-            idle_since: (waiting == 0).then_some(self.idle_since),
-            alive: self.io.answers(),
-            ..Gauge::default()
-        }
-    }
-
-    fn count(&self, _: Time, counters: &mut Counters) {
-        let counts = &self.counts;
-        let (issued, joined) = self
-            .io
-            .leaves
-            .iter()
-            .fold((0, 0), |(issued, joined), leaf| {
-                (issued + leaf.counts.0, joined + leaf.counts.1)
-            });
-        let (runs, free) = self.space.fragments();
-        let mb = |bytes: u64| bytes as f64 / 1e6;
-        let all = [
-            ("pool_hit_share", counts.hits as f64 / counts.reads as f64),
-            (
-                "pool_read_ahead_mb",
-                mb(counts.fetched * self.settings.record),
-            ),
-            ("pool_reads_for_writes", counts.read_for_writes as f64),
-            ("pool_groups", self.txg.groups as f64),
-            ("pool_group_written_mb", mb(counts.written)),
-            ("pool_metadata_written_mb", mb(counts.metadata)),
-            ("pool_delayed_ms", counts.delayed.as_millis_f64()),
-            ("pool_log_commits", self.zil.commits as f64),
-            ("pool_drive_ios", issued as f64),
-            ("pool_joined_ios", joined as f64),
-            ("pool_drive_read_mb", mb(self.io.moved.0)),
-            ("pool_drive_written_mb", mb(self.io.moved.1)),
-            ("pool_free_run_mb_mean", mb(free) / runs as f64),
-            ("pool_written_in_place", counts.in_place as f64),
-        ];
-        let counted: Vec<(&'static str, f64)> = all
-            .into_iter()
-            .filter(|(_, value)| value.is_finite())
-            .collect();
-        counters
-            .layers
-            .push(LayerReadings::new(format!("pool {}", self.name), &counted));
     }
 }
 

@@ -1,8 +1,11 @@
 //! Pools above drives that take 10 ms for each request, one after the other.
 
 use super::*;
-use crate::config::Kind;
-use fullstroke_contract::{Effect, Hints, RequestId, Signal};
+use crate::keys::Kind;
+use crate::place::Dva;
+use fullstroke_contract::{
+    Effect, Hints, LayerOrder, Node, NodeContext, Operation, Port, RequestId, Signal,
+};
 use fullstroke_units::{Sectors, Seed};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -171,7 +174,7 @@ fn a_write_is_in_memory_at_once_and_on_the_drives_after_five_seconds() {
     assert!(bench.sent.len() > labels + 16);
     assert_eq!(bench.bytes(Operation::Read), 0);
     // The record has a new place.
-    assert!(bench.pool.moved.contains_key(&7));
+    assert!(bench.pool.records.moved.contains_key(&7));
 }
 
 #[test]
@@ -213,7 +216,7 @@ fn a_forced_whole_record_goes_to_its_place_and_is_not_written_again() {
     bench.seconds(10);
     assert_eq!(bench.pool.txg.groups, 1);
     assert_eq!(bench.pool.counts.written, 0);
-    assert!(bench.pool.moved.contains_key(&1));
+    assert!(bench.pool.records.moved.contains_key(&1));
 }
 
 #[test]
@@ -340,7 +343,7 @@ fn after_an_expansion_old_records_lie_in_the_old_width() {
     bench.sent.clear();
     bench.submit(2, Operation::Write, 2560, 256, false);
     bench.seconds(10);
-    bench.pool.arc.forget(10);
+    bench.pool.records.arc.forget(10);
     bench.sent.clear();
     bench.submit(3, Operation::Read, 2560, 8, false);
     bench.seconds(1);

@@ -1,6 +1,7 @@
 //! The pools by name, one line each.
 
-use crate::config::{Kind, PoolSettings, schema};
+use crate::config::PoolSettings;
+use crate::keys::{Kind, schema};
 use crate::layout::PoolLayout;
 use fullstroke_contract::registry::PolicyEntry;
 use fullstroke_volume::BuildLayout;
@@ -97,6 +98,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table of cases, one a line")]
     fn pools_that_zfs_refuses_name_their_key_and_the_rule() {
         for (name, keys, drives, key, says) in [
             ("raidz3", json!({}), 3, "members", "at least 4"),

@@ -9,8 +9,8 @@
 //! vdev's used space, 1 MiB on each drive. The missing column goes to a new drive or to a distributed
 //! spare.
 
-use crate::config::ResilverKind;
 use crate::io::{Block, Cause, Purpose};
+use crate::keys::ResilverKind;
 use crate::place::Dva;
 use crate::pool::Pool;
 use crate::queue::Class;

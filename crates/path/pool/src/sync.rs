@@ -139,7 +139,7 @@ impl Pool {
                 .take(|vdev| io.asize(vdev, psize, false), |_| true);
             let Ok(dva) = found else { continue };
             let asize = self.io.asize(dva.vdev as usize, psize, false);
-            self.metadata.push((dva, asize));
+            self.space.metadata.push((dva, asize));
             self.counts.metadata += psize;
             self.txg.outstanding += 1;
             let cause = Cause::background();
@@ -150,7 +150,7 @@ impl Pool {
 
     /// Writes the indirect blocks above the records of the group, level by level.
     fn write_indirect(&mut self, now: Time) {
-        for (dva, asize) in std::mem::take(&mut self.metadata) {
+        for (dva, asize) in std::mem::take(&mut self.space.metadata) {
             self.space.free(dva, asize);
         }
         let records = self.settings.volsize / self.settings.record;

@@ -53,6 +53,8 @@ pub(crate) struct Zil {
     pub(crate) commits: u64,
     /// The I/O of the commit that ended last.
     pub(crate) last: Completion,
+    /// Sizes of the log blocks of a commit; kept to reuse the memory.
+    pub(crate) blocks: Vec<u64>,
     /// Requests that have ended in the present event.
     pub(crate) finished: VecDeque<u32>,
 }
