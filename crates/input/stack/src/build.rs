@@ -912,10 +912,20 @@ impl VolumeSpec {
                 "a pool has queues of its own and tells nobody their lengths; remove this key";
             return Err(ConfigError::new("coordinate", message).below(path));
         }
+        let limits = [
+            ("speed_limit_min", rebuild.speed_limit_min),
+            ("speed_limit_max", rebuild.speed_limit_max),
+        ];
+        if let Some((key, Some(rate))) = limits.into_iter().find(|(_, rate)| rate.is_some()) {
+            let message = format!(
+                "found {rate}; a resilver of a pool has no limit of speed. Remove this key"
+            );
+            return Err(ConfigError::new(key, message).below(path));
+        }
         let pool = Pool::new(layout.name, self.pool_settings()?);
         match rebuild.members() {
             [] => Ok(pool),
-            &[member] => Ok(pool.resilvering(member as usize)),
+            &[member] => Ok(pool.resilvering(member as usize, rebuild.from())),
             several => {
                 let message = format!(
                     "found {} members; a pool resilvers one drive from the start of a run",

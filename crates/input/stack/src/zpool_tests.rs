@@ -158,6 +158,9 @@ fn a_pool_of_single_disks_is_a_raid0() {
     let text = "\tNAME STATE READ WRITE CKSUM\n\ttank ONLINE 0 0 0\n\t  sda ONLINE 0 0 0\n\t  sdb ONLINE 0 0 0\n";
     let pools = ZfsPool::read("status", text).unwrap();
     let stack = pools[0].to_stack("wd-red-plus-8tb");
-    assert!(stack.contains("layout = \"raid0\"") && stack.contains("drives = 2"), "{stack}");
+    assert!(
+        stack.contains("layout = \"raid0\"") && stack.contains("drives = 2"),
+        "{stack}"
+    );
     assert!(!stack.contains("width"), "{stack}");
 }

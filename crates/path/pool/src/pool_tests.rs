@@ -322,7 +322,7 @@ fn a_distributed_spare_takes_the_lost_columns_on_all_drives() {
     let keys = json!({ "volsize": "2GiB", "data": 3, "spares": 1, "resilver": "spare" });
     let mut bench = Bench::new(Kind::Draid(1), keys, 9);
     let pool = std::mem::replace(&mut bench.pool, Bench::new(Kind::Mirror, json!({}), 2).pool);
-    bench.pool = pool.resilvering(1);
+    bench.pool = pool.resilvering(1, Sectors::ZERO);
     bench.seconds(2000);
     assert_eq!(bench.rebuilt.last(), Some(&(1, true)));
     let written = bench.drives(Operation::Write);

@@ -38,6 +38,8 @@ const REPORTS: u64 = 10_000;
 pub(crate) struct Resilver {
     /// The drive that is filled.
     pub(crate) member: Option<usize>,
+    /// True from the first read on.
+    started: bool,
     /// The next unit, and the number of units in flight.
     next: u64,
     in_flight: u64,
@@ -52,17 +54,25 @@ pub(crate) struct Resilver {
 impl Resilver {
     /// True for a resilver that has read nothing.
     pub(crate) fn waits_for_start(&self) -> bool {
-        self.member.is_some() && self.next == 0 && self.in_flight == 0
+        self.member.is_some() && !self.started
     }
 }
 
 impl Pool {
     /// Returns the pool with an empty drive in the place of `member`, which is filled from the start
-    /// of the run.
+    /// of the run, from the sector `from` of the drive on.
     #[must_use]
-    pub fn resilvering(mut self, member: usize) -> Pool {
+    pub fn resilvering(mut self, member: usize, from: Sectors) -> Pool {
         self.io.set(member, false, true);
-        self.resilver.member = Some(member);
+        let used = self.settings.member_used(member).0.max(1);
+        let (units, _) = self.units();
+        let next = (u128::from(units) * u128::from(from.0.min(used)) / u128::from(used)) as u64;
+        self.resilver = Resilver {
+            member: Some(member),
+            next,
+            reported: (u128::from(next) * u128::from(REPORTS) / u128::from(units)) as u64,
+            ..Resilver::default()
+        };
         self
     }
 
@@ -151,6 +161,7 @@ impl Pool {
         let Some(member) = self.resilver.member else {
             return;
         };
+        self.resilver.started = true;
         while let Some(unit) = self.resilver.read.pop_front() {
             let place = self.unit(member, unit);
             if self.io.repair(now, place) {

@@ -118,6 +118,15 @@ fn keys_of_other_layouts_are_refused_for_pools() {
             "one drive",
         ),
         (
+            &[
+                "layout = \"mirror\"",
+                "drives = 8",
+                "speed_limit_max = \"1MiB\"",
+            ],
+            "volume.speed_limit_max",
+            "no limit of speed",
+        ),
+        (
             &["layout = \"mirror\"", "drives = 8", "rebuild = 9"],
             "volume.rebuild",
             "no member 9",
