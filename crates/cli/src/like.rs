@@ -11,8 +11,8 @@ use std::path::PathBuf;
 /// Print the stack file of an array or a load that exists, from what tools say about it.
 ///
 /// FILE holds the output of `mdadm --detail /dev/md0`, the output of `mdadm --examine` for one or
-/// more members, or /proc/mdstat: the array. `zpool status` or `zpool list -v`: the nearest layout of
-/// the pool. `iostat -x 10` or `sar -d`: the load of a disk, as rates and sizes. The drives are those
+/// more members, or /proc/mdstat: the array. `zpool status` or `zpool list -v`, with the
+/// output of `zpool get all` and `zfs get all` behind if you like: the pool. `iostat -x 10` or `sar -d`: the load of a disk, as rates and sizes. The drives are those
 /// of the library that are nearest in capacity; name your own with --drive.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -44,15 +44,16 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         return observed(&name, &text, arguments, output);
     }
     if ZfsPool::recognise(&text) {
-        let pool = ZfsPool::read(&name, &text).map_err(CommandFailure::input)?;
-        let stack = pool.to_stack(&name, &drive(arguments, None)?);
+        let pools = ZfsPool::read(&name, &text).map_err(CommandFailure::input)?;
+        let pool = chosen(pools, |pool| &pool.name, arguments)?;
+        let drive = drive(arguments, pool.member_bytes)?;
         return match output.json() {
             true => output.show_json(&pool),
-            false => output.print(&stack.map_err(CommandFailure::input)?),
+            false => output.print(&pool.to_stack(&drive)),
         };
     }
     let arrays = MdArray::read(&name, &text).map_err(CommandFailure::input)?;
-    let array = chosen(arrays, arguments)?;
+    let array = chosen(arrays, |array| &array.name, arguments)?;
     let drive = drive(arguments, array.member_bytes)?;
     match output.json() {
         true => output.show_json(&array),
@@ -98,15 +99,19 @@ fn drive(arguments: &Arguments, member_bytes: Option<u64>) -> Result<String, Com
 }
 
 /// Returns the named array, or the only array.
-fn chosen(arrays: Vec<MdArray>, arguments: &Arguments) -> Result<MdArray, CommandFailure> {
-    let names: Vec<String> = arrays.iter().map(|array| array.name.clone()).collect();
-    let is_named = |array: &MdArray| {
+fn chosen<T>(
+    arrays: Vec<T>,
+    name: impl Fn(&T) -> &String,
+    arguments: &Arguments,
+) -> Result<T, CommandFailure> {
+    let names: Vec<String> = arrays.iter().map(|array| name(array).clone()).collect();
+    let is_named = |array: &T| {
         arguments
             .array
             .as_ref()
-            .is_none_or(|name| array.name == *name)
+            .is_none_or(|wanted| name(array) == wanted)
     };
-    let mut found: Vec<MdArray> = arrays.into_iter().filter(is_named).collect();
+    let mut found: Vec<T> = arrays.into_iter().filter(is_named).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
         _ => Err(CommandFailure::input(format!(

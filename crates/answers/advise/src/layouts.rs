@@ -202,6 +202,8 @@ impl Arrangement {
             // The partner is the other half of a pair. With an odd number of drives, each of two
             // neighbours holds half of the lost data.
             "raid10" => (1 + self.drives % 2, drive_bytes),
+            // The vdevs of a pool of mirrors are pairs.
+            "mirror" => (1, drive_bytes),
             _ => {
                 // A layout that survives the failure of all its drives has none left to read.
                 let left = self.drives.saturating_sub(survived);
@@ -304,7 +306,12 @@ pub(crate) fn on_drives(request: &AdviceRequest, layout: &str, drives: u32) -> O
 
 /// Returns true if a layout distributes chunks over its drives.
 pub(crate) fn has_chunks(layout: &str) -> bool {
-    !matches!(layout, "raid1" | "jbod" | "lzvs" | "lzvs-geo")
+    !matches!(layout, "raid1" | "jbod" | "lzvs" | "lzvs-geo") && !is_pool(layout)
+}
+
+/// Returns true for a pool like ZFS: the vdevs have records, and no chunks.
+fn is_pool(layout: &str) -> bool {
+    layout == "mirror" || layout.starts_with("raidz") || layout.starts_with("draid")
 }
 
 /// Returns true if a layout has parity, and therefore may have a stripe cache.
@@ -586,6 +593,17 @@ mod tests {
                 .any(|one| one.layout == "xor" && !one.why.is_empty()),
             "{left_out:?}"
         );
+    }
+
+    #[test]
+    fn pools_are_tried_without_chunks_and_lose_data_by_their_pairs() {
+        let (able, left_out) = arrangements(&request(&["raidz2", "mirror"], 6, &[])).unwrap();
+        assert!(left_out.is_empty(), "{left_out:?}");
+        let names: Vec<String> = able.iter().map(Arrangement::name).collect();
+        assert_eq!(names, ["raidz2 of 6", "mirror of 6"]);
+        let (raidz2, mirror) = (able[0].redundancy(), able[1].redundancy());
+        assert_eq!((raidz2.survived, raidz2.partners), (2, 4));
+        assert_eq!((mirror.survived, mirror.partners), (1, 1));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use fullstroke_measure::{
     RebuildPlan, Report, RequestLog, ResponseWindows, RunIdentity, RunRecorder, StreamsReport,
     Timeline, WarmUp, WattsOverTime,
 };
-use fullstroke_stack::{HostNodes, PreparedRun, RebuiltMember, VolumeSummary};
+use fullstroke_stack::{HostNodes, PoolCapacity, PreparedRun, RebuiltMember, VolumeSummary};
 use fullstroke_units::Time;
 use fullstroke_vfs::Vfs;
 use fullstroke_workload::Streams;
@@ -50,6 +50,9 @@ pub struct VolumeReport {
     pub raw_bytes: u64,
     /// Number of further drive failures that the volume survives in the worst case.
     pub failures_survived: u32,
+    /// Capacity of a pool as ZFS shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolCapacity>,
 }
 
 impl From<&VolumeSummary> for VolumeReport {
@@ -60,6 +63,7 @@ impl From<&VolumeSummary> for VolumeReport {
             usable_bytes: summary.usable.0,
             raw_bytes: summary.raw.0,
             failures_survived: summary.failures_survived,
+            pool: summary.pool,
         }
     }
 }

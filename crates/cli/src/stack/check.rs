@@ -63,7 +63,63 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
             stack.config_digest.clone(),
         ]);
     }
-    output.show(&checked, table.trim_fmt())
+    let mut text = table.trim_fmt();
+    text.push_str(&pools(&checked));
+    output.show(&checked, text)
+}
+
+/// Returns the table of the pools' capacities as ZFS shows them; empty without pools.
+fn pools(checked: &[Checked]) -> String {
+    let mut table = table(
+        [
+            "pool",
+            "zpool list SIZE",
+            "zfs list USED+AVAIL",
+            "slop",
+            "data in records",
+            "overhead of a record",
+            "padding of it",
+        ],
+        &[0],
+    );
+    let mut any = false;
+    for stack in checked {
+        let Some(pool) = stack.volume.pool else {
+            continue;
+        };
+        any = true;
+        table.add_row([
+            stack.name.clone(),
+            binary(pool.size),
+            binary(pool.available),
+            binary(pool.slop),
+            binary(pool.data),
+            binary(pool.record_parity),
+            binary(pool.record_padding),
+        ]);
+    }
+    match any {
+        true => format!("\n\n{}", table.trim_fmt()),
+        false => String::new(),
+    }
+}
+
+/// Returns a size as `zpool list` writes sizes: three digits and a binary unit.
+fn binary(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    let units = ["B", "K", "M", "G", "T", "P", "E"];
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = match value {
+        _ if value.fract() == 0.0 => 0,
+        value if value < 10.0 => 2,
+        value if value < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$}{}", units[unit])
 }
 
 /// Builds the stack as a run would. So a trace that cannot be opened is an error, too.

@@ -38,6 +38,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/tutorial-research.md",
     "docs/tutorial-sre.md",
     "docs/tutorial-streams.md",
+    "docs/zfs.md",
 ];
 
 /// Commands that take minutes or hours or need special equipment, each with a replacement. An entry

@@ -160,6 +160,20 @@ pub const READINGS: &[ReadingName] = &[
     less("files_flushes", "flushes of the device that the file system needed"),
     less("device_flushes", "flushes sent to a device without FUA, with the flushes after forced writes"),
     less("volume_shift_copied_mb", "data copied by shifts, in 10^6 bytes"),
+    more("pool_hit_share", "share of the records of reads that were in memory (ARC or dirty), 0 to 1"),
+    less("pool_read_ahead_mb", "records read ahead, in 10^6 bytes"),
+    less("pool_reads_for_writes", "records read because a write changed a part of them"),
+    less("pool_groups", "transaction groups written"),
+    less("pool_group_written_mb", "records written by transaction groups, before compression, in 10^6 bytes"),
+    less("pool_metadata_written_mb", "metadata written by transaction groups with all copies, in 10^6 bytes"),
+    less("pool_delayed_ms", "total delay of writers because of dirty data, without waits for a full pool"),
+    less("pool_log_commits", "commits of the intent log"),
+    less("pool_drive_ios", "I/Os of all drives, after neighbours have joined"),
+    more("pool_joined_ios", "I/Os that joined a neighbour"),
+    less("pool_drive_read_mb", "data read from all drives, in 10^6 bytes, without gaps between joined reads"),
+    less("pool_drive_written_mb", "data, parity and metadata written to all drives, in 10^6 bytes"),
+    more("pool_free_run_mb_mean", "mean length of a run of free space, in 10^6 bytes"),
+    less("pool_written_in_place", "records written over their old place because no free run was long enough"),
 ];
 
 /// The name of a reading.

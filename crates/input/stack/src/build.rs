@@ -21,6 +21,7 @@ use fullstroke_files::FileSystem;
 use fullstroke_host::{DeviceBelow, HostConfig};
 use fullstroke_opportunity::OpportunitySite;
 use fullstroke_opportunity::UnknownArm;
+use fullstroke_pool::{Pool, PoolCapacity, PoolSettings};
 use fullstroke_smart::SmartArray;
 use fullstroke_tracks::{Boundaries, UnknownTracks};
 use fullstroke_units::{Angle, Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
@@ -57,6 +58,9 @@ pub struct VolumeSummary {
     pub raw: Bytes,
     /// Number of further drives that may fail without data loss, in any combination.
     pub failures_survived: u32,
+    /// Capacity of a pool as ZFS shows it; `None` if the volume is no pool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolCapacity>,
 }
 
 /// Description of a drive, or of a volume of members.
@@ -313,6 +317,9 @@ impl Stack {
         if let Some(error) = self.volume.unservable() {
             return Err(self.document.error(error));
         }
+        self.volume
+            .check_no_pool()
+            .map_err(|error| self.document.error(error))?;
         let summary = self.summary()?;
         let layers = self.layers_over(&self.volume.filled(), Above::Clients, true)?;
         let shape = self
@@ -615,6 +622,8 @@ impl Stack {
             Err(
                 "requests are merged above each drive, including verifying requests; remove [host.members]",
             )
+        } else if self.volume.path_of_pool().is_some() {
+            Err("a pool scrubs blocks, not drives; expected another layout")
         } else if self.volume.has_xor() {
             Err(
                 "disks that compute parity among themselves take reads of data only; expected another layout",
@@ -659,6 +668,10 @@ impl Stack {
                     .fold(Sectors::ZERO, |a, b| a + b)
                     .bytes(),
                 failures_survived: self.volume.fatal_failures()? - 1,
+                pool: match self.volume.is_pool() {
+                    true => Some(self.volume.pool_settings()?.capacity),
+                    false => None,
+                },
             })
         };
         summary().map_err(|error| self.document.error(error))
@@ -695,6 +708,19 @@ impl VolumeSpec {
             VolumeSpec::Volume { .. } if self.is_xor() => {
                 let tracks = self.drives().into_iter().map(DriveModel::tracks).collect();
                 Ok(Branch::array(Box::new(self.xor(host, link)?), tracks))
+            }
+            VolumeSpec::Volume { members, .. } if self.is_pool() => {
+                let pool = self.pool(host)?;
+                let below = members.iter().map(|member| member.node(around));
+                let below = below.collect::<Result<Vec<_>, _>>()?;
+                let branch = Branch::volume(Box::new(pool), below);
+                Ok(match link.filter(|_| self.has_drives()) {
+                    Some(link) => {
+                        self.check_all_are_drives()?;
+                        branch.behind(link.node(members.len())?)
+                    }
+                    None => branch,
+                })
             }
             VolumeSpec::Volume {
                 members,
@@ -860,6 +886,94 @@ impl VolumeSpec {
         build().map_err(|error| error.below(path))
     }
 
+    /// Returns the checked settings of a pool.
+    fn pool_settings(&self) -> Result<PoolSettings, ConfigError> {
+        let VolumeSpec::Volume {
+            layout,
+            keys,
+            members,
+            path,
+            ..
+        } = self
+        else {
+            unreachable!("a drive has no layout")
+        };
+        let capacities = members
+            .iter()
+            .map(VolumeSpec::capacity)
+            .collect::<Result<Vec<_>, _>>()?;
+        let kind = fullstroke_pool::kind_of(layout.name).expect("the caller asks for a pool");
+        PoolSettings::read(kind, keys, &capacities).map_err(|error| error.below(path))
+    }
+
+    /// Builds the layer of a pool.
+    fn pool(&self, host: Option<&HostConfig>) -> Result<Pool, ConfigError> {
+        let VolumeSpec::Volume {
+            layout,
+            rebuild,
+            coordination,
+            path,
+            ..
+        } = self
+        else {
+            unreachable!("a drive has no layout")
+        };
+        check_coordination(None, host).map_err(|error| error.below(path))?;
+        if coordination.is_some() {
+            let message =
+                "a pool has queues of its own and tells nobody their lengths; remove this key";
+            return Err(ConfigError::new("coordinate", message).below(path));
+        }
+        let limits = [
+            ("speed_limit_min", rebuild.speed_limit_min),
+            ("speed_limit_max", rebuild.speed_limit_max),
+        ];
+        if let Some((key, Some(rate))) = limits.into_iter().find(|(_, rate)| rate.is_some()) {
+            let message = format!(
+                "found {rate}; a resilver of a pool has no limit of speed. Remove this key"
+            );
+            return Err(ConfigError::new(key, message).below(path));
+        }
+        let pool = Pool::new(layout.name, self.pool_settings()?);
+        match rebuild.members() {
+            [] => Ok(pool),
+            &[member] => Ok(pool.resilvering(member as usize, rebuild.from())),
+            several => {
+                let message = format!(
+                    "found {} members; a pool resilvers one drive from the start of a run",
+                    several.len()
+                );
+                Err(ConfigError::new("rebuild", message).below(path))
+            }
+        }
+    }
+
+    /// Returns true for a pool like ZFS.
+    pub(crate) fn is_pool(&self) -> bool {
+        matches!(self, VolumeSpec::Volume { layout, .. } if fullstroke_pool::kind_of(layout.name).is_some())
+    }
+
+    /// Returns the path of the first pool, from the top.
+    fn path_of_pool(&self) -> Option<&str> {
+        let VolumeSpec::Volume { members, path, .. } = self else {
+            return None;
+        };
+        match self.is_pool() {
+            true => Some(path),
+            false => members.iter().find_map(VolumeSpec::path_of_pool),
+        }
+    }
+
+    /// Refuses pools for everything that needs a fixed place of each byte.
+    fn check_no_pool(&self) -> Result<(), ConfigError> {
+        let Some(path) = self.path_of_pool() else {
+            return Ok(());
+        };
+        let message = "a pool is simulated only: each write moves its records, and no bytes are kept. \
+                       Expected another layout, such as raid6";
+        Err(ConfigError::new("layout", message).below(path))
+    }
+
     /// Returns the path of the uppermost volume with redundancy.
     pub(crate) fn redundant(&self) -> Option<&str> {
         let VolumeSpec::Volume {
@@ -957,6 +1071,7 @@ impl VolumeSpec {
 
     /// Returns the volume without layers.
     fn shape(&self) -> Result<Shape, ConfigError> {
+        self.check_no_pool()?;
         match self {
             VolumeSpec::Drive(model, _) => Ok(Shape::Drive(model.config().capacity_sectors)),
             VolumeSpec::Volume { members, .. } if self.is_only_its_member() => members[0].shape(),

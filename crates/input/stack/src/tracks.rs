@@ -236,7 +236,7 @@ impl VolumeSpec {
     }
 
     fn layout_of_tracks(&self) -> Result<Box<dyn Layout>, UnknownTracks> {
-        if self.is_xor() {
+        if self.is_xor() || self.is_pool() {
             return Err(self.has_none());
         }
         Ok(self.layout()?)

@@ -1,319 +1,401 @@
-//! Reads the description of a ZFS pool: the output of `zpool status` or `zpool list -v`.
-//!
-//! fullstroke knows no RAID-Z. A pool whose data lie on one kind of vdev becomes the nearest layout, and
-//! the stack file says the difference. Other pools are refused with the found vdevs.
+//! Reads the description of a ZFS pool: the output of `zpool status` or `zpool list -v`, with the
+//! properties of `zpool get` and `zfs get` beside it.
 
 use crate::StackError;
+use fullstroke_units::Bytes;
 use serde::Serialize;
-use std::fmt::Write as _;
 
-/// A pool as its tools describe it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// A ZFS pool as its tools describe it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ZfsPool {
     /// Name of the pool.
     pub name: String,
-    /// Vdevs with data.
-    pub vdevs: Vec<Vdev>,
-    /// Devices of logs, caches, spares and other classes, by the name of the class.
-    pub others: Vec<(String, Vec<String>)>,
+    /// Name of the layout in a stack file.
+    pub layout: String,
+    /// Number of drives of each vdev.
+    pub width: u32,
+    /// Number of vdevs.
+    pub vdevs: u32,
+    /// Data drives of a group, and distributed spares, for dRAID.
+    pub draid: Option<(u32, u32)>,
+    /// Devices in the order of the members; log devices last.
+    pub devices: Vec<String>,
+    /// Number of log devices.
+    pub logs: u32,
+    /// Members that do not answer, ascending.
+    pub failed: Vec<u32>,
+    /// Members that are resilvered, ascending.
+    pub resilvering: Vec<u32>,
+    /// Bytes of a member, if the text says.
+    pub member_bytes: Option<u64>,
+    /// Properties that are keys of a stack, by key, in the form of a stack file.
+    pub properties: Vec<(String, String)>,
 }
 
-/// A vdev: a group of disks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Vdev {
-    /// `disk`, `mirror`, `raidz1`, `raidz2`, `raidz3` or `draid`.
-    pub kind: String,
-    /// Disks of the vdev.
-    pub disks: Vec<String>,
-    /// Places of disks that are not online.
-    pub missing: Vec<u32>,
-}
+/// States of a device that does not answer.
+const GONE: [&str; 5] = ["FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "SPLIT"];
 
-/// Classes of vdevs without data of their own.
-const CLASSES: [&str; 6] = ["logs", "cache", "spares", "special", "dedup", "replaced"];
+/// All states in the second column of `zpool status`.
+const STATES: [&str; 9] = [
+    "ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "SPLIT", "AVAIL", "INUSE",
+];
+
+/// Headings of devices that hold no data of the pool.
+const HEADINGS: [&str; 5] = ["logs", "log", "cache", "spares", "special"];
+
+/// A line of the tree of vdevs.
+struct Entry<'a> {
+    line: usize,
+    indent: usize,
+    name: &'a str,
+    state: &'a str,
+    resilvering: bool,
+    size: Option<u64>,
+}
 
 impl ZfsPool {
-    /// Returns true if the text is output of zpool.
+    /// Returns true if a text looks like the output of ZFS's tools: of zpool.
     pub fn recognise(text: &str) -> bool {
-        let status = text
-            .lines()
-            .any(|line| line.trim_start().starts_with("pool:"))
-            && text.contains("config:");
-        status || text.lines().any(is_list_header)
+        text.lines()
+            .any(|line| is_header(line) || line.trim_start().starts_with("pool:"))
     }
 
-    /// Reads the first pool. `file` is the name of the text in errors.
+    /// Reads the pools that a text describes. `file` is the name of the text in errors.
     ///
     /// # Errors
-    /// If the text has no pool with disks.
-    pub fn read(file: &str, text: &str) -> Result<ZfsPool, StackError> {
-        let mut pool = ZfsPool::default();
-        let mut within = false;
-        let mut class: Option<usize> = None;
-        let mut in_group = false;
-        for line in text.lines() {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let [first, rest @ ..] = words.as_slice() else {
-                continue;
-            };
-            if *first == "NAME" {
-                within = true;
-                continue;
-            }
-            if !within {
-                continue;
-            }
-            if pool.name.is_empty() {
-                pool.name = (*first).to_owned();
-                continue;
-            }
-            // The next pool, or text behind the table.
-            if *first == "errors:" || *first == "pool:" {
-                break;
-            }
-            if CLASSES.contains(first) {
-                class = Some(pool.others.len());
-                pool.others.push(((*first).to_owned(), Vec::new()));
-                in_group = false;
-                continue;
-            }
-            let group = group_of(first);
-            if let Some(class) = class {
-                if group.is_none() {
-                    pool.others[class].1.push((*first).to_owned());
-                }
-                continue;
-            }
-            if let Some(kind) = group {
-                pool.vdevs.push(Vdev {
-                    kind,
-                    ..Vdev::default()
-                });
-                in_group = true;
-                continue;
-            }
-            // A group's disks stand deeper than the group.
-            let online = rest.first().is_none_or(|state| {
-                !matches!(*state, "FAULTED" | "UNAVAIL" | "OFFLINE" | "REMOVED")
-            });
-            let depth = line.len() - line.trim_start().len();
-            let alone = !in_group || depth <= DEPTH_OF_VDEVS + tabs(line);
-            if alone {
-                pool.vdevs.push(Vdev {
-                    kind: "disk".to_owned(),
-                    ..Vdev::default()
-                });
-                in_group = false;
-            }
-            if let Some(vdev) = pool.vdevs.last_mut() {
-                if !online {
-                    vdev.missing.push(vdev.disks.len() as u32);
-                }
-                vdev.disks.push((*first).to_owned());
+    /// The text describes no pool, or a pool that fullstroke does not have.
+    pub fn read(file: &str, text: &str) -> Result<Vec<ZfsPool>, StackError> {
+        let lines: Vec<&str> = text.lines().collect();
+        let mut pools = Vec::new();
+        for (at, line) in lines.iter().enumerate() {
+            if is_header(line) {
+                pools.extend(trees(file, &lines, at)?);
             }
         }
-        if pool.vdevs.iter().all(|vdev| vdev.disks.is_empty()) {
-            let message = "found no disks of a pool; expected the output of `zpool status` or of `zpool list -v`";
+        if pools.is_empty() {
+            let message = "found no pool; expected the output of zpool status, or of zpool list -v";
             return Err(StackError::whole(file, message));
         }
-        Ok(pool)
+        pools.dedup_by(|later, first| later.name == first.name);
+        for pool in &mut pools {
+            pool.properties = properties(&pool.name, &lines);
+        }
+        Ok(pools)
     }
 
-    /// Returns the stack file of the nearest layout, with members of this drive.
-    ///
-    /// # Errors
-    /// If no layout is near. The message lists the vdevs.
-    pub fn to_stack(&self, file: &str, drive: &str) -> Result<String, StackError> {
-        let refuse = || {
-            let message = format!(
-                "pool `{}` has {}; fullstroke has no volume of such vdevs. One vdev of disks, a mirror, raidz1 or raidz2, or \
-                 several mirrors of one width become the nearest layout; describe one vdev of this pool in a stack file \
-                 of your own (fullstroke stack new)",
-                self.name,
-                self.described()
-            );
-            StackError::whole(file, message)
-        };
-        let (layout, members, mut keys) = self.nearest().ok_or_else(refuse)?;
-        let width = self.vdevs.first().map_or(0, |vdev| vdev.disks.len());
-        if matches!(layout, "raid0" | "raid5" | "raid6" | "raid10") {
-            keys.push_str("chunk = \"128KiB\"\n");
-        }
-        let missing: Vec<u32> = self
-            .vdevs
-            .iter()
-            .enumerate()
-            .flat_map(|(index, vdev)| {
-                vdev.missing
-                    .iter()
-                    .map(move |place| (index * width) as u32 + place)
-            })
-            .collect();
-        if !missing.is_empty() {
-            let _ = writeln!(keys, "failed = {missing:?}");
-        }
+    /// Returns the stack file of the pool, with members of this drive.
+    pub fn to_stack(&self, drive: &str) -> String {
         let mut text = format!(
-            "title = \"{}: {}\"\nseed = 1\n\n# Read of the pool: its vdevs and disks. Record size, compression, the ARC and dataset properties are not\n\
-             # part of this text. {} is the nearest layout: ZFS writes each record at a new place and RAID-Z never reads old\n\
-             # parity, so random writes are cheaper there, and a read of a small record uses fewer disks here.\n",
-            self.name,
-            self.described(),
-            layout
+            "title = {:?}\nseed = 1\n\n\
+             # Replace the workload by your own load, or give --trace or --fio.\n\
+             [workload]\nkind = \"synthetic\"\nrequests = 10000\nsize = \"16KiB\"\nread_share = 0.7\n\
+             arrivals = {{ process = \"closed\", outstanding = 4 }}\n\n[volume]\nlayout = {:?}\n",
+            format!(
+                "{}: {} x {} of {}",
+                self.name, self.vdevs, self.layout, self.width
+            ),
+            self.layout
         );
-        text.push_str(
-            "\n# Replace the workload by your own load, or give --trace or --fio.\n[workload]\nkind = \"synthetic\"\nrequests = 10000\n\
-             size = \"128KiB\"\nread_share = 0.7\narrivals = { process = \"closed\", outstanding = 4 }\n\n",
-        );
-        let _ = writeln!(
-            text,
-            "[volume]\nlayout = \"{layout}\"\nlike = \"ideal\"\n{keys}# Name the model of your drives. See: fullstroke drive list\ndrive = {drive:?}\ndrives = {members}"
-        );
-        if layout == "jbod" {
-            text = text.replace("like = \"ideal\"\n", "");
+        let mut line = |line: String| {
+            text.push_str(&line);
+            text.push('\n');
+        };
+        let is_pool = self.layout != "raid0";
+        if is_pool {
+            line(format!("width = {}", self.width));
         }
-        for (class, devices) in &self.others {
-            let _ = writeln!(
-                text,
-                "# {class}: {} (not in this stack)",
-                devices.join(", ")
-            );
+        if let Some((data, spares)) = self.draid {
+            line(format!("data = {data}"));
+            line(format!("spares = {spares}"));
         }
-        Ok(text)
+        if self.logs > 0 {
+            line(format!("logs = {}", self.logs));
+        }
+        if !self.failed.is_empty() {
+            line(format!("failed = {:?}", self.failed));
+        }
+        if let Some(first) = self.resilvering.first() {
+            line(format!("rebuild = {first}"));
+        }
+        for (key, value) in self.properties.iter().filter(|_| is_pool) {
+            line(format!("{key} = {value}"));
+        }
+        let size = self.member_bytes.map_or_else(String::new, |bytes| {
+            format!(" The pool uses {:.2} TB of each.", bytes as f64 / 1e12)
+        });
+        line(format!(
+            "# Name the model of your drives.{size} See: fullstroke drive list"
+        ));
+        line(format!("drive = {drive:?}"));
+        line(format!("drives = {}", self.devices.len()));
+        for (member, device) in self.devices.iter().enumerate() {
+            line(format!("# member {member}: {device}"));
+        }
+        text
     }
+}
 
-    /// Returns the nearest layout, its members and its own keys; `None` if no layout is near.
-    fn nearest(&self) -> Option<(&'static str, usize, String)> {
-        let first = self.vdevs.first()?;
-        let (width, count) = (first.disks.len(), self.vdevs.len());
-        let alike = self
-            .vdevs
-            .iter()
-            .all(|vdev| vdev.kind == first.kind && vdev.disks.len() == width);
-        let plain = |layout, members| Some((layout, members, String::new()));
-        match (first.kind.as_str(), count) {
-            _ if !alike => None,
-            ("disk", 1) => plain("jbod", 1),
-            ("disk", _) => plain("raid0", count),
-            ("mirror", 1) => plain("raid1", width),
-            ("mirror", _) => Some(("raid10", width * count, format!("copies = {width}\n"))),
-            ("raidz1", 1) => plain("raid5", width),
-            ("raidz2", 1) => plain("raid6", width),
-            _ => None,
-        }
+fn fail(file: &str, line: usize, message: String) -> StackError {
+    StackError {
+        file: file.to_owned(),
+        line: Some(line + 1),
+        key: String::new(),
+        message,
     }
+}
 
-    fn described(&self) -> String {
-        let mut kinds: Vec<(String, usize)> = Vec::new();
-        for vdev in &self.vdevs {
-            let kind = match vdev.kind.as_str() {
-                "disk" => "disk".to_owned(),
-                kind => format!("{kind} of {} disks", vdev.disks.len()),
-            };
-            match kinds.iter_mut().find(|(known, _)| *known == kind) {
-                Some((_, count)) => *count += 1,
-                None => kinds.push((kind, 1)),
+/// Returns true for the heading of a tree: of `zpool status`, or of `zpool list -v`.
+fn is_header(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    words.starts_with(&["NAME", "STATE", "READ"]) || words.starts_with(&["NAME", "SIZE", "ALLOC"])
+}
+
+/// Reads the trees below a heading. `zpool list -v` has one heading for all pools.
+fn trees(file: &str, lines: &[&str], header: usize) -> Result<Vec<ZfsPool>, StackError> {
+    let mut pools = Vec::new();
+    let mut tree: Vec<Entry> = Vec::new();
+    let mut top = None;
+    for (at, line) in lines.iter().enumerate().skip(header + 1) {
+        let Some(entry) = entry(at, line) else {
+            // An empty line, or `errors:`, ends the trees.
+            break;
+        };
+        let top_indent = *top.get_or_insert(entry.indent);
+        let begins = entry.indent <= top_indent && !HEADINGS.contains(&entry.name);
+        if begins && !tree.is_empty() {
+            pools.push(pool(file, &std::mem::take(&mut tree))?);
+        }
+        tree.push(entry);
+    }
+    if !tree.is_empty() {
+        pools.push(pool(file, &tree)?);
+    }
+    Ok(pools)
+}
+
+/// Reads a line of a tree; `None` if the line is none.
+fn entry<'a>(at: usize, line: &'a str) -> Option<Entry<'a>> {
+    let indent = line
+        .chars()
+        .take_while(|letter| letter.is_whitespace())
+        .map(|letter| if letter == '\t' { 8 } else { 1 })
+        .sum();
+    let mut words = line.split_whitespace();
+    let name = words.next().filter(|name| !name.ends_with(':'))?;
+    let second = words.next().unwrap_or("");
+    let size = size_of(second);
+    let known = STATES.contains(&second) || size.is_some() || second == "-" || second.is_empty();
+    known.then_some(Entry {
+        line: at,
+        indent,
+        name,
+        state: if STATES.contains(&second) {
+            second
+        } else {
+            "ONLINE"
+        },
+        resilvering: line.contains("(resilvering)"),
+        size,
+    })
+}
+
+/// Returns the bytes of a size as ZFS's tools write sizes: three digits and a binary unit.
+fn size_of(text: &str) -> Option<u64> {
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = text[number.len()..].chars().next()?;
+    let power = "BKMGTPE".find(unit)? as i32;
+    let value: f64 = number.parse().ok()?;
+    Some((value * 1024f64.powi(power)) as u64)
+}
+
+/// The kind of a vdev by its name: the layout, and data drives and spares of a dRAID.
+fn kind(name: &str) -> Option<(&'static str, Option<(u32, u32)>)> {
+    let shape = name.rsplit_once('-').map_or(name, |(shape, _)| shape);
+    let mut parts = shape.split(':');
+    let layout = match parts.next()? {
+        "mirror" => "mirror",
+        "raidz" | "raidz1" => "raidz1",
+        "raidz2" => "raidz2",
+        "raidz3" => "raidz3",
+        "draid" | "draid1" => "draid1",
+        "draid2" => "draid2",
+        "draid3" => "draid3",
+        _ => return None,
+    };
+    if !layout.starts_with("draid") {
+        return Some((layout, None));
+    }
+    let (mut data, mut spares) = (8, 0);
+    for part in parts {
+        let number = |unit: char| {
+            part.strip_suffix(unit)
+                .and_then(|digits| digits.parse().ok())
+        };
+        data = number('d').unwrap_or(data);
+        spares = number('s').unwrap_or(spares);
+    }
+    Some((layout, Some((data, spares))))
+}
+
+/// Returns the pool of a tree: the first entry is the pool.
+fn pool(file: &str, tree: &[Entry]) -> Result<ZfsPool, StackError> {
+    let mut pool = ZfsPool {
+        name: tree[0].name.to_owned(),
+        ..ZfsPool::default()
+    };
+    let mut widths: Vec<(usize, u32)> = Vec::new();
+    let mut logs: Vec<&Entry> = Vec::new();
+    let mut heading = "";
+    let mut vdev_indent = None;
+    for (index, entry) in tree.iter().enumerate().skip(1) {
+        let next = tree.get(index + 1);
+        let has_children = next.is_some_and(|next| next.indent > entry.indent);
+        if HEADINGS.contains(&entry.name) {
+            heading = entry.name;
+            continue;
+        }
+        match heading {
+            "special" => {
+                let message = "found a special vdev; fullstroke has none. Remove the lines below `special` to simulate the pool without it";
+                return Err(fail(file, entry.line, message.to_owned()));
+            }
+            "logs" | "log" if !has_children => {
+                logs.push(entry);
+                continue;
+            }
+            "" => {}
+            _ => continue,
+        }
+        let top = entry.indent <= *vdev_indent.get_or_insert(entry.indent);
+        if top {
+            let known = kind(entry.name).filter(|_| has_children);
+            // A single disk is a vdev without redundancy: the pool is a RAID 0.
+            let (layout, draid) = known.unwrap_or(("raid0", None));
+            if known.is_none() && has_children {
+                let message = format!(
+                    "found the vdev {}; expected mirror, raidz, draid or disks",
+                    entry.name
+                );
+                return Err(fail(file, entry.line, message));
+            }
+            if !pool.layout.is_empty() && (pool.layout != layout || pool.draid != draid) {
+                let message = format!(
+                    "found a {layout} beside a {}; expected vdevs of one kind",
+                    pool.layout
+                );
+                return Err(fail(file, entry.line, message));
+            }
+            pool.layout = layout.to_owned();
+            pool.draid = draid;
+            widths.push((entry.line, 0));
+            if has_children {
+                continue;
             }
         }
-        let texts: Vec<String> = kinds
-            .iter()
-            .map(|(kind, count)| format!("{count} x {kind}"))
-            .collect();
-        texts.join(", ")
+        device(&mut pool, &mut widths, tree, index);
+    }
+    finish(file, pool, &widths, &logs)
+}
+
+/// Adds a device of a vdev. Of a device that is being replaced, the new one counts; of a device that
+/// a spare stands for, the spare.
+fn device(pool: &mut ZfsPool, widths: &mut [(usize, u32)], tree: &[Entry], index: usize) {
+    let entry = &tree[index];
+    let is_group = |name: &str| name.starts_with("replacing-") || name.starts_with("spare-");
+    if is_group(entry.name) {
+        return;
+    }
+    let parent = tree[..index]
+        .iter()
+        .rev()
+        .find(|before| before.indent < entry.indent);
+    if parent.is_some_and(|parent| is_group(parent.name)) {
+        let is_last = tree
+            .get(index + 1)
+            .is_none_or(|next| next.indent < entry.indent);
+        if !is_last {
+            return;
+        }
+    }
+    let member = pool.devices.len() as u32;
+    if GONE.contains(&entry.state) {
+        pool.failed.push(member);
+    } else if entry.resilvering || parent.is_some_and(|parent| is_group(parent.name)) {
+        pool.resilvering.push(member);
+    }
+    pool.member_bytes = pool.member_bytes.max(entry.size);
+    pool.devices.push(entry.name.to_owned());
+    if let Some((_, width)) = widths.last_mut() {
+        *width += 1;
     }
 }
 
-/// Spaces in front of a vdev in the table, behind the tab of `zpool status`.
-const DEPTH_OF_VDEVS: usize = 2;
-
-fn tabs(line: &str) -> usize {
-    line.chars()
-        .take_while(|character| *character == '\t')
-        .count()
+fn finish(
+    file: &str,
+    mut pool: ZfsPool,
+    widths: &[(usize, u32)],
+    logs: &[&Entry],
+) -> Result<ZfsPool, StackError> {
+    let Some(&(_, width)) = widths.first() else {
+        let message = format!(
+            "found the pool {} without vdevs; expected zpool status, or zpool list -v",
+            pool.name
+        );
+        return Err(StackError::whole(file, message));
+    };
+    if let Some(&(line, other)) = widths.iter().find(|(_, other)| *other != width) {
+        let message =
+            format!("found a vdev of {other} beside one of {width}; expected vdevs of one width");
+        return Err(fail(file, line, message));
+    }
+    pool.width = width;
+    pool.vdevs = widths.len() as u32;
+    if pool.layout == "raid0" {
+        return Ok(pool);
+    }
+    pool.logs = logs.len() as u32;
+    pool.devices
+        .extend(logs.iter().map(|log| log.name.to_owned()));
+    Ok(pool)
 }
 
-fn is_list_header(line: &str) -> bool {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    words.first() == Some(&"NAME") && words.contains(&"ALLOC") && words.contains(&"FREE")
-}
-
-/// Returns the kind of a group of disks, such as `raidz2-0`; `None` if the name is no group.
-fn group_of(name: &str) -> Option<String> {
-    let (kind, number) = name.rsplit_once('-')?;
-    if number.is_empty() || !number.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
+/// Returns the keys that `zpool get` and `zfs get` tell: lines of name, property, value and source.
+/// The pool's own properties count, and those of the dataset with the pool's name.
+fn properties(pool: &str, lines: &[&str]) -> Vec<(String, String)> {
+    let mut keys: Vec<(String, String)> = Vec::new();
+    for line in lines {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let &[name, property, value, ..] = &words[..] else {
+            continue;
+        };
+        let is_of_pool = name == pool || name.starts_with(&format!("{pool}/"));
+        let found = match property {
+            _ if !is_of_pool => None,
+            "ashift" if value != "0" => {
+                value.parse::<u32>().ok().map(|n| ("ashift", n.to_string()))
+            }
+            "recordsize" | "volblocksize" => {
+                let bytes = size_of(value).or_else(|| value.parse().ok());
+                bytes.map(|bytes| ("recordsize", format!("\"{}\"", Bytes(bytes))))
+            }
+            "compressratio" => {
+                let ratio = value.trim_end_matches('x').parse::<f64>().ok();
+                ratio.map(|ratio| ("compression", format!("{:?}", ratio.max(1.0))))
+            }
+            "sync" if matches!(value, "standard" | "always" | "disabled") => {
+                Some(("sync", format!("{value:?}")))
+            }
+            _ => None,
+        };
+        if let Some((key, value)) = found
+            && keys.iter().all(|(known, _)| known != key)
+        {
+            keys.push((key.to_owned(), value));
+        }
     }
-    match kind {
-        "mirror" | "raidz1" | "raidz2" | "raidz3" => Some(kind.to_owned()),
-        "raidz" => Some("raidz1".to_owned()),
-        _ if kind.starts_with("draid") => Some("draid".to_owned()),
-        // Parts of a vdev during a replacement.
-        "replacing" | "spare" => None,
-        _ => None,
-    }
+    keys
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const RAIDZ2: &str = "  pool: tank\n state: DEGRADED\n  scan: none requested\nconfig:\n\n\tNAME        STATE     READ WRITE CKSUM\n\
-        \ttank        DEGRADED     0     0     0\n\t  raidz2-0  DEGRADED     0     0     0\n\t    sda     ONLINE       0     0     0\n\
-        \t    sdb     ONLINE       0     0     0\n\t    sdc     FAULTED      0     0     0\n\t    sdd     ONLINE       0     0     0\n\
-        \tlogs\n\t  nvme0n1p1 ONLINE       0     0     0\n\tcache\n\t  nvme0n1p2 ONLINE       0     0     0\n\nerrors: No known data errors\n";
-    const MIRRORS: &str = "NAME         SIZE  ALLOC   FREE  CKPOINT  EXPANDSZ   FRAG    CAP  DEDUP    HEALTH  ALTROOT\n\
-        tank        7.25T  1.10T  6.15T        -         -     2%    15%  1.00x    ONLINE  -\n\
-        \x20 mirror-0  3.62T   560G  3.08T        -         -     2%  15.1%      -    ONLINE\n\
-        \x20   sda     3.64T      -      -        -         -      -      -      -    ONLINE\n\
-        \x20   sdb     3.64T      -      -        -         -      -      -      -    ONLINE\n\
-        \x20 mirror-1  3.62T   560G  3.08T        -         -     2%  15.1%      -    ONLINE\n\
-        \x20   sdc     3.64T      -      -        -         -      -      -      -    ONLINE\n\
-        \x20   sdd     3.64T      -      -        -         -      -      -      -    ONLINE\n";
-
-    fn stack(text: &str) -> String {
-        assert!(ZfsPool::recognise(text));
-        let text = ZfsPool::read("z", text)
-            .unwrap()
-            .to_stack("z", "seagate-ironwolf-8tb")
-            .unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.toml");
-        std::fs::write(&path, &text).unwrap();
-        let loaded = crate::Stack::load(&path, &crate::Overrides::default());
-        loaded.unwrap_or_else(|error| panic!("{error}\n{text}"));
-        text
-    }
-
-    #[test]
-    fn one_raidz_becomes_the_nearest_layout_with_its_missing_disk() {
-        let text = stack(RAIDZ2);
-        for line in [
-            "layout = \"raid6\"",
-            "drives = 4",
-            "failed = [2]",
-            "# logs: nvme0n1p1",
-        ] {
-            assert!(text.contains(line), "{line}\n{text}");
-        }
-    }
-
-    #[test]
-    fn mirrors_become_raid10() {
-        let text = stack(MIRRORS);
-        assert!(
-            text.contains("layout = \"raid10\"") && text.contains("drives = 4"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn a_pool_without_a_near_layout_is_refused_with_its_vdevs() {
-        let text = RAIDZ2.replace("raidz2-0", "raidz3-0");
-        let error = ZfsPool::read("z", &text)
-            .unwrap()
-            .to_stack("z", "d")
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("1 x raidz3 of 4 disks"), "{error}");
-        assert!(ZfsPool::read("z", "  pool: t\nconfig:\n").is_err());
-    }
-}
+#[path = "zpool_tests.rs"]
+mod tests;

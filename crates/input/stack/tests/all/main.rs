@@ -13,6 +13,7 @@ mod link;
 mod memory;
 #[path = "../../../../../samples/oracle/table.rs"]
 mod oracle;
+mod pool;
 mod power;
 mod programs;
 mod rebuild;

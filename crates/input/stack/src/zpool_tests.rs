@@ -1,0 +1,166 @@
+//! Outputs of ZFS's tools, and the stack files from them.
+
+use super::*;
+use crate::{Overrides, Stack};
+
+const STATUS: &str = "  pool: tank
+ state: DEGRADED
+status: One or more devices could not be used because the label is missing or invalid.
+  scan: resilver in progress since Mon Jan  5 10:00:00 2026
+config:
+
+\tNAME                              STATE     READ WRITE CKSUM
+\ttank                              DEGRADED     0     0     0
+\t  raidz2-0                        DEGRADED     0     0     0
+\t    ata-A1                        ONLINE       0     0     0
+\t    ata-A2                        ONLINE       0     0     0
+\t    replacing-2                   DEGRADED     0     0     0
+\t      8899001122                  UNAVAIL      0     0     0  was /dev/sdc1
+\t      ata-A3                      ONLINE       0     0     0  (resilvering)
+\t    ata-A4                        ONLINE       0     0     0
+\t  raidz2-1                        DEGRADED     0     0     0
+\t    ata-B1                        ONLINE       0     0     0
+\t    ata-B2                        FAULTED      3     0     0  too many errors
+\t    ata-B3                        ONLINE       0     0     0
+\t    ata-B4                        ONLINE       0     0     0
+\tlogs
+\t  mirror-3                        ONLINE       0     0     0
+\t    nvme0n1                       ONLINE       0     0     0
+\t    nvme1n1                       ONLINE       0     0     0
+\tcache
+\t  sdx                             ONLINE       0     0     0
+\tspares
+\t  sdy                             AVAIL
+
+errors: No known data errors
+
+NAME  PROPERTY  VALUE  SOURCE
+tank  ashift    12     local
+tank  recordsize     1M        local
+tank  compressratio  1.31x     -
+tank  sync           always    local
+other recordsize     16K       local
+";
+
+#[test]
+fn a_status_with_a_replacement_and_logs_becomes_a_stack() {
+    assert!(ZfsPool::describes(STATUS));
+    let pools = ZfsPool::read("status", STATUS).unwrap();
+    assert_eq!(pools.len(), 1);
+    let pool = &pools[0];
+    assert_eq!(
+        (pool.layout.as_str(), pool.width, pool.vdevs),
+        ("raidz2", 4, 2)
+    );
+    assert_eq!(
+        (pool.failed.as_slice(), pool.resilvering.as_slice()),
+        ([5].as_slice(), [2].as_slice())
+    );
+    assert_eq!((pool.logs, pool.devices.len()), (2, 10));
+    assert_eq!(pool.devices[2], "ata-A3");
+    let text = pool.to_stack("wd-red-plus-8tb");
+    for line in [
+        "width = 4",
+        "logs = 2",
+        "failed = [5]",
+        "rebuild = 2",
+        "ashift = 12",
+        "recordsize = \"1MiB\"",
+        "compression = 1.31",
+        "sync = \"always\"",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool.toml");
+    std::fs::write(&path, &text).unwrap();
+    let stack = Stack::load(&path, &Overrides::default()).unwrap();
+    assert_eq!(stack.summary().unwrap().drives, 10);
+}
+
+#[test]
+fn a_list_tells_the_size_of_the_drives() {
+    let list = "NAME                        SIZE  ALLOC   FREE  CKPOINT  EXPANDSZ   FRAG    CAP  DEDUP    HEALTH  ALTROOT
+fast                       3.62T   176G  3.45T        -         -     1%     4%  1.00x    ONLINE  -
+  mirror-0                 1.81T    88G  1.73T        -         -     1%  4.74%      -    ONLINE
+    sda                    1.82T      -      -        -         -      -      -      -    ONLINE
+    sdb                    1.82T      -      -        -         -      -      -      -    ONLINE
+  mirror-1                 1.81T    88G  1.73T        -         -     1%  4.74%      -    ONLINE
+    sdc                    1.82T      -      -        -         -      -      -      -    ONLINE
+    sdd                    1.82T      -      -        -         -      -      -      -    ONLINE
+wide                       90.9T  10.1T  80.8T        -         -     0%    11%  1.00x    ONLINE  -
+  draid2:4d:11c:1s-0       90.9T  10.1T  80.8T        -         -     0%  11.1%      -    ONLINE
+    d1                     9.09T      -      -        -         -      -      -      -    ONLINE
+    d2                     9.09T      -      -        -         -      -      -      -    ONLINE
+    d3                     9.09T      -      -        -         -      -      -      -    ONLINE
+    d4                     9.09T      -      -        -         -      -      -      -    ONLINE
+    d5                     9.09T      -      -        -         -      -      -      -    ONLINE
+    d6                     9.09T      -      -        -         -      -      -      -    ONLINE
+    d7                     9.09T      -      -        -         -      -      -      -    ONLINE
+    d8                     9.09T      -      -        -         -      -      -      -    ONLINE
+    d9                     9.09T      -      -        -         -      -      -      -    ONLINE
+    d10                    9.09T      -      -        -         -      -      -      -    ONLINE
+    d11                    9.09T      -      -        -         -      -      -      -    ONLINE
+";
+    let pools = ZfsPool::read("list", list).unwrap();
+    assert_eq!(pools.len(), 2);
+    assert_eq!(
+        (pools[0].layout.as_str(), pools[0].width, pools[0].vdevs),
+        ("mirror", 2, 2)
+    );
+    let bytes = pools[0].member_bytes.unwrap() as f64;
+    assert!(
+        (bytes / 1.82 / 1024f64.powi(4) - 1.0).abs() < 1e-3,
+        "{bytes}"
+    );
+    assert_eq!(
+        (pools[1].layout.as_str(), pools[1].draid),
+        ("draid2", Some((4, 1)))
+    );
+    assert_eq!(pools[1].width, 11);
+}
+
+#[test]
+fn pools_that_do_not_exist_here_name_their_line() {
+    let status = |tree: &str| format!("config:\n\n\tNAME STATE READ WRITE CKSUM\n{tree}");
+    for (tree, line, says) in [
+        (
+            "\ttank ONLINE 0 0 0\n\t  odd-0 ONLINE 0 0 0\n\t    a ONLINE 0 0 0\n",
+            5,
+            "found the vdev odd-0",
+        ),
+        (
+            "\ttank ONLINE 0 0 0\n\t  mirror-0 ONLINE 0 0 0\n\t    a ONLINE 0 0 0\n\t    b ONLINE 0 0 0\n\t  raidz1-1 ONLINE 0 0 0\n\t    c ONLINE 0 0 0\n\t    d ONLINE 0 0 0\n",
+            8,
+            "one kind",
+        ),
+        (
+            "\ttank ONLINE 0 0 0\n\t  raidz1-0 ONLINE 0 0 0\n\t    a ONLINE 0 0 0\n\t    b ONLINE 0 0 0\n\t  raidz1-1 ONLINE 0 0 0\n\t    c ONLINE 0 0 0\n",
+            8,
+            "one width",
+        ),
+        (
+            "\ttank ONLINE 0 0 0\n\t  raidz1-0 ONLINE 0 0 0\n\t    a ONLINE 0 0 0\n\t    b ONLINE 0 0 0\n\tspecial\n\t  c ONLINE 0 0 0\n",
+            9,
+            "special",
+        ),
+    ] {
+        let error = ZfsPool::read("status", &status(tree)).unwrap_err();
+        assert_eq!(error.line, Some(line), "{error}");
+        assert!(error.message.contains(says), "{error}");
+    }
+    assert!(ZfsPool::read("status", "nothing").is_err());
+    assert!(!ZfsPool::describes("/dev/md0:\n  Raid Level : raid5\n"));
+}
+
+#[test]
+fn a_pool_of_single_disks_is_a_raid0() {
+    let text = "\tNAME STATE READ WRITE CKSUM\n\ttank ONLINE 0 0 0\n\t  sda ONLINE 0 0 0\n\t  sdb ONLINE 0 0 0\n";
+    let pools = ZfsPool::read("status", text).unwrap();
+    let stack = pools[0].to_stack("wd-red-plus-8tb");
+    assert!(
+        stack.contains("layout = \"raid0\"") && stack.contains("drives = 2"),
+        "{stack}"
+    );
+    assert!(!stack.contains("width"), "{stack}");
+}

@@ -1,0 +1,321 @@
+//! Free space of the vdevs: metaslabs, and the choice of a place for a block
+//! (`module/zfs/metaslab.c`, OpenZFS 2.1).
+//!
+//! 1. The vdevs have turns: each gets [`ALIQUOT`](crate::place::ALIQUOT) for each data drive.
+//! 2. A vdev writes into one metaslab until its largest free run is a quarter of what it was, or
+//!    until a block does not fit. Then the metaslab with the longest free runs follows; among equals
+//!    the first.
+//! 3. In a metaslab the first run that fits counts, from the place of the last block of that
+//!    alignment, within 16 MiB. Otherwise, and with less than 4 % free, the shortest run that fits.
+//! 4. Freed space is free again two transaction groups later.
+
+use crate::capacity::Metaslabs;
+use crate::config::PoolSettings;
+use crate::place::{ALIQUOT, Dva, FirstPlaces};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Below this largest free run the shortest run that fits is taken: `metaslab_df_alloc_threshold`.
+const BEST_FIT_RUN: u64 = 128 << 10;
+
+/// Below this percentage of free space as well: `metaslab_df_free_pct`.
+const BEST_FIT_PERCENT: u64 = 4;
+
+/// Bytes that the search for the first run looks at: `metaslab_df_max_search`.
+const SEARCH: u64 = 16 << 20;
+
+/// Number of halvings of the largest run after which another metaslab is chosen:
+/// `zfs_metaslab_switch_threshold`.
+const SWITCH: u32 = 2;
+
+/// Transaction groups until freed space is free: `TXG_DEFER_SIZE`.
+const DEFER: usize = 2;
+
+/// Free runs of a metaslab.
+#[derive(Debug)]
+struct Metaslab {
+    size: u64,
+    free: u64,
+    runs: BTreeMap<u64, u64>,
+    by_length: BTreeSet<(u64, u64)>,
+    /// End of the last block, by the power of two of its alignment.
+    cursors: Box<[u64; 64]>,
+}
+
+impl Metaslab {
+    fn new(start: u64, size: u64, used: u64) -> Metaslab {
+        let mut metaslab = Metaslab {
+            size,
+            free: 0,
+            runs: BTreeMap::new(),
+            by_length: BTreeSet::new(),
+            cursors: Box::new([0; 64]),
+        };
+        if used < size {
+            metaslab.add(start + used, size - used);
+        }
+        metaslab
+    }
+
+    fn longest(&self) -> u64 {
+        self.by_length.last().map_or(0, |(length, _)| *length)
+    }
+
+    /// Returns the power of two below the longest run, and the number of runs of this class.
+    fn weight(&self) -> (u32, usize) {
+        let longest = self.longest();
+        if longest == 0 {
+            return (0, 0);
+        }
+        let bucket = longest.ilog2();
+        // The count decides between equals only; counting stops early.
+        let count = self.by_length.range((1 << bucket, 0)..).take(64).count();
+        (bucket, count)
+    }
+
+    fn add(&mut self, start: u64, length: u64) {
+        let (mut start, mut length) = (start, length);
+        self.free += length;
+        if let Some((&before, &its)) = self.runs.range(..start).next_back()
+            && before + its == start
+        {
+            self.remove(before, its);
+            start = before;
+            length += its;
+        }
+        if let Some(&its) = self.runs.get(&(start + length)) {
+            self.remove(start + length, its);
+            length += its;
+        }
+        self.runs.insert(start, length);
+        self.by_length.insert((length, start));
+    }
+
+    fn remove(&mut self, start: u64, length: u64) {
+        self.runs.remove(&start);
+        self.by_length.remove(&(length, start));
+    }
+
+    /// Takes `size` bytes out of the free runs.
+    fn take(&mut self, size: u64, alignment: u64) -> Option<u64> {
+        if self.longest() < size {
+            return None;
+        }
+        let cursor = size.trailing_zeros() as usize;
+        let best = self.longest() < BEST_FIT_RUN.max(size)
+            || self.free * 100 / self.size < BEST_FIT_PERCENT;
+        let found = if best {
+            None
+        } else {
+            self.first_fit(self.cursors[cursor], size, alignment)
+        };
+        let at = found.or_else(|| self.best_fit(size, alignment))?;
+        let (&run, &length) = self.runs.range(..=at).next_back()?;
+        self.remove(run, length);
+        if run < at {
+            self.runs.insert(run, at - run);
+            self.by_length.insert((at - run, run));
+        }
+        let (end, run_end) = (at + size, run + length);
+        if end < run_end {
+            self.runs.insert(end, run_end - end);
+            self.by_length.insert((run_end - end, end));
+        }
+        self.free -= size;
+        self.cursors[cursor] = end;
+        Some(at)
+    }
+
+    fn first_fit(&self, cursor: u64, size: u64, alignment: u64) -> Option<u64> {
+        let before = self.runs.range(..cursor).next_back();
+        let split = before
+            .map(|(&start, &length)| (start.max(cursor), start + length))
+            .filter(|(start, end)| start < end);
+        let after = self
+            .runs
+            .range(cursor..)
+            .map(|(&start, &length)| (start, start + length));
+        let mut first = None;
+        for (start, end) in split.into_iter().chain(after) {
+            let from = *first.get_or_insert(start);
+            if start - from > SEARCH {
+                return None;
+            }
+            let at = start.next_multiple_of(alignment);
+            if at + size <= end {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    fn best_fit(&self, size: u64, alignment: u64) -> Option<u64> {
+        self.by_length
+            .range((size, 0)..)
+            .map(|&(length, start)| (start.next_multiple_of(alignment), start + length))
+            .find(|(at, end)| at + size <= *end)
+            .map(|(at, _)| at)
+    }
+}
+
+/// The metaslabs of a vdev.
+#[derive(Debug)]
+struct VdevSpace {
+    metaslabs: Vec<Metaslab>,
+    shift: u32,
+    /// The metaslab in use, and the class of its longest run when it was chosen.
+    active: Option<(usize, u32)>,
+    alignment: u64,
+    /// Bytes of a turn.
+    turn: u64,
+}
+
+impl VdevSpace {
+    fn take(&mut self, size: u64) -> Option<u64> {
+        if let Some((index, weight)) = self.active
+            && self.metaslabs[index].weight().0 + SWITCH > weight
+            && let Some(at) = self.metaslabs[index].take(size, self.alignment)
+        {
+            return Some(at);
+        }
+        let mut order: Vec<(u32, usize, usize)> = self
+            .metaslabs
+            .iter()
+            .enumerate()
+            .map(|(index, metaslab)| {
+                let (bucket, count) = metaslab.weight();
+                (bucket, count, index)
+            })
+            .collect();
+        // The longest runs first, then the most of them, then the outermost.
+        order.sort_by_key(|&(bucket, count, index)| (std::cmp::Reverse((bucket, count)), index));
+        for (bucket, _, index) in order {
+            if let Some(at) = self.metaslabs[index].take(size, self.alignment) {
+                self.active = Some((index, bucket));
+                return Some(at);
+            }
+        }
+        None
+    }
+}
+
+/// Free space of a pool.
+#[derive(Debug)]
+pub(crate) struct Space {
+    vdevs: Vec<VdevSpace>,
+    /// The vdev whose turn it is, and the bytes of the turn so far.
+    rotor: usize,
+    taken: u64,
+    /// Freed places by transaction group, the present group last.
+    freed: VecDeque<Vec<(Dva, u64)>>,
+    /// Places of metadata, to be freed by the next group.
+    pub(crate) metadata: Vec<(Dva, u64)>,
+}
+
+impl Space {
+    /// Returns the free space of a pool whose volume was written once.
+    pub(crate) fn new(settings: &PoolSettings, places: &FirstPlaces, asize: u64) -> Space {
+        let records = settings.volsize / settings.record;
+        let per = places.records_in_metaslab();
+        let vdev = |(index, (vdev, child)): (usize, &(crate::Vdev, u64))| {
+            let cut = Metaslabs::of(vdev.size(*child));
+            let alignment = vdev.alignment(settings.ashift);
+            let on_vdev = places.count_on(index as u64, records);
+            // The last metaslab is kept for the intent log.
+            let metaslabs = (0..cut.count - cut.for_log())
+                .map(|number| {
+                    let start = (number << cut.shift).next_multiple_of(alignment);
+                    let end = ((number + 1) << cut.shift) / alignment * alignment;
+                    let used = on_vdev.saturating_sub(number * per).min(per) * asize;
+                    Metaslab::new(start, end - start, used)
+                })
+                .collect();
+            VdevSpace {
+                metaslabs,
+                shift: cut.shift,
+                active: None,
+                alignment,
+                turn: vdev.turn(ALIQUOT),
+            }
+        };
+        Space {
+            vdevs: settings.vdevs.iter().enumerate().map(vdev).collect(),
+            rotor: 0,
+            taken: 0,
+            freed: (0..=DEFER).map(|_| Vec::new()).collect(),
+            metadata: Vec::new(),
+        }
+    }
+
+    /// Takes a place for a block. `asize` gives the size on each vdev. `open` is true for a vdev with
+    /// room for another write; if no vdev has room, the result is `None`.
+    pub(crate) fn take(
+        &mut self,
+        asize: impl Fn(usize) -> u64,
+        open: impl Fn(usize) -> bool,
+    ) -> Result<Dva, NoPlace> {
+        let mut why = NoPlace::Busy;
+        for _ in 0..self.vdevs.len() {
+            let index = self.rotor;
+            if open(index) {
+                let size = asize(index);
+                if let Some(offset) = self.vdevs[index].take(size) {
+                    self.taken += size;
+                    if self.taken >= self.vdevs[index].turn {
+                        self.go_on();
+                    }
+                    return Ok(Dva {
+                        vdev: index as u32,
+                        offset,
+                    });
+                }
+                why = NoPlace::Full;
+            }
+            self.go_on();
+        }
+        Err(why)
+    }
+
+    fn go_on(&mut self) {
+        self.rotor = (self.rotor + 1) % self.vdevs.len();
+        self.taken = 0;
+    }
+
+    /// Frees a place in the present transaction group.
+    pub(crate) fn free(&mut self, place: Dva, size: u64) {
+        if let Some(now) = self.freed.back_mut() {
+            now.push((place, size));
+        }
+    }
+
+    /// Ends a transaction group: the space that was freed two groups ago is free.
+    pub(crate) fn group_ended(&mut self) {
+        let mut oldest = self.freed.pop_front().unwrap_or_default();
+        for (place, size) in oldest.drain(..) {
+            let vdev = &mut self.vdevs[place.vdev as usize];
+            let metaslab = (place.offset >> vdev.shift) as usize;
+            vdev.metaslabs[metaslab].add(place.offset, size);
+        }
+        self.freed.push_back(oldest);
+    }
+
+    /// Returns the number of free runs, and the free bytes.
+    pub(crate) fn fragments(&self) -> (u64, u64) {
+        let all = self.vdevs.iter().flat_map(|vdev| &vdev.metaslabs);
+        all.fold((0, 0), |(runs, bytes), metaslab| {
+            (runs + metaslab.runs.len() as u64, bytes + metaslab.free)
+        })
+    }
+}
+
+/// The reason why a block has no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoPlace {
+    /// All vdevs have as many writes in flight as they may.
+    Busy,
+    /// No free run is long enough.
+    Full,
+}
+
+#[cfg(test)]
+#[path = "allocate_tests.rs"]
+mod tests;

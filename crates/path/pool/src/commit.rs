@@ -1,0 +1,128 @@
+//! The steps of a commit of the intent log (`zil_commit`, `zil_lwb_write_issue`, OpenZFS 2.1).
+
+use crate::io::{Cause, Purpose};
+use crate::place::Dva;
+use crate::pool::Pool;
+use crate::queue::Class;
+use crate::zil::Commit;
+use fullstroke_contract::{Effects, Operation};
+use fullstroke_units::Time;
+
+/// Bytes of the place of the log on a vdev or a log drive. The log uses its blocks in turn.
+const LOG_SPACE: u64 = 512 << 20;
+
+impl Pool {
+    /// Takes the next steps of the commit, as far as no step waits for a drive.
+    pub(crate) fn commit_step(&mut self, now: Time, out: &mut Effects) {
+        loop {
+            if self.zil.outstanding > 0 {
+                return;
+            }
+            match self.zil.commit {
+                Commit::None if self.zil.waiting.is_empty() => return,
+                Commit::None => self.begin_commit(now),
+                Commit::Writing => {
+                    self.zil.commit = Commit::Flushing;
+                    self.zil.outstanding = 1;
+                    let touched = std::mem::take(&mut self.zil.touched);
+                    self.io
+                        .command(Operation::Flush, Some(&touched), Purpose::Log, out);
+                    self.zil.touched = touched;
+                }
+                Commit::Flushing => self.end_commit(now),
+            }
+            if !self.io.ended.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn begin_commit(&mut self, now: Time) {
+        let waiting = self.zil.waiting.drain(..);
+        self.zil.batch.extend(waiting);
+        if !self.zil.has_news() {
+            return self.end_commit(now);
+        }
+        self.zil.commit = Commit::Writing;
+        self.zil.commits += 1;
+        let members = self.settings.members.len();
+        self.zil.touched.clear();
+        self.zil.touched.resize(members, false);
+        for record in std::mem::take(&mut self.zil.indirect) {
+            self.write_to_place(now, record);
+        }
+        let mut blocks = std::mem::take(&mut self.zil.blocks);
+        self.zil.take_blocks(&mut blocks);
+        for &size in &blocks {
+            self.write_log_block(now, size);
+        }
+        self.zil.blocks = blocks;
+    }
+
+    /// Writes a dirty record to its final place (`dmu_sync`).
+    fn write_to_place(&mut self, now: Time, record: u64) {
+        if !self.txg.is_open(record) || self.txg.logged.contains_key(&record) {
+            return;
+        }
+        let (io, psize) = (&self.io, self.settings.psize);
+        let found = self
+            .space
+            .take(|vdev| io.asize(vdev, psize, false), |_| true);
+        let Ok(dva) = found else { return };
+        self.txg.logged.insert(record, dva);
+        self.write_log(now, dva, psize);
+    }
+
+    fn write_log(&mut self, now: Time, dva: Dva, psize: u64) {
+        let width = self.settings.width();
+        let first = dva.vdev as usize * width;
+        self.zil.touched[first..first + width].fill(true);
+        self.zil.outstanding += 1;
+        let cause = Cause::background();
+        self.io
+            .write(now, (dva, psize), Class::SyncWrite, Purpose::Log, cause);
+    }
+
+    /// Writes a block of the log: on the log drives in turn, or on the vdevs' last metaslabs in turn.
+    fn write_log_block(&mut self, now: Time, size: u64) {
+        let number = self.zil.written;
+        self.zil.written += 1;
+        let members = self.settings.members.len();
+        let alive = (members - self.settings.logs..members).filter(|&m| !self.io.has_failed(m));
+        let count = alive.clone().count() as u64;
+        let at = |turns: u64| ((number / turns) % (LOG_SPACE >> 17)) << 17;
+        if count > 0
+            && let Some(member) = alive.clone().nth((number % count) as usize)
+        {
+            self.zil.touched[member] = true;
+            self.zil.outstanding += 1;
+            let offset = crate::capacity::FRONT + at(count);
+            return self.io.write_leaf(now, member, offset, size, Purpose::Log);
+        }
+        let vdevs = self.settings.vdevs.len() as u64;
+        let index = (number % vdevs) as usize;
+        let (vdev, child) = &self.settings.vdevs[index];
+        let cut = crate::capacity::Metaslabs::of(vdev.size(*child));
+        let start = (cut.count.saturating_sub(1)) << cut.shift;
+        let space = (1u64 << cut.shift).min(LOG_SPACE);
+        let alignment = vdev.alignment(self.settings.ashift);
+        let size = size.next_multiple_of(1 << self.settings.ashift);
+        let step = vdev.asize(size).max(vdev.asize(128 << 10));
+        let offset = (start + (number / vdevs) * step % (space - step.min(space / 2)))
+            .next_multiple_of(alignment);
+        let dva = Dva {
+            vdev: index as u32,
+            offset,
+        };
+        self.write_log(now, dva, size);
+    }
+
+    fn end_commit(&mut self, now: Time) {
+        self.zil.commit = Commit::None;
+        let last = self.zil.last;
+        for asked in std::mem::take(&mut self.zil.batch) {
+            self.asked[asked].last = last;
+            self.finish(now, asked);
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! The checked settings of a pool.
+
+use crate::capacity::{DRIVE_MIN, FRONT, PARTITION, PoolCapacity, child_size};
+use crate::draid::{Draid, DraidShape};
+use crate::keys::{
+    DraidKeys, Kind, MemoryKeys, RaidzKeys, ResilverKind, Sync, VdevKeys, VolumeKeys, part, schema,
+};
+use crate::raidz::Raidz;
+use crate::vdev::Vdev;
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, check_known, known_keys};
+use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
+use std::sync::Arc;
+
+/// The checked settings of a pool.
+#[derive(Clone, Debug)]
+pub struct PoolSettings {
+    /// The vdevs, each with the bytes between the labels of its smallest drive. The drives of a vdev
+    /// follow each other in the list of members.
+    pub vdevs: Vec<(Vdev, u64)>,
+    /// The map of records from before an expansion, for all vdevs.
+    pub old: Option<Vdev>,
+    /// Number of log drives, the last members.
+    pub logs: usize,
+    /// Capacity of each member.
+    pub members: Vec<Sectors>,
+    /// The failed drives.
+    pub failed: Vec<u32>,
+    /// The sector is `2^ashift` bytes.
+    pub ashift: u32,
+    /// Bytes of a record, before compression.
+    pub record: u64,
+    /// Bytes of a record after compression.
+    pub psize: u64,
+    /// Capacity of the pool.
+    pub capacity: PoolCapacity,
+    /// Bytes of the volume.
+    pub volsize: u64,
+    /// The property `sync`.
+    pub sync: Sync,
+    /// Kind of a resilver.
+    pub resilver: ResilverKind,
+    /// Memory and timing.
+    pub memory: MemoryKeys,
+}
+
+impl PoolSettings {
+    /// Reads and checks the keys of a pool.
+    ///
+    /// # Errors
+    /// Names the key that ZFS refuses, with ZFS's rule.
+    pub fn read(kind: Kind, keys: &Keys, members: &[Sectors]) -> Result<PoolSettings, ConfigError> {
+        check_known(keys, &known_keys(&schema(kind)))?;
+        let vdev_keys: VdevKeys = part(keys)?;
+        let volume: VolumeKeys = part(keys)?;
+        let memory: MemoryKeys = part(keys)?;
+        let ashift = vdev_keys.ashift.unwrap_or(12);
+        check_numbers(ashift, &volume, &memory)?;
+        let logs = vdev_keys.logs as usize;
+        let data = members.len().saturating_sub(logs);
+        let width = width(kind, &vdev_keys, data)?;
+        check_drives(members)?;
+        let (new, old) = vdev(kind, width as u64, ashift, keys)?;
+        let vdevs: Vec<(Vdev, u64)> = members[..data]
+            .chunks(width)
+            .map(|drives| {
+                let smallest = drives.iter().copied().min().unwrap_or(Sectors::ZERO);
+                (new.clone(), child_size(smallest))
+            })
+            .collect();
+        let record = volume.recordsize.0;
+        let psize = compressed(record, volume.compression, ashift);
+        let shown = old.as_ref().unwrap_or(&new);
+        // Since 2.3 the ratio of deflation stays that of the width before the expansion.
+        let shown: Vec<(Vdev, u64)> = vdevs
+            .iter()
+            .map(|(_, child)| {
+                let grown = child * new.children() / shown.children();
+                (shown.clone(), if old.is_some() { grown } else { *child })
+            })
+            .collect();
+        let capacity = PoolCapacity::of(&shown, record, psize);
+        let volsize = volsize(&volume, &capacity)?;
+        check_failed(&vdev_keys.failed, &vdevs, width, members.len())?;
+        Ok(PoolSettings {
+            vdevs,
+            old,
+            logs,
+            members: members.to_vec(),
+            failed: vdev_keys.failed,
+            ashift,
+            record,
+            psize,
+            capacity,
+            volsize,
+            sync: volume.sync,
+            resilver: resilver_kind(kind, keys)?,
+            memory,
+        })
+    }
+
+    /// Returns the end of the data on a member at the start of a run, in sectors of the member. The
+    /// data of a vdev spreads evenly over its children; a member without data has no end.
+    pub fn member_used(&self, member: usize) -> Sectors {
+        let Some((vdev, child)) = self.vdevs.get(member / self.width()) else {
+            return Sectors(PARTITION);
+        };
+        let asize = self.old.as_ref().unwrap_or(vdev).asize(self.psize);
+        let records = self.volsize / self.record / self.vdevs.len() as u64;
+        let share = (records * asize) as f64 / vdev.size(*child).max(1) as f64;
+        let bytes = FRONT + (*child as f64 * share.min(1.0)) as u64;
+        Sectors((PARTITION + bytes / SECTOR_BYTES).min(self.members[member].0))
+    }
+
+    /// Returns the number of drives of each vdev.
+    pub fn width(&self) -> usize {
+        self.vdevs
+            .first()
+            .map_or(1, |(vdev, _)| vdev.children() as usize)
+    }
+}
+
+/// Returns the psize of a record: whole sectors, or the record itself if compression saves less
+/// than an eighth (`zio_compress_data`, `module/zfs/zio_compress.c`).
+fn compressed(record: u64, ratio: f64, ashift: u32) -> u64 {
+    let size = (record as f64 / ratio).ceil() as u64;
+    let size = size.next_multiple_of(1 << ashift);
+    if size > record - record / 8 {
+        record
+    } else {
+        size
+    }
+}
+
+fn check_numbers(ashift: u32, volume: &VolumeKeys, memory: &MemoryKeys) -> Result<(), ConfigError> {
+    let fail = |key: &str, message: String| Err(ConfigError::new(key, message));
+    if !(9..=16).contains(&ashift) {
+        return fail(
+            "ashift",
+            format!("found {ashift}; zpool create allows 9 to 16"),
+        );
+    }
+    let record = volume.recordsize;
+    if !record.0.is_power_of_two() || record.0 > 16 << 20 || record.0 < 512 {
+        return fail(
+            "recordsize",
+            format!("found {record}; zfs allows powers of two from 512 to 16MiB"),
+        );
+    }
+    if record.0 < 1 << ashift {
+        return fail(
+            "recordsize",
+            format!(
+                "found {record}; a record is at least one sector of the pool, {} with ashift = {ashift}",
+                Bytes(1 << ashift)
+            ),
+        );
+    }
+    if !(1.0..=1000.0).contains(&volume.compression) {
+        return fail(
+            "compression",
+            format!(
+                "found {}; expected 1 to 1000, the size of the data divided by the size on disk",
+                volume.compression
+            ),
+        );
+    }
+    if memory.dirty_data_max.0 < 4 * record.0 || memory.dirty_data_max.0 < 1 << 20 {
+        return fail(
+            "dirty_data_max",
+            format!(
+                "found {}; expected at least 1MiB and four records of {record}",
+                memory.dirty_data_max
+            ),
+        );
+    }
+    if !(1..=3600).contains(&memory.txg_timeout_s) {
+        return fail(
+            "txg_timeout_s",
+            format!("found {}; expected 1 to 3600", memory.txg_timeout_s),
+        );
+    }
+    Ok(())
+}
+
+/// Returns the number of drives of each vdev.
+fn width(kind: Kind, keys: &VdevKeys, data: usize) -> Result<usize, ConfigError> {
+    if data == 0 {
+        let message = match keys.logs {
+            0 => "a pool needs drives; found none".to_owned(),
+            logs => format!("all drives are log devices, by logs = {logs}; add drives for data"),
+        };
+        return Err(ConfigError::new("members", message));
+    }
+    let usual = match kind {
+        Kind::Mirror => 2.min(data),
+        _ => data,
+    };
+    let width = keys.width.map_or(usual, |width| width as usize);
+    if width == 0 || !data.is_multiple_of(width) {
+        let message = format!(
+            "found {width}; {data} drives are not whole vdevs of {width} (the vdevs of a pool here are equally wide)"
+        );
+        let key = if keys.width.is_some() {
+            "width"
+        } else {
+            "members"
+        };
+        return Err(ConfigError::new(key, message));
+    }
+    Ok(width)
+}
+
+fn check_drives(members: &[Sectors]) -> Result<(), ConfigError> {
+    for (index, drive) in members.iter().enumerate() {
+        if child_size(*drive) < DRIVE_MIN {
+            let message = format!(
+                "member {index} has {}; zpool create needs devices of 64 MiB, and 14 MiB for labels and partitions",
+                drive.saturating_bytes()
+            );
+            return Err(ConfigError::new("members", message));
+        }
+        if drive.0 > 1 << 53 {
+            let message = format!("member {index} has {drive}; a drive has at most 2^53 sectors");
+            return Err(ConfigError::new("members", message));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the map of new blocks, and the map of blocks before an expansion.
+fn vdev(
+    kind: Kind,
+    width: u64,
+    ashift: u32,
+    keys: &Keys,
+) -> Result<(Vdev, Option<Vdev>), ConfigError> {
+    match kind {
+        Kind::Mirror if width < 2 => {
+            let message = format!("found {width}; mirror requires at least 2 devices");
+            Err(ConfigError::new("members", message))
+        }
+        Kind::Mirror => Ok((
+            Vdev::Mirror {
+                children: width,
+                ashift,
+            },
+            None,
+        )),
+        Kind::Raidz(parities) => {
+            let further: RaidzKeys = part(keys)?;
+            let raidz = Raidz::new(width, parities, ashift)?;
+            let old = further
+                .expanded_from
+                .filter(|&from| u64::from(from) != width)
+                .map(|from| raidz.before_expansion(from.into()));
+            Ok((Vdev::Raidz(raidz), old.transpose()?.map(Vdev::Raidz)))
+        }
+        Kind::Draid(parities) => {
+            let further: DraidKeys = part(keys)?;
+            let shape = DraidShape {
+                children: width,
+                data: further.data.map(u64::from),
+                parities,
+                spares: further.spares.into(),
+            };
+            Ok((Vdev::Draid(Arc::new(Draid::new(shape, ashift)?)), None))
+        }
+    }
+}
+
+/// Returns the kind of a resilver. Only dRAID has a choice.
+fn resilver_kind(kind: Kind, keys: &Keys) -> Result<ResilverKind, ConfigError> {
+    if !matches!(kind, Kind::Draid(_)) {
+        return Ok(ResilverKind::Healing);
+    }
+    let further: DraidKeys = part(keys)?;
+    if further.resilver == ResilverKind::Spare && further.spares == 0 {
+        let message = "found \"spare\"; the vdev has no distributed spare. Give spares = 1";
+        return Err(ConfigError::new("resilver", message));
+    }
+    Ok(further.resilver)
+}
+
+/// Returns the size of the volume in whole records.
+fn volsize(keys: &VolumeKeys, capacity: &PoolCapacity) -> Result<u64, ConfigError> {
+    let record = keys.recordsize.0;
+    let wanted = keys.volsize.map_or(capacity.data / 5 * 4, |size| size.0);
+    let size = wanted / record * record;
+    if size == 0 || size > capacity.data {
+        let message = format!(
+            "found {}; the pool has space for {} in records of {}",
+            Bytes(wanted),
+            Bytes(capacity.data),
+            keys.recordsize
+        );
+        let key = if keys.volsize.is_some() {
+            "volsize"
+        } else {
+            "members"
+        };
+        return Err(ConfigError::new(key, message));
+    }
+    Ok(size)
+}
+
+/// Checks that every vdev survives its failed drives.
+fn check_failed(
+    failed: &[u32],
+    vdevs: &[(Vdev, u64)],
+    width: usize,
+    members: usize,
+) -> Result<(), ConfigError> {
+    let fail = |message: String| Err(ConfigError::new("failed", message));
+    for (index, &member) in failed.iter().enumerate() {
+        if member as usize >= members {
+            let last = members - 1;
+            return fail(format!(
+                "there is no member {member}: the {members} are counted from 0 to {last}"
+            ));
+        }
+        if failed[..index].contains(&member) {
+            return fail(format!("member {member} is listed twice; list each once"));
+        }
+    }
+    for (index, (vdev, _)) in vdevs.iter().enumerate() {
+        let lost = failed
+            .iter()
+            .filter(|&&member| member as usize / width == index)
+            .count() as u64;
+        if lost > vdev.survives() {
+            return fail(format!(
+                "{lost} drives of vdev {index} have failed, and the vdev survives {}",
+                vdev.survives()
+            ));
+        }
+    }
+    Ok(())
+}

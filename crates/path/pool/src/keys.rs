@@ -1,0 +1,181 @@
+//! The keys of pools in a stack file.
+
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, known_keys, read, schema_of};
+use fullstroke_units::Bytes;
+use schemars::{JsonSchema, Schema};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Keys of the vdevs of every pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct VdevKeys {
+    /// Number of drives of each vdev. The pool stripes over its vdevs: 8 drives with `width = 4` are
+    /// two vdevs of 4. Default: one vdev of all drives; for `mirror` 2.
+    pub width: Option<u32>,
+    /// The sector of the pool is `2^ashift` bytes: 9 to 16. Default 12, sectors of 4 KiB.
+    pub ashift: Option<u32>,
+    /// The failed drives, counted from 0. Default none.
+    pub failed: Vec<u32>,
+    /// Number of drives at the end of the list that hold the intent log and nothing else (SLOG).
+    /// Default 0: the intent log lies on the vdevs.
+    pub logs: u32,
+}
+
+/// Further key of RAIDZ.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RaidzKeys {
+    /// Number of drives of each vdev before an expansion. The data of the volume has the old width,
+    /// and new writes have the new width. Default: no expansion.
+    pub expanded_from: Option<u32>,
+}
+
+/// Further keys of dRAID.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DraidKeys {
+    /// Number of data drives of a group. Default 8, or as many as there are.
+    pub data: Option<u32>,
+    /// Number of distributed spares of each vdev. Default 0.
+    pub spares: u32,
+    /// Kind of the resilver of `rebuild`: `healing` (the blocks of the volume, to a new drive),
+    /// `sequential` (all used space in the order of the vdev, to a new drive) or `spare` (the same,
+    /// to a distributed spare). Default `healing`.
+    pub resilver: ResilverKind,
+}
+
+/// The kind of a resilver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResilverKind {
+    /// The blocks of the volume are read, and written to a new drive.
+    #[default]
+    Healing,
+    /// The used space of the vdev is read in its order, and written to a new drive.
+    Sequential,
+    /// The used space of the vdev is read in its order, and written to a distributed spare.
+    Spare,
+}
+
+/// Keys of the volume in the pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct VolumeKeys {
+    /// Size of a record: `recordsize` of a file system, `volblocksize` of a volume. A power of two
+    /// from the sector to 16MiB. Default 128KiB.
+    pub recordsize: Bytes,
+    /// Compression: size of the data divided by the size on the vdevs, at least 1. A record that
+    /// would shrink by less than an eighth is not compressed. Default 1.
+    pub compression: f64,
+    /// Size of the volume, at most the free space of the pool. Default: 80 % of the free space. All
+    /// records have been written once, from front to back, at the start of a run.
+    pub volsize: Option<Bytes>,
+    /// Writes that wait for the intent log: `standard` (flushed and forced writes), `always` or
+    /// `disabled`. Default `standard`.
+    pub sync: Sync,
+}
+
+/// The property `sync`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sync {
+    /// Flushes and forced writes wait for the intent log.
+    #[default]
+    Standard,
+    /// Every write waits for the intent log.
+    Always,
+    /// Nothing waits.
+    Disabled,
+}
+
+/// Keys of the pool's memory and timing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MemoryKeys {
+    /// Memory for clean records (ARC). 0 = no cache for data. The cache is empty at the start of a
+    /// run. Default 8GiB.
+    pub arc: Bytes,
+    /// Largest amount of dirty data (`zfs_dirty_data_max`). Writes are delayed from 60 % of it, and
+    /// a transaction group is written from 20 % of it. Default 1638MiB, a tenth of 16 GiB of memory.
+    pub dirty_data_max: Bytes,
+    /// Longest time in seconds between two transaction groups (`zfs_txg_timeout`). Default 5.
+    pub txg_timeout_s: u32,
+    /// True to read ahead of sequential reads (zfetch). Default true.
+    pub prefetch: bool,
+    /// Largest distance of the read-ahead (`zfetch_max_distance`). Default 64MiB; OpenZFS 0.8 had
+    /// 8MiB.
+    pub prefetch_distance: Bytes,
+}
+
+impl Default for VolumeKeys {
+    fn default() -> VolumeKeys {
+        VolumeKeys {
+            recordsize: Bytes(128 << 10),
+            compression: 1.0,
+            volsize: None,
+            sync: Sync::Standard,
+        }
+    }
+}
+
+impl Default for MemoryKeys {
+    fn default() -> MemoryKeys {
+        MemoryKeys {
+            arc: Bytes(8 << 30),
+            dirty_data_max: Bytes(1638 << 20),
+            txg_timeout_s: 5,
+            prefetch: true,
+            prefetch_distance: Bytes(64 << 20),
+        }
+    }
+}
+
+/// The kind of a pool's vdevs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Mirrors.
+    Mirror,
+    /// RAIDZ with this number of parities.
+    Raidz(u64),
+    /// dRAID with this number of parities.
+    Draid(u64),
+}
+
+/// Returns the part of `keys` that is known to `C`.
+pub(crate) fn part<C: DeserializeOwned + JsonSchema>(keys: &Keys) -> Result<C, ConfigError> {
+    let known = known_keys(&schema_of::<C>());
+    let own = keys.iter().filter(|(key, _)| known.contains(key));
+    read(
+        &own.map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
+    )
+}
+
+/// Returns the schema of a pool's keys.
+pub(crate) fn schema(kind: Kind) -> Schema {
+    let mut schema = schema_of::<VdevKeys>();
+    let further = match kind {
+        Kind::Mirror => None,
+        Kind::Raidz(_) => Some(schema_of::<RaidzKeys>()),
+        Kind::Draid(_) => Some(schema_of::<DraidKeys>()),
+    };
+    let more = [schema_of::<VolumeKeys>(), schema_of::<MemoryKeys>()];
+    for part in further.into_iter().chain(more) {
+        for name in ["properties", "$defs"] {
+            let Some(Value::Object(own)) = part.get(name) else {
+                continue;
+            };
+            let own = own.clone();
+            match schema.get_mut(name) {
+                Some(Value::Object(all)) => all.extend(own),
+                _ => {
+                    schema.insert(name.to_owned(), Value::Object(own));
+                }
+            }
+        }
+    }
+    schema
+}

@@ -1,0 +1,274 @@
+//! The layer of a pool: requests for the volume, records in memory, and the way to the drives.
+//!
+//! The table lists the files in the order in which a request passes through them:
+//!
+//! | file | duty |
+//! |---|---|
+//! | `pool.rs`, `pool/` | requests, reads of records, admission of writers |
+//! | `arc.rs`, `zfetch.rs` | records in memory, read-ahead |
+//! | `txg.rs`, `sync.rs` | dirty records, and the steps of a transaction group |
+//! | `zil.rs`, `commit.rs` | the intent log |
+//! | `allocate.rs` | a place for each block |
+//! | `io.rs`, `io/`, `queue.rs` | columns of blocks, and the queue of each drive |
+//! | `resilver.rs` | filling a new drive |
+//!
+//! Departures from ZFS: the processor needs no time. Metadata is in memory for reads, and has an
+//! estimated size for writes (`sync.rs`). A read that meets its own read-ahead in flight does not
+//! hurry it. A record without a free place is written over its old place.
+
+mod node;
+mod records;
+
+use crate::allocate::Space;
+use crate::config::PoolSettings;
+use crate::io::{Block, PoolIo, Purpose};
+use crate::keys::Sync;
+use crate::place::FirstPlaces;
+use crate::queue::async_writes;
+use crate::resilver::Resilver;
+use crate::txg::Txg;
+use crate::zil::Zil;
+use fullstroke_contract::{Completion, Effects, Extent, Request, RequestStatus, Slots};
+use fullstroke_units::{Duration, SECTOR_BYTES, Time};
+use records::Records;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// A request from above.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) request: Request,
+    pub(crate) submitted: Time,
+    /// Number of records that the request waits for.
+    remaining: u32,
+    status: RequestStatus,
+    /// The I/O that ended last, of those that the request waited for.
+    pub(crate) last: Completion,
+}
+
+/// Counts over the run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PoolCounts {
+    reads: u64,
+    hits: u64,
+    fetched: u64,
+    /// Records read because a write changed a part of each.
+    read_for_writes: u64,
+    delayed: Duration,
+    /// Records and bytes written by transaction groups, and of metadata.
+    pub(crate) written: u64,
+    pub(crate) metadata: u64,
+    /// Records that found no free place.
+    pub(crate) in_place: u64,
+}
+
+/// A pool with one volume.
+///
+/// - **Events in**: the events of [`Node`].
+/// - Invariant: a record is in at most one of these states: being read, dirty, clean in memory, on
+///   the drives only.
+pub struct Pool {
+    pub(crate) name: &'static str,
+    pub(crate) settings: PoolSettings,
+    pub(crate) io: PoolIo,
+    pub(crate) space: Space,
+    pub(crate) records: Records,
+    pub(crate) txg: Txg,
+    pub(crate) zil: Zil,
+    pub(crate) resilver: Resilver,
+    pub(crate) asked: Slots<Asked>,
+    /// Writers that go on at a time.
+    delayed: VecDeque<(Time, u32)>,
+    /// Writers that wait for less dirty data.
+    stalled: VecDeque<u32>,
+    pub(crate) counts: PoolCounts,
+    idle_since: Time,
+    /// Writes of the present group in flight, by vdev.
+    pub(crate) in_flight: Vec<u32>,
+}
+
+impl Pool {
+    /// Returns the layer of a pool called `name`.
+    pub fn new(name: &'static str, settings: PoolSettings) -> Pool {
+        let places = FirstPlaces::new(&settings);
+        let io = PoolIo::new(&settings);
+        let asize = io.asize(0, settings.psize, true);
+        let memory = &settings.memory;
+        Pool {
+            name,
+            space: Space::new(&settings, &places, asize),
+            records: Records::new(&settings, places),
+            io,
+            txg: Txg::new(
+                settings.record,
+                memory.dirty_data_max.0,
+                Duration::from_secs(memory.txg_timeout_s.into()),
+            ),
+            zil: Zil::default(),
+            resilver: Resilver::default(),
+            asked: Slots::default(),
+            delayed: VecDeque::new(),
+            stalled: VecDeque::new(),
+            counts: PoolCounts::default(),
+            idle_since: Time::ZERO,
+            in_flight: vec![0; settings.vdevs.len()],
+            settings,
+        }
+    }
+
+    /// Returns the records of an extent.
+    fn records_of(&self, extent: Extent) -> Range<u64> {
+        let record = self.settings.record;
+        let (begin, end) = (extent.start.0 * SECTOR_BYTES, extent.end().0 * SECTOR_BYTES);
+        begin / record..end.div_ceil(record)
+    }
+
+    /// Admits a writer, now or later, by the amount of dirty data.
+    fn admit(&mut self, now: Time, asked: u32) {
+        if !self.stalled.is_empty() || self.txg.is_full() {
+            return self.stalled.push_back(asked);
+        }
+        let at = self.txg.admit(now);
+        if at > now {
+            self.counts.delayed += at.since(now);
+            self.delayed.push_back((at, asked));
+        } else {
+            self.dirty(now, asked);
+        }
+    }
+
+    /// Puts the data of a write into the open transaction group.
+    fn dirty(&mut self, now: Time, asked: u32) {
+        let request = self.asked[asked].request;
+        let (record, has_logs) = (self.settings.record, self.settings.logs > 0);
+        let size = request.extent.sectors.0 * SECTOR_BYTES;
+        let indirect = Zil::is_indirect(size, record, has_logs);
+        for number in self.records_of(request.extent) {
+            self.txg.dirty(number);
+            if indirect {
+                self.zil.note_indirect(number);
+            }
+        }
+        if !indirect {
+            self.zil.note(size);
+        }
+        let waits = match self.settings.sync {
+            Sync::Standard => request.hints.force_unit_access,
+            Sync::Always => true,
+            Sync::Disabled => false,
+        };
+        if waits {
+            self.zil.waiting.push_back(asked);
+        } else {
+            self.finish(now, asked);
+        }
+    }
+
+    /// Lets stalled writers go on as far as there is room for dirty data.
+    pub(crate) fn admit_stalled(&mut self, now: Time) {
+        while !self.txg.is_full()
+            && let Some(asked) = self.stalled.pop_front()
+        {
+            let rest = std::mem::take(&mut self.stalled);
+            self.admit(now, asked);
+            self.stalled.extend(rest);
+        }
+    }
+
+    /// Takes note that a request need not wait for an I/O any longer. Returns true if it waits for
+    /// nothing else.
+    pub(crate) fn waited(&mut self, asked: u32, block: &Block) -> bool {
+        let at = &mut self.asked[asked];
+        at.status = at.status.max(block.status);
+        if block.last.finished >= at.last.finished {
+            at.last = block.last;
+        }
+        at.remaining = at.remaining.saturating_sub(1);
+        at.remaining == 0
+    }
+
+    /// A record has been written by a transaction group.
+    fn record_written(&mut self, now: Time, record: u64, vdev: u32) {
+        self.in_flight[vdev as usize] -= 1;
+        self.txg.outstanding -= 1;
+        self.txg.written(record);
+        self.records.arc.insert(record);
+        self.admit_stalled(now);
+    }
+
+    /// Notes a request as ended; the answer follows at the end of the event.
+    pub(crate) fn finish(&mut self, _now: Time, asked: u32) {
+        self.zil.finished.push_back(asked);
+    }
+
+    /// Answers a request.
+    fn complete(&mut self, now: Time, asked: u32, out: &mut Effects) {
+        let asked = self.asked.take(asked);
+        let last = Some(&asked.last).filter(|last| last.finished == now);
+        let completion = Completion::ready(asked.submitted, now, last);
+        let mut completion = completion.held_since(asked.submitted, asked.request.id);
+        completion.status = asked.status;
+        self.idle_since = now;
+        out.complete(completion);
+    }
+
+    /// Carries on with everything that an event has made possible.
+    fn settle(&mut self, now: Time, out: &mut Effects) {
+        loop {
+            while let Some(block) = self.io.ended.pop() {
+                self.block_ended(now, &block, out);
+            }
+            while let Some(&(at, asked)) = self.delayed.front()
+                && at <= now
+            {
+                self.delayed.pop_front();
+                self.dirty(now, asked);
+            }
+            self.commit_step(now, out);
+            self.sync_step(now, out);
+            self.resilver_step(now, out);
+            while let Some(asked) = self.zil.finished.pop_front() {
+                self.complete(now, asked, out);
+            }
+            if self.io.ended.is_empty() {
+                break;
+            }
+        }
+        let most = self.settings.memory.dirty_data_max.0;
+        self.io.pump(async_writes(self.txg.dirty, most), out);
+    }
+
+    fn block_ended(&mut self, now: Time, block: &Block, out: &mut Effects) {
+        match block.purpose {
+            Purpose::Read { record } => self.record_read(now, record, block, out),
+            Purpose::Data { record, vdev } => self.record_written(now, record, vdev),
+            Purpose::Group => self.txg.outstanding -= 1,
+            Purpose::Log => {
+                self.zil.outstanding -= 1;
+                self.zil.last = block.last;
+            }
+            Purpose::Whole { asked } => {
+                self.waited(asked, block);
+                self.complete(now, asked, out);
+            }
+            Purpose::Resilver { .. } | Purpose::Repair => self.resilver_ended(block),
+        }
+    }
+
+    /// Returns the answer to a request that cannot be served.
+    fn refusal(&self, request: &Request) -> Option<RequestStatus> {
+        let extent = request.extent;
+        let whole = request.operation.is_of_all();
+        let capacity = self.settings.volsize / SECTOR_BYTES;
+        let inside = extent.sectors.0 > 0 && extent.within(fullstroke_units::Sectors(capacity));
+        if !whole && (!inside || request.hints.members) {
+            Some(RequestStatus::OutOfRange)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;

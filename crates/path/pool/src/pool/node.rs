@@ -1,0 +1,140 @@
+//! The events of a pool, and its readings.
+
+use super::{Asked, Pool};
+use crate::io::Purpose;
+use crate::keys::Sync;
+use fullstroke_contract::{
+    Completion, Counters, Extent, Gauge, LayerOrder, LayerReadings, Node, NodeContext, Operation,
+    Port, Refusal, Request, RequestStatus, Wake,
+};
+use fullstroke_units::Time;
+
+impl Node for Pool {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
+        if let Some(status) = self.refusal(&request) {
+            return cx
+                .out
+                .complete(Completion::at_once(request.id, now, status));
+        }
+        let asked = self.asked.keep(Asked {
+            request,
+            submitted: now,
+            remaining: 0,
+            status: RequestStatus::Done,
+            last: Completion::default(),
+        });
+        match request.operation {
+            Operation::Read => {
+                self.read(now, asked);
+                if self.asked[asked].remaining == 0 {
+                    self.finish(now, asked);
+                }
+            }
+            Operation::Write => self.write(now, asked),
+            Operation::Flush => {
+                if self.settings.sync == Sync::Disabled {
+                    self.finish(now, asked);
+                } else {
+                    self.zil.waiting.push_back(asked);
+                }
+            }
+            // The space of discarded records is not freed: the volume stays as large.
+            Operation::Discard | Operation::Answer => self.finish(now, asked),
+            Operation::Standby | Operation::Start => {
+                self.io
+                    .command(request.operation, None, Purpose::Whole { asked }, cx.out);
+            }
+        }
+        self.settle(now, cx.out);
+    }
+
+    fn completed(
+        &mut self,
+        now: Time,
+        from: Port,
+        completion: Completion,
+        cx: &mut NodeContext<'_>,
+    ) {
+        self.io.completed(from.index(), &completion);
+        self.settle(now, cx.out);
+    }
+
+    fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
+        self.settle(now, cx.out);
+    }
+
+    /// Records move, so that an address of a drive has no fixed owner.
+    fn owners(&self, _: Port, _: Extent, _: &mut dyn FnMut(Port, Extent)) {}
+
+    fn ordered(
+        &mut self,
+        now: Time,
+        order: LayerOrder,
+        cx: &mut NodeContext<'_>,
+    ) -> Result<(), Refusal> {
+        self.carry_out(order)?;
+        self.settle(now, cx.out);
+        Ok(())
+    }
+
+    fn next_wake(&self) -> Wake {
+        if self.resilver.waits_for_start() {
+            return Wake::Work(Time::ZERO);
+        }
+        match (self.delayed.front(), self.txg.due()) {
+            (Some((at, _)), due) => Wake::Work(due.map_or(*at, |due| due.min(*at))),
+            // Nobody waits for a group that is not full.
+            (None, Some(due)) => Wake::Chore(due),
+            (None, None) => Wake::NEVER,
+        }
+    }
+
+    fn gauge(&self) -> Gauge {
+        let waiting = self.asked.len() as u32;
+        Gauge {
+            queue_length: waiting,
+            idle_since: (waiting == 0).then_some(self.idle_since),
+            alive: self.io.answers(),
+            ..Gauge::default()
+        }
+    }
+
+    fn count(&self, _: Time, counters: &mut Counters) {
+        let counts = &self.counts;
+        let (issued, joined) = self
+            .io
+            .leaves
+            .iter()
+            .fold((0, 0), |(issued, joined), leaf| {
+                (issued + leaf.counts.0, joined + leaf.counts.1)
+            });
+        let (runs, free) = self.space.fragments();
+        let mb = |bytes: u64| bytes as f64 / 1e6;
+        let all = [
+            ("pool_hit_share", counts.hits as f64 / counts.reads as f64),
+            (
+                "pool_read_ahead_mb",
+                mb(counts.fetched * self.settings.record),
+            ),
+            ("pool_reads_for_writes", counts.read_for_writes as f64),
+            ("pool_groups", self.txg.groups as f64),
+            ("pool_group_written_mb", mb(counts.written)),
+            ("pool_metadata_written_mb", mb(counts.metadata)),
+            ("pool_delayed_ms", counts.delayed.as_millis_f64()),
+            ("pool_log_commits", self.zil.commits as f64),
+            ("pool_drive_ios", issued as f64),
+            ("pool_joined_ios", joined as f64),
+            ("pool_drive_read_mb", mb(self.io.moved.0)),
+            ("pool_drive_written_mb", mb(self.io.moved.1)),
+            ("pool_free_run_mb_mean", mb(free) / runs as f64),
+            ("pool_written_in_place", counts.in_place as f64),
+        ];
+        let counted: Vec<(&'static str, f64)> = all
+            .into_iter()
+            .filter(|(_, value)| value.is_finite())
+            .collect();
+        counters
+            .layers
+            .push(LayerReadings::new(format!("pool {}", self.name), &counted));
+    }
+}

@@ -1,0 +1,129 @@
+//! Limits of classes, joined I/Os, and scrubs beside other I/O.
+
+use super::*;
+
+fn io(class: Class, offset: u64, size: u64, block: u32) -> LeafIo {
+    let reads = matches!(class, Class::SyncRead | Class::AsyncRead | Class::Scrub);
+    LeafIo {
+        class,
+        operation: if reads {
+            Operation::Read
+        } else {
+            Operation::Write
+        },
+        offset,
+        size,
+        block: Some(block),
+    }
+}
+
+fn blocks(queue: &mut LeafQueue, sent: Sent) -> Vec<u32> {
+    let mut all = Vec::new();
+    queue.done(sent.id, &mut |block| all.push(block));
+    all
+}
+
+#[test]
+fn each_class_keeps_to_its_limits_and_the_first_goes_first() {
+    let mut queue = LeafQueue::default();
+    for number in 0..40 {
+        let far = u64::from(number) << 30;
+        queue.push(Time::ZERO, io(Class::AsyncWrite, far, 4096, number));
+        queue.push(Time::ZERO, io(Class::SyncRead, far, 4096, 100 + number));
+    }
+    let sent: Vec<Sent> = std::iter::from_fn(|| queue.next(2)).collect();
+    let is_read = |sent: &&Sent| sent.operation == Operation::Read;
+    let reads = sent.iter().filter(is_read);
+    assert_eq!(reads.count(), 10);
+    assert_eq!(sent.len(), 12, "two writes beside ten reads");
+    assert!(sent[..10].iter().all(|sent| is_read(&sent)));
+    let more: Vec<Sent> = std::iter::from_fn(|| queue.next(10)).collect();
+    assert_eq!(more.len(), 8, "with much dirty data ten writes");
+}
+
+#[test]
+fn neighbours_join_up_to_a_mib_and_reads_across_gaps() {
+    let mut queue = LeafQueue::default();
+    for number in 0..40 {
+        queue.push(
+            Time::ZERO,
+            io(Class::AsyncWrite, u64::from(number) << 16, 1 << 16, number),
+        );
+    }
+    let sent = queue.next(10).unwrap();
+    assert_eq!((sent.offset, sent.size), (0, 1 << 20));
+    assert_eq!(blocks(&mut queue, sent).len(), 16);
+
+    let mut queue = LeafQueue::default();
+    for (number, offset) in [(0, 0), (1, 36 << 10), (2, 80 << 10), (3, 84 << 10)] {
+        queue.push(Time::ZERO, io(Class::SyncRead, offset, 4096, number));
+    }
+    let sent = queue.next(10).unwrap();
+    assert_eq!(
+        sent.size,
+        40 << 10,
+        "a gap of 32 KiB is read, 40 KiB is not"
+    );
+    let next = queue.next(10).unwrap();
+    assert_eq!((next.offset, next.size), (80 << 10, 8 << 10));
+}
+
+#[test]
+fn optional_writes_close_gaps_or_go_away() {
+    let optional = |offset| LeafIo {
+        block: None,
+        ..io(Class::AsyncWrite, offset, 4096, 0)
+    };
+    let mut queue = LeafQueue::default();
+    queue.push(Time::ZERO, io(Class::AsyncWrite, 0, 4096, 1));
+    queue.push(Time::ZERO, optional(4096));
+    queue.push(Time::ZERO, io(Class::AsyncWrite, 8192, 4096, 2));
+    queue.push(Time::ZERO, optional(12288));
+    let sent = queue.next(10).unwrap();
+    assert_eq!(
+        (sent.offset, sent.size),
+        (0, 12288),
+        "the last sector joins nothing"
+    );
+    assert_eq!(blocks(&mut queue, sent), [1, 2]);
+    assert!(
+        queue.next(10).is_none(),
+        "an optional write alone is dropped"
+    );
+}
+
+#[test]
+fn a_scrub_gives_way_to_interactive_requests() {
+    let mut queue = LeafQueue::default();
+    for number in 0..100 {
+        queue.push(
+            Time::ZERO,
+            io(Class::Scrub, u64::from(number) << 30, 4096, number),
+        );
+    }
+    let alone: Vec<Sent> = std::iter::from_fn(|| queue.next(10)).collect();
+    assert_eq!(alone.len(), 1, "at first one, until five have ended");
+    let mut running = alone;
+    for _ in 0..6 {
+        let sent = running.remove(0);
+        blocks(&mut queue, sent);
+        running.extend(std::iter::from_fn(|| queue.next(10)));
+    }
+    assert_eq!(running.len(), 3, "alone, a scrub has three");
+    queue.push(Time::ZERO, io(Class::SyncRead, 0, 4096, 500));
+    assert_eq!(queue.next(10).unwrap().block, 500);
+    let sent = running.remove(0);
+    blocks(&mut queue, sent);
+    assert!(
+        queue.next(10).is_none(),
+        "beside a read at most one of the scrub"
+    );
+}
+
+#[test]
+fn dirty_data_opens_the_queue_for_writes() {
+    let most = 1 << 30;
+    assert_eq!(async_writes(0, most), 2);
+    assert_eq!(async_writes(most * 45 / 100, most), 6);
+    assert_eq!(async_writes(most * 7 / 10, most), 10);
+}

@@ -1,0 +1,221 @@
+//! The steps of a transaction group (`spa_sync`, `dsl_pool_sync`, OpenZFS 2.1).
+//!
+//! Metadata is estimated. A block of 128 KiB of pointers has 1,024 of them; a pointer of 128 bytes
+//! holds a checksum and little else that does not compress, so that the block has 64 KiB on the
+//! vdevs. Metadata of a volume is written twice (`redundant_metadata=all`), that of the pool three
+//! times.
+
+use crate::allocate::NoPlace;
+use crate::io::{Cause, Purpose};
+use crate::pool::Pool;
+use crate::queue::Class;
+use crate::txg::Step;
+use fullstroke_contract::{Effects, Operation};
+use fullstroke_units::Time;
+
+/// Writes of a group in flight on each vdev: `zfs_vdev_queue_depth_pct` of
+/// `zfs_vdev_async_write_max_active`, 1000 % of 10.
+const IN_FLIGHT: u32 = 100;
+
+/// Pointers in an indirect block of 128 KiB, as a shift.
+const POINTERS_SHIFT: u32 = 10;
+
+/// Compressed bytes of a pointer.
+const POINTER: u64 = 64;
+
+/// Blocks of the pool's own objects that every group changes: object set, its dnodes, the lists of
+/// free space and of deferred frees. Estimate.
+const POOL_BLOCKS: u64 = 8;
+
+/// Bytes of an entry in the log of space maps (`space_map_entry`, two words).
+const SPACE_ENTRY: u64 = 16;
+
+/// Vdevs whose labels a group writes: `SPA_SYNC_MIN_VDEVS`.
+const LABELLED: usize = 3;
+
+impl Pool {
+    /// Takes the next steps of the group, as far as no step waits for a drive.
+    pub(crate) fn sync_step(&mut self, now: Time, out: &mut Effects) {
+        self.begin_if_due(now);
+        loop {
+            if self.txg.step == Step::Data {
+                self.write_records(now);
+            }
+            let waits = self.txg.outstanding > 0 || self.txg.taken < self.txg.writing.len();
+            if self.txg.step == Step::Idle || waits {
+                return;
+            }
+            match self.txg.step {
+                Step::Idle => return,
+                Step::Data => {
+                    self.txg.step = Step::Indirect;
+                    self.write_indirect(now);
+                }
+                Step::Indirect => {
+                    self.txg.step = Step::Pool;
+                    self.write_pool(now);
+                }
+                Step::Pool => {
+                    self.txg.step = Step::FlushBefore;
+                    self.flush(out);
+                }
+                Step::FlushBefore => {
+                    self.txg.step = Step::Labels;
+                    self.write_labels(now);
+                }
+                Step::Labels => {
+                    self.txg.step = Step::FlushAfter;
+                    self.flush(out);
+                }
+                Step::FlushAfter => self.group_ended(now),
+            }
+            if !self.io.ended.is_empty() {
+                // Blocks without a drive end at once; the caller takes them first.
+                return;
+            }
+        }
+    }
+
+    /// Writes records of the group, as many as may be in flight.
+    fn write_records(&mut self, now: Time) {
+        while let Some(&record) = self.txg.writing.get(self.txg.taken) {
+            if let Some(dva) = self.txg.logged.remove(&record) {
+                // The intent log has written the record to its place.
+                self.txg.taken += 1;
+                self.move_record(record, dva);
+                self.txg.written(record);
+                self.admit_stalled(now);
+                continue;
+            }
+            let Some(dva) = self.new_place(record) else {
+                return;
+            };
+            self.txg.taken += 1;
+            self.txg.outstanding += 1;
+            self.in_flight[dva.vdev as usize] += 1;
+            self.counts.written += self.settings.record;
+            let purpose = Purpose::Data {
+                record,
+                vdev: dva.vdev,
+            };
+            let psize = self.settings.psize;
+            self.io.write(
+                now,
+                (dva, psize),
+                Class::AsyncWrite,
+                purpose,
+                Cause::background(),
+            );
+        }
+    }
+
+    /// Moves a record to a new place; `None` if no vdev takes a further write now.
+    fn new_place(&mut self, record: u64) -> Option<crate::Dva> {
+        let (io, in_flight, psize) = (&self.io, &self.in_flight, self.settings.psize);
+        let found = self.space.take(
+            |vdev| io.asize(vdev, psize, false),
+            |vdev| in_flight[vdev] < IN_FLIGHT,
+        );
+        match found {
+            Ok(dva) => {
+                self.move_record(record, dva);
+                Some(dva)
+            }
+            Err(NoPlace::Busy) => None,
+            Err(NoPlace::Full) => {
+                self.counts.in_place += 1;
+                Some(self.place_of(record).0)
+            }
+        }
+    }
+
+    /// Writes a block of metadata in `copies` copies.
+    fn write_metadata(&mut self, now: Time, psize: u64, copies: u32) {
+        let psize = psize.next_multiple_of(1 << self.settings.ashift);
+        for _ in 0..copies {
+            let io = &self.io;
+            let found = self
+                .space
+                .take(|vdev| io.asize(vdev, psize, false), |_| true);
+            let Ok(dva) = found else { continue };
+            let asize = self.io.asize(dva.vdev as usize, psize, false);
+            self.space.metadata.push((dva, asize));
+            self.counts.metadata += psize;
+            self.txg.outstanding += 1;
+            let cause = Cause::background();
+            self.io
+                .write(now, (dva, psize), Class::AsyncWrite, Purpose::Group, cause);
+        }
+    }
+
+    /// Writes the indirect blocks above the records of the group, level by level.
+    fn write_indirect(&mut self, now: Time) {
+        for (dva, asize) in std::mem::take(&mut self.space.metadata) {
+            self.space.free(dva, asize);
+        }
+        let records = self.settings.volsize / self.settings.record;
+        let mut shift = POINTERS_SHIFT;
+        loop {
+            let mut blocks = 0u64;
+            let mut before = None;
+            for &record in &self.txg.writing {
+                blocks += u64::from(before != Some(record >> shift));
+                before = Some(record >> shift);
+            }
+            let below = records.div_ceil(1 << (shift - POINTERS_SHIFT));
+            let psize = below.min(1 << POINTERS_SHIFT) * POINTER;
+            for _ in 0..blocks {
+                self.write_metadata(now, psize, 2);
+            }
+            if records >> shift == 0 {
+                return;
+            }
+            shift += POINTERS_SHIFT;
+        }
+    }
+
+    /// Writes the pool's own metadata.
+    fn write_pool(&mut self, now: Time) {
+        for _ in 0..POOL_BLOCKS {
+            self.write_metadata(now, 1 << self.settings.ashift, 3);
+        }
+        // Each record takes an entry for its new place and one for its old place.
+        let mut entries = 2 * self.txg.writing.len() as u64 * SPACE_ENTRY;
+        while entries > 0 {
+            let block = entries.min(128 << 10);
+            self.write_metadata(now, block, 3);
+            entries -= block;
+        }
+    }
+
+    fn flush(&mut self, out: &mut Effects) {
+        self.txg.outstanding += 1;
+        self.io.command(Operation::Flush, None, Purpose::Group, out);
+    }
+
+    fn write_labels(&mut self, now: Time) {
+        let vdevs = self.settings.vdevs.len();
+        let width = self.settings.width();
+        for number in 0..vdevs.min(LABELLED) {
+            let vdev = (self.txg.groups as usize + number) % vdevs;
+            let alive = (vdev * width..(vdev + 1) * width).filter(|&m| !self.io.has_failed(m));
+            self.txg.outstanding += 4 * alive.count() as u32;
+            self.io.write_labels(now, vdev, self.txg.groups);
+        }
+    }
+
+    fn group_ended(&mut self, now: Time) {
+        self.txg.step = Step::Idle;
+        self.txg.groups += 1;
+        self.space.group_ended();
+        self.zil.forget();
+        self.begin_if_due(now);
+    }
+
+    fn begin_if_due(&mut self, now: Time) {
+        if self.txg.due().is_some_and(|due| due <= now) {
+            self.txg.begin(now);
+            self.zil.close();
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Transaction groups: dirty records, their order, and the delay of writers
+//! (`module/zfs/txg.c`, `dsl_pool.c`, `dmu_tx.c`, OpenZFS 2.1).
+//!
+//! One group is open and collects dirty records; one group may be written at the same time. A group
+//! begins to be written 5 s after the one before, or when a fifth of `dirty_data_max` is dirty. The
+//! steps of a group follow each other: records, indirect blocks, the pool's own metadata, a flush,
+//! the labels, a flush.
+
+use crate::place::Dva;
+use fullstroke_units::{Duration, Time};
+use std::collections::HashMap;
+
+/// Percentage of dirty data from which a group is written: `zfs_dirty_data_sync_percent`.
+const SYNC_PERCENT: u64 = 20;
+
+/// Percentage of dirty data from which writers are delayed: `zfs_delay_min_dirty_percent`.
+const DELAY_PERCENT: u64 = 60;
+
+/// Delay of a writer halfway between that percentage and all: `zfs_delay_scale`.
+const DELAY_SCALE_NS: u64 = 500_000;
+
+/// Longest delay: `zfs_delay_max_ns`.
+const DELAY_MAX: Duration = Duration::from_millis(100);
+
+const OPEN: u8 = 1;
+const WRITING: u8 = 2;
+
+/// Step of the group that is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// No group is written.
+    #[default]
+    Idle,
+    /// Records.
+    Data,
+    /// Indirect blocks of the volume.
+    Indirect,
+    /// Space maps and the pool's object set.
+    Pool,
+    /// Flush before the labels.
+    FlushBefore,
+    /// Uberblocks.
+    Labels,
+    /// Flush after the labels.
+    FlushAfter,
+}
+
+/// The transaction groups.
+#[derive(Debug)]
+pub(crate) struct Txg {
+    states: HashMap<u64, u8>,
+    open: Vec<u64>,
+    /// Records of the group that is written, ascending.
+    pub(crate) writing: Vec<u64>,
+    /// Number of these that have been taken.
+    pub(crate) taken: usize,
+    /// Places of records that the intent log has written already.
+    pub(crate) logged: HashMap<u64, Dva>,
+    /// Bytes of dirty records.
+    pub(crate) dirty: u64,
+    pub(crate) most: u64,
+    record: u64,
+    timeout: Duration,
+    pub(crate) step: Step,
+    /// Number of blocks in flight of the present step.
+    pub(crate) outstanding: u32,
+    /// Start of the last group.
+    started: Time,
+    /// End of the last delay.
+    last_wake: Time,
+    /// Number of groups written.
+    pub(crate) groups: u64,
+}
+
+impl Txg {
+    pub(crate) fn new(record: u64, most: u64, timeout: Duration) -> Txg {
+        Txg {
+            states: HashMap::new(),
+            open: Vec::new(),
+            writing: Vec::new(),
+            taken: 0,
+            logged: HashMap::new(),
+            dirty: 0,
+            most,
+            record,
+            timeout,
+            step: Step::Idle,
+            outstanding: 0,
+            started: Time::ZERO,
+            last_wake: Time::ZERO,
+            groups: 0,
+        }
+    }
+
+    /// Returns true if the record is dirty, and therefore in memory.
+    pub(crate) fn holds(&self, record: u64) -> bool {
+        self.states.contains_key(&record)
+    }
+
+    /// Marks a record as dirty in the open group.
+    pub(crate) fn dirty(&mut self, record: u64) {
+        let state = self.states.entry(record).or_default();
+        if *state & OPEN == 0 {
+            *state |= OPEN;
+            self.open.push(record);
+            self.dirty += self.record;
+        }
+        if *state & WRITING == 0 {
+            // The copy of the intent log is out of date.
+            self.logged.remove(&record);
+        }
+    }
+
+    /// True if the record is dirty in the open group.
+    pub(crate) fn is_open(&self, record: u64) -> bool {
+        self.states
+            .get(&record)
+            .is_some_and(|state| state & OPEN != 0)
+    }
+
+    /// Counts a record of the group that is written as clean.
+    pub(crate) fn written(&mut self, record: u64) {
+        self.dirty -= self.record;
+        if let Some(state) = self.states.get_mut(&record) {
+            *state &= !WRITING;
+            if *state == 0 {
+                self.states.remove(&record);
+            }
+        }
+    }
+
+    /// Returns the time at which the open group is due to be written; `None` if nothing is dirty or
+    /// another group is written.
+    pub(crate) fn due(&self) -> Option<Time> {
+        if self.step != Step::Idle || self.open.is_empty() {
+            return None;
+        }
+        let full = self.dirty >= self.most / 100 * SYNC_PERCENT;
+        let due = self.started + self.timeout;
+        Some(if full { Time::ZERO } else { due })
+    }
+
+    /// Begins to write the open group.
+    pub(crate) fn begin(&mut self, now: Time) {
+        assert!(self.step == Step::Idle, "one group is written at a time");
+        self.started = now;
+        self.step = Step::Data;
+        self.taken = 0;
+        self.writing.clear();
+        std::mem::swap(&mut self.writing, &mut self.open);
+        self.writing.sort_unstable();
+        for record in &self.writing {
+            if let Some(state) = self.states.get_mut(record) {
+                *state = WRITING;
+            }
+        }
+    }
+
+    /// True if writers wait until dirty data has been written.
+    pub(crate) fn is_full(&self) -> bool {
+        self.dirty >= self.most
+    }
+
+    /// Returns the time at which a writer of now goes on (`dmu_tx_delay`).
+    pub(crate) fn admit(&mut self, now: Time) -> Time {
+        let from = self.most / 100 * DELAY_PERCENT;
+        if self.dirty <= from || self.is_full() {
+            return now;
+        }
+        let nanos = u128::from(DELAY_SCALE_NS) * u128::from(self.dirty - from)
+            / u128::from(self.most - self.dirty);
+        let nanos = nanos.min(DELAY_MAX.as_nanos().into()) as u64;
+        let delay = Duration::from_nanos(nanos);
+        self.last_wake = (now + delay).max(self.last_wake + delay);
+        self.last_wake
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_due_after_five_seconds_or_with_a_fifth_dirty() {
+        let mut txg = Txg::new(1000, 100_000, Duration::from_secs(5));
+        assert_eq!(txg.due(), None);
+        txg.dirty(1);
+        txg.dirty(1);
+        assert_eq!(txg.dirty, 1000);
+        assert_eq!(txg.due(), Some(Time::ZERO + Duration::from_secs(5)));
+        (2..=20).for_each(|record| txg.dirty(record));
+        assert_eq!(txg.due(), Some(Time::ZERO));
+        txg.begin(Time::ZERO);
+        txg.dirty(7);
+        assert_eq!((txg.due(), txg.dirty), (None, 21_000));
+        txg.written(7);
+        assert!(txg.holds(7), "the record is dirty again");
+        txg.written(8);
+        assert!(!txg.holds(8));
+    }
+
+    /// The delay halfway between 60 % and 100 % is `zfs_delay_scale`.
+    #[test]
+    fn writers_are_delayed_by_the_curve_of_dirty_data() {
+        let mut txg = Txg::new(1000, 100_000, Duration::from_secs(5));
+        (0..60).for_each(|record| txg.dirty(record));
+        assert_eq!(txg.admit(Time::ZERO), Time::ZERO);
+        (60..80).for_each(|record| txg.dirty(record));
+        let first = txg.admit(Time::ZERO);
+        assert_eq!(first, Time::ZERO + Duration::from_nanos(500_000));
+        let second = txg.admit(Time::ZERO);
+        assert_eq!(
+            second,
+            first + Duration::from_nanos(500_000),
+            "one after the other"
+        );
+        (80..99).for_each(|record| txg.dirty(record));
+        let third = txg.admit(Time::ZERO);
+        assert_eq!(third, second + Duration::from_nanos(500_000 * 39));
+    }
+}

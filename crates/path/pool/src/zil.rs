@@ -1,0 +1,152 @@
+//! The intent log: writes that somebody waits for (`module/zfs/zil.c`, `zvol.c`, OpenZFS 2.1).
+//!
+//! A flush writes everything that was written since the last one: small writes as log records with
+//! their data, and whole large records in their final place (`WR_INDIRECT`), if there is no log
+//! drive. One commit is under way at a time; those that come meanwhile share the next one. A commit
+//! ends with a flush of the drives that it wrote.
+
+use fullstroke_contract::Completion;
+use std::collections::VecDeque;
+
+/// Sizes of log blocks: `zil_block_buckets`.
+const BUCKETS: [u64; 5] = [4 << 10, 12 << 10, 36 << 10, 68 << 10, 128 << 10];
+
+/// Bytes of a log record without data: `sizeof (lr_write_t)`; and of the chain in each block.
+const HEADER: u64 = 192;
+
+/// Largest record whose data goes into the log: `zvol_immediate_write_sz`, `zfs_immediate_write_sz`.
+const IMMEDIATE_MAX: u64 = 32 << 10;
+
+/// Step of the commit under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// No commit.
+    #[default]
+    None,
+    /// Log blocks and records are written.
+    Writing,
+    /// The drives flush.
+    Flushing,
+}
+
+/// The intent log.
+#[derive(Debug, Default)]
+pub(crate) struct Zil {
+    /// Bytes of log records that are not in the log, with their headers: those of the open
+    /// transaction group, and those of the group that is written.
+    bytes: [u64; 2],
+    /// Records whose writes are not in the log, and go to their final place. Only records of the
+    /// open group: the others are under way to their place.
+    pub(crate) indirect: Vec<u64>,
+    /// Requests that wait for the next commit.
+    pub(crate) waiting: VecDeque<u32>,
+    /// Requests that wait for the commit under way.
+    pub(crate) batch: Vec<u32>,
+    pub(crate) commit: Commit,
+    /// Number of blocks in flight of the commit.
+    pub(crate) outstanding: u32,
+    /// Drives that the commit has written.
+    pub(crate) touched: Vec<bool>,
+    /// Number of log blocks written so far: the place of the next.
+    pub(crate) written: u64,
+    /// Number of commits.
+    pub(crate) commits: u64,
+    /// The I/O of the commit that ended last.
+    pub(crate) last: Completion,
+    /// Sizes of the log blocks of a commit; kept to reuse the memory.
+    pub(crate) blocks: Vec<u64>,
+    /// Requests that have ended in the present event.
+    pub(crate) finished: VecDeque<u32>,
+}
+
+impl Zil {
+    /// Returns true if a write of `size` bytes goes to its final place at once.
+    pub(crate) fn is_indirect(size: u64, record: u64, has_logs: bool) -> bool {
+        !has_logs && size >= record && record > IMMEDIATE_MAX
+    }
+
+    /// Takes note of a write whose data goes into the log.
+    pub(crate) fn note(&mut self, size: u64) {
+        self.bytes[0] += HEADER + size.next_multiple_of(8);
+    }
+
+    /// Takes note of a record that goes to its final place.
+    pub(crate) fn note_indirect(&mut self, record: u64) {
+        self.bytes[0] += HEADER;
+        self.indirect.push(record);
+    }
+
+    /// True if writes are not in the log.
+    pub(crate) fn has_news(&self) -> bool {
+        self.bytes != [0, 0]
+    }
+
+    /// The open transaction group begins to be written.
+    pub(crate) fn close(&mut self) {
+        self.bytes = [0, self.bytes[0]];
+        self.indirect.clear();
+    }
+
+    /// Forgets the writes of the group that has been written.
+    pub(crate) fn forget(&mut self) {
+        self.bytes[1] = 0;
+    }
+
+    /// Takes the sizes of the log blocks of the next commit, in `blocks`.
+    pub(crate) fn take_blocks(&mut self, blocks: &mut Vec<u64>) {
+        blocks.clear();
+        let mut left = std::mem::take(&mut self.bytes).into_iter().sum::<u64>();
+        while left > 0 {
+            let wanted = left + HEADER;
+            let size = BUCKETS.into_iter().find(|&size| size >= wanted);
+            let size = size.unwrap_or(BUCKETS[BUCKETS.len() - 1]);
+            blocks.push(size);
+            left = left.saturating_sub(size - HEADER);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_blocks_have_the_sizes_of_zfs() {
+        let mut zil = Zil::default();
+        let mut blocks = Vec::new();
+        for (writes, size, expected) in [
+            (1, 512, vec![4096]),
+            (1, 4096, vec![12 << 10]),
+            (3, 8192, vec![36 << 10]),
+            (2, 128 << 10, vec![128 << 10, 128 << 10, 4 << 10]),
+        ] {
+            (0..writes).for_each(|_| zil.note(size));
+            zil.take_blocks(&mut blocks);
+            assert_eq!(blocks, expected, "{writes} writes of {size}");
+            assert!(!zil.has_news());
+        }
+    }
+
+    #[test]
+    fn a_written_group_needs_no_log() {
+        let mut zil = Zil::default();
+        zil.note(4096);
+        zil.close();
+        assert!(zil.has_news(), "the group is not on the drives");
+        zil.forget();
+        assert!(!zil.has_news());
+        zil.note(4096);
+        zil.close();
+        zil.note(512);
+        zil.forget();
+        assert!(zil.has_news(), "a write of the next group");
+    }
+
+    #[test]
+    fn whole_large_records_go_to_their_place_unless_there_is_a_log_drive() {
+        assert!(Zil::is_indirect(128 << 10, 128 << 10, false));
+        assert!(!Zil::is_indirect(128 << 10, 128 << 10, true));
+        assert!(!Zil::is_indirect(4 << 10, 128 << 10, false));
+        assert!(!Zil::is_indirect(16 << 10, 16 << 10, false));
+    }
+}
