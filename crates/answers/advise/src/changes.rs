@@ -508,6 +508,7 @@ mod tests {
                 usable_bytes: u64::from(drives - survived) * 1_000_000_000_000,
                 raw_bytes: u64::from(drives) * 1_000_000_000_000,
                 failures_survived: survived,
+                pool: None,
             },
             price: Some(100.0 * f64::from(drives)),
             price_per_tb: None,

@@ -166,6 +166,7 @@ fn ranked(rank: usize, name: &str, columns: usize) -> Ranked {
             usable_bytes: 96_000_000_000_000,
             raw_bytes: 96_000_000_000_000,
             failures_survived: 1,
+            pool: None,
         },
         report: report(name, columns),
     }

@@ -44,7 +44,7 @@ other recordsize     16K       local
 
 #[test]
 fn a_status_with_a_replacement_and_logs_becomes_a_stack() {
-    assert!(ZfsPool::describes(STATUS));
+    assert!(ZfsPool::recognise(STATUS));
     let pools = ZfsPool::read("status", STATUS).unwrap();
     assert_eq!(pools.len(), 1);
     let pool = &pools[0];
@@ -150,7 +150,7 @@ fn pools_that_do_not_exist_here_name_their_line() {
         assert!(error.message.contains(says), "{error}");
     }
     assert!(ZfsPool::read("status", "nothing").is_err());
-    assert!(!ZfsPool::describes("/dev/md0:\n  Raid Level : raid5\n"));
+    assert!(!ZfsPool::recognise("/dev/md0:\n  Raid Level : raid5\n"));
 }
 
 #[test]

@@ -97,6 +97,19 @@ pub(super) fn head(
     text
 }
 
+/// Writes the number of claims that no source makes.
+fn own_claims(summaries: &[SectionSummary], text: &mut String) {
+    let ours: Vec<&VerdictLine> = summaries.iter().flat_map(|summary| &summary.ours).collect();
+    if !ours.is_empty() {
+        let hold = ours
+            .iter()
+            .filter(|line| line.verdict == ClaimVerdict::Holds.text())
+            .count();
+        let space = if text.ends_with('.') { " " } else { "" };
+        let _ = write!(text, "{space}Of {} claims of ours {hold} hold.", ours.len());
+    }
+}
+
 /// Writes the claims by verdict.
 fn verdicts(summaries: &[SectionSummary], studies: usize, text: &mut String) {
     let claims: Vec<&VerdictLine> = summaries
@@ -122,15 +135,7 @@ fn verdicts(summaries: &[SectionSummary], studies: usize, text: &mut String) {
             untestable,
         );
     }
-    let ours: Vec<&VerdictLine> = summaries.iter().flat_map(|summary| &summary.ours).collect();
-    if !ours.is_empty() {
-        let hold = ours
-            .iter()
-            .filter(|line| line.verdict == ClaimVerdict::Holds.text())
-            .count();
-        let space = if text.ends_with('.') { " " } else { "" };
-        let _ = write!(text, "{space}Of {} claims of ours {hold} hold.", ours.len());
-    }
+    own_claims(summaries, text);
     if summaries.len() < studies {
         let _ = write!(
             text,
