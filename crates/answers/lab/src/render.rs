@@ -194,17 +194,22 @@ impl Ranking {
                 longer(self.longer_for_interval(best))
             ),
         };
-        let verdict = match self.thinnest() {
-            Some(beyond) if beyond < BEYOND_MIN => format!(
-                "{verdict} The run is too short for {}: {beyond} requests lie beyond, and fewer than {BEYOND_MIN} are chance.",
-                self.by
-            ),
-            _ => verdict,
-        };
+        let verdict = verdict + &self.too_few_beyond();
         Some(match survives(best) {
             Some(survives) => format!("{verdict} {survives}"),
             None => verdict,
         })
+    }
+
+    /// Returns a sentence if too few requests lie beyond a percentile; empty otherwise.
+    fn too_few_beyond(&self) -> String {
+        match self.thinnest() {
+            Some(beyond) if beyond < BEYOND_MIN => format!(
+                " The run is too short for {}: {beyond} requests lie beyond, and fewer than {BEYOND_MIN} are chance.",
+                self.by
+            ),
+            _ => String::new(),
+        }
     }
 
     /// Returns a value of the metric with three significant digits and its unit.

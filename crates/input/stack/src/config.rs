@@ -153,13 +153,7 @@ impl Stack {
                 .turn_apart(seed, &mut 0)
                 .map_err(|error| document.error(error.below("volume")))?;
         }
-        let name = path.file_stem().map_or_else(
-            || path.display().to_string(),
-            |stem| match is_standard_input(path) {
-                true => "stdin".to_owned(),
-                false => stem.to_string_lossy().into(),
-            },
-        );
+        let name = name_of(path);
         // A controller and a link hide the drives from the host.
         let sees_drives = !volume.is_drive() && controller.is_none() && link.is_none();
         let host = if sees_drives {
@@ -356,6 +350,15 @@ impl Stack {
             .for_each(|hosts| hosts.identify(&mut values));
         let described = json!({ "stack": values, "drives": self.volume.drive_configs() });
         digest(&described)
+    }
+}
+
+/// Returns the name of the stack in a file: the file's name without its ending.
+fn name_of(path: &Path) -> String {
+    match path.file_stem() {
+        _ if is_standard_input(path) => "stdin".to_owned(),
+        Some(stem) => stem.to_string_lossy().into(),
+        None => path.display().to_string(),
     }
 }
 

@@ -307,16 +307,13 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "description": "member, counted from 0, that is new and empty at the start of a run, and is rebuilt while requests are served; or a list of members that are rebuilt together; default none",
         },
         "rebuild_from": {
-            "type": ["integer", "string"],
-            "description": "part of each rebuilt member, from its first address on, that is filled already at the start of the run, in bytes; a multiple of 4096; default 0",
+            "type": ["integer", "string"], "description": "part of each rebuilt member, from its first address on, that is filled already at the start of the run, in bytes; a multiple of 4096; default 0",
         },
         "speed_limit_min": {
-            "type": ["integer", "string"],
-            "description": "rate of a rebuild on each filled member, in bytes a second: a slower rebuild does not yield to requests; default 1000KiB, as in md",
+            "type": ["integer", "string"], "description": "rate of a rebuild on each filled member, in bytes a second: a slower rebuild does not yield to requests; default 1000KiB, as in md",
         },
         "speed_limit_max": {
-            "type": ["integer", "string"],
-            "description": "upper limit of a rebuild on each filled member, in bytes a second; default none, for an array like md 200000KiB, as in md",
+            "type": ["integer", "string"], "description": "upper limit of a rebuild on each filled member, in bytes a second; default none, for an array like md 200000KiB, as in md",
         },
     });
     let mut all = keys.as_object().cloned().unwrap_or_default();
