@@ -66,6 +66,7 @@ pub use control::{ControlSocket, ask};
 pub use control_queue::{ControlRequest, ControlResponse, ServerHandle};
 pub use decisions::Decisions;
 pub use fullstroke_store::Repair;
+pub use fullstroke_store::bytes::JournalScope;
 pub use fullstroke_transport::socket::{
     Admission, AdmissionOptions, ControlError, Listen, Network, TlsError, TlsOptions,
 };

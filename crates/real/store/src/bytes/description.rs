@@ -60,6 +60,9 @@ pub(crate) struct Description {
     /// of the outermost volume is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) low_gear: Vec<String>,
+    /// Changes that went to the journal since the last opening.
+    #[serde(default, skip_serializing_if = "JournalScope::is_degraded")]
+    pub(crate) journal: JournalScope,
     /// Speed limits of rebuilds, if any were set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rebuild: Option<RebuildRecord>,
@@ -68,6 +71,25 @@ pub(crate) struct Description {
     /// One entry for each loss of data: the states of the outermost volume's members then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) losses: Vec<LossRecord>,
+}
+
+/// Changes of a store with parity that go to the journal first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JournalScope {
+    /// Changes while a parity volume lacks a member. Parity of a volume with all members is mended
+    /// from the data. This is impossible for a member that is lost together with power or with the
+    /// process.
+    #[default]
+    Degraded,
+    /// All changes. No member's data depends on redundancy that a kill has torn.
+    All,
+}
+
+impl JournalScope {
+    fn is_degraded(&self) -> bool {
+        *self == JournalScope::Degraded
+    }
 }
 
 /// Speed limits of rebuilds, in bytes per second.
@@ -162,6 +184,7 @@ impl Description {
             clean: true,
             region_sectors: region.0,
             low_gear: Vec::new(),
+            journal: JournalScope::default(),
             rebuild: None,
             members,
             losses: Vec::new(),
