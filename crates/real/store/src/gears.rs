@@ -461,8 +461,9 @@ impl Array {
     fn enter_settled(&self) -> Option<Gear> {
         let mut planner = self.planner();
         planner.version += 1;
-        let shifts = |gear| matches!(gear, Gear::Falling | Gear::Rising);
-        if let Some(gears) = planner.layout.gears().filter(|gears| shifts(gears.gear())) {
+        if let Some(Gear::Falling | Gear::Rising) = planner.gear()
+            && let Some(gears) = planner.layout.gears()
+        {
             gears.settle();
         }
         planner.gear()

@@ -22,6 +22,7 @@ const FORMAT: u32 = 3;
 /// Two copies of the description in the file [`NAME`].
 pub(crate) const COPIES: RecordKind = RecordKind {
     magic: *b"fsstore1",
+    oldest: FORMAT,
     version: FORMAT,
     room: 1 << 20,
 };
@@ -29,6 +30,7 @@ pub(crate) const COPIES: RecordKind = RecordKind {
 /// The label behind the bytes of a drive.
 const LABEL: RecordKind = RecordKind {
     magic: *b"fsmember",
+    oldest: FORMAT,
     version: FORMAT,
     room: 4096,
 };
@@ -326,6 +328,13 @@ impl StoredDescription {
         if description == self.description {
             return Ok(());
         }
+        assert!(
+            description.store == self.description.store
+                && description.events >= self.description.events,
+            "the description of event {} is replaced with one of event {}",
+            self.description.events,
+            description.events
+        );
         self.write(description)
     }
 
@@ -335,6 +344,7 @@ impl StoredDescription {
             .map_err(|error| damaged(name.clone(), &error.to_string()))?;
         let length = body.len();
         let record = StoreRecord {
+            version: FORMAT,
             number: self.number + 1,
             store: description.store,
             member: NOBODY,
@@ -389,18 +399,24 @@ pub(crate) struct Label {
 impl Label {
     fn encode(&self) -> Vec<u8> {
         let record = StoreRecord {
+            version: FORMAT,
             number: self.events,
             store: self.store,
             member: NOBODY,
             body: self.member.clone().into_bytes(),
         };
-        // Cannot fail: a path of indices is much shorter than a label.
+        // A path of indices is much shorter than a label.
         LABEL.encode(&record).unwrap_or_default()
     }
 
     /// Writes the label behind the `bytes` of a drive. The caller flushes the device.
     pub(crate) fn write(&self, device: &dyn Device, bytes: u64) -> std::io::Result<()> {
         let encoded = self.encode();
+        assert!(
+            !encoded.is_empty(),
+            "a label of {} is too long",
+            self.member
+        );
         // The rest of the label's 4 KiB is zeros and stays a hole.
         let last = encoded.iter().rposition(|&byte| byte != 0).unwrap_or(0);
         device.write(bytes, &encoded[..(last + 1).next_multiple_of(512)])

@@ -113,6 +113,11 @@ impl LostData {
         array: &mut Array,
         extent: Extent,
     ) -> Result<Option<Lbn>, StoreError> {
+        assert_eq!(
+            self.then.members(),
+            array.members.len(),
+            "a loss is of the volume with these members"
+        );
         // Planning uses the member states in the array's layout, so these are exchanged for the
         // time of the search.
         std::mem::swap(array.layout.member_states_mut(), &mut self.then);

@@ -453,8 +453,7 @@ fn with_a_journal_of_all_changes_a_member_may_be_lost_together_with_power() {
         );
     }
     let sample = sample("raid5");
-    let costs =
-        |seed| live_with(JournalScope::All, sample, seed, 20, OmittedPiece::Journal).1 > 0;
+    let costs = |seed| live_with(JournalScope::All, sample, seed, 20, OmittedPiece::Journal).1 > 0;
     assert!((0..40).any(costs), "the journal is not needed");
 }
 
