@@ -75,6 +75,7 @@ impl GearFacts {
     /// Returns the two members whose journals have the changes of a group.
     fn journals(&self, rows: GearedRows, part: Extent) -> [usize; 2] {
         let (group, turning) = (rows.group(part), self.transient.start as u64);
+        assert!(turning > 1, "two journals need two turning members");
         [group, group + 1].map(|number| (number % turning) as usize)
     }
 }

@@ -318,6 +318,11 @@ impl Roster {
 
     /// Compares the superblock of the member in `slot`, whose roster is `own`, with this one.
     pub(crate) fn knowledge(&self, slot: usize, own: &Roster) -> Knowledge {
+        debug_assert!(
+            slot < self.slots.len(),
+            "place {slot} of an array of {}",
+            self.slots.len()
+        );
         if own.events == self.events {
             return match own.event_id() == self.event_id() {
                 true => Knowledge::Fresh,

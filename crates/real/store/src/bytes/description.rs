@@ -468,6 +468,8 @@ impl Label {
 mod tests {
     use super::*;
     use crate::MemoryDevice;
+    use crate::power::{SplitMix, simulated};
+    use std::sync::atomic::Ordering::SeqCst;
 
     fn description(events: u64) -> Description {
         let record = |path: &str, file: Option<&str>, state| MemberRecord {
@@ -524,6 +526,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn interrupted_replacements_bring_no_earlier_description_back() {
+        let mut random = SplitMix(6);
+        let (devices, power) = simulated(1, 8 << 20);
+        let device = || Arc::clone(&devices[0]) as Arc<dyn Device>;
+        StoredDescription::begin(device(), description(1)).unwrap();
+        let (mut known, mut interrupted) = (1, 0);
+        for _ in 0..200 {
+            let mut kept = StoredDescription::read(device()).unwrap().unwrap();
+            let found = kept.description().events;
+            assert!(found >= known, "event {found} behind event {known}");
+            known = found;
+            // A replacement takes two writes and two flushes.
+            power.0.store(1 + random.below(5) as i64, SeqCst);
+            interrupted += u32::from(kept.replace(description(known + 1)).is_err());
+            devices[0].lose_power(&mut random, 50);
+            power.0.store(i64::MAX, SeqCst);
+        }
+        assert!(interrupted > 50 && known > 50, "{interrupted} {known}");
     }
 
     #[test]

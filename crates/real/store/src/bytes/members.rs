@@ -348,7 +348,12 @@ impl Store {
         let had_failed = self.has_failed();
         while done < upto.min(end) {
             let most = REBUILD_SECTORS.min(Sectors(upto.0 - done.0));
-            done = self.rebuild_part(path, done, most)?;
+            let next = self.rebuild_part(path, done, most)?;
+            assert!(
+                next > done,
+                "a step of a rebuild fills nothing behind {done}"
+            );
+            done = next;
         }
         if done >= end {
             self.set_state(path, MemberState::Alive)?;

@@ -439,7 +439,7 @@ fn with_a_journal_of_all_changes_a_member_may_be_lost_together_with_power() {
         let mut all = PowerTally::default();
         for seed in 0..lives() {
             let (tally, wrong) =
-                live_with(JournalScope::All, sample, seed, 25, OmittedPiece::Nothing);
+                live_with(JournalScope::All, sample, seed, 12, OmittedPiece::Nothing);
             assert_eq!(wrong, 0, "{} seed {seed}: sectors lost", sample.name);
             all.losses += tally.losses;
             all.missing += tally.missing;

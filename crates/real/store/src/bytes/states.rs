@@ -228,6 +228,7 @@ pub(crate) fn set(
     state: MemberState,
     media: &mut Media,
 ) -> Result<StateEffect, StoreError> {
+    assert!(!path.is_empty(), "the path of a member has an index");
     let answered = array.layout.answers();
     if let [member] = *path {
         array.layout.set_member_state(member, state);
