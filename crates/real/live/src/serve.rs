@@ -10,7 +10,9 @@ use crate::status::ExportStatus;
 use fullstroke_engine::Machine;
 use fullstroke_nbd::{Export, ExportError, Exports, Features};
 use fullstroke_stack::{Stack, StackError};
-use fullstroke_store::bytes::{JournalScope, OpenReport, Opening, Store, StoreError, StoreLocation};
+use fullstroke_store::bytes::{
+    JournalScope, OpenReport, Opening, Store, StoreError, StoreLocation,
+};
 use fullstroke_table::TableError;
 use fullstroke_transport::socket::{Admission, AdmissionOptions, Listen, Listener, TlsError};
 use fullstroke_units::Bytes;
