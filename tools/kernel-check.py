@@ -26,13 +26,12 @@ import json
 import os
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from checks import Impossible, needs, run, until
+from checks import Impossible, needs, process, run, until
 
 ROOT = Path(__file__).resolve().parent.parent
 STACK = ROOT / "samples" / "kernel-check" / "disk.toml"
@@ -52,18 +51,6 @@ JOBS = {
             "[writer]\nrw=write\nbs=64k\niodepth=4\noffset=50%\nstartdelay=1\n",
     "starts": "[starts]\nrw=randread\nbs=16k\nnumjobs=8\nsize=4m\noffset_increment=1g\n",
 }
-
-
-@contextlib.contextmanager
-def process(*arguments):
-    """A program in the background, which ends with the block."""
-    program = subprocess.Popen([str(argument) for argument in arguments],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    try:
-        yield program
-    finally:
-        program.terminate()
-        program.wait()
 
 
 @contextlib.contextmanager

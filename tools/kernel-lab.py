@@ -29,7 +29,6 @@ The exit status is 1 if the guest failed, 2 if something is missing.
 import argparse
 import lzma
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -37,33 +36,14 @@ import tempfile
 import threading
 from pathlib import Path
 
-from checks import Impossible, needs, run
+from checks import Impossible, add_program, needs, program, run, unpacked
 
 HERE = Path(__file__).resolve().parent / "kernel-lab"
-SEARCHED = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+PACKAGES = "qemu-system-x86, busybox-static, mdadm, kmod, cpio, gcc"
 # libcrc32c needs crc32c, but does not name the module.
 WANTED = ["crc32c_generic", "null_blk", "raid0", "raid1", "raid10", "raid456"]
 # For one scenario file; the emulation needs minutes where others compute, too.
 PATIENCE_S = 1800
-
-
-def program(name):
-    """The path of a program."""
-    found = shutil.which(name, path=os.pathsep.join(SEARCHED))
-    if not found:
-        raise Impossible(f"missing: {name} (Debian: qemu-system-x86, busybox-static, mdadm, kmod, cpio, gcc)")
-    return Path(found)
-
-
-def unpacked(kernel, into):
-    """The folder of a package's files, or the folder itself."""
-    if kernel.is_dir():
-        return kernel
-    if not kernel.exists():
-        raise Impossible(f"no such file: {kernel}")
-    needs("dpkg-deb")
-    run("dpkg-deb", "-x", kernel, into)
-    return into
 
 
 def kernel_of(root):
@@ -88,7 +68,7 @@ def modules_in_order(modules):
         # A module that is not there is part of the kernel's image.
         if path is None or path in order:
             return
-        for needed in run(program("modinfo"), "-F", "depends", path).strip().split(","):
+        for needed in run(program("modinfo", PACKAGES), "-F", "depends", path).strip().split(","):
             if needed:
                 add(needed)
         order.append(path)
@@ -98,22 +78,10 @@ def modules_in_order(modules):
     return order
 
 
-def add_program(source, root):
-    """Copies a program and its libraries."""
-    target = root / "bin" / source.name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(source, target)
-    listed = subprocess.run(["ldd", str(source)], capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
-    for library in re.findall(r"(/\S+) \(0x", listed):
-        copy = root / library.lstrip("/")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(library, copy)
-
-
 def archive_of(root, modules, scenario, arguments, at):
     """Writes the disk of the guest."""
-    add_program(program("mdadm"), root)
-    shutil.copy(program("busybox"), root / "bin" / "busybox")
+    add_program(program("mdadm", PACKAGES), root)
+    shutil.copy(program("busybox", PACKAGES), root / "bin" / "busybox")
     run("cc", "-O1", "-static", "-o", root / "bin" / "requests", HERE / "requests.c")
     order = []
     for path in modules_in_order(modules):

@@ -37,14 +37,13 @@ import os
 import random
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
-from checks import PATIENCE_S, Impossible, needs, run, until
+from checks import Impossible, needs, process, run, until
 
 ROOT = Path(__file__).resolve().parent.parent
 STACK = ROOT / "samples" / "live-check" / "memory.toml"
@@ -70,22 +69,6 @@ PHASES_S = (0.0, 0.5, 1.0, 1.5)
 # until it is throttled evenly.
 DIRTY_BYTES, DIRTY_BACKGROUND_BYTES = 128 * MIB, 64 * MIB
 THROTTLE_S, SETTLED_S = 20, 10
-
-
-@contextlib.contextmanager
-def process(*arguments):
-    """A program in the background, which ends with the block."""
-    program = subprocess.Popen([str(argument) for argument in arguments],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    try:
-        yield program
-    finally:
-        program.terminate()
-        try:
-            program.wait(timeout=PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            program.kill()
-            program.wait()
 
 
 @contextlib.contextmanager

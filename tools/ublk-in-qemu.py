@@ -22,9 +22,11 @@ import tempfile
 import threading
 from pathlib import Path
 
-from checks import Impossible, needs
+from checks import Impossible, add_program, needs, program, unpacked
 
-SEARCHED = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+PACKAGES = "qemu-system-x86, busybox-static, e2fsprogs, util-linux, cpio"
+# Files of a package that the machine needs.
+WANTED = ["./boot/vmlinuz-*", "*/ublk_drv.ko*", "*/fs/ext4/*", "*/fs/jbd2/*", "*/fs/mbcache.ko*", "*/crc16.ko*", "*crc32c*.ko*"]
 # For the machine to be done; it takes a minute where nobody else computes.
 PATIENCE_S = 900
 # Module names, and those that ext4 and its checksums need.
@@ -161,30 +163,6 @@ end
 """
 
 
-def program(name):
-    found = shutil.which(name, path=os.pathsep.join(SEARCHED))
-    if not found:
-        raise Impossible(f"missing: {name} (Debian: qemu-system-x86, busybox-static, e2fsprogs, util-linux, cpio)")
-    return Path(found)
-
-
-def unpacked(kernel, into):
-    """The folder of a package's files, or the folder itself."""
-    if kernel.is_dir():
-        return kernel
-    if not kernel.exists():
-        raise Impossible(f"no such file: {kernel}")
-    needs("dpkg-deb", "tar")
-    archive = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(kernel)], stdout=subprocess.PIPE)
-    wanted = ["./boot/vmlinuz-*", "*/ublk_drv.ko*", "*/fs/ext4/*", "*/fs/jbd2/*", "*/fs/mbcache.ko*", "*/crc16.ko*", "*crc32c*.ko*"]
-    unpack = ["tar", "-x", "-C", str(into), "--wildcards", *wanted]
-    # A pattern that nothing answers to is told by what is missing then.
-    done = subprocess.run(unpack, stdin=archive.stdout, capture_output=True)
-    if archive.wait() != 0:
-        raise Impossible(f"{kernel} is no package: {done.stderr.decode(errors='replace').strip()}")
-    return into
-
-
 def kernel_of(root):
     """The newest kernel there that has ublk as a module: its image, version and modules."""
     for module in sorted(root.glob("lib/modules/*/kernel/drivers/block/ublk_drv.ko*"), reverse=True):
@@ -196,22 +174,11 @@ def kernel_of(root):
     raise Impossible(f"no kernel with ublk: {root} has no {wanted}")
 
 
-def add_program(source, root, name=None):
-    target = root / "bin" / (name or source.name)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(source, target)
-    listed = subprocess.run(["ldd", str(source)], capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
-    for library in re.findall(r"(/\S+) \(0x", listed):
-        copy = root / library.lstrip("/")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(library, copy)
-
-
 def archive_of(root, fullstroke, modules, at):
     for name in ["mke2fs", "e2fsck", "blkdiscard", "dd"]:
-        add_program(program(name), root)
+        add_program(program(name, PACKAGES), root)
     add_program(fullstroke, root, "fullstroke")
-    shutil.copy(program("busybox"), root / "bin" / "busybox")
+    shutil.copy(program("busybox", PACKAGES), root / "bin" / "busybox")
     linked = subprocess.run(["ldd", str(root / "bin/busybox")], capture_output=True, text=True)
     if "not a dynamic" not in linked.stdout + linked.stderr:
         raise Impossible("busybox is not static (Debian: busybox-static)")
@@ -270,7 +237,7 @@ def main():
             folder = Path(folder)
             (folder / "package").mkdir()
             (folder / "root").mkdir()
-            image, modules = kernel_of(unpacked(arguments.kernel, folder / "package"))
+            image, modules = kernel_of(unpacked(arguments.kernel, folder / "package", WANTED))
             archive_of(folder / "root", arguments.fullstroke, modules, folder / "archive")
             return 0 if emulate(image, folder / "archive") else 1
     except Impossible as error:

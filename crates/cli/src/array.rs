@@ -203,8 +203,8 @@ pub(crate) struct Assemble {
     #[arg(long, value_name = "TIME")]
     standby_after: Option<fullstroke_units::Duration>,
 
-    /// A member whose read, write or flush takes longer counts as failed; 0 for no limit.
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    /// A member whose opening, read, write or flush takes longer counts as failed; 0 for no limit.
+    #[arg(long, value_name = "SECONDS", default_value_t = MEMBER_TIMEOUT.as_secs())]
     member_timeout: u64,
 
     /// Have a shell run this when a member fails or is missing, a spare is used, a member
@@ -299,9 +299,15 @@ fn open(paths: &[PathBuf]) -> Result<Vec<FileDevice>, CommandFailure> {
     check_twice(paths)?;
     paths
         .iter()
-        .map(|path| FileDevice::open(path, OpenPurpose::Own).map_err(CommandFailure::input))
+        .map(|path| {
+            FileDevice::open_within(path, OpenPurpose::Own, MEMBER_TIMEOUT)
+                .map_err(CommandFailure::input)
+        })
         .collect()
 }
+
+/// Default time limit of an opening and of a request.
+const MEMBER_TIMEOUT: Duration = Duration::from_secs(120);
 
 type Devices = Vec<Arc<dyn Device>>;
 
@@ -484,8 +490,9 @@ impl Assemble {
     fn open(&self) -> Result<(Devices, Vec<String>), CommandFailure> {
         check_twice(&self.devices)?;
         let (mut devices, mut gone) = (Vec::new(), Vec::new());
+        let limit = Duration::from_secs(self.member_timeout);
         for path in &self.devices {
-            match FileDevice::open(path, OpenPurpose::Own) {
+            match FileDevice::open_within(path, OpenPurpose::Own, limit) {
                 Ok(device) => devices.push(device),
                 Err(error @ ArrayError::Gone { .. }) if self.degraded => {
                     gone.push(format!("{error}; it counts as missing"));
@@ -499,7 +506,6 @@ impl Assemble {
                 Err(error) => return Err(CommandFailure::input(error)),
             }
         }
-        let limit = Duration::from_secs(self.member_timeout);
         let devices = shared(devices)?.into_iter();
         let devices = devices.map(|device| Timed::limited(device, limit));
         Ok((devices.collect(), gone))
@@ -588,7 +594,8 @@ struct Examined {
 
 fn show_devices(paths: &[PathBuf], output: &CommandOutput) -> Result<(), CommandFailure> {
     let examined = paths.iter().map(|path| {
-        let device = FileDevice::open(path, OpenPurpose::Look).map_err(CommandFailure::input)?;
+        let device = FileDevice::open_within(path, OpenPurpose::Look, MEMBER_TIMEOUT)
+            .map_err(CommandFailure::input)?;
         let copies = examine(&device).map_err(CommandFailure::input)?;
         let owners = owners(&device).map_err(CommandFailure::input)?;
         Ok(Examined {

@@ -5,10 +5,10 @@ use crate::network::{Admitted, MetricsOptions, tcp_address};
 use crate::options::Edits;
 use crate::output::{CommandFailure, CommandOutput};
 use crate::outputs::{self, OutputKind, Target, read_for};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use fullstroke_contract::Reason;
 use fullstroke_live::{
-    LatenessSummary, Listen, ServeOptions, ServerSummary, Serving, WorldPace, serve,
+    JournalScope, LatenessSummary, Listen, ServeOptions, ServerSummary, Serving, WorldPace, serve,
 };
 use fullstroke_stack::{Overrides, Stack};
 use std::net::SocketAddr;
@@ -52,6 +52,10 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "store")]
     allow_degraded: bool,
 
+    /// Writes of a store with parity that go to its journal first.
+    #[arg(long, value_enum, default_value_t = Journal::Degraded, requires = "store")]
+    journal: Journal,
+
     /// Refuse all requests that would change the bytes.
     #[arg(long)]
     read_only: bool,
@@ -89,6 +93,15 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     edits: Edits,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Journal {
+    /// Writes while a member is missing. A member that is lost together with power may have wrong
+    /// bytes in the rows that were being written.
+    Degraded,
+    /// All writes. Each write waits for the host's disk.
+    All,
 }
 
 /// Parses permissions of three octal digits.
@@ -182,6 +195,10 @@ impl Arguments {
             raises_priority: !self.keep_priority,
             read_only: self.read_only,
             allow_degraded: self.allow_degraded,
+            journal: match self.journal {
+                Journal::Degraded => JournalScope::Degraded,
+                Journal::All => JournalScope::All,
+            },
         })
     }
 }

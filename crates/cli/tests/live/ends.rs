@@ -334,6 +334,32 @@ fn a_member_file_that_is_missing_or_short_is_named_and_survived_if_allowed() {
 }
 
 #[test]
+fn with_a_journal_of_all_writes_a_member_may_be_lost_together_with_the_server() {
+    for (journal, is_told) in [("degraded", true), ("all", false)] {
+        let place = StackFolder::new(RAID5, 8);
+        let store = place.name("store");
+        let options = ["--no-delay", "--store", &store, "--journal", journal];
+        let server = place.serve(&options);
+        let data = pattern::bytes(0, 1, 1 << 20);
+        server
+            .client()
+            .write(0, &data, CommandFlags::empty())
+            .unwrap();
+        server.kill();
+        fs::remove_file(member(&place, 2)).unwrap();
+        let server = place.serve(&[&options[..], &["--allow-degraded"]].concat());
+        let notes = server.notes();
+        let mut notes = notes.iter().filter_map(|note| note.as_str());
+        let told = notes.any(|note| note.contains("may be wrong there"));
+        assert_eq!(told, is_told, "{journal}: {:?}", server.notes());
+        let mut found = vec![0; data.len()];
+        server.client().read(0, &mut found).unwrap();
+        pattern::assert_same(&found, &data, journal);
+        server.stop_well();
+    }
+}
+
+#[test]
 fn more_missing_member_files_than_the_layout_survives_are_refused() {
     for (volume, missing) in [(RAID0, 1), (RAID5, 2), (RAID6, 3)] {
         let place = StackFolder::new(volume, 8);

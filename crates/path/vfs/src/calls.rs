@@ -21,11 +21,11 @@ impl VfsKernel {
         let thread = process;
         self.threads[thread].copied = 0;
         self.threads[thread].kind = kind;
-        self.touches.clear();
+        self.answers.touches.clear();
         let result = self.call(now, process, call, &mut kind);
         self.threads[thread].result = result;
-        self.bill.call(kind);
-        self.ready.push_back(thread);
+        self.accounts.call(kind);
+        self.threads.make_ready(thread);
         kind
     }
 
@@ -77,7 +77,7 @@ impl VfsKernel {
                 self.named(caller, process, path, |kernel, directory, name| {
                     kernel
                         .fs
-                        .make_directory(caller, directory, name, &mut kernel.touches)
+                        .make_directory(caller, directory, name, &mut kernel.answers.touches)
                         .map(|_| 0)
                 })
             }
@@ -111,7 +111,7 @@ impl VfsKernel {
     }
 
     fn walk(&mut self, caller: Caller, path: &str) -> Result<Object, FileError> {
-        path::find(&mut *self.fs, caller, path, &mut self.touches)
+        path::find(&mut *self.fs, caller, path, &mut self.answers.touches)
     }
 
     /// On a device without names, the first name in use stands for the device.
@@ -191,7 +191,7 @@ impl VfsKernel {
         self.named(caller, thread, path, |kernel, directory, name| {
             made = kernel
                 .fs
-                .create(caller, directory, name, &mut kernel.touches)?;
+                .create(caller, directory, name, &mut kernel.answers.touches)?;
             Ok(0)
         })?;
         Ok(made)
@@ -201,7 +201,9 @@ impl VfsKernel {
         let closed = self.files.close(process, fd)?;
         self.cache.close(closed.file.file);
         if closed.last_writer {
-            let done = self.fs.close(caller, closed.file.object, &mut self.touches);
+            let done = self
+                .fs
+                .close(caller, closed.file.object, &mut self.answers.touches);
             self.follow_touches(process);
             done?;
         }
@@ -283,7 +285,7 @@ impl VfsKernel {
             file.object,
             Bytes(offset),
             Bytes(bytes),
-            &mut self.touches,
+            &mut self.answers.touches,
         );
         self.follow_touches(process);
         placed?;
@@ -342,7 +344,7 @@ impl VfsKernel {
     ) -> Result<u64, CallError> {
         let cut = self
             .fs
-            .truncate(caller, object, Bytes(bytes), &mut self.touches);
+            .truncate(caller, object, Bytes(bytes), &mut self.answers.touches);
         self.follow_touches(thread);
         cut?;
         self.push(thread, [Task::Discard(object, bytes.div_ceil(PAGE_BYTES))]);
@@ -353,7 +355,7 @@ impl VfsKernel {
         let object = self.find(caller, thread, path)?;
         let (directories, name) = path::split(path);
         let directory = self.walk(caller, directories)?;
-        self.touches.clear();
+        self.answers.touches.clear();
         if !self.files.is_open(object) {
             return self.remove_name(caller, thread, directory, name);
         }
@@ -363,7 +365,7 @@ impl VfsKernel {
             caller,
             (directory, name),
             (directory, &hidden),
-            &mut self.touches,
+            &mut self.answers.touches,
         );
         self.follow_touches(thread);
         moved?;
@@ -378,7 +380,9 @@ impl VfsKernel {
         directory: Object,
         name: &str,
     ) -> Result<u64, CallError> {
-        let gone = self.fs.remove(caller, directory, name, &mut self.touches);
+        let gone = self
+            .fs
+            .remove(caller, directory, name, &mut self.answers.touches);
         self.follow_touches(thread);
         self.forget(thread, gone?);
         Ok(0)
@@ -409,9 +413,12 @@ impl VfsKernel {
         let (old, name) = path::split(from);
         let (new, new_name) = path::split(to);
         let (old, new) = (self.walk(caller, old)?, self.walk(caller, new)?);
-        let moved = self
-            .fs
-            .rename(caller, (old, name), (new, new_name), &mut self.touches);
+        let moved = self.fs.rename(
+            caller,
+            (old, name),
+            (new, new_name),
+            &mut self.answers.touches,
+        );
         self.follow_touches(thread);
         moved?;
         if let Some(gone) = replaced.filter(|&object| self.fs.attributes(object).is_err()) {
@@ -424,7 +431,7 @@ impl VfsKernel {
     fn list(&mut self, caller: Caller, thread: u32, path: &str) -> Result<u64, CallError> {
         let object = self.find(caller, thread, path)?;
         let entries = self.fs.entries(object)?.len() as u64;
-        let mut extents = std::mem::take(&mut self.mapped);
+        let mut extents = std::mem::take(&mut self.answers.mapped);
         extents.clear();
         self.fs.extents(object, &mut extents)?;
         for extent in &extents {
@@ -434,7 +441,7 @@ impl VfsKernel {
                 self.threads[thread].tasks.extend(pages);
             }
         }
-        self.mapped = extents;
+        self.answers.mapped = extents;
         Ok(entries)
     }
 }

@@ -18,22 +18,25 @@ impl VfsKernel {
         object: Option<Object>,
     ) -> OperationAnswer {
         let journals = self.fs.holds_metadata();
-        if journals && self.log.busy.is_some() {
+        if journals && self.log.is_busy() {
             let again = object.map_or(Task::Commit, Task::Durable);
             let waiting = &mut self.threads[thread];
             waiting.tasks.push_front(again);
             waiting.waits = Waits::Log;
-            self.log.waiting.push_back(thread);
+            self.log.wait(thread);
             return OperationAnswer::Waits;
         }
-        self.plan.clear();
+        self.answers.plan.clear();
         let caller = self.caller(now, thread);
         match object {
-            None => self.fs.commit(now, &mut self.plan),
+            None => self.fs.commit(now, &mut self.answers.plan),
             Some(object) => {
-                let planned = self
-                    .fs
-                    .fsync(caller, object, &mut self.plan, &mut self.touches);
+                let planned = self.fs.fsync(
+                    caller,
+                    object,
+                    &mut self.answers.plan,
+                    &mut self.answers.touches,
+                );
                 if let Err(error) = planned {
                     self.threads[thread].result = Err(error.into());
                 }
@@ -48,17 +51,11 @@ impl VfsKernel {
 
     /// Turns the plan into steps.
     fn follow_plan(&mut self, thread: u32, is_fsync: bool) {
-        let plan = std::mem::take(&mut self.plan);
-        let closed = self.log.transaction;
+        let plan = std::mem::take(&mut self.answers.plan);
+        let closed = self.log.transaction();
         if !plan.released.is_empty() || !plan.log.is_empty() {
-            assert!(
-                self.log.busy.is_none(),
-                "thread {thread} writes to the log beside thread {:?}",
-                self.log.busy
-            );
-            self.log.transaction += 1;
-            self.log.busy = Some(thread);
-            self.bill.close_transaction(self.threads[thread].kind);
+            self.log.enter(thread);
+            self.accounts.close_transaction(self.threads[thread].kind);
         }
         let steps = &mut self.threads[thread].tasks;
         steps.extend(plan.data.iter().map(|&object| Task::SyncObject(object)));
@@ -76,7 +73,7 @@ impl VfsKernel {
                 Task::Settle,
             ]);
         }
-        if self.log.busy == Some(thread) {
+        if self.log.is_written_by(thread) {
             steps.push_back(Task::LeaveLog);
             // Metadata goes to its place only after the log is complete. A crash then finds the old
             // page or the whole transaction.
@@ -86,12 +83,11 @@ impl VfsKernel {
                 .iter()
                 .map(|&page| Task::Release(page, closed)),
         );
-        self.plan = plan;
+        self.answers.plan = plan;
     }
 
     fn write_log(&mut self, thread: u32, write: &LogWrite) {
-        self.bill.write_log();
-        self.traffic.log_writes += 1;
+        self.accounts.write_log();
         let steps = &mut self.threads[thread].tasks;
         let extent = Extent {
             start: write.start,
@@ -124,25 +120,23 @@ impl VfsKernel {
 
     /// Frees the log and wakes all waiting threads.
     pub fn leave_log(&mut self) {
-        let left = self.log.busy.take();
-        assert!(left.is_some(), "the log is left, and nobody is in it");
-        while let Some(waiting) = self.log.waiting.pop_front() {
+        self.log.leave();
+        while let Some(waiting) = self.log.next_waiting() {
             debug_assert_eq!(
                 self.threads[waiting].waits,
                 Waits::Log,
                 "thread {waiting} stands before the log, and waits for something else"
             );
             self.threads[waiting].waits = Waits::No;
-            self.ready.push_back(waiting);
+            self.threads.make_ready(waiting);
         }
     }
 
     /// Returns the time of the journal's next write of its running transaction.
     pub fn next_commit(&self) -> Time {
-        if self.log.committing || self.log.busy.is_some() {
-            Time::NEVER
-        } else {
-            self.fs.next_commit()
+        match self.log.may_commit() {
+            true => self.fs.next_commit(),
+            false => Time::NEVER,
         }
     }
 
@@ -151,8 +145,8 @@ impl VfsKernel {
         if self.next_commit() <= now {
             let thread = self.threads.add(Owner::Journal);
             self.threads[thread].tasks.push_back(Task::Commit);
-            self.log.committing = true;
-            self.ready.push_back(thread);
+            self.log.begin_thread();
+            self.threads.make_ready(thread);
         }
     }
 }

@@ -189,8 +189,14 @@ impl FileBacked {
             }
             Operation::Write => {
                 let caller = self.kernel.caller(now, thread);
-                let VfsKernel { fs, touches, .. } = &mut self.kernel;
-                let placed = fs.write(caller, object, Bytes(offset), Bytes(bytes), touches);
+                let VfsKernel { fs, answers, .. } = &mut self.kernel;
+                let placed = fs.write(
+                    caller,
+                    object,
+                    Bytes(offset),
+                    Bytes(bytes),
+                    &mut answers.touches,
+                );
                 self.kernel.follow_touches(thread);
                 if let Err(error) = placed {
                     self.kernel.threads[thread].result = Err(error.into());
@@ -254,7 +260,7 @@ impl FileBacked {
     fn advance(&mut self, now: Time, last: Option<&Completion>, out: &mut Effects) {
         loop {
             self.kernel.carry_out(now, out);
-            let Some(thread) = self.kernel.ended.pop_front() else {
+            let Some(thread) = self.kernel.threads.next_ended() else {
                 return;
             };
             self.end(now, thread, last, out);
@@ -338,7 +344,7 @@ impl Node for FileBacked {
         }));
         self.held += 1;
         self.begin(now, thread, disk, &request);
-        self.kernel.ready.push_back(thread);
+        self.kernel.threads.make_ready(thread);
         self.advance(now, None, cx.out);
     }
 
@@ -350,7 +356,7 @@ impl Node for FileBacked {
 
     fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         self.kernel.commit_if_due(now);
-        self.kernel.cache.wake(now, &mut self.kernel.todo);
+        self.kernel.cache.wake(now, self.kernel.todo.list());
         self.advance(now, None, cx.out);
     }
 
@@ -410,7 +416,7 @@ impl Node for FileBacked {
 
     fn count(&self, _: Time, counters: &mut Counters) {
         counters.layers.push(self.kernel.cache.readings());
-        let traffic = self.kernel.traffic;
+        let traffic = self.kernel.accounts.traffic();
         let readings = [
             ("files_data_requests", traffic.data),
             ("files_metadata_reads", traffic.metadata_reads),

@@ -27,7 +27,7 @@ impl VfsKernel {
         let caller = self.caller(now, asks);
         let pages = io.run.first..io.run.end();
         let mapped = &mut self.threads[thread].mapped;
-        let touches = &mut self.touches;
+        let touches = &mut self.answers.touches;
         let found = match write {
             true => self
                 .fs
@@ -52,7 +52,7 @@ impl VfsKernel {
                 self.end_io(now, &io, io.run, write, status);
             }
         }
-        self.ready.push_back(thread);
+        self.threads.make_ready(thread);
     }
 
     /// Returns the ends of read-ahead windows from `page` of a file on. A window ends with the page
@@ -80,9 +80,9 @@ impl VfsKernel {
     /// without addresses. Returns the number of sectors whose writes have begun.
     pub fn pull(&mut self, now: Time, extent: Option<Extent>, sectors: Sectors) -> Sectors {
         let Some(wanted) = extent else {
-            let pages = self
-                .cache
-                .pull_any(now, sectors.0.div_ceil(PAGE_SECTORS), &mut self.todo);
+            let pages =
+                self.cache
+                    .pull_any(now, sectors.0.div_ceil(PAGE_SECTORS), self.todo.list());
             return Sectors(pages * PAGE_SECTORS);
         };
         let mut begun = 0;
@@ -101,7 +101,7 @@ impl VfsKernel {
                     .min(pages);
                 if before < behind {
                     let pulled = PageRun::new(run.object, page + before, behind - before);
-                    begun += self.cache.pull(now, pulled, &mut self.todo);
+                    begun += self.cache.pull(now, pulled, self.todo.list());
                 }
                 page += pages;
             }
@@ -171,10 +171,12 @@ impl VfsKernel {
 
     fn end_io(&mut self, now: Time, io: &PageIo, run: PageRun, write: bool, status: RequestStatus) {
         match write {
-            true => self.cache.written(now, io.id, run, status, &mut self.todo),
+            true => self
+                .cache
+                .written(now, io.id, run, status, self.todo.list()),
             false => self
                 .cache
-                .read_done(now, io.id, run, status, &mut self.todo),
+                .read_done(now, io.id, run, status, self.todo.list()),
         }
     }
 
@@ -228,18 +230,12 @@ impl VfsKernel {
         hints.synchronous = matches!(io.why, IoReason::Read | IoReason::Fill | IoReason::Sync);
         hints.pulled = io.why == IoReason::Pull;
         let of_metadata = run.object == Object::DEVICE && self.fs.root() != Object::DEVICE;
+        let kind = asks.map_or(CallKind::Read, |thread| self.threads[thread].kind);
         match (of_metadata, write) {
-            (true, true) => self.traffic.metadata_writes += 1,
-            (true, false) => self.traffic.metadata_reads += 1,
-            (false, _) => self.traffic.data += 1,
-        }
-        match (write, of_metadata) {
-            (true, true) => self.bill.write_metadata(run.first, run.pages),
-            (true, false) => self.bill.write(CallKind::Write),
-            (false, _) => {
-                let kind = asks.map_or(CallKind::Read, |thread| self.threads[thread].kind);
-                self.bill.read(kind);
-            }
+            (true, true) => self.accounts.write_metadata(run.first, run.pages),
+            (true, false) => self.accounts.read_metadata(kind),
+            (false, true) => self.accounts.write_data(),
+            (false, false) => self.accounts.read_data(kind),
         }
         let operation = if write {
             Operation::Write
@@ -273,7 +269,9 @@ impl VfsKernel {
             ..self.hints(thread)
         };
         self.threads[thread].outstanding += 1;
-        self.traffic.flushes += u64::from(operation == Operation::Flush);
+        if operation == Operation::Flush {
+            self.accounts.flush();
+        }
         let origin = self.origin(thread);
         self.issue(
             PendingPurpose::Thread(thread),
@@ -322,15 +320,23 @@ impl VfsKernel {
         let sectors = offset / SECTOR_BYTES..(offset + bytes).div_ceil(SECTOR_BYTES);
         let pages = sectors.start / PAGE_SECTORS..sectors.end.div_ceil(PAGE_SECTORS);
         let caller = self.caller(now, thread);
-        let mut mapped = std::mem::take(&mut self.mapped);
+        let mut mapped = std::mem::take(&mut self.answers.mapped);
         mapped.clear();
         let found = match write {
-            true => self
-                .fs
-                .write_back(caller, object, pages, &mut mapped, &mut self.touches),
-            false => self
-                .fs
-                .read_map(caller, object, pages, &mut mapped, &mut self.touches),
+            true => self.fs.write_back(
+                caller,
+                object,
+                pages,
+                &mut mapped,
+                &mut self.answers.touches,
+            ),
+            false => self.fs.read_map(
+                caller,
+                object,
+                pages,
+                &mut mapped,
+                &mut self.answers.touches,
+            ),
         };
         // Reads of metadata and the requests must precede the remaining steps of the thread. Those
         // steps are appended at the end.
@@ -344,10 +350,9 @@ impl VfsKernel {
         for piece in &mapped {
             if let Some(extent) = part_of(piece, &sectors) {
                 match write {
-                    true => self.bill.write(CallKind::Write),
-                    false => self.bill.read(CallKind::Read),
+                    true => self.accounts.write_data(),
+                    false => self.accounts.read_data(CallKind::Read),
                 }
-                self.traffic.data += 1;
                 self.threads[thread]
                     .tasks
                     .push_back(Task::Issue(operation, extent, false));
@@ -358,7 +363,7 @@ impl VfsKernel {
         }
         self.threads[thread].tasks.push_back(Task::Settle);
         self.threads[thread].tasks.extend(rest);
-        self.mapped = mapped;
+        self.answers.mapped = mapped;
     }
 }
 

@@ -1,14 +1,15 @@
 //! State behind programs' calls: names, open files, page cache, journal, and requests in flight.
 
-use crate::call_costs::CallCosts;
+use crate::accounts::RequestAccounts;
+use crate::log::MetadataLog;
 use crate::open::OpenFiles;
-use crate::task::{Guest, Owner, Task, Threads};
+use crate::task::{Guest, Owner, ProcessIdentity, Task, Threads};
 use fullstroke_contract::{Hints, Object, Request, Slots};
 use fullstroke_files::{Caller, FileSystem, MetaAccess, MetaAccesses, PageMapping, SyncPlan};
 use fullstroke_memory::{CacheOut, IoId, PAGE_BYTES, PageCache, PageRun};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Number of sectors in a page.
@@ -38,43 +39,43 @@ pub(crate) enum PendingPurpose {
     Thread(u32),
 }
 
-/// Identity of a process for the layers below.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ProcessIdentity {
-    pub process: u32,
-    pub workload: u16,
+/// I/O that the cache asks for. Two lists alternate: the steps fill the new list while the old list
+/// is processed.
+#[derive(Debug, Default)]
+pub(crate) struct CacheWork {
+    new: CacheOut,
+    spare: CacheOut,
 }
 
-impl ProcessIdentity {
-    /// Returns hints for requests.
-    pub fn hints(self) -> Hints {
-        Hints {
-            process: self.process,
-            workload: self.workload,
-            ..Hints::default()
-        }
+impl CacheWork {
+    /// Returns the list to fill.
+    pub fn list(&mut self) -> &mut CacheOut {
+        &mut self.new
+    }
+
+    /// Takes the list to process.
+    pub fn take(&mut self) -> CacheOut {
+        std::mem::replace(&mut self.new, std::mem::take(&mut self.spare))
+    }
+
+    /// Returns the memory of a processed list.
+    pub fn give_back(&mut self, mut list: CacheOut) {
+        list.clear();
+        self.spare = list;
+    }
+
+    /// True if there is nothing to process.
+    pub fn is_empty(&self) -> bool {
+        self.new.is_empty()
     }
 }
 
-/// State of the log. Only one transaction at a time is written to the log.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct JournalState {
-    pub busy: Option<u32>,
-    pub waiting: VecDeque<u32>,
-    /// Number of the running transaction.
-    pub transaction: u64,
-    /// True if a thread of the journal is running.
-    pub committing: bool,
-}
-
-/// Number of requests to the device by purpose.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Traffic {
-    pub data: u64,
-    pub metadata_reads: u64,
-    pub metadata_writes: u64,
-    pub log_writes: u64,
-    pub flushes: u64,
+/// Memory for the answers of the file system, used again for each.
+#[derive(Default)]
+pub(crate) struct FileSystemAnswers {
+    pub touches: MetaAccesses,
+    pub mapped: Vec<PageMapping>,
+    pub plan: SyncPlan,
 }
 
 /// The whole state.
@@ -87,27 +88,15 @@ pub(crate) struct VfsKernel {
     pub tracks: Option<Arc<Boundaries>>,
     pub files: OpenFiles,
     pub threads: Threads,
-    /// Runnable threads, in order.
-    pub ready: VecDeque<u32>,
-    /// Threads of processes and guests whose call or request has ended.
-    pub ended: VecDeque<u32>,
-    /// Identities by process.
-    pub identities: Vec<ProcessIdentity>,
     pub flights: Slots<PendingPurpose>,
-    pub log: JournalState,
-    pub bill: CallCosts,
-    pub traffic: Traffic,
-    /// Metadata pages held back from their places, with the transaction of each.
-    pub held: BTreeMap<u64, u64>,
+    pub log: MetadataLog,
+    pub accounts: RequestAccounts,
     /// For each object, the workload of the last write.
     pub writers: BTreeMap<Object, u16>,
     /// The only name in a file system without names.
     pub only_name: Option<String>,
-    pub todo: CacheOut,
-    pub spare: CacheOut,
-    pub touches: MetaAccesses,
-    pub mapped: Vec<PageMapping>,
-    pub plan: SyncPlan,
+    pub todo: CacheWork,
+    pub answers: FileSystemAnswers,
 }
 
 impl VfsKernel {
@@ -125,30 +114,14 @@ impl VfsKernel {
             tracks: None,
             files: OpenFiles::default(),
             threads: Threads::default(),
-            ready: VecDeque::new(),
-            ended: VecDeque::new(),
-            identities: Vec::new(),
             flights: Slots::default(),
-            log: JournalState::default(),
-            bill: CallCosts::default(),
-            traffic: Traffic::default(),
-            held: BTreeMap::new(),
+            log: MetadataLog::default(),
+            accounts: RequestAccounts::default(),
             writers: BTreeMap::new(),
             only_name: None,
-            todo: CacheOut::default(),
-            spare: CacheOut::default(),
-            touches: MetaAccesses::new(),
-            mapped: Vec::new(),
-            plan: SyncPlan::default(),
+            todo: CacheWork::default(),
+            answers: FileSystemAnswers::default(),
         }
-    }
-
-    /// Adds a process. Its thread has the same number.
-    pub fn add_process(&mut self, identity: ProcessIdentity) {
-        let number = self.identities.len() as u32;
-        self.identities.push(identity);
-        let thread = self.threads.add(Owner::Process(number));
-        assert_eq!(thread, number, "processes come before all others");
     }
 
     /// Returns the identity of a thread for the file system.
@@ -162,7 +135,8 @@ impl VfsKernel {
     /// Returns hints for requests without a process. They have no process and the workload of the
     /// first program.
     pub fn hints_without_process(&self) -> Hints {
-        let workload = self.identities.first().map_or(0, |first| first.workload);
+        let first = self.threads.first_identity();
+        let workload = first.map_or(0, |first| first.workload);
         ProcessIdentity {
             process: 0,
             workload,
@@ -173,7 +147,7 @@ impl VfsKernel {
     /// Returns hints for requests of a thread.
     pub fn hints(&self, thread: u32) -> Hints {
         match self.threads[thread].owner {
-            Owner::Process(number) => self.identities[number as usize].hints(),
+            Owner::Process(number) => self.threads.identity(number).hints(),
             Owner::Guest(Guest { request, .. }) => Hints {
                 direct: false,
                 force_unit_access: false,
@@ -196,27 +170,27 @@ impl VfsKernel {
     pub fn follow_touches(&mut self, thread: u32) {
         let holds = self.fs.holds_metadata();
         let kind = self.threads[thread].kind;
-        for &touch in self.touches.list() {
+        for &touch in self.answers.touches.list() {
             let tasks = &mut self.threads[thread].tasks;
             match touch {
                 // A page that is held back is still in memory.
-                MetaAccess::Read(page) if self.held.contains_key(&page) => {}
+                MetaAccess::Read(page) if self.log.holds(page) => {}
                 MetaAccess::Read(page) => tasks.push_back(Task::ReadPage(page)),
                 MetaAccess::Dirty(page) | MetaAccess::Fresh(page) => {
-                    self.bill.dirty(page, kind);
+                    self.accounts.dirty(page, kind);
                     if holds {
-                        self.held.insert(page, self.log.transaction);
+                        self.log.hold(page);
                     } else {
                         tasks.push_back(Task::DirtyPage(page));
                     }
                 }
                 MetaAccess::Forget(page) => {
-                    self.bill.forget(page);
-                    self.held.remove(&page);
+                    self.accounts.forget(page);
+                    self.log.forget(page);
                     tasks.push_back(Task::ForgetPage(page));
                 }
             }
         }
-        self.touches.clear();
+        self.answers.touches.clear();
     }
 }

@@ -17,9 +17,10 @@
 //! | `kernel.rs` | the state that the steps change |
 //! | `open.rs` | open files |
 //! | `io.rs` | requests for the I/O of the page cache |
-//! | `durable.rs` | fsync, sync, the journal |
-//! | `call_costs.rs`, `tally.rs`, `series.rs`, `readings.rs` | cost of calls, duration of calls, dirty memory over time, readings |
+//! | `durable.rs`, `log.rs` | fsync, sync, the journal and its log |
+//! | `accounts.rs`, `call_costs.rs`, `tally.rs`, `series.rs`, `readings.rs` | requests by purpose, cost of calls, duration of calls, dirty memory over time, readings |
 
+mod accounts;
 mod call_costs;
 mod calls;
 mod config;
@@ -28,6 +29,7 @@ mod file_backed;
 mod io;
 mod kernel;
 mod laying;
+mod log;
 mod open;
 mod places;
 mod readings;

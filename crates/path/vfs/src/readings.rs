@@ -45,8 +45,8 @@ pub(crate) fn of_program(
 /// Returns the readings of a host over `elapsed`.
 pub(crate) fn of_host(kernel: &VfsKernel, tally: &CallTally, elapsed: Duration) -> HostReadings {
     let operations = CallKind::ALL.into_iter().filter_map(|kind| {
-        let calls = kernel.bill.calls(kind);
-        let cost = kernel.bill.of(kind);
+        let calls = kernel.accounts.costs().calls(kind);
+        let cost = kernel.accounts.costs().of(kind);
         (calls > 0).then(|| {
             let times = tally.of(kind);
             OperationReadings {

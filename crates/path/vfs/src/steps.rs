@@ -12,9 +12,7 @@ impl VfsKernel {
     /// Carries out all possible steps at this time.
     pub fn carry_out(&mut self, now: Time, out: &mut Effects) {
         loop {
-            // Two lists alternate, because the steps fill the new list while the old list is
-            // processed.
-            let mut todo = std::mem::replace(&mut self.todo, std::mem::take(&mut self.spare));
+            let todo = self.todo.take();
             for io in &todo.reads {
                 self.begin_io(now, *io, false, out);
             }
@@ -24,13 +22,9 @@ impl VfsKernel {
             for woken in &todo.woken {
                 self.cache_answered(woken.ticket.0 as u32, woken.status);
             }
-            todo.clear();
-            self.spare = todo;
-            let Some(thread) = self.ready.pop_front() else {
-                if self.todo.reads.is_empty()
-                    && self.todo.writes.is_empty()
-                    && self.todo.woken.is_empty()
-                {
+            self.todo.give_back(todo);
+            let Some(thread) = self.threads.next_ready() else {
+                if self.todo.is_empty() {
                     return;
                 }
                 continue;
@@ -51,7 +45,7 @@ impl VfsKernel {
         if status != RequestStatus::Done {
             waiting.result = Err(CallError::Device);
         }
-        self.ready.push_back(thread);
+        self.threads.make_ready(thread);
     }
 
     /// Carries out the steps of a thread until it waits or ends.
@@ -71,10 +65,10 @@ impl VfsKernel {
             return;
         }
         match self.threads[thread].owner {
-            Owner::Process(_) | Owner::Guest(_) => self.ended.push_back(thread),
+            Owner::Process(_) | Owner::Guest(_) => self.threads.end(thread),
             Owner::Cache => self.threads.remove(thread),
             Owner::Journal => {
-                self.log.committing = false;
+                self.log.end_thread();
                 self.threads.remove(thread);
             }
         }
@@ -83,7 +77,7 @@ impl VfsKernel {
     fn step(&mut self, now: Time, thread: u32, task: Task, out: &mut Effects) -> OperationAnswer {
         let ticket = Ticket(u64::from(thread));
         let page_of_device = |page| PageRun::new(Object::DEVICE, page, 1);
-        let todo = &mut self.todo;
+        let todo = self.todo.list();
         let answer = match task {
             Task::ReadPage(page) => {
                 let run = unit_of(self.fs.as_ref(), page);
@@ -156,9 +150,7 @@ impl VfsKernel {
     /// Allows the write of a page held back until `transaction`. If the page has changed again
     /// since, it stays held back for the later transaction.
     fn release(&mut self, thread: u32, page: u64, transaction: u64) {
-        let held = self.held.get(&page);
-        if held.is_some_and(|&held| held <= transaction) {
-            self.held.remove(&page);
+        if self.log.release(page, transaction) {
             self.threads[thread].tasks.push_front(Task::DirtyPage(page));
         }
     }
@@ -196,14 +188,14 @@ impl VfsKernel {
                 run,
                 write: true,
             } => {
-                self.cache.written(now, io, run, status, &mut self.todo);
+                self.cache.written(now, io, run, status, self.todo.list());
             }
             PendingPurpose::Cache {
                 io,
                 run,
                 write: false,
             } => {
-                self.cache.read_done(now, io, run, status, &mut self.todo);
+                self.cache.read_done(now, io, run, status, self.todo.list());
             }
             PendingPurpose::Thread(thread) => {
                 let waiting = &mut self.threads[thread];
@@ -217,7 +209,7 @@ impl VfsKernel {
                 }
                 if waiting.outstanding == 0 && waiting.waits == Waits::Device {
                     waiting.waits = Waits::No;
-                    self.ready.push_back(thread);
+                    self.threads.make_ready(thread);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! The steps of a call, and the threads that carry them out.
 
-use fullstroke_contract::{Extent, Object, Operation, Request};
+use fullstroke_contract::{Extent, Hints, Object, Operation, Request};
 use fullstroke_files::PageMapping;
 use fullstroke_memory::{FileAccess, FileId, PageIo, PageRun};
 use fullstroke_programs::{CallError, CallKind, Fd};
@@ -58,6 +58,24 @@ pub(crate) enum Task {
     /// Issues an I/O of the cache after its place has been looked up. The last field is true for a
     /// write.
     Transfer(PageIo, bool),
+}
+
+/// Identity of a process for the layers below.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ProcessIdentity {
+    pub process: u32,
+    pub workload: u16,
+}
+
+impl ProcessIdentity {
+    /// Returns hints for requests.
+    pub fn hints(self) -> Hints {
+        Hints {
+            process: self.process,
+            workload: self.workload,
+            ..Hints::default()
+        }
+    }
 }
 
 /// Owner of a thread.
@@ -133,9 +151,62 @@ impl Thread {
 pub(crate) struct Threads {
     all: Vec<Thread>,
     free: Vec<u32>,
+    /// Runnable threads, in order.
+    ready: VecDeque<u32>,
+    /// Threads of processes and guests whose call or request has ended.
+    ended: VecDeque<u32>,
+    /// Identities by process.
+    identities: Vec<ProcessIdentity>,
 }
 
 impl Threads {
+    /// Adds a process. Its thread has the same number.
+    pub fn add_process(&mut self, identity: ProcessIdentity) {
+        let number = self.identities.len() as u32;
+        self.identities.push(identity);
+        let thread = self.add(Owner::Process(number));
+        assert_eq!(thread, number, "processes come before all others");
+    }
+
+    /// Returns the identity of a process.
+    pub fn identity(&self, process: u32) -> ProcessIdentity {
+        self.identities[process as usize]
+    }
+
+    /// Returns the identity of the first process, if there are processes.
+    pub fn first_identity(&self) -> Option<ProcessIdentity> {
+        self.identities.first().copied()
+    }
+
+    /// Puts a thread that does not wait behind all runnable threads.
+    pub fn make_ready(&mut self, slot: u32) {
+        debug_assert_eq!(
+            self[slot].waits,
+            Waits::No,
+            "thread {slot} is made ready, and waits"
+        );
+        self.ready.push_back(slot);
+    }
+
+    /// Returns the next runnable thread.
+    pub fn next_ready(&mut self) -> Option<u32> {
+        self.ready.pop_front()
+    }
+
+    /// Notes the end of a call or a request.
+    pub fn end(&mut self, slot: u32) {
+        debug_assert!(
+            self[slot].tasks.is_empty() && self[slot].outstanding == 0,
+            "the call of thread {slot} ends before its steps"
+        );
+        self.ended.push_back(slot);
+    }
+
+    /// Returns the next thread whose call or request has ended.
+    pub fn next_ended(&mut self) -> Option<u32> {
+        self.ended.pop_front()
+    }
+
     pub fn add(&mut self, owner: Owner) -> u32 {
         match self.free.pop() {
             Some(slot) => {

@@ -1,11 +1,12 @@
 //! The node with programs at the top and requests to the device at the bottom.
 
 use crate::config::FilesConfig;
-use crate::kernel::{ProcessIdentity, VfsKernel};
+use crate::kernel::VfsKernel;
 use crate::laying::lay_out;
 use crate::readings;
 use crate::series::Series;
 use crate::tally::CallTally;
+use crate::task::ProcessIdentity;
 use fullstroke_contract::{
     Alarms, Completion, ConfigError, Counters, Effects, Node, NodeContext, Notice, Port, Signal,
     Source, SourceError, Wake,
@@ -137,7 +138,7 @@ impl Vfs {
         for (index, started) in started.into_iter().enumerate() {
             let (first, count) = (processes.len() as u32, started.program.processes());
             for number in 0..count {
-                kernel.add_process(ProcessIdentity {
+                kernel.threads.add_process(ProcessIdentity {
                     process: started.first_process + number + 1,
                     workload: started.workload,
                 });
@@ -211,7 +212,7 @@ impl Vfs {
     fn advance(&mut self, now: Time, out: &mut Effects) {
         loop {
             self.kernel.carry_out(now, out);
-            while let Some(process) = self.kernel.ended.pop_front() {
+            while let Some(process) = self.kernel.threads.next_ended() {
                 self.end_call(now, process);
             }
             let cache = &self.kernel.cache;
@@ -338,7 +339,7 @@ fn own_time(now: Time, start: Duration) -> Time {
 impl Node for Vfs {
     fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         self.kernel.commit_if_due(now);
-        self.kernel.cache.wake(now, &mut self.kernel.todo);
+        self.kernel.cache.wake(now, self.kernel.todo.list());
         self.advance(now, cx.out);
     }
 

@@ -107,8 +107,6 @@ impl ShiftRules {
 pub trait Gears {
     /// Returns the conditions of a shift.
     fn rules(&self) -> ShiftRules;
-    /// Returns the present gear.
-    fn gear(&self) -> Gear;
     /// Returns the members in standby in the low gear.
     fn transient(&self) -> Range<usize>;
     /// Begins a shift: `Falling` from the high gear, `Rising` from the low gear. Returns true if

@@ -142,7 +142,7 @@ impl Volume {
         Volume {
             first_alive: orders::first_alive(&*layout),
             answering: layout.answers(),
-            shifts: layout.gears().map(|gears| Shifts::new(gears)),
+            shifts: Shifts::of(&mut *layout),
             layout,
             detail,
             coordination: None,

@@ -83,7 +83,7 @@ impl ConfiguredServer {
                 WorldPace::Times(speed) => Some(speed),
                 WorldPace::Immediate => None,
             },
-            clients: self.clients_now,
+            clients: self.clients.connected(),
             exports: self.worlds.iter().map(export_status).collect(),
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::client::ConnectedClient;
 use crate::poll::{Interest, Ready};
-use crate::server::{ConfiguredServer, FIRST_LISTENER, RETRY, client_key, client_of};
-use crate::ticket::{ClientId, Ticket};
+use crate::server::{ConfiguredServer, FIRST_LISTENER, RETRY, client_key};
+use crate::ticket::Ticket;
 use fullstroke_nbd::{Connection, ConnectionEvent, RequestCommand};
 use std::io;
 use std::sync::Arc;
@@ -27,14 +27,14 @@ impl ConfiguredServer {
     pub(crate) fn send_to(&mut self, place: u32) {
         // New answers, and room in the socket, may let the client's received requests begin.
         self.begin_all(place);
-        let Some(client) = &mut self.clients[place as usize] else {
+        let Some(client) = self.clients.at_mut(place) else {
             return;
         };
         let sent = client.send();
         // Sent bytes may have made room for answers, and with that for requests that waited.
         self.begin_all(place);
         let reads = self.stopping.is_none();
-        let Some(client) = &mut self.clients[place as usize] else {
+        let Some(client) = self.clients.at_mut(place) else {
             return;
         };
         if self.stopping.is_some() {
@@ -45,7 +45,7 @@ impl ConfiguredServer {
             return self.close(place);
         }
         if client.has_unread() {
-            self.unread.push(place);
+            self.clients.note_unread(place);
         }
         self.account(place);
     }
@@ -57,30 +57,10 @@ impl ConfiguredServer {
             };
             match listener.accept() {
                 Ok(stream) if self.admission.admits(&stream) && self.has_room_for_one() => {
-                    let place = self.free.pop().unwrap_or_else(|| {
-                        self.clients.push(None);
-                        self.generations.push(0);
-                        self.clients.len() as u32 - 1
-                    });
-                    // 0 means an unknown process in the layers, so the number skips 0 when it
-                    // wraps.
-                    self.clients_so_far = self.clients_so_far.wrapping_add(1).max(1);
-                    let generation = self.generations[place as usize];
-                    let id = ClientId {
-                        place,
-                        generation,
-                        number: self.clients_so_far,
-                    };
                     let connection = self.connection();
-                    match ConnectedClient::new(id, client_key(id), stream, connection, &self.poll) {
-                        Ok(client) => {
-                            self.clients[place as usize] = Some(client);
-                            self.clients_now += 1;
-                            // A connection begins with a greeting.
-                            self.touched.push(place);
-                        }
-                        Err(_) => self.free.push(place),
-                    }
+                    self.clients.add(|id| {
+                        ConnectedClient::new(id, client_key(id), stream, connection, &self.poll)
+                    });
                 }
                 Ok(_refused) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -103,8 +83,8 @@ impl ConfiguredServer {
     /// Returns true if there is room for another client. If necessary, the client with the longest
     /// handshake is disconnected, because the intentions of the client may be bad.
     fn has_room_for_one(&mut self) -> bool {
-        if self.clients_now >= self.clients_max {
-            let clients = self.clients.iter().flatten();
+        if self.clients.is_full() {
+            let clients = self.clients.iter();
             let oldest = clients
                 .filter_map(|client| Some((client.handshaking()?, client.id.place)))
                 .max();
@@ -112,14 +92,14 @@ impl ConfiguredServer {
                 self.close(place);
             }
         }
-        self.clients_now < self.clients_max
+        !self.clients.is_full()
     }
 
     /// Disconnects clients that open no export, or take no answers.
     pub(crate) fn close_idle_clients(&mut self) {
         let is_tight = self.budget.is_tight();
-        for place in 0..self.clients.len() {
-            let Some(client) = &self.clients[place] else {
+        for place in self.clients.places() {
+            let Some(client) = self.clients.at(place) else {
                 continue;
             };
             let dawdles = client
@@ -127,7 +107,7 @@ impl ConfiguredServer {
                 .is_some_and(|time| time >= HANDSHAKE_TIMEOUT);
             let stalls = client.stalled() >= STALL_TIMEOUT && (is_tight || client.says_no_more());
             if dawdles || stalls {
-                self.close(place as u32);
+                self.close(place);
             }
         }
     }
@@ -151,7 +131,7 @@ impl ConfiguredServer {
     pub(crate) fn client_ready(&mut self, event: Ready) {
         let place = event.key as u32;
         // The event may be older than the client in this place.
-        let Some(client) = self.clients.get(place as usize).and_then(Option::as_ref) else {
+        let Some(client) = self.clients.at(place) else {
             return;
         };
         if client_key(client.id) != event.key {
@@ -163,14 +143,14 @@ impl ConfiguredServer {
         if event.readable {
             self.take_in(place);
         }
-        if let Some(client) = &self.clients[place as usize] {
-            self.touch(client.id);
+        if let Some(id) = self.clients.at(place).map(|client| client.id) {
+            self.clients.touch(id);
         }
     }
 
     /// Continues with decrypted but unread data, because no socket reports them.
     pub(crate) fn take_unread(&mut self) {
-        for place in std::mem::take(&mut self.unread) {
+        for place in self.clients.take_unread() {
             self.take_in(place);
         }
     }
@@ -178,29 +158,27 @@ impl ConfiguredServer {
     /// Reads the input of a client, and begins its requests.
     fn take_in(&mut self, place: u32) {
         for _ in 0..READS_MAX {
-            let Some(client) = &mut self.clients[place as usize] else {
+            let Some(client) = self.clients.at_mut(place) else {
                 return;
             };
             let Ok(more) = client.receive() else {
                 return self.close(place);
             };
             self.begin_all(place);
-            let waits = self.clients[place as usize]
-                .as_ref()
-                .is_none_or(|client| client.is_queued);
+            let waits = self.clients.at(place).is_none_or(|client| client.is_queued);
             if !more || waits {
                 break;
             }
         }
-        if let Some(client) = &self.clients[place as usize] {
-            self.touch(client.id);
+        if let Some(id) = self.clients.at(place).map(|client| client.id) {
+            self.clients.touch(id);
         }
     }
 
     /// Begins all requests in the client's input, unless other clients are queued before. If the
     /// client broke the protocol, earlier answers are sent, and then the client is disconnected.
     fn begin_all(&mut self, place: u32) {
-        let Some(client) = &self.clients[place as usize] else {
+        let Some(client) = self.clients.at(place) else {
             return;
         };
         match client.export {
@@ -220,7 +198,7 @@ impl ConfiguredServer {
     /// Begins at most `most` requests of a client. If there are more, the client enters the queue.
     fn begin_some(&mut self, place: u32, most: usize) {
         for _ in 0..most {
-            let Some(client) = &mut self.clients[place as usize] else {
+            let Some(client) = self.clients.at_mut(place) else {
                 return;
             };
             if client
@@ -244,7 +222,7 @@ impl ConfiguredServer {
     }
 
     fn enqueue(&mut self, place: u32) {
-        let Some(client) = &mut self.clients[place as usize] else {
+        let Some(client) = self.clients.at_mut(place) else {
             return;
         };
         if let Some(world) = client.export
@@ -270,7 +248,7 @@ impl ConfiguredServer {
                 let Some(id) = world.queued.pop_front() else {
                     break;
                 };
-                let Some(client) = client_of(&mut self.clients, id) else {
+                let Some(client) = self.clients.get(id) else {
                     continue;
                 };
                 client.is_queued = false;
@@ -279,7 +257,7 @@ impl ConfiguredServer {
                 // A stack in which a request began may have room for more.
                 self.may_admit |= self.worlds[index].machine.submitted() > before
                     && !self.worlds[index].queued.is_empty();
-                self.touch(id);
+                self.clients.touch(id);
             }
         }
     }
@@ -287,17 +265,18 @@ impl ConfiguredServer {
     /// Counts the bytes held by a client. Frees the client's spare buffers if memory is short or
     /// clients are many.
     fn account(&mut self, place: u32) {
-        let Some(client) = &mut self.clients[place as usize] else {
+        let connected = self.clients.connected();
+        let Some(client) = self.clients.at_mut(place) else {
             return;
         };
         let held = client.held_bytes();
         self.may_admit |= held < client.counted_bytes && !self.nobody_is_queued();
-        let Some(client) = &mut self.clients[place as usize] else {
+        let Some(client) = self.clients.at_mut(place) else {
             return;
         };
         self.budget.change(client.counted_bytes, held);
         client.counted_bytes = held;
-        if held == 0 && (self.clients_now > FEW || self.budget.is_tight()) {
+        if held == 0 && (connected > FEW || self.budget.is_tight()) {
             client.connection.shrink();
         }
     }
@@ -307,7 +286,7 @@ impl ConfiguredServer {
     }
 
     fn begin(&mut self, place: u32, event: ConnectionEvent) {
-        let Some(client) = &mut self.clients[place as usize] else {
+        let Some(client) = self.clients.at_mut(place) else {
             return;
         };
         match event {
@@ -340,7 +319,7 @@ impl ConfiguredServer {
     }
 
     pub(crate) fn close(&mut self, place: u32) {
-        let Some(client) = self.clients[place as usize].take() else {
+        let Some(client) = self.clients.remove(place) else {
             return;
         };
         // Requests in flight are finished, and their answers are dropped. Queued requests of the
@@ -355,10 +334,6 @@ impl ConfiguredServer {
         // Freed memory may let the next queued client begin.
         self.may_admit = true;
         client.leave(&self.poll);
-        // An event of the old connection that is still in the poll's list then finds another key.
-        self.generations[place as usize] = self.generations[place as usize].wrapping_add(1);
-        self.free.push(place);
-        self.clients_now -= 1;
         if self.accept_at.is_some() {
             self.listen(true);
         }

@@ -22,10 +22,10 @@
 //! | `control.rs`, `metrics.rs` | the same over a socket, and for Prometheus |
 //! | `signals.rs` | signals of opportunities to clients |
 //! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
-//! | `client.rs`, `poll.rs` | one client and its socket, waiting for many |
+//! | `client.rs`, `clients.rs`, `poll.rs` | one client and its socket, the table of clients, waiting for many |
 //! | `served_stack.rs`, `watch.rs` | one served stack: layers and data |
 //! | `members.rs` | the members of a stack and their states |
-//! | `ticket.rs` | a client's request in flight |
+//! | `ticket.rs`, `tickets.rs` | a client's request in flight, and the table of these requests |
 //! | `parts.rs`, `scrub.rs` | long work, in small steps |
 //! | `durability.rs` | waiting for the host's disks |
 //! | `clock.rs`, `lateness.rs` | real time |
@@ -37,6 +37,7 @@ mod answers;
 mod budget;
 pub mod cache;
 mod client;
+mod clients;
 mod clock;
 mod connections;
 pub mod control;
@@ -58,6 +59,7 @@ mod server;
 mod signals;
 mod status;
 mod ticket;
+mod tickets;
 mod totals;
 mod watch;
 
@@ -66,6 +68,7 @@ pub use control::{ControlSocket, ask};
 pub use control_queue::{ControlRequest, ControlResponse, ServerHandle};
 pub use decisions::Decisions;
 pub use fullstroke_store::Repair;
+pub use fullstroke_store::bytes::JournalScope;
 pub use fullstroke_transport::socket::{
     Admission, AdmissionOptions, ControlError, Listen, Network, TlsError, TlsOptions,
 };

@@ -56,7 +56,7 @@ impl AwaitingData {
 impl ServedStack {
     /// Begins the request of the ticket at `place`.
     pub(crate) fn begin(&mut self, place: u32) {
-        let Some(Some(ticket)) = self.tickets.get_mut(place as usize) else {
+        let Some(ticket) = self.tickets.get_mut(place) else {
             return;
         };
         let request = ticket.request;
@@ -94,10 +94,11 @@ impl ServedStack {
     /// withdrawn.
     pub(crate) fn claim(&mut self, ended: &CompletedRequest, wanted: bool) -> Option<Ticket> {
         let place = ended.finished.completion.id.0 as u32;
-        let ticket = self.tickets.get_mut(place as usize)?.as_mut()?;
+        let ticket = self.tickets.get_mut(place)?;
         let Some(parts) = &mut ticket.parts else {
             return self.release(place);
         };
+        assert!(parts.under_way > 0, "a part ends that has not begun");
         parts.under_way -= 1;
         if ended.finished.completion.status != RequestStatus::Done || !wanted {
             // The first error counts. Parts in flight still end.
@@ -115,7 +116,7 @@ impl ServedStack {
             }
             _ => {}
         }
-        let parts = self.tickets.get(place as usize)?.as_ref()?.parts.as_ref()?;
+        let parts = self.tickets.get(place)?.parts.as_ref()?;
         let goes_on = self.held.iter().any(|held| held.place == place);
         if parts.under_way == 0 && !goes_on {
             return self.release(place);
@@ -129,7 +130,7 @@ impl ServedStack {
     /// Issues the next part of a zeroing request as soon as all present requests of others have
     /// ended.
     fn zero_when_others_are_served(&mut self, place: u32) {
-        let Some(Some(ticket)) = self.tickets.get(place as usize) else {
+        let Some(ticket) = self.tickets.get(place) else {
             return;
         };
         let end = ticket.request.offset_bytes + u64::from(ticket.request.length_bytes);
@@ -142,7 +143,6 @@ impl ServedStack {
         let ahead = self
             .tickets
             .iter()
-            .flatten()
             // Parts of zeroing requests are not waited for. Two zeroing requests would otherwise
             // wait for each other.
             .filter(|ticket| ticket.zeroed_to().is_none())
@@ -178,11 +178,11 @@ impl ServedStack {
 
     /// Issues the next part of a zeroing request, if there is one.
     fn zero_on(&mut self, place: u32) {
-        let Some(Some(Ticket {
+        let Some(Ticket {
             request,
             parts: Some(parts),
             ..
-        })) = self.tickets.get_mut(place as usize)
+        }) = self.tickets.get_mut(place)
         else {
             return;
         };
@@ -219,7 +219,7 @@ impl ServedStack {
 
     /// Zeroes the data of a part whose write has ended.
     fn zero_part(&mut self, place: u32, part: Extent) {
-        let Some(Some(ticket)) = self.tickets.get(place as usize) else {
+        let Some(ticket) = self.tickets.get(place) else {
             return;
         };
         let (first, length) = (
@@ -230,9 +230,9 @@ impl ServedStack {
         let end = bytes_to(part.end()).min(first + length);
         let zeroed = self.zero_bytes(begin, end - begin, false);
         if let Err(error) = zeroed
-            && let Some(Some(Ticket {
+            && let Some(Ticket {
                 parts: Some(parts), ..
-            })) = self.tickets.get_mut(place as usize)
+            }) = self.tickets.get_mut(place)
         {
             parts.failure = Some(RequestOutcome::of(Err(error)));
         }
@@ -240,7 +240,7 @@ impl ServedStack {
 
     /// Gives the layers a request for the ticket at `place`.
     fn issue(&mut self, place: u32, mut request: Request) {
-        let Some(Some(ticket)) = self.tickets.get(place as usize) else {
+        let Some(ticket) = self.tickets.get(place) else {
             return;
         };
         let now = self.machine.now();

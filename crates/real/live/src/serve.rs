@@ -10,7 +10,9 @@ use crate::status::ExportStatus;
 use fullstroke_engine::Machine;
 use fullstroke_nbd::{Export, ExportError, Exports, Features};
 use fullstroke_stack::{Stack, StackError};
-use fullstroke_store::bytes::{OpenReport, Opening, Store, StoreError, StoreLocation};
+use fullstroke_store::bytes::{
+    JournalScope, OpenReport, Opening, Store, StoreError, StoreLocation,
+};
 use fullstroke_table::TableError;
 use fullstroke_transport::socket::{Admission, AdmissionOptions, Listen, Listener, TlsError};
 use fullstroke_units::Bytes;
@@ -49,6 +51,8 @@ pub struct ServeOptions {
     pub read_only: bool,
     /// True to open a store with missing member files, if the layout permits.
     pub allow_degraded: bool,
+    /// Changes of a store with parity that go to the journal first.
+    pub journal: JournalScope,
 }
 
 /// Description of a server ready for clients.
@@ -298,6 +302,7 @@ fn world(
     let opening = |read_only| Opening {
         allow_degraded: options.allow_degraded,
         compare_behind: true,
+        journal: options.journal,
         read_only,
         ..Opening::default()
     };

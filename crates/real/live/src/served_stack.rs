@@ -8,6 +8,7 @@ use crate::scrub::Scrub;
 use crate::signals::Signals;
 use crate::status::{ComparingStatus, GearStatus, Operations};
 use crate::ticket::{ClientId, RequestOutcome, Ticket, extent, is_unaligned, timed};
+use crate::tickets::TicketTable;
 use crate::watch::{CompletedRequest, EventCollector};
 use fullstroke_contract::{Extent, Gear, Operation, RequestStatus};
 use fullstroke_engine::Machine;
@@ -50,7 +51,6 @@ pub(crate) struct ServedStack {
     to_compare: Bytes,
     /// True while members are being filled.
     pub(crate) rebuilding: bool,
-    bytes_in_flight: u64,
     /// True if the user was told that the store has stopped.
     pub(crate) told_stop: bool,
     /// True if a flush has reported the store's loss of data, or the store was opened in this
@@ -62,8 +62,7 @@ pub(crate) struct ServedStack {
     pub(crate) gears: Vec<GearedVolume>,
     /// Volumes, and the gears for their data to follow.
     pub(crate) shifts: VecDeque<(Vec<usize>, Gear)>,
-    pub(crate) tickets: Vec<Option<Ticket>>,
-    free: Vec<u32>,
+    pub(crate) tickets: TicketTable,
 }
 
 /// A volume with gears.
@@ -120,12 +119,10 @@ impl ServedStack {
             held: Vec::new(),
             scrub: None,
             rebuilding: false,
-            bytes_in_flight: 0,
             told_stop: false,
             unfilled: VecDeque::new(),
             shifts: VecDeque::new(),
-            tickets: Vec::new(),
-            free: Vec::new(),
+            tickets: TicketTable::default(),
         }
     }
 
@@ -141,7 +138,7 @@ impl ServedStack {
     /// Returns true if the layers accept another request of clients.
     #[inline]
     pub(crate) fn has_place(&self) -> bool {
-        self.machine.in_flight() < REQUESTS_MAX && self.bytes_in_flight < BYTES_MAX
+        self.machine.in_flight() < REQUESTS_MAX && self.tickets.bytes() < BYTES_MAX
     }
 
     /// Takes an arriving request of a client.
@@ -154,7 +151,7 @@ impl ServedStack {
             // The host's disk has time until the layers have finished the request.
             self.announce(&ticket.request);
         }
-        let place = self.keep(ticket);
+        let place = self.tickets.keep(ticket);
         self.begin(place);
     }
 
@@ -264,18 +261,13 @@ impl ServedStack {
 
     /// Returns the client whose request has ended.
     pub(crate) fn asked(&self, ended: &CompletedRequest) -> Option<ClientId> {
-        let ticket = self
-            .tickets
-            .get(ended.finished.completion.id.0 as usize)?
-            .as_ref()?;
+        let ticket = self.tickets.get(ended.finished.completion.id.0 as u32)?;
         Some(ticket.client)
     }
 
     /// Takes the ticket from its place.
     pub(crate) fn release(&mut self, place: u32) -> Option<Ticket> {
-        let ticket = self.tickets.get_mut(place as usize)?.take()?;
-        self.free.push(place);
-        self.bytes_in_flight -= ticket.request.payload_bytes();
+        let ticket = self.tickets.take(place)?;
         self.others_are_served(&ticket);
         Some(ticket)
     }
@@ -351,15 +343,5 @@ impl ServedStack {
         if let Some(recorder) = &mut self.watch.recorder {
             recorder.answered(ended, late_ns);
         }
-    }
-
-    fn keep(&mut self, ticket: Ticket) -> u32 {
-        self.bytes_in_flight += ticket.request.payload_bytes();
-        if let Some(place) = self.free.pop() {
-            self.tickets[place as usize] = Some(ticket);
-            return place;
-        }
-        self.tickets.push(Some(ticket));
-        self.tickets.len() as u32 - 1
     }
 }

@@ -1,7 +1,7 @@
 //! The loop of the server: clients above, served stacks below, one thread.
 
 use crate::budget::Budget;
-use crate::client::ConnectedClient;
+use crate::clients::ClientTable;
 use crate::clock::{WorldClock, WorldPace};
 use crate::control_queue::ControlQueue;
 use crate::durability::{AwaitedMarks, SyncQueue, Syncer, UndurableRequest};
@@ -66,7 +66,6 @@ pub(crate) struct ConfiguredServer {
     pub(crate) clock: WorldClock,
     pub(crate) pace: WorldPace,
     pub(crate) control: ControlQueue,
-    pub(crate) clients_now: u64,
     pub(crate) began: Instant,
     pub(crate) exports: Arc<Exports>,
     pub(crate) poll: Poll,
@@ -75,16 +74,7 @@ pub(crate) struct ConfiguredServer {
     pub(crate) accept_at: Option<Instant>,
     /// Admission over TCP, and encryption of connections.
     pub(crate) admission: Admission,
-    /// Clients with decrypted but unread data.
-    pub(crate) unread: Vec<u32>,
-    /// Largest number of connections.
-    pub(crate) clients_max: u64,
-    pub(crate) clients: Vec<Option<ConnectedClient>>,
-    pub(crate) generations: Vec<u32>,
-    pub(crate) free: Vec<u32>,
-    pub(crate) clients_so_far: u32,
-    /// Clients with output to send, or with a recent change.
-    pub(crate) touched: Vec<u32>,
+    pub(crate) clients: ClientTable,
     pub(crate) budget: Budget,
     /// True if a request has ended or memory was freed, so that queued clients may be admitted.
     pub(crate) may_admit: bool,
@@ -133,20 +123,13 @@ impl ConfiguredServer {
             clock: WorldClock::start(speed),
             pace,
             control,
-            clients_now: 0,
             began: Instant::now(),
             exports,
             poll,
             listeners,
             accept_at: None,
             admission: Admission::default(),
-            unread: Vec::new(),
-            clients_max: limits::clients_max(),
-            clients: Vec::new(),
-            generations: Vec::new(),
-            free: Vec::new(),
-            clients_so_far: 0,
-            touched: Vec::new(),
+            clients: ClientTable::new(limits::clients_max()),
             budget: Budget::default(),
             may_admit: false,
             signals,
@@ -191,7 +174,7 @@ impl ConfiguredServer {
             .all(|world| world.machine.in_flight() == 0 && !world.has_unanswered())
             && self.sync_queues.iter().all(SyncQueue::is_empty)
             && self.marks.iter().all(AwaitedMarks::is_empty);
-        idle && (self.clients_now == 0 || since.elapsed() >= SHUTDOWN_TIMEOUT)
+        idle && (self.clients.connected() == 0 || since.elapsed() >= SHUTDOWN_TIMEOUT)
     }
 
     /// Returns the time to wait for the next event.
@@ -215,7 +198,7 @@ impl ConfiguredServer {
         }
         // Something can be done without waiting, so the poll only looks.
         if self.may_admit
-            || !self.unread.is_empty()
+            || self.clients.has_unread()
             || self.worlds.iter().any(ServedStack::has_news)
         {
             return Duration::ZERO;
@@ -284,11 +267,11 @@ impl ConfiguredServer {
     /// Continues slow work on the data.
     fn work_on(&mut self, index: usize, until: Instant) {
         while !self.worlds[index].slow.is_empty() {
-            let (clients, hurrying) = (&mut self.clients, self.hurrying);
+            let (clients, hurrying) = (&self.clients, self.hurrying);
             let wanted = |ticket: &Ticket| {
                 // A trim may be skipped.
                 let may_be_left = hurrying && ticket.request.command == RequestCommand::Trim;
-                !may_be_left && client_of(clients, ticket.client).is_some()
+                !may_be_left && clients.holds(ticket.client)
             };
             if let Some(slow) = self.worlds[index].go_on_slowly(until, wanted) {
                 let (ended, ticket, carried) = slow.into_parts();
@@ -329,9 +312,7 @@ impl ConfiguredServer {
     /// Carries out a finished request on the data and answers it.
     fn answer(&mut self, index: usize, ended: CompletedRequest) {
         let world = &mut self.worlds[index];
-        let wanted = world
-            .asked(&ended)
-            .is_some_and(|id| client_of(&mut self.clients, id).is_some());
+        let wanted = world.asked(&ended).is_some_and(|id| self.clients.holds(id));
         let Some(ticket) = world.claim(&ended, wanted) else {
             return;
         };
@@ -401,7 +382,7 @@ impl ConfiguredServer {
         let world = &mut self.worlds[index];
         let mut failure = None;
         // The data of a read are of no use if its client has left.
-        if let Some(client) = client_of(&mut self.clients, ticket.client) {
+        if let Some(client) = self.clients.get(ticket.client) {
             let request = ticket.request;
             client.connection.reply_read(&request, |into| {
                 failure = world
@@ -412,7 +393,7 @@ impl ConfiguredServer {
         }
         world.count(&ticket, &ended, failure.is_some());
         self.answered.push((index, ended));
-        self.touch(ticket.client);
+        self.clients.touch(ticket.client);
     }
 
     /// Answers a request without data.
@@ -428,7 +409,7 @@ impl ConfiguredServer {
             return self.wait_until_durable(index, UndurableRequest { ended, ticket });
         }
         let failure = carried.failure();
-        if let Some(client) = client_of(&mut self.clients, ticket.client) {
+        if let Some(client) = self.clients.get(ticket.client) {
             match &failure {
                 None => client.connection.reply_done(&ticket.request),
                 Some((code, message)) => {
@@ -445,7 +426,7 @@ impl ConfiguredServer {
         }
         self.worlds[index].count(&ticket, &ended, failure.is_some());
         self.answered.push((index, ended));
-        self.touch(ticket.client);
+        self.clients.touch(ticket.client);
     }
 
     /// Disconnects idle clients, and retries listeners after a refusal of the host.
@@ -481,7 +462,7 @@ impl ConfiguredServer {
         let result = self.worlds[index].store.note_synced(synced);
         let (waiting, again) = self.sync_queues[index].end();
         for UndurableRequest { ended, ticket } in waiting {
-            if let Some(client) = client_of(&mut self.clients, ticket.client) {
+            if let Some(client) = self.clients.get(ticket.client) {
                 match &result {
                     Ok(()) => client.connection.reply_done(&ticket.request),
                     Err(error) => client.connection.reply_error(
@@ -495,20 +476,10 @@ impl ConfiguredServer {
             world.count(&ticket, &ended, result.is_err());
             // The delay of the host's disks is no lateness of the world.
             world.answered(&ended, 0);
-            self.touch(ticket.client);
+            self.clients.touch(ticket.client);
         }
         if again {
             self.begin_sync(index);
-        }
-    }
-
-    /// Marks a client with output to send, or with room for more.
-    pub(crate) fn touch(&mut self, id: ClientId) {
-        if let Some(client) = client_of(&mut self.clients, id)
-            && !client.unsent
-        {
-            client.unsent = true;
-            self.touched.push(id.place);
         }
     }
 
@@ -516,7 +487,7 @@ impl ConfiguredServer {
     fn send(&mut self) {
         // The last touched client first: the order does not matter, because each gets all its
         // answers.
-        while let Some(place) = self.touched.pop() {
+        while let Some(place) = self.clients.next_touched() {
             self.send_to(place);
         }
         let now = self.clock.now();
@@ -577,11 +548,7 @@ impl ConfiguredServer {
         for listener in self.listeners.drain(..) {
             let _ = self.poll.remove(&listener);
         }
-        for client in self.clients.iter().flatten() {
-            if !client.unsent {
-                self.touched.push(client.id.place);
-            }
-        }
+        self.clients.touch_all();
     }
 }
 
@@ -605,15 +572,4 @@ fn run_without_waiting(world: &mut ServedStack, until: Instant) {
 /// Returns the key of a client's socket; no two clients share one.
 pub(crate) fn client_key(id: ClientId) -> u64 {
     CLIENT | u64::from(id.generation & 0x7FFF_FFFF) << 32 | u64::from(id.place)
-}
-
-/// Returns the client with this id; `None` after the client has left.
-pub(crate) fn client_of(
-    clients: &mut [Option<ConnectedClient>],
-    id: ClientId,
-) -> Option<&mut ConnectedClient> {
-    clients
-        .get_mut(id.place as usize)?
-        .as_mut()
-        .filter(|client| client.id == id)
 }

@@ -9,7 +9,7 @@ use crate::device::Aligned;
 use crate::gather::{self, Gatherings, WriterRole};
 use crate::gears::{self, GearFacts};
 use crate::group::Group;
-use crate::journal::{Change, ChangeRun, ChangedContent, MemberJournal};
+use crate::journal::{BeforeFlush, Change, ChangeRun, ChangedContent, MemberJournal};
 use crate::locks::Locks;
 use crate::members::{ArrayEvent, RosterRecord};
 use crate::superblock::{JournalPolicy, Uuid};
@@ -479,7 +479,8 @@ impl Array {
             Some(rows) if others => self.write_with_others(worker, extent, from, rows.data.0),
             _ => self.write_parts(worker, extent, from),
         };
-        self.writers.fetch_sub(1, Ordering::SeqCst);
+        let writers = self.writers.fetch_sub(1, Ordering::SeqCst);
+        assert!(writers > 0, "a write ends that has not begun");
         // A failure during the write must be on record before the write is answered.
         result.and_then(|()| self.settle())
     }
@@ -687,6 +688,7 @@ impl Array {
         let regions: BTreeSet<u32> = regions
             .flat_map(|extent| bitmap.regions_of(extent))
             .collect();
+        debug_assert!(!regions.is_empty(), "{part:?} is written in no region");
         let Ok(()) = bitmap.begin(&regions, missing, |granules| {
             self.write_granules(&granules, true);
             Ok::<(), Infallible>(())
@@ -790,6 +792,11 @@ impl Array {
         for piece in plan.pieces() {
             let io = &plan.ios()[piece.io as usize];
             if io.operation == Operation::Write {
+                assert!(
+                    piece.sectors.0 <= u64::from(u32::MAX),
+                    "a record holds no run of {}",
+                    piece.sectors
+                );
                 let run = ChangeRun {
                     slot: io.member,
                     sectors: piece.sectors.0 as u32,
@@ -808,6 +815,10 @@ impl Array {
         if let Some(shared) = self.shared_journals(part) {
             holders = shared.into_iter().collect();
         }
+        debug_assert!(
+            !holders.is_empty(),
+            "no journal takes the change of {part:?}"
+        );
         let row = self.facts.rows.map_or(0, |rows| part.start.0 / rows.data.0);
         let mut numbers = Vec::new();
         for slot in holders {
@@ -894,16 +905,20 @@ impl Array {
     fn flush_members(&self) -> bool {
         // Taken before the flush, together with the epoch: the flush does not cover changes that
         // end during the flush.
-        let before: Vec<(u64, u64)> = self.logs.iter().map(MemberJournal::before_flush).collect();
+        let before: Vec<BeforeFlush> = self.logs.iter().map(MemberJournal::before_flush).collect();
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst);
         if !self.flush_devices() {
             return false;
         }
-        self.flushed.fetch_max(epoch, Ordering::SeqCst);
+        let earlier = self.flushed.fetch_max(epoch, Ordering::SeqCst);
+        debug_assert!(
+            earlier < epoch,
+            "two flushes at a time: epoch {epoch} ends behind epoch {earlier}"
+        );
         let devices = self.devices();
         for (slot, (log, mut before)) in self.logs.iter().zip(before).enumerate() {
             if self.sabotage == Sabotage::RetiredEarly {
-                before.1 = before.0;
+                before.marked = before.applied;
             }
             let Some(device) = &devices[slot] else {
                 self.forget_journalled(log.abandon());
@@ -1082,6 +1097,7 @@ impl Array {
         let mut journalled = self.journalled();
         for row in rows {
             if let Some(count) = journalled.get_mut(&row) {
+                assert!(*count > 0, "row {row} is listed without a record");
                 *count -= 1;
                 if *count == 0 {
                     journalled.remove(&row);
@@ -1158,6 +1174,10 @@ impl Planner {
 
 /// Returns the bytes of a part.
 fn part_of(bytes: &[u8], extent: Extent, part: Extent) -> &[u8] {
+    assert!(
+        extent.start <= part.start && part.end() <= extent.end(),
+        "{part:?} is no part of {extent:?}"
+    );
     let start = part.start.since(extent.start).bytes().0 as usize;
     &bytes[start..][..part.sectors.bytes().0 as usize]
 }

@@ -961,7 +961,7 @@ fn catch_up(
         };
         let encoded = superblock.on(&*own.device, copy).encode()?;
         // A device that fails here fails again at the next event, and is dropped then.
-        let told = superblock::write(&*own.device, copy, &encoded);
+        let told = superblock::COPIES.write(&*own.device, copy, &encoded);
         let _ = told.and_then(|()| own.device.flush());
     }
     Ok(())

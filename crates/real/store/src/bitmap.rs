@@ -98,6 +98,10 @@ impl Bitmap {
     pub(crate) fn regions_of(&self, extent: Extent) -> std::ops::RangeInclusive<u32> {
         // An empty extent counts as the region of its start.
         let last = extent.end().0.max(extent.start.0 + 1) - 1;
+        debug_assert!(
+            u32::try_from(last / self.region_sectors).is_ok(),
+            "{extent:?} has no regions"
+        );
         (extent.start.0 / self.region_sectors) as u32..=(last / self.region_sectors) as u32
     }
 
@@ -173,6 +177,10 @@ impl Bitmap {
     /// `regions`.
     pub(crate) fn note_durable(&self, announced: u64, regions: &mut BTreeSet<u32>) {
         let mut state = self.lock();
+        assert!(
+            announced <= state.announced,
+            "announcement {announced} is durable before it was made"
+        );
         regions.retain(|&region| {
             let region = &mut state.all[region as usize];
             region.durable[DIRTY] |= region.set[DIRTY] && region.announced <= announced;
@@ -239,7 +247,7 @@ impl Bitmap {
             match &written {
                 Ok(()) => region.durable[..planes].fill(true),
                 // The caller does not write after an error, and will not call `end`.
-                Err(_) => region.writers -= 1,
+                Err(_) => region.leave(),
             }
         }
         written
@@ -251,7 +259,8 @@ impl Bitmap {
         let looks = state.looks;
         for &region in regions {
             let region = &mut state.all[region as usize];
-            region.writers -= 1;
+            debug_assert!(region.set[DIRTY], "a region without a mark was written");
+            region.leave();
             (region.ended, region.looked) = (region.ended.max(epoch), looks);
         }
     }
@@ -354,6 +363,10 @@ impl Bitmap {
         for index in 0..state.all.len() as u32 {
             let region = &state.all[index as usize];
             if region.set[DIRTY] && is_clear(region) {
+                assert_eq!(
+                    region.writers, 0,
+                    "region {index} is cleared during a write"
+                );
                 // Cleared late, as in md (`md_bitmap_daemon_work`): a region with frequent writes
                 // costs no writes of its bit.
                 state.set(index, DIRTY, false);
@@ -405,6 +418,7 @@ impl Bitmap {
                 }
                 bytes.extend(seal(&self.array, number_of(plane, sector), &bits));
             }
+            debug_assert_eq!(bytes.len(), GRANULE, "a granule has whole sectors");
             ((plane * plane_bytes + granule * GRANULE) as u64, bytes)
         };
         granules.into_iter().map(encode).collect()
@@ -465,6 +479,12 @@ impl BitmapRegions {
 }
 
 impl BitmapRegion {
+    /// Ends one write.
+    fn leave(&mut self) {
+        assert!(self.writers > 0, "a write of a region ends unbegun");
+        self.writers -= 1;
+    }
+
     fn is_quiet(&self, looks: u64) -> bool {
         self.set[DIRTY] && self.writers == 0 && looks >= self.looked + QUIET_LOOKS
     }

@@ -133,6 +133,10 @@ impl Buffers<'_> {
 
 /// Returns two parts of one buffer. The parts must not overlap.
 fn disjoint(bytes: &mut [u8], into: Range<usize>, from: Range<usize>) -> (&mut [u8], &[u8]) {
+    assert!(
+        into.end <= from.start || from.end <= into.start,
+        "a step of a plan reads {from:?} and writes {into:?}"
+    );
     // The parts do not overlap, so the one that begins first lies wholly below the other.
     if into.start < from.start {
         let (low, high) = bytes.split_at_mut(from.start);

@@ -61,9 +61,10 @@
 //! all data is durable before a member's state changes. The tests are in `bytes/power.rs`.
 //!
 //! **A member lost together with power or the process**: the files of a member may be missing when
-//! an unclean store is opened. If all parity volumes had all members until then, there are no
-//! journal records, and the marked regions cannot be mended. [`OpenReport::regions_at_risk`] counts
-//! these regions.
+//! an unclean store is opened. With [`JournalScope::All`] this costs nothing: the journal has all
+//! changes. With [`JournalScope::Degraded`], if all parity volumes had all members until then,
+//! there are no journal records, and the marked regions cannot be mended.
+//! [`OpenReport::regions_at_risk`] counts these regions.
 //!
 //! # Costs
 //!
@@ -104,7 +105,7 @@ mod power;
 #[path = "../tests/common/mod.rs"]
 mod samples;
 
-pub use description::RebuildRecord;
+pub use description::{JournalScope, RebuildRecord};
 pub use durability::{MarkJob, MarkResult, SyncJob, SyncResult, TidyWork};
 pub use error::StoreError;
 pub use lock::is_store;

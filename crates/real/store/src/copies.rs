@@ -14,7 +14,8 @@
 //!
 //! Numbers are little-endian. One copy stands at 4 KiB from the start of the device, the other at
 //! its end. Each change goes to the older copy, and is flushed before the next goes to the other.
-//! So one copy is always whole.
+//! So one copy is always whole. The superblocks of arrays (`superblock.rs`) and the descriptions and
+//! labels of folders (`bytes/description.rs`) are such records.
 
 use crate::Device;
 use crate::device::Aligned;
@@ -32,6 +33,9 @@ pub(crate) const START_BYTES: u64 = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordKind {
     pub(crate) magic: [u8; 8],
+    /// Oldest version that is read.
+    pub(crate) oldest: u32,
+    /// Newest version that is read.
     pub(crate) version: u32,
     /// Size of a copy.
     pub(crate) room: u64,
@@ -40,6 +44,7 @@ pub(crate) struct RecordKind {
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoreRecord {
+    pub(crate) version: u32,
     pub(crate) number: u64,
     pub(crate) store: Uuid,
     pub(crate) member: Uuid,
@@ -59,9 +64,20 @@ pub(crate) enum PlaceContent {
 impl RecordKind {
     /// Encodes the record in whole blocks; `None` if the record is too long.
     pub(crate) fn encode(&self, record: &StoreRecord) -> Option<Vec<u8>> {
+        let mut bytes = self.seal(record);
+        bytes.resize(bytes.len().next_multiple_of(BLOCK_BYTES), 0);
+        (bytes.len() as u64 <= self.room).then_some(bytes)
+    }
+
+    /// Encodes the record with any length.
+    pub(crate) fn seal(&self, record: &StoreRecord) -> Vec<u8> {
+        assert!(
+            (self.oldest..=self.version).contains(&record.version),
+            "a record is written only in a version that is read"
+        );
         let mut bytes = vec![0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&self.magic);
-        bytes[8..12].copy_from_slice(&self.version.to_le_bytes());
+        bytes[8..12].copy_from_slice(&record.version.to_le_bytes());
         bytes[12..16].copy_from_slice(&(record.body.len() as u32).to_le_bytes());
         bytes[24..32].copy_from_slice(&record.number.to_le_bytes());
         bytes[32..48].copy_from_slice(record.store.bytes());
@@ -69,8 +85,7 @@ impl RecordKind {
         bytes.extend(&record.body);
         let sum = check_sum(&bytes);
         bytes[16..20].copy_from_slice(&sum.to_le_bytes());
-        bytes.resize(bytes.len().next_multiple_of(BLOCK_BYTES), 0);
-        (bytes.len() as u64 <= self.room).then_some(bytes)
+        bytes
     }
 
     /// Decodes a record.
@@ -82,13 +97,16 @@ impl RecordKind {
             return PlaceContent::Nothing;
         };
         let number = |at: usize| u32_at(header, at).unwrap_or_default();
-        let Some(body) = bytes[HEADER_BYTES..].get(..number(12) as usize) else {
+        // The length comes from the device and may be damaged.
+        let body = bytes[HEADER_BYTES..].get(..number(12) as usize);
+        let Some(body) = body.filter(|body| (HEADER_BYTES + body.len()) as u64 <= self.room) else {
             return PlaceContent::Nothing;
         };
+        // Checked before the version: only a whole record can be one of another version.
         if check_sum(&bytes[..HEADER_BYTES + body.len()]) != number(16) {
             return PlaceContent::Nothing;
         }
-        if number(8) != self.version {
+        if !(self.oldest..=self.version).contains(&number(8)) {
             return PlaceContent::OtherVersion(number(8));
         }
         let sixteen = |at: usize| {
@@ -97,6 +115,7 @@ impl RecordKind {
             Uuid::from_bytes(bytes)
         };
         PlaceContent::Whole(StoreRecord {
+            version: number(8),
             number: u64::from(number(24)) | u64::from(number(28)) << 32,
             store: sixteen(32),
             member: sixteen(48),
@@ -106,6 +125,10 @@ impl RecordKind {
 
     /// Returns the first byte of a copy on a device with so many bytes: 0 is the copy at the start.
     pub(crate) fn place(&self, copy: usize, bytes: u64) -> u64 {
+        debug_assert!(
+            copy < 2 && bytes >= self.room,
+            "copy {copy} has no place on {bytes} bytes"
+        );
         if copy == 0 {
             START_BYTES
         } else {
@@ -133,6 +156,12 @@ impl RecordKind {
 
     /// Writes one copy. The caller flushes the device before the next write.
     pub(crate) fn write(&self, device: &dyn Device, copy: usize, encoded: &[u8]) -> io::Result<()> {
+        assert!(
+            encoded.len() as u64 <= self.room && encoded.len().is_multiple_of(BLOCK_BYTES),
+            "a copy of {} bytes does not fit into {}",
+            encoded.len(),
+            self.room
+        );
         let mut buffer = Aligned::default();
         let bytes = buffer.of(encoded.len());
         bytes.copy_from_slice(encoded);

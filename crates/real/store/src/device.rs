@@ -285,6 +285,11 @@ impl Device for FileDevice {
         self.file.read_exact_at(into, at)
     }
     fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
+        debug_assert!(
+            at.is_multiple_of(512) && from.len().is_multiple_of(512),
+            "{} bytes at {at} are no whole sectors",
+            from.len()
+        );
         // A file would grow where a device ends.
         if at + from.len() as u64 > self.bytes {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -53,6 +53,13 @@ impl Gatherings {
     /// Adds bytes from the sector `first` of a row of so many sectors.
     pub(crate) fn enter(&self, row: u64, sectors: usize, first: usize, bytes: &[u8]) -> WriterRole {
         let count = bytes.len() / SECTOR_BYTES as usize;
+        assert!(
+            count > 0
+                && first + count <= sectors
+                && bytes.len().is_multiple_of(SECTOR_BYTES as usize),
+            "{} bytes from sector {first} on are no part of a row of {sectors} sectors",
+            bytes.len()
+        );
         let mut rows = self.lock();
         if let Some(gathering) = rows.get(&row) {
             let mut state = gathering.lock();
@@ -91,7 +98,11 @@ impl Gatherings {
         // state.
         drop(waited.unwrap_or_else(PoisonError::into_inner));
         // Removed before the parts are taken, so no part is added afterwards.
-        self.lock().remove(&row);
+        let closed = self.lock().remove(&row);
+        assert!(
+            closed.is_some_and(|closed| std::ptr::eq(&*closed, gathering)),
+            "the gathering of row {row} is closed twice, or for another"
+        );
         std::mem::take(&mut gathering.lock().joined)
     }
 }
@@ -103,7 +114,8 @@ impl Gathering {
 
     /// Notes the result of the first writer's write.
     pub(crate) fn end(&self, well: bool) {
-        self.lock().ended = Some(well);
+        let ended = self.lock().ended.replace(well);
+        assert!(ended.is_none(), "a gathering ends twice");
         self.changed.notify_all();
     }
 

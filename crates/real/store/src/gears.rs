@@ -75,6 +75,7 @@ impl GearFacts {
     /// Returns the two members whose journals have the changes of a group.
     fn journals(&self, rows: GearedRows, part: Extent) -> [usize; 2] {
         let (group, turning) = (rows.group(part), self.transient.start as u64);
+        assert!(turning > 1, "two journals need two turning members");
         [group, group + 1].map(|number| (number % turning) as usize)
     }
 }
@@ -461,8 +462,9 @@ impl Array {
     fn enter_settled(&self) -> Option<Gear> {
         let mut planner = self.planner();
         planner.version += 1;
-        let shifts = |gear| matches!(gear, Gear::Falling | Gear::Rising);
-        if let Some(gears) = planner.layout.gears().filter(|gears| shifts(gears.gear())) {
+        if let Some(Gear::Falling | Gear::Rising) = planner.gear()
+            && let Some(gears) = planner.layout.gears()
+        {
             gears.settle();
         }
         planner.gear()

@@ -34,11 +34,19 @@ impl Group {
         if turns.ended >= wanted {
             return turns.well;
         }
+        assert!(
+            !turns.running && turns.begun == turns.ended,
+            "two runs at a time"
+        );
         turns.running = true;
         turns.begun += 1;
         drop(turns);
         let well = act();
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(
+            turns.running && turns.begun == turns.ended + 1,
+            "a run ends that nobody began"
+        );
         turns.running = false;
         turns.ended = turns.begun;
         turns.well = well;

@@ -75,6 +75,7 @@ impl ChangeRun {
     }
 
     fn slot_and_kind(&self) -> u32 {
+        assert!(self.slot < HOLE, "slot {} reaches into the kind", self.slot);
         match self.kind {
             ChangedContent::Written => self.slot,
             ChangedContent::Zeros { hole } => self.slot | ZEROS | if hole { HOLE } else { 0 },
@@ -137,6 +138,17 @@ struct Live {
     applied: bool,
 }
 
+/// State of a journal before a flush, for [`MemberJournal::after_flush`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BeforeFlush {
+    /// Epoch of the journal. Numbers of another epoch say nothing about its records.
+    epoch: u64,
+    /// Number up to which all changes have been made.
+    pub(crate) applied: u64,
+    /// Number in the latest marker.
+    pub(crate) marked: u64,
+}
+
 /// The journal has no room; a flush frees some.
 #[derive(Debug)]
 pub(crate) struct JournalFull;
@@ -177,8 +189,23 @@ impl MemberJournal {
         buffer: &mut Aligned,
     ) -> Result<io::Result<u64>, JournalFull> {
         let room = MemberJournal::room(change.runs.len(), change.bytes.len() as u64);
+        debug_assert_eq!(
+            change.runs.iter().map(ChangeRun::bytes).sum::<u64>(),
+            change.bytes.len() as u64,
+            "the runs of change {} do not describe its bytes",
+            change.id
+        );
         let mut state = self.lock();
+        assert!(
+            state.epoch > 0,
+            "a record is written before the journal begins"
+        );
         let start = state.place(room, self.ring).ok_or(JournalFull)?;
+        assert!(
+            start + room <= self.ring && start.is_multiple_of(ALIGNMENT_BYTES),
+            "a record of {room} bytes at {start} is no part of a ring of {} bytes",
+            self.ring
+        );
         let number = state.last + 1;
         let bytes = buffer.of(room as usize);
         encode(&self.array, state.epoch, number, start, change, bytes);
@@ -190,6 +217,13 @@ impl MemberJournal {
         // Counted only after the write, so that a failed record leaves no gap in the numbers.
         state.last = number;
         state.head = start + room;
+        debug_assert!(
+            state
+                .live
+                .iter()
+                .all(|live| live.end <= start || start + room <= live.start),
+            "record {number} lies on a record whose room is not free"
+        );
         state.live.push_back(Live {
             number,
             start,
@@ -208,28 +242,37 @@ impl MemberJournal {
         }
     }
 
-    /// Returns the number up to which all changes have been made, and the number of the latest
-    /// marker. The caller calls this before a flush.
-    pub(crate) fn before_flush(&self) -> (u64, u64) {
+    /// Returns the present state. The caller calls this before a flush.
+    pub(crate) fn before_flush(&self) -> BeforeFlush {
         let state = self.lock();
         let unapplied = state.live.iter().find(|live| !live.applied);
-        (
-            unapplied.map_or(state.last, |live| live.number - 1),
-            state.marked,
-        )
+        let before = BeforeFlush {
+            epoch: state.epoch,
+            applied: unapplied.map_or(state.last, |live| live.number - 1),
+            marked: state.marked,
+        };
+        assert!(
+            before.marked <= before.applied,
+            "{before:?}: a marker covers a change that was not made"
+        );
+        before
     }
 
     /// Notes a flush of all members since [`before_flush`](MemberJournal::before_flush) returned
     /// `before`. Returns the rows of the finally given-up records, and the result of writing the
-    /// next marker. The rows are given up even if the marker fails.
+    /// next marker. The rows are given up even if the marker fails. A journal that has begun anew
+    /// since keeps all its records: the flush may not cover their changes.
     pub(crate) fn after_flush(
         &self,
         device: &dyn Device,
-        before: (u64, u64),
+        before: BeforeFlush,
     ) -> (Vec<u64>, io::Result<()>) {
         let mut state = self.lock();
-        state.durable = state.durable.max(before.1);
         let mut rows = Vec::new();
+        if before.epoch != state.epoch {
+            return (rows, Ok(()));
+        }
+        state.durable = state.durable.max(before.marked);
         let mut next = None;
         // Room is free only when the marker behind it is durable. Otherwise a loss of power could
         // bring back the older marker, and a reader would begin in overwritten records. jbd2 has
@@ -243,7 +286,11 @@ impl MemberJournal {
             rows.push(live.row);
             state.live.pop_front();
         }
-        for live in state.live.iter().take_while(|live| live.number <= before.0) {
+        for live in state
+            .live
+            .iter()
+            .take_while(|live| live.number <= before.applied)
+        {
             next = Some((live.number, live.end));
         }
         // A marker that says nothing new would only cost a write.
@@ -312,6 +359,11 @@ impl MemberJournal {
             position,
         };
         bytes[..MARKER_BYTES].copy_from_slice(&marker.encode(&self.array));
+        assert!(
+            number >= state.marked && number <= state.last && position <= self.ring,
+            "a marker of record {number}, at {position}, does not follow the marker of record {}",
+            state.marked
+        );
         device.write(self.at + state.older * ALIGNMENT_BYTES, bytes)?;
         state.older = 1 - state.older;
         state.marked = number;
@@ -579,7 +631,7 @@ mod tests {
         for expected in [vec![], vec![1]] {
             let before = log.before_flush();
             assert_eq!(
-                before.0, 1,
+                before.applied, 1,
                 "the second is not made, so that the third is not given up either"
             );
             device.flush().unwrap();
@@ -605,7 +657,7 @@ mod tests {
                 {
                     let before = log.before_flush();
                     device.flush().unwrap();
-                    given_up = before.0;
+                    given_up = before.applied;
                     log.after_flush(&*device, before).1.unwrap();
                     durable = last;
                 }
@@ -660,6 +712,32 @@ mod tests {
                 assert!(ids(&log, &*device).is_empty());
             }
         }
+    }
+
+    /// A member may be replaced, and a journal begin anew, while another thread flushes.
+    #[test]
+    fn a_flush_from_before_a_restart_gives_up_no_record_from_after_it() {
+        let (log, device) = log();
+        let mut buffer = Aligned::default();
+        let mut append = |id| {
+            let number = log.append(&*device, id, &change(id, 3), &mut buffer);
+            number.unwrap().unwrap()
+        };
+        for id in 1..=3 {
+            let number = append(id);
+            log.applied(number);
+        }
+        let before = log.before_flush();
+        log.after_flush(&*device, before).1.unwrap();
+        let before = log.before_flush();
+        log.restart(&*device).unwrap();
+        append(11);
+        append(12);
+        device.flush().unwrap();
+        let (rows, marked) = log.after_flush(&*device, before);
+        marked.unwrap();
+        assert!(rows.is_empty() && !log.is_empty());
+        assert_eq!(ids(&log, &*device), [11, 12]);
     }
 
     #[test]

@@ -200,7 +200,9 @@ mod tests {
             found.roster.keys.clear();
             for copy in 0..2 {
                 let found = found.clone().on(&**device, copy);
-                crate::superblock::write(&**device, copy, &found.encode().unwrap()).unwrap();
+                crate::superblock::COPIES
+                    .write(&**device, copy, &found.encode().unwrap())
+                    .unwrap();
             }
         }
         let (array, _) = assemble(&devices, false).unwrap();

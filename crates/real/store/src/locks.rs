@@ -22,6 +22,10 @@ impl Locks {
     /// Waits until no other thread holds any of `extent`. If the lock is not `exclusive`, other
     /// shared locks are allowed.
     pub(crate) fn hold(&self, extent: Extent, exclusive: bool) -> RangeGuard<'_> {
+        debug_assert!(
+            extent.start < extent.end(),
+            "an empty extent keeps nobody out"
+        );
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         while held
             .iter()
@@ -52,10 +56,10 @@ impl Drop for RangeGuard<'_> {
             .held
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(index) = held
-            .iter()
-            .position(|held| *held == (self.extent, self.exclusive))
-        {
+        let own = |held: &(Extent, bool)| *held == (self.extent, self.exclusive);
+        let index = held.iter().position(own);
+        debug_assert!(index.is_some(), "{:?} is freed twice", self.extent);
+        if let Some(index) = index {
             held.swap_remove(index);
         }
         drop(held);

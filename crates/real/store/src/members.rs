@@ -178,8 +178,9 @@ impl Array {
         // does the same: raid10d ends a write that failed on a member only when
         // `MD_SB_CHANGE_PENDING` is clear.
         self.failures.fetch_add(1, Ordering::SeqCst);
-        drop(planner);
+        // The slot is empty before another thread can see the failure and fill the slot again.
         self.replace_device(slot, None);
+        drop(planner);
         true
     }
 
@@ -215,6 +216,10 @@ impl Array {
             self.write_superblocks(book)?;
             next_event(book, true)?;
             self.write_superblocks(book)?;
+            debug_assert!(
+                book.roster.stamp.is_some_and(|stamp| stamp.is_known_to_all),
+                "an event ends before all members know of it"
+            );
             self.settled.fetch_max(failures, Ordering::SeqCst);
             // A member may fail while the states are written. The new failure is not on record
             // then.
@@ -225,6 +230,11 @@ impl Array {
     }
 
     pub(crate) fn write_superblocks(&self, book: &mut RosterRecord) -> Result<(), ArrayError> {
+        assert_eq!(
+            book.roster.spares.len(),
+            book.spares.len(),
+            "each spare of the roster has a device"
+        );
         let devices = self.turning();
         let members = book.roster.slots.iter().map(|slot| slot.member);
         let present = members.enumerate().zip(devices.iter());
@@ -246,7 +256,9 @@ impl Array {
                 roster: book.roster.clone(),
             };
             let encoded = superblock.on(&*device, copy).encode()?;
-            let written = superblock::write(&*device, copy, &encoded).and_then(|()| device.flush());
+            let written = superblock::COPIES
+                .write(&*device, copy, &encoded)
+                .and_then(|()| device.flush());
             match (written, slot) {
                 (Ok(()), _) => {
                     book.newest.insert(member, copy);
@@ -600,6 +612,10 @@ impl Array {
             }
             bitmap.forget_missed();
         }
+        assert!(
+            next.0 >= done_sectors && next <= used,
+            "slot {slot} is filled to {next}, behind {done_sectors} on record or beyond {used}"
+        );
         let much = next.0 - done_sectors >= used.0 / RECORDED_SHARE;
         if ended || much {
             self.commit(&mut self.book())?;
@@ -630,6 +646,10 @@ impl Array {
             .plan_rebuild(&[slot], from, FILLED_AT_ONCE, &mut plan);
         planner.layout.set_member_state(slot, before);
         drop(planner);
+        assert!(
+            next > from,
+            "a step of a rebuild fills nothing behind {from}"
+        );
         match self.carry_out_alone(worker, &plan) {
             Ok(()) => Ok(next),
             Err((_, mut failed)) => Err(failed.swap_remove(0)),

@@ -57,7 +57,7 @@ const MD: &[u8] = &[0xFC, 0x4E, 0x2B, 0xA9];
 
 #[rustfmt::skip]
 const SIGNATURES: &[Signature] = &[
-    at("a fullstroke array", crate::superblock::START_BYTES, &crate::superblock::MAGIC),
+    at("a fullstroke array", crate::copies::START_BYTES, &crate::superblock::MAGIC),
     // s_magic of ext2_super_block, at 1024 + 56.
     at(EXT, 1080, &[0x53, 0xEF]),
     at("XFS", 0, b"XFSB"),

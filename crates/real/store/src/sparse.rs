@@ -153,6 +153,11 @@ impl SparseFile {
     /// Cuts a run of bytes at the borders of files.
     fn parts(&self, start: u64, bytes: u64) -> impl Iterator<Item = FilePart> + use<> {
         let (file_bytes, end) = (self.lengths.file_bytes, start + bytes);
+        debug_assert!(
+            end <= self.bytes(),
+            "{bytes} bytes at {start} reach beyond the {} of the device",
+            self.bytes()
+        );
         let last = self.files.len() as u64 - 1;
         let mut at = start;
         std::iter::from_fn(move || {

@@ -178,7 +178,8 @@ impl Drop for AccessGuard<'_> {
             // A flush that began during the write does not cover it.
             self.0.written.fetch_add(1, SeqCst);
         }
-        self.0.under_way.fetch_sub(1, SeqCst);
+        let under_way = self.0.under_way.fetch_sub(1, SeqCst);
+        assert!(under_way > 0, "an access ends that has not begun");
     }
 }
 

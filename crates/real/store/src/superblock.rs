@@ -1,21 +1,10 @@
 //! The superblock: the description of a member and its array on each member.
 //!
-//! | bytes | content |
-//! |---|---|
-//! | 0..8 | `fsarray1` |
-//! | 8..12 | version of the format, 1 or 2 |
-//! | 12..16 | length of the body |
-//! | 16..20 | CRC-32 of bytes 12 to 16, and of all from byte 20 to the end of the body |
-//! | 20..24 | 0 |
-//! | 24..32 | events |
-//! | 32..48 | the array |
-//! | 48..64 | this member |
-//! | 64.. | the body as JSON: of version 1 a [`Roster`], of version 2 an [`DeviceBinding`] and a [`Roster`] |
-//!
-//! Numbers are little-endian. Two copies stand at 4 KiB from the start and 16 KiB before the end.
-//! Each change goes to the older copy, and is flushed before the next change goes to the other. So
-//! one copy is always whole. Arrays of version 1 are read, and become version 2 during their
-//! assembly.
+//! A superblock is a record of `copies.rs` with the magic `fsarray1` and version 1 or 2. The number
+//! of the record is the count of events, and the store is the array. The body is JSON: of version 1
+//! a [`Roster`], of version 2 a [`DeviceBinding`] and a [`Roster`]. Two copies stand at 4 KiB from
+//! the start and 16 KiB before the end. Arrays of version 1 are read, and become version 2 during
+//! their assembly.
 //!
 //! # Events
 //! A change of the roster is an event. Each event is written twice, as two numbers. First every
@@ -34,6 +23,7 @@
 //! of a copy, because a sector is written whole. So a copy without the magic was not torn, but
 //! overwritten or cut off.
 
+use crate::copies::{PlaceContent, RecordKind, START_BYTES, StoreRecord};
 use crate::label::{self, Label};
 use crate::{ArrayError, Device};
 use fullstroke_units::SECTOR_BYTES;
@@ -45,12 +35,16 @@ use std::str::FromStr;
 pub(crate) const MAGIC: [u8; 8] = *b"fsarray1";
 /// Version of new superblocks; version 1 is read, too.
 const VERSION: u32 = 2;
-const HEADER_BYTES: usize = 64;
 /// Size of a copy.
 pub(crate) const SUPERBLOCK_BYTES: u64 = 16 << 10;
-/// First byte of the first copy. The sectors before it stay zero, so no program takes the device
-/// for a boot disk.
-pub(crate) const START_BYTES: u64 = 4096;
+
+/// The two copies of a superblock.
+pub(crate) const COPIES: RecordKind = RecordKind {
+    magic: MAGIC,
+    oldest: 1,
+    version: VERSION,
+    room: SUPERBLOCK_BYTES,
+};
 
 /// Identifier of an array or a member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -324,6 +318,11 @@ impl Roster {
 
     /// Compares the superblock of the member in `slot`, whose roster is `own`, with this one.
     pub(crate) fn knowledge(&self, slot: usize, own: &Roster) -> Knowledge {
+        debug_assert!(
+            slot < self.slots.len(),
+            "place {slot} of an array of {}",
+            self.slots.len()
+        );
         if own.events == self.events {
             return match own.event_id() == self.event_id() {
                 true => Knowledge::Fresh,
@@ -488,7 +487,7 @@ impl Superblock {
         let bytes = device.bytes();
         self.own = Some(DeviceBinding {
             bytes,
-            copy_at: place(copy, bytes),
+            copy_at: COPIES.place(copy, bytes),
         });
         self
     }
@@ -501,17 +500,13 @@ impl Superblock {
             None => (1, serde_json::to_vec(roster)),
         };
         let body = body.map_err(|error| ArrayError::Refused(error.to_string()))?;
-        let mut bytes = vec![0; HEADER_BYTES];
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&version.to_le_bytes());
-        bytes[12..16].copy_from_slice(&(body.len() as u32).to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.roster.events.to_le_bytes());
-        bytes[32..48].copy_from_slice(self.array.bytes());
-        bytes[48..64].copy_from_slice(self.member.bytes());
-        bytes.extend(body);
-        let sum = check_sum(&bytes);
-        bytes[16..20].copy_from_slice(&sum.to_le_bytes());
-        Ok(bytes)
+        Ok(COPIES.seal(&StoreRecord {
+            version,
+            number: roster.events,
+            store: self.array,
+            member: self.member,
+            body,
+        }))
     }
 
     /// Decodes a superblock. Returns `None` if the bytes are none, or are damaged.
@@ -519,41 +514,20 @@ impl Superblock {
     /// # Errors
     /// The version is not known.
     pub fn decode(bytes: &[u8]) -> Result<Option<Superblock>, ArrayError> {
-        let Some(header) = bytes
-            .get(..HEADER_BYTES)
-            .filter(|header| header[..8] == MAGIC)
-        else {
-            return Ok(None);
+        let record = match COPIES.decode(bytes) {
+            PlaceContent::Whole(record) => record,
+            PlaceContent::Nothing => return Ok(None),
+            PlaceContent::OtherVersion(version) => {
+                return Err(ArrayError::Refused(format!(
+                    "the superblock is of version {version}; expected 1 or {VERSION}: use the fullstroke that made it, or a newer one"
+                )));
+            }
         };
-        let number = |at: usize| {
-            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-        };
-        // The length comes from the device and may be damaged.
-        let body = HEADER_BYTES..HEADER_BYTES.saturating_add(number(12) as usize);
-        let Some(body) = bytes
-            .get(body.clone())
-            .filter(|_| body.end as u64 <= SUPERBLOCK_BYTES)
-        else {
-            return Ok(None);
-        };
-        // Checked before the version: only a whole superblock can be one of a later version.
-        if check_sum(&bytes[..HEADER_BYTES + body.len()]) != number(16) {
-            return Ok(None);
-        }
-        if !(1..=VERSION).contains(&number(8)) {
-            return Err(ArrayError::Refused(format!(
-                "the superblock is of version {}; expected 1 or {VERSION}: use the fullstroke that made it, or a newer one",
-                number(8)
-            )));
-        }
-        let uuid = |at: usize| {
-            let mut bytes = [0; 16];
-            bytes.copy_from_slice(&header[at..at + 16]);
-            Uuid(bytes)
-        };
-        let read = match number(8) {
-            1 => serde_json::from_slice(body).map(|roster| (None, roster)),
-            _ => serde_json::from_slice(body).map(|Body { own, roster }| (Some(own), roster)),
+        let read = match record.version {
+            1 => serde_json::from_slice(&record.body).map(|roster| (None, roster)),
+            _ => {
+                serde_json::from_slice(&record.body).map(|Body { own, roster }| (Some(own), roster))
+            }
         };
         let (own, roster) = read.map_err(|error| {
             ArrayError::Refused(format!(
@@ -561,35 +535,11 @@ impl Superblock {
             ))
         })?;
         Ok(Some(Superblock {
-            array: uuid(32),
-            member: uuid(48),
+            array: record.store,
+            member: record.member,
             own,
             roster,
         }))
-    }
-}
-
-/// Returns the check sum of all bytes but the magic, the version and the sum itself. The version is
-/// left out, so an unknown version is recognised as such and does not look like damage.
-fn check_sum(bytes: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&bytes[12..16]);
-    hasher.update(&bytes[20..]);
-    hasher.finalize()
-}
-
-/// Returns the first byte of the copy at the end of a device with so many bytes.
-pub(crate) fn end_copy(bytes: u64) -> u64 {
-    // At a multiple of 4096 bytes, so that devices with blocks of 4 KiB accept the write.
-    bytes / 4096 * 4096 - SUPERBLOCK_BYTES
-}
-
-/// Returns the first byte of a copy on a device with so many bytes.
-pub(crate) fn place(copy: usize, bytes: u64) -> u64 {
-    if copy == 0 {
-        START_BYTES
-    } else {
-        end_copy(bytes)
     }
 }
 
@@ -637,8 +587,8 @@ pub fn read(device: &dyn Device) -> Result<Option<Copies>, ArrayError> {
         return Ok(None);
     }
     let copies = [
-        Copy::read(device, place(0, bytes))?,
-        Copy::read(device, place(1, bytes))?,
+        Copy::read(device, COPIES.place(0, bytes))?,
+        Copy::read(device, COPIES.place(1, bytes))?,
     ];
     let whole = [0, 1].map(|copy: usize| copies[copy].whole().is_some());
     let newest = match (copies[0].whole(), copies[1].whole()) {
@@ -720,27 +670,19 @@ fn reasons_of_doubt(
     if matches!(copies[1], Copy::Absent) && !was_cut {
         // On a device that has grown, the last copy is at the former end.
         let before = match newest.own {
-            Some(own) => end_copy(own.bytes),
+            Some(own) => COPIES.place(1, own.bytes),
             None => data_end.unwrap_or(0),
         };
-        let has_grown = before >= START_BYTES + SUPERBLOCK_BYTES && before < end_copy(bytes);
+        let has_grown = before >= START_BYTES + SUPERBLOCK_BYTES && before < COPIES.place(1, bytes);
         let is_same = |old: &Superblock| (old.array, old.member) == (newest.array, newest.member);
         if !(has_grown && Copy::read(device, before)?.whole().is_some_and(is_same)) {
             doubts.push(format!(
                 "the last superblock, at byte {}, is missing: it was cut, or another program has overwritten the end",
-                if has_grown { before } else { end_copy(bytes) }
+                if has_grown { before } else { COPIES.place(1, bytes) }
             ));
         }
     }
     Ok(doubts)
-}
-
-/// Writes one copy. The caller flushes the device before the next write.
-pub(crate) fn write(device: &dyn Device, copy: usize, encoded: &[u8]) -> io::Result<()> {
-    let mut buffer = crate::device::Aligned::default();
-    let bytes = buffer.of(encoded.len());
-    bytes.copy_from_slice(encoded);
-    device.write(place(copy, device.bytes()), bytes)
 }
 
 #[cfg(test)]
@@ -834,8 +776,7 @@ pub(crate) mod tests {
         for sample in [sample(7), sample_of_version_2(7)] {
             let encoded = sample.encode().unwrap();
             assert_eq!(Superblock::decode(&encoded).unwrap(), Some(sample));
-            let length =
-                HEADER_BYTES + u32::from_le_bytes(encoded[12..16].try_into().unwrap()) as usize;
+            let length = 64 + u32::from_le_bytes(encoded[12..16].try_into().unwrap()) as usize;
             // A flipped bit in the version is reported as an unknown version, because the sum is
             // right.
             for bit in (0..length * 8).step_by(3) {
@@ -916,7 +857,8 @@ pub(crate) mod tests {
         let mut random = SplitMix(4);
         for events in 1..60 {
             let copy = 1 - newest;
-            write(device, copy, &sample(events).encode().unwrap()).unwrap();
+            let encoded = sample(events).encode().unwrap();
+            COPIES.write(device, copy, &encoded).unwrap();
             if events % 3 == 0 {
                 // Power fails before the flush: the copy has some of its sectors.
                 device.lose_power(&mut random, 50);
@@ -934,8 +876,7 @@ pub(crate) mod tests {
     fn a_version_that_is_not_known_is_told() {
         let mut encoded = sample(7).encode().unwrap();
         encoded[8] = 3;
-        let length =
-            HEADER_BYTES + u32::from_le_bytes(encoded[12..16].try_into().unwrap()) as usize;
+        let length = 64 + u32::from_le_bytes(encoded[12..16].try_into().unwrap()) as usize;
         assert!(
             Superblock::decode(&encoded)
                 .unwrap_err()

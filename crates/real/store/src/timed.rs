@@ -4,15 +4,17 @@
 //! memory of its own, and the caller waits no longer than the limit. After that the device has
 //! hung: this request and all later ones fail at once, as with an I/O error, and the array
 //! continues without the member. The hanging thread stays behind with its memory, and ends when the
-//! kernel releases it. Requests through io_uring have the same limit (`transfer/ring.rs`).
+//! kernel releases it. Requests through io_uring have the same limit (`transfer/ring.rs`). The
+//! opening of a device has a limit in the same way.
 
-use crate::Device;
 use crate::device::Aligned;
 use crate::standby::Standby;
+use crate::{ArrayError, Device, FileDevice, OpenPurpose};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::os::fd::RawFd;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -37,11 +39,61 @@ impl Limit {
     }
 
     fn check(&self) -> io::Result<()> {
-        if !self.has_hung.load(Ordering::SeqCst) {
-            return Ok(());
+        match self.has_hung.load(Ordering::SeqCst) {
+            true => Err(no_answer(self.each)),
+            false => Ok(()),
         }
-        let message = format!("no answer within {} s", self.each.as_secs_f64());
-        Err(io::Error::new(io::ErrorKind::TimedOut, message))
+    }
+}
+
+fn no_answer(each: Duration) -> io::Error {
+    let message = format!("no answer within {} s", each.as_secs_f64());
+    io::Error::new(io::ErrorKind::TimedOut, message)
+}
+
+impl FileDevice {
+    /// Opens a device or file as [`open`](FileDevice::open) does, within a time limit; zero means
+    /// no limit.
+    ///
+    /// # Errors
+    /// As [`open`](FileDevice::open). A device that does not answer within the limit is
+    /// [gone](ArrayError::Gone).
+    pub fn open_within(
+        path: &Path,
+        access: OpenPurpose,
+        limit: Duration,
+    ) -> Result<FileDevice, ArrayError> {
+        let own = path.to_owned();
+        let open = move || FileDevice::open(&own, access);
+        opened_within(&path.display().to_string(), limit, open)
+    }
+}
+
+fn opened_within<T: Send + 'static>(
+    name: &str,
+    limit: Duration,
+    open: impl FnOnce() -> Result<T, ArrayError> + Send + 'static,
+) -> Result<T, ArrayError> {
+    if limit.is_zero() {
+        return open();
+    }
+    let (say, hear) = sync_channel(1);
+    let begun = std::thread::Builder::new()
+        .name("opening".into())
+        .spawn(move || {
+            // After the limit nobody listens, and a device that opens late is closed again.
+            let _ = say.send(open());
+        });
+    begun.map_err(|error| ArrayError::device(name.to_owned(), "open", error))?;
+    match hear.recv_timeout(limit) {
+        Ok(opened) => opened,
+        Err(RecvTimeoutError::Disconnected) => Err(ArrayError::Refused(format!(
+            "`{name}`: the thread that opens the device has ended early"
+        ))),
+        Err(RecvTimeoutError::Timeout) => Err(ArrayError::Gone {
+            device: name.to_owned(),
+            source: no_answer(limit),
+        }),
     }
 }
 
@@ -100,8 +152,7 @@ impl Timed {
             Err(RecvTimeoutError::Disconnected) => Err(io::ErrorKind::Other.into()),
             Err(RecvTimeoutError::Timeout) => {
                 self.limit.note_timeout();
-                self.limit.check()?;
-                Err(io::ErrorKind::TimedOut.into())
+                Err(no_answer(self.limit.each))
             }
         }
     }
@@ -145,6 +196,7 @@ impl Hands {
                     .more
                     .wait(state)
                     .unwrap_or_else(PoisonError::into_inner);
+                assert!(state.idle > 0, "more threads go on than have waited");
                 state.idle -= 1;
             }
         }
@@ -224,5 +276,51 @@ impl Device for Timed {
     }
     fn limit(&self) -> Option<&Limit> {
         Some(&self.limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    const LIMIT: Duration = Duration::from_millis(200);
+    const AMPLE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_device_that_hangs_while_it_is_opened_is_gone_and_named() {
+        let (release, wait) = channel::<()>();
+        let (closed, hear) = channel();
+        struct Late(std::sync::mpsc::Sender<()>);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                self.0.send(()).unwrap();
+            }
+        }
+        let open = move || {
+            wait.recv().unwrap();
+            Ok(Late(closed))
+        };
+        let Err(error) = opened_within("/dev/sdx", LIMIT, open) else {
+            panic!("the device has not answered");
+        };
+        assert!(matches!(error, ArrayError::Gone { .. }));
+        assert_eq!(error.to_string(), "`/dev/sdx`: no answer within 0.2 s");
+        release.send(()).unwrap();
+        hear.recv_timeout(AMPLE)
+            .expect("a device that opens late is closed");
+    }
+
+    #[test]
+    fn a_device_that_opens_within_the_limit_is_opened_as_without_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("disk");
+        for limit in [Duration::ZERO, AMPLE] {
+            let open = || FileDevice::open_within(&path, OpenPurpose::Look, limit);
+            assert!(matches!(open(), Err(ArrayError::Gone { .. })), "{limit:?}");
+            std::fs::write(&path, [7; 4096]).unwrap();
+            assert_eq!(open().unwrap().bytes(), 4096);
+            std::fs::remove_file(&path).unwrap();
+        }
     }
 }

@@ -104,6 +104,10 @@ impl Carrier {
             }
             _ => (0..transfers.len()).collect(),
         };
+        debug_assert!(
+            left.iter().all(|&index| index < transfers.len()),
+            "the ring returns a transfer that it did not get"
+        );
         let mut failed = Vec::new();
         for index in left.drain(..) {
             let transfer = transfers[index];

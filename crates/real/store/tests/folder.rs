@@ -6,8 +6,8 @@ use common::{VolumeSample, folder, path, pattern, sample};
 use fullstroke_contract::{Extent, MemberState};
 use fullstroke_store::Repair;
 use fullstroke_store::bytes::{
-    MemberStatus, OpenReport, Opening, RedundancyCheck, Scrub, Store, StoreError, StoreLocation,
-    TidyWork,
+    JournalScope, MemberStatus, OpenReport, Opening, RedundancyCheck, Scrub, Store, StoreError,
+    StoreLocation, TidyWork,
 };
 use fullstroke_units::{Lbn, Sectors};
 use std::fs;
@@ -521,6 +521,51 @@ fn a_journal_that_is_gone_is_refused_if_it_may_have_been_needed() {
         store.close().unwrap();
         damage(&path, JOURNAL, JOURNAL_MARKERS_BYTES, with);
         open(sample, folder.path()).unwrap();
+    }
+}
+
+#[test]
+fn a_member_lost_with_the_process_is_at_risk_only_without_a_journal_of_all_changes() {
+    let sample = sample("raid5");
+    let open = |folder: &Path, journal, allow_degraded, read_only| {
+        let location = StoreLocation::Folder(folder.to_owned());
+        let opening = Opening {
+            allow_degraded,
+            read_only,
+            journal,
+            compare_behind: true,
+            ..Opening::default()
+        };
+        Store::open((sample.shape)(), &location, "0123", opening).unwrap()
+    };
+    use JournalScope::{All, Degraded};
+    for (journals, at_risk) in [
+        (vec![Degraded], 1),
+        (vec![All], 0),
+        (vec![All, All], 0),
+        // The second server compares first what the first one may have torn.
+        (vec![Degraded, All], 0),
+        (vec![All, Degraded], 1),
+    ] {
+        let folder = folder();
+        let mut bytes = filled(sample, folder.path());
+        for (version, &journal) in (2..).zip(&journals) {
+            let (mut store, report) = open(folder.path(), journal, false, false);
+            let compared = journals[..] == [Degraded, All] && version == 3;
+            assert_eq!(report.mended.compared_sectors > 0, compared, "{journals:?}");
+            assert!(!compared || store.left_to_compare().0 == 0);
+            store.write(Lbn(5), &pattern(5, 9, version)).unwrap();
+            bytes[5 * 512..14 * 512].copy_from_slice(&pattern(5, 9, version));
+        }
+        fs::remove_file(folder.path().join("member-1.img")).unwrap();
+        for read_only in [true, false] {
+            let last = *journals.last().unwrap();
+            let (mut store, report) = open(folder.path(), last, true, read_only);
+            assert_eq!(report.newly_failed, ["1"]);
+            let found = report.regions_at_risk;
+            assert_eq!(found, at_risk, "{journals:?} {read_only}");
+            assert!(all_of(&mut store) == bytes, "{journals:?} {read_only}");
+        }
     }
 }
 

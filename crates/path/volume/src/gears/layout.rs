@@ -252,9 +252,6 @@ impl Gears for GearedLayout {
     fn rules(&self) -> ShiftRules {
         self.rules
     }
-    fn gear(&self) -> Gear {
-        self.gear
-    }
     fn transient(&self) -> Range<usize> {
         self.map.active as usize..self.capacities.len()
     }

@@ -92,7 +92,7 @@ fn array_of((name, keys, members): &(&'static str, Value, u64)) -> ByteArray {
 }
 
 fn gear(array: &mut ByteArray) -> Gear {
-    array.layout.gears().unwrap().gear()
+    array.layout.present_gear().unwrap()
 }
 
 /// An array with plain memory for comparison.

@@ -15,7 +15,8 @@
 
 use super::Volume;
 use super::flight::RequestPurpose;
-use crate::gears::{CopiedRows, Gears, ShiftRules};
+use crate::gears::{CopiedRows, ShiftRules};
+use crate::layout::Layout;
 use fullstroke_contract::{Effects, Gear, Operation, RequestStatus, SHIFTS_KEPT, Signal};
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
@@ -78,11 +79,14 @@ struct Counted {
 }
 
 impl Shifts {
-    pub(super) fn new(gears: &dyn Gears) -> Shifts {
+    /// Returns the shifts of a layout; `None` without gears.
+    pub(super) fn of(layout: &mut dyn Layout) -> Option<Shifts> {
+        let gear = layout.present_gear()?;
+        let gears = layout.gears()?;
         let (rules, transient) = (gears.rules(), gears.transient());
-        Shifts {
+        Some(Shifts {
             rules,
-            gear: gears.gear(),
+            gear,
             transient: transient.len() as u32,
             members: transient.end as u32,
             since: Time::ZERO,
@@ -96,7 +100,7 @@ impl Shifts {
             older: 0,
             counted: Counted::default(),
             begun: Vec::new(),
-        }
+        })
     }
 
     /// Adds service time of a member.
@@ -293,7 +297,9 @@ impl Volume {
         }
         self.free.push(slot as u32);
         gears.settle();
-        let gear = gears.gear();
+        let Some(gear) = self.layout.present_gear() else {
+            return;
+        };
         shifts.copy = Copying::No;
         shifts.enter(now, gear);
         out.signal(Signal::Shifted(gear));
@@ -373,10 +379,9 @@ impl Volume {
     pub(super) fn gears_changed(&mut self, now: Time, out: &mut Effects) {
         let survived = self.layout.failures_survived();
         let impaired = !self.layout.member_states().impaired().is_empty();
-        let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
+        let (Some(shifts), Some(gear)) = (&mut self.shifts, self.layout.present_gear()) else {
             return;
         };
-        let gear = gears.gear();
         if shifts.gear == Gear::Falling && gear == Gear::High {
             shifts.enter(now, gear);
             shifts.copy = Copying::No;

@@ -22,6 +22,7 @@ const FORMAT: u32 = 3;
 /// Two copies of the description in the file [`NAME`].
 pub(crate) const COPIES: RecordKind = RecordKind {
     magic: *b"fsstore1",
+    oldest: FORMAT,
     version: FORMAT,
     room: 1 << 20,
 };
@@ -29,6 +30,7 @@ pub(crate) const COPIES: RecordKind = RecordKind {
 /// The label behind the bytes of a drive.
 const LABEL: RecordKind = RecordKind {
     magic: *b"fsmember",
+    oldest: FORMAT,
     version: FORMAT,
     room: 4096,
 };
@@ -60,6 +62,9 @@ pub(crate) struct Description {
     /// of the outermost volume is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) low_gear: Vec<String>,
+    /// Changes that went to the journal since the last opening.
+    #[serde(default, skip_serializing_if = "JournalScope::is_degraded")]
+    pub(crate) journal: JournalScope,
     /// Speed limits of rebuilds, if any were set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rebuild: Option<RebuildRecord>,
@@ -68,6 +73,25 @@ pub(crate) struct Description {
     /// One entry for each loss of data: the states of the outermost volume's members then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) losses: Vec<LossRecord>,
+}
+
+/// Changes of a store with parity that go to the journal first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JournalScope {
+    /// Changes while a parity volume lacks a member. Parity of a volume with all members is mended
+    /// from the data. This is impossible for a member that is lost together with power or with the
+    /// process.
+    #[default]
+    Degraded,
+    /// All changes. No member's data depends on redundancy that a kill has torn.
+    All,
+}
+
+impl JournalScope {
+    fn is_degraded(&self) -> bool {
+        *self == JournalScope::Degraded
+    }
 }
 
 /// Speed limits of rebuilds, in bytes per second.
@@ -162,6 +186,7 @@ impl Description {
             clean: true,
             region_sectors: region.0,
             low_gear: Vec::new(),
+            journal: JournalScope::default(),
             rebuild: None,
             members,
             losses: Vec::new(),
@@ -303,6 +328,13 @@ impl StoredDescription {
         if description == self.description {
             return Ok(());
         }
+        assert!(
+            description.store == self.description.store
+                && description.events >= self.description.events,
+            "the description of event {} is replaced with one of event {}",
+            self.description.events,
+            description.events
+        );
         self.write(description)
     }
 
@@ -312,6 +344,7 @@ impl StoredDescription {
             .map_err(|error| damaged(name.clone(), &error.to_string()))?;
         let length = body.len();
         let record = StoreRecord {
+            version: FORMAT,
             number: self.number + 1,
             store: description.store,
             member: NOBODY,
@@ -366,18 +399,24 @@ pub(crate) struct Label {
 impl Label {
     fn encode(&self) -> Vec<u8> {
         let record = StoreRecord {
+            version: FORMAT,
             number: self.events,
             store: self.store,
             member: NOBODY,
             body: self.member.clone().into_bytes(),
         };
-        // Cannot fail: a path of indices is much shorter than a label.
+        // A path of indices is much shorter than a label.
         LABEL.encode(&record).unwrap_or_default()
     }
 
     /// Writes the label behind the `bytes` of a drive. The caller flushes the device.
     pub(crate) fn write(&self, device: &dyn Device, bytes: u64) -> std::io::Result<()> {
         let encoded = self.encode();
+        assert!(
+            !encoded.is_empty(),
+            "a label of {} is too long",
+            self.member
+        );
         // The rest of the label's 4 KiB is zeros and stays a hole.
         let last = encoded.iter().rposition(|&byte| byte != 0).unwrap_or(0);
         device.write(bytes, &encoded[..(last + 1).next_multiple_of(512)])
@@ -429,6 +468,8 @@ impl Label {
 mod tests {
     use super::*;
     use crate::MemoryDevice;
+    use crate::power::{SplitMix, simulated};
+    use std::sync::atomic::Ordering::SeqCst;
 
     fn description(events: u64) -> Description {
         let record = |path: &str, file: Option<&str>, state| MemberRecord {
@@ -485,6 +526,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn interrupted_replacements_bring_no_earlier_description_back() {
+        let mut random = SplitMix(6);
+        let (devices, power) = simulated(1, 8 << 20);
+        let device = || Arc::clone(&devices[0]) as Arc<dyn Device>;
+        StoredDescription::begin(device(), description(1)).unwrap();
+        let (mut known, mut interrupted) = (1, 0);
+        for _ in 0..200 {
+            let mut kept = StoredDescription::read(device()).unwrap().unwrap();
+            let found = kept.description().events;
+            assert!(found >= known, "event {found} behind event {known}");
+            known = found;
+            // A replacement takes two writes and two flushes.
+            power.0.store(1 + random.below(5) as i64, SeqCst);
+            interrupted += u32::from(kept.replace(description(known + 1)).is_err());
+            devices[0].lose_power(&mut random, 50);
+            power.0.store(i64::MAX, SeqCst);
+        }
+        assert!(interrupted > 50 && known > 50, "{interrupted} {known}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::bytes::redo::Redo;
 use crate::bytes::store::Store;
 use crate::bytes::sync::ToSync;
 use crate::bytes::verify::Verifier;
+use crate::journal::BeforeFlush;
 use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub struct SyncJob {
 pub struct SyncResult {
     epoch: u64,
     /// State of the journal when the job was made: records carried out by then can be given up.
-    carried_out: Option<(u64, u64)>,
+    carried_out: Option<BeforeFlush>,
     state_changes: u64,
     states: Vec<MemberState>,
     /// Devices with failed flushes: index of the medium, `None` for the store's own file.
@@ -178,6 +179,12 @@ impl Store {
     /// redundancy. Or the progress cannot be recorded: the record stays unchanged.
     pub fn note_synced(&mut self, synced: SyncResult) -> Result<(), StoreError> {
         self.check_running()?;
+        assert!(
+            synced.epoch < self.media.epoch,
+            "a sync of epoch {} ends in epoch {}",
+            synced.epoch,
+            self.media.epoch
+        );
         // Before the epoch counts as synced: data of a failed flush are not durable.
         for (medium, error) in synced.failed {
             match medium {

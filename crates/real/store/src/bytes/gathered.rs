@@ -28,6 +28,11 @@ impl Gathered {
         media: &mut Media,
     ) -> Result<(), StoreError> {
         self.gather(plan, buffers);
+        debug_assert_eq!(
+            self.starts.len(),
+            plan.ios().len(),
+            "each I/O of the plan has a start"
+        );
         let mut result = Ok(());
         for (io, &start) in plan.ios().iter().zip(&self.starts) {
             if io.operation == Operation::Write {

@@ -113,6 +113,11 @@ impl LostData {
         array: &mut Array,
         extent: Extent,
     ) -> Result<Option<Lbn>, StoreError> {
+        assert_eq!(
+            self.then.members(),
+            array.members.len(),
+            "a loss is of the volume with these members"
+        );
         // Planning uses the member states in the array's layout, so these are exchanged for the
         // time of the search.
         std::mem::swap(array.layout.member_states_mut(), &mut self.then);
@@ -225,4 +230,25 @@ fn bits_of(block: &[u8; BLOCK_BYTES]) -> [u8; BITS_BYTES] {
     let mut bits = [0; BITS_BYTES];
     bits.copy_from_slice(&block[..BITS_BYTES]);
     bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_lost_sectors_becomes_durable_with_the_data() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, capacity) = (Uuid::from_bytes([3; 16]), Sectors(10_000));
+        let kept = Some((folder.path(), store));
+        let mut loss = LostData::open(0, &[StateRecord::Failed; 2], capacity, kept).unwrap();
+        assert!(loss.changed_since(0).is_none());
+        loss.note_written(Extent::new(100, 8), 5).unwrap();
+        assert!(loss.changed_since(4).is_some() && loss.changed_since(5).is_none());
+        // The bits are set already, so there is nothing to write.
+        loss.note_written(Extent::new(102, 4), 6).unwrap();
+        assert!(loss.changed_since(5).is_none());
+        let found = [99, 100, 107, 108].map(|lbn| loss.was_written(Lbn(lbn)).unwrap());
+        assert_eq!(found, [false, true, true, false]);
+    }
 }

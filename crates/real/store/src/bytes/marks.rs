@@ -258,6 +258,17 @@ mod tests {
     }
 
     #[test]
+    fn an_announced_mark_stays_until_its_change_comes() {
+        let device = device();
+        let mut marks = made(&device);
+        marks.mark_ahead(Extent::new(0, 8), 5).unwrap();
+        marks.clear_before(5).unwrap();
+        assert_eq!(found(&device), [0]);
+        marks.clear_before(6).unwrap();
+        assert_eq!(found(&device), [0; 0]);
+    }
+
+    #[test]
     fn only_regions_that_were_not_changed_since_are_cleared() {
         let device = device();
         let mut marks = made(&device);

@@ -83,7 +83,7 @@ impl Media {
             return Ok(());
         }
         // Noted before the write: a failed write may have changed the medium, too.
-        self.changed[medium] = self.epoch;
+        self.note_change(medium);
         self.holes[medium].set(NOWHERE);
         match self.media[medium].write(byte_of(lbn), from) {
             Ok(()) => Ok(()),
@@ -101,12 +101,22 @@ impl Media {
             self.transaction.zero(medium, extent, hole);
             return Ok(());
         }
-        self.changed[medium] = self.epoch;
+        self.note_change(medium);
         self.holes[medium].set(NOWHERE);
         match self.media[medium].zero(byte_of(extent.start), extent.sectors.bytes().0, hole) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.failed_change("write zeros to", medium, error)),
         }
+    }
+
+    /// Notes a change in the present epoch.
+    #[inline]
+    fn note_change(&mut self, medium: usize) {
+        debug_assert!(
+            self.changed[medium] <= self.epoch,
+            "medium {medium} was changed in a later epoch"
+        );
+        self.changed[medium] = self.epoch;
     }
 
     pub(crate) fn next_data(
@@ -147,7 +157,7 @@ impl Media {
     }
 
     pub(crate) fn clear(&mut self, medium: usize) -> Result<(), StoreError> {
-        self.changed[medium] = self.epoch;
+        self.note_change(medium);
         self.media[medium]
             .clear()
             .map_err(|error| self.error("empty", medium, error))
@@ -199,6 +209,10 @@ impl Media {
 
     /// From now on, changes are collected and not made.
     pub(crate) fn begin(&mut self) {
+        assert!(
+            !self.collecting && !self.overlaid,
+            "collected changes would be dropped before they are made"
+        );
         self.transaction.clear();
         self.collecting = true;
     }
@@ -206,12 +220,14 @@ impl Media {
     /// From now on, changes are made at once again. Collected changes stay until [`Media::apply`]
     /// or [`Media::begin`].
     pub(crate) fn end(&mut self) {
+        assert!(self.collecting, "changes are not being collected");
         self.collecting = false;
     }
 
     /// Makes the collected changes, without the changes of the media `without`. If one change
     /// fails, the others are made nevertheless. The call may be repeated.
     pub(crate) fn apply(&mut self, without: &[usize]) -> Result<(), StoreError> {
+        assert!(!self.collecting, "a change would be collected again");
         let transaction = std::mem::take(&mut self.transaction);
         let mut result = Ok(());
         let wanted = |(run, _): &(ChangeRun, _)| !without.contains(&(run.slot as usize));

@@ -348,7 +348,12 @@ impl Store {
         let had_failed = self.has_failed();
         while done < upto.min(end) {
             let most = REBUILD_SECTORS.min(Sectors(upto.0 - done.0));
-            done = self.rebuild_part(path, done, most)?;
+            let next = self.rebuild_part(path, done, most)?;
+            assert!(
+                next > done,
+                "a step of a rebuild fills nothing behind {done}"
+            );
+            done = next;
         }
         if done >= end {
             self.set_state(path, MemberState::Alive)?;
@@ -576,8 +581,8 @@ impl Store {
         self.choose_journalling()
     }
 
-    /// Uses the journal while a parity volume lacks a member, or would lack one if the store were
-    /// opened again.
+    /// Uses the journal for all changes, or while a parity volume lacks a member, or would lack one
+    /// if the store were opened again.
     pub(crate) fn choose_journalling(&mut self) -> Result<(), StoreError> {
         let Some(records) = &mut self.records else {
             return Ok(());
@@ -586,10 +591,7 @@ impl Store {
             return Ok(());
         }
         // A pending change is only in the journal, so the journal may not be given up yet.
-        let description = records.description();
-        let needed = self.pending
-            || !description.low_gear.is_empty()
-            || states::any_degraded_parity(&self.root, &mut description.members.iter());
+        let needed = self.pending || states::is_journalled(&self.root, records.description());
         if self.journalled
             && !needed
             && let Some(redo) = records.redo_mut()

@@ -28,6 +28,15 @@ pub(crate) enum StoreNode {
 /// search.
 pub(crate) type Visit<'a> = dyn FnMut(Extent, bool) -> ControlFlow<()> + 'a;
 
+/// Checks that a plan stays within a drive. The label of a drive lies behind its capacity.
+#[inline]
+fn check_drive(lbn: Lbn, bytes: usize, capacity: Sectors) {
+    debug_assert!(
+        extent_of(lbn, bytes).within(capacity),
+        "{bytes} bytes at sector {lbn} lie beyond the {capacity} of the drive"
+    );
+}
+
 impl StoreNode {
     /// Builds the tree of `shape`, and appends the capacity of each drive to `drives`. The index of
     /// a drive in `drives` is the index of its medium.
@@ -82,7 +91,10 @@ impl StoreNode {
         media: &Media,
     ) -> Result<(), StoreError> {
         match self {
-            StoreNode::Drive { medium, .. } => media.read(*medium, lbn, into),
+            StoreNode::Drive { medium, capacity } => {
+                check_drive(lbn, into.len(), *capacity);
+                media.read(*medium, lbn, into)
+            }
             StoreNode::Volume(array) => array.read(extent_of(lbn, into.len()), into, media),
         }
     }
@@ -95,7 +107,10 @@ impl StoreNode {
         media: &mut Media,
     ) -> Result<(), StoreError> {
         match self {
-            StoreNode::Drive { medium, .. } => media.write(*medium, lbn, from),
+            StoreNode::Drive { medium, capacity } => {
+                check_drive(lbn, from.len(), *capacity);
+                media.write(*medium, lbn, from)
+            }
             StoreNode::Volume(array) => array.write(extent_of(lbn, from.len()), from, media),
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::bytes::StoreError;
 use crate::bytes::description::{
-    Description, LABEL_BYTES, Label, MemberRecord, NAME, StateRecord, StoredDescription, damaged,
+    Description, JournalScope, LABEL_BYTES, Label, MemberRecord, NAME, StateRecord,
+    StoredDescription, damaged,
 };
 use crate::bytes::gears;
 use crate::bytes::lock::{Lock, found_in};
@@ -50,6 +51,9 @@ pub struct Opening<'a> {
     /// True if an unclean store serves at once, and [`Store::tidy`] compares a part at a time.
     /// Otherwise the opening compares first.
     pub compare_behind: bool,
+    /// Changes of a store with parity that go to the journal first. An unclean store whose changes
+    /// did not all go there compares before it serves all changes through the journal.
+    pub journal: JournalScope,
     /// True if nothing in the folder is changed, so the folder may be read-only. An unclean store
     /// is mended in memory while serving. All changes are refused.
     pub read_only: bool,
@@ -59,7 +63,7 @@ pub struct Opening<'a> {
 
 impl Default for Opening<'_> {
     /// No degraded opening, power loss survived, marks cleared after five seconds, comparison
-    /// before serving, no progress.
+    /// before serving, a journal for degraded volumes, no progress.
     fn default() -> Self {
         let quiet = Duration::from_secs(5);
         Opening {
@@ -67,6 +71,7 @@ impl Default for Opening<'_> {
             survive_power_loss: true,
             quiet,
             compare_behind: false,
+            journal: JournalScope::default(),
             read_only: false,
             progress: None,
         }
@@ -251,6 +256,7 @@ impl Store {
         // failed: a file that another process uses is not missing.
         refuse_used(folder, &description.members)?;
         let store = description.store;
+        let mut was_journalled = description.journal == JournalScope::All;
         if description.complete {
             report.clean = description.clean;
             states::set_all(
@@ -258,6 +264,7 @@ impl Store {
                 &mut description.members.iter().map(|member| member.state.into()),
             );
             gears::found(&mut root, &description.low_gear);
+            was_journalled = states::is_journalled(&root, &description);
             report.newly_failed =
                 fail_missing(&mut root, &description, source, opening.allow_degraded)?;
             description.members = states::records(&root);
@@ -290,6 +297,11 @@ impl Store {
         description.complete = true;
         description.clean = false;
         description.events += 1;
+        let always_was = description.journal == opening.journal;
+        // All changes go to the journal only after older changes are compared (below).
+        if !always_was {
+            description.journal = JournalScope::Degraded;
+        }
         // The labels come first. A label may be one event ahead of the description, but not behind
         // (see `Label::complaint`).
         media.write_labels(labels(&description))?;
@@ -300,10 +312,16 @@ impl Store {
         store.choose_journalling()?;
         store.drop_unlabelled()?;
         store.replay(changes, &mut report)?;
-        if opening.compare_behind {
+        if store.journalled && !was_journalled && !report.newly_failed.is_empty() {
+            report.regions_at_risk = store.dirty().map_or(0, |dirty| dirty.len() as u64);
+        }
+        if opening.compare_behind && (always_was || opening.journal == JournalScope::Degraded) {
             store.resynchronise_later(&mut report);
         } else {
             store.resynchronise(&mut report, opening.progress)?;
+        }
+        if !always_was {
+            store.keep_journal(opening.journal)?;
         }
         report.copied_home = store.rise()?.bytes();
         Ok((store, report))
@@ -374,9 +392,6 @@ impl Store {
     /// is right until then; the redundancy of these regions is not used.
     fn resynchronise_later(&mut self, report: &mut OpenReport) {
         let Some(dirty) = self.dirty() else { return };
-        if self.journalled && !report.newly_failed.is_empty() {
-            report.regions_at_risk = dirty.len() as u64;
-        }
         for extent in dirty {
             report.regions += 1;
             report.region_bytes += extent.sectors.bytes().0;
@@ -385,6 +400,16 @@ impl Store {
                 media: Vec::new(),
             });
         }
+    }
+
+    /// Records which changes go to the journal from now on.
+    fn keep_journal(&mut self, journal: JournalScope) -> Result<(), StoreError> {
+        if let Some(records) = &mut self.records {
+            let mut description = records.description().clone();
+            description.journal = journal;
+            records.replace(description)?;
+        }
+        self.choose_journalling()
     }
 
     /// Returns the extents of the marked regions, if the store has marks.
@@ -403,9 +428,6 @@ impl Store {
         let Some(dirty) = self.dirty() else {
             return Ok(());
         };
-        if self.journalled && !report.newly_failed.is_empty() {
-            report.regions_at_risk = dirty.len() as u64;
-        }
         let mut verifier = Verifier::mending(&mut self.media);
         for (index, &extent) in dirty.iter().enumerate() {
             verifier.check(&mut self.root, "", extent)?;

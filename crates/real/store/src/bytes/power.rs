@@ -8,8 +8,8 @@
 //!
 //! The tests require two things. Each sector holds the data of the last sync, or newer data.
 //! Redundancy follows from the data. A member may be missing after a loss of power if the volume
-//! keeps copies, or lacked a member when power was lost; else [`OpenReport::regions_at_risk`]
-//! counts. Tests with a piece of the machinery left out show the need for each piece.
+//! keeps copies, lacked a member when power was lost, or has a journal of all changes; else
+//! [`OpenReport::regions_at_risk`] counts. Tests with a piece of the machinery left out show the need for each piece.
 //! `FULLSTROKE_POWER` sets the lives of each volume (default 4).
 
 use crate::Device;
@@ -18,7 +18,7 @@ use crate::bytes::node::StoreNode;
 use crate::bytes::opening::DeviceSource;
 use crate::bytes::records::StorePlaces;
 use crate::bytes::samples::{SAMPLES, VolumeSample, folder, path, sample};
-use crate::bytes::{Opening, Store, StoreError, TidyWork, states};
+use crate::bytes::{JournalScope, Opening, Store, StoreError, TidyWork, states};
 use crate::power::{AllowedFingerprints, DevicePower, Simulated, SplitMix, fill, simulated};
 use fullstroke_contract::{Extent, Gear, MemberState};
 use fullstroke_units::{Lbn, Sectors};
@@ -86,6 +86,7 @@ struct Life {
     random: SplitMix,
     model: AllowedFingerprints,
     left_out: OmittedPiece,
+    journal: JournalScope,
     now: Duration,
     tag: u64,
     tally: PowerTally,
@@ -118,6 +119,7 @@ impl Life {
             random: SplitMix(seed),
             model: AllowedFingerprints::new(root.capacity().0),
             left_out,
+            journal: JournalScope::default(),
             now: Duration::ZERO,
             tag: 0,
             tally: PowerTally::default(),
@@ -128,6 +130,7 @@ impl Life {
         let opening = Opening {
             allow_degraded: true,
             survive_power_loss: self.left_out != OmittedPiece::Flushes,
+            journal: self.journal,
             ..Opening::default()
         };
         let shape = (self.sample.shape)();
@@ -139,6 +142,7 @@ impl Life {
             opening,
         )?;
         self.tally.replayed += report.replayed_changes;
+        assert_eq!(report.regions_at_risk, 0, "{}", self.sample.name);
         Ok(store)
     }
 
@@ -337,7 +341,8 @@ impl Life {
     }
 
     /// Takes a member away, if the volume survives the loss according to its records. The volume
-    /// must keep copies only, or use the journal because a parity volume lacked a member already.
+    /// must keep copies only, or use the journal: for all changes, or because a parity volume
+    /// lacked a member already.
     fn take_one_away(&mut self, parity: bool) {
         let own = Arc::clone(&self.shelf.own) as Arc<dyn Device>;
         let Ok(Some(kept)) = StoredDescription::read(own) else {
@@ -354,7 +359,7 @@ impl Life {
         self.tally.degraded += u64::from(!out.is_empty());
         let root = StoreNode::new((self.sample.shape)(), &mut Vec::new());
         let journalled = states::any_degraded_parity(&root, &mut members.iter());
-        let safe = !parity || journalled;
+        let safe = !parity || journalled || self.journal == JournalScope::All;
         let survived = volumes && out.len() < self.sample.tolerance;
         if safe && survived && self.random.below(3) == 0 {
             let gone = &alive[self.random.below(alive.len() as u64) as usize].path;
@@ -367,7 +372,20 @@ impl Life {
 
 /// Runs the lives of one volume. Returns the number of wrong sectors after losses of power.
 fn live(sample: VolumeSample, seed: u64, losses: u64, left_out: OmittedPiece) -> (PowerTally, u64) {
-    let mut life = Life::new(sample, seed, left_out);
+    live_with(JournalScope::Degraded, sample, seed, losses, left_out)
+}
+
+fn live_with(
+    journal: JournalScope,
+    sample: VolumeSample,
+    seed: u64,
+    losses: u64,
+    left_out: OmittedPiece,
+) -> (PowerTally, u64) {
+    let mut life = Life {
+        journal,
+        ..Life::new(sample, seed, left_out)
+    };
     let mut store = life.open().unwrap_or_else(|error| panic!("{error}"));
     let mut all_wrong = 0;
     for _ in 0..losses {
@@ -409,6 +427,34 @@ fn no_loss_of_power_costs_what_was_synced_on_any_layout() {
             sample.name
         );
     }
+}
+
+#[test]
+fn with_a_journal_of_all_changes_a_member_may_be_lost_together_with_power() {
+    for &sample in SAMPLES {
+        let root = StoreNode::new((sample.shape)(), &mut Vec::new());
+        if sample.tolerance == 0 || !states::any_parity(&root) {
+            continue;
+        }
+        let mut all = PowerTally::default();
+        for seed in 0..lives() {
+            let (tally, wrong) =
+                live_with(JournalScope::All, sample, seed, 12, OmittedPiece::Nothing);
+            assert_eq!(wrong, 0, "{} seed {seed}: sectors lost", sample.name);
+            all.losses += tally.losses;
+            all.missing += tally.missing;
+            all.replayed += tally.replayed;
+        }
+        println!("{}: {all:?}", sample.name);
+        assert!(
+            all.missing > 0 && all.replayed > 0,
+            "{}: {all:?}",
+            sample.name
+        );
+    }
+    let sample = sample("raid5");
+    let costs = |seed| live_with(JournalScope::All, sample, seed, 20, OmittedPiece::Journal).1 > 0;
+    assert!((0..40).any(costs), "the journal is not needed");
 }
 
 #[test]

@@ -100,6 +100,7 @@ impl Store {
             &mut description.members.iter().map(|member| member.state.into()),
         );
         gears::found(&mut root, &description.low_gear);
+        let was_journalled = states::is_journalled(&root, &description);
         let mut source = FilesAsTheyAre(folder);
         report.newly_failed =
             fail_missing(&mut root, &description, &source, opening.allow_degraded)?;
@@ -114,6 +115,10 @@ impl Store {
         if !description.clean {
             store.look_at_journal(folder, (&device, places), &description, &mut report)?;
             store.look_at_marks((&device, places), &description, &mut report);
+            let impaired = states::any_impaired_parity(&store.root);
+            if impaired && !was_journalled && !report.newly_failed.is_empty() {
+                report.regions_at_risk = report.regions;
+            }
         }
         Ok((store, report))
     }
@@ -179,9 +184,6 @@ impl Store {
         let dirty = marks.dirty();
         report.regions = dirty.len() as u64;
         report.region_bytes = dirty.iter().map(|extent| extent.sectors.bytes().0).sum();
-        if states::any_impaired_parity(&self.root) && !report.newly_failed.is_empty() {
-            report.regions_at_risk = report.regions;
-        }
         self.unsettled
             .extend(dirty.into_iter().map(|extent| DoubtfulExtent {
                 extent,

@@ -10,7 +10,7 @@ use crate::Device;
 use crate::bytes::StoreError;
 use crate::bytes::sync::ToSync;
 use crate::device::Aligned;
-use crate::journal::{Change, JournalFull, MemberJournal};
+use crate::journal::{BeforeFlush, Change, JournalFull, MemberJournal};
 use crate::superblock::Uuid;
 use fullstroke_units::Sectors;
 use std::path::{Path, PathBuf};
@@ -96,6 +96,10 @@ impl Redo {
         change: &mut Change,
         epoch: u64,
     ) -> Result<RecordingResult, StoreError> {
+        assert!(
+            self.under_way.is_none(),
+            "a change is recorded before the one before it was made"
+        );
         let room = MemberJournal::room(change.runs.len(), change.bytes.len() as u64);
         if !self.log.fits(room) {
             return Ok(RecordingResult::TooLong);
@@ -131,16 +135,16 @@ impl Redo {
 
     /// Returns the state of the journal before a sync of everything, for
     /// [`given_up`](Redo::given_up).
-    pub(crate) fn before_sync(&self) -> (u64, u64) {
+    pub(crate) fn before_sync(&self) -> BeforeFlush {
         self.log.before_flush()
     }
 
     /// Gives up the records carried out `before` the sync, because their changes are durable now.
-    pub(crate) fn given_up(&mut self, before: (u64, u64), epoch: u64) -> Result<(), StoreError> {
-        let marked = self.log.before_flush().1;
+    pub(crate) fn given_up(&mut self, before: BeforeFlush, epoch: u64) -> Result<(), StoreError> {
+        let marked = self.log.before_flush().marked;
         let (_, written) = self.log.after_flush(&*self.device, before);
         written.map_err(|error| self.error("write to", error))?;
-        if self.log.before_flush().1 != marked {
+        if self.log.before_flush().marked != marked {
             self.changed = epoch;
         }
         Ok(())

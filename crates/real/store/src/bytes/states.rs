@@ -2,7 +2,7 @@
 
 use crate::bytes::StoreError;
 use crate::bytes::array::Array;
-use crate::bytes::description::{MemberRecord, StateRecord};
+use crate::bytes::description::{Description, JournalScope, MemberRecord, StateRecord};
 use crate::bytes::media::Media;
 use crate::bytes::node::StoreNode;
 use crate::bytes::verify::below;
@@ -87,6 +87,14 @@ pub(crate) fn any_degraded_parity<'a>(
         below |= any_degraded_parity(member, records);
     }
     below || array.rows.is_some() && (recorded || array.is_impaired())
+}
+
+/// True if all changes go to the journal first: by the scope of the journal, or because a parity
+/// volume lacks a member's data.
+pub(crate) fn is_journalled(root: &StoreNode, description: &Description) -> bool {
+    description.journal == JournalScope::All
+        || !description.low_gear.is_empty()
+        || any_degraded_parity(root, &mut description.members.iter())
 }
 
 /// True if some parity volume lacks a member.
@@ -220,6 +228,7 @@ pub(crate) fn set(
     state: MemberState,
     media: &mut Media,
 ) -> Result<StateEffect, StoreError> {
+    assert!(!path.is_empty(), "the path of a member has an index");
     let answered = array.layout.answers();
     if let [member] = *path {
         array.layout.set_member_state(member, state);

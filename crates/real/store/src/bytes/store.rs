@@ -405,6 +405,10 @@ impl Store {
         extent: Extent,
         make: &mut impl FnMut(&mut StoreNode, Extent, &mut Media) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        debug_assert!(
+            extent.within(self.capacity()),
+            "{extent:?} is changed and was not checked"
+        );
         self.finish_pending()?;
         // A failed member misses this change, so its bytes are no longer right.
         self.missed_nothing.clear();
@@ -565,6 +569,10 @@ impl Store {
     #[cold]
     pub(crate) fn finish_pending_without(&mut self, without: &[usize]) -> Result<(), StoreError> {
         if self.pending {
+            assert!(
+                self.media.overlaid,
+                "reads do not see a change that is in the journal"
+            );
             self.media.apply(without)?;
             self.pending = false;
             self.media.overlaid = false;

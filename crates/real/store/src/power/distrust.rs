@@ -3,7 +3,8 @@
 
 use super::{Simulated, content, design, dynamic, made, simulated, some_bytes};
 use crate::Repair;
-use crate::superblock::{self, START_BYTES, SUPERBLOCK_BYTES, place};
+use crate::copies::START_BYTES;
+use crate::superblock::{self, COPIES, SUPERBLOCK_BYTES};
 use crate::{
     Allowances, Array, ArrayError, Device, GearDirection, JournalPolicy, RequestScratch, assemble,
     assemble_with, create,
@@ -322,7 +323,9 @@ fn write_version_1(device: &Simulated, events: [u64; 2]) {
         let mut old = found.clone();
         old.own = None;
         (old.roster.stamp, old.roster.events) = (None, events);
-        superblock::write(device, copy, &old.encode().unwrap()).unwrap();
+        superblock::COPIES
+            .write(device, copy, &old.encode().unwrap())
+            .unwrap();
         device.flush().unwrap();
     }
 }
@@ -501,9 +504,9 @@ fn a_superblock_at_a_wrong_place_is_none() {
     array.stop().unwrap();
     let bytes = devices[0].bytes();
     let mut end = vec![0; SUPERBLOCK_BYTES as usize];
-    devices[0].read(place(1, bytes), &mut end).unwrap();
+    devices[0].read(COPIES.place(1, bytes), &mut end).unwrap();
     let (disk, _) = simulated(1, 2600 << 10);
-    disk[0].scribble(place(1, disk[0].bytes()), &end);
+    disk[0].scribble(COPIES.place(1, disk[0].bytes()), &end);
     assert!(superblock::read(&*disk[0]).unwrap().is_none());
     disk[0].scribble(START_BYTES, &end);
     assert!(superblock::read(&*disk[0]).unwrap().is_none());
@@ -551,7 +554,9 @@ fn exchange(devices: &[Arc<Simulated>], one: usize, other: usize) {
         let bytes = devices[slot].bytes();
         let copies = [0, 1].map(|copy| {
             let mut copied = vec![0; SUPERBLOCK_BYTES as usize];
-            devices[slot].read(place(copy, bytes), &mut copied).unwrap();
+            devices[slot]
+                .read(COPIES.place(copy, bytes), &mut copied)
+                .unwrap();
             copied
         });
         taken.push(copies);
@@ -559,7 +564,7 @@ fn exchange(devices: &[Arc<Simulated>], one: usize, other: usize) {
     for (slot, copies) in [other, one].into_iter().zip(taken) {
         let bytes = devices[slot].bytes();
         for (copy, copied) in copies.iter().enumerate() {
-            devices[slot].scribble(place(copy, bytes), copied);
+            devices[slot].scribble(COPIES.place(copy, bytes), copied);
         }
     }
 }

@@ -127,8 +127,9 @@ fn answer(server: &ServerState, question: &Question) -> Result<ControlAnswer, Ar
             done("failed")
         }
         Question::Add { device, force } => {
-            let device = FileDevice::open(device, OpenPurpose::Own)?;
-            let device = Timed::limited(device.shared()?, server.member_timeout);
+            let limit = server.member_timeout;
+            let device = FileDevice::open_within(device, OpenPurpose::Own, limit)?;
+            let device = Timed::limited(device.shared()?, limit);
             let added = array.add(Arc::clone(&device), *force)?;
             let is_watched = server
                 .watch

@@ -1,0 +1,118 @@
+//! The log of a file system with a journal: the thread that writes to the log, and pages that wait
+//! for a transaction.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// The log. Only one transaction at a time is written to the log.
+#[derive(Debug, Default)]
+pub(crate) struct MetadataLog {
+    /// Thread that writes to the log.
+    writer: Option<u32>,
+    /// Threads that wait for the log, in order.
+    waiting: VecDeque<u32>,
+    /// Number of the running transaction.
+    transaction: u64,
+    /// True while a thread of the journal is running.
+    has_thread: bool,
+    /// Metadata pages held back from their places, with the transaction of each.
+    held: BTreeMap<u64, u64>,
+}
+
+impl MetadataLog {
+    /// True if a thread writes to the log.
+    pub fn is_busy(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// True if `thread` writes to the log.
+    pub fn is_written_by(&self, thread: u32) -> bool {
+        self.writer == Some(thread)
+    }
+
+    /// Lets `thread` wait for the log.
+    pub fn wait(&mut self, thread: u32) {
+        assert!(
+            self.is_busy() && !self.is_written_by(thread),
+            "thread {thread} waits for the log of thread {:?}",
+            self.writer
+        );
+        self.waiting.push_back(thread);
+    }
+
+    /// Returns the number of the running transaction.
+    pub fn transaction(&self) -> u64 {
+        self.transaction
+    }
+
+    /// Closes the running transaction. `thread` writes the transaction to the log.
+    pub fn enter(&mut self, thread: u32) {
+        assert!(
+            self.writer.is_none(),
+            "thread {thread} writes to the log beside thread {:?}",
+            self.writer
+        );
+        self.transaction += 1;
+        self.writer = Some(thread);
+    }
+
+    /// Frees the log.
+    pub fn leave(&mut self) {
+        let left = self.writer.take();
+        assert!(left.is_some(), "the log is left, and nobody is in it");
+    }
+
+    /// Returns the next thread that waits for the free log.
+    pub fn next_waiting(&mut self) -> Option<u32> {
+        debug_assert!(!self.is_busy(), "a thread goes on before the log is free");
+        self.waiting.pop_front()
+    }
+
+    /// True if the journal may begin a thread of its own.
+    pub fn may_commit(&self) -> bool {
+        !self.has_thread && !self.is_busy()
+    }
+
+    /// Notes that a thread of the journal has begun.
+    pub fn begin_thread(&mut self) {
+        assert!(!self.has_thread, "the journal has one thread at a time");
+        self.has_thread = true;
+    }
+
+    /// Notes that the thread of the journal has ended.
+    pub fn end_thread(&mut self) {
+        assert!(self.has_thread, "a thread of the journal ends unbegun");
+        self.has_thread = false;
+    }
+
+    /// Holds a page back until the running transaction is in the log.
+    pub fn hold(&mut self, page: u64) {
+        self.held.insert(page, self.transaction);
+    }
+
+    /// True if the page is held back.
+    pub fn holds(&self, page: u64) -> bool {
+        self.held.contains_key(&page)
+    }
+
+    /// Drops a page that is no longer metadata.
+    pub fn forget(&mut self, page: u64) {
+        self.held.remove(&page);
+    }
+
+    /// Releases a page held back until `transaction`. Returns false if the page is not held back,
+    /// or has changed again and stays for a later transaction.
+    pub fn release(&mut self, page: u64, transaction: u64) -> bool {
+        debug_assert!(
+            transaction < self.transaction,
+            "page {page} is released before transaction {transaction} is closed"
+        );
+        let due = self
+            .held
+            .get(&page)
+            .is_some_and(|&held| held <= transaction);
+        if due {
+            self.held.remove(&page);
+        }
+        due
+    }
+}
