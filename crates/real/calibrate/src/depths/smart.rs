@@ -58,7 +58,7 @@ fn of_json(file: &str, text: &str) -> Result<SmartReport, DepthsError> {
         DepthsError::row(
             file,
             "the report",
-            &error.to_string(),
+            error.to_string(),
             "the JSON of `smartctl -x -j DEVICE`",
         )
     })?;
