@@ -29,7 +29,7 @@ pub(crate) struct Selection {
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
 
-    /// Columns of a table: ROLE=COLUMN[:UNIT], with commas between. The roles are time, end, op,
+    /// Columns of a table: ROLE=COLUMN or ROLE=COLUMN:UNIT, with commas between. The roles are time, end, op,
     /// offset, size, latency, queue, device and process. Example:
     /// time=ts:us,op=rw,offset=lba:sectors,size=len:bytes.
     #[arg(long, value_name = "MAP")]

@@ -30,7 +30,9 @@ const OF_BPFTRACE: &str = "bcc's columns TIME(s) COMM PID DISK T SECTOR BYTES LA
 pub(super) fn is_header(line: &[u8]) -> bool {
     let names: Vec<&[u8]> = words(line).collect();
     let has = |name: &[u8]| names.contains(&name);
-    names.first().is_some_and(|first| first.starts_with(b"TIME"))
+    names
+        .first()
+        .is_some_and(|first| first.starts_with(b"TIME"))
         && has(b"COMM")
         && has(b"PID")
         && names.iter().any(|name| name.starts_with(b"LAT("))
@@ -64,7 +66,10 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, TraceFault> {
         bytes: input.peek(64 * 1024)?,
     };
     let mut before = 0;
-    let mut lines = head.bytes.split(|&byte| byte == b'\n').take(2 * LINES_BEFORE_MAX);
+    let mut lines = head
+        .bytes
+        .split(|&byte| byte == b'\n')
+        .take(2 * LINES_BEFORE_MAX);
     let header = loop {
         match lines.next() {
             Some(line) if is_header(line) => break line,
@@ -101,24 +106,46 @@ mod tests {
         assert_eq!(rows[0].completed, Some(base + 4000));
         assert_eq!(rows[0].arrival, base + 4000 - 840_000);
         assert_eq!(rows[0].issued, Some(base + 4000 - 740_000));
-        assert_eq!((rows[0].start, rows[0].sectors, rows[0].process), (13_092_560, 8, 1950));
+        assert_eq!(
+            (rows[0].start, rows[0].sectors, rows[0].process),
+            (13_092_560, 8, 1950)
+        );
         assert_eq!((rows[1].operation, rows[1].device), (Operation::Read, 1));
     }
 
     #[test]
     fn every_set_of_columns_is_read() {
         for (header, row) in [
-            ("TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)", "0.1 app 7 sda W 8 4096 0.7"),
-            ("TIME(s) COMM PID DISK T SECTOR BYTES QUE(ms) LAT(ms)", "0.1 app 7 sda W 8 4096 0.0 0.7"),
-            ("TIME(s) COMM PID DISK T SECTOR BYTES P LAT(ms)", "0.1 app 7 sda W 8 4096 R 0.7"),
-            ("TIME(s) COMM PID DISK T SECTOR BYTES QUE(ms) P LAT(ms)", "0.1 app 7 sda W 8 4096 0.0 S 0.7"),
-            ("TIME(s) COMM PID DISK T SECTOR BYTES PATTERN LAT(ms)", "0.1 app 7 sda W 8 4096 RAND 0.7"),
+            (
+                "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)",
+                "0.1 app 7 sda W 8 4096 0.7",
+            ),
+            (
+                "TIME(s) COMM PID DISK T SECTOR BYTES QUE(ms) LAT(ms)",
+                "0.1 app 7 sda W 8 4096 0.0 0.7",
+            ),
+            (
+                "TIME(s) COMM PID DISK T SECTOR BYTES P LAT(ms)",
+                "0.1 app 7 sda W 8 4096 R 0.7",
+            ),
+            (
+                "TIME(s) COMM PID DISK T SECTOR BYTES QUE(ms) P LAT(ms)",
+                "0.1 app 7 sda W 8 4096 0.0 S 0.7",
+            ),
+            (
+                "TIME(s) COMM PID DISK T SECTOR BYTES PATTERN LAT(ms)",
+                "0.1 app 7 sda W 8 4096 RAND 0.7",
+            ),
         ] {
             let text = format!("{header}\n{row}\n");
             let rows = rows_of(&FORMAT, text.as_bytes()).unwrap();
             assert_eq!(rows.len(), 1, "{header}");
             let response = rows[0].completed.unwrap() - rows[0].arrival;
-            assert_eq!((rows[0].start, rows[0].sectors, response), (8, 8, 700_000), "{header}");
+            assert_eq!(
+                (rows[0].start, rows[0].sectors, response),
+                (8, 8, 700_000),
+                "{header}"
+            );
         }
     }
 
@@ -128,6 +155,9 @@ mod tests {
         let Err(TraceFault::Broken(problem)) = rows_of(&FORMAT, text) else {
             panic!("it has no addresses")
         };
-        assert!(problem.expected.contains("neither addresses nor sizes"), "{problem:?}");
+        assert!(
+            problem.expected.contains("neither addresses nor sizes"),
+            "{problem:?}"
+        );
     }
 }

@@ -82,7 +82,11 @@ fn detect(head: &TraceHead<'_>) -> Confidence {
 
 /// Returns the header: the first line that names all required columns, or else the first line.
 fn header_of<'h>(head: &TraceHead<'h>, map: &ColumnMap) -> Option<&'h [u8]> {
-    let lines = || head.lines().filter(|line| !is_rule(line)).take(HEADER_LINES);
+    let lines = || {
+        head.lines()
+            .filter(|line| !is_rule(line))
+            .take(HEADER_LINES)
+    };
     lines()
         .find(|line| Table::mapped(line, map).is_ok_and(|table| table.has_header))
         .or_else(|| lines().next())
@@ -225,7 +229,11 @@ impl CsvRows {
             values.operation = operation;
         }
         values.device = self.number_of(&device).ok_or_else(|| {
-            mismatch(0, excerpt(&device), "one of the first 65536 devices".to_owned())
+            mismatch(
+                0,
+                excerpt(&device),
+                "one of the first 65536 devices".to_owned(),
+            )
         })?;
         Ok(Some(values))
     }
@@ -374,7 +382,9 @@ impl LineParser for CsvRows {
                         .latency
                         .map(|latency| time.saturating_add(queue).saturating_add(latency))
                 };
-                let end = end.map(|end| end.saturating_add(self.base_ns)).or_else(by_latency);
+                let end = end
+                    .map(|end| end.saturating_add(self.base_ns))
+                    .or_else(by_latency);
                 (time, end)
             }
             (None, Some(end)) => {

@@ -92,7 +92,11 @@ fn detect(head: &TraceHead<'_>) -> Confidence {
         .lines()
         .take(LINES_DETECTED)
         .any(|line| matches!(event(line), Ok(Some(_))));
-    if found { Confidence::Certain } else { Confidence::No }
+    if found {
+        Confidence::Certain
+    } else {
+        Confidence::No
+    }
 }
 
 impl Parser for Ftrace {
@@ -132,7 +136,8 @@ impl Parser for Ftrace {
                 Ok(None) => {
                     // `CPU:2 [LOST 57 EVENTS]` of tracefs, `[57 EVENTS DROPPED]` of trace-cmd.
                     let has = |word: &[u8]| memchr::memmem::find(line, word).is_some();
-                    self.lost += u64::from(has(b"LOST") && has(b"EVENTS") || has(b"EVENTS DROPPED"));
+                    self.lost +=
+                        u64::from(has(b"LOST") && has(b"EVENTS") || has(b"EVENTS DROPPED"));
                 }
                 Err(mismatch) => return Err(TraceFault::in_line(number, *mismatch)),
             }
@@ -214,7 +219,10 @@ fn named(line: &[u8]) -> Option<(Action, usize, usize)> {
 /// Returns the processor in `[003]`; 0 if there is none.
 pub(super) fn processor_of(line: &[u8]) -> u32 {
     let open = memchr::memmem::find(line, b" [").map_or(line.len(), |at| at + 2);
-    let digits = line[open..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = line[open..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
     let text = std::str::from_utf8(&line[open..open + digits]).unwrap_or_default();
     text.parse().unwrap_or(0)
 }
@@ -312,8 +320,14 @@ mod tests {
             <idle>-0 [000] ..s. 10.004000: block_rq_complete: 8,0 R () 64 + 8 [0]\n\
             <idle>-0 [000] ..s. 10.005000: block_rq_complete: 8,0 FF () 18446744073709551615 + 0 [0]\n";
         let rows = rows_of(&FORMAT, text).unwrap();
-        let read = rows.iter().find(|row| row.operation == Operation::Read).unwrap();
-        assert_eq!((read.arrival, read.issued, read.completed), (10_000_000_000, Some(10_000_100_000), Some(10_004_000_000)));
+        let read = rows
+            .iter()
+            .find(|row| row.operation == Operation::Read)
+            .unwrap();
+        assert_eq!(
+            (read.arrival, read.issued, read.completed),
+            (10_000_000_000, Some(10_000_100_000), Some(10_004_000_000))
+        );
         assert_eq!(read.process, 7);
     }
 
@@ -325,8 +339,17 @@ mod tests {
             swapper 0 [003] 10.3: block:block_rq_complete: 259,0 W () 8 + 8 [0]\n\
             swapper 0 [003] 10.4: block:block_rq_complete: 259,0 R () 80 + 8 [0]\n";
         let rows = rows_of(&FORMAT, text).unwrap();
-        let times: Vec<(u64, Option<u64>)> = rows.iter().map(|row| (row.arrival, row.completed)).collect();
-        assert_eq!(times, [(10_000_000_000, Some(10_300_000_000)), (10_200_000_000, Some(10_400_000_000))]);
+        let times: Vec<(u64, Option<u64>)> = rows
+            .iter()
+            .map(|row| (row.arrival, row.completed))
+            .collect();
+        assert_eq!(
+            times,
+            [
+                (10_000_000_000, Some(10_300_000_000)),
+                (10_200_000_000, Some(10_400_000_000))
+            ]
+        );
     }
 
     #[test]
@@ -335,7 +358,13 @@ mod tests {
         let Err(TraceFault::Row(problem)) = rows_of(&FORMAT, text) else {
             panic!("no fault")
         };
-        assert_eq!(problem.place, crate::TracePlace::Line { line: 1, column: 53 });
+        assert_eq!(
+            problem.place,
+            crate::TracePlace::Line {
+                line: 1,
+                column: 53
+            }
+        );
     }
 
     #[test]

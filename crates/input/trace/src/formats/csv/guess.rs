@@ -73,12 +73,16 @@ pub(super) fn settle(table: &mut Table, head: &TraceHead<'_>, header: &[u8]) -> 
             ));
         }
     }
-    let device = table.columns.iter().filter(|column| matches!(column.role, Role::Device | Role::Host));
+    let device = table
+        .columns
+        .iter()
+        .filter(|column| matches!(column.role, Role::Device | Role::Host));
     let devices: Vec<usize> = device.map(|column| column.index).collect();
     if let [only] = devices[..] {
-        table.numbered = table.sample(&rows, only).iter().all(|text| {
-            std::str::from_utf8(text).is_ok_and(|text| text.parse::<u32>().is_ok())
-        });
+        table.numbered = table
+            .sample(&rows, only)
+            .iter()
+            .all(|text| std::str::from_utf8(text).is_ok_and(|text| text.parse::<u32>().is_ok()));
     }
     notes
 }
@@ -137,9 +141,9 @@ fn time_unit(texts: &[&[u8]], of_vscsi: bool) -> (u64, &'static str, bool) {
             return (unit, name, true);
         }
     }
-    let (least, most) = times
-        .iter()
-        .fold((first, first), |(least, most), &time| (least.min(time), most.max(time)));
+    let (least, most) = times.iter().fold((first, first), |(least, most), &time| {
+        (least.min(time), most.max(time))
+    });
     let gap = (most - least) / (times.len().max(2) - 1) as f64;
     let fitting = TIME_UNITS
         .into_iter()

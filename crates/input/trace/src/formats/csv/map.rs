@@ -29,16 +29,23 @@ pub(super) struct HeaderProblem {
     pub(super) expected: String,
 }
 
-const EXAMPLE: &str = "time=ts:us,op=rw,offset=lba:sectors,size=len:bytes,latency=lat:ms,device=disk";
+const EXAMPLE: &str =
+    "time=ts:us,op=rw,offset=lba:sectors,size=len:bytes,latency=lat:ms,device=disk";
 
 impl FromStr for ColumnMap {
     type Err = String;
 
     fn from_str(text: &str) -> Result<ColumnMap, String> {
         let mut map = ColumnMap::default();
-        for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        for item in text
+            .split(',')
+            .map(str::trim)
+            .filter(|item| !item.is_empty())
+        {
             let Some((option, column)) = item.split_once('=') else {
-                return Err(format!("`{item}` has no `=`; expected ROLE=COLUMN[:UNIT], as in {EXAMPLE}"));
+                return Err(format!(
+                    "`{item}` has no `=`; expected ROLE=COLUMN[:UNIT], as in {EXAMPLE}"
+                ));
             };
             let role = role_called(option.trim())?;
             map.add(role, column.trim())?;
@@ -138,7 +145,8 @@ impl Table {
         let delimiter = Delimiter::of(line)?;
         let names = names_of(line, delimiter);
         // A row of values has numbers; a header has none.
-        let is_value = |name: &String| name.starts_with(|first: char| first.is_ascii_digit() || first == '-');
+        let is_value =
+            |name: &String| name.starts_with(|first: char| first.is_ascii_digit() || first == '-');
         if names.iter().filter(|name| !name.is_empty()).count() < 2 || names.iter().any(is_value) {
             return None;
         }
@@ -268,7 +276,13 @@ impl Table {
         let needed = self.columns.iter().filter(|column| {
             matches!(
                 column.role,
-                Role::Time | Role::EndTime | Role::Operation | Role::IsWrite | Role::IsRead | Role::Start | Role::Size
+                Role::Time
+                    | Role::EndTime
+                    | Role::Operation
+                    | Role::IsWrite
+                    | Role::IsRead
+                    | Role::Start
+                    | Role::Size
             )
         });
         self.width = needed.map(last).max().unwrap_or(0);
@@ -277,11 +291,14 @@ impl Table {
         }
         // Tools that trace with BPF print the time of completion: bcc tools/biosnoop.py and
         // libbpf-tools biosnoop.c.
-        self.time_is_end = self.has_exactly("comm") && self.has_exactly("t") && self.has(Role::Latency);
+        self.time_is_end =
+            self.has_exactly("comm") && self.has_exactly("t") && self.has(Role::Latency);
     }
 
     fn has_exactly(&self, lower: &str) -> bool {
-        self.names.iter().any(|name| name.eq_ignore_ascii_case(lower))
+        self.names
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(lower))
     }
 
     fn has(&self, role: Role) -> bool {
@@ -365,7 +382,9 @@ impl Table {
         rows.iter()
             .filter_map(|line| {
                 self.split(line, &mut fields);
-                fields.get(index).map(|&(begin, end)| bare(&line[begin..end]))
+                fields
+                    .get(index)
+                    .map(|&(begin, end)| bare(&line[begin..end]))
             })
             .collect()
     }
@@ -374,10 +393,15 @@ impl Table {
     /// operations as SCSI commands. Its times are whole seconds (libCacheSim,
     /// `traceReader/customizedReader/vscsi.h`).
     pub(super) fn is_of_vscsi(&self, rows: &[&[u8]]) -> bool {
-        let operation = self.columns.iter().find(|column| column.role == Role::Operation);
+        let operation = self
+            .columns
+            .iter()
+            .find(|column| column.role == Role::Operation);
         self.has_exactly("lbn")
             && operation.is_some_and(|operation| {
-                self.sample(rows, operation.index).iter().any(|text| is_scsi(text))
+                self.sample(rows, operation.index)
+                    .iter()
+                    .any(|text| is_scsi(text))
             })
     }
 }

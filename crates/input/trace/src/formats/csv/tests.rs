@@ -46,7 +46,10 @@ fn columns_are_found_in_any_order_and_with_any_delimiter() {
         "# captured on the NAS, second disk\n\ntime_s,op,lba,bytes\n1.5,W,8,8192\n",
     ] {
         assert_eq!(one(text), expected, "{text}");
-        let head = TraceHead { name: "", bytes: text.as_bytes() };
+        let head = TraceHead {
+            name: "",
+            bytes: text.as_bytes(),
+        };
         assert!(detect(&head) >= Confidence::Likely, "{text}");
     }
 }
@@ -56,8 +59,14 @@ fn libcachesims_table_has_seconds_sectors_and_bytes() {
     let text = "version,time,op,size,lbn\n1,5633898,2a,512,42932745\n1,5633900,28,4096,42932760\n1,5633901,00,0,0\n";
     let rows = rows(text);
     assert_eq!(rows.len(), 2);
-    assert_eq!((rows[0].arrival, rows[0].operation), (5_633_898_000_000_000, Operation::Write));
-    assert_eq!((rows[1].start, rows[1].sectors, rows[1].operation), (42_932_760, 8, Operation::Read));
+    assert_eq!(
+        (rows[0].arrival, rows[0].operation),
+        (5_633_898_000_000_000, Operation::Write)
+    );
+    assert_eq!(
+        (rows[1].start, rows[1].sectors, rows[1].operation),
+        (42_932_760, 8, Operation::Read)
+    );
 }
 
 #[test]
@@ -65,12 +74,35 @@ fn units_without_a_name_follow_from_the_rows() {
     for (times, unit) in [
         (["0", "10000", "20000"], 1000),
         (["0.0", "0.01", "0.02"], 1_000_000_000),
-        (["1700000000000", "1700000000010", "1700000000020"], 1_000_000),
-        (["1700000000.5", "1700000000.6", "1700000000.7"], 1_000_000_000),
-        (["128166372003061629", "128166372003061630", "128166372003061639"], 100),
-        (["1700000000000000000", "1700000000000000010", "1700000000000000020"], 1),
+        (
+            ["1700000000000", "1700000000010", "1700000000020"],
+            1_000_000,
+        ),
+        (
+            ["1700000000.5", "1700000000.6", "1700000000.7"],
+            1_000_000_000,
+        ),
+        (
+            [
+                "128166372003061629",
+                "128166372003061630",
+                "128166372003061639",
+            ],
+            100,
+        ),
+        (
+            [
+                "1700000000000000000",
+                "1700000000000000010",
+                "1700000000000000020",
+            ],
+            1,
+        ),
     ] {
-        let text: String = times.iter().map(|time| format!("{time},R,4096,512\n")).collect();
+        let text: String = times
+            .iter()
+            .map(|time| format!("{time},R,4096,512\n"))
+            .collect();
         let rows = rows(&format!("time,op,offset,size\n{text}"));
         let expected = super::values::scaled(times[2].as_bytes(), unit, false).unwrap();
         assert_eq!(rows[2].arrival, expected, "{times:?}");
@@ -83,19 +115,26 @@ fn units_without_a_name_follow_from_the_rows() {
 #[test]
 fn completions_follow_from_a_latency_or_an_end() {
     let rows = rows("time_ms,op,lba,bytes,latency_us\n10,R,0,512,1500\n20,R,0,512,\n");
-    assert_eq!((rows[0].arrival, rows[0].completed), (10_000_000, Some(11_500_000)));
+    assert_eq!(
+        (rows[0].arrival, rows[0].completed),
+        (10_000_000, Some(11_500_000))
+    );
     assert_eq!(rows[1].completed, None);
     let rows = super::tests::rows("start_ms,end_ms,op,lba,bytes\n10,12,R,0,512\n");
     assert_eq!(rows[0].completed, Some(12_000_000));
     let rows = super::tests::rows("end_ms,latency_ms,op,lba,bytes\n10,2,R,0,512\n");
-    assert_eq!(rows[0].completed.map(|end| end - rows[0].arrival), Some(2_000_000));
+    assert_eq!(
+        rows[0].completed.map(|end| end - rows[0].arrival),
+        Some(2_000_000)
+    );
 }
 
 #[test]
 fn devices_have_numbers_or_are_numbered_as_they_appear() {
     let numbers = rows("time_s,op,lba,bytes,disk\n1,R,0,512,7\n2,R,0,512,3\n");
     assert_eq!([numbers[0].device, numbers[1].device], [7, 3]);
-    let names = rows("time_s,op,lba,bytes,host,disk\n1,R,0,512,a,0\n2,R,0,512,b,0\n3,R,0,512,a,0\n");
+    let names =
+        rows("time_s,op,lba,bytes,host,disk\n1,R,0,512,a,0\n2,R,0,512,b,0\n3,R,0,512,a,0\n");
     assert_eq!([0, 1, 2].map(|row: usize| names[row].device), [0, 1, 0]);
 }
 
@@ -104,9 +143,16 @@ fn the_option_names_columns_of_any_table() {
     let text = "when,dir,where,amount\n5,in,2,3\n";
     let map = "time=when:ms,op=read,offset=where:4096,size=amount:KiB";
     let rows = mapped(text, map).unwrap();
-    assert_eq!((rows[0].arrival, rows[0].start, rows[0].sectors), (5_000_000, 16, 6));
+    assert_eq!(
+        (rows[0].arrival, rows[0].start, rows[0].sectors),
+        (5_000_000, 16, 6)
+    );
     // Without a header, by number.
-    let rows = mapped("5 W 2 3\n6 R 4 5\n", "time=1:us,op=2,offset=3:sectors,size=4:sectors").unwrap();
+    let rows = mapped(
+        "5 W 2 3\n6 R 4 5\n",
+        "time=1:us,op=2,offset=3:sectors,size=4:sectors",
+    )
+    .unwrap();
     assert_eq!((rows.len(), rows[0].arrival, rows[1].start), (2, 5000, 4));
     for (map, word) in [
         ("time", "ROLE=COLUMN"),
@@ -121,7 +167,10 @@ fn the_option_names_columns_of_any_table() {
     let Err(TraceFault::Broken(problem)) = mapped(text, "time=odd:us,op=read") else {
         panic!("there is no such column")
     };
-    assert!(problem.found.contains("`where`") && problem.expected.contains("`odd`"), "{problem:?}");
+    assert!(
+        problem.found.contains("`where`") && problem.expected.contains("`odd`"),
+        "{problem:?}"
+    );
 }
 
 #[test]
@@ -129,7 +178,12 @@ fn an_error_lists_the_found_and_the_missing_columns() {
     let problem = problem("time_us,op,place,size\n1,R,0,512\n");
     assert!(problem.found.contains("`place`"), "{problem:?}");
     assert!(problem.found.contains("`time_us` (time)"), "{problem:?}");
-    assert!(problem.expected.contains("offset; name them with --columns"), "{problem:?}");
+    assert!(
+        problem
+            .expected
+            .contains("offset; name them with --columns"),
+        "{problem:?}"
+    );
 }
 
 #[test]
@@ -143,7 +197,11 @@ fn a_damaged_field_is_named_by_line_and_column() {
         ("1,R,18446744073709551615,512", 1, "2^64"),
     ] {
         let problem = problem(&format!("time_us,op,offset_bytes,size_bytes\n{row}\n"));
-        assert_eq!(problem.place, crate::TracePlace::Line { line: 2, column }, "{row}");
+        assert_eq!(
+            problem.place,
+            crate::TracePlace::Line { line: 2, column },
+            "{row}"
+        );
         assert!(problem.expected.contains(word), "{row}: {problem:?}");
     }
 }
@@ -151,9 +209,15 @@ fn a_damaged_field_is_named_by_line_and_column() {
 #[test]
 fn headers_of_other_formats_stay_theirs() {
     for header in OWN_HEADERS {
-        let head = TraceHead { name: "", bytes: header.as_bytes() };
+        let head = TraceHead {
+            name: "",
+            bytes: header.as_bytes(),
+        };
         assert_eq!(detect(&head), Confidence::No, "{header}");
     }
-    let head = TraceHead { name: "", bytes: b"1,R,0,512,4\n" };
+    let head = TraceHead {
+        name: "",
+        bytes: b"1,R,0,512,4\n",
+    };
     assert_eq!(detect(&head), Confidence::No);
 }

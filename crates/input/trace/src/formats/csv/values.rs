@@ -11,7 +11,10 @@ const PLACES_MAX: u32 = 12;
 /// Returns the number in `text`, times `unit`. Digits beyond the unit are cut off. `comma` allows a
 /// decimal comma. Hexadecimal numbers begin with `0x`.
 pub(super) fn scaled(text: &[u8], unit: u64, comma: bool) -> Option<u64> {
-    if let Some(digits) = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")) {
+    if let Some(digits) = text
+        .strip_prefix(b"0x")
+        .or_else(|| text.strip_prefix(b"0X"))
+    {
         let digits = std::str::from_utf8(digits).ok()?;
         let plain = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         let value = u64::from_str_radix(digits, 16).ok().filter(|_| plain)?;
@@ -22,7 +25,9 @@ pub(super) fn scaled(text: &[u8], unit: u64, comma: bool) -> Option<u64> {
         match byte {
             b'0'..=b'9' if behind && places >= PLACES_MAX => {}
             b'0'..=b'9' => {
-                mantissa = mantissa.checked_mul(10)?.checked_add(u128::from(byte - b'0'))?;
+                mantissa = mantissa
+                    .checked_mul(10)?
+                    .checked_add(u128::from(byte - b'0'))?;
                 digits += 1;
                 places += u32::from(behind);
             }
@@ -44,7 +49,9 @@ fn exponential(text: &[u8], unit: u64) -> Option<u64> {
     let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     let scaled = value * unit as f64;
     // 1.8e19 lies just below 2^64.
-    (0.0..1.8e19).contains(&scaled).then_some(scaled.round() as u64)
+    (0.0..1.8e19)
+        .contains(&scaled)
+        .then_some(scaled.round() as u64)
 }
 
 /// Reads times as numbers, dates, or times of the day. A time of the day that falls by more than
@@ -99,7 +106,10 @@ fn zone(time: &str) -> Option<(&str, i64)> {
     let Some(at) = time.rfind(['+', '-']) else {
         return Some((time, 0));
     };
-    let digits: String = time[at + 1..].chars().filter(char::is_ascii_digit).collect();
+    let digits: String = time[at + 1..]
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect();
     let number: i64 = digits.parse().ok()?;
     let (hours, minutes) = if digits.len() > 2 {
         (number / 100, number % 100)
@@ -110,7 +120,11 @@ fn zone(time: &str) -> Option<(&str, i64)> {
     if hours > 14 {
         return None;
     }
-    let east = if time.as_bytes()[at] == b'-' { -seconds } else { seconds };
+    let east = if time.as_bytes()[at] == b'-' {
+        -seconds
+    } else {
+        seconds
+    };
     Some((time[..at].trim(), east))
 }
 
@@ -130,7 +144,11 @@ fn time_of_day(text: &str) -> Option<u64> {
 /// Returns the number of days from 1970-01-01 in the Gregorian calendar.
 fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
     // Years begin in March, so that the leap day is the last day of a year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     let days = year * 365 + year / 4 - year / 100 + year / 400;
     // Month lengths from March: 31, 30, 31, 30, 31 in turn.
     let before = (153 * month + 2) / 5;
@@ -148,8 +166,16 @@ pub(super) fn operation(text: &[u8], one_reads: bool) -> Result<Option<Operation
         "w" | "wr" | "write" | "writes" | "put" | "store" | "update" => Some(Operation::Write),
         "f" | "ff" | "flush" | "sync" | "fsync" | "fdatasync" | "barrier" => Some(Operation::Flush),
         "d" | "discard" | "trim" | "unmap" => Some(Operation::Discard),
-        "0" | "false" | "no" => Some(if one_reads { Operation::Write } else { Operation::Read }),
-        "1" | "true" | "yes" => Some(if one_reads { Operation::Read } else { Operation::Write }),
+        "0" | "false" | "no" => Some(if one_reads {
+            Operation::Write
+        } else {
+            Operation::Read
+        }),
+        "1" | "true" | "yes" => Some(if one_reads {
+            Operation::Read
+        } else {
+            Operation::Write
+        }),
         _ => None,
     };
     if known.is_some() {
@@ -198,7 +224,11 @@ mod tests {
         for (text, unit, value) in [
             ("1.5", 1_000_000_000, Some(1_500_000_000)),
             ("1,5", 1000, Some(1500)),
-            ("1538323200.123456789", 1_000_000_000, Some(1_538_323_200_123_456_789)),
+            (
+                "1538323200.123456789",
+                1_000_000_000,
+                Some(1_538_323_200_123_456_789),
+            ),
             ("1.5e3", 1000, Some(1_500_000)),
             ("0x10", 512, Some(8192)),
             ("18446744073709551615", 1, Some(u64::MAX)),
@@ -221,7 +251,10 @@ mod tests {
         let mut time = |text: &str| clock.time(text.as_bytes(), 1, false);
         assert_eq!(time("1970-01-02T00:00:01.5Z"), Some(DAY_NS + 1_500_000_000));
         assert_eq!(time("2024-02-29 12:00:00"), Some(1_709_208_000_000_000_000));
-        assert_eq!(time("2024-02-29 13:00:00+01:00"), Some(1_709_208_000_000_000_000));
+        assert_eq!(
+            time("2024-02-29 13:00:00+01:00"),
+            Some(1_709_208_000_000_000_000)
+        );
         assert_eq!(time("2024-13-01 00:00:00"), None);
         assert_eq!(time("23:59:59.5"), Some(DAY_NS - 500_000_000));
         assert_eq!(time("00:00:01"), Some(DAY_NS + SECOND_NS));
