@@ -20,7 +20,7 @@ pub struct Dva {
 }
 
 /// The places of all records at the start of a run. The volume was written from front to back into
-/// an empty pool: the vdevs have turns of [`ALIQUOT`] for each data drive, and each vdev fills one
+/// an empty pool: the vdevs have turns of `ALIQUOT` for each data drive, and each vdev fills one
 /// metaslab after the other.
 #[derive(Clone, Debug)]
 pub struct FirstPlaces {

@@ -64,7 +64,7 @@ pub(crate) struct PoolCounts {
 
 /// A pool with one volume.
 ///
-/// - **Events in**: the events of [`Node`].
+/// - **Events in**: the events of [`Node`](fullstroke_contract::Node).
 /// - Invariant: a record is in at most one of these states: being read, dirty, clean in memory, on
 ///   the drives only.
 pub struct Pool {
