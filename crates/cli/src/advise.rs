@@ -321,13 +321,8 @@ impl fmt::Display for AdviceText<'_> {
                 .iter()
                 .try_for_each(|sentence| writeln!(f, "  {sentence}"))?;
         }
-        let mut told: Vec<&str> = Vec::new();
-        let runs = advice.ranking.candidates.iter();
-        for note in runs.flat_map(|ranked| &ranked.report.arrived.trace_notes) {
-            if !told.contains(&note.as_str()) {
-                writeln!(f, "The trace: {note}")?;
-                told.push(note);
-            }
+        for note in advice.ranking.trace_notes() {
+            writeln!(f, "The trace: {note}")?;
         }
         write!(
             f,

@@ -215,12 +215,12 @@ impl fmt::Display for LoadSearchResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = [
             "streams",
-            "runs that held",
+            "held",
             "underruns",
             "never played",
-            "longest stall ms",
-            "start-up max ms",
-            "drives busy",
+            "stall ms",
+            "start-up ms",
+            "busy",
         ];
         let mut table = table(header, &[]);
         let runs = self.replications;

@@ -175,6 +175,34 @@ impl Entrant<'_> {
 }
 
 impl Ranking {
+    /// Returns the notes on the trace. Notes of one kind differ in the figures of each candidate's
+    /// volume; the first note stands for the kind, with the name of its candidate.
+    pub fn trace_notes(&self) -> Vec<String> {
+        let all = || {
+            let noted = self.candidates.iter().map(|ranked| &ranked.report);
+            noted.flat_map(|report| {
+                let notes = report.arrived.trace_notes.iter();
+                notes.map(|note| (report.name.as_str(), note.as_str()))
+            })
+        };
+        let kind = |note: &str| note.chars().take_while(|&at| at != ',').collect::<String>();
+        let mut kinds: Vec<(String, &str, &str)> = Vec::new();
+        for (name, note) in all() {
+            let known = kinds.iter().any(|(one, ..)| *one == kind(note));
+            if !known {
+                kinds.push((kind(note), name, note));
+            }
+        }
+        let told = kinds.into_iter().map(|(kind_of, name, note)| {
+            let mut alike = all().filter(|(_, other)| kind(other) == kind_of);
+            match alike.all(|(_, other)| other == note) {
+                true => note.to_owned(),
+                false => format!("{note} (figures of {name})"),
+            }
+        });
+        told.collect()
+    }
+
     /// Ranks the results of [`run_all`](crate::run_all). Equal values keep the order given.
     pub fn new(ran: &[RunResult], metric: Metric) -> Ranking {
         Ranking::of_seeds(ran, 1, metric)

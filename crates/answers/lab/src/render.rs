@@ -278,16 +278,8 @@ impl Ranking {
                 first.report.arrived.skipped_rows
             )?;
         }
-        let mut told: Vec<&str> = Vec::new();
-        for note in self
-            .candidates
-            .iter()
-            .flat_map(|ranked| &ranked.report.arrived.trace_notes)
-        {
-            if !told.contains(&note.as_str()) {
-                writeln!(f, "The trace: {note}")?;
-                told.push(note);
-            }
+        for note in self.trace_notes() {
+            writeln!(f, "The trace: {note}")?;
         }
         Ok(())
     }

@@ -246,7 +246,7 @@ impl Placement {
         }
         let gib = |sectors: u64| (sectors * SECTOR_BYTES) as f64 / (1u64 << 30) as f64;
         Some(format!(
-            "the addresses of the trace span {:.3} GiB, {} of the volume of {:.0} GiB: the arms hardly move, so seeks are \
+            "the addresses of the trace span {:.1} GiB, {} of the volume of {:.0} GiB: the arms hardly move, so seeks are \
              shorter than on a filled volume; --footprint 60% (footprint = \"60%\" in a stack file) scales the addresses to \
              that share of the volume, --footprint spread lays their extents at random places",
             gib(high - low),
