@@ -113,7 +113,7 @@ fn like_makes_a_stack_of_a_summary_and_of_a_pool() {
     std::fs::write(&text, "  pool: tank\n state: ONLINE\nconfig:\n\n\tNAME        STATE     READ WRITE CKSUM\n\ttank        ONLINE       0     0     0\n\t  raidz1-0  ONLINE       0     0     0\n\t    sda     ONLINE       0     0     0\n\t    sdb     ONLINE       0     0     0\n\t    sdc     ONLINE       0     0     0\n").unwrap();
     let like = success(&["like", &text]);
     assert!(
-        like.contains("layout = \"raid5\"") && like.contains("drives = 3"),
+        like.contains("layout = \"raidz1\"") && like.contains("drives = 3"),
         "{like}"
     );
 }
