@@ -68,6 +68,7 @@ ROOMS = {
         "files": (166, 438, "where files lie"),
         "memory": (296, 438, "pages, write-back"),
         "opportunity": (296, 502, "PULL and PUSH"),
+        "pool": (296, 630, "pools like ZFS"),
         "smart": (700, 726, "disks do parity"),
     },
     "ground": {
