@@ -238,7 +238,11 @@ const SHORTENED: &[(&str, &str)] = &[
     ),
     (
         "fullstroke advise wishes/office.toml",
-        "fullstroke advise wishes/office.toml --drives 4 --failures 2 --usable 1TB --to 4s",
+        "fullstroke advise wishes/office.toml --drives 4 --failures 2 --usable 1TB --p99 4s --to 4s",
+    ),
+    (
+        "fullstroke advise load:office --drive seagate-ironwolf-8tb --drives 4 --failures 1 --usable 10TB --requests 2000",
+        "fullstroke advise load:office --drive seagate-ironwolf-8tb --drives 4 --failures 2 --usable 10TB --requests 500 --budget 1000",
     ),
     // The replacements of the commands of docs/advise.md already show that these two work.
     (

@@ -256,7 +256,13 @@ fn is_rounded(read: &str, value: f64) -> bool {
     let (Ok(shown), Ok(power)) = (digits.parse::<f64>(), power.parse::<i32>()) else {
         return false;
     };
-    (shown - value).abs() <= 0.501 * 10f64.powi(power - places)
+    // A whole number beyond three digits ends with zeros in place of the digits that are cut.
+    let whole = mantissa.trim_start_matches(['-', '+']);
+    let cut = match places {
+        0 => (whole.len() as i32 - 3).max(0),
+        _ => 0,
+    };
+    (shown - value).abs() <= 0.501 * 10f64.powi(power - places + cut)
 }
 
 const TABLES: &str = r#"[...document.querySelectorAll("table")].map((table) => ({
