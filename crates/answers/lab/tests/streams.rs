@@ -16,6 +16,8 @@ duration = "20s"
 start_interval = "100ms"
 exponential = true
 read_size = "128KiB"
+start_up_buffer = "128KiB"
+client_buffer = "256KiB"
 "#;
 
 fn write(folder: &Path, workload: &str) -> PathBuf {
@@ -138,7 +140,13 @@ fn streams_that_do_not_fit_or_never_play_do_not_hold() {
         "{found}"
     );
     // The start-up buffer never fills: there is no underrun, but no stream plays.
-    let start_up = set("workload.start_up_buffer=1GiB");
+    let start_up = Overrides {
+        set: vec![
+            "workload.client_buffer=2GiB".into(),
+            "workload.start_up_buffer=1GiB".into(),
+        ],
+        ..Overrides::default()
+    };
     let found = find(&file, &start_up, 1, 1).unwrap();
     assert!(
         found.streams == 0 && found.tried.iter().all(|tried| tried.underruns == 0),

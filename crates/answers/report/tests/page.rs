@@ -877,7 +877,7 @@ fn values_of_a_race_are_drawn_beside_those_of_the_same_parts() {
     );
     assert_eq!(chart("differences").matches("middle sign").count(), 3 + 4);
     assert!(
-        chart("sensitivity-0").contains("4 1.750"),
+        chart("sensitivity-0").contains("4 1.75"),
         "differences are of the same parts"
     );
     assert!(page.contains("eliminated candidates last") && !page.contains("the best first"));

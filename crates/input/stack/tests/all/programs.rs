@@ -547,16 +547,13 @@ fn an_fsync_for_each_write_of_a_job_is_paid_for() {
 #[test]
 fn a_job_that_files_cannot_have_is_refused_when_it_is_read() {
     let text = on("ext4", DISK).replace(SCRIPT, "[workload]\nkind = \"fio\"\npath = \"list\"\n");
-    let error = load(
-        &text,
-        "[a]\ndirectory=d\nsize=1m\nioengine=libaio\niodepth=8\n",
-    );
+    let error = load(&text, "[a]\ndirectory=d\nsize=1m\nioengine=mmap\n");
     let error = error
         .and_then(|stack| stack.build().map(drop).map_err(|error| error.to_string()))
         .err()
         .unwrap();
     assert!(
-        error.contains("list:5") && error.contains("iodepth"),
+        error.contains("list:4") && error.contains("ioengine"),
         "{error}"
     );
     // Without files, the job works on the volume, as before.
