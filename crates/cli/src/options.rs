@@ -12,7 +12,6 @@ use fullstroke_workload::pace::ReplayPace;
 use serde_json::{Map, Value, json};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
 /// Returns the number of runs at a time. Without `said` that is the number of cores.
@@ -336,17 +335,6 @@ impl Selection {
     }
 }
 
-fn is_stdin(path: &Path) -> bool {
-    path == Path::new("-")
-}
-
-/// Returns standard input, which can be read once. Text that is not UTF-8 and errors give an empty
-/// text, and an empty text has no job.
-fn text_of_standard_input() -> &'static str {
-    static TEXT: OnceLock<String> = OnceLock::new();
-    TEXT.get_or_init(|| std::io::read_to_string(std::io::stdin()).unwrap_or_default())
-}
-
 /// Returns a word as a shell would need it.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
@@ -355,7 +343,10 @@ fn quoted(word: &str) -> String {
 impl Changes {
     /// Returns the job file that replaces the workload.
     pub(crate) fn job_file(&self) -> Option<&Path> {
-        self.fio.as_ref()?.as_deref().filter(|path| !is_stdin(path))
+        self.fio
+            .as_ref()?
+            .as_deref()
+            .filter(|path| !standard_input::names(path))
     }
 
     /// Returns the text that `--fio` gives without a job file: a command line, or standard input.
@@ -364,7 +355,7 @@ impl Changes {
         if self.fio_arguments.is_empty() {
             // Without a file and without arguments the text is empty, which is an error of its own.
             return match file {
-                Some(path) if is_stdin(path) => Some(text_of_standard_input().to_owned()),
+                Some(path) if standard_input::names(path) => Some(standard_input::text()),
                 Some(_) => None,
                 None => Some(String::new()),
             };

@@ -2,7 +2,7 @@
 
 use crate::{Assumptions, Choices, DriveCounts};
 use fullstroke_contract::{Reason, reason};
-use fullstroke_stack::{FileKind, FileSource, READY_PREFIX, read_text};
+use fullstroke_stack::{FileKind, FileSource, is_ready, read_text};
 use fullstroke_units::{Bytes, Duration};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -164,10 +164,7 @@ impl WishFile {
     /// # Errors
     /// The mistake with its line.
     pub fn read_in(files: &FileSource, path: &Path) -> Result<Option<WishFile>, WishError> {
-        if path
-            .to_str()
-            .is_some_and(|name| name.starts_with(READY_PREFIX))
-        {
+        if is_ready(path) {
             return Ok(None);
         }
         let text = match files.are_on_disk() {
@@ -193,11 +190,6 @@ impl WishFile {
         let mut file: WishFile = toml::from_str(&text).map_err(wrong)?;
         // Only a root or an empty path has no parent, and neither is a file.
         let folder = path.parent().unwrap_or(Path::new(""));
-        let is_ready = |stack: &Path| {
-            stack
-                .to_str()
-                .is_some_and(|name| name.starts_with(READY_PREFIX))
-        };
         if !is_ready(&file.stack) {
             file.stack = folder.join(&file.stack);
         }

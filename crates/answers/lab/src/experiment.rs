@@ -1,6 +1,7 @@
 //! Runs one candidate, or many on all cores.
 
 use crate::load::at_load;
+use crate::rebuild;
 use crate::stopwatch::Stopwatch;
 use crate::{ComparedStack, LabError, Varied};
 use fullstroke_counters::Counter;
@@ -8,11 +9,11 @@ use fullstroke_drive::DriveModel;
 use fullstroke_engine::{Engine, RunOutcome};
 use fullstroke_fio::{BehindRate, FioGroupResults, FioProgram, FioResults, FioSource};
 use fullstroke_measure::{
-    MeasuredRun, Measurement, MemberReport, Overload, PerfettoRun, PerfettoTrace, Progress,
-    RebuildPlan, Report, RequestLog, ResponseWindows, RunIdentity, RunRecorder, StreamsReport,
-    Timeline, WarmUp, WattsOverTime,
+    MeasuredRun, Measurement, MemberReport, Overload, PerfettoRun, PerfettoTrace, Progress, Report,
+    RequestLog, ResponseWindows, RunIdentity, RunRecorder, StreamsReport, Timeline, WarmUp,
+    WattsOverTime,
 };
-use fullstroke_stack::{HostNodes, PoolCapacity, PreparedRun, RebuiltMember, VolumeSummary};
+use fullstroke_stack::{HostNodes, PoolCapacity, PreparedRun, VolumeSummary};
 use fullstroke_units::Time;
 use fullstroke_vfs::Vfs;
 use fullstroke_workload::Streams;
@@ -200,23 +201,7 @@ fn measurement(
         requests: 0,
         until: Time::ZERO + stack.measurement().warm_up,
     };
-    let rebuilt = stack.rebuilt_members()?.into_iter().map(|member| {
-        let RebuiltMember {
-            path,
-            table: _,
-            from,
-            used,
-            zones,
-            most,
-        } = member;
-        RebuildPlan {
-            path,
-            from,
-            used,
-            zones,
-            most,
-        }
-    });
+    let rebuilt = stack.rebuilt_members()?.into_iter().map(rebuild::plan);
     Ok(Measurement::new(warm_up)
         .with_processes(stack.process_names())
         .with_workloads(stack.workload_names())

@@ -252,7 +252,8 @@ impl<'a> Sampling<'a> {
     }
 }
 
-fn plan(member: RebuiltMember) -> RebuildPlan {
+/// Returns the plan by which a measurement follows the rebuild of a member.
+pub(crate) fn plan(member: RebuiltMember) -> RebuildPlan {
     let RebuiltMember {
         path,
         table: _,

@@ -67,7 +67,7 @@ pub use length::{LengthValue, LoadLength};
 pub use mdadm::MdArray;
 pub use observed::ObservedLoad;
 pub use overrides::{Overrides, SpinDownChoice};
-pub use ready::{READY_LOADS, READY_PREFIX, ReadyLoad};
+pub use ready::{READY_LOADS, READY_PREFIX, ReadyLoad, is_ready};
 pub use rebuild::RebuiltMember;
 pub use reference::{ReferencePage, reference};
 pub use schema::drive as drive_schema;

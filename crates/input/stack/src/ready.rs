@@ -42,6 +42,12 @@ pub const READY_LOADS: [ReadyLoad; 4] = [
     },
 ];
 
+/// True if a path names a ready load, known or unknown, rather than a file.
+pub fn is_ready(path: &std::path::Path) -> bool {
+    path.to_str()
+        .is_some_and(|name| name.starts_with(READY_PREFIX))
+}
+
 /// Returns the ready load that a path names; `None` for other paths.
 pub(crate) fn ready(path: &std::path::Path) -> Option<Result<&'static ReadyLoad, String>> {
     let name = path.to_str()?.strip_prefix(READY_PREFIX)?;

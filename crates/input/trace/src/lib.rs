@@ -27,6 +27,7 @@ mod processor_files;
 mod reader;
 mod record;
 mod restart;
+mod restarts;
 mod row;
 mod shared;
 mod sort;

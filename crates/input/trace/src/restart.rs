@@ -16,6 +16,7 @@
 use crate::fault::{TraceFault, TracePlace};
 use crate::formats::PlaceUnit;
 use crate::input::Input;
+use crate::restarts::{EPOCH_NS, Restarts};
 use crate::row::{Parser, TraceRow};
 
 /// Number of following rows that must lie in the past too.
@@ -25,10 +26,6 @@ const AHEAD: usize = 4;
 const ROWS_MIN: u64 = 16;
 /// Smallest number of rows of a run. Fewer rows in the wrong order are late rows.
 const FEW: u64 = 3;
-/// Times above this count from an epoch: 10 years. No system runs for so long.
-const EPOCH_NS: u64 = 10 * 365 * 86_400 * 1_000_000_000;
-/// Number of restarts whose places are kept.
-const PLACES_MAX: usize = 4;
 
 /// A parser whose rows follow each other although the times of the trace begin anew.
 pub(crate) struct Joined {
@@ -39,9 +36,7 @@ pub(crate) struct Joined {
     run: Run,
     /// Time added to the times of the current run.
     offset: u64,
-    /// Number of restarts, and the places of the first ones.
-    restarts: u64,
-    places: Vec<u64>,
+    restarts: Restarts,
 }
 
 /// Rows since the latest restart, on the clock of the file.
@@ -60,8 +55,7 @@ impl Joined {
             waiting: Vec::new(),
             run: Run::default(),
             offset: 0,
-            restarts: 0,
-            places: Vec::new(),
+            restarts: Restarts::default(),
         }
     }
 
@@ -107,10 +101,7 @@ impl Joined {
     fn restart(&mut self, place: u64) {
         self.offset = self.offset.saturating_add(self.run.latest);
         self.run = Run::default();
-        self.restarts += 1;
-        if self.places.len() < PLACES_MAX {
-            self.places.push(place);
-        }
+        self.restarts.add(Some(place));
     }
 }
 
@@ -170,35 +161,15 @@ impl Parser for Joined {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.parser.notes();
-        if self.restarts > 0 {
-            let places: Vec<String> = self
-                .places
-                .iter()
-                .map(|&place| match self.counted {
-                    PlaceUnit::Lines => TracePlace::Line {
-                        line: place,
-                        column: 0,
-                    },
-                    PlaceUnit::Bytes => TracePlace::Byte(place),
-                    PlaceUnit::Rows => TracePlace::Row(place),
-                })
-                .map(|place| place.to_string())
-                .collect();
-            let more = if self.restarts as usize > self.places.len() {
-                ", ..."
-            } else {
-                ""
-            };
-            let times = match self.restarts {
-                1 => "once".to_owned(),
-                times => format!("{times} times"),
-            };
-            notes.push(format!(
-                "the times begin anew {times} ({}{more}); each part follows the part before. If the parts ran at the same \
-                 time, sort the rows by time",
-                places.join(", ")
-            ));
-        }
+        let place = |place| match self.counted {
+            PlaceUnit::Lines => TracePlace::Line {
+                line: place,
+                column: 0,
+            },
+            PlaceUnit::Bytes => TracePlace::Byte(place),
+            PlaceUnit::Rows => TracePlace::Row(place),
+        };
+        notes.extend(self.restarts.note(place, "rows"));
         notes
     }
 
@@ -243,8 +214,14 @@ mod tests {
         let mut input = crate::source::unpack(&b"x"[..], None, 64).unwrap();
         let mut out = Vec::new();
         while joined.read(&mut input, &mut out, limit).unwrap() {}
-        assert_eq!(joined.notes().len(), usize::from(joined.restarts > 0));
-        (out.iter().map(|row| row.arrival).collect(), joined.restarts)
+        assert_eq!(
+            joined.notes().len(),
+            usize::from(joined.restarts.count() > 0)
+        );
+        (
+            out.iter().map(|row| row.arrival).collect(),
+            joined.restarts.count(),
+        )
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub struct PoolCapacity {
     /// Bytes of parity, copies and padding on the vdev for each record.
     #[serde(rename = "record_overhead_bytes")]
     pub record_parity: u64,
-    /// Part of these bytes that is padding.
+    /// Bytes of padding on the vdev for each record, a part of `record_parity`.
     #[serde(rename = "record_padding_bytes")]
     pub record_padding: u64,
 }

@@ -42,7 +42,7 @@ pub(crate) struct Asked {
     /// Number of records that the request waits for.
     remaining: u32,
     status: RequestStatus,
-    /// The I/O that ended last, of those that the request waited for.
+    /// The last completion among the I/Os of the request.
     pub(crate) last: Completion,
 }
 

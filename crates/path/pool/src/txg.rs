@@ -52,7 +52,7 @@ pub(crate) struct Txg {
     open: Vec<u64>,
     /// Records of the group that is written, ascending.
     pub(crate) writing: Vec<u64>,
-    /// Number of these that have been taken.
+    /// Number of records of `writing` that have been taken.
     pub(crate) taken: usize,
     /// Places of records that the intent log has written already.
     pub(crate) logged: HashMap<u64, Dva>,

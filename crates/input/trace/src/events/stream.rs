@@ -6,6 +6,7 @@
 
 use super::{KernelEvent, Matcher};
 use crate::TracePlace;
+use crate::restarts::{EPOCH_NS, Restarts};
 use crate::row::TraceRow;
 use std::collections::BTreeMap;
 
@@ -13,10 +14,8 @@ use std::collections::BTreeMap;
 const EVENTS_PAST: usize = 5;
 /// Smallest number of events of a run that ends before its first half comes again.
 const EVENTS_MIN: u64 = 16;
-/// Times above this count from an epoch, and never begin anew: 10 years.
-const EPOCH_NS: u64 = 10 * 365 * 86_400 * 1_000_000_000;
-/// Number of restarts whose lines are kept.
-const PLACES_MAX: usize = 4;
+/// Number of notes of ended runs that are kept.
+const ENDED_MAX: usize = 4;
 
 /// Builds requests from events whose times may begin anew.
 #[derive(Debug, Default)]
@@ -31,8 +30,7 @@ pub(crate) struct EventStream {
     latest: u64,
     /// Time added to the times of the current run.
     offset: u64,
-    restarts: u64,
-    places: Vec<u64>,
+    restarts: Restarts,
     /// Notes of the runs that ended.
     ended: Vec<String>,
 }
@@ -74,27 +72,8 @@ impl EventStream {
                 .into_iter()
                 .filter(|note| !self.ended.contains(note)),
         );
-        if self.restarts > 0 {
-            let places: Vec<String> = self
-                .places
-                .iter()
-                .map(|&line| TracePlace::Line { line, column: 0 }.to_string())
-                .collect();
-            let more = if self.restarts as usize > self.places.len() {
-                ", ..."
-            } else {
-                ""
-            };
-            let times = match self.restarts {
-                1 => "once".to_owned(),
-                times => format!("{times} times"),
-            };
-            notes.push(format!(
-                "the times begin anew {times} ({}{more}); each part follows the part before. If the parts ran at the same \
-                 time, sort the events by time",
-                places.join(", ")
-            ));
-        }
+        let place = |line| TracePlace::Line { line, column: 0 };
+        notes.extend(self.restarts.note(place, "events"));
         notes
     }
 
@@ -115,19 +94,15 @@ impl EventStream {
         self.matcher.finish(rows);
         let matcher = std::mem::take(&mut self.matcher);
         for note in matcher.notes() {
-            if self.ended.len() < PLACES_MAX && !self.ended.contains(&note) {
+            if self.ended.len() < ENDED_MAX && !self.ended.contains(&note) {
                 self.ended.push(note);
             }
         }
         self.offset = self.offset.saturating_add(self.latest);
         (self.events, self.latest) = (0, 0);
         self.processors.clear();
-        self.restarts += 1;
-        if let Some((_, event)) = self.pending.first()
-            && self.places.len() < PLACES_MAX
-        {
-            self.places.push(event.place);
-        }
+        self.restarts
+            .add(self.pending.first().map(|(_, event)| event.place));
         self.pass_pending(rows);
     }
 

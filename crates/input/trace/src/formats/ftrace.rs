@@ -44,9 +44,9 @@ struct Ftrace {
 /// Largest number of waiting requests that are remembered.
 const INSERTED_MAX: usize = 1 << 16;
 
-/// Inserted requests that wait for their issue. A scheduler that is `none` issues most requests at once,
-/// without an insert event (`blk_mq_try_issue_directly`, block/blk-mq.c, Linux 6.6). Such a request
-/// arrives with its issue.
+/// Requests that were inserted into a scheduler and not issued yet. Without a scheduler (`none`) the
+/// kernel issues most requests at once, without an insert event (`blk_mq_try_issue_directly`,
+/// block/blk-mq.c, Linux 6.6). The arrival of a request without an insert is the time of the issue.
 #[derive(Default)]
 struct Inserted {
     /// End of each extent by device and start. A flush starts at the largest sector.

@@ -176,7 +176,7 @@ pub(super) struct Stripe {
 pub(super) enum ListName {
     /// Stripes to handle: `handle_list`.
     Handle,
-    /// Stripes that may read old data or parity now, which their writes need: `hold_list`.
+    /// Stripes whose writes need old data or parity, and that may read now: `hold_list`.
     Hold,
     /// Stripes that wait until others have read: `delayed_list`.
     Delayed,
