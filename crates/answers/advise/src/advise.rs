@@ -191,52 +191,17 @@ pub fn advise(request: &AdviceRequest, progress: &dyn Fn(&str)) -> Result<Advice
         chosen.push(found);
     }
     progress("the best of each on all of the load: healthy, degraded, rebuilding");
-    let Finals {
-        finalists,
-        mut ranking,
-        settled,
-    } = request.settled_finals(&chosen, by, &mut runs, progress)?;
+    let finals = request.settled_finals(&chosen, by, &mut runs, progress)?;
     progress("the same at more than this load");
-    let at_loads = request.at_loads(&chosen, &finalists, &mut runs)?;
-    let assumed = words::assumed(&request.assumptions);
-    let recommendation = words::recommendation(
-        &finalists,
-        &ranking,
-        &request.wishes,
-        &request.drive,
-        &request.costs,
-        &settled,
-    );
-    let would_change = would_change(&finalists, &left_out, &request.wishes, &ranking, &at_loads);
-    // The first candidate by one number may differ from the recommended one. The page states both.
-    ranking.reasons = words::reasons(&finalists, &ranking);
-    ranking.verdict = words::beside(&finalists, &ranking, &request.wishes).or(ranking.verdict);
-    let (wishes, assumptions) = (request.wishes, request.assumptions);
-    Ok(Advice {
-        recommendation,
-        recommended: finalists
-            .first()
-            .map_or_else(String::new, |first| first.name.clone()),
-        would_change,
-        at_loads,
-        assumptions,
-        mttdl_formula: FORMULA,
-        assumed,
-        wishes,
-        finalists,
-        left_out,
-        runs,
-        settled,
-        costs: request.costs.clone(),
-        ranking,
-    })
+    let at_loads = request.at_loads(&chosen, &finals.finalists, &mut runs)?;
+    Ok(request.concluded(finals, left_out, at_loads, runs))
 }
 
 /// The finalists in order, and whether longer runs may change the order.
-struct Finals {
-    finalists: Vec<Finalist>,
-    ranking: Ranking,
-    settled: Settled,
+pub(crate) struct Finals {
+    pub(crate) finalists: Vec<Finalist>,
+    pub(crate) ranking: Ranking,
+    pub(crate) settled: Settled,
 }
 
 /// Refuses wishes that do not apply to the load or the drive.
@@ -349,6 +314,52 @@ fn once<T: PartialEq + std::fmt::Display>(key: &str, values: &[T]) -> Result<(),
 }
 
 impl AdviceRequest {
+    /// Returns the advice from the finalists and the runs at more than the load.
+    pub(crate) fn concluded(
+        &self,
+        finals: Finals,
+        left_out: Vec<ExcludedLayout>,
+        at_loads: Vec<AtLoad>,
+        runs: usize,
+    ) -> Advice {
+        let Finals {
+            finalists,
+            mut ranking,
+            settled,
+        } = finals;
+        let recommendation = words::recommendation(
+            &finalists,
+            &ranking,
+            &self.wishes,
+            &self.drive,
+            &self.costs,
+            &settled,
+        );
+        let would_change = would_change(&finalists, &left_out, &self.wishes, &ranking, &at_loads);
+        // The first candidate by one number may differ from the recommended one. The page states
+        // both.
+        ranking.reasons = words::reasons(&finalists, &ranking);
+        ranking.verdict = words::beside(&finalists, &ranking, &self.wishes).or(ranking.verdict);
+        Advice {
+            recommendation,
+            recommended: finalists
+                .first()
+                .map_or_else(String::new, |first| first.name.clone()),
+            would_change,
+            at_loads,
+            assumptions: self.assumptions,
+            mttdl_formula: FORMULA,
+            assumed: words::assumed(&self.assumptions),
+            wishes: self.wishes,
+            finalists,
+            left_out,
+            runs,
+            settled,
+            costs: self.costs.clone(),
+            ranking,
+        }
+    }
+
     /// Returns the metric of the ranking, which follows from the wished speed.
     pub(crate) fn metric(&self) -> Metric {
         let name = match self.wishes {

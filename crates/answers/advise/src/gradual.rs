@@ -14,14 +14,12 @@
 //! Each layout has the first value of each list in [`Choices`](crate::Choices). No setting is
 //! searched, so the answer ranks layouts only.
 
-use crate::advise::{Chosen, check};
-use crate::changes::would_change;
+use crate::advise::{Chosen, Finals, check};
 use crate::layouts::{Arrangement, arrangements, has_parity};
-use crate::loss::FORMULA;
 use crate::order::order;
 use crate::{
     Advice, AdviceRequest, AdviseError, ArrayOutcome, DataLossChance, ExcludedLayout, Finalist,
-    loss, words,
+    loss,
 };
 use fullstroke_lab::{
     ComparedStack, Condition, Ranking, Recipe, RunResult, Settled, Settling, VolumeReport, run,
@@ -222,38 +220,15 @@ impl GradualAdvice {
             let (degraded, rebuilding) = (self.degraded[index], self.rebuilding[index]);
             finalists.push(request.finalist(one, whole, degraded, rebuilding));
         }
-        let mut ranking = Ranking::of_seeds(&self.healthy.1, seeds, request.metric());
+        let ranking = Ranking::of_seeds(&self.healthy.1, seeds, request.metric());
         order(&mut finalists, &request.wishes, &ranking);
-        let settled = self.settled(&ranking);
-        let recommendation = words::recommendation(
-            &finalists,
-            &ranking,
-            &request.wishes,
-            &request.drive,
-            &request.costs,
-            &settled,
-        );
-        let would_change = would_change(&finalists, &self.left_out, &request.wishes, &ranking, &[]);
-        ranking.reasons = words::reasons(&finalists, &ranking);
-        ranking.verdict = words::beside(&finalists, &ranking, &request.wishes).or(ranking.verdict);
-        Some(Advice {
-            recommendation,
-            recommended: finalists
-                .first()
-                .map_or_else(String::new, |first| first.name.clone()),
-            would_change,
-            at_loads: Vec::new(),
-            assumptions: request.assumptions,
-            mttdl_formula: FORMULA,
-            assumed: words::assumed(&request.assumptions),
-            wishes: request.wishes,
+        let finals = Finals {
+            settled: self.settled(&ranking),
             finalists,
-            left_out: self.left_out.clone(),
-            runs: self.steps * seeds,
-            settled,
-            costs: request.costs.clone(),
             ranking,
-        })
+        };
+        let runs = self.steps * seeds;
+        Some(request.concluded(finals, self.left_out.clone(), Vec::new(), runs))
     }
 
     /// Returns the state of the answer after the last round.

@@ -1,5 +1,7 @@
 //! A random order of numbers that needs no memory.
 
+use crate::footprint::mixed;
+
 /// Number of rounds: four rounds make a permutation that no statistics of a trace can tell from a
 /// random one (M. Luby and C. Rackoff, SIAM Journal on Computing 17, 1988).
 const ROUNDS: u64 = 4;
@@ -40,19 +42,11 @@ impl Shuffle {
         let mask = (1u64 << self.half_bits) - 1;
         let (mut left, mut right) = (number >> self.half_bits & mask, number & mask);
         for round in 0..ROUNDS {
-            let mixed = mix(right ^ self.seed.rotate_left(16 * round as u32) ^ round << 56);
+            let mixed = mixed(right ^ self.seed.rotate_left(16 * round as u32) ^ round << 56);
             (left, right) = (right, left ^ (mixed & mask));
         }
         left << self.half_bits | right
     }
-}
-
-/// Finaliser of SplitMix64 (G. Steele et al., OOPSLA 2014).
-fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }
 
 #[cfg(test)]
