@@ -193,6 +193,11 @@ pub(crate) struct Assemble {
     #[arg(long)]
     degraded: bool,
 
+    /// Only read the array: nothing is written to the devices, which may be write-protected. The
+    /// effects of a crash are mended in memory.
+    #[arg(long)]
+    read_only: bool,
+
     /// Accept this device as a member despite a changed size, damaged superblocks or an old event
     /// count (may be repeated).
     #[arg(long, value_name = "DEVICE")]
@@ -477,6 +482,7 @@ impl Assemble {
         }
         Ok(Allowances {
             degraded: self.degraded,
+            read_only: self.read_only,
             trusted: self
                 .trust
                 .iter()
@@ -491,8 +497,13 @@ impl Assemble {
         check_twice(&self.devices)?;
         let (mut devices, mut gone) = (Vec::new(), Vec::new());
         let limit = Duration::from_secs(self.member_timeout);
+        let purpose = if self.read_only {
+            OpenPurpose::Read
+        } else {
+            OpenPurpose::Own
+        };
         for path in &self.devices {
-            match FileDevice::open_within(path, OpenPurpose::Own, limit) {
+            match FileDevice::open_within(path, purpose, limit) {
                 Ok(device) => devices.push(device),
                 Err(error @ ArrayError::Gone { .. }) if self.degraded => {
                     gone.push(format!("{error}; it counts as missing"));

@@ -269,6 +269,9 @@ fn status_lines(status: &Value) -> Vec<String> {
     if let Some(why) = status["shift_trouble"].as_str() {
         lines.push(format!("the shift does not go on: {why}"));
     }
+    if let Some(why) = status["read_only"].as_str() {
+        lines.push(format!("the array accepts no changes: {why}"));
+    }
     if let Some(why) = status["halted"].as_str() {
         lines.push(format!("the array accepts no more changes: {why}"));
     }

@@ -1045,14 +1045,10 @@ fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_
                 "{said}"
             );
         }
-        // A member has failed for want of room, so that the array cannot be read alone.
-        match place.assemble(&[0, 1, 2], &[]) {
-            Ok(served) => {
-                holds(&served, "assembled while it is full");
-                served.kill();
-            }
-            Err(error) => assert!(error.contains("No space left on device"), "{error}"),
-        }
+        // A member has failed for want of room, so its data is computed from the others.
+        let served = place.assemble(&[0, 1, 2], &[]).unwrap();
+        holds(&served, "assembled while it is full");
+        served.kill();
         disk.free();
         let served = place.assemble(&[0, 1, 2], &[]).unwrap();
         holds(&served, "with room again");
@@ -1080,6 +1076,60 @@ fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_
         );
         served.stop();
     }
+}
+
+#[test]
+fn an_array_that_is_only_read_leaves_its_members_as_they_are() {
+    let place = MemberFiles::new(3);
+    success(&strings(&place.create(&[0, 1, 2], &["--layout", "raid5"])));
+    let served = place.assemble(&[0, 1, 2], &[]).unwrap();
+    let mut client = served.client();
+    let bytes = pattern(client.properties().size_bytes as usize, 4);
+    client.write(0, &bytes, CommandFlags::empty()).unwrap();
+    drop(client);
+    // Regions are dirty and journals hold records.
+    served.kill();
+    let all = place.members(&[0, 1, 2]);
+    let contents =
+        || -> Vec<Vec<u8>> { all.iter().map(|path| std::fs::read(path).unwrap()).collect() };
+    let before = contents();
+    for member in &all {
+        let mut protected = std::fs::metadata(member).unwrap().permissions();
+        protected.set_readonly(true);
+        std::fs::set_permissions(member, protected).unwrap();
+    }
+    for (indices, options) in [
+        (&[0, 1, 2][..], &["--read-only"][..]),
+        (&[0, 2], &["--read-only", "--degraded"]),
+    ] {
+        let served = place.assemble(indices, options).unwrap();
+        let mut read = vec![0; bytes.len()];
+        served.client().read(0, &mut read).unwrap();
+        assert!(read == bytes, "{options:?}");
+        let written = served.client().write(0, &bytes[..512], CommandFlags::empty());
+        written.unwrap_err();
+        let status = success(&["array", "status", &text(&served.socket)]);
+        assert!(status.contains("without --read-only"), "{status}");
+        let refused = fullstroke(&["array", "fail", &text(&served.socket), "0"]);
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(
+            !refused.status.success() && said.contains("without --read-only"),
+            "{said}"
+        );
+        served.stop();
+        assert!(contents() == before, "{options:?}: the members have changed");
+    }
+    for member in &all {
+        let mut free = std::fs::metadata(member).unwrap().permissions();
+        #[expect(clippy::permissions_set_readonly_false, reason = "a file of this test")]
+        free.set_readonly(false);
+        std::fs::set_permissions(member, free).unwrap();
+    }
+    let served = place.assemble(&[0, 1, 2], &[]).unwrap();
+    let mut read = vec![0; bytes.len()];
+    served.client().read(0, &mut read).unwrap();
+    assert!(read == bytes && served.status()["state"] == "whole");
+    served.stop();
 }
 
 #[test]

@@ -78,8 +78,9 @@ pub struct Array {
     halted: OnceLock<String>,
     /// True if a member could not be written because its file system has no room.
     pub(crate) lacks_room: AtomicBool,
-    /// True if the array was assembled read-only.
-    pub(crate) is_read_only: AtomicBool,
+    /// Reason why the array accepts no changes since its assembly, if so. Writes to members stay in
+    /// memory then.
+    pub(crate) read_only: OnceLock<&'static str>,
     /// True if data could not be computed from the remaining members, and no flush has reported the
     /// loss yet.
     pub(crate) lost: AtomicBool,
@@ -267,7 +268,7 @@ impl Array {
             settled: AtomicU64::new(0),
             halted: OnceLock::new(),
             lacks_room: AtomicBool::new(false),
-            is_read_only: AtomicBool::new(false),
+            read_only: OnceLock::new(),
             lost: AtomicBool::new(false),
             resting: AtomicBool::new(false),
             copied_at_once: gears::COPIED_AT_ONCE,
@@ -644,7 +645,7 @@ impl Array {
             self.held_with(part),
             self.sabotage != Sabotage::RowsUnlocked,
         );
-        self.check_running()?;
+        self.check_changes()?;
         let (version, missing) = self.plan(Operation::Write, part, &mut worker.plan)?;
         let journalled = self.is_journalled(&worker.plan, part, missing);
         if (journalled || self.goes_row_by_row()) && self.rows_of(part).nth(1).is_some() {
@@ -959,7 +960,7 @@ impl Array {
     /// # Errors
     /// As [`flush`](Array::flush).
     pub fn tidy(&self) -> Result<(), ArrayError> {
-        let Some(bitmap) = &self.bitmap else {
+        let Some(bitmap) = self.bitmap.as_ref().filter(|_| !self.is_read_only()) else {
             return Ok(());
         };
         self.check_running()?;
@@ -1126,9 +1127,18 @@ impl Array {
         }
     }
 
-    /// True if the array was assembled read-only, because a member's file system has no room.
+    /// Returns an error if the array has halted or is read-only.
+    pub(crate) fn check_changes(&self) -> Result<(), ArrayError> {
+        match self.read_only.get() {
+            Some(&why) => Err(ArrayError::ReadOnly { why }),
+            None => self.check_running(),
+        }
+    }
+
+    /// True if the array was assembled read-only: by order, or because a member's file system has
+    /// no room.
     pub fn is_read_only(&self) -> bool {
-        self.is_read_only.load(Ordering::SeqCst)
+        self.read_only.get().is_some()
     }
 
     /// Reason of the halt; `None` while the array changes data.

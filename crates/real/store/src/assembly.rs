@@ -8,6 +8,7 @@ use crate::journal::{Change, MemberJournal};
 use crate::keys;
 use crate::label::{self, Label};
 use crate::members::{RosterRecord, allocate, knows_what_it_missed, new_uuid, refuse_owned, wipe};
+use crate::overlay::Overlay;
 use crate::signatures::{LOOKED_AT_BYTES, OWN_BYTES};
 use crate::superblock::{
     self, Copies, JournalPolicy, Knowledge, MemberRates, Roster, SlotState, Spare, Superblock, Uuid,
@@ -515,6 +516,9 @@ pub struct Allowances {
     /// Names of devices that count as the members in their superblocks, in spite of a wrong size,
     /// wrong superblocks, or a count of events one behind.
     pub trusted: Vec<String>,
+    /// True if the array is only read, and nothing is written to the devices. The effects of a loss
+    /// of power are mended in memory.
+    pub read_only: bool,
 }
 
 /// Assembles the array of the `devices`, in any order. The effects of a loss of power are mended
@@ -541,14 +545,11 @@ pub fn assemble_with(
     assemble_sabotaged(devices, allowances, Sabotage::Nothing)
 }
 
-/// Purpose of an assembly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AssemblyPurpose {
-    /// The array is mended, and may be changed.
-    Use,
-    /// The array is read, and nothing is written.
-    Read,
-}
+/// Reason of a read-only assembly by order.
+const BY_ORDER: &str = "it was assembled read-only; stop it, and assemble it without --read-only";
+/// Reason of a read-only assembly without room.
+const NO_ROOM: &str =
+    "a member's file system is full; make room, stop the array, and assemble it again";
 
 /// Reason of a failed assembly.
 enum AssemblyFailure {
@@ -581,28 +582,45 @@ fn assemble_sabotaged(
     allowances: &Allowances,
     sabotage: Sabotage,
 ) -> Result<(Array, AssemblyReport), ArrayError> {
-    match assemble_for(AssemblyPurpose::Use, devices, allowances, sabotage) {
+    if allowances.read_only {
+        return assemble_in_memory(devices, allowances, sabotage, BY_ORDER);
+    }
+    match assemble_for_use(devices, allowances, sabotage) {
         Ok(assembled) => Ok(assembled),
         Err(AssemblyFailure::Wholly(error)) => Err(error),
         Err(AssemblyFailure::ForWantOfRoom(error)) => {
-            match assemble_for(AssemblyPurpose::Read, devices, allowances, sabotage) {
-                Ok((array, mut report)) => {
-                    report.remarks.push(format!(
-                        "served read-only, since a member's file system has no room ({error}); make room, and assemble \
-                         the array again"
-                    ));
-                    Ok((array, report))
-                }
-                // With members missing, data follows from parity, which would have to be mended
-                // first.
-                Err(_) => Err(error),
-            }
+            let (array, mut report) = assemble_in_memory(devices, allowances, sabotage, NO_ROOM)?;
+            report.remarks.push(format!(
+                "served read-only, since a member's file system has no room ({error}); make room, and assemble \
+                 the array again"
+            ));
+            Ok((array, report))
         }
     }
 }
 
-fn assemble_for(
-    purpose: AssemblyPurpose,
+/// Assembles an array that is read. All writes of the assembly stay in memory, so the devices do
+/// not change.
+fn assemble_in_memory(
+    devices: &[Arc<dyn Device>],
+    allowances: &Allowances,
+    sabotage: Sabotage,
+    why: &'static str,
+) -> Result<(Array, AssemblyReport), ArrayError> {
+    let covered: Vec<Arc<dyn Device>> = devices
+        .iter()
+        .map(|device| Arc::new(Overlay::over(Arc::clone(device))) as Arc<dyn Device>)
+        .collect();
+    let assembled = assemble_for_use(&covered, allowances, sabotage);
+    let (array, report) = assembled.map_err(|failure| match failure {
+        AssemblyFailure::Wholly(error) | AssemblyFailure::ForWantOfRoom(error) => error,
+    })?;
+    let first = array.read_only.set(why);
+    debug_assert!(first.is_ok(), "an array becomes read-only once");
+    Ok((array, report))
+}
+
+fn assemble_for_use(
     devices: &[Arc<dyn Device>],
     allowances: &Allowances,
     sabotage: Sabotage,
@@ -679,9 +697,7 @@ fn assemble_for(
             .as_ref()
             .map_or_else(|| slot.device.clone(), |device| device.name());
     }
-    if purpose == AssemblyPurpose::Use {
-        catch_up(&latest, &found, &present)?;
-    }
+    catch_up(&latest, &found, &present)?;
     // `catch_up` wrote to the place of the older copy, which is the newest now.
     let newest = found.iter().map(|found| {
         let behind = is_interrupted(&latest.roster, found);
@@ -697,10 +713,6 @@ fn assemble_for(
     let facts = ArrayProperties::of(&book.roster, &mut *layout);
     let uuid = latest.array;
     let array = Array::new(uuid, facts, layout, present, book, sabotage);
-    if purpose == AssemblyPurpose::Read {
-        array.be_read_alone()?;
-        return Ok((array, report));
-    }
     match array.mend_after_loss_of_power(&mut report) {
         Ok(()) => Ok((array, report)),
         Err(error) if array.lacks_room.load(Ordering::SeqCst) => {
@@ -997,19 +1009,6 @@ fn refuse_other_history(
 }
 
 impl Array {
-    /// Makes the array read-only. All members are present, so reads need no redundancy.
-    fn be_read_alone(&self) -> Result<(), ArrayError> {
-        let impaired = self.planner().is_impaired();
-        if impaired || self.facts.gears.is_some() {
-            return Err(ArrayError::Refused(
-                "it can only be read alone with all members, and without gears".to_owned(),
-            ));
-        }
-        self.is_read_only.store(true, Ordering::SeqCst);
-        self.halt("the array is served read-only, because a member's file system is full");
-        Ok(())
-    }
-
     /// Mends in this order: bitmap, journals, redundancy, and then the members' states.
     fn mend_after_loss_of_power(&self, report: &mut AssemblyReport) -> Result<(), ArrayError> {
         let mut worker = RequestScratch::new();

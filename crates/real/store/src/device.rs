@@ -157,8 +157,10 @@ pub trait Device: Send + Sync {
 /// Purpose of an opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenPurpose {
-    /// Only for reading.
+    /// Only for reading, also while others write.
     Look,
+    /// Only for reading, while nobody writes.
+    Read,
     /// For exclusive use as part of an array.
     Own,
 }
@@ -203,6 +205,12 @@ impl FileDevice {
             claim,
             ..
         } = opened.map_err(|error| why_not(&name, error))?;
+        let claim = match access {
+            OpenPurpose::Read => {
+                Some(Claim::share(&file, path).map_err(|error| why_not(&name, error))?)
+            }
+            OpenPurpose::Look | OpenPurpose::Own => claim,
+        };
         let data = || rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(0));
         // ENXIO: the file has no data at all (lseek(2)).
         let was_hole = !is_block_device && data().err() == Some(rustix::io::Errno::NXIO);

@@ -53,6 +53,12 @@ pub enum ArrayError {
         /// Description of the failure.
         why: String,
     },
+    /// The array was assembled to be read only.
+    #[error("the array accepts no changes: {why}")]
+    ReadOnly {
+        /// Reason, and the way to an array with changes.
+        why: &'static str,
+    },
     /// The request reaches behind the end of the array, or is empty.
     #[error("{extent:?} is not within the array's {capacity}, or is empty")]
     OutOfRange {

@@ -124,7 +124,7 @@ impl Array {
     /// or is being filled.
     pub fn shift(&self, towards: GearDirection) -> Result<(), ArrayError> {
         let _alone = self.alone();
-        self.check_running()?;
+        self.check_changes()?;
         let refused = |why: &str| Err(ArrayError::Refused(format!("the array {why}")));
         match (towards, self.gear()) {
             (_, None) => {
@@ -300,7 +300,7 @@ impl Array {
     /// True if a shift is in progress or needed, so
     /// [`advance_maintenance`](Array::advance_maintenance) must be called.
     pub(crate) fn is_to_be_shifted(&self) -> bool {
-        match self.gear() {
+        match self.gear().filter(|_| !self.is_read_only()) {
             None | Some(Gear::High) => false,
             Some(Gear::Low) => self.must_rise(),
             Some(Gear::Falling | Gear::Rising) => true,

@@ -18,6 +18,7 @@
 //! | `copies.rs` | a sealed record in two copies |
 //! | `bitmap.rs` | regions that are being written, and regions that failed members have missed |
 //! | `journal.rs` | changes that are about to be made |
+//! | `overlay.rs` | devices whose writes stay in memory, for members that are only read |
 //! | `buffers.rs` | the memory of a plan, and its arithmetic |
 //! | `bytes.rs` | [`Store`](bytes::Store): the bytes of a served volume |
 //! | `array.rs` | [`Array`]: reads, writes, flushes, and the order of the steps of a write |
@@ -87,6 +88,7 @@ mod label;
 mod locks;
 mod members;
 mod memory;
+mod overlay;
 mod server;
 mod signatures;
 mod sparse;

@@ -62,6 +62,9 @@ pub struct ArrayStatus {
     pub state: &'static str,
     /// Reason why the array changes nothing any more; `None` before.
     pub halted: Option<String>,
+    /// Reason why the array is served read-only; absent for an array with changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<&'static str>,
     /// Number of assemblies, stops and changes of members, each counted twice.
     pub events: u64,
     /// Size of a region of the bitmap, in bytes of a member.
@@ -305,7 +308,7 @@ impl Array {
     /// failure.
     pub fn fail(&self, slot: usize) -> Result<(), ArrayError> {
         let _alone = self.alone();
-        self.check_running()?;
+        self.check_changes()?;
         let device = self.slot_device(slot)?;
         let Some(device) = device else {
             return Err(ArrayError::Refused(format!(
@@ -340,7 +343,7 @@ impl Array {
     /// already.
     pub fn add(&self, device: Arc<dyn Device>, force: bool) -> Result<&'static str, ArrayError> {
         let _alone = self.alone();
-        self.check_running()?;
+        self.check_changes()?;
         let mut book = self.book();
         let found = superblock::read(&*device)?;
         let own = found.filter(|found| found.superblock.array == self.uuid);
@@ -497,7 +500,7 @@ impl Array {
     /// The array has halted.
     pub fn advance_maintenance(&self, worker: &mut RequestScratch) -> Result<bool, ArrayError> {
         self.settle()?;
-        self.check_running()?;
+        self.check_changes()?;
         if self.tend_gears(worker)? {
             return Ok(true);
         }
@@ -533,6 +536,9 @@ impl Array {
     /// True if a member is being filled, a spare can replace a failed member, or a shift is in
     /// progress.
     pub fn is_to_be_tended(&self) -> bool {
+        if self.is_read_only() {
+            return false;
+        }
         if self.is_to_be_shifted() {
             return true;
         }
@@ -723,11 +729,16 @@ impl Array {
         let shrunk = failed.error.kind() == io::ErrorKind::UnexpectedEof;
         if !again && !shrunk && self.mend(worker, slot, Extent::new(lbn, failed.transfer.sectors.0))
         {
+            let mended = if self.is_read_only() {
+                "is kept in memory"
+            } else {
+                "was written again"
+            };
             self.happened(
                 "mended",
                 slot,
                 device.name(),
-                &format!("sector {lbn} could not be read, and was written again"),
+                &format!("sector {lbn} could not be read, and {mended}"),
             );
             return Ok(());
         }
@@ -850,6 +861,7 @@ impl Array {
             capacity_bytes: self.facts.capacity.bytes().0,
             state,
             halted: self.halted().map(str::to_owned),
+            read_only: self.read_only.get().copied(),
             events: book.roster.events,
             region_bytes: book.roster.region_sectors * SECTOR_BYTES,
             dirty_regions: self

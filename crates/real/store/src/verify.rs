@@ -89,6 +89,9 @@ impl Array {
         found: &mut RedundancyCheck,
     ) -> Result<Option<Lbn>, ArrayError> {
         let _alone = self.alone();
+        if repair.changes() {
+            self.check_changes()?;
+        }
         self.check_running()?;
         if self.facts.survived == 0 || self.planner().is_impaired() {
             let why = if self.facts.survived == 0 {

@@ -73,7 +73,7 @@ impl Array {
     fn try_to_trim(&self, worker: &mut RequestScratch, part: Extent) -> Result<(), Setback> {
         let _passed = self.pass();
         let _held = self.locks.hold(part, true);
-        self.check_running()?;
+        self.check_changes()?;
         let (version, missing) = self.plan(Operation::Write, part, &mut worker.plan)?;
         if missing {
             return Ok(());

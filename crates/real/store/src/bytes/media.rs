@@ -7,7 +7,7 @@ use crate::bytes::description::Label;
 use crate::bytes::error::first_error;
 use crate::bytes::sync::ToSync;
 use crate::bytes::transaction::Transaction;
-use crate::journal::{ChangeRun, ChangedContent};
+use crate::journal::{Change, ChangeRun, ChangedContent};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use std::cell::Cell;
@@ -236,6 +236,12 @@ impl Media {
         }
         self.transaction = transaction;
         result
+    }
+
+    /// Makes the changes of a journal again.
+    pub(crate) fn repeat(&mut self, changes: Vec<Change>) -> Result<(), StoreError> {
+        self.transaction = Transaction::of(changes);
+        self.apply(&[])
     }
 
     fn make(&mut self, run: &ChangeRun, bytes: Option<&[u8]>) -> Result<(), StoreError> {

@@ -14,7 +14,6 @@ use crate::bytes::old;
 use crate::bytes::records::{Records, StorePlaces};
 use crate::bytes::states;
 use crate::bytes::store::{DoubtfulExtent, Store};
-use crate::bytes::transaction::Transaction;
 use crate::bytes::verify::{RedundancyCheck, Verifier};
 use crate::journal::{self, Change};
 use crate::sparse::{FileLengths, SparseFile};
@@ -376,8 +375,7 @@ impl Store {
         }
         if !changes.is_empty() {
             report.replayed_changes = changes.iter().map(|change| change.runs.len() as u64).sum();
-            self.media.transaction = Transaction::of(changes);
-            self.media.apply(&[])?;
+            self.media.repeat(changes)?;
             self.sync()?;
         }
         // Later requests may be made without a record. A record that stayed in the journal would

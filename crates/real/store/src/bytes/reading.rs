@@ -1,7 +1,7 @@
 //! A store opened read-only: nothing in its folder is changed, and the folder may be read-only.
 //!
-//! Mending happens in memory: changes are collected and never made, and reads apply the collected
-//! changes. So an unclean store serves the same data as after mending: the changes in the journal
+//! Mending happens in memory: the members lie under an [`Overlay`], as those of an array that is
+//! assembled read-only. So an unclean store serves the same data as after mending: the changes in the journal
 //! count as made, and different copies after a kill give the same data to every read.
 
 use crate::bytes::description::{
@@ -16,8 +16,8 @@ use crate::bytes::opening::{DeviceSource, FolderFiles, check_fits, fail_missing,
 use crate::bytes::records::StorePlaces;
 use crate::bytes::states;
 use crate::bytes::store::DoubtfulExtent;
-use crate::bytes::transaction::Transaction;
 use crate::bytes::{OpenReport, Opening, Store, StoreError};
+use crate::overlay::Overlay;
 use crate::sparse::{FileLengths, SparseFile};
 use crate::{Device, MemoryDevice};
 use fullstroke_volume::Shape;
@@ -38,7 +38,8 @@ impl DeviceSource for FilesAsTheyAre<'_> {
             return Ok(Arc::new(MemoryDevice::new(member.bytes())));
         }
         let path = self.0.join(member.file.as_deref().unwrap_or_default());
-        look_at(&path, FileLengths::new(member.bytes(), LABEL_BYTES))
+        let file = look_at(&path, FileLengths::new(member.bytes(), LABEL_BYTES))?;
+        Ok(Arc::new(Overlay::over(file)))
     }
 }
 
@@ -105,8 +106,7 @@ impl Store {
         report.newly_failed =
             fail_missing(&mut root, &description, &source, opening.allow_degraded)?;
         description.members = states::records(&root);
-        let mut media = open_media(&description.members, &mut source)?;
-        media.begin();
+        let media = open_media(&description.members, &mut source)?;
         let mut store = Store::over(root, media, None, opening.quiet);
         store.read_only = Some(lock);
         // There is never anything to make durable.
@@ -150,7 +150,7 @@ impl Store {
         Ok(())
     }
 
-    /// Applies the changes in the journal to all reads.
+    /// Repeats the changes in the journal, in memory.
     fn look_at_journal(
         &mut self,
         folder: &Path,
@@ -164,8 +164,7 @@ impl Store {
         let changes = redo.read(states::any_impaired_parity(&self.root))?;
         check_fits(folder, &description.members, &changes)?;
         report.replayed_changes = changes.iter().map(|change| change.runs.len() as u64).sum();
-        self.media.transaction = Transaction::of(changes);
-        Ok(())
+        self.media.repeat(changes)
     }
 
     /// Adds the marked regions to the unsettled extents, as in a store with a later comparison. The

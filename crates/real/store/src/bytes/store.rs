@@ -94,8 +94,7 @@ pub struct Store {
     pub(crate) dying: Vec<usize>,
     /// Number of changes of members' states, without the progress of rebuilds.
     pub(crate) state_changes: u64,
-    /// Lock of a read-only folder against writers. Changes are collected in memory then, and never
-    /// made.
+    /// Lock of a read-only folder against writers. Changes stay in memory then.
     pub(crate) read_only: Option<Lock>,
 }
 
@@ -235,10 +234,8 @@ impl Store {
             sectors,
         })?;
         self.finish_pending()?;
-        let mended_in_memory = self.is_read_only() && !self.media.transaction.is_empty();
-        if !self.losses.is_empty() || mended_in_memory {
-            // Clients take a run without room for zeros. Lost sectors are not zeros, and changes in
-            // memory may cover holes of the files.
+        if !self.losses.is_empty() {
+            // Clients take a run without room for zeros. Lost sectors are not zeros.
             let _ = visit(
                 Extent {
                     start: lbn,

@@ -29,10 +29,6 @@ impl Transaction {
         Transaction { change: all }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.change.runs.is_empty()
-    }
-
     /// Returns the changes in the form of a journal record.
     pub(crate) fn change(&mut self) -> &mut Change {
         &mut self.change
