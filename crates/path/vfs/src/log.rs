@@ -116,3 +116,28 @@ impl MetadataLog {
         due
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_changed_again_stays_held_for_the_later_transaction() {
+        let mut log = MetadataLog::default();
+        let first = log.transaction();
+        log.hold(7);
+        log.hold(8);
+        log.enter(1);
+        log.leave();
+        // Page 7 changes again while its older content is on the way to its place.
+        let second = log.transaction();
+        log.hold(7);
+        log.enter(1);
+        log.leave();
+        assert!(!log.release(7, first), "the later change is not in the log");
+        assert!(log.holds(7));
+        assert!(log.release(8, first) && !log.holds(8));
+        assert!(log.release(7, second) && !log.holds(7));
+        assert!(!log.release(7, second), "a page is released once");
+    }
+}

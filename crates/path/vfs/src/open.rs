@@ -127,3 +127,41 @@ impl OpenFiles {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_close_of_the_last_writer_ends_the_writing() {
+        let mut files = OpenFiles::default();
+        let mut cache = fullstroke_memory::PageCache::new(
+            &fullstroke_memory::MemoryKeys::of(fullstroke_units::Bytes(1 << 20)),
+            fullstroke_memory::QueueLimits::default(),
+        )
+        .unwrap();
+        let object = Object(9);
+        let mut open = |files: &mut OpenFiles, process, how| {
+            let file = OpenFile {
+                object,
+                file: cache.open(object),
+                position: 0,
+                how,
+                told: 0,
+            };
+            files.open(process, Fd(3), file);
+        };
+        for (process, how) in [
+            (0, OpenFlags::CREATE),
+            (1, OpenFlags::READ),
+            (2, OpenFlags::CREATE),
+        ] {
+            open(&mut files, process, how);
+        }
+        let mut last = |process| files.close(process, Fd(3)).unwrap().last_writer;
+        assert!(!last(0), "process 2 still writes");
+        assert!(last(2), "process 1 only reads");
+        assert!(!last(1), "a reader is no writer");
+        assert!(!files.is_open(object));
+    }
+}

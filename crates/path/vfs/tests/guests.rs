@@ -433,6 +433,128 @@ fn a_page_that_nobody_wrote_is_nowhere_and_costs_no_request() {
     assert_eq!(data(&bench), 2.0, "the write and the read behind it");
 }
 
+/// Returns the results of requests, in the order of their ends. `fails` tells the device's failures.
+fn results(
+    node: &mut FileBacked,
+    now: &mut Time,
+    asked: &[Request],
+    fails: &mut dyn FnMut(&Request) -> bool,
+) -> (Vec<RequestStatus>, Vec<Request>) {
+    let (mut ended, mut below, mut out) = (Vec::new(), Vec::new(), Effects::new());
+    for &request in asked {
+        node.submit(
+            *now,
+            Port::FIRST,
+            request,
+            &mut NodeContext::alone(&mut out),
+        );
+        let before = ended.len();
+        let until = *now + Duration::from_secs(90);
+        let mut flying = Vec::new();
+        loop {
+            for effect in out.drain() {
+                match effect {
+                    Effect::Issue { request, .. } => flying.push(request),
+                    Effect::Complete { completion, .. } => ended.push(completion.status),
+                    Effect::Notice { .. } => {}
+                }
+            }
+            if let Some(request) = flying.pop() {
+                below.push(request);
+                let completion = Completion {
+                    id: request.id,
+                    submitted: *now,
+                    finished: *now,
+                    status: if fails(&request) {
+                        RequestStatus::Lost
+                    } else {
+                        RequestStatus::Done
+                    },
+                    ..Completion::default()
+                };
+                let mut cx = NodeContext::alone(&mut out);
+                node.completed(*now, Port::FIRST, completion, &mut cx);
+                continue;
+            }
+            let wake = node.next_wake().at();
+            if wake > until {
+                break;
+            }
+            *now = (*now).max(wake);
+            node.wake(*now, &mut NodeContext::alone(&mut out));
+        }
+        *now = until;
+        assert_eq!(ended.len(), before + 1, "{request:?} is answered once");
+    }
+    (ended, below)
+}
+
+fn guest_request(id: u64, operation: Operation, extent: Extent, hints: Hints) -> Request {
+    Request {
+        id: RequestId(id),
+        origin: id,
+        operation,
+        extent,
+        hints,
+        ..Request::default()
+    }
+}
+
+#[test]
+fn a_flush_tells_the_guest_of_a_failed_write_back_once() {
+    for kind in ["ext2", "ext4"] {
+        let mut node = disks(&json!({ "kind": kind, "cache": "writeback" }), 400);
+        let mut now = Time::ZERO;
+        let write =
+            |id, at| guest_request(id, Operation::Write, Extent::new(at, 64), Hints::default());
+        let flush = |id, disk| {
+            let disk = Extent::new(disk * DISK, 0);
+            guest_request(id, Operation::Flush, disk, Hints::default())
+        };
+        let mut fails_data = |request: &Request| {
+            request.operation == Operation::Write && request.extent.sectors.0 >= 64
+        };
+        let (written, _) = results(&mut node, &mut now, &[write(1, 0)], &mut fails_data);
+        assert_eq!(written, [RequestStatus::Done], "{kind}: it is in memory");
+        let mut never = |_: &Request| false;
+        let asked = [
+            flush(2, 1),
+            flush(3, 0),
+            flush(4, 0),
+            write(5, 640),
+            flush(6, 0),
+        ];
+        let (ended, _) = results(&mut node, &mut now, &asked, &mut never);
+        use RequestStatus::{Done, Lost};
+        assert_eq!(
+            ended,
+            [Done, Lost, Done, Done, Done],
+            "{kind}: the flush of the other disk, the first own flush, and the later requests"
+        );
+    }
+}
+
+#[test]
+fn a_write_back_has_the_workload_of_the_last_writer_of_its_file() {
+    let mut node = disks(&json!({ "kind": "ext2", "cache": "writeback" }), 400);
+    let mut now = Time::ZERO;
+    let write = |id, at, workload| {
+        let hints = Hints {
+            workload,
+            ..Hints::default()
+        };
+        guest_request(id, Operation::Write, Extent::new(at, 64), hints)
+    };
+    // Each write is written back before the next: the helper lets 90 s pass.
+    let asked = [write(1, 0, 3), write(2, DISK, 7), write(3, 640, 5)];
+    let (_, below) = results(&mut node, &mut now, &asked, &mut |_| false);
+    let data = below
+        .iter()
+        .filter(|request| request.operation == Operation::Write && request.extent.sectors.0 >= 64);
+    let workloads: Vec<u16> = data.map(|request| request.hints.workload).collect();
+    assert_eq!(workloads, [3, 7, 5]);
+}
+
 #[test]
 fn what_cannot_be_is_refused_with_its_key() {
     for (files, key, part) in [
