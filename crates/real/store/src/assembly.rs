@@ -3,17 +3,19 @@
 use crate::array::{Array, ArrayProperties, RequestScratch, Sabotage};
 use crate::bitmap;
 use crate::device::{ALIGNMENT_BYTES, Aligned};
-use crate::gears::GearFacts;
-use crate::journal::{Change, MemberJournal};
+use crate::gear_state::GearFacts;
+use crate::journal::MemberJournal;
 use crate::keys;
 use crate::label::{self, Label};
-use crate::members::{RosterRecord, allocate, knows_what_it_missed, new_uuid, refuse_owned, wipe};
 use crate::overlay::Overlay;
+use crate::roster_record::{RosterRecord, knows_what_it_missed, new_uuid};
 use crate::signatures::{LOOKED_AT_BYTES, OWN_BYTES};
 use crate::superblock::{
-    self, Copies, JournalPolicy, Knowledge, MemberRates, Roster, SlotState, Spare, Superblock, Uuid,
+    self, Copies, JournalPolicy, Knowledge, MemberRates, Roster, SlotState, Spare, Superblock,
 };
 use crate::transfer::Devices;
+use crate::uuid::Uuid;
+use crate::vacant::{allocate, refuse_owned, wipe};
 use crate::verify::RedundancyCheck;
 use crate::{ArrayError, Device};
 use fullstroke_contract::registry::{Keys, find};
@@ -22,7 +24,6 @@ use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Layout, REGISTRY};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// First byte of the bitmap: behind the superblock.
@@ -143,7 +144,7 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     let named = roster.slots.iter().map(|slot| slot.member);
     let named = named.chain(roster.spares.iter().map(|spare| spare.member));
     for (device, member) in devices.iter().zip(named) {
-        write_label(&**device, array, member, &roster)?;
+        label::write_unless_there(&**device, roster.label_at(), Label { array, member })?;
     }
     if !zeros {
         leave_to_be_filled(&mut *layout);
@@ -341,29 +342,7 @@ fn plan_roster(
     let created_s = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
-    let slots = devices[..members]
-        .iter()
-        .zip(&all)
-        .enumerate()
-        .map(|(slot, (device, sectors))| {
-            Ok(superblock::MemberSlot {
-                member: new_uuid()?,
-                device: device.name(),
-                sectors: sectors.0,
-                state: SlotState::Alive,
-                failed_at: 0,
-                failed_after: None,
-                measured: design.measured.get(slot).copied(),
-            })
-        });
-    let slots = slots.collect::<Result<Vec<_>, ArrayError>>()?;
-    let spares = devices[members..].iter();
-    let spares = spares.map(|device| {
-        Ok(Spare {
-            member: new_uuid()?,
-            device: device.name(),
-        })
-    });
+    let (slots, spares) = new_slots(design, devices, &all[..members])?;
     let roster = Roster {
         name: design.name.clone(),
         layout: design.layout.clone(),
@@ -382,10 +361,40 @@ fn plan_roster(
         block_bytes,
         missed_since: None,
         slots,
-        spares: spares.collect::<Result<Vec<_>, ArrayError>>()?,
+        spares,
         low_gear: None,
     };
     Ok((roster, layout))
+}
+
+/// Returns the slots of a new array for the first devices, and spares for the others. `sectors` has
+/// the data of each slot.
+fn new_slots(
+    design: &Design,
+    devices: &[Arc<dyn Device>],
+    sectors: &[Sectors],
+) -> Result<(Vec<superblock::MemberSlot>, Vec<Spare>), ArrayError> {
+    let (members, spares) = devices.split_at(sectors.len());
+    let slots = members.iter().zip(sectors).enumerate();
+    let slots = slots.map(|(slot, (device, sectors))| {
+        Ok(superblock::MemberSlot {
+            member: new_uuid()?,
+            device: device.name(),
+            sectors: sectors.0,
+            state: SlotState::Alive,
+            failed_at: 0,
+            failed_after: None,
+            measured: design.measured.get(slot).copied(),
+        })
+    });
+    let slots = slots.collect::<Result<Vec<_>, ArrayError>>()?;
+    let spares = spares.iter().map(|device| {
+        Ok(Spare {
+            member: new_uuid()?,
+            device: device.name(),
+        })
+    });
+    Ok((slots, spares.collect::<Result<Vec<_>, ArrayError>>()?))
 }
 
 /// Keys for automatic shifts of layouts with gears.
@@ -615,8 +624,7 @@ fn assemble_in_memory(
     let (array, report) = assembled.map_err(|failure| match failure {
         AssemblyFailure::Wholly(error) | AssemblyFailure::ForWantOfRoom(error) => error,
     })?;
-    let first = array.read_only.set(why);
-    debug_assert!(first.is_ok(), "an array becomes read-only once");
+    array.condition.be_read_only(why);
     Ok((array, report))
 }
 
@@ -645,29 +653,7 @@ fn assemble_for_use(
             report.newly_failed.join(", ")
         ))));
     }
-    let sectors: Vec<Sectors> = roster
-        .slots
-        .iter()
-        .map(|slot| Sectors(slot.sectors))
-        .collect();
-    let mut layout = layout_of(&roster.layout, &roster.keys, &sectors)?;
-    if let Some(gears) = layout.gears() {
-        match roster.low_gear {
-            Some(_) => gears.found_low(),
-            None => gears.mark_all_stale(),
-        }
-    }
-    for (slot, device) in present.iter().enumerate() {
-        let state = match roster.slots[slot].state {
-            _ if device.is_none() => MemberState::Failed,
-            SlotState::Alive => MemberState::Alive,
-            SlotState::Failed => MemberState::Failed,
-            SlotState::Filling { done_sectors, .. } => MemberState::Rebuilding {
-                done: Sectors(done_sectors),
-            },
-        };
-        layout.set_member_state(slot, state);
-    }
+    let mut layout = found_layout(&roster, &present)?;
     let missing =
         (0..present.len()).filter(|&slot| layout.member_state(slot) == MemberState::Failed);
     let missing: Vec<String> = missing
@@ -715,11 +701,37 @@ fn assemble_for_use(
     let array = Array::new(uuid, facts, layout, present, book, sabotage);
     match array.mend_after_loss_of_power(&mut report) {
         Ok(()) => Ok((array, report)),
-        Err(error) if array.lacks_room.load(Ordering::SeqCst) => {
-            Err(AssemblyFailure::ForWantOfRoom(error))
-        }
+        Err(error) if array.condition.lacks_room() => Err(AssemblyFailure::ForWantOfRoom(error)),
         Err(error) => Err(AssemblyFailure::Wholly(error)),
     }
+}
+
+/// Returns the layout of the array, with the recorded states of its members.
+fn found_layout(roster: &Roster, present: &Devices) -> Result<Box<dyn Layout>, ArrayError> {
+    let sectors: Vec<Sectors> = roster
+        .slots
+        .iter()
+        .map(|slot| Sectors(slot.sectors))
+        .collect();
+    let mut layout = layout_of(&roster.layout, &roster.keys, &sectors)?;
+    if let Some(gears) = layout.gears() {
+        match roster.low_gear {
+            Some(_) => gears.found_low(),
+            None => gears.mark_all_stale(),
+        }
+    }
+    for (slot, device) in present.iter().enumerate() {
+        let state = match roster.slots[slot].state {
+            _ if device.is_none() => MemberState::Failed,
+            SlotState::Alive => MemberState::Alive,
+            SlotState::Failed => MemberState::Failed,
+            SlotState::Filling { done_sectors, .. } => MemberState::Rebuilding {
+                done: Sectors(done_sectors),
+            },
+        };
+        layout.set_member_state(slot, state);
+    }
+    Ok(layout)
 }
 
 /// Returns the member devices with their superblocks.
@@ -862,22 +874,6 @@ fn refuse_exchanged(found: &[FoundDevice], allowances: &Allowances) -> Result<()
         }
     }
     Ok(())
-}
-
-/// Writes the label with the device's member, unless the label is there already.
-pub(crate) fn write_label(
-    device: &dyn Device,
-    array: Uuid,
-    member: Uuid,
-    roster: &Roster,
-) -> Result<(), ArrayError> {
-    let label = Label { array, member };
-    if Label::read(device, roster) == Some(label) {
-        return Ok(());
-    }
-    label
-        .write(device, roster)
-        .map_err(|error| ArrayError::device(device.name(), "write the label of", error))
 }
 
 /// Returns the devices in the order of their slots. A member counts as failed if it was out of date
@@ -1055,7 +1051,7 @@ impl Array {
             report.compared_regions = dirty.len() as u64;
         }
         if !self.flush_devices() {
-            self.check_running()?;
+            self.condition.check_running()?;
         }
         // Only after the flush: the journals hold the only copy of the repeated changes until these
         // are durable.
@@ -1072,7 +1068,7 @@ impl Array {
         self.commit(&mut book)?;
         drop(book);
         let is_low = self.gear() == Some(fullstroke_contract::Gear::Low);
-        self.resting.store(is_low, Ordering::SeqCst);
+        self.shift.set_resting(is_low);
         Ok(())
     }
 
@@ -1086,7 +1082,11 @@ impl Array {
                 continue;
             };
             // A device that cannot write a label cannot write a superblock either, and fails there.
-            let _ = write_label(&**device, self.uuid, roster.slots[slot].member, roster);
+            let label = Label {
+                array: self.uuid,
+                member: roster.slots[slot].member,
+            };
+            let _ = label::write_unless_there(&**device, roster.label_at(), label);
         }
     }
 
@@ -1107,15 +1107,7 @@ impl Array {
 
     /// Repeats the changes in the journals. A second repetition gives the same result.
     fn replay(&self, devices: &Devices, report: &mut AssemblyReport) -> Result<(), ArrayError> {
-        let mut changes: BTreeMap<u64, Change> = BTreeMap::new();
-        for (log, device) in self.logs.iter().zip(devices) {
-            let Some(device) = device else { continue };
-            changes.extend(
-                log.read(&**device)?
-                    .into_iter()
-                    .map(|change| (change.id, change)),
-            );
-        }
+        let changes = self.journals.read(devices)?;
         let mut buffer = Aligned::default();
         report.replayed_changes = changes.len() as u64;
         for change in changes.values() {
@@ -1136,28 +1128,22 @@ impl Array {
                 }
             }
         }
-        self.changes.store(
-            changes.keys().last().map_or(1, |last| last + 1),
-            Ordering::SeqCst,
-        );
         Ok(())
     }
 
     /// Empties the journals.
     fn begin_journals(&self, epoch: u64) -> Result<(), ArrayError> {
         let devices = self.devices();
-        for (slot, log) in self.logs.iter().enumerate() {
-            let Some(device) = &devices[slot] else {
-                continue;
-            };
-            if let Err(error) = log.start(&**device, epoch) {
+        for (slot, device) in devices.iter().enumerate() {
+            let Some(device) = device else { continue };
+            if let Err(error) = self.journals.start(slot, &**device, epoch) {
                 let why = format!("write of the journal failed: {error}");
                 self.drop_member(slot, &why, error)?;
             }
         }
-        self.forget_all_journalled();
-        if !self.logs.is_empty() && !self.flush_devices() {
-            self.check_running()?;
+        self.journals.forget_all();
+        if !self.journals.are_absent() && !self.flush_devices() {
+            self.condition.check_running()?;
         }
         Ok(())
     }
@@ -1168,11 +1154,11 @@ impl Array {
     /// # Errors
     /// A device's.
     pub fn stop(&self) -> Result<(), ArrayError> {
-        let _alone = self.alone();
+        let _alone = self.order.alone();
         if self.is_read_only() {
             return Ok(());
         }
-        self.check_running()?;
+        self.condition.check_running()?;
         // The first flush makes changes durable, the second the markers, so no journal holds a
         // record.
         for _ in 0..2 {
@@ -1201,7 +1187,7 @@ pub fn destroy(device: &dyn Device, force: bool) -> Result<(), ArrayError> {
         )));
     }
     if let Ok(Some(found)) = &found {
-        label::wipe(device, &found.superblock.roster)
+        label::wipe(device, found.superblock.roster.label_at())
             .map_err(|error| ArrayError::device(device.name(), "write to", error))?;
     }
     wipe(device, if force { LOOKED_AT_BYTES } else { OWN_BYTES })

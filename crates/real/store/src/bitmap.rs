@@ -10,7 +10,7 @@
 //! - **missed**: the region was written since a member failed. The bit is set in the same way, and
 //!   kept until all members are present again. A returning member is filled in missed regions only.
 
-use crate::superblock::Uuid;
+use crate::uuid::Uuid;
 use fullstroke_contract::Extent;
 use std::collections::BTreeSet;
 use std::convert::Infallible;

@@ -112,4 +112,4 @@ pub use lock::is_store;
 pub use members::MemberStatus;
 pub use opening::{MendingProgress, OpenReport, Opening, StoreLocation};
 pub use store::{HostFailedMember, Scrub, Store};
-pub use verify::{DifferingSectors, Mismatch, RedundancyCheck, differing};
+pub use verify::{Mismatch, RedundancyCheck};

@@ -19,7 +19,7 @@
 
 use crate::Device;
 use crate::device::Aligned;
-use crate::superblock::Uuid;
+use crate::uuid::Uuid;
 use std::io;
 
 const HEADER_BYTES: usize = 64;

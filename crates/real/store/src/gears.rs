@@ -28,19 +28,15 @@
 
 use crate::ArrayError;
 use crate::array::{Array, ArrayProperties, Planner, RequestScratch, Sabotage};
-use crate::members::{RosterRecord, next_event};
+use crate::member_transfer::TransferDirection;
+use crate::roster_record::RosterRecord;
 use crate::superblock::LowGear;
-use crate::transfer::{Devices, TransferDirection};
+use crate::transfer::Devices;
 use fullstroke_contract::{Extent, Gear};
-use fullstroke_units::{SECTOR_BYTES, Sectors};
-use fullstroke_volume::{CopiedRows, Detail, GearedRows, Layout, Plan, ShiftRules};
+use fullstroke_volume::{CopiedRows, Detail, Plan};
 use std::ops::Range;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-
-/// Size of a step of a shift: 2 MiB. Requests wait during a step.
-pub(crate) const COPIED_AT_ONCE: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
 
 /// Direction of a shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -50,34 +46,6 @@ pub enum GearDirection {
     Down,
     /// To the high gear.
     Up,
-}
-
-/// Fixed properties of gears.
-#[derive(Clone, Debug)]
-pub(crate) struct GearFacts {
-    /// Slots of the members that stand in the low gear.
-    pub(crate) transient: Range<usize>,
-    /// Rows to change together; `None` without parity.
-    pub(crate) rows: Option<GearedRows>,
-    pub(crate) rules: ShiftRules,
-}
-
-impl GearFacts {
-    pub(crate) fn of(layout: &mut dyn Layout) -> Option<GearFacts> {
-        let gears = layout.gears()?;
-        Some(GearFacts {
-            transient: gears.transient(),
-            rows: gears.rows(),
-            rules: gears.rules(),
-        })
-    }
-
-    /// Returns the two members whose journals have the changes of a group.
-    fn journals(&self, rows: GearedRows, part: Extent) -> [usize; 2] {
-        let (group, turning) = (rows.group(part), self.transient.start as u64);
-        assert!(turning > 1, "two journals need two turning members");
-        [group, group + 1].map(|number| (number % turning) as usize)
-    }
 }
 
 impl Planner {
@@ -123,8 +91,8 @@ impl Array {
     /// There are no gears, the array is in that gear already or is shifting, or a member has failed
     /// or is being filled.
     pub fn shift(&self, towards: GearDirection) -> Result<(), ArrayError> {
-        let _alone = self.alone();
-        self.check_changes()?;
+        let _alone = self.order.alone();
+        self.condition.check_changes()?;
         let refused = |why: &str| Err(ArrayError::Refused(format!("the array {why}")));
         match (towards, self.gear()) {
             (_, None) => {
@@ -162,7 +130,7 @@ impl Array {
         planner.version += 1;
         drop(planner);
         if to == Gear::Rising {
-            self.resting.store(false, Ordering::SeqCst);
+            self.shift.set_resting(false);
             self.each_standing(|slot, name| {
                 self.happened("turns", slot, name, &format!("the array shifts up: {why}"));
             });
@@ -196,7 +164,7 @@ impl Array {
             .facts
             .gears
             .as_ref()
-            .filter(|_| self.resting.load(Ordering::SeqCst));
+            .filter(|_| self.shift.is_resting());
         gears.map_or(0..0, |gears| gears.transient.clone())
     }
 
@@ -289,7 +257,7 @@ impl Array {
             None | Some(Gear::High) => Ok(false),
             Some(Gear::Low) if !self.must_rise() => Ok(false),
             Some(Gear::Low) => {
-                let _alone = self.alone();
+                let _alone = self.order.alone();
                 self.leave_low_gear("a member has failed");
                 Ok(true)
             }
@@ -316,19 +284,19 @@ impl Array {
     pub(crate) fn copy_time(&self) -> Option<Duration> {
         let rate = self.facts.gears.as_ref()?.rules.rate?;
         Some(Duration::from_secs_f64(
-            self.copied_at_once.bytes().0 as f64 / rate.0 as f64,
+            self.shift.step().bytes().0 as f64 / rate.0 as f64,
         ))
     }
 
     fn copy_some(&self, worker: &mut RequestScratch) -> Result<(), ArrayError> {
-        let _alone = self.alone();
-        self.check_running()?;
+        let _alone = self.order.alone();
+        self.condition.check_running()?;
         let mut plan = Plan::new(Detail::Bytes);
         let mut planner = self.planner();
         let rows = planner
             .layout
             .gears()
-            .and_then(|gears| gears.plan_copy(self.copied_at_once, &mut plan));
+            .and_then(|gears| gears.plan_copy(self.shift.step(), &mut plan));
         let gear = planner.gear();
         drop(planner);
         let copied = match (rows, gear) {
@@ -337,11 +305,8 @@ impl Array {
             (None, Some(Gear::Rising)) => self.settle_high(),
             (None, _) => Ok(()),
         };
-        let mut trouble = self
-            .shift_trouble
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *trouble = copied.as_ref().err().map(ToString::to_string);
+        self.shift
+            .note_trouble(copied.as_ref().err().map(ToString::to_string));
         copied
     }
 
@@ -352,10 +317,7 @@ impl Array {
         rows: CopiedRows,
     ) -> Result<(), ArrayError> {
         let Err((direction, failed)) = self.carry_out_alone(worker, plan) else {
-            self.unread
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
+            self.shift.unread().take();
             return Ok(());
         };
         if let Some(gears) = self.planner().layout.gears() {
@@ -363,7 +325,7 @@ impl Array {
         }
         for failed in failed {
             if direction == TransferDirection::Read {
-                let mut last = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut last = self.shift.unread();
                 self.mend_or_drop(worker, failed, &mut last)?;
                 break;
             }
@@ -375,11 +337,11 @@ impl Array {
 
     /// Empties the journals, because later changes may write the data to other places.
     fn empty_journals(&self) -> Result<(), ArrayError> {
-        if self.logs.is_empty() || self.sabotage == Sabotage::JournalsKept {
+        if self.journals.are_absent() || self.sabotage == Sabotage::JournalsKept {
             return Ok(());
         }
         self.give_up_records()?;
-        if self.has_any_journalled() {
+        if self.journals.hold_any() {
             return Err(ArrayError::Refused(
                 "changes that have not ended are in the journals".to_owned(),
             ));
@@ -403,17 +365,20 @@ impl Array {
         if let Err(error) = self.commit_gear(&mut book) {
             // Some members may have recorded the low gear. Later writes would go to other places
             // than these members expect.
-            return Err(self.halt(&format!("the low gear could not be written down: {error}")));
+            return Err(self
+                .condition
+                .halt(&format!("the low gear could not be written down: {error}")));
         }
         if self.enter_settled() != Some(Gear::Low) {
             // A member has failed meanwhile, perhaps in a flush of another thread.
             book.roster.low_gear = None;
             return self.commit(&mut book).map_err(|error| {
-                self.halt(&format!("the gear could not be written down: {error}"))
+                self.condition
+                    .halt(&format!("the gear could not be written down: {error}"))
             });
         }
         drop(book);
-        self.resting.store(true, Ordering::SeqCst);
+        self.shift.set_resting(true);
         self.each_standing(|slot, name| {
             self.happened("stands", slot, name, "the array is in the low gear")
         });
@@ -452,7 +417,7 @@ impl Array {
             return Ok(());
         }
         if self.sabotage == Sabotage::CopiesUnflushed {
-            next_event(book, true)?;
+            book.next_event(true)?;
             return self.write_superblocks(book);
         }
         self.commit(book)

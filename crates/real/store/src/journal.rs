@@ -29,7 +29,7 @@
 //! a flush.
 
 use crate::device::{ALIGNMENT_BYTES, Aligned};
-use crate::superblock::Uuid;
+use crate::uuid::Uuid;
 use crate::{ArrayError, Device};
 use fullstroke_units::SECTOR_BYTES;
 use std::collections::VecDeque;

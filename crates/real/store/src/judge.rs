@@ -83,6 +83,31 @@ impl<'de> Deserialize<'de> for Repair {
     }
 }
 
+/// Sectors that differ from the wanted ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DifferingSectors {
+    /// Index of the first.
+    pub(crate) first: u64,
+    /// Number of sectors that differ.
+    pub(crate) sectors: u64,
+}
+
+/// Compares sectors; `None` if all are as wanted.
+pub(crate) fn differing(present: &[u8], wanted: &[u8]) -> Option<DifferingSectors> {
+    if present == wanted {
+        return None;
+    }
+    let sectors = present.chunks(SECTOR).zip(wanted.chunks(SECTOR));
+    let mut differ = sectors
+        .zip(0..)
+        .filter(|((present, wanted), _)| present != wanted);
+    let (_, first) = differ.next()?;
+    Some(DifferingSectors {
+        first,
+        sectors: 1 + differ.count() as u64,
+    })
+}
+
 /// A run of sectors of a member in contradiction to the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {

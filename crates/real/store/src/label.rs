@@ -16,15 +16,14 @@
 //! label stands in the last 4 KiB before the bitmap. Older arrays get labels during their next
 //! assembly; until then an exchange is not found.
 
-use crate::Device;
-use crate::bitmap;
 use crate::device::Aligned;
-use crate::superblock::{Roster, Uuid};
+use crate::uuid::Uuid;
+use crate::{ArrayError, Device};
 use std::io;
 
 const MAGIC: [u8; 8] = *b"fslabel1";
 /// Size of a label.
-const BYTES: u64 = 4096;
+pub(crate) const BYTES: u64 = 4096;
 const SEALED: usize = 44;
 
 /// The label of a device.
@@ -32,16 +31,6 @@ const SEALED: usize = 44;
 pub(crate) struct Label {
     pub(crate) array: Uuid,
     pub(crate) member: Uuid,
-}
-
-/// Returns the first byte of the label on each member of the array.
-pub(crate) fn place(roster: &Roster) -> u64 {
-    let bitmap_end = roster.bitmap_at + bitmap::room(roster.regions);
-    let end = bitmap_end.max(roster.journal_at + roster.journal_bytes);
-    match roster.data_at.checked_sub(BYTES) {
-        Some(at) if at >= end => at,
-        _ => roster.bitmap_at.saturating_sub(BYTES),
-    }
 }
 
 impl Label {
@@ -55,11 +44,11 @@ impl Label {
         bytes
     }
 
-    /// Reads the label of a device; `None` if the label is missing, damaged or unreadable.
-    pub(crate) fn read(device: &dyn Device, roster: &Roster) -> Option<Label> {
+    /// Reads the label at the byte `at` of a device; `None` if the label is missing, damaged or unreadable.
+    pub(crate) fn read(device: &dyn Device, at: u64) -> Option<Label> {
         let mut buffer = Aligned::default();
         let bytes = buffer.of(BYTES as usize);
-        device.read(place(roster), bytes).ok()?;
+        device.read(at, bytes).ok()?;
         let uuid = |at: usize| bytes[at..at + 16].try_into().ok().map(Uuid::from_bytes);
         let label = Label {
             array: uuid(8)?,
@@ -68,20 +57,34 @@ impl Label {
         (bytes[..SEALED] == label.encode()).then_some(label)
     }
 
-    /// Writes the label. The caller flushes the device.
-    pub(crate) fn write(&self, device: &dyn Device, roster: &Roster) -> io::Result<()> {
+    /// Writes the label to the byte `at`. The caller flushes the device.
+    pub(crate) fn write(&self, device: &dyn Device, at: u64) -> io::Result<()> {
         let mut buffer = Aligned::default();
         let bytes = buffer.of(BYTES as usize);
         bytes.fill(0);
         bytes[..SEALED].copy_from_slice(&self.encode());
-        device.write(place(roster), bytes)
+        device.write(at, bytes)
     }
 }
 
-/// Removes the label.
-pub(crate) fn wipe(device: &dyn Device, roster: &Roster) -> io::Result<()> {
+/// Writes the label with the device's member to the byte `at`, unless the label is there already.
+pub(crate) fn write_unless_there(
+    device: &dyn Device,
+    at: u64,
+    label: Label,
+) -> Result<(), ArrayError> {
+    if Label::read(device, at) == Some(label) {
+        return Ok(());
+    }
+    label
+        .write(device, at)
+        .map_err(|error| ArrayError::device(device.name(), "write the label of", error))
+}
+
+/// Removes the label at the byte `at`.
+pub(crate) fn wipe(device: &dyn Device, at: u64) -> io::Result<()> {
     let mut buffer = Aligned::default();
     let bytes = buffer.of(BYTES as usize);
     bytes.fill(0);
-    device.write(place(roster), bytes)
+    device.write(at, bytes)
 }

@@ -14,30 +14,36 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `device.rs`, `memory.rs`, `sparse.rs` | [`Device`]: block devices and files, memory, files of a folder |
+//! | `device.rs`, `file_device.rs`, `memory.rs`, `sparse.rs` | [`Device`]: block devices and files, memory, files of a folder |
 //! | `copies.rs` | a sealed record in two copies |
 //! | `bitmap.rs` | regions that are being written, and regions that failed members have missed |
 //! | `journal.rs` | changes that are about to be made |
 //! | `overlay.rs` | devices whose writes stay in memory, for members that are only read |
 //! | `buffers.rs` | the memory of a plan, and its arithmetic |
 //! | `bytes.rs` | [`Store`](bytes::Store): the bytes of a served volume |
-//! | `array.rs` | [`Array`]: reads, writes, flushes, and the order of the steps of a write |
-//! | `array/trim.rs` | discarding |
+//! | `array.rs` | [`Array`] |
+//! | `array/reading.rs`, `array/writing.rs`, `array/trim.rs`, `array/flushing.rs` | reads, writes, discards, flushes |
+//! | `array/changing.rs` | the order of the steps of a change |
 //! | `assembly.rs` | making, assembling, stopping and destroying arrays |
 //! | `keys.rs` | the parameters of layouts, written down |
-//! | `members.rs` | members fail, come back, are replaced and filled; the records of these changes |
-//! | `gears.rs` | members in standby while the array has little load |
+//! | `condition.rs`, `order.rs`, `epochs.rs`, `journals.rs` | owners of an array's state: failures and the end of changes; locks among threads; flushes; journals |
+//! | `roster_record.rs` | the recorded description of an array in use |
+//! | `vacant.rs` | devices that become members: owners, room, old signatures |
+//! | `members.rs` | members fail, come back and are replaced |
+//! | `members/filling.rs`, `members/mending.rs`, `members/recording.rs` | filling members; mending sectors; the records of members' states |
+//! | `status.rs` | the state of an array for people |
+//! | `gears.rs`, `gear_state.rs` | members in standby while the array has little load |
 //! | `verify.rs` | comparing redundancy with data, and mending |
 //! | `judge.rs` | finding the wrong sectors among sectors that contradict each other |
 //! | `superblock.rs` | the description of a member and its array on each member |
-//! | `label.rs` | the identity of a member, stored far from its superblocks |
+//! | `uuid.rs`, `label.rs` | the identity of a member, stored far from its superblocks |
 //! | `gather.rs` | combining concurrent writes of one row |
-//! | `transfer.rs` | many transfers at a time, by io_uring or one by one |
+//! | `transfer.rs`, `member_transfer.rs` | many transfers at a time, by io_uring or one by one |
 //! | `locks.rs`, `group.rs` | exclusive access to rows; one flush for all threads that wait |
 //! | `signatures.rs` | owners of devices and files |
-//! | `standby.rs` | spinning idle members down |
+//! | `standby.rs`, `stoppable.rs`, `stop_control.rs` | spinning idle members down |
 //! | `server.rs` | an array over NBD or ublk; status and commands |
-//! | `timed.rs` | devices that hang |
+//! | `timed.rs`, `limit.rs` | devices that hang |
 //! | `error.rs` | [`ArrayError`] |
 //! | `power.rs` | the tests: arrays lose power |
 //!
@@ -66,36 +72,46 @@
 //! | a member counts as filled | the bytes that filled it |
 //! | the answer to a write that a member missed | the superblocks of the other members, without the member |
 
-#![allow(
-    clippy::too_many_lines,
-    reason = "the two stores become one; their long functions go then"
-)]
 mod array;
 mod assembly;
 mod bitmap;
 mod buffers;
 pub mod bytes;
+mod condition;
 mod copies;
 mod device;
+mod epochs;
 mod error;
+mod file_device;
 mod gather;
+mod gear_state;
 mod gears;
 mod group;
 mod journal;
+mod journals;
 mod judge;
 mod keys;
 mod label;
+mod limit;
 mod locks;
+mod member_transfer;
 mod members;
 mod memory;
+mod order;
 mod overlay;
+mod roster_record;
 mod server;
 mod signatures;
 mod sparse;
 mod standby;
+mod status;
+mod stop_control;
+mod stoppable;
 mod superblock;
 mod timed;
 mod transfer;
+mod uuid;
+mod vacant;
 mod verify;
 
 #[cfg(test)]
@@ -106,19 +122,25 @@ pub use assembly::{
     Allowances, AssemblyReport, Design, assemble, assemble_with, create, destroy, examine, room,
     unused,
 };
-pub use device::{ALIGNMENT_BYTES, Device, FileDevice, OpenPurpose};
+pub use condition::ArrayEvent;
+pub use device::{ALIGNMENT_BYTES, Device};
 pub use error::ArrayError;
+pub use file_device::{FileDevice, OpenPurpose};
 pub use gears::GearDirection;
 pub use judge::Repair;
-pub use members::{ArrayEvent, ArrayStatus, SlotStatus};
+pub use limit::Limit;
 pub use memory::MemoryDevice;
 pub use server::{ControlAnswer, Listen, Question, Serve, Serving, TOLD, ask, check_ublk, serve};
 pub use signatures::owners;
 pub use sparse::SparseFile;
-pub use standby::{Standby, StoppableDevice, check_standby};
+pub use standby::check_standby;
+pub use status::{ArrayStatus, SlotStatus};
+pub use stop_control::Standby;
+pub use stoppable::StoppableDevice;
 pub use superblock::{
     Copies, DeviceBinding, JournalPolicy, LowGear, MemberRates, MemberSlot, Roster, SlotState,
-    Spare, Stamp, Superblock, Uuid,
+    Spare, Stamp, Superblock,
 };
-pub use timed::{Limit, Timed};
+pub use timed::Timed;
+pub use uuid::Uuid;
 pub use verify::{Mismatch, RedundancyCheck};

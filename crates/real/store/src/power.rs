@@ -426,7 +426,7 @@ fn live_with(
     let (array, _) = assemble_without(&dynamic(&life.devices), false, sabotage).map_err(told)?;
     life.model = AllowedFingerprints::new(array.capacity().0);
     let mut array = array;
-    array.copied_at_once = COPIED;
+    array.shift.set_step(COPIED);
     for _ in 0..losses {
         array = life.until_power_fails(array, writers)?;
     }
@@ -681,7 +681,7 @@ impl Life<'_> {
             !absent.contains(&(slot - 1))
         });
         let (mut array, report) = assemble_without(&present, true, self.sabotage).map_err(told)?;
-        array.copied_at_once = COPIED;
+        array.shift.set_step(COPIED);
         if died.is_none() && report.newly_failed.len() > absent.len() {
             return Err(format!(
                 "members count as failed that are here: {:?}",
@@ -1067,16 +1067,16 @@ fn a_member_that_fails_while_a_flush_marks_its_journal_leaves_no_record_counted(
     for at in [0, 4 * row] {
         // Rows 0 and 4 of a RAID 5 of four members have their parity on the same member.
         array.write(&mut worker, at, &[7; SECTOR]).unwrap();
-        assert!(array.has_any_journalled());
+        assert!(array.journals.hold_any());
         if at == 0 {
             array.flush().unwrap();
         }
     }
-    let holder = (0..4).find(|&slot| !array.logs[slot].is_empty()).unwrap();
+    let holder = array.journals.first_holder().unwrap();
     devices[holder].read_only.store(true, Ordering::SeqCst);
     array.flush().unwrap();
     assert!(array.planner().is_impaired());
-    assert!(!array.has_any_journalled());
+    assert!(!array.journals.hold_any());
 }
 
 #[test]
@@ -1092,7 +1092,7 @@ fn a_write_that_a_member_missed_waits_for_whoever_is_writing_that_down() {
                 .write(&mut RequestScratch::one_by_one(), 0, &some_bytes(512, 2))
                 .unwrap()
         });
-        while array.failures.load(Ordering::SeqCst) == 0 || array.devices()[0].is_some() {
+        while array.condition.failures() == 0 || array.devices()[0].is_some() {
             std::thread::yield_now();
         }
         // The first thread holds the book now, or soon.

@@ -4,10 +4,13 @@
 //! nbdkit. Another thread fills members and clears marks. One more reports events and runs the
 //! command of `on_failure`.
 
+mod carrying;
 mod control;
+mod counts;
 mod disk;
 mod jobs;
 mod metrics;
+mod state;
 
 pub use control::{ControlAnswer, Question, ask};
 pub use disk::check_ublk;
@@ -16,6 +19,8 @@ pub use fullstroke_transport::socket::Listen;
 use crate::array::Array;
 use crate::standby::StandbyWatch;
 use crate::{ArrayError, ArrayEvent, RequestScratch};
+use carrying::answer_client;
+use counts::AnsweredCounts;
 use fullstroke_contract::Gear;
 use fullstroke_nbd::{Export, Exports, Features, NbdRequest};
 use fullstroke_transport::print_error;
@@ -25,7 +30,8 @@ use fullstroke_transport::socket::{
 use fullstroke_transport::ublk::UblkDisk;
 use fullstroke_units::Time;
 use jobs::{Jobs, ServerJob};
-use metrics::{AnsweredCounts, Metrics};
+use metrics::Metrics;
+use state::ServerState;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -91,18 +97,6 @@ pub struct Serving {
     pub warnings: Vec<String>,
 }
 
-/// Shared state of all threads.
-pub(crate) struct ServerState {
-    pub(crate) array: Array,
-    pub(crate) jobs: Jobs,
-    pub(crate) counts: AnsweredCounts,
-    /// `None` if members are never put to standby.
-    pub(crate) watch: Mutex<Option<StandbyWatch>>,
-    /// Time limit of requests to a member.
-    pub(crate) member_timeout: Duration,
-    pub(crate) ends: AtomicBool,
-}
-
 /// Serves the array until `stop` is set or a client of the control socket asks to stop; then stops
 /// the array. Calls `ready` when clients may connect, and `tell` for each event.
 ///
@@ -126,13 +120,7 @@ pub fn serve(
         member_timeout: options.member_timeout,
         ends: AtomicBool::new(false),
     });
-    let mut listeners = Vec::new();
-    for listen in &options.listen {
-        listeners.extend(
-            Listener::open(listen, OWNER)
-                .map_err(|error| cannot_listen(&listen.to_string(), error))?,
-        );
-    }
+    let listeners = open_listeners(&options.listen)?;
     let warnings = listeners
         .iter()
         .filter_map(|at| admission.warning(at, false))
@@ -197,6 +185,15 @@ pub fn serve(
     stopped
 }
 
+fn open_listeners(listen: &[Listen]) -> Result<Vec<Listener>, ArrayError> {
+    let mut listeners = Vec::new();
+    for listen in listen {
+        let opened = Listener::open(listen, OWNER);
+        listeners.extend(opened.map_err(|error| cannot_listen(&listen.to_string(), error))?);
+    }
+    Ok(listeners)
+}
+
 fn cannot_listen(at: &str, error: io::Error) -> ArrayError {
     ArrayError::device(at.to_owned(), "listen at", error)
 }
@@ -247,7 +244,19 @@ impl ServerState {
         let mut worker = RequestScratch::new();
         let mut data = Vec::new();
         while let Some(job) = self.jobs.next() {
-            job.carry_out(self, &mut worker, &mut data);
+            match job {
+                ServerJob::OfClient {
+                    client,
+                    request,
+                    payload,
+                } => {
+                    let asked = (request, payload);
+                    answer_client(self, &mut worker, &client, asked, &mut data);
+                }
+                ServerJob::OfDisk(request) => {
+                    disk::carry_out(self, &mut worker, request, &mut data);
+                }
+            }
             self.jobs.ended();
         }
     }

@@ -23,14 +23,14 @@
 //! of a copy, because a sector is written whole. So a copy without the magic was not torn, but
 //! overwritten or cut off.
 
+use crate::bitmap;
 use crate::copies::{PlaceContent, RecordKind, START_BYTES, StoreRecord};
 use crate::label::{self, Label};
+use crate::uuid::Uuid;
 use crate::{ArrayError, Device};
 use fullstroke_units::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::io::{self, Read as _};
-use std::str::FromStr;
+use std::io;
 
 pub(crate) const MAGIC: [u8; 8] = *b"fsarray1";
 /// Version of new superblocks; version 1 is read, too.
@@ -45,81 +45,6 @@ pub(crate) const COPIES: RecordKind = RecordKind {
     version: VERSION,
     room: SUPERBLOCK_BYTES,
 };
-
-/// Identifier of an array or a member.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Uuid([u8; 16]);
-
-impl Uuid {
-    /// Makes a new identifier from the host's randomness (RFC 9562, version 4).
-    ///
-    /// # Errors
-    /// The host's.
-    pub fn new() -> io::Result<Uuid> {
-        let mut bytes = [0; 16];
-        std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-        // RFC 9562, section 5.4: version 4 in the upper half of byte 6, the variant in the upper
-        // bits of byte 8.
-        bytes[6] = bytes[6] & 0x0F | 0x40;
-        bytes[8] = bytes[8] & 0x3F | 0x80;
-        Ok(Uuid(bytes))
-    }
-
-    /// Returns the sixteen bytes.
-    pub fn bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-
-    /// Returns the identifier with these bytes.
-    pub const fn from_bytes(bytes: [u8; 16]) -> Uuid {
-        Uuid(bytes)
-    }
-}
-
-impl fmt::Display for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, byte) in self.0.iter().enumerate() {
-            if [4, 6, 8, 10].contains(&index) {
-                write!(f, "-")?;
-            }
-            write!(f, "{byte:02x}")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for Uuid {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Uuid, String> {
-        let digits: String = text.chars().filter(|&digit| digit != '-').collect();
-        // `from_str_radix` would also accept a sign.
-        let whole = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        let number = u128::from_str_radix(&digits, 16).ok().filter(|_| whole);
-        let number =
-            number.ok_or_else(|| format!("found `{text}`; expected 32 hexadecimal digits"))?;
-        Ok(Uuid(number.to_be_bytes()))
-    }
-}
-
-impl Serialize for Uuid {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Uuid {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
-    }
-}
 
 /// Changes to write to the journal first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -343,6 +268,16 @@ impl Roster {
         match stands && own.events < self.events {
             true => Knowledge::Fresh,
             false => Knowledge::Behind,
+        }
+    }
+
+    /// Returns the first byte of the label on each member.
+    pub(crate) fn label_at(&self) -> u64 {
+        let bitmap_end = self.bitmap_at + bitmap::room(self.regions);
+        let end = bitmap_end.max(self.journal_at + self.journal_bytes);
+        match self.data_at.checked_sub(label::BYTES) {
+            Some(at) if at >= end => at,
+            _ => self.bitmap_at.saturating_sub(label::BYTES),
         }
     }
 
@@ -609,7 +544,7 @@ pub fn read(device: &dyn Device) -> Result<Option<Copies>, ArrayError> {
             None => Ok(None),
         };
     };
-    let label = Label::read(device, &superblock.roster)
+    let label = Label::read(device, superblock.roster.label_at())
         .filter(|label| label.array == superblock.array)
         .map(|label| label.member);
     let mut doubts = reasons_of_doubt(device, &copies, superblock)?;
@@ -617,7 +552,7 @@ pub fn read(device: &dyn Device) -> Result<Option<Copies>, ArrayError> {
         doubts.push(format!(
             "the superblocks name member {}, but the label, at byte {}, names member {label}: another program has written the superblocks",
             superblock.member,
-            label::place(&superblock.roster)
+            superblock.roster.label_at()
         ));
     }
     Ok(Some(Copies {
@@ -700,7 +635,7 @@ pub(crate) mod tests {
 
     pub(crate) fn sample(events: u64) -> Superblock {
         let slot = |index: u8, state| MemberSlot {
-            member: Uuid([index; 16]),
+            member: Uuid::from_bytes([index; 16]),
             device: format!("/dev/sd{index}"),
             sectors: 1 << 20,
             state,
@@ -741,14 +676,14 @@ pub(crate) mod tests {
                 slot(3, filling),
             ],
             spares: vec![Spare {
-                member: Uuid([9; 16]),
+                member: Uuid::from_bytes([9; 16]),
                 device: "/dev/sdz".into(),
             }],
             low_gear: None,
         };
         Superblock {
-            array: Uuid([5; 16]),
-            member: Uuid([1; 16]),
+            array: Uuid::from_bytes([5; 16]),
+            member: Uuid::from_bytes([1; 16]),
             own: None,
             roster,
         }
@@ -762,12 +697,12 @@ pub(crate) mod tests {
             copy_at: START_BYTES,
         });
         sample.roster.stamp = Some(Stamp {
-            id: Uuid([7; 16]),
-            before: Some(Uuid([8; 16])),
+            id: Uuid::from_bytes([7; 16]),
+            before: Some(Uuid::from_bytes([8; 16])),
             is_known_to_all: true,
         });
         let failed = &mut sample.roster.slots[1];
-        (failed.failed_at, failed.failed_after) = (5, Some(Uuid([6; 16])));
+        (failed.failed_at, failed.failed_after) = (5, Some(Uuid::from_bytes([6; 16])));
         sample
     }
 
@@ -899,7 +834,7 @@ pub(crate) mod tests {
 
         #[test]
         fn a_uuid_reads_back(bytes: [u8; 16]) {
-            let uuid = Uuid(bytes);
+            let uuid = Uuid::from_bytes(bytes);
             prop_assert_eq!(uuid.to_string().parse(), Ok(uuid));
         }
     }

@@ -8,48 +8,17 @@
 //! opening of a device has a limit in the same way.
 
 use crate::device::Aligned;
-use crate::standby::Standby;
+use crate::limit::{Limit, no_answer};
+use crate::stop_control::Standby;
 use crate::{ArrayError, Device, FileDevice, OpenPurpose};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::os::fd::RawFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
-
-/// Time limit of a request, and the state of the device.
-#[derive(Debug)]
-pub struct Limit {
-    each: Duration,
-    has_hung: AtomicBool,
-}
-
-impl Limit {
-    /// Longest time of a request.
-    pub fn each(&self) -> Duration {
-        self.each
-    }
-
-    /// Notes that a request exceeded the limit.
-    pub(crate) fn note_timeout(&self) {
-        self.has_hung.store(true, Ordering::SeqCst);
-    }
-
-    fn check(&self) -> io::Result<()> {
-        match self.has_hung.load(Ordering::SeqCst) {
-            true => Err(no_answer(self.each)),
-            false => Ok(()),
-        }
-    }
-}
-
-fn no_answer(each: Duration) -> io::Error {
-    let message = format!("no answer within {} s", each.as_secs_f64());
-    io::Error::new(io::ErrorKind::TimedOut, message)
-}
 
 impl FileDevice {
     /// Opens a device or file as [`open`](FileDevice::open) does, within a time limit; zero means
@@ -128,10 +97,7 @@ impl Timed {
         }
         Arc::new(Timed {
             inner,
-            limit: Limit {
-                each,
-                has_hung: AtomicBool::new(false),
-            },
+            limit: Limit::new(each),
             hands: Arc::default(),
         })
     }
@@ -147,12 +113,12 @@ impl Timed {
             // The caller may have given up.
             let _ = say.send(act(&*inner));
         }))?;
-        match hear.recv_timeout(self.limit.each) {
+        match hear.recv_timeout(self.limit.each()) {
             Ok(result) => result,
             Err(RecvTimeoutError::Disconnected) => Err(io::ErrorKind::Other.into()),
             Err(RecvTimeoutError::Timeout) => {
                 self.limit.note_timeout();
-                Err(no_answer(self.limit.each))
+                Err(no_answer(self.limit.each()))
             }
         }
     }

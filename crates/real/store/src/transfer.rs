@@ -4,10 +4,10 @@ mod ring;
 
 use crate::Device;
 use crate::buffers::Buffers;
-use crate::standby::AccessGuard;
-use crate::timed::Limit;
-use fullstroke_units::{SECTOR_BYTES, Sectors};
-use fullstroke_volume::BufferPlace;
+use crate::limit::Limit;
+use crate::member_transfer::{FailedTransfer, MemberTransfer, TransferDirection};
+use crate::stop_control::AccessGuard;
+use fullstroke_units::SECTOR_BYTES;
 use ring::Ring;
 use std::io;
 use std::sync::Arc;
@@ -17,30 +17,6 @@ const RETRIES: usize = 2;
 
 /// Devices of the members, in order; `None` for a missing member.
 pub(crate) type Devices = Vec<Option<Arc<dyn Device>>>;
-
-/// A run of a member's bytes, and the memory of its source or target.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MemberTransfer {
-    pub(crate) slot: usize,
-    /// First byte on the device.
-    pub(crate) at: u64,
-    pub(crate) place: BufferPlace,
-    pub(crate) sectors: Sectors,
-}
-
-/// A transfer with failures in all attempts.
-#[derive(Debug)]
-pub(crate) struct FailedTransfer {
-    pub(crate) transfer: MemberTransfer,
-    pub(crate) error: io::Error,
-}
-
-/// Direction of a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TransferDirection {
-    Read,
-    Write,
-}
 
 /// Carries transfers out: by io_uring all at a time, or one after the other.
 pub(crate) struct Carrier {

@@ -6,10 +6,10 @@
 use crate::ArrayError;
 use crate::array::{ATTEMPTS, Array, RequestScratch};
 use crate::buffers::{Buffers, RequestBytes};
-use crate::bytes::{DifferingSectors, differing};
 use crate::device::Aligned;
-use crate::judge::{Repair, judge};
-use crate::transfer::{MemberTransfer, TransferDirection, persistently};
+use crate::judge::{DifferingSectors, Repair, differing, judge};
+use crate::member_transfer::{MemberTransfer, TransferDirection};
+use crate::transfer::persistently;
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Content, Detail, Plan};
@@ -88,11 +88,11 @@ impl Array {
         repair: Repair,
         found: &mut RedundancyCheck,
     ) -> Result<Option<Lbn>, ArrayError> {
-        let _alone = self.alone();
+        let _alone = self.order.alone();
         if repair.changes() {
-            self.check_changes()?;
+            self.condition.check_changes()?;
         }
-        self.check_running()?;
+        self.condition.check_running()?;
         if self.facts.survived == 0 || self.planner().is_impaired() {
             let why = if self.facts.survived == 0 {
                 "has no redundancy"

@@ -2,7 +2,7 @@
 
 use super::{Array, JournalPolicy, RequestScratch, Setback};
 use crate::ArrayError;
-use crate::transfer::MemberTransfer;
+use crate::member_transfer::MemberTransfer;
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 
@@ -71,9 +71,9 @@ impl Array {
     }
 
     fn try_to_trim(&self, worker: &mut RequestScratch, part: Extent) -> Result<(), Setback> {
-        let _passed = self.pass();
-        let _held = self.locks.hold(part, true);
-        self.check_changes()?;
+        let _passed = self.order.pass();
+        let _held = self.order.hold_rows(part, true);
+        self.condition.check_changes()?;
         let (version, missing) = self.plan(Operation::Write, part, &mut worker.plan)?;
         if missing {
             return Ok(());

@@ -2,16 +2,14 @@
 
 use crate::Device;
 use crate::bytes::StoreError;
+use crate::bytes::error::NAME;
 use crate::copies::{PlaceContent, RecordKind, StoreRecord};
-use crate::superblock::Uuid;
+use crate::uuid::Uuid;
 use fullstroke_contract::MemberState;
 use fullstroke_units::{Bytes, Sectors};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The file with the description, the marks of regions and the journal.
-pub(crate) const NAME: &str = "fullstroke.store";
 
 /// Version of all files in the folder.
 ///

@@ -6,6 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
+/// The file with the description, the marks of regions and the journal.
+pub(crate) const NAME: &str = "fullstroke.store";
+
 /// Why a store could not be opened, or a request not be served.
 #[derive(Debug, Error)]
 pub enum StoreError {
@@ -76,7 +79,7 @@ pub enum StoreError {
     /// The folder holds something, but no store.
     #[error(
         "`{}` is not empty (it holds `{found}`) and has no `{}`; give an empty or a new folder",
-        folder.display(), crate::bytes::description::NAME
+        folder.display(), NAME
     )]
     NoStore {
         /// The folder.

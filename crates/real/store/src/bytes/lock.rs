@@ -120,7 +120,7 @@ fn locked(result: Result<(), TryLockError>, folder: &Path) -> Result<(), StoreEr
 
 /// True if `folder` holds the bytes of a volume, or an opening began to make a store.
 pub fn is_store(folder: &Path) -> bool {
-    folder.join(crate::bytes::description::NAME).exists()
+    folder.join(crate::bytes::error::NAME).exists()
 }
 
 /// Returns the name of an entry of the folder, other than the lock and the `known` names; `None` if

@@ -15,7 +15,7 @@ use crate::bytes::array::Array;
 use crate::bytes::description::StateRecord;
 use crate::bytes::sync::ToSync;
 use crate::sparse::{FileLengths, SparseFile};
-use crate::superblock::Uuid;
+use crate::uuid::Uuid;
 use crate::{Device, MemoryDevice};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, Sectors};

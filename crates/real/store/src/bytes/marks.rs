@@ -6,7 +6,7 @@ use crate::Device;
 use crate::bitmap::{self, Bitmap, Granules};
 use crate::bytes::StoreError;
 use crate::bytes::sync::ToSync;
-use crate::superblock::Uuid;
+use crate::uuid::Uuid;
 use fullstroke_contract::Extent;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use std::collections::BTreeSet;

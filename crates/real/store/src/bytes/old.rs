@@ -8,12 +8,13 @@
 use crate::Device;
 use crate::bytes::StoreError;
 use crate::bytes::description::{
-    Description, Label, LossRecord, MemberRecord, NAME, RebuildRecord, StoredDescription, damaged,
+    Description, Label, LossRecord, MemberRecord, RebuildRecord, StoredDescription, damaged,
 };
+use crate::bytes::error::NAME;
 use crate::bytes::loss::LostData;
 use crate::bytes::records::StorePlaces;
 use crate::sparse::SparseFile;
-use crate::superblock::Uuid;
+use crate::uuid::Uuid;
 use fullstroke_contract::Extent;
 use fullstroke_units::Sectors;
 use serde::Deserialize;

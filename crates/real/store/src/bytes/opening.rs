@@ -2,9 +2,10 @@
 
 use crate::bytes::StoreError;
 use crate::bytes::description::{
-    Description, JournalScope, LABEL_BYTES, Label, MemberRecord, NAME, StateRecord,
-    StoredDescription, damaged,
+    Description, JournalScope, LABEL_BYTES, Label, MemberRecord, StateRecord, StoredDescription,
+    damaged,
 };
+use crate::bytes::error::NAME;
 use crate::bytes::gears;
 use crate::bytes::lock::{Lock, found_in};
 use crate::bytes::loss::LostData;
@@ -17,7 +18,7 @@ use crate::bytes::store::{DoubtfulExtent, Store};
 use crate::bytes::verify::{RedundancyCheck, Verifier};
 use crate::journal::{self, Change};
 use crate::sparse::{FileLengths, SparseFile};
-use crate::superblock::Uuid;
+use crate::uuid::Uuid;
 use crate::{Device, MemoryDevice};
 use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{Bytes, Sectors};
@@ -180,6 +181,25 @@ impl DeviceSource for FolderFiles<'_> {
     }
 }
 
+/// Gives the tree the recorded states, and fails the members with missing or short files. Returns
+/// true if all changes went to the journal so far.
+pub(crate) fn find_states(
+    root: &mut StoreNode,
+    description: &mut Description,
+    source: &dyn DeviceSource,
+    allow_degraded: bool,
+    report: &mut OpenReport,
+) -> Result<bool, StoreError> {
+    report.clean = description.clean;
+    let mut states = description.members.iter().map(|member| member.state.into());
+    states::set_all(root, &mut states);
+    gears::found(root, &description.low_gear);
+    let was_journalled = states::is_journalled(root, description);
+    report.newly_failed = fail_missing(root, description, source, allow_degraded)?;
+    description.members = states::records(root);
+    Ok(was_journalled)
+}
+
 impl Store {
     /// Opens the bytes of a volume of this `shape`, or makes a store of zeros. `digest` identifies
     /// the volume and its drives: a folder is opened again only with its first digest.
@@ -257,16 +277,9 @@ impl Store {
         let store = description.store;
         let mut was_journalled = description.journal == JournalScope::All;
         if description.complete {
-            report.clean = description.clean;
-            states::set_all(
-                &mut root,
-                &mut description.members.iter().map(|member| member.state.into()),
-            );
-            gears::found(&mut root, &description.low_gear);
-            was_journalled = states::is_journalled(&root, &description);
-            report.newly_failed =
-                fail_missing(&mut root, &description, source, opening.allow_degraded)?;
-            description.members = states::records(&root);
+            let degraded = opening.allow_degraded;
+            was_journalled =
+                find_states(&mut root, &mut description, source, degraded, &mut report)?;
             description.clean = false;
             // The failures are recorded before the missing files are made anew. Otherwise a crash
             // in between would leave an empty file that counts as a good member.
@@ -314,16 +327,29 @@ impl Store {
         if store.journalled && !was_journalled && !report.newly_failed.is_empty() {
             report.regions_at_risk = store.dirty().map_or(0, |dirty| dirty.len() as u64);
         }
+        store.compare_marked(opening, always_was, &mut report)?;
+        Ok((store, report))
+    }
+
+    /// Makes redundancy follow from the data in the marked regions, now or later, and then returns
+    /// the volumes with gears to the high gear. `always_was` is true if the scope of the journal is
+    /// the recorded one.
+    fn compare_marked(
+        &mut self,
+        opening: Opening<'_>,
+        always_was: bool,
+        report: &mut OpenReport,
+    ) -> Result<(), StoreError> {
         if opening.compare_behind && (always_was || opening.journal == JournalScope::Degraded) {
-            store.resynchronise_later(&mut report);
+            self.resynchronise_later(report);
         } else {
-            store.resynchronise(&mut report, opening.progress)?;
+            self.resynchronise(report, opening.progress)?;
         }
         if !always_was {
-            store.keep_journal(opening.journal)?;
+            self.keep_journal(opening.journal)?;
         }
-        report.copied_home = store.rise()?.bytes();
-        Ok((store, report))
+        report.copied_home = self.rise()?.bytes();
+        Ok(())
     }
 
     pub(crate) fn over(
@@ -532,7 +558,7 @@ pub(crate) fn check_fits(
 }
 
 /// Counts members as failed whose media are not as the store left them, and returns their names.
-pub(crate) fn fail_missing(
+fn fail_missing(
     root: &mut StoreNode,
     description: &Description,
     source: &dyn DeviceSource,

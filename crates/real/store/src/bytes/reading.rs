@@ -5,14 +5,14 @@
 //! count as made, and different copies after a kill give the same data to every read.
 
 use crate::bytes::description::{
-    Description, LABEL_BYTES, Label, MemberRecord, NAME, StateRecord, StoredDescription,
+    Description, LABEL_BYTES, Label, MemberRecord, StateRecord, StoredDescription,
 };
-use crate::bytes::gears;
+use crate::bytes::error::NAME;
 use crate::bytes::lock::Lock;
 use crate::bytes::loss::LostData;
 use crate::bytes::node::StoreNode;
 use crate::bytes::old;
-use crate::bytes::opening::{DeviceSource, FolderFiles, check_fits, fail_missing, open_media};
+use crate::bytes::opening::{DeviceSource, FolderFiles, check_fits, find_states, open_media};
 use crate::bytes::records::StorePlaces;
 use crate::bytes::states;
 use crate::bytes::store::DoubtfulExtent;
@@ -92,20 +92,11 @@ impl Store {
             return Err(no_store_in(folder));
         };
         description.check(folder, digest, &states::records(&root))?;
-        let mut report = OpenReport {
-            clean: description.clean,
-            ..OpenReport::default()
-        };
-        states::set_all(
-            &mut root,
-            &mut description.members.iter().map(|member| member.state.into()),
-        );
-        gears::found(&mut root, &description.low_gear);
-        let was_journalled = states::is_journalled(&root, &description);
+        let mut report = OpenReport::default();
         let mut source = FilesAsTheyAre(folder);
-        report.newly_failed =
-            fail_missing(&mut root, &description, &source, opening.allow_degraded)?;
-        description.members = states::records(&root);
+        let degraded = opening.allow_degraded;
+        let was_journalled =
+            find_states(&mut root, &mut description, &source, degraded, &mut report)?;
         let media = open_media(&description.members, &mut source)?;
         let mut store = Store::over(root, media, None, opening.quiet);
         store.read_only = Some(lock);

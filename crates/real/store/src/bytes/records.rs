@@ -7,7 +7,7 @@ use crate::bytes::lock::Lock;
 use crate::bytes::marks::{self, RegionMarks};
 use crate::bytes::redo::{self, Redo};
 use crate::copies::START_BYTES;
-use crate::superblock::Uuid;
+use crate::uuid::Uuid;
 use fullstroke_units::Sectors;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

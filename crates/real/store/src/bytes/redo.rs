@@ -11,7 +11,7 @@ use crate::bytes::StoreError;
 use crate::bytes::sync::ToSync;
 use crate::device::Aligned;
 use crate::journal::{BeforeFlush, Change, JournalFull, MemberJournal};
-use crate::superblock::Uuid;
+use crate::uuid::Uuid;
 use fullstroke_units::Sectors;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

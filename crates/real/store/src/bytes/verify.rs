@@ -8,10 +8,10 @@ use crate::bytes::StoreError;
 use crate::bytes::array::{Array, read_pieces};
 use crate::bytes::media::Media;
 use crate::bytes::node::StoreNode;
-use crate::judge::{Repair, judge};
+use crate::judge::{DifferingSectors, Repair, differing, judge};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
-use fullstroke_volume::Content;
+use fullstroke_volume::{Content, Layout, Plan};
 use serde::Serialize;
 
 /// Size of a step of the search for holes: 16 MiB.
@@ -74,6 +74,16 @@ pub struct Mismatch {
     pub address: Option<Lbn>,
     /// True if nothing proves this run wrong.
     pub undecided: bool,
+}
+
+/// A planned write of the present data, in contradiction to the present redundancy.
+struct JudgedWrite<'a> {
+    layout: &'a dyn Layout,
+    plan: &'a Plan,
+    buffers: &'a Buffers<'a>,
+    start: Lbn,
+    /// True if all members hold the right data.
+    is_whole: bool,
 }
 
 /// Compares redundancy with data, and writes wrong sectors again as far as allowed.
@@ -243,9 +253,32 @@ impl<'a> Verifier<'a> {
                 members[member].write(piece.lbn, wanted, self.media)?;
             }
         }
-        if !is_judged {
-            return Ok(());
+        if is_judged {
+            let judged = JudgedWrite {
+                layout: &**layout,
+                plan,
+                buffers: &buffers,
+                start: extent.start,
+                is_whole,
+            };
+            return self.judge(judged, members, path);
         }
+        Ok(())
+    }
+
+    /// Determines the wrong sectors among contradicting ones, and repairs as far as allowed.
+    fn judge(
+        &mut self,
+        JudgedWrite {
+            layout,
+            plan,
+            buffers,
+            start,
+            is_whole,
+        }: JudgedWrite<'_>,
+        members: &mut [StoreNode],
+        path: &str,
+    ) -> Result<(), StoreError> {
         let media = &*self.media;
         let mut read = |member: usize, lbn: Lbn, sectors: Sectors| {
             let sectors = filled(layout.member_state(member), lbn, sectors);
@@ -255,7 +288,7 @@ impl<'a> Verifier<'a> {
             }
             Ok::<_, StoreError>(Some(bytes))
         };
-        for finding in judge(plan, &buffers, extent.start, is_whole, &mut read)? {
+        for finding in judge(plan, buffers, start, is_whole, &mut read)? {
             let mismatch = Mismatch {
                 member: below(path, finding.member),
                 lbn: finding.lbn,
@@ -282,33 +315,6 @@ impl<'a> Verifier<'a> {
         member.read(lbn, &mut self.present, self.media)?;
         Ok(differing(&self.present, wanted))
     }
-}
-
-/// Sectors that differ from the wanted ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DifferingSectors {
-    /// Index of the first.
-    pub first: u64,
-    /// Number of sectors that differ.
-    pub sectors: u64,
-}
-
-/// Compares sectors; `None` if all are as wanted.
-pub fn differing(present: &[u8], wanted: &[u8]) -> Option<DifferingSectors> {
-    if present == wanted {
-        return None;
-    }
-    let sectors = present
-        .chunks(SECTOR_BYTES as usize)
-        .zip(wanted.chunks(SECTOR_BYTES as usize));
-    let mut differ = sectors
-        .zip(0..)
-        .filter(|((present, wanted), _)| present != wanted);
-    let (_, first) = differ.next()?;
-    Some(DifferingSectors {
-        first,
-        sectors: 1 + differ.count() as u64,
-    })
 }
 
 /// Returns the path of a member.

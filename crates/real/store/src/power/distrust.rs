@@ -615,7 +615,7 @@ fn an_array_without_labels_gets_them_when_it_is_assembled() {
     for device in &devices {
         assert!(label(device).is_some(), "a new array has labels");
         let roster = superblock::read(&**device).unwrap().unwrap();
-        crate::label::wipe(&**device, &roster.superblock.roster).unwrap();
+        crate::label::wipe(&**device, roster.superblock.roster.label_at()).unwrap();
         assert_eq!(label(device), None);
     }
     let array = assembled(&devices);

@@ -207,7 +207,7 @@ fn cut_a_shift(case: &Case, towards: GearDirection, sabotage: Sabotage) -> (u64,
     let step = if super::lives() > 4 { 1 } else { 10 };
     for seed in (0..400).step_by(step) {
         let mut trial = image.trial(sabotage);
-        trial.array.copied_at_once = Sectors(16);
+        trial.array.shift.set_step(Sectors(16));
         trial.write(3, 70, 9);
         trial.array.flush().unwrap();
         let mut random = SplitMix(seed);
@@ -384,7 +384,7 @@ fn a_member_that_fails_in_any_gear_is_done_without_and_filled_again() {
             for slot in 0..case.members {
                 let what = format!("{} {gear:?} {slot}", case.layout);
                 let mut trial = image.trial(Sabotage::Nothing);
-                trial.array.copied_at_once = Sectors(16);
+                trial.array.shift.set_step(Sectors(16));
                 trial.write(11, 90, 4);
                 match gear {
                     Gear::Falling => trial.array.shift(GearDirection::Down).unwrap(),

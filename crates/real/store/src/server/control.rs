@@ -1,6 +1,6 @@
 //! The control socket: questions and commands to a served array.
 
-use super::ServerState;
+use super::state::ServerState;
 use crate::standby::can_stand;
 use crate::{
     ArrayError, ArrayStatus, FileDevice, GearDirection, OpenPurpose, RedundancyCheck, Repair,

@@ -1,7 +1,8 @@
 //! An array as a block device of ublk.
 
-use super::ServerState;
-use super::jobs::{self, ServerJob};
+use super::carrying;
+use super::jobs::ServerJob;
+use super::state::ServerState;
 use crate::array::Array;
 use crate::{ArrayError, RequestScratch, Uuid};
 use fullstroke_nbd::{self as nbd, CommandFlags, RequestCommand};
@@ -104,7 +105,7 @@ fn try_out(
         data.resize(request.length_bytes() as usize, 0);
         moved(request.take(data))?;
     }
-    jobs::carry_out(server, worker, &as_of_client(request), data)?;
+    carrying::carry_out(server, worker, &as_of_client(request), data)?;
     if operation == UblkOperation::Read {
         moved(request.give(data))
     } else {

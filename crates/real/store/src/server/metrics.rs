@@ -1,49 +1,15 @@
 //! Metrics of a served array for Prometheus: `GET /metrics`. Common metrics of simulated and served
 //! arrays have the same names.
 
-use super::ServerState;
+use super::counts::{AnsweredCounts, Count, OPERATIONS};
+use super::state::ServerState;
 use crate::ArrayStatus;
-use crate::members::{SLOT_STATES, STATES};
+use crate::status::{SLOT_STATES, STATES};
 use fullstroke_contract::Gear;
-use fullstroke_nbd::RequestCommand;
 use fullstroke_transport::socket::exposition::{CONTENT_TYPE, FamilyKind, MetricsPage};
 use fullstroke_transport::socket::{HttpPages, Response};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Operations with counters of their own.
-const OPERATIONS: [&str; 4] = ["read", "write", "flush", "discard"];
-
-/// Answered requests since the server began.
-#[derive(Debug, Default)]
-pub(crate) struct AnsweredCounts([Count; OPERATIONS.len()]);
-
-#[derive(Debug, Default)]
-struct Count {
-    requests: AtomicU64,
-    bytes: AtomicU64,
-    errors: AtomicU64,
-}
-
-impl AnsweredCounts {
-    /// Counts the answer to a request for so many bytes.
-    pub(crate) fn answered(&self, command: RequestCommand, bytes: u64, is_well: bool) {
-        let operation = match command {
-            RequestCommand::Read => 0,
-            RequestCommand::Write | RequestCommand::WriteZeroes => 1,
-            RequestCommand::Flush => 2,
-            RequestCommand::Trim => 3,
-            RequestCommand::Cache | RequestCommand::BlockStatus => return,
-        };
-        let count = &self.0[operation];
-        count.requests.fetch_add(1, Ordering::Relaxed);
-        if is_well {
-            count.bytes.fetch_add(bytes, Ordering::Relaxed);
-        } else {
-            count.errors.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
 
 /// HTTP pages of a server.
 pub(crate) struct Metrics(pub(crate) Arc<ServerState>);

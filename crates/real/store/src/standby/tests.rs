@@ -1,9 +1,13 @@
 //! Stops are only counted here, so no disk is needed.
 
 use super::*;
+use crate::StoppableDevice;
 use crate::power::{Simulated, design, dynamic, simulated};
 use crate::{JournalPolicy, RequestScratch, assemble, create};
 use fullstroke_device::scsi::CommandError;
+use fullstroke_device::standby::StoppableDisk;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 
 /// Counters of a device and of its means to stop.
 #[derive(Default)]

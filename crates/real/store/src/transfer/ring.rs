@@ -1,8 +1,8 @@
 //! io_uring, for concurrent transfers.
 
-use super::{MemberTransfer, TransferDirection};
 use crate::buffers::Buffers;
 use crate::device::Aligned;
+use crate::member_transfer::{MemberTransfer, TransferDirection};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
 use std::collections::BTreeMap;

@@ -1,0 +1,129 @@
+//! Sectors that cannot be read are computed from the other members and written again.
+
+use crate::ArrayError;
+use crate::array::{Array, RequestScratch};
+use crate::device::Aligned;
+use crate::member_transfer::FailedTransfer;
+use fullstroke_contract::{Extent, MemberState, Operation};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_volume::{Detail, Plan};
+use std::io;
+
+impl Array {
+    /// Computes an unreadable piece from the other members and repeats its write, as md does
+    /// (`fix_read_error` of Linux's raid1.c). If this does not help, the member has failed.
+    ///
+    /// # Errors
+    /// The piece cannot be computed: the device's error.
+    pub(crate) fn mend_read(
+        &self,
+        worker: &mut RequestScratch,
+        failed: FailedTransfer,
+        last: &mut Option<(usize, u64)>,
+    ) -> Result<(), ArrayError> {
+        let _alone = self.order.alone();
+        self.mend_or_drop(worker, failed, last)
+    }
+
+    /// As [`mend_read`](Array::mend_read), for callers with the gate held exclusively.
+    pub(crate) fn mend_or_drop(
+        &self,
+        worker: &mut RequestScratch,
+        failed: FailedTransfer,
+        last: &mut Option<(usize, u64)>,
+    ) -> Result<(), ArrayError> {
+        let slot = failed.transfer.slot;
+        let Some(device) = self.devices()[slot].clone() else {
+            return Ok(());
+        };
+        let lbn = (failed.transfer.at - self.facts.data_at) / SECTOR_BYTES;
+        let place = (slot, failed.transfer.at);
+        let again = last.replace(place) == Some(place);
+        // A device that is shorter than before has no bad sector; it has failed.
+        let shrunk = failed.error.kind() == io::ErrorKind::UnexpectedEof;
+        if !again && !shrunk && self.mend(worker, slot, Extent::new(lbn, failed.transfer.sectors.0))
+        {
+            let mended = if self.is_read_only() {
+                "is kept in memory"
+            } else {
+                "was written again"
+            };
+            self.happened(
+                "mended",
+                slot,
+                device.name(),
+                &format!("sector {lbn} could not be read, and {mended}"),
+            );
+            return Ok(());
+        }
+        if self.facts.survived == 0 || !self.try_to_drop(slot) {
+            // Without redundancy no client expects another copy, so the next flush reports nothing.
+            if self.facts.survived > 0 {
+                self.condition.note_loss();
+            }
+            return Err(ArrayError::device(device.name(), "read", failed.error));
+        }
+        let why = format!("read failed: {}", failed.error);
+        self.happened("failed", slot, device.name(), &why);
+        self.settle()
+    }
+
+    /// Mends block by block, and only unreadable blocks: the other members may have unreadable
+    /// sectors nearby.
+    fn mend(&self, worker: &mut RequestScratch, slot: usize, extent: Extent) -> bool {
+        let Some(device) = self.devices()[slot].clone() else {
+            return false;
+        };
+        // With gears, the source of a block may be beside it on the same member, so smaller pieces
+        // are mended.
+        let whole_unit = self.facts.gears.is_none();
+        let step = if whole_unit {
+            self.facts.unit
+        } else {
+            self.facts.block_bytes / SECTOR_BYTES
+        };
+        let mut buffer = Aligned::default();
+        let mut plan = Plan::new(Detail::Bytes);
+        let mut at = extent.start.0 / step * step;
+        while at < extent.end().0 {
+            let piece = Extent::new(at, step.min(extent.end().0 - at));
+            let bytes = buffer.of(piece.sectors.bytes().0 as usize);
+            if device
+                .read(self.facts.data_at + at * SECTOR_BYTES, bytes)
+                .is_ok()
+            {
+                at = piece.end().0;
+                continue;
+            }
+            match self.plan_mend(slot, piece, &mut plan) {
+                Some(next) if self.carry_out_alone(worker, &plan).is_ok() => at = next.0,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Plans the computation of a piece of a member from the others, and its write. Returns the
+    /// sector behind the written piece; `None` if the piece cannot be computed.
+    fn plan_mend(&self, slot: usize, piece: Extent, plan: &mut Plan) -> Option<Lbn> {
+        let mut planner = self.planner();
+        if let Some(gears) = planner.layout.gears() {
+            return gears.plan_mend(slot, piece, plan).then(|| piece.end());
+        }
+        plan.clear();
+        let start = Sectors(piece.start.0);
+        let before = planner.layout.member_state(slot);
+        planner
+            .layout
+            .set_member_state(slot, MemberState::Rebuilding { done: start });
+        let next = planner
+            .layout
+            .plan_rebuild(&[slot], start, piece.sectors, plan);
+        planner.layout.set_member_state(slot, before);
+        let fills = plan.ios().iter().any(|io| {
+            let own = io.member as usize == slot && io.operation == Operation::Write;
+            own && io.extent.start <= piece.start && piece.start < io.extent.end()
+        });
+        fills.then_some(Lbn(next.0))
+    }
+}

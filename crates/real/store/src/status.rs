@@ -1,0 +1,169 @@
+//! The state of an array, for people and monitors.
+
+use crate::array::Array;
+use crate::stop_control::Standby;
+use crate::superblock::{MemberSlot, SlotState};
+use crate::uuid::Uuid;
+use fullstroke_contract::Gear;
+use fullstroke_contract::MemberState;
+use fullstroke_units::SECTOR_BYTES;
+use serde::Serialize;
+
+/// State of an array.
+#[derive(Clone, Debug, Serialize)]
+pub struct ArrayStatus {
+    /// Name of the array.
+    pub name: String,
+    /// Identifier of the array.
+    pub array: Uuid,
+    /// Layout: `raid5 of 4`.
+    pub layout: String,
+    /// Size in bytes.
+    pub capacity_bytes: u64,
+    /// `whole`, `filling`, `degraded`, `failed` or `halted`.
+    pub state: &'static str,
+    /// Reason why the array changes nothing any more; `None` before.
+    pub halted: Option<String>,
+    /// Reason why the array is served read-only; absent for an array with changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<&'static str>,
+    /// Number of assemblies, stops and changes of members, each counted twice.
+    pub events: u64,
+    /// Size of a region of the bitmap, in bytes of a member.
+    pub region_bytes: u64,
+    /// Number of regions with present or recent writes.
+    pub dirty_regions: u64,
+    /// Gear: `high`, `falling`, `low` or `rising`; `None` without gears.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gear: Option<&'static str>,
+    /// Number of rows of the soft state still to copy in a shift.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale_rows: Option<u64>,
+    /// Reason why a shift cannot continue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shift_trouble: Option<String>,
+    /// Slots, in order.
+    pub slots: Vec<SlotStatus>,
+    /// Devices of the spares.
+    pub spares: Vec<String>,
+}
+
+/// State of a slot of an array.
+#[derive(Clone, Debug, Serialize)]
+pub struct SlotStatus {
+    /// Name of its device.
+    pub device: String,
+    /// Identifier of the member.
+    pub member: Uuid,
+    /// `alive`, `failed` or `filling`.
+    pub state: &'static str,
+    /// Filled share, from 0 to 1.
+    pub filled: f64,
+    /// True if only missed regions are filled.
+    pub missed_only: bool,
+    /// True if the member was put to standby and not used since.
+    pub standby: bool,
+    /// True if the member gets no requests, because the array is in the low gear.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stands: bool,
+}
+
+/// The states of [`ArrayStatus`], and of [`SlotStatus`].
+pub(crate) const STATES: [&str; 5] = ["whole", "filling", "degraded", "failed", "halted"];
+pub(crate) const SLOT_STATES: [&str; 3] = ["alive", "filling", "failed"];
+
+impl Array {
+    /// Returns the state of the array.
+    pub fn status(&self) -> ArrayStatus {
+        let states = self.states();
+        let mut planner = self.planner();
+        let gear = planner.gear();
+        let shifts = matches!(gear, Some(Gear::Falling | Gear::Rising));
+        let stale_rows = planner
+            .layout
+            .gears()
+            .filter(|_| shifts)
+            .map(|gears| gears.stale());
+        let used: Vec<u64> = (0..states.len())
+            .map(|slot| planner.layout.member_used(slot).0)
+            .collect();
+        let layout = format!("{} of {}", planner.layout.name(), states.len());
+        let answers = planner.layout.answers();
+        drop(planner);
+        let book = self.book();
+        let slots = book.roster.slots.iter().zip(&states).zip(used);
+        let devices = self.devices();
+        let slots = slots.zip(devices.iter()).enumerate();
+        let slots = slots.map(|(index, (((slot, &state), used), device))| {
+            let standby = device.as_ref().and_then(|device| device.standby());
+            let standby = standby.is_some_and(Standby::is_in_standby);
+            let stands = device.is_some() && self.is_in_standby(index);
+            SlotStatus {
+                standby,
+                stands,
+                ..slot_status(slot, state, used)
+            }
+        });
+        let slots = slots.collect();
+        let filling = states
+            .iter()
+            .any(|state| matches!(state, MemberState::Rebuilding { .. }));
+        let state = match () {
+            () if self.halted().is_some() => "halted",
+            () if !answers => "failed",
+            () if states.contains(&MemberState::Failed) => "degraded",
+            () if filling => "filling",
+            () => "whole",
+        };
+        ArrayStatus {
+            name: book.roster.name.clone(),
+            array: self.uuid,
+            layout,
+            capacity_bytes: self.facts.capacity.bytes().0,
+            state,
+            halted: self.halted().map(str::to_owned),
+            read_only: self.condition.read_only(),
+            events: book.roster.events,
+            region_bytes: book.roster.region_sectors * SECTOR_BYTES,
+            dirty_regions: self
+                .bitmap
+                .as_ref()
+                .map_or(0, |bitmap| bitmap.dirty().len() as u64),
+            gear: gear.map(Gear::name),
+            stale_rows,
+            shift_trouble: self.shift.trouble(),
+            slots,
+            spares: book
+                .roster
+                .spares
+                .iter()
+                .map(|spare| spare.device.clone())
+                .collect(),
+        }
+    }
+}
+
+fn slot_status(slot: &MemberSlot, state: MemberState, used: u64) -> SlotStatus {
+    let (state, filled) = match state {
+        MemberState::Alive => ("alive", 1.0),
+        MemberState::Failed => ("failed", 0.0),
+        MemberState::Rebuilding { done } => ("filling", done.0 as f64 / used.max(1) as f64),
+    };
+    let missed_only = matches!(
+        slot.state,
+        SlotState::Filling {
+            missed_only: true,
+            ..
+        }
+    );
+    let (device, member) = (slot.device.clone(), slot.member);
+    SlotStatus {
+        device,
+        member,
+        state,
+        filled,
+        missed_only,
+        standby: false,
+        stands: false,
+    }
+}
