@@ -10,14 +10,16 @@
 //! 3. **Is it in use?** [`Claim`] locks the file or device, and everything below that holds its
 //!    bytes. The lock lies on the inode, so nobody can remove it. The lock ends with the process.
 
+pub use crate::identity::DeviceIdentity;
+
 use crate::layers::{Layer, LoopDevice, layers_of, loop_devices};
 use crate::{OpenError, mounts};
 use rustix::fs::{AtFlags, FlockOperation, OFlags, StatxFlags};
 use rustix::io::Errno;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -27,48 +29,6 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Interval between attempts to take the lock.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// The file or device to which a path leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DeviceIdentity {
-    /// A file, folder, pipe or character device.
-    Inode {
-        /// Number of the file system's device.
-        device: u64,
-        /// Number of the inode in the file system.
-        inode: u64,
-    },
-    /// A block device, under any device node.
-    BlockDevice {
-        /// Number of the device.
-        number: u64,
-    },
-}
-
-impl DeviceIdentity {
-    /// Returns the identity of the final target of `path`.
-    ///
-    /// # Errors
-    /// An error of the host, for example if nothing exists there.
-    pub fn of(path: &Path) -> io::Result<DeviceIdentity> {
-        Ok(DeviceIdentity::from(&fs::metadata(path)?))
-    }
-}
-
-impl From<&Metadata> for DeviceIdentity {
-    fn from(metadata: &Metadata) -> DeviceIdentity {
-        if metadata.file_type().is_block_device() {
-            DeviceIdentity::BlockDevice {
-                number: metadata.rdev(),
-            }
-        } else {
-            DeviceIdentity::Inode {
-                device: metadata.dev(),
-                inode: metadata.ino(),
-            }
-        }
-    }
-}
 
 /// Returns true if a write to one path can change the content of the other: both are one file or
 /// device, or one lies below the other. Two partitions of one disk share nothing. Returns false if

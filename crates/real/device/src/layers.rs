@@ -1,7 +1,7 @@
 //! The layers below a device: a partition's disk, a loop device's file, the members of a mapped
 //! device.
 
-use crate::gate::DeviceIdentity;
+use crate::identity::DeviceIdentity;
 use rustix::ioctl::{Updater, ioctl};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

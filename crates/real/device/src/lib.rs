@@ -2,13 +2,15 @@
 //! and through the [`gate`] for writing. Also sends commands to SCSI and SATA disks.
 
 pub mod gate;
+mod identity;
 mod layers;
 mod memory;
 mod mounts;
 pub mod scsi;
 pub mod standby;
 
-pub use gate::{Claim, DeviceIdentity};
+pub use gate::Claim;
+pub use identity::DeviceIdentity;
 pub use memory::Aligned;
 
 use rustix::fs::{AtFlags, OFlags, StatxFlags};

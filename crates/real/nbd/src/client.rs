@@ -4,24 +4,25 @@
 //! |---|---|
 //! | `client.rs` | the client and its calls, one after the other |
 //! | `client/handshake.rs` | opens and lists exports |
-//! | `client/transmission.rs` | many requests at a time, and their answers |
+//! | `client/transmission.rs`, `client/pending.rs` | many requests at a time, and their answers |
 //! | `client/stream.rs` | numbers and texts from and to a stream |
 //! | `client/error.rs` | errors of a client |
 
 mod error;
 mod handshake;
+mod pending;
 mod stream;
 mod transmission;
 
-pub use error::ClientError;
+pub use error::{ClientError, ServerFailure};
 pub use handshake::{ClientOptions, Opening, list};
-pub use transmission::{RequestAnswer, ServerFailure};
+pub use pending::RequestAnswer;
 
 use crate::export::Features;
 use crate::request::{CommandFlags, RequestCommand, StatusExtent};
+use pending::PendingRequest;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use transmission::PendingRequest;
 
 /// An open export.
 ///

@@ -2,13 +2,14 @@
 
 use crate::error::ProtocolError;
 use crate::export::Exports;
-use crate::handshake::{self, Handshake};
+use crate::handshake::Handshake;
 use crate::input::Input;
 use crate::output::OutputBytes;
 use crate::pool::BufferPool;
 use crate::reply::{self, ReplyPiece};
 use crate::request::{ErrorCode, NbdRequest, RequestCommand, StatusExtent};
 use crate::session::Encryption;
+use crate::terms::HandshakeProgress;
 use crate::transmission::{self, Transmission};
 use std::fmt;
 use std::sync::Arc;
@@ -233,13 +234,11 @@ impl Connection {
         };
         Ok(
             match handshake.step(&self.exports, &mut self.input, &mut self.output)? {
-                handshake::HandshakeProgress::Waiting => ConnectionStep::Waiting,
-                handshake::HandshakeProgress::Going => ConnectionStep::Going,
-                handshake::HandshakeProgress::Aborted => self.end(),
-                handshake::HandshakeProgress::Encrypts => {
-                    ConnectionStep::Event(ConnectionEvent::StartTls)
-                }
-                handshake::HandshakeProgress::Opened(session) => {
+                HandshakeProgress::Waiting => ConnectionStep::Waiting,
+                HandshakeProgress::Going => ConnectionStep::Going,
+                HandshakeProgress::Aborted => self.end(),
+                HandshakeProgress::Encrypts => ConnectionStep::Event(ConnectionEvent::StartTls),
+                HandshakeProgress::Opened(session) => {
                     self.structured = session.structured;
                     self.phase = ConnectionPhase::Transmission(Transmission::new(session));
                     ConnectionStep::Event(ConnectionEvent::Opened {

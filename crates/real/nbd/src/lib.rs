@@ -71,6 +71,7 @@ mod pool;
 mod reply;
 mod request;
 mod session;
+mod terms;
 mod transmission;
 mod wire;
 

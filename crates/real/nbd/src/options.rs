@@ -2,10 +2,10 @@
 
 use crate::error::ProtocolError;
 use crate::export::{Export, Exports};
-use crate::handshake::{AgreedTerms, HandshakeProgress, OPTION_BYTES_MAX};
 use crate::input::MessageFields;
 use crate::output::OutputBytes;
 use crate::session::{Encryption, Session};
+use crate::terms::{AgreedTerms, HandshakeProgress, OPTION_BYTES_MAX};
 use crate::wire::{self, info, option, option_reply};
 use std::fmt;
 

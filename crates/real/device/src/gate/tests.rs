@@ -1,5 +1,6 @@
 use super::*;
 use crate::{CacheUse, DeviceAccess, open};
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,10 +1,34 @@
 //! Errors of a client.
 
-use super::ServerFailure;
-use crate::request::RequestCommand;
+use crate::request::{ErrorCode, RequestCommand};
 use std::fmt;
 use std::io;
 use thiserror::Error;
+
+/// An error reported by a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerFailure {
+    /// Error code.
+    pub code: ErrorCode,
+    /// Place of the error, from the beginning of the export.
+    pub offset_bytes: Option<u64>,
+    /// Text of the server; may be empty.
+    pub message: String,
+}
+
+impl fmt::Display for ServerFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:?}", self.code)?;
+        if let Some(offset) = self.offset_bytes {
+            write!(out, " at byte {offset}")?;
+        }
+        if self.message.is_empty() {
+            Ok(())
+        } else {
+            write!(out, ": {}", self.message)
+        }
+    }
+}
 
 /// Reason why a call to a server failed.
 #[derive(Debug, Error)]

@@ -1,6 +1,6 @@
 //! Numbers and texts from and to a stream.
 
-use super::ClientError;
+use super::error::ClientError;
 use std::io::Read;
 
 pub(super) fn array<const COUNT: usize>(

@@ -1,65 +1,16 @@
 //! Many requests in flight, and their answers.
 
-use super::{ClientError, ExportClient, stream};
+use super::error::{ClientError, ServerFailure};
+use super::pending::{PendingRequest, RequestAnswer};
+use super::{ExportClient, stream};
 use crate::export::PAYLOAD_BYTES_MAX;
 use crate::input::MessageFields;
 use crate::request::{Allocation, CommandFlags, ErrorCode, RequestCommand, StatusExtent};
 use crate::wire::{self, chunk};
-use std::fmt;
 use std::io::{Read, Write};
 
 /// Longest chunk: the longest read and its offset.
 const CHUNK_BYTES_MAX: u32 = PAYLOAD_BYTES_MAX + 8;
-
-/// A request without a complete answer.
-#[derive(Debug)]
-pub(super) struct PendingRequest {
-    command: RequestCommand,
-    offset_bytes: u64,
-    length_bytes: u32,
-    covered_bytes: u64,
-    answer: RequestAnswer,
-}
-
-/// The answer to a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestAnswer {
-    /// Cookie returned by [`ExportClient::submit`].
-    pub cookie: u64,
-    /// Success, or the first error.
-    pub result: Result<(), ServerFailure>,
-    /// Data of a read, as long as the request; empty for other commands.
-    pub data: Vec<u8>,
-    /// Requested allocation status.
-    pub extents: Vec<StatusExtent>,
-    /// Number of chunks with data or holes; 0 for simple replies.
-    pub content_chunks: u32,
-}
-
-/// An error reported by a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerFailure {
-    /// Error code.
-    pub code: ErrorCode,
-    /// Place of the error, from the beginning of the export.
-    pub offset_bytes: Option<u64>,
-    /// Text of the server; may be empty.
-    pub message: String,
-}
-
-impl fmt::Display for ServerFailure {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:?}", self.code)?;
-        if let Some(offset) = self.offset_bytes {
-            write!(out, " at byte {offset}")?;
-        }
-        if self.message.is_empty() {
-            Ok(())
-        } else {
-            write!(out, ": {}", self.message)
-        }
-    }
-}
 
 impl<S: Read + Write> ExportClient<S> {
     /// Sends a request and returns the cookie of its answer. `payload` is the data of a write, as
