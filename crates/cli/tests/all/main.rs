@@ -7,6 +7,7 @@
 )]
 
 mod answers;
+mod circles;
 mod command_line;
 #[path = "../common/mod.rs"]
 mod common;

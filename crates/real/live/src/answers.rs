@@ -2,7 +2,7 @@
 
 use crate::clock::WorldPace;
 use crate::control_queue::{ControlRequest, ControlResponse};
-use crate::members::dotted;
+use crate::member_names::dotted;
 use crate::served_stack::{GearedVolume, ServedStack};
 use crate::server::ConfiguredServer;
 use crate::status::{

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `cached.rs` | the state machine: requests in, jobs for the server below out |
 //! | `pages.rs` | the data of pages |
-//! | `serve.rs` | the loop, one thread |
+//! | `serve.rs`, `messages.rs` | the loop, one thread; messages for the loop |
 //! | `below.rs` | the server below: a connection and a thread for each concurrent job |
 //! | `signals.rs` | a thread that receives the server's signals |
 //! | `heed.rs`, `kernel.rs` | the kernel's own page cache follows the signals |
@@ -18,10 +18,12 @@ mod below;
 mod cached;
 mod heed;
 mod kernel;
+mod messages;
 mod pages;
 mod serve;
 mod signals;
 
 pub use cached::{Cached, ClientOutcome, ClientRequest, NumberedWork, ServerWork};
 pub use heed::{HeedOptions, SignalCounts, SignalSession, heed};
-pub use serve::{CacheCounters, CacheError, CacheOptions, Ready, serve};
+pub use messages::CacheError;
+pub use serve::{CacheCounters, CacheOptions, Ready, serve};

@@ -1,6 +1,6 @@
 //! Requests to a running server from other threads.
 
-use crate::signals::SignalExtent;
+use crate::signal_extent::SignalExtent;
 use crate::status::ServerStatus;
 use fullstroke_store::Repair;
 use fullstroke_transport::socket::Waker;

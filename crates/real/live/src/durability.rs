@@ -1,7 +1,7 @@
 //! Makes writes durable without delaying the model: a separate thread waits for the host's disks.
 
+use crate::completed::CompletedRequest;
 use crate::ticket::Ticket;
-use crate::watch::CompletedRequest;
 use fullstroke_store::bytes::{MarkJob, MarkResult, SyncJob, SyncResult};
 use fullstroke_transport::socket::Waker;
 use std::collections::VecDeque;

@@ -20,13 +20,13 @@
 //! | `server.rs`, `connections.rs` | the loop: clients above, served stacks below, one thread |
 //! | `answers.rs`, `control_queue.rs`, `status.rs`, `totals.rs` | questions and orders to a running server |
 //! | `control.rs`, `metrics.rs` | the same over a socket, and for Prometheus |
-//! | `signals.rs` | signals of opportunities to clients |
+//! | `signals.rs`, `signal_extent.rs` | signals of opportunities to clients |
 //! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
 //! | `client.rs`, `clients.rs`, `poll.rs` | one client and its socket, the table of clients, waiting for many |
-//! | `served_stack.rs`, `watch.rs` | one served stack: layers and data |
-//! | `members.rs` | the members of a stack and their states |
+//! | `served_stack.rs`, `watch.rs`, `completed.rs` | one served stack: layers and data |
+//! | `members.rs`, `member_names.rs` | the members of a stack and their states |
 //! | `ticket.rs`, `tickets.rs` | a client's request in flight, and the table of these requests |
-//! | `parts.rs`, `scrub.rs` | long work, in small steps |
+//! | `parts.rs`, `deferred.rs`, `scrub.rs`, `scrub_state.rs` | long work, in small steps |
 //! | `durability.rs` | waiting for the host's disks |
 //! | `clock.rs`, `lateness.rs` | real time |
 //! | `decisions.rs`, `record.rs`, `replay.rs` | decisions, recorded and compared |
@@ -39,13 +39,16 @@ pub mod cache;
 mod client;
 mod clients;
 mod clock;
+mod completed;
 mod connections;
 pub mod control;
 mod control_queue;
 mod decisions;
+mod deferred;
 mod durability;
 mod lateness;
 mod limits;
+mod member_names;
 mod members;
 mod metrics;
 mod parts;
@@ -53,9 +56,11 @@ mod poll;
 mod record;
 mod replay;
 mod scrub;
+mod scrub_state;
 mod serve;
 mod served_stack;
 mod server;
+mod signal_extent;
 mod signals;
 mod status;
 mod ticket;
@@ -77,7 +82,7 @@ pub use metrics::MetricsServer;
 pub use record::RecordError;
 pub use replay::{Difference, RecordVerdict, ReplayError, replay_decisions};
 pub use serve::{ServeError, ServeOptions, ServerSummary, Serving, serve};
-pub use signals::SignalExtent;
+pub use signal_extent::SignalExtent;
 pub use status::{
     ComparingStatus, DriveState, DriveStatus, ExportStatus, GearStatus, Health, OperationStatus,
     Operations, RESPONSE_BUCKETS_S, RebuildStatus, ServerStatus, VolumeState,

@@ -5,9 +5,10 @@
 //! data first. Then the layers are told the new state ([`ServedStack::tell_layers`]). Only the
 //! progress of a rebuild goes the other way, because the layers decide on the timing.
 
+use crate::member_names::{dotted, path_of};
 use crate::record::RecordedOrder;
 use crate::served_stack::ServedStack;
-use crate::signals::SignalExtent;
+use crate::signal_extent::SignalExtent;
 use crate::watch::Sent;
 use fullstroke_contract::{Gear, LayerOrder, MemberState, RebuildSpeed, Refusal, Signal};
 use fullstroke_store::bytes::{HostFailedMember, MemberStatus, RebuildRecord, StoreError};
@@ -433,23 +434,6 @@ fn restore_refusal(error: StoreError, path: &[usize]) -> Refusal {
         )),
         other => refusal(other),
     }
-}
-
-/// Returns the name of a member: its indices from the top.
-pub(crate) fn dotted(path: &[usize]) -> String {
-    path.iter()
-        .map(usize::to_string)
-        .collect::<Vec<_>>()
-        .join(".")
-}
-
-/// Returns the indices in the name of a member.
-fn path_of(member: &MemberStatus) -> Vec<usize> {
-    member
-        .member
-        .split('.')
-        .filter_map(|index| index.parse().ok())
-        .collect()
 }
 
 fn refusal(error: StoreError) -> Refusal {

@@ -6,15 +6,16 @@
 //! | a write that begins or ends within a sector | that sector is read, then all is written | at the end |
 //! | trims, zeroes that may be holes | one discard | whole rows of 8 MiB, between checks of the sockets |
 
+use crate::completed::CompletedRequest;
+use crate::deferred::{AwaitingData, DeferredPart};
 use crate::served_stack::ServedStack;
 use crate::ticket::{
     RequestOutcome, Ticket, TicketParts, TicketStage, around, extent, is_unaligned, timed,
 };
-use crate::watch::CompletedRequest;
 use fullstroke_contract::{Extent, Hints, Operation, Request, RequestId, RequestStatus};
 use fullstroke_nbd::{CommandFlags, RequestCommand};
 use fullstroke_store::bytes::StoreError;
-use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors, Time};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -25,33 +26,6 @@ const ZEROED_BYTES: u64 = 4 << 20;
 const ZEROING: u32 = 2;
 /// Least number of sectors discarded at once.
 const DISCARDED_SECTORS: u64 = (8 << 20) / SECTOR_BYTES;
-
-/// A part held back because others have sent requests before. The drives' queues would prefer the
-/// run of zeroes to all of these requests.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DeferredPart {
-    place: u32,
-    since: Time,
-    /// Number of requests in flight at that time and still unfinished.
-    ahead: usize,
-}
-
-/// A request finished in the layers, but not yet on the data.
-#[derive(Debug)]
-pub(crate) struct AwaitingData {
-    pub(crate) ended: CompletedRequest,
-    pub(crate) ticket: Ticket,
-    left: VecDeque<Extent>,
-    failure: Option<RequestOutcome>,
-}
-
-impl AwaitingData {
-    /// Returns the outcome, once nothing is left.
-    pub(crate) fn into_parts(self) -> (CompletedRequest, Ticket, RequestOutcome) {
-        let carried = self.failure.unwrap_or_else(|| self.ticket.done());
-        (self.ended, self.ticket, carried)
-    }
-}
 
 impl ServedStack {
     /// Begins the request of the ticket at `place`.

@@ -16,7 +16,7 @@
 //! Rows are in order of arrival. Orders to members are in the footer's note `orders`, as JSON.
 //! [`replay`](crate::replay) runs a record again.
 
-use crate::watch::CompletedRequest;
+use crate::completed::CompletedRequest;
 use fullstroke_contract::{LayerOrder, RebuildSpeed, Request, RequestStatus};
 use fullstroke_table::{ColumnType, Schema, TableError, TableWriter};
 use fullstroke_trace::native_schema;

@@ -1,6 +1,7 @@
 //! Compares all redundancy with the data in small steps, so that clients are served meanwhile.
 
 use crate::control_queue::ControlResponse;
+use crate::scrub_state::Scrub;
 use crate::served_stack::ServedStack;
 use fullstroke_store::Repair;
 use fullstroke_store::bytes::{self as bytes, Mismatch, RedundancyCheck};
@@ -12,22 +13,6 @@ use std::time::{Duration, Instant};
 const STEP: Sectors = Sectors((1 << 20) / SECTOR_BYTES);
 /// Pause after a step while clients wait.
 const PAUSE: Duration = Duration::from_millis(5);
-
-/// A running comparison.
-#[derive(Debug)]
-pub(crate) struct Scrub {
-    on_bytes: bytes::Scrub,
-    /// Time when the comparison continues, or earlier if no client waits.
-    rests_until: Instant,
-    askers: Vec<Sender<ControlResponse>>,
-}
-
-impl Scrub {
-    /// Returns the compared share of a volume of this capacity.
-    pub(crate) fn share(&self, capacity: Sectors) -> f64 {
-        self.on_bytes.next.0 as f64 / capacity.0.max(1) as f64
-    }
-}
 
 impl ServedStack {
     /// Begins to compare the redundancy, and to mend it if that is wanted. Who

@@ -1,15 +1,16 @@
 //! One served stack: its layers, its data, and its requests in flight.
 
+use crate::completed::CompletedRequest;
+use crate::deferred::{AwaitingData, DeferredPart};
 use crate::lateness::Lateness;
-use crate::members::dotted;
-use crate::parts::{AwaitingData, DeferredPart};
+use crate::member_names::dotted;
 use crate::record::RequestRecorder;
-use crate::scrub::Scrub;
+use crate::scrub_state::Scrub;
 use crate::signals::Signals;
 use crate::status::{ComparingStatus, GearStatus, Operations};
 use crate::ticket::{ClientId, RequestOutcome, Ticket, extent, is_unaligned, timed};
 use crate::tickets::TicketTable;
-use crate::watch::{CompletedRequest, EventCollector};
+use crate::watch::EventCollector;
 use fullstroke_contract::{Extent, Gear, Operation, RequestStatus};
 use fullstroke_engine::Machine;
 use fullstroke_nbd::{Allocation, CommandFlags, ErrorCode, RequestCommand, StatusExtent};

@@ -3,13 +3,13 @@
 use crate::budget::Budget;
 use crate::clients::ClientTable;
 use crate::clock::{WorldClock, WorldPace};
+use crate::completed::CompletedRequest;
 use crate::control_queue::ControlQueue;
 use crate::durability::{AwaitedMarks, SyncQueue, Syncer, UndurableRequest};
 use crate::limits;
 use crate::poll::{Interest, Poll, Ready};
 use crate::served_stack::ServedStack;
 use crate::ticket::{ClientId, RequestOutcome, Ticket};
-use crate::watch::CompletedRequest;
 use fullstroke_contract::RequestStatus;
 use fullstroke_nbd::{ErrorCode, Exports, RequestCommand};
 use fullstroke_store::bytes::{MarkJob, MarkResult, SyncJob, SyncResult, TidyWork};

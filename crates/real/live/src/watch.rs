@@ -1,21 +1,12 @@
 //! The observer above the layers of a served stack, for all events.
 
+use crate::completed::CompletedRequest;
 use crate::decisions::Decisions;
 use crate::record::RequestRecorder;
 use fullstroke_contract::{Notice, Request, Signal};
 use fullstroke_engine::{Finished, Observer, Rebuilds};
 use fullstroke_units::Time;
 use std::collections::VecDeque;
-
-/// A finished request of a served stack.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CompletedRequest {
-    pub(crate) finished: Finished,
-    /// Number in the order of completion, from 0.
-    pub(crate) completion: u64,
-    /// Digest of all decisions up to this completion.
-    pub(crate) decisions: u64,
-}
 
 /// A signal of a volume.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 //! own.
 
 use crate::cache::cached::{NumberedWork, ServerWork};
+use crate::cache::messages::{CacheError, LoopMessage};
 use crate::cache::pages::SECTOR;
-use crate::cache::serve::{CacheError, LoopMessage};
 use fullstroke_nbd::client::{ClientError, ClientOptions, ExportClient};
 use fullstroke_nbd::{CommandFlags, Features};
 use std::os::unix::net::UnixStream;

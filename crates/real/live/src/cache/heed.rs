@@ -1,7 +1,8 @@
 //! A thread that receives a served array's signals, and makes the kernel follow them.
 
 use crate::cache::kernel::PageObject;
-use crate::cache::serve::{CacheError, stop_at_signals};
+use crate::cache::messages::CacheError;
+use crate::cache::serve::stop_at_signals;
 use crate::cache::signals::{self, BelowMessage, NoReceivers};
 use crate::{ControlRequest, SignalExtent, ask};
 use fullstroke_units::SECTOR_BYTES;

@@ -3,16 +3,15 @@
 use crate::SignalExtent;
 use crate::cache::below::ServerBelow;
 use crate::cache::cached::{Cached, ClientOutcome, ClientRequest};
+use crate::cache::messages::{CacheError, LoopMessage};
 use crate::cache::signals::{self, BelowMessage, NoReceivers};
-use fullstroke_contract::ConfigError;
 use fullstroke_memory::{MemoryKeys, PAGE_BYTES};
 use fullstroke_nbd::client::ClientError;
 use fullstroke_nbd::{
-    CommandFlags, Connection, ErrorCode, Export, ExportError, Exports, Features, NbdRequest,
-    RequestCommand,
+    CommandFlags, Connection, ErrorCode, Export, Exports, Features, NbdRequest, RequestCommand,
 };
 use fullstroke_transport::socket::{
-    Admission, AdmissionOptions, Listen, Listener, NbdClient, NbdServer, OWNER, Serves, TlsError,
+    Admission, AdmissionOptions, Listen, Listener, NbdClient, NbdServer, OWNER, Serves,
 };
 use fullstroke_units::{SECTOR_BYTES, Time};
 use serde::Serialize;
@@ -87,86 +86,6 @@ pub struct CacheCounters {
     pub pushed_used_mb: f64,
     /// Number of signals dropped by the server below before this host asked for them.
     pub missed_signals: u64,
-}
-
-/// Reason why there is no cache, or why a cache has ended.
-#[derive(Debug, thiserror::Error)]
-pub enum CacheError {
-    /// The settings of the memory are invalid.
-    #[error("memory: {0}")]
-    Memory(#[from] ConfigError),
-    /// The server below cannot be used, or has disconnected.
-    #[error("{}: {source}; expected the socket of an NBD server that is running, and an export of it", socket.display())]
-    Below {
-        /// Socket of the server below.
-        socket: PathBuf,
-        /// Error of the connection.
-        source: ClientError,
-    },
-    /// The server below disconnected while there were dirty pages.
-    #[error(
-        "the server below has gone ({source}): {dirty_bytes} bytes that were written and not flushed are lost"
-    )]
-    Gone {
-        /// Error of the connection.
-        source: ClientError,
-        /// Unwritten dirty bytes.
-        dirty_bytes: u64,
-    },
-    /// The size of the export is no whole number of sectors.
-    #[error("{}: found an export of {found} bytes; expected whole sectors of {SECTOR_BYTES}", socket.display())]
-    Size {
-        /// Socket of the server below.
-        socket: PathBuf,
-        /// Size of the export in bytes.
-        found: u64,
-    },
-    /// A certificate or key is unusable.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The server of the signals has disconnected.
-    #[error("{}: the server has gone: {why}", control.display())]
-    Silent {
-        /// Control socket of the server.
-        control: PathBuf,
-        /// Reason of the missing answer.
-        why: String,
-    },
-    /// The export for clients is invalid.
-    #[error(transparent)]
-    Export(#[from] ExportError),
-    /// At the end some data could not be written below.
-    #[error("some writes failed at the server below: see its errors")]
-    Lost,
-    /// Any other error of the host.
-    #[error("{what}: {source}")]
-    Host {
-        /// Name of the failed step.
-        what: String,
-        /// Error of the host.
-        source: io::Error,
-    },
-}
-
-/// A message for the loop.
-pub(crate) enum LoopMessage {
-    Asked {
-        client: Arc<NbdClient>,
-        request: NbdRequest,
-        payload: Vec<u8>,
-    },
-    Ended {
-        id: u64,
-        result: Result<Vec<u8>, ()>,
-    },
-    Gone(ClientError),
-    /// Received signals, and the channel for the number of written sectors.
-    Signals {
-        signals: Vec<SignalExtent>,
-        missed: u64,
-        wrote: Sender<u64>,
-    },
-    Stop,
 }
 
 /// Serves clients until SIGTERM or SIGINT. Then all dirty pages are written below and made durable.
