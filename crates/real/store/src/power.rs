@@ -649,6 +649,10 @@ impl Life<'_> {
     }
 
     /// Assembles the array again, perhaps without a member at first.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "the steps of a return, one after the other"
+    )]
     fn come_back(&mut self, worker: &mut RequestScratch) -> Result<Array, String> {
         let told = |error: ArrayError| error.to_string();
         let died = self.died.take();

@@ -599,6 +599,10 @@ impl Mortal {
 
 /// Runs lives of arrays with gears, with so many events each. Returns the number of events in each
 /// gear, and the number of cut events.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the events of a life, one after the other"
+)]
 fn live_in_gears(sample: VolumeSample, seed: u64, events: u32) -> ([u64; 4], u64) {
     let (volumes, standing) = geared(sample).unwrap();
     let mut mortal = Mortal::new(sample);

@@ -166,6 +166,10 @@ impl Scene<'_> {
 
 impl Life<'_> {
     /// Runs `writers` threads and a keeper until power is gone.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "the threads of a life share their tallies"
+    )]
     pub(super) fn many_until_power_fails(
         &mut self,
         array: &Array,
