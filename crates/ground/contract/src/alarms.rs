@@ -2,34 +2,46 @@
 
 use fullstroke_units::Time;
 
-/// One alarm for each of a fixed number of sleepers, in a tournament tree. To set an alarm costs
-/// the logarithm of the number of sleepers; to read the first alarm takes constant time. Of two
-/// alarms at one instant, the sleeper with the lower number comes first.
+/// Number of sleepers in a group.
+const GROUP: usize = 16;
+
+/// One alarm for each of a fixed number of sleepers. Sleepers stand in groups, and a tournament
+/// tree finds the group with the earliest alarm. Most machines have one group: to set an alarm then
+/// takes one comparison, unless the earliest alarm of the group moves to a later time. To read the
+/// first alarm takes constant time. Of two alarms at one instant, the sleeper with the lower number
+/// comes first.
 #[derive(Clone, Debug)]
 pub struct Alarms {
     due: Vec<Time>,
     /// `winners[1]` is the sleeper with the earliest alarm. The children of node `i` are `2i` and
-    /// `2i+1`.
+    /// `2i+1`. The leaves are the sleepers with the earliest alarm of each group.
     winners: Vec<u32>,
+    /// Number of leaves, a power of two.
     leaves: usize,
 }
 
 impl Alarms {
     /// Creates alarms for `sleepers` sleepers; no alarm is set.
     pub fn new(sleepers: usize) -> Alarms {
-        // A power of two makes the tree complete, so each parent has two children. Unused leaves
+        // A power of two makes the tree complete, so each parent has two children. Unused groups
         // never have an alarm.
-        let leaves = sleepers.next_power_of_two();
+        let leaves = sleepers.div_ceil(GROUP).next_power_of_two();
+        // All alarms are equal at first, so the first sleeper and the left child win everywhere.
         let mut winners = vec![0; 2 * leaves];
-        for (sleeper, winner) in winners[leaves..].iter_mut().enumerate() {
-            *winner = sleeper as u32;
+        for (group, winner) in winners[leaves..].iter_mut().enumerate() {
+            *winner = (GROUP * group) as u32;
         }
-        // All alarms are equal at first, so the left child wins everywhere.
         for node in (1..leaves).rev() {
             winners[node] = winners[2 * node];
         }
+        // A single group has no more places than sleepers, because a search visits all of them.
+        let places = if leaves == 1 {
+            sleepers.max(1)
+        } else {
+            GROUP * leaves
+        };
         Alarms {
-            due: vec![Time::NEVER; leaves],
+            due: vec![Time::NEVER; places],
             winners,
             leaves,
         }
@@ -41,17 +53,48 @@ impl Alarms {
     /// If there is no such sleeper.
     #[inline]
     pub fn set(&mut self, sleeper: usize, due: Time) {
-        // Most calls leave the alarm of a node unchanged. The comparison saves the way up the tree.
-        if self.due[sleeper] == due {
+        // Most calls leave the alarm of a node unchanged.
+        let old = std::mem::replace(&mut self.due[sleeper], due);
+        if old == due {
             return;
         }
-        debug_assert!(
-            sleeper < self.leaves,
-            "sleeper {sleeper} has no alarm among {}",
-            self.leaves
-        );
-        self.due[sleeper] = due;
-        let mut node = (self.leaves + sleeper) / 2;
+        let leaf = self.leaves + sleeper / GROUP;
+        let before = self.winners[leaf] as usize;
+        let now = if before != sleeper {
+            let first = self.due[before];
+            if due > first || due == first && sleeper > before {
+                return;
+            }
+            sleeper
+        } else if due < old {
+            sleeper
+        } else {
+            self.earliest_of_group(sleeper / GROUP)
+        };
+        self.winners[leaf] = now as u32;
+        if self.leaves > 1 {
+            self.climb(leaf);
+        }
+    }
+
+    /// Returns the sleeper with the earliest alarm of a group.
+    #[inline]
+    fn earliest_of_group(&self, group: usize) -> usize {
+        let first = GROUP * group;
+        let end = self.due.len().min(first + GROUP);
+        let (mut earliest, mut at) = (Time::NEVER, first);
+        for (place, &due) in self.due[first..end].iter().enumerate() {
+            // Of equal times the first wins.
+            if due < earliest {
+                (earliest, at) = (due, first + place);
+            }
+        }
+        at
+    }
+
+    /// Carries a changed alarm of a leaf up the tree.
+    fn climb(&mut self, leaf: usize) {
+        let mut node = leaf / 2;
         while node > 0 {
             let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
             // On equal times the left child wins, because its sleepers have the lower numbers.
@@ -85,7 +128,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_first_is_the_earliest_and_then_the_lowest(
-            sleepers in 1usize..20, sets in prop::collection::vec((any::<usize>(), 0u64..10), 1..100),
+            sleepers in 1usize..100, sets in prop::collection::vec((any::<usize>(), 0u64..10), 1..300),
         ) {
             let mut alarms = Alarms::new(sleepers);
             let mut plain = vec![Time::NEVER; sleepers];

@@ -6,6 +6,7 @@
 
 mod ages;
 mod fifo;
+mod free;
 mod oldest;
 mod order;
 mod pool;
@@ -325,14 +326,14 @@ impl DriveBuffer {
     pub(crate) fn destage_one(&mut self, now: Time, arm: &mut DriveArm) -> AccessTimes {
         self.changes();
         let begin = arm.free_from(now);
-        let Some(DirtyData {
+        let Some((dirty, place)) = self.next_dirty(begin, arm) else {
+            return AccessTimes::default();
+        };
+        let DirtyData {
             extent,
             since,
             arrived,
-        }) = self.next_dirty(begin, arm)
-        else {
-            return AccessTimes::default();
-        };
+        } = dirty;
         let begin = if self.pool.is_some() {
             begin.max(since)
         } else {
@@ -340,7 +341,7 @@ impl DriveBuffer {
         };
         // The arm leaves for the write, so read-ahead ends here.
         self.stop_fill(begin);
-        let position = arm.mechanics().geometry().locate(extent.start);
+        let position = place.unwrap_or_else(|| arm.mechanics().geometry().locate(extent.start));
         let feed = BusArrival {
             first: arrived,
             each: Duration::ZERO,
@@ -380,10 +381,11 @@ impl DriveBuffer {
         access
     }
 
-    /// Takes out the next dirty extent for an arm free at `begin`.
-    fn next_dirty(&mut self, begin: Time, arm: &DriveArm) -> Option<DirtyData> {
+    /// Takes out the next dirty extent for an arm free at `begin`, with the place of the extent if
+    /// known.
+    fn next_dirty(&mut self, begin: Time, arm: &DriveArm) -> Option<(DirtyData, Option<Position>)> {
         let Some(pool) = &mut self.pool else {
-            return self.dirty.pop();
+            return self.dirty.pop().map(|dirty| (dirty, None));
         };
         let waiting = pool.take(begin, self.destaged.0.end(), arm)?;
         let segment = self.segments.get(waiting.slot as usize);
@@ -394,11 +396,13 @@ impl DriveBuffer {
             waiting.slot
         );
         let extent = Extent::new(segment.start, segment.end - segment.start);
-        Some(DirtyData {
+        let dirty = DirtyData {
             extent,
             since: waiting.arrived,
             arrived: segment.ready,
-        })
+        };
+        let place = (waiting.lbn == extent.start).then_some(waiting.position);
+        Some((dirty, place))
     }
 
     /// True if any data taken until `asked` are dirty. Under a discipline the buffer keeps no age

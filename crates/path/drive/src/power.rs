@@ -174,6 +174,9 @@ struct Spent {
     wakes: u64,
 }
 
+/// Number of planned spans at which the past spans are added up.
+const PLANNED_MANY: usize = 16;
+
 // Functions that book work stay out of line. Arms of drives without watts then pay for one
 // comparison only.
 impl Meter {
@@ -183,7 +186,7 @@ impl Meter {
             draw: power.draw?,
             unloading: power.unloading,
             so_far: Spent::default(),
-            planned: VecDeque::with_capacity(4),
+            planned: VecDeque::with_capacity(2 * PLANNED_MANY),
             detour: Duration::ZERO,
         })
     }
@@ -285,10 +288,11 @@ impl Meter {
         }
     }
 
-    /// Moves spans ending by `now` from the plan to the totals.
+    /// Moves spans ending by `now` from the plan to the totals, once many spans are planned. A
+    /// reading counts planned spans as well.
     #[inline]
     pub fn passed(&mut self, now: Time) {
-        if self.planned.front().is_some_and(|span| span.end <= now) {
+        if self.planned.len() >= PLANNED_MANY {
             self.total_until(now);
         }
     }
@@ -341,11 +345,11 @@ impl Spent {
         if works && span.end <= now && unloading.is_none_or(|unloading| !unloading.wakes(gap)) {
             // The usual case: the heads were loaded all the time.
             self.residency.add(PowerState::IdleA, gap);
-            self.until += gap;
             for (state, time) in span.parts {
                 self.residency.add(state, time);
-                self.until += time;
             }
+            // The parts of a span add up to the span.
+            self.until = span.end;
             return;
         }
         self.idle_until(span.begin, now, unloading, works);

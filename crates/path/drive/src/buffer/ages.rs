@@ -1,9 +1,13 @@
 //! Ticks of entries, to find the least recently used entry.
 //!
 //! Almost every change gives an entry the newest tick of all, because the entry was used. Such an
-//! entry goes to the end of a queue, in constant time. An entry with an older tick, such as a freed
-//! entry, goes into a heap. An entry that gets another tick leaves its old place behind; a search
-//! drops the places at the front that are no longer valid.
+//! entry goes to the end of a queue, in constant time. An entry with an older tick goes into a
+//! heap. An entry that gets another tick leaves its old place behind; a search drops the places at
+//! the front that are no longer valid.
+//!
+//! A hidden entry keeps its place, and a search passes over the entry. Dirty data are hidden: on
+//! the medium they have the same tick as before. A place that a search has dropped meanwhile comes
+//! back when the entry is shown.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,9 +15,36 @@ use std::collections::{BinaryHeap, VecDeque};
 /// A tick and the index of the entry.
 type Place = (u64, u32);
 
-/// Ticks by index. An index with [`Ages::NEVER`] takes no part.
+/// Age of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Age {
+    /// The entry takes no part.
+    Absent,
+    /// A search passes over the entry, which has this tick.
+    Hidden(u64),
+    /// A search finds the entry, which has this tick.
+    Shown(u64),
+}
+
+impl Age {
+    fn tick(self) -> Option<u64> {
+        match self {
+            Age::Absent => None,
+            Age::Hidden(tick) | Age::Shown(tick) => Some(tick),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct AgedEntry {
+    age: Age,
+    /// True if one of the lists has a place of the entry with the present tick.
+    listed: bool,
+}
+
+/// Ages by index.
 pub(super) struct Ages {
-    ticks: Vec<u64>,
+    entries: Vec<AgedEntry>,
     /// Places in ascending order.
     queue: VecDeque<Place>,
     /// Places that came with an older tick than the last place of the queue.
@@ -23,34 +54,41 @@ pub(super) struct Ages {
 }
 
 impl Ages {
-    /// Tick of an index hidden from the search.
-    pub(super) const NEVER: u64 = u64::MAX;
-
-    /// Creates `count` entries with `tick`.
-    pub(super) fn new(count: usize, tick: u64) -> Ages {
+    /// Creates `count` absent entries.
+    pub(super) fn new(count: usize) -> Ages {
         let most = 2 * count + 16;
-        let mut queue = VecDeque::with_capacity(most);
-        if tick != Ages::NEVER {
-            queue.extend((0..count as u32).map(|index| (tick, index)));
-        }
+        let absent = AgedEntry {
+            age: Age::Absent,
+            listed: false,
+        };
         Ages {
-            ticks: vec![tick; count],
-            queue,
+            entries: vec![absent; count],
+            queue: VecDeque::with_capacity(most),
             others: BinaryHeap::with_capacity(most),
             most,
         }
     }
 
-    pub(super) fn set(&mut self, index: usize, tick: u64) {
-        self.ticks[index] = tick;
-        if tick == Ages::NEVER {
+    pub(super) fn set(&mut self, index: usize, age: Age) {
+        let entry = &mut self.entries[index];
+        let old = std::mem::replace(&mut entry.age, age);
+        let Some(tick) = age.tick() else {
+            return;
+        };
+        // A hidden entry needs no place before a search shows the entry, but only a place of the
+        // newest tick is cheap.
+        if old.tick() == age.tick() && entry.listed {
             return;
         }
-        let place = (tick, index as u32);
+        entry.listed = true;
+        self.list((tick, index as u32));
+    }
+
+    fn list(&mut self, place: Place) {
         if self.queue.back().is_none_or(|&last| last < place) {
             if self.queue.len() == self.most {
-                let ticks = &self.ticks;
-                self.queue.retain(|&place| is_valid(ticks, place));
+                let entries = &self.entries;
+                self.queue.retain(|&place| is_current(entries, place));
             }
             self.queue.push_back(place);
         } else {
@@ -65,23 +103,25 @@ impl Ages {
     #[cold]
     fn clear_others(&mut self) {
         let mut places = std::mem::take(&mut self.others).into_vec();
-        places.retain(|&Reverse(place)| is_valid(&self.ticks, place));
+        places.retain(|&Reverse(place)| is_current(&self.entries, place));
         places.sort_unstable();
         places.dedup();
         self.others = places.into();
     }
 
-    /// Returns the lowest index with the least tick.
+    /// Returns the lowest index with the least tick among the shown entries.
     pub(super) fn first(&mut self) -> Option<usize> {
         while let Some(&place) = self.queue.front()
-            && !is_valid(&self.ticks, place)
+            && !self.is_shown(place)
         {
             self.queue.pop_front();
+            self.dropped(place);
         }
         while let Some(&Reverse(place)) = self.others.peek()
-            && !is_valid(&self.ticks, place)
+            && !self.is_shown(place)
         {
             self.others.pop();
+            self.dropped(place);
         }
         let first = match (self.queue.front(), self.others.peek()) {
             (Some(&queued), Some(&Reverse(other))) => queued.min(other),
@@ -90,11 +130,22 @@ impl Ages {
         };
         Some(first.1 as usize)
     }
+
+    fn is_shown(&self, (tick, index): Place) -> bool {
+        self.entries[index as usize].age == Age::Shown(tick)
+    }
+
+    /// Records that a place has left its list.
+    fn dropped(&mut self, place: Place) {
+        if is_current(&self.entries, place) {
+            self.entries[place.1 as usize].listed = false;
+        }
+    }
 }
 
-/// True if an entry still has the tick of a place.
-fn is_valid(ticks: &[u64], (tick, index): Place) -> bool {
-    ticks[index as usize] == tick
+/// True if an entry still has the tick of a place, hidden or shown.
+fn is_current(entries: &[AgedEntry], (tick, index): Place) -> bool {
+    entries[index as usize].age.tick() == Some(tick)
 }
 
 #[cfg(test)]
@@ -103,25 +154,33 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Ticks rise, fall and are equal, so that both lists fill up with invalid places.
+        /// Ticks rise, fall and are equal, so that both lists fill up with invalid places. Entries
+        /// are hidden and shown again with the tick that they had.
         #[test]
         fn the_first_of_the_least_is_found(
             count in 1usize..20,
-            steps in prop::collection::vec((0usize..20, 0u64..30, 0u8..4, any::<bool>()), 0..600),
+            steps in prop::collection::vec((0usize..20, 0u64..30, 0u8..6, any::<bool>()), 0..600),
         ) {
-            let mut ages = Ages::new(count, 0);
-            let mut plain = vec![0; count];
+            let mut ages = Ages::new(count);
+            let mut plain = vec![Age::Absent; count];
             for (step, (index, tick, kind, asks)) in steps.into_iter().enumerate() {
-                let tick = match kind {
-                    0 => Ages::NEVER,
-                    1 => tick,
-                    _ => 30 + step as u64,
+                let newest = 30 + step as u64;
+                let age = match (kind, plain[index % count].tick()) {
+                    (0, _) => Age::Absent,
+                    (1, _) => Age::Shown(tick),
+                    (2, _) => Age::Hidden(newest),
+                    (3, Some(tick)) => Age::Hidden(tick),
+                    (4, Some(tick)) => Age::Shown(tick),
+                    _ => Age::Shown(newest),
                 };
-                ages.set(index % count, tick);
-                plain[index % count] = tick;
+                ages.set(index % count, age);
+                plain[index % count] = age;
                 if asks {
-                    let least = plain.iter().enumerate().filter(|(_, tick)| **tick != Ages::NEVER);
-                    prop_assert_eq!(ages.first(), least.min_by_key(|(_, tick)| **tick).map(|(index, _)| index));
+                    let shown = plain.iter().enumerate().filter_map(|(index, age)| match age {
+                        Age::Shown(tick) => Some((*tick, index)),
+                        _ => None,
+                    });
+                    prop_assert_eq!(ages.first(), shown.min().map(|(_, index)| index));
                 }
             }
         }

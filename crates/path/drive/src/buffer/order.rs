@@ -8,7 +8,7 @@
 //! place. The search ends at a block whose furthest end lies before the place. Almost always this
 //! is the first visited block.
 //!
-//! A block is three plain arrays, changed in place. The reason: a buffer of a current drive has a
+//! A block is a plain array, changed in place. The reason: a buffer of a current drive has a
 //! thousand segments, and every write removes one and adds one. A tree of single nodes would cost a
 //! cache miss for each level. All memory is reserved when the order is made.
 
@@ -55,6 +55,9 @@ struct Gap {
     places: u32,
     /// Number of entries of the last of these blocks that begin at or before the place.
     at: u32,
+    /// Upper bound of the ends of all segments that begin at or before the place. Almost every
+    /// search of a random request finds nothing, and ends with a look at this value.
+    furthest: u64,
 }
 
 impl Gap {
@@ -64,6 +67,7 @@ impl Gap {
         to: 0,
         places: 0,
         at: 0,
+        furthest: u64::MAX,
     };
 
     /// Returns the gap after an entry was removed from a block that still has entries.
@@ -145,6 +149,14 @@ impl SegmentOrder {
         };
         block.insert(at, number, start, end);
         self.last = (place as u32, at as u32);
+        if known && !is_full {
+            self.gap.set(Gap {
+                from: start,
+                at: gap.at + 1,
+                furthest: gap.furthest.max(end),
+                ..gap
+            });
+        }
         if at == 0 {
             (summary.start, summary.segment) = (start, number);
         }
@@ -162,7 +174,7 @@ impl SegmentOrder {
 
     fn remove_at(&mut self, place: usize, at: usize) {
         let block = &mut self.blocks[self.directory[place].block as usize];
-        let end = block.ends[at];
+        let end = block.entries()[at].end;
         block.remove(at);
         if block.len == 0 {
             let gone = self.directory.remove(place).block;
@@ -171,9 +183,9 @@ impl SegmentOrder {
             self.summarise_from(place);
             return;
         }
-        let first = (block.starts[0], block.segments[0]);
-        let len = block.len;
-        (self.directory[place].start, self.directory[place].segment) = first;
+        let (first, len) = (block.entries()[0], block.len);
+        let summary = &mut self.directory[place];
+        (summary.start, summary.segment) = (first.start, first.segment);
         self.reach_less(place, end);
         self.gap.set(self.gap.get().without(place, at));
         if len < SPARSE {
@@ -200,9 +212,12 @@ impl SegmentOrder {
         }
         let summary = &mut self.directory[place];
         let block = &mut self.blocks[summary.block as usize];
-        let old = std::mem::replace(&mut block.ends[at], end);
-        block.reach_from(at);
+        let old = block.set_end(at, end);
         if old < end {
+            let gap = self.gap.get_mut();
+            if start < gap.to {
+                gap.furthest = gap.furthest.max(end);
+            }
             if summary.reach < end {
                 summary.reach = end;
                 self.reach_further(place, end);
@@ -218,10 +233,11 @@ impl SegmentOrder {
         self.starts[segment] = start;
         let summary = &mut self.directory[place];
         let block = &mut self.blocks[summary.block as usize];
-        let old = block.ends[at];
+        let old = block.entries()[at].end;
         let at = block.shift(at, segment as u32, start, end);
         self.last = (place as u32, at as u32);
-        (summary.start, summary.segment) = (block.starts[0], block.segments[0]);
+        let first = block.entries()[0];
+        (summary.start, summary.segment) = (first.start, first.segment);
         if summary.reach < end {
             summary.reach = end;
             self.reach_further(place, end);
@@ -240,20 +256,25 @@ impl SegmentOrder {
         mut is_enough: impl FnMut(usize) -> bool,
     ) {
         let gap = self.gap_at(last);
+        if gap.furthest < least {
+            return;
+        }
         let begin = gap.places as usize;
         let mut places = begin;
         while let Some(place) = self.last_reaching(places, least) {
             let block = &self.blocks[self.directory[place].block as usize];
             // All entries of the blocks before begin at or before the place.
-            let mut at = if place + 1 == begin {
+            let at = if place + 1 == begin {
                 gap.at as usize
             } else {
                 block.len
             };
-            while at > 0 && block.reaches[at - 1] >= least {
-                at -= 1;
+            for entry in block.entries()[..at].iter().rev() {
+                if entry.reach < least {
+                    break;
+                }
                 self.look();
-                if block.ends[at] >= least && is_enough(block.segments[at] as usize) {
+                if entry.end >= least && is_enough(entry.segment as usize) {
                     return;
                 }
             }
@@ -263,11 +284,19 @@ impl SegmentOrder {
 
     /// Finds the number of blocks, and of entries of the last of these blocks, that begin at or
     /// before a place.
+    #[inline]
     fn gap_at(&self, place: u64) -> Gap {
         let gap = self.gap.get();
         if gap.from <= place && place < gap.to {
             return gap;
         }
+        let gap = self.search_gap(place);
+        self.gap.set(gap);
+        gap
+    }
+
+    /// Does the same as [`gap_at`](SegmentOrder::gap_at) by bisection.
+    fn search_gap(&self, place: u64) -> Gap {
         let places = self.directory.partition_point(|summary| {
             self.look();
             summary.start <= place
@@ -277,34 +306,34 @@ impl SegmentOrder {
                 .get(place)
                 .map_or(u64::MAX, |next| next.start)
         };
-        let gap = match places.checked_sub(1) {
-            None => Gap {
+        let Some(before) = places.checked_sub(1) else {
+            return Gap {
                 from: 0,
                 to: next(0),
                 places: 0,
                 at: 0,
-            },
-            Some(before) => {
-                let block = &self.blocks[self.directory[before].block as usize];
-                let starts = &block.starts[..block.len];
-                let at = starts.partition_point(|&start| {
-                    self.look();
-                    start <= place
-                });
-                debug_assert!(
-                    at > 0,
-                    "a block of the directory begins with its first entry"
-                );
-                Gap {
-                    from: starts[at - 1],
-                    to: starts.get(at).copied().unwrap_or_else(|| next(places)),
-                    places: places as u32,
-                    at: at as u32,
-                }
-            }
+                furthest: 0,
+            };
         };
-        self.gap.set(gap);
-        gap
+        let entries = self.blocks[self.directory[before].block as usize].entries();
+        let at = entries.partition_point(|entry| {
+            self.look();
+            entry.start <= place
+        });
+        debug_assert!(
+            at > 0,
+            "a block of the directory begins with its first entry"
+        );
+        let last = &entries[at - 1];
+        Gap {
+            from: last.start,
+            to: entries
+                .get(at)
+                .map_or_else(|| next(places), |entry| entry.start),
+            places: places as u32,
+            at: at as u32,
+            furthest: last.reach.max(self.furthest_before(before)),
+        }
     }
 
     /// Returns the last of the first `places` blocks with a reach of at least `least`.
@@ -339,7 +368,11 @@ impl SegmentOrder {
         let (place, at) = (self.last.0 as usize, self.last.1 as usize);
         if let Some(summary) = self.directory.get(place) {
             let block = &self.blocks[summary.block as usize];
-            if at < block.len && block.segments[at] == number {
+            if block
+                .entries()
+                .get(at)
+                .is_some_and(|entry| entry.segment == number)
+            {
                 return (place, at);
             }
         }
@@ -347,7 +380,10 @@ impl SegmentOrder {
         let block = &self.blocks[self.directory[place].block as usize];
         let at = block.position(start, number);
         assert!(
-            at < block.len && block.segments[at] == number,
+            block
+                .entries()
+                .get(at)
+                .is_some_and(|entry| entry.segment == number),
             "segment {segment} from sector {start} was not added"
         );
         (place, at)
@@ -371,9 +407,10 @@ impl SegmentOrder {
         upper.len = 0;
         upper.append(lower, BLOCK / 2);
         lower.len = BLOCK / 2;
+        let first = upper.entries()[0];
         let summary = BlockSummary {
-            start: upper.starts[0],
-            segment: upper.segments[0],
+            start: first.start,
+            segment: first.segment,
             block: new,
             reach: upper.reach(),
             furthest: 0,
@@ -583,7 +620,10 @@ mod tests {
     fn order_holds(order: &SegmentOrder, segment: usize) -> bool {
         order.directory.iter().any(|summary| {
             let block = &order.blocks[summary.block as usize];
-            block.segments[..block.len].contains(&(segment as u32))
+            block
+                .entries()
+                .iter()
+                .any(|entry| entry.segment == segment as u32)
         })
     }
 }

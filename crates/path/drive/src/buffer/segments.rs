@@ -3,7 +3,8 @@
 //! No operation visits all segments, because a current drive has hundreds of segments and each
 //! request asks several times.
 
-use super::ages::Ages;
+use super::ages::{Age, Ages};
+use super::free::FreeEntries;
 use super::order::SegmentOrder;
 use fullstroke_contract::Extent;
 use fullstroke_units::Time;
@@ -55,12 +56,12 @@ pub(super) struct Segments {
     /// Segments with read data, in no order, and the index of each segment in this list.
     read: Vec<u32>,
     read_places: Vec<u32>,
-    /// Replaceable segments by age, and the written ones of them.
+    free: FreeEntries,
+    /// Segments with data by age, and the written ones of them. Dirty segments are hidden.
     oldest: Ages,
     oldest_written: Ages,
-    /// If segments share the buffer: replaceable segments with data by age, and the number of
-    /// sectors in the whole buffer.
-    shared: Option<(Ages, u64)>,
+    /// Number of sectors in the whole buffer, if segments share the buffer.
+    shared: Option<u64>,
     sectors: u64,
     may_go: usize,
     written: usize,
@@ -76,9 +77,10 @@ impl Segments {
             order: SegmentOrder::new(count),
             read: Vec::with_capacity(count),
             read_places: vec![0; count],
-            oldest: Ages::new(count, 0),
-            oldest_written: Ages::new(count, Ages::NEVER),
-            shared: sectors.map(|sectors| (Ages::new(count, Ages::NEVER), sectors)),
+            free: FreeEntries::new(count),
+            oldest: Ages::new(count),
+            oldest_written: Ages::new(count),
+            shared: sectors,
             sectors: 0,
             may_go: count,
             written: 0,
@@ -220,17 +222,16 @@ impl Segments {
 
     /// Returns the segment to free first, if the segments exceed the shared size.
     pub(super) fn beyond_share(&mut self) -> Option<usize> {
-        let (oldest, most) = self.shared.as_mut()?;
-        if self.sectors > *most {
-            oldest.first()
+        if self.sectors > self.shared? {
+            self.oldest.first()
         } else {
             None
         }
     }
 
     /// Returns the segment that a new segment replaces. A written segment replaces the least
-    /// recently used written segment, if at least `quota` segments are written. Otherwise the least
-    /// recently used of all segments is replaced.
+    /// recently used written segment, if at least `quota` segments are written. Otherwise a free
+    /// segment is replaced, or the least recently used of all segments.
     pub(super) fn replaceable(&mut self, written: bool, quota: usize) -> Option<usize> {
         // A segment that is not written has no quota, and the oldest of all segments gives way.
         let of_its_kind = if written && self.written >= quota {
@@ -238,7 +239,9 @@ impl Segments {
         } else {
             None
         };
-        of_its_kind.or_else(|| self.oldest.first())
+        of_its_kind
+            .or_else(|| self.free.first())
+            .or_else(|| self.oldest.first())
     }
 
     /// Updates all indices after a change of a segment.
@@ -252,8 +255,14 @@ impl Segments {
             (true, true) if (old.start, old.end) != (new.start, new.end) => {
                 self.order.change(index, new.start, new.end);
             }
-            (true, false) => self.order.remove(index),
-            (false, true) => self.order.insert(index, new.start, new.end),
+            (true, false) => {
+                self.order.remove(index);
+                self.free.add(index);
+            }
+            (false, true) => {
+                self.order.insert(index, new.start, new.end);
+                self.free.remove(index);
+            }
             _ => {}
         }
         match (
@@ -267,22 +276,13 @@ impl Segments {
             }
             _ => {}
         }
-        if old.rank() != new.rank() {
-            self.oldest.set(index, new.rank());
+        if old.age() != new.age() {
+            self.oldest.set(index, new.age());
         }
-        if old.rank_written() != new.rank_written() {
-            self.oldest_written.set(index, new.rank_written());
+        if old.age_written() != new.age_written() {
+            self.oldest_written.set(index, new.age_written());
         }
         self.sectors = self.sectors + (new.end - new.start) - (old.end - old.start);
-        if let Some((oldest, _)) = &mut self.shared {
-            let rank = |segment: &BufferSegment| match segment.holds_data() {
-                true => segment.rank(),
-                false => Ages::NEVER,
-            };
-            if rank(old) != rank(&new) {
-                oldest.set(index, rank(&new));
-            }
-        }
         self.may_go = self.may_go + usize::from(new.may_go()) - usize::from(old.may_go());
         self.written = self.written + usize::from(new.is_written()) - usize::from(old.is_written());
         debug_assert!(
@@ -339,21 +339,20 @@ impl BufferSegment {
         matches!(self.kind, SegmentContent::Written | SegmentContent::Dirty)
     }
 
-    /// Tick in the order of replacement.
-    fn rank(&self) -> u64 {
-        if self.may_go() {
-            self.used
-        } else {
-            Ages::NEVER
+    /// Age in the order of replacement.
+    fn age(&self) -> Age {
+        match self.kind {
+            SegmentContent::Free => Age::Absent,
+            SegmentContent::Dirty => Age::Hidden(self.used),
+            SegmentContent::Read | SegmentContent::Written => Age::Shown(self.used),
         }
     }
 
-    /// Tick in the order of replacement among written segments.
-    fn rank_written(&self) -> u64 {
-        if self.kind == SegmentContent::Written {
-            self.used
-        } else {
-            Ages::NEVER
+    /// Age in the order of replacement among written segments.
+    fn age_written(&self) -> Age {
+        match self.kind {
+            SegmentContent::Read => Age::Absent,
+            _ => self.age(),
         }
     }
 
