@@ -36,6 +36,8 @@ const SHORT_MARGIN_MS: f64 = 0.3;
 const FAR_MS: [f64; 6] = [1.5, 3.0, 5.0, 7.5, 10.0, 14.0];
 /// Steps in ms of the second round for a margin that grows with the distance.
 const FAR_STEPS_MS: [f64; 3] = [1.2, 0.6, 0.3];
+/// Distance from which a constant margin is tried, too: errors of 4 % at each of five depths.
+const NEAR_ENOUGH: f64 = 0.01;
 /// Ratio of the distances below which a constant margin is taken. Requests over the whole disk
 /// hardly tell the two kinds of margin apart. Requests over a small part of the disk tell that the
 /// margin of short seeks is small (VALIDATION.md, "Drives by queue depth").
@@ -311,13 +313,13 @@ impl Fit {
             return Ok(());
         }
         self.age_limit();
-        let (far, far_distance) = self.best(&self.choices(true), &FAR_STEPS_MS)?;
-        let (constant, distance) = self.best(&self.choices(false), &STEPS_MS)?;
-        let choice = if distance < far_distance * CONSTANT_RATIO_MAX {
-            constant
-        } else {
-            far
-        };
+        let (mut choice, far_distance) = self.best(&self.choices(true), &FAR_STEPS_MS)?;
+        if far_distance > NEAR_ENOUGH {
+            let (constant, distance) = self.best(&self.choices(false), &STEPS_MS)?;
+            if distance < far_distance * CONSTANT_RATIO_MAX {
+                choice = constant;
+            }
+        }
         self.config = self.with(choice.rounded());
         let depths: Vec<String> = self.reads.keys().map(u32::to_string).collect();
         let source = format!(
