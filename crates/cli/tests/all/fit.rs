@@ -153,6 +153,60 @@ fn measurements_that_do_not_suffice_are_refused_and_no_file_is_written() {
     );
 }
 
+/// Returns one report with a job for each depth, all behind one another, with `global` options.
+fn several(global: Value, rows: &[(u32, f64)]) -> Value {
+    let job = |number: usize, depth: u32, mean_ms: f64| {
+        let iops = f64::from(depth) * 1000.0 / mean_ms;
+        json!({
+            "jobname": format!("d{depth}"),
+            "groupid": number,
+            "job options": {"iodepth": depth.to_string()},
+            "read": {"total_ios": 2000, "iops": iops, "lat_ns": {"mean": mean_ms * 1e6}},
+            "write": {"total_ios": 0},
+        })
+    };
+    let jobs: Vec<Value> = rows
+        .iter()
+        .enumerate()
+        .map(|(number, &(depth, mean_ms))| job(number, depth, mean_ms))
+        .collect();
+    json!({"fio version": "fio-3.36", "global options": global, "jobs": jobs})
+}
+
+#[test]
+fn one_report_with_all_depths_gives_a_drive_file_and_other_loads_are_refused() {
+    let folder = Folder::new();
+    let sheet = folder.put("sheet.toml", SHEET);
+    let own = folder.name("own.toml");
+    let rows = [(1, 17.36), (8, 101.8), (32, 341.9)];
+    let random = json!({"rw": "randread", "bs": "4k", "direct": "1"});
+    let all = folder.put("all.json", &several(random.clone(), &rows).to_string());
+    success(&["fit", "--fio", &all, "--sheet", &sheet, "-o", &own]);
+    success(&["drive", "check", &own]);
+    fs::remove_file(folder.path("own.toml")).unwrap();
+
+    let mixed = several(json!({"rw": "randrw", "bs": "4k"}), &rows);
+    let part = several(json!({"rw": "randread", "bs": "4k", "size": "10G"}), &rows);
+    // 17 ms at depth 8: the engine kept one request outstanding.
+    let mut synchronous = several(random.clone(), &rows);
+    synchronous["jobs"][1]["read"]["lat_ns"]["mean"] = json!(17e6);
+    let mut together = several(random, &rows);
+    together["jobs"][1]["groupid"] = json!(0);
+    for (report, parts) in [
+        (mixed, ["job 1 `d1`", "found rw `randrw`"]),
+        (part, ["job 1 `d1`", "size 10G"]),
+        (synchronous, ["job 2 `d8`", "outstanding"]),
+        (together, ["job 2 `d8`", "stonewall"]),
+    ] {
+        let report = folder.put("other.json", &report.to_string());
+        let error = refused(&["fit", "--fio", &report, "--sheet", &sheet, "-o", &own]);
+        for part in parts {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        assert!(!folder.path("own.toml").exists(), "{error}");
+    }
+}
+
 #[test]
 fn sources_that_contradict_each_other_are_refused_with_both_figures() {
     let folder = Folder::new();

@@ -3,16 +3,18 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `rows.rs` | response times by depth: fio's JSON, or a CSV file |
+//! | `rows.rs`, `rows/` | response times by depth: fio's JSON, or a CSV file |
 //! | `smart.rs` | a report of `smartctl` |
 //! | `sheet.rs` | the data sheet with the report, held against each other |
 //! | `closed.rs` | random requests on the model, with a constant depth |
 //! | `fit.rs` | seek curve, queue and write cache, fitted to the rows |
+//! | `grid.rs` | the rows by depth, and rows that cannot be used |
 //! | `error.rs` | errors |
 
 mod closed;
 mod error;
 mod fit;
+mod grid;
 mod rows;
 mod sheet;
 mod smart;

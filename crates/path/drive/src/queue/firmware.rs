@@ -8,7 +8,9 @@
 //! - The firmware chooses the next command while the current one is on the medium. A command that
 //!   comes later does not take part in the choice (`look_ahead`).
 //! - The firmware does not trust a rotational wait that is shorter than a margin, and counts one
-//!   more revolution for such a command (`margin_ms`).
+//!   more revolution for such a command (`margin_ms`). The margin grows with the distance of the
+//!   seek (`margin_far_ms`): eight measured disks of 2 TB that read from a hundredth of their tracks
+//!   gain from depth as if there were no margin.
 //! - The firmware orders a limited number of commands (`window`).
 
 use super::search::{Positioning, cheapest, key};
@@ -37,6 +39,11 @@ pub(super) struct Config {
     /// as one revolution later. A continuation of the last transfer needs no margin. Default 2.
     #[serde(default = "two")]
     margin_ms: f64,
+    /// Additional margin in ms at a seek over all cylinders. The additional margin grows with the
+    /// root of the distance, as the seek itself does: the end of a long seek is less certain.
+    /// Default 0.
+    #[serde(default)]
+    margin_far_ms: f64,
     /// Time in ms after a dispatch in which the drive fixes a command ahead. A command that comes
     /// within this time takes part in the choice. Default 0.3, the usual command overhead.
     #[serde(default = "overhead")]
@@ -61,6 +68,8 @@ fn overhead() -> f64 {
 struct Firmware {
     look_ahead: usize,
     margin: Duration,
+    /// Additional margin in ns at a seek over all cylinders.
+    margin_far_ns: f64,
     prepare: Duration,
     window: usize,
     waiting: Sorted,
@@ -74,6 +83,7 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
     let Config {
         look_ahead,
         margin_ms,
+        margin_far_ms,
         prepare_ms,
         window,
     } = read(keys)?;
@@ -87,6 +97,8 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
     Ok(Box::new(Firmware {
         look_ahead: look_ahead as usize,
         margin,
+        margin_far_ns: crate::config::milliseconds("margin_far_ms", margin_far_ms)?.as_nanos()
+            as f64,
         prepare: crate::config::milliseconds("prepare_ms", prepare_ms)?,
         window: window as usize,
         waiting: Sorted::default(),
@@ -120,12 +132,20 @@ impl Firmware {
         let latest = self.latest()?;
         let turn = arm.mechanics.spindle().revolution();
         let margin = self.margin.min(turn);
+        let cylinders = f64::from(arm.mechanics.geometry().cylinders());
+        let far_ns = self.margin_far_ns / cylinders.sqrt();
         let cost = |waiting: &WaitingRequest| {
             if waiting.arrived > latest {
                 return None;
             }
             let Positioning { seek, rotation } = Positioning::of(waiting, arm);
-            let trusted = rotation >= margin || waiting.lbn == arm.next_lbn;
+            let far = || {
+                let distance = waiting.position.cylinder.0.abs_diff(arm.head.cylinder.0);
+                Duration::from_nanos((far_ns * f64::from(distance).sqrt()) as u64)
+            };
+            let trusted = (rotation >= margin
+                && (far_ns == 0.0 || rotation >= (margin + far()).min(turn)))
+                || waiting.lbn == arm.next_lbn;
             let late = if trusted { Duration::ZERO } else { turn };
             Some(seek + rotation + late)
         };
@@ -245,6 +265,32 @@ mod tests {
     }
 
     #[test]
+    fn the_margin_of_a_far_command_is_longer() {
+        let mechanics = Mechanics::new(&small_drive()).unwrap();
+        let first = |far: f64, lbns: [u64; 2]| {
+            let mut queue = queue(&format!(r#"{{"margin_ms": 0, "margin_far_ms": {far}}}"#));
+            queue.insert(waiting(&mechanics, 0, lbns[0], false));
+            queue.insert(waiting(&mechanics, 1, lbns[1], false));
+            queue.take(arm(&mechanics, 0, 0)).unwrap().waiting.lbn.0
+        };
+        // On the track under the heads the distance is 0, and so is the additional margin.
+        assert_eq!(first(3.5, [2, 10]), 2);
+        let rotation = |lbn| {
+            let view = arm(&mechanics, 0, 0);
+            Positioning::of(&waiting(&mechanics, 0, lbn, false), &view).rotation
+        };
+        // Two far blocks of one track, of which the first leaves 1 to 2 ms to turn.
+        let short = (1290..1320)
+            .find(|&lbn| (1..2).contains(&(rotation(lbn).as_nanos() / 1_000_000)))
+            .expect("a block with a short wait");
+        let long = (short..short + 20)
+            .find(|&lbn| rotation(lbn).as_nanos() > 4_000_000)
+            .expect("a block with a long wait");
+        assert_eq!(first(0.0, [short, long]), short);
+        assert_eq!(first(3.5, [short, long]), long);
+    }
+
+    #[test]
     fn a_continuation_needs_no_margin() {
         let mechanics = Mechanics::new(&small_drive()).unwrap();
         let mut queue = queue(r#"{"margin_ms": 5}"#);
@@ -261,6 +307,7 @@ mod tests {
     fn impossible_keys_are_refused_by_name() {
         let refused = |keys: &str| build(&serde_json::from_str(keys).unwrap()).err().unwrap();
         assert_eq!(refused(r#"{"margin_ms": -1}"#).key, "margin_ms");
+        assert_eq!(refused(r#"{"margin_far_ms": -1}"#).key, "margin_far_ms");
         assert_eq!(refused(r#"{"look_ahead": 1000}"#).key, "look_ahead");
     }
 }

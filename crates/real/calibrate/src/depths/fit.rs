@@ -1,6 +1,7 @@
 //! Seek curve, queue and write cache, fitted to response times by depth.
 
 use super::closed::{ClosedTimes, random};
+use super::grid::{USUAL_BYTES, grid, usable};
 use super::sheet::described;
 use super::{DepthRow, DepthsError, Sheet, SmartReport};
 use fullstroke_drive::{
@@ -13,8 +14,6 @@ use std::collections::BTreeMap;
 
 /// Number of simulated requests at one depth. The mean repeats to 2 %, the 99th percentile to 6 %.
 const REQUESTS: usize = 3000;
-/// Size in bytes of the requests that are fitted, if the rows have several sizes.
-const USUAL_BYTES: u64 = 4096;
 /// Standard deviation of a seek over the factor of the root, for random seeks on a drive with
 /// zones: sqrt(1/3 - (8/15)^2) without zones is 0.22.
 const ROOT_DEVIATION: f64 = 0.217;
@@ -27,10 +26,22 @@ const MIDDLE_DEVIATIONS: f64 = 2.6;
 const FLOOR_SHARE_MIN: f64 = 0.05;
 /// Share of the 99th percentiles in the distance between two grids of rows.
 const P99_WEIGHT: f64 = 0.3;
-/// Margins in ms of the first round.
+/// Constant margins in ms of the first round.
 const MARGINS_MS: [f64; 5] = [0.5, 1.3, 2.2, 3.5, 5.0];
-/// Steps in ms of the second round.
+/// Steps in ms of the second round for a constant margin.
 const STEPS_MS: [f64; 3] = [0.5, 0.25, 0.12];
+/// Margin in ms of a short seek, where the margin grows with the distance.
+const SHORT_MARGIN_MS: f64 = 0.3;
+/// Additional margins in ms at a seek over the whole stroke of the first round.
+const FAR_MS: [f64; 6] = [1.5, 3.0, 5.0, 7.5, 10.0, 14.0];
+/// Steps in ms of the second round for a margin that grows with the distance.
+const FAR_STEPS_MS: [f64; 3] = [1.2, 0.6, 0.3];
+/// Distance from which a constant margin is tried, too: errors of 4 % at each of five depths.
+const NEAR_ENOUGH: f64 = 0.01;
+/// Ratio of the distances below which a constant margin is taken. Requests over the whole disk
+/// hardly tell the two kinds of margin apart. Requests over a small part of the disk tell that the
+/// margin of short seeks is small (VALIDATION.md, "Drives by queue depth").
+const CONSTANT_RATIO_MAX: f64 = 0.5;
 /// Numbers of commands answered together. Tried only if the 99th percentile at a depth of 4 to 8 is
 /// near the mean, as on no drive that answers each command alone.
 const TOGETHER: [u32; 4] = [6, 8, 11, 16];
@@ -40,6 +51,39 @@ const TOGETHER_RATIO: f64 = 1.45;
 const WRITE_SEGMENTS: [u32; 11] = [1, 2, 4, 8, 16, 32, 64, 96, 128, 256, 512];
 /// Ratio of the random writes at the deepest to those at depth 1 from which the write cache is off.
 const CACHED_RATIO_MAX: f64 = 1.3;
+
+/// A queue that is tried.
+#[derive(Clone, Copy, Debug)]
+struct QueueChoice {
+    look_ahead: u32,
+    decides_late: bool,
+    margin_ms: f64,
+    /// Additional margin in ms at a seek over the whole stroke. 0 means a constant margin.
+    far_ms: f64,
+    together: u32,
+}
+
+impl QueueChoice {
+    fn stepped(self, ms: f64) -> QueueChoice {
+        if self.far_ms > 0.0 {
+            // Not 0, which means a constant margin.
+            let far_ms = (self.far_ms + ms).max(0.1);
+            QueueChoice { far_ms, ..self }
+        } else {
+            let margin_ms = (self.margin_ms + ms).max(0.0);
+            QueueChoice { margin_ms, ..self }
+        }
+    }
+
+    fn rounded(self) -> QueueChoice {
+        let rounded = |ms: f64| (ms * 100.0).round() / 100.0;
+        QueueChoice {
+            margin_ms: rounded(self.margin_ms),
+            far_ms: rounded(self.far_ms),
+            ..self
+        }
+    }
+}
 
 /// A row beside the model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -91,43 +135,16 @@ pub fn fit_by_depth(
     rows: &[DepthRow],
 ) -> Result<DepthFit, DepthsError> {
     let config = described(sheet, smart, rows)?;
-    let reads = grid(rows, "randread")?;
-    let writes = grid(rows, "randwrite")?;
+    usable(rows)?;
+    let disk = config.capacity_sectors.bytes();
+    let reads = grid(rows, "randread", disk)?;
+    let writes = grid(rows, "randwrite", disk)?;
     let mut fit = Fit::new(config, reads, writes)?;
     fit.spin_up(smart);
     fit.seeks()?;
     fit.queue()?;
     fit.write_cache()?;
     fit.finish()
-}
-
-/// Returns the rows of one kind and size, one for each depth, with the fewest jobs.
-fn grid(rows: &[DepthRow], rw: &str) -> Result<BTreeMap<u32, DepthRow>, DepthsError> {
-    let of_kind: Vec<&DepthRow> = rows.iter().filter(|row| row.rw == rw).collect();
-    let Some(first) = of_kind.first().copied() else {
-        return Ok(BTreeMap::new());
-    };
-    let usual = of_kind.iter().any(|row| row.bytes == USUAL_BYTES);
-    let bytes = if usual { USUAL_BYTES } else { first.bytes };
-    let mut grid: BTreeMap<u32, DepthRow> = BTreeMap::new();
-    for row in of_kind.into_iter().filter(|row| row.bytes == bytes) {
-        match grid.get(&row.depth) {
-            Some(kept) if kept.jobs <= row.jobs => {}
-            _ => _ = grid.insert(row.depth, row.clone()),
-        }
-    }
-    let depths: Vec<String> = grid.keys().map(u32::to_string).collect();
-    let wrong = rw == "randread" && (grid.len() < 2 || !grid.contains_key(&1));
-    if wrong {
-        return Err(DepthsError::Grid(format!(
-            "{rw}, {bytes} bytes: found depth {} ({}); expected depth 1 and at least one more, as in 1, 4, 16, 32",
-            depths.join(", "),
-            first.source
-        )));
-    }
-    // Beyond the depth of the drive, requests wait in the host.
-    grid.retain(|&depth, _| depth <= 32);
-    Ok(grid)
 }
 
 struct Fit {
@@ -269,16 +286,19 @@ impl Fit {
         Ok(sum)
     }
 
-    fn with(&self, look_ahead: u32, margin_ms: f64, together: u32) -> DriveConfig {
+    fn with(&self, choice: QueueChoice) -> DriveConfig {
         let mut config = self.config.clone();
         let queue = &mut config.queue;
         queue.discipline = "firmware".into();
         queue.keys.clear();
-        queue.keys.insert("look_ahead".into(), json!(look_ahead));
-        queue.keys.insert("margin_ms".into(), json!(margin_ms));
-        queue.answer_together = together;
-        // A drive that fixes no command ahead decides late enough for the host's next command.
-        queue.decide_ms = if look_ahead == 0 { 0.1 } else { 0.0 };
+        let mut set = |key: &str, value| queue.keys.insert(key.into(), value);
+        set("look_ahead", json!(choice.look_ahead));
+        set("margin_ms", json!(choice.margin_ms));
+        if choice.far_ms > 0.0 {
+            set("margin_far_ms", json!(choice.far_ms));
+        }
+        queue.answer_together = choice.together;
+        queue.decide_ms = if choice.decides_late { 0.1 } else { 0.0 };
         config
     }
 
@@ -293,56 +313,96 @@ impl Fit {
             return Ok(());
         }
         self.age_limit();
-        let mut best = (f64::INFINITY, (1, 2.0, 0));
-        for choice in self.choices() {
-            let (look_ahead, margin_ms, together) = choice;
-            let distance = self.distance(&self.with(look_ahead, margin_ms, together))?;
-            if distance < best.0 {
-                best = (distance, choice);
+        let (mut choice, far_distance) = self.best(&self.choices(true), &FAR_STEPS_MS)?;
+        if far_distance > NEAR_ENOUGH {
+            let (constant, distance) = self.best(&self.choices(false), &STEPS_MS)?;
+            if distance < far_distance * CONSTANT_RATIO_MAX {
+                choice = constant;
             }
         }
-        for step in STEPS_MS {
-            for sign in [1.0, -1.0] {
-                let (look_ahead, margin_ms, together) = best.1;
-                let tried = (look_ahead, (margin_ms + sign * step).max(0.0), together);
-                let distance = self.distance(&self.with(tried.0, tried.1, tried.2))?;
-                if distance < best.0 {
-                    best = (distance, tried);
-                    break;
-                }
-            }
-        }
-        let (look_ahead, margin_ms, together) = best.1;
-        self.config = self.with(look_ahead, (margin_ms * 100.0).round() / 100.0, together);
+        self.config = self.with(choice.rounded());
         let depths: Vec<String> = self.reads.keys().map(u32::to_string).collect();
         let source = format!(
-            "fitted: look_ahead, margin_ms, decide_ms, answer_together, to random reads at depths {}; age_limit: {}. \
-             assumed: depth, flush",
+            "fitted: look_ahead, margins, decide_ms, answer_together, to random reads at depths {}; age_limit: {}. \
+             assumed: depth, flush{}",
             depths.join(", "),
             if self.longest().is_some() {
                 "near the longest wait that was measured"
             } else {
                 "not told, as drives of the class"
+            },
+            if choice.far_ms > 0.0 {
+                ", margin of short seeks"
+            } else {
+                ""
             }
         );
         self.note("queue", true, source);
         Ok(())
     }
 
-    fn choices(&self) -> Vec<(u32, f64, u32)> {
-        let mut choices = Vec::new();
-        for look_ahead in 0..3 {
-            choices.extend(MARGINS_MS.map(|margin| (look_ahead, margin, 0)));
+    /// Returns the choice nearest to the reads, and its distance. The second round changes the
+    /// margin in `steps`.
+    fn best(
+        &self,
+        choices: &[QueueChoice],
+        steps: &[f64],
+    ) -> Result<(QueueChoice, f64), DepthsError> {
+        let (mut best, mut least) = (choices[0], f64::INFINITY);
+        for &choice in choices {
+            let distance = self.distance(&self.with(choice))?;
+            if distance < least {
+                (best, least) = (choice, distance);
+            }
         }
+        for step in steps {
+            for sign in [1.0, -1.0] {
+                let tried = best.stepped(sign * step);
+                let distance = self.distance(&self.with(tried))?;
+                if distance < least {
+                    (best, least) = (tried, distance);
+                    break;
+                }
+            }
+        }
+        Ok((best, least))
+    }
+
+    /// Returns the choices of one kind of margin: growing with the distance, or constant.
+    fn choices(&self, far: bool) -> Vec<QueueChoice> {
+        let margins: Vec<(f64, f64)> = if far {
+            FAR_MS.map(|far_ms| (SHORT_MARGIN_MS, far_ms)).to_vec()
+        } else {
+            MARGINS_MS.map(|margin_ms| (margin_ms, 0.0)).to_vec()
+        };
         let narrow = |row: &DepthRow| {
             (4..=8).contains(&row.depth)
                 && row
                     .p99_ms
                     .is_some_and(|p99| p99 < TOGETHER_RATIO * row.mean_ms)
         };
-        if self.reads.values().any(narrow) {
-            for together in TOGETHER {
-                choices.extend([0.5, 1.3, 2.2].map(|margin| (1, margin, together)));
+        let together = self.reads.values().any(narrow);
+        let mut choices = Vec::new();
+        for &(margin_ms, far_ms) in &margins {
+            let plain = QueueChoice {
+                look_ahead: 0,
+                decides_late: false,
+                margin_ms,
+                far_ms,
+                together: 0,
+            };
+            choices.push(plain);
+            // A drive that decides late sees the command that the host sends at once.
+            choices.push(QueueChoice {
+                decides_late: true,
+                ..plain
+            });
+            choices.push(QueueChoice {
+                look_ahead: 2,
+                ..plain
+            });
+            if together {
+                choices.extend(TOGETHER.map(|together| QueueChoice { together, ..plain }));
             }
         }
         choices
@@ -420,13 +480,17 @@ impl Fit {
 
     fn cached(&self, segments: u32) -> DriveConfig {
         let mut config = self.config.clone();
-        let margin = config.queue.keys.get("margin_ms").cloned();
+        let queue = &config.queue;
+        let margins = ["margin_ms", "margin_far_ms"]
+            .into_iter()
+            .filter_map(|key| Some((key.to_owned(), queue.keys.get(key)?.clone())))
+            .collect::<Vec<_>>();
         if let Some(buffer) = &mut config.buffer {
             buffer.write_segments = segments.min(buffer.segments);
             buffer.write_back = true;
-            if let Some(margin) = margin {
+            if queue.discipline == "firmware" {
                 buffer.destage_discipline = Some("firmware".into());
-                buffer.destage.insert("margin_ms".into(), margin);
+                buffer.destage = margins.into_iter().collect();
             }
         }
         config
@@ -495,6 +559,7 @@ mod tests {
         DepthRow {
             source: format!("t.csv, line {depth}"),
             rw: rw.to_owned(),
+            covers: None,
             bytes: 4096,
             depth,
             jobs: 1,

@@ -3,7 +3,13 @@
 use super::DepthsError;
 use serde::Serialize;
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
+
+/// Times to spin up in ms that a disk may have. Some makers put other units into attribute 3.
+const SPIN_UP_MS: Range<f64> = 1000.0..120_000.0;
+/// Polling time of a drive that gives none (ATA-8 ACS, SMART READ DATA, bytes 373 to 376).
+const POLLING_UNKNOWN: u64 = 0xffff;
 
 /// Figures of a report of `smartctl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -21,7 +27,7 @@ pub struct SmartReport {
     /// Size of a physical sector in bytes.
     pub physical_sector: Option<u32>,
     /// Minutes that the maker gives for reading the whole surface: the recommended polling time of
-    /// the extended self-test.
+    /// the extended self-test, or the duration of the long self-test of a SAS drive.
     pub surface_minutes: Option<f64>,
     /// Spin-up time in ms: raw value of attribute 3.
     pub spin_up_ms: Option<f64>,
@@ -41,6 +47,16 @@ pub fn read_smart(path: &Path) -> Result<SmartReport, DepthsError> {
         true => of_json(&file, &text)?,
         false => of(&file, &text),
     };
+    // ATA: `Solid State Device`; JSON: a speed of 0. A disk that is silent has no line at all.
+    let solid = text.contains("Solid State Device") || text.contains("\"rotation_rate\": 0");
+    if report.rpm.is_none() && solid {
+        return Err(DepthsError::row(
+            &file,
+            "Rotation Rate",
+            "a solid state device",
+            "a disk that rotates",
+        ));
+    }
     if report.bytes.is_none() && report.rpm.is_none() {
         return Err(DepthsError::row(
             &file,
@@ -74,7 +90,11 @@ fn of_json(file: &str, text: &str) -> Result<SmartReport, DepthsError> {
     let spin_up_ms = spin_up
         .and_then(|attribute| attribute["raw"]["value"].as_u64())
         .map(|raw| (raw & 0xffff) as f64)
-        .filter(|ms| (100.0..120_000.0).contains(ms));
+        .filter(|ms| SPIN_UP_MS.contains(ms));
+    let minutes = whole("/ata_smart_data/self_test/polling_minutes/extended")
+        .filter(|&minutes| minutes != POLLING_UNKNOWN)
+        .map(|minutes| minutes as f64);
+    let seconds = whole("/scsi_extended_self_test_seconds").map(|seconds| seconds as f64);
     Ok(SmartReport {
         file: file.to_owned(),
         model: name.and_then(serde_json::Value::as_str).map(str::to_owned),
@@ -84,18 +104,20 @@ fn of_json(file: &str, text: &str) -> Result<SmartReport, DepthsError> {
             .map(|rpm| rpm as f64),
         logical_sector: whole("/logical_block_size").map(|bytes| bytes as u32),
         physical_sector: whole("/physical_block_size").map(|bytes| bytes as u32),
-        surface_minutes: whole("/ata_smart_data/self_test/polling_minutes/extended")
-            .map(|minutes| minutes as f64),
+        surface_minutes: minutes.or(seconds.map(|seconds| seconds / 60.0)),
         spin_up_ms,
     })
 }
+
+/// Separators of thousands in the languages that smartctl is run in.
+const SEPARATORS: [char; 7] = [',', '.', '\'', '’', ' ', '\u{a0}', '\u{202f}'];
 
 /// Returns the first whole number of a text, without thousands separators.
 fn number(text: &str) -> Option<u64> {
     let digits: String = text
         .chars()
         .skip_while(|letter| !letter.is_ascii_digit())
-        .take_while(|letter| letter.is_ascii_digit() || [',', '.', '\'', ' '].contains(letter))
+        .take_while(|letter| letter.is_ascii_digit() || SEPARATORS.contains(letter))
         .filter(char::is_ascii_digit)
         .collect();
     digits.parse().ok()
@@ -125,13 +147,29 @@ fn of(file: &str, text: &str) -> SmartReport {
                 report.logical_sector = number(logical).map(|bytes| bytes as u32);
                 report.physical_sector = number(physical).map(|bytes| bytes as u32);
             }
+            "Logical block size" => {
+                report.logical_sector = number(value).map(|bytes| bytes as u32);
+                report.physical_sector = report.physical_sector.or(report.logical_sector);
+            }
+            "Physical block size" => {
+                report.physical_sector = number(value).map(|bytes| bytes as u32);
+            }
+            "Long (extended) Self-test duration" => {
+                report.surface_minutes = value
+                    .split("seconds")
+                    .next()
+                    .and_then(number)
+                    .map(|seconds| seconds as f64 / 60.0);
+            }
             "Sector Size" => {
                 report.logical_sector = number(value).map(|bytes| bytes as u32);
                 report.physical_sector = report.logical_sector;
             }
             "Extended self-test routine" => extended = true,
             "recommended polling time" if extended => {
-                report.surface_minutes = number(value).map(|minutes| minutes as f64);
+                report.surface_minutes = number(value)
+                    .filter(|&minutes| minutes != POLLING_UNKNOWN)
+                    .map(|minutes| minutes as f64);
                 extended = false;
             }
             _ => {}
@@ -140,10 +178,7 @@ fn of(file: &str, text: &str) -> SmartReport {
         if let [id, "Spin_Up_Time", .., raw] = words.as_slice()
             && *id == "3"
         {
-            report.spin_up_ms = raw
-                .parse()
-                .ok()
-                .filter(|&ms: &f64| (100.0..120_000.0).contains(&ms));
+            report.spin_up_ms = raw.parse().ok().filter(|ms: &f64| SPIN_UP_MS.contains(ms));
         }
     }
     report
@@ -170,6 +205,35 @@ mod tests {
         );
         assert_eq!(report.physical_sector, Some(4096));
         assert!(of_json("x", "{").is_err());
+    }
+
+    #[test]
+    fn a_report_of_a_sas_drive_has_the_same_figures() {
+        let text = "\
+Vendor:               SEAGATE
+Product:              ST2400MM0129
+User Capacity:        2\u{202f}400\u{202f}476\u{202f}553\u{202f}216 bytes [2.40 TB]
+Logical block size:   512 bytes
+Physical block size:  4096 bytes
+Rotation Rate:        10500 rpm
+Long (extended) Self-test duration: 13740 seconds [229.0 minutes]
+";
+        let report = of("r.txt", text);
+        assert_eq!(
+            (report.bytes, report.rpm),
+            (Some(2_400_476_553_216), Some(10_500.0))
+        );
+        assert_eq!(
+            (report.logical_sector, report.physical_sector),
+            (Some(512), Some(4096))
+        );
+        assert_eq!(report.surface_minutes, Some(229.0));
+    }
+
+    #[test]
+    fn a_polling_time_of_65535_is_none() {
+        let text = "Extended self-test routine\nrecommended polling time: (65535) minutes.\n";
+        assert_eq!(of("r.txt", text).surface_minutes, None);
     }
 
     #[test]
