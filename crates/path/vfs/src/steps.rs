@@ -122,6 +122,13 @@ impl VfsKernel {
             Task::Settle => return self.settle(thread),
             Task::Durable(object) => return self.make_durable(now, thread, Some(object)),
             Task::Commit => return self.make_durable(now, thread, None),
+            Task::Logged { transaction, flush } => {
+                return self.wait_for_transaction(now, thread, transaction, flush);
+            }
+            Task::Record => {
+                self.log.record();
+                OperationAnswer::Done
+            }
             Task::LeaveLog => {
                 self.leave_log();
                 OperationAnswer::Done
