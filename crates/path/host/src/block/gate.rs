@@ -243,10 +243,6 @@ impl RequestGate {
         if self.blocked.is_empty() || freed == 0 {
             return;
         }
-        if self.used == ByDirection::default() {
-            // Nothing is in flight, so no completion would wake the others.
-            return self.wake_all(now);
-        }
         let mut runs = now;
         if owner.is_some_and(|owner| self.line_of(owner).is_none())
             && self.random.chance(OWNER_FIRST)
@@ -255,6 +251,10 @@ impl RequestGate {
         }
         let (queues, blocked) = (&mut self.queues, &mut self.blocked);
         let mut due = queues.completed(freed);
+        if due == 0 && self.used == ByDirection::default() {
+            // Nothing is in flight, so no further completion would fill the batch.
+            due = queues.batch();
+        }
         while due > 0 {
             due -= queues.batch();
             queues.wake(|queue, most| {
