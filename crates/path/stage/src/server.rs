@@ -6,6 +6,7 @@
 //! | `server/config.rs` | the keys |
 //! | `server/nfs.rs`, `server/smb.rs` | the rules of a protocol, one file each |
 //! | `server/network.rs` | time of messages on the wires |
+//! | `server/threads.rs` | threads, and the times of next steps |
 //! | `server/client.rs` | calls that wait for the window of their client; unstable data |
 //!
 //! A request of a client becomes calls of at most `rsize` or `wsize` bytes:
@@ -23,6 +24,7 @@ mod nfs;
 mod smb;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use crate::cost::RequestCost;
 use crate::fairness::Fairness;
@@ -36,8 +38,7 @@ use fullstroke_contract::{
 };
 use fullstroke_units::{Sectors, Time};
 use network::Network;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use threads::{Agenda, ThreadPool};
 
 /// A file server: one upper port for each client, one lower port.
 ///
@@ -49,20 +50,12 @@ use std::collections::BinaryHeap;
 pub struct FileServer {
     regions: HostRegions,
     rules: ServiceRules,
-    fairness: Box<dyn Fairness>,
-    cost: Box<dyn RequestCost>,
     network: Network,
+    pool: ThreadPool,
     clients: Vec<Client>,
     requests: Slots<ClientRequest>,
     calls: Slots<Call>,
-    /// Next steps of calls by time, and in the order of their planning.
-    events: BinaryHeap<Reverse<(Time, u64, u32)>>,
-    planned: u64,
-    /// Number of busy threads, and the largest number.
-    busy: u32,
-    threads: u32,
-    /// Time from which the processor is free.
-    processor_free: Time,
+    agenda: Agenda,
     statistics: ServerStatistics,
     idle_since: Time,
 }
@@ -130,40 +123,27 @@ impl FileServer {
         Ok(FileServer {
             network: Network::new(keys, clients),
             clients: (0..clients).map(|_| Client::new(rules.window)).collect(),
-            threads: rules.threads_for(clients as u32),
+            pool: ThreadPool::new(fairness, cost, rules.threads_for(clients as u32)),
             regions,
             rules,
-            fairness,
-            cost,
             requests: Slots::default(),
             calls: Slots::default(),
-            events: BinaryHeap::new(),
-            planned: 0,
-            busy: 0,
-            processor_free: Time::ZERO,
+            agenda: Agenda::default(),
             statistics: ServerStatistics::default(),
             idle_since: Time::ZERO,
         })
     }
 
-    fn plan(&mut self, at: Time, call: u32) {
-        self.planned += 1;
-        self.events.push(Reverse((at, self.planned, call)));
-    }
-
-    fn next_event(&self) -> Time {
-        self.events.peek().map_or(Time::NEVER, |event| event.0.0)
-    }
-
     /// Carries out all steps that are due by `now`, each at its own time.
     fn catch_up(&mut self, now: Time, out: &mut Effects) {
-        while self.next_event() <= now {
-            let Some(Reverse((at, _, call))) = self.events.pop() else {
-                return;
-            };
+        while let Some((at, call)) = self.agenda.take_due(now) {
             match self.calls[call].step {
                 CallStep::Asked => self.accept(at, call, out),
-                CallStep::Accepted => self.issue(call, out),
+                CallStep::Accepted => {
+                    self.issue(at, call, out);
+                    // A call without work below has left its thread already.
+                    self.start_threads(at, out);
+                }
                 CallStep::Answered => self.finish(at, call, out),
                 CallStep::Below => unreachable!("a call below ends with a completion"),
             }
@@ -234,7 +214,7 @@ impl FileServer {
                 0
             };
             let arrival = self.network.call(now, client, self.rules.header.0 + data);
-            self.plan(arrival, call);
+            self.agenda.plan(arrival, call);
         }
     }
 
@@ -249,31 +229,25 @@ impl FileServer {
             Operation::Write => self.statistics.writes += 1,
             _ => self.statistics.commits += 1,
         }
-        self.fairness.add(client, call, sectors);
+        self.pool.wait(client, call, sectors);
         self.start_threads(now, out);
     }
 
     /// Gives waiting calls to free threads.
     fn start_threads(&mut self, now: Time, out: &mut Effects) {
-        while self.busy < self.threads {
-            let Some(call) = self.fairness.next() else {
-                return;
-            };
-            self.busy += 1;
-            let start = now.max(self.processor_free);
-            self.processor_free = start + self.cost.take(start);
+        while let Some((call, ready)) = self.pool.start(now) {
             self.statistics.accepted += 1;
             self.statistics.waited_ms += now.since(self.calls[call].arrived).as_millis_f64();
-            if self.processor_free > now {
-                self.plan(self.processor_free, call);
+            if ready > now {
+                self.agenda.plan(ready, call);
             } else {
-                self.issue(call, out);
+                self.issue(now, call, out);
             }
         }
     }
 
     /// Passes a call to the file system below.
-    fn issue(&mut self, call: u32, out: &mut Effects) {
+    fn issue(&mut self, now: Time, call: u32, out: &mut Effects) {
         self.calls[call].step = CallStep::Below;
         let Call {
             request,
@@ -286,9 +260,8 @@ impl FileServer {
         let port = Port::of(client);
         if operation == Operation::Flush && self.rules.flush == FlushRule::Nothing {
             // The reply needs no work below.
-            let at = self.processor_free.max(self.calls[call].arrived);
-            let done = Completion::at_once(RequestId(u64::from(call)), at, RequestStatus::Done);
-            return self.reply(at, call, done);
+            let done = Completion::at_once(RequestId(u64::from(call)), now, RequestStatus::Done);
+            return self.reply(now, call, done);
         }
         let mut hints = original.hints;
         hints.force_unit_access &= self.rules.forces_writes;
@@ -306,7 +279,7 @@ impl FileServer {
 
     /// Sends the reply of a call.
     fn reply(&mut self, now: Time, call: u32, answer: Completion) {
-        self.busy -= 1;
+        self.pool.end();
         let replied = &mut self.calls[call];
         replied.step = CallStep::Answered;
         replied.answer = answer;
@@ -318,7 +291,7 @@ impl FileServer {
         };
         let client = replied.client;
         let arrival = self.network.reply(now, client, self.rules.header.0 + data);
-        self.plan(arrival, call);
+        self.agenda.plan(arrival, call);
     }
 
     /// Handles the arrival of a reply at the client.
@@ -410,7 +383,7 @@ impl Node for FileServer {
     }
 
     fn next_wake(&self) -> Wake {
-        self.next_event().into()
+        self.agenda.next_at().into()
     }
 
     fn noticed(&mut self, _: Time, from: Port, notice: Notice, cx: &mut NodeContext<'_>) {
