@@ -108,7 +108,8 @@ def ours(program, elevator, text, folder):
     job, stack = folder / "ours.fio", folder / "ours.toml"
     job.write_text(text)
     stack.write_text(f'[workload]\nkind = "fio"\npath = "{job}"\n[host]\nelevator = "{elevator}"\n'
-                     f"queue_depth = {DEPTH}\n"
+                     # A loop device reserves no command before a request leaves the elevator.
+                     f"queue_depth = {DEPTH}\nbudget = false\n"
                      + (f"nr_requests = {REQUESTS}\n" if elevator != "none" else "")
                      + STACK.read_text()[STACK.read_text().index("[volume]"):])
     seeds = []

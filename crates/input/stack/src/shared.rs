@@ -7,8 +7,8 @@ use fullstroke_contract::{ConfigError, Node, Port};
 use fullstroke_engine::Branch;
 use fullstroke_files::FileSystemSite;
 use fullstroke_host::{DeviceBelow, HostConfig, HostKeys};
-use fullstroke_stage::{HostAddresses, HostRegion, HostRegions, Stage, StageConfig};
-use fullstroke_vfs::{Backing, DiskKeys, FileBacked, FilesConfig, GuestDisk};
+use fullstroke_stage::{FileServer, HostAddresses, HostRegion, HostRegions, Stage, StageConfig};
+use fullstroke_vfs::{Backing, DiskCache, DiskKeys, FileBacked, FilesConfig, GuestDisk};
 use serde_json::Value;
 
 /// The table `[shared]`.
@@ -61,6 +61,19 @@ impl SharedTable {
             .map(DiskKeys::read)
             .transpose()
             .map_err(|error| error.below("files"))?;
+        if stage.server.is_some() {
+            match &files {
+                None => {
+                    let message = "missing; a file server has a file system: set its kind, such as files = { kind = \"xfs\", cache = \"writeback\" }";
+                    return Err(ConfigError::new("files", message));
+                }
+                Some((keys, _)) if keys.cache == DiskCache::None => {
+                    let message = "found \"none\"; a file server uses its page cache: set cache = \"writeback\"";
+                    return Err(ConfigError::new("files.cache", message));
+                }
+                Some(_) => {}
+            }
+        }
         if files.is_some() && !below.has_memory() {
             let message = "the file system of [shared.files] keeps its metadata in memory; set its size, such as size = \"64MiB\"";
             return Err(ConfigError::new("memory", message));
@@ -137,6 +150,11 @@ impl SharedTable {
             .cost
             .build()
             .map_err(|error| error.below("cost"))?;
+        if let Some(keys) = &self.stage.server {
+            let server = FileServer::new(regions, rule, cost, keys);
+            let server = server.map_err(|error| error.below("server"))?;
+            return Ok(Branch::over(Box::new(server), cached));
+        }
         // With an elevator, the block layer below has this limit (see `read`).
         let depth = self
             .stage

@@ -58,7 +58,14 @@ pub(crate) struct Journal {
     changes: u64,
     /// Time when the log buffers became full.
     full: Time,
+    /// Number of the running transaction; the first is 0.
+    number: u64,
+    /// Number of the transaction with the last change of each inode. Old ones are forgotten.
+    last: BTreeMap<u32, u64>,
 }
+
+/// Number of transactions after which an inode's last change is forgotten: it is in the log then.
+const REMEMBERED: u64 = 16;
 
 /// Number of in-core log buffers (`logbufs`).
 const BUFFERS: u64 = 8;
@@ -76,6 +83,8 @@ impl Journal {
             opened: Time::NEVER,
             changes: 0,
             full: Time::NEVER,
+            number: 0,
+            last: BTreeMap::new(),
         }
     }
 
@@ -101,6 +110,9 @@ impl Journal {
                 }
             }
         }
+        for &(inode, _) in inodes {
+            self.last.insert(inode, self.number);
+        }
         if matches!(self.layout, JournalFormat::Changes { each: false, .. }) {
             self.inodes.extend(inodes.iter().copied());
         }
@@ -120,8 +132,20 @@ impl Journal {
         self.data.insert(file);
     }
 
+    /// Returns the number of the running transaction.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns the number of the transaction with the last change of an inode. `None` if the change
+    /// was long ago.
+    pub(crate) fn last_change(&self, inode: u32) -> Option<u64> {
+        self.last.get(&inode).copied()
+    }
+
     /// Drops the requirement for a removed file, whose data need not be written any more.
     pub(crate) fn forget(&mut self, file: Object) {
+        self.last.remove(&file.0);
         self.data.remove(&file);
     }
 
@@ -190,6 +214,11 @@ impl Journal {
         self.full = Time::NEVER;
         self.changes = 0;
         self.inodes.clear();
+        self.number += 1;
+        let oldest = self.number.saturating_sub(REMEMBERED);
+        if self.number.is_multiple_of(REMEMBERED) {
+            self.last.retain(|_, number| *number >= oldest);
+        }
     }
 
     /// Returns the number of bytes of the running transaction in the log: an item for each inode,

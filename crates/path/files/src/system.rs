@@ -293,6 +293,25 @@ pub trait FileSystem: Send {
     fn syncs_in_place(&self) -> bool {
         true
     }
+    /// Returns the number of the running transaction; 0 without a journal.
+    fn transaction(&self) -> u64 {
+        0
+    }
+
+    /// Returns the number of the transaction with the last change of the object. `None` if
+    /// the log has contained the change for long, or without a journal.
+    fn last_change(&self, _object: Object) -> Option<u64> {
+        None
+    }
+
+    /// Returns true if an fsync that finds its changes in the transaction of another process
+    /// flushes the device after that transaction (`xfs_file_fsync`: only the process that writes
+    /// the log knows that the log write flushes). ext4 relies on the flush of the commit record
+    /// (`jbd2_trans_will_send_data_barrier`).
+    fn flushes_after_others(&self) -> bool {
+        false
+    }
+
     /// Adds to `plan` the writes that make a file durable.
     fn fsync(
         &mut self,

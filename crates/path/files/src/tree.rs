@@ -439,6 +439,20 @@ impl<F: DiskFormat> FileSystem for FileTree<F> {
         Ok(())
     }
 
+    fn transaction(&self) -> u64 {
+        self.journal.as_ref().map_or(0, Journal::number)
+    }
+
+    fn last_change(&self, object: Object) -> Option<u64> {
+        self.journal.as_ref()?.last_change(object.0)
+    }
+
+    fn flushes_after_others(&self) -> bool {
+        self.journal
+            .as_ref()
+            .is_some_and(|journal| !journal.logs_pages())
+    }
+
     fn next_commit(&self) -> Time {
         self.journal.as_ref().map_or(Time::NEVER, Journal::due)
     }

@@ -53,6 +53,68 @@ impl JobSet {
     }
 }
 
+impl JobSet {
+    /// Returns the jobs with paths as seen from the mount point. The jobs do not say where the file
+    /// system is mounted. The deepest directory that holds all files with absolute paths counts as
+    /// the mount point. A directory below the root would begin in another part of the device, because
+    /// ext4 and XFS spread the directories of the root.
+    pub(crate) fn seen_from_mount(mut self) -> JobSet {
+        let Some(mount) = self.mount() else {
+            return self;
+        };
+        let strip = |path: &mut String| {
+            if let Some(rest) = path.strip_prefix(&mount) {
+                *path = rest.trim_start_matches('/').to_owned();
+            }
+        };
+        for job in &mut self.jobs {
+            job.files.directories.iter_mut().for_each(strip);
+            if job.files.directories.is_empty() {
+                job.files.names.iter_mut().for_each(strip);
+            }
+        }
+        self
+    }
+
+    /// Returns the deepest directory of all absolute paths, if there is an absolute path.
+    fn mount(&self) -> Option<String> {
+        let mut common: Option<&str> = None;
+        for job in &self.jobs {
+            let names = job
+                .files
+                .names
+                .iter()
+                .filter_map(|name| name.rsplit_once('/'));
+            let parents = names.map(|(parent, _)| parent);
+            let parents = parents.filter(|_| job.files.directories.is_empty());
+            let directories = job
+                .files
+                .directories
+                .iter()
+                .map(|path| path.trim_end_matches('/'));
+            let absolute = directories
+                .chain(parents)
+                .filter(|path| path.starts_with('/'));
+            for path in absolute {
+                common = Some(common.map_or(path, |common| shared(common, path)));
+            }
+        }
+        common.filter(|path| !path.is_empty()).map(str::to_owned)
+    }
+}
+
+/// Returns the deepest directory that contains both paths, or is one of them.
+fn shared<'a>(one: &'a str, other: &str) -> &'a str {
+    let mut end = 0;
+    for (part, same) in one.split_inclusive('/').zip(other.split_inclusive('/')) {
+        if part.trim_end_matches('/') != same.trim_end_matches('/') {
+            break;
+        }
+        end += part.len();
+    }
+    one[..end].trim_end_matches('/')
+}
+
 /// Position of a file in the worker's address space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FilePlace {
@@ -139,4 +201,35 @@ pub(crate) fn ground_in(job: &FioJob, places: &[FilePlace]) -> Result<Ground, Mi
         },
         regions,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deepest_shared_directory_is_the_mount_point() {
+        for (one, other, common) in [
+            ("/mnt/a", "/mnt/a", "/mnt/a"),
+            ("/mnt/a", "/mnt/ab", "/mnt"),
+            ("/mnt", "/mnt/a/b", "/mnt"),
+            ("/srv", "/mnt", ""),
+        ] {
+            assert_eq!(shared(one, other), common);
+            assert_eq!(shared(other, one), common);
+        }
+    }
+
+    #[test]
+    fn absolute_directories_are_seen_from_the_mount_point() {
+        let seen = |text: &str| {
+            let set = JobSet::parse("j.fio", text, &std::collections::BTreeMap::new());
+            set.unwrap().seen_from_mount()
+        };
+        let set = seen("[a]\ndirectory=/mnt/x\nsize=1m\n[b]\ndirectory=/mnt/x/y/\nsize=1m\n");
+        let paths = |job: usize| set.jobs[job].files.path("j", 0, 0);
+        assert_eq!((&paths(0)[..], &paths(1)[..]), ("/j.0.0", "y/j.0.0"));
+        let set = seen("[a]\ndirectory=d\nsize=1m\n");
+        assert_eq!(set.jobs[0].files.path("j", 0, 0), "d/j.0.0");
+    }
 }

@@ -128,7 +128,7 @@ impl FioProgram {
         if let Some(error) = &set.off_files {
             return Err(error.clone());
         }
-        let set = set.with_depths_of_files();
+        let set = set.with_depths_of_files().seen_from_mount();
         let source = FioSource::on(&set, &ground, seed, requests, None)?;
         let mut processes = Vec::with_capacity(set.workers());
         let mut clones = Vec::with_capacity(set.workers());
@@ -326,10 +326,14 @@ impl Program for FioProgram {
         let mut laid = Vec::new();
         for ((job, clone), processes) in jobs.zip(&self.clones) {
             let directory = job.files.directory_of(clone);
-            laid.extend(directory.map(|path| InitialFile {
-                path: path.to_owned(),
-                bytes: None,
-            }));
+            laid.extend(
+                directory
+                    .filter(|path| !path.is_empty())
+                    .map(|path| InitialFile {
+                        path: path.to_owned(),
+                        bytes: None,
+                    }),
+            );
             let allocated = job.files.allocated && !job.files.create_on_open;
             if job.work.goes(IoDirection::Read) || job.files.overwrite || allocated {
                 let file = |place: &FilePlace| InitialFile {

@@ -7,6 +7,7 @@
 //! | `gate.rs` | submitters that wait for a free request or behind a barrier |
 //! | `flushing.rs` | flushes for which only the submitter waits |
 //! | `tags.rs` | numbers of shared requests |
+//! | `wait_queues.rs` | the order in which blocked submitters are woken |
 //! | `throttling.rs` | fewer asynchronous writes while reads are slow |
 //! | `plug.rs` | holds requests back until neighbours have arrived |
 //! | `neighbours.rs` | waiting requests that a new request could join |
@@ -24,6 +25,7 @@ mod tags;
 #[cfg(test)]
 mod tests;
 mod throttling;
+mod wait_queues;
 
 pub use flushing::Flushing;
 pub use gate::Tags;

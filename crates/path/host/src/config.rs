@@ -52,6 +52,12 @@ pub struct HostKeys {
     /// Time of the host from the completion of the device until the submitter runs again. Default
     /// 82us with an elevator, as measured with Linux 6.18 on an AMD EPYC; 0s without an elevator.
     pub completion_time: Option<Duration>,
+    /// True if the driver reserves a command of the device before a request leaves the elevator, as
+    /// for SCSI and SATA disks (`scsi_mq_get_budget`). False for drivers without reservation, such
+    /// as loop, virtio and NBD: one request leaves the elevator before the device has room, so the
+    /// elevator decides one request earlier. Has an effect only with shared requests and an
+    /// elevator. Default true.
+    pub budget: Option<bool>,
     /// Longest request in KiB. Merges stop at this length, and longer requests are split. Default
     /// 512.
     pub max_sectors_kb: Option<u32>,
@@ -650,6 +656,9 @@ impl HostConfig {
             fua: self.keys.fua.unwrap_or(true),
             read_target: self.read_target(elevator.name),
             time: self.time(),
+            ahead: self.shares_requests()
+                && elevator.name != "none"
+                && !self.keys.budget.unwrap_or(true),
         }
     }
 }

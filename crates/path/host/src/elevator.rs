@@ -90,8 +90,8 @@ use serde::Deserialize;
 /// - Time never decreases from call to call. The time is that of the host's [`TickClock`]. If that
 ///   clock ticks, events between two ticks have the time of the first tick. An elevator whose own
 ///   time spans are whole ticks then names whole ticks.
-/// - `dispatch` is called only if at least one request waits here, the device has room, and the
-///   queue is not plugged. Calls repeat until the elevator declines or no request is left. Calls
+/// - `dispatch` is called only if at least one request waits here, the device has room (for some
+///   drivers: or no other request is ahead of the device), and the queue is not plugged. Calls repeat until the elevator declines or no request is left. Calls
 ///   follow each add, join and completion, and happen at `next_wake`.
 pub trait Elevator: Send {
     /// True if `other` may become part of `kept`, the request in `slot`. The layer has checked
@@ -130,6 +130,12 @@ pub trait Elevator: Send {
     /// Returns the number of the layer's shared requests, of `most`, of which `request` may take
     /// one (`limit_depth` of the kernel's elevators). Default: all.
     fn depth(&self, _request: &Queued, most: u32) -> u32 {
+        most
+    }
+
+    /// Returns the smallest value that [`depth`](Elevator::depth) may return
+    /// (`blk_mq_set_min_shallow_depth`). Default: all.
+    fn least_depth(&self, most: u32) -> u32 {
         most
     }
 

@@ -3,6 +3,7 @@
 use crate::cooperation::CooperationKeys;
 use crate::cost::CostKeys;
 use crate::fairness::{BuildFairness, Fairness, REGISTRY};
+use crate::server::ServerKeys;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, find, known_keys, read, schema_of};
 use schemars::JsonSchema;
@@ -21,7 +22,11 @@ pub struct StageConfig {
     /// `[host]`.
     #[serde(default)]
     pub queue_depth: Option<u32>,
-    /// Fairness rule, by name.
+    /// A file server between the hosts and their files: the hosts are its clients over a network.
+    /// Needs `[shared.files]`. Default: none.
+    #[serde(default)]
+    pub server: Option<ServerKeys>,
+    /// Fairness rule, by name. Default: "round-robin", or "fifo" for the threads of a `server`.
     #[serde(default = "in_turns")]
     pub fairness: String,
     /// Addresses of the array for each host.
@@ -62,7 +67,24 @@ impl StageConfig {
             .clone()
             .into_iter()
             .partition(|(key, _)| own.contains(key));
-        let config: StageConfig = read(&of_stage)?;
+        let mut config: StageConfig = read(&of_stage)?;
+        if let Some(server) = &config.server {
+            server.check().map_err(|error| error.below("server"))?;
+            if config.queue_depth.is_some() {
+                let message =
+                    "`threads` of [shared.server] limits the calls at once; remove this key";
+                return Err(ConfigError::new("queue_depth", message));
+            }
+            if config.cooperation.is_some() {
+                let message =
+                    "clients of a file server do not read from each other; remove this key";
+                return Err(ConfigError::new("cooperation", message));
+            }
+            if !of_stage.contains_key("fairness") {
+                // A pool of threads takes calls in the order of their arrival (`svc_recv`).
+                config.fairness = "fifo".into();
+            }
+        }
         config.cost.build().map_err(|error| error.below("cost"))?;
         if config.queue_depth == Some(0) {
             return Err(ConfigError::new(

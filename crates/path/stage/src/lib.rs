@@ -9,6 +9,7 @@
 //! | `fairness/` | choice of the next host, one file per rule, and the registry |
 //! | `cost/` | processor time of a request, one file per model, and the registry |
 //! | `cooperation.rs` | answers to another host's reads |
+//! | `server.rs`, `server/` | a file server in place of the stage: NFS, SMB, the network |
 //! | `statistics.rs` | counters by host |
 
 mod config;
@@ -16,6 +17,7 @@ mod cooperation;
 pub mod cost;
 pub mod fairness;
 mod regions;
+mod server;
 mod stage;
 mod statistics;
 mod turns;
@@ -30,4 +32,5 @@ pub use cooperation::CooperationKeys;
 pub use cost::{BuildCost, CostKeys, RequestCost};
 pub use fairness::{BuildFairness, Fairness};
 pub use regions::{HostRegion, HostRegions, RegionRequest};
+pub use server::{FileServer, ServerKeys, ServerProtocol};
 pub use stage::{HostShare, Stage};

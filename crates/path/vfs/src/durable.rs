@@ -1,6 +1,7 @@
 //! fsync, sync and the journal: the necessary writes and their order.
 
 use crate::kernel::VfsKernel;
+use crate::log::TransactionState;
 use crate::task::{Owner, Task, Waits};
 use fullstroke_contract::{Extent, Object, Operation};
 use fullstroke_files::LogWrite;
@@ -10,7 +11,8 @@ use fullstroke_units::Time;
 impl VfsKernel {
     /// Makes a file or everything durable. The plan of the file system becomes steps of the thread.
     /// Only one thread at a time writes to the log. Other threads wait, and then find most of the
-    /// work done.
+    /// work done. With a journal, a file is durable as soon as the transaction with its last change
+    /// is in the log (`ext4_fsync_journal`, `xfs_log_force_seq`).
     pub fn make_durable(
         &mut self,
         now: Time,
@@ -18,13 +20,12 @@ impl VfsKernel {
         object: Option<Object>,
     ) -> OperationAnswer {
         let journals = self.fs.holds_metadata();
+        if journals && let Some(object) = object {
+            self.make_logged(thread, object);
+            return OperationAnswer::Done;
+        }
         if journals && self.log.is_busy() {
-            let again = object.map_or(Task::Commit, Task::Durable);
-            let waiting = &mut self.threads[thread];
-            waiting.tasks.push_front(again);
-            waiting.waits = Waits::Log;
-            self.log.wait(thread);
-            return OperationAnswer::Waits;
+            return self.wait_for_log(thread, Task::Commit);
         }
         self.answers.plan.clear();
         let caller = self.caller(now, thread);
@@ -47,6 +48,71 @@ impl VfsKernel {
         self.follow_plan(thread, object.is_some());
         self.threads[thread].tasks.extend(rest);
         OperationAnswer::Done
+    }
+
+    /// Makes a thread wait for the free log, and then carry out `again`.
+    fn wait_for_log(&mut self, thread: u32, again: Task) -> OperationAnswer {
+        let waiting = &mut self.threads[thread];
+        waiting.tasks.push_front(again);
+        waiting.waits = Waits::Log;
+        self.log.wait(thread);
+        OperationAnswer::Waits
+    }
+
+    /// Adds the steps that bring the last change of a file into the log. The data of the file is on
+    /// the device, possibly in its volatile cache: if no later log write flushes the device, the
+    /// thread does (`needs_barrier` in `ext4_fsync_journal`).
+    fn make_logged(&mut self, thread: u32, object: Object) {
+        let transaction = self.fs.last_change(object);
+        let others = self.fs.flushes_after_others();
+        let (waits, flush) = match self.log.state(transaction) {
+            TransactionState::Running => (true, false),
+            TransactionState::Committing => (true, others),
+            TransactionState::Recording => (true, true),
+            TransactionState::Committed => (false, true),
+        };
+        if flush {
+            self.flush_next(thread);
+        }
+        let tasks = &mut self.threads[thread].tasks;
+        if let Some(transaction) = transaction.filter(|_| waits) {
+            tasks.push_front(Task::Logged {
+                transaction,
+                flush: others && !flush,
+            });
+        }
+    }
+
+    /// Puts a flush of the device before the other steps of a thread.
+    fn flush_next(&mut self, thread: u32) {
+        if self.settings.barrier {
+            let tasks = &mut self.threads[thread].tasks;
+            tasks.push_front(Task::Settle);
+            tasks.push_front(Task::Issue(Operation::Flush, Extent::default(), false));
+        }
+    }
+
+    /// Waits until a transaction is in the log. The first thread that finds the log free writes the
+    /// transaction.
+    pub fn wait_for_transaction(
+        &mut self,
+        now: Time,
+        thread: u32,
+        transaction: u64,
+        flush: bool,
+    ) -> OperationAnswer {
+        match self.log.state(Some(transaction)) {
+            TransactionState::Committed => {
+                if flush {
+                    self.flush_next(thread);
+                }
+                OperationAnswer::Done
+            }
+            TransactionState::Running if !self.log.is_busy() => {
+                self.make_durable(now, thread, None)
+            }
+            _ => self.wait_for_log(thread, Task::Logged { transaction, flush }),
+        }
     }
 
     /// Turns the plan into steps.
@@ -105,7 +171,7 @@ impl VfsKernel {
             // The commit record must follow all other parts of the log on the medium. Otherwise a
             // crash could leave a valid commit record for an incomplete transaction.
         }
-        steps.push_back(Task::Settle);
+        steps.extend([Task::Settle, Task::Record]);
         if self.settings.barrier {
             steps.extend([
                 Task::Issue(Operation::Flush, Extent::default(), false),

@@ -106,6 +106,7 @@ impl VfsKernel {
         capacity: Sectors,
         settings: KernelSettings,
     ) -> VfsKernel {
+        let log = MetadataLog::beginning_with(fs.transaction());
         VfsKernel {
             fs,
             cache,
@@ -115,7 +116,7 @@ impl VfsKernel {
             files: OpenFiles::default(),
             threads: Threads::default(),
             flights: Slots::default(),
-            log: MetadataLog::default(),
+            log,
             accounts: RequestAccounts::default(),
             writers: BTreeMap::new(),
             only_name: None,

@@ -3,6 +3,19 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+/// How far a transaction has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransactionState {
+    /// The transaction collects changes.
+    Running,
+    /// The transaction is being written, and the flush before its commit record is still to come.
+    Committing,
+    /// The commit record is being written (`T_COMMIT_JFLUSH` of jbd2).
+    Recording,
+    /// The transaction is in the log.
+    Committed,
+}
+
 /// The log. Only one transaction at a time is written to the log.
 #[derive(Debug, Default)]
 pub(crate) struct MetadataLog {
@@ -10,6 +23,8 @@ pub(crate) struct MetadataLog {
     writer: Option<u32>,
     /// Threads that wait for the log, in order.
     waiting: VecDeque<u32>,
+    /// True if the flush before the commit record has begun.
+    records: bool,
     /// Number of the running transaction.
     transaction: u64,
     /// True while a thread of the journal is running.
@@ -19,6 +34,14 @@ pub(crate) struct MetadataLog {
 }
 
 impl MetadataLog {
+    /// Returns a log whose running transaction has this number.
+    pub fn beginning_with(transaction: u64) -> MetadataLog {
+        MetadataLog {
+            transaction,
+            ..MetadataLog::default()
+        }
+    }
+
     /// True if a thread writes to the log.
     pub fn is_busy(&self) -> bool {
         self.writer.is_some()
@@ -44,6 +67,27 @@ impl MetadataLog {
         self.transaction
     }
 
+    /// Returns the state of a transaction.
+    pub fn state(&self, transaction: Option<u64>) -> TransactionState {
+        match transaction {
+            Some(number) if number == self.transaction => TransactionState::Running,
+            Some(number) if number + 1 == self.transaction && self.is_busy() => {
+                if self.records {
+                    TransactionState::Recording
+                } else {
+                    TransactionState::Committing
+                }
+            }
+            _ => TransactionState::Committed,
+        }
+    }
+
+    /// Notes that the flush before the commit record begins.
+    pub fn record(&mut self) {
+        debug_assert!(self.is_busy(), "nobody writes to the log");
+        self.records = true;
+    }
+
     /// Closes the running transaction. `thread` writes the transaction to the log.
     pub fn enter(&mut self, thread: u32) {
         assert!(
@@ -52,6 +96,7 @@ impl MetadataLog {
             self.writer
         );
         self.transaction += 1;
+        self.records = false;
         self.writer = Some(thread);
     }
 

@@ -120,11 +120,12 @@ impl VfsKernel {
                 OperationAnswer::Done
             }
             Task::Settle => return self.settle(thread),
-            Task::Durable(object) => return self.make_durable(now, thread, Some(object)),
-            Task::Commit => return self.make_durable(now, thread, None),
-            Task::LeaveLog => {
-                self.leave_log();
-                OperationAnswer::Done
+            Task::Durable(_)
+            | Task::Commit
+            | Task::Logged { .. }
+            | Task::Record
+            | Task::LeaveLog => {
+                return self.log_step(now, thread, task);
             }
             Task::Tell(fd) => {
                 self.tell(thread, fd);
@@ -145,6 +146,26 @@ impl VfsKernel {
         }
         self.threads[thread].waits = Waits::Cache;
         OperationAnswer::Waits
+    }
+
+    /// Carries out a step that concerns the log.
+    fn log_step(&mut self, now: Time, thread: u32, task: Task) -> OperationAnswer {
+        match task {
+            Task::Durable(object) => self.make_durable(now, thread, Some(object)),
+            Task::Commit => self.make_durable(now, thread, None),
+            Task::Logged { transaction, flush } => {
+                self.wait_for_transaction(now, thread, transaction, flush)
+            }
+            Task::Record => {
+                self.log.record();
+                OperationAnswer::Done
+            }
+            Task::LeaveLog => {
+                self.leave_log();
+                OperationAnswer::Done
+            }
+            _ => unreachable!("{task:?} does not concern the log"),
+        }
     }
 
     /// Allows the write of a page held back until `transaction`. If the page has changed again

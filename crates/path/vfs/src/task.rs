@@ -30,6 +30,11 @@ pub(crate) enum Task {
     InPlace(u64),
     /// Makes a file durable by the plan of the file system.
     Durable(Object),
+    /// Waits until a transaction is in the log, or writes the transaction. With `flush`, the device
+    /// is flushed afterwards if another thread has written the transaction.
+    Logged { transaction: u64, flush: bool },
+    /// Notes that the commit record is about to be written.
+    Record,
     /// Makes everything durable by the plan of the file system.
     Commit,
     /// Allows the write of a page held back until this transaction. The fields are page and

@@ -512,6 +512,45 @@ fn those_who_fsync_at_once_share_transactions() {
     assert!(create.device_writes > 0.0);
 }
 
+/// Returns the requests of four processes that append 50 pages each, with an fsync after each page.
+fn appends_with_fsync(files: Value) -> Vec<CompletedRequest> {
+    let calls = |path| {
+        let write = Call::Write {
+            fd: FD,
+            at: None,
+            bytes: 4096,
+        };
+        let again = std::iter::repeat_n([write, Call::Fsync { fd: FD }], 50);
+        let open = create(path, 4096)[0];
+        std::iter::once(open).chain(again.flatten()).collect()
+    };
+    on(files, ["a", "b", "c", "d"].map(calls).to_vec()).1
+}
+
+/// Linux 6.18 on a Deskstar 34GXP, the same load with 100 pages each: 202 commits on ext4 for 400
+/// fsyncs, and 220 log writes and 179 further flushes on XFS.
+#[test]
+fn an_fsync_waits_for_its_own_transaction_and_does_not_write_that_of_others() {
+    let count = |all: &[CompletedRequest], which: fn(&CompletedRequest) -> bool| {
+        all.iter().filter(|served| which(served)).count()
+    };
+    let flushes =
+        |all: &[CompletedRequest]| count(all, |one| one.request.operation == Operation::Flush);
+    let ext4 = appends_with_fsync(json!({ "kind": "ext4" }));
+    let commits = count(&ext4, is_commit);
+    assert!(
+        (95..=125).contains(&commits),
+        "{commits} commits of 200 fsyncs"
+    );
+    // Each commit has one flush before its record. No fsync adds a flush of its own.
+    assert_eq!(flushes(&ext4), commits);
+    let xfs = appends_with_fsync(json!({ "kind": "xfs" }));
+    let log_writes = count(&xfs, is_commit);
+    assert!((95..=125).contains(&log_writes), "{log_writes} log writes");
+    // Each fsync flushes the device: by its own log write, or after that of another process.
+    assert!(flushes(&xfs) >= 195, "{}", flushes(&xfs));
+}
+
 #[test]
 fn ext2_writes_the_inode_in_place() {
     let calls = [&create("a", 9000)[..], &[Call::Fsync { fd: FD }]].concat();

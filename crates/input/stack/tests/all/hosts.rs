@@ -432,3 +432,78 @@ fn disks_that_cannot_be_files_are_refused_at_their_keys() {
         );
     }
 }
+
+/// Returns two clients of a file server with these keys. Each client runs a job of fio.
+fn clients(server: &str, job: &str) -> String {
+    let host = |name: &str| {
+        format!(
+            "[[hosts]]\nname = \"{name}\"\nsize = \"1GiB\"\n[hosts.workload]\nkind = \"fio\"\n\
+             text = \"fio --name=job --filename=/dev/file --ioengine=libaio --direct=1 {job}\"\n"
+        )
+    };
+    format!(
+        "{}{}[shared]\nfiles = {{ kind = \"xfs\", cache = \"writeback\" }}\n\
+         memory = {{ size = \"64MiB\" }}\nserver = {{ {server} }}\n{VOLUME}",
+        host("one"),
+        host("two")
+    )
+}
+
+#[test]
+fn clients_of_a_file_server_send_the_calls_of_their_protocol() {
+    let write = "--rw=write --bs=64k --size=4m --end_fsync=1";
+    let read = "--rw=read --bs=4m --size=8m";
+    for (server, job, calls) in [
+        ("protocol = \"nfs\"", write, [0.0, 128.0, 2.0]),
+        (
+            "protocol = \"nfs\", wsize = \"32KiB\"",
+            write,
+            [0.0, 256.0, 2.0],
+        ),
+        ("protocol = \"smb\"", write, [0.0, 128.0, 2.0]),
+        ("protocol = \"nfs\"", read, [16.0, 0.0, 0.0]),
+        ("protocol = \"smb\"", read, [4.0, 0.0, 0.0]),
+    ] {
+        let (stack, _) = run(&clients(server, job));
+        let mut engine = stack.build().unwrap().engine();
+        let outcome = engine.run(&mut FinishedByWorkload::default()).unwrap();
+        let layers = &outcome.counters.layers;
+        let counted = ["server_reads", "server_writes", "server_commits"].map(|name| {
+            let mut readings = layers.iter().flat_map(|layer| &layer.readings);
+            readings.find(|reading| reading.name == name).unwrap().value
+        });
+        assert_eq!(counted, calls, "{server}, {job}");
+    }
+}
+
+#[test]
+fn a_file_server_without_its_file_system_or_with_a_foreign_key_is_refused() {
+    let nfs = clients("protocol = \"nfs\"", "--rw=read --bs=4k --size=4k");
+    for (text, key) in [
+        (
+            nfs.replace("files = { kind = \"xfs\", cache = \"writeback\" }\n", ""),
+            "shared.files",
+        ),
+        (
+            nfs.replace(", cache = \"writeback\"", ""),
+            "shared.files.cache",
+        ),
+        (
+            nfs.replace("[shared]\n", "[shared]\nqueue_depth = 4\n"),
+            "shared.queue_depth",
+        ),
+        (
+            nfs.replace("\"nfs\"", "\"nfs\", strict_sync = true"),
+            "shared.server.strict_sync",
+        ),
+        (
+            nfs.replace("\"nfs\"", "\"nfs\", rsize = \"2MiB\""),
+            "shared.server.rsize",
+        ),
+    ] {
+        let error = load(&text)
+            .err()
+            .unwrap_or_else(|| panic!("accepted:\n{text}"));
+        assert!(error.contains(&format!("`{key}`")), "{key}: {error}");
+    }
+}

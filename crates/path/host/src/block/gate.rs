@@ -1,9 +1,16 @@
 //! Submitters that wait before the elevator: for a free request, or behind a barrier.
 
 use super::tags::TagMap;
+use super::wait_queues::WaitQueues;
 use crate::direction::{ByDirection, Direction};
 use fullstroke_contract::Extent;
+use fullstroke_units::{Duration, Random, Seed, Time};
 use std::collections::VecDeque;
+
+/// Probability that the submitter of a completed request runs before the woken sleeper and takes
+/// the free request. Both are woken at the same moment. Measured on Linux 6.18 with two processors,
+/// 8 random readers of depth 2 without an elevator: 222 of 600 completions.
+const OWNER_FIRST: f64 = 0.37;
 
 /// The requests of a block layer (the kernel's `struct request`), and the rule by which submitters
 /// wait for them.
@@ -62,6 +69,16 @@ struct Barrier {
 struct BlockedSubmitter {
     submitter: Submitter,
     pieces: VecDeque<SubmittedPiece>,
+    /// Wait queue of the submitter; none if the submitter waits for the write-back throttle.
+    queue: Option<u8>,
+    /// Time at which the woken submitter runs; NEVER while it sleeps.
+    runs: Time,
+}
+
+impl BlockedSubmitter {
+    fn sleeps_in(&self, queue: u8) -> bool {
+        self.queue == Some(queue) && self.runs == Time::NEVER
+    }
 }
 
 /// The gate before the elevator. A piece that finds no free request waits. A flush closes the gate
@@ -73,8 +90,15 @@ pub(super) struct RequestGate {
     used: ByDirection<u32>,
     /// The shared requests.
     map: TagMap,
+    /// The wait queues of blocked submitters, with shared requests.
+    queues: WaitQueues,
     /// Number of requests that were given back since blocked submitters were woken.
     freed: u32,
+    /// Submitter of the last request that was given back, if it may send another one at once.
+    owner: Option<Submitter>,
+    /// Time from a completion to the next request of its submitter.
+    turnaround: Duration,
+    random: Random,
     /// Pieces that wait, with requests for each direction.
     pieces: ByDirection<VecDeque<SubmittedPiece>>,
     /// Submitters that are blocked, with shared requests, in the order of their turns.
@@ -88,12 +112,21 @@ pub(super) struct RequestGate {
 }
 
 impl RequestGate {
-    pub(super) fn new(tags: Tags) -> RequestGate {
+    /// Returns an open gate. `least` is the smallest number of requests to which the elevator limits
+    /// a submitter. `turnaround` is the host's time from a completion to the next request of its
+    /// submitter.
+    pub(super) fn new(tags: Tags, least: u32, turnaround: Duration) -> RequestGate {
+        let map = TagMap::new(tags.request_limit());
         RequestGate {
             tags,
             used: ByDirection::default(),
-            map: TagMap::new(tags.request_limit()),
+            queues: WaitQueues::new(tags.request_limit(), least, map.words()),
+            map,
             freed: 0,
+            owner: None,
+            turnaround,
+            // A host has no seed of its own. The loads differ by seed.
+            random: Seed(0).stream("requests"),
             pieces: ByDirection::default(),
             blocked: VecDeque::new(),
             spare: Vec::new(),
@@ -148,9 +181,12 @@ impl RequestGate {
             Tags::PerDirection(_) => &mut self.pieces[piece.direction],
             Tags::Shared(_) => {
                 let line = self.line_of(piece.submitter).unwrap_or_else(|| {
+                    let queue = piece.depth.map(|_| self.queues.sleep());
                     self.blocked.push_back(BlockedSubmitter {
                         submitter: piece.submitter,
                         pieces: self.spare.pop().unwrap_or_default(),
+                        queue,
+                        runs: Time::NEVER,
                     });
                     self.blocked.len() - 1
                 });
@@ -200,9 +236,61 @@ impl RequestGate {
         assert!(passed.is_some(), "no {direction:?} waits before the gate");
     }
 
+    /// Wakes blocked submitters for the requests that were given back (`sbitmap_queue_wake_up`).
+    pub(super) fn wake(&mut self, now: Time) {
+        let freed = std::mem::take(&mut self.freed);
+        let owner = self.owner.take();
+        if self.blocked.is_empty() || freed == 0 {
+            return;
+        }
+        let mut runs = now;
+        if owner.is_some_and(|owner| self.line_of(owner).is_none())
+            && self.random.chance(OWNER_FIRST)
+        {
+            runs = now + self.turnaround;
+        }
+        let (queues, blocked) = (&mut self.queues, &mut self.blocked);
+        let mut due = queues.completed(freed);
+        if due == 0 && self.used == ByDirection::default() {
+            // Nothing is in flight, so no further completion would fill the batch.
+            due = queues.batch();
+        }
+        while due > 0 {
+            due -= queues.batch();
+            queues.wake(|queue, most| {
+                let sleepers = blocked.iter_mut().filter(|line| line.sleeps_in(queue));
+                let woken = sleepers.take(most as usize);
+                woken.map(|line| line.runs = runs).count() as u32
+            });
+        }
+    }
+
+    /// Wakes all blocked submitters.
+    fn wake_all(&mut self, now: Time) {
+        for line in &mut self.blocked {
+            line.runs = line.runs.min(now);
+        }
+    }
+
+    /// Returns the time at which the next woken submitter runs; NEVER if all sleep.
+    pub(super) fn runs_at(&self) -> Time {
+        self.blocked
+            .iter()
+            .map(|line| line.runs)
+            .min()
+            .unwrap_or(Time::NEVER)
+    }
+
     /// Returns the number of blocked submitters; 0 with requests for each direction.
     pub(super) fn blocked(&self) -> usize {
         self.blocked.len()
+    }
+
+    /// True if the submitter runs at `now`. A submitter that waits for the write-back throttle
+    /// always tries.
+    pub(super) fn runs(&self, line: usize, now: Time) -> bool {
+        let line = &self.blocked[line];
+        line.queue.is_none() || line.runs <= now
     }
 
     /// Returns the next piece of a blocked submitter, unless the piece came after a barrier.
@@ -224,21 +312,27 @@ impl RequestGate {
         }
     }
 
-    /// True if the submitter is the thread that writes dirty pages back.
-    pub(super) fn is_flusher(&self, line: usize) -> bool {
-        self.blocked[line].submitter == Submitter::Flusher
-    }
-
     /// Ends the turn of a blocked submitter. With further pieces the submitter blocks again, behind
-    /// the others.
-    pub(super) fn ends_turn(&mut self, line: usize) {
-        if let Some(line) = self.blocked.remove(line) {
-            if line.pieces.is_empty() {
-                self.spare.push(line.pieces);
-            } else {
-                self.blocked.push_back(line);
-            }
+    /// the others. Returns true if the submitter has left its line.
+    pub(super) fn ends_turn(&mut self, line: usize, entered: bool) -> bool {
+        let first = self.blocked[line].pieces.front();
+        let for_request = first.is_some_and(|piece| piece.depth.is_some());
+        if !entered && !for_request {
+            // The submitter still waits for the throttle or behind a barrier.
+            self.blocked[line].runs = Time::NEVER;
+            return false;
         }
+        let Some(mut line) = self.blocked.remove(line) else {
+            return false;
+        };
+        if line.pieces.is_empty() {
+            self.spare.push(line.pieces);
+        } else {
+            line.queue = for_request.then(|| self.queues.sleep());
+            line.runs = Time::NEVER;
+            self.blocked.push_back(line);
+        }
+        true
     }
 
     /// Takes a free request of the direction (the kernel's `struct request`), and returns its
@@ -266,10 +360,10 @@ impl RequestGate {
         }
     }
 
-    /// Returns the number of blocked submitters to wake, one for each request that was given back
-    /// (`sbitmap_queue_wake_up`).
-    pub(super) fn woken(&mut self) -> u32 {
-        std::mem::take(&mut self.freed)
+    /// Notes the submitter of the request that was just given back. It may send its next request
+    /// at once.
+    pub(super) fn completed_for(&mut self, owner: Submitter) {
+        self.owner = Some(owner);
     }
 
     /// Issues and returns the first flush, if every earlier request has completed.
@@ -290,11 +384,11 @@ impl RequestGate {
     }
 
     /// Removes the completed flush and returns its request.
-    pub(super) fn flushed(&mut self) -> u32 {
+    pub(super) fn flushed(&mut self, now: Time) -> u32 {
         assert!(self.flushing, "a flush comes back that was not issued");
         self.flushing = false;
         // The flush was in the way of every submitter that came later.
-        self.freed += self.blocked.len() as u32;
+        self.wake_all(now);
         self.barriers
             .pop_front()
             .expect("a flush was issued")

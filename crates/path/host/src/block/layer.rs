@@ -58,6 +58,9 @@ pub struct LayerSettings {
     pub read_target: Option<Duration>,
     /// Time that the host takes for each request.
     pub time: HostTime,
+    /// True if one request leaves the elevator although the device has no room: the driver reserves
+    /// no command beforehand.
+    pub ahead: bool,
 }
 
 /// The layer.
@@ -96,6 +99,10 @@ pub struct BlockLayer {
     waiting: u32,
     /// Number of requests in flight.
     issued: u32,
+    /// True if a request leaves the elevator although the device has no room.
+    takes_ahead: bool,
+    /// The request that has left the elevator and waits for the device.
+    ahead: Option<u32>,
     idle_since: Time,
 }
 
@@ -111,6 +118,7 @@ impl BlockLayer {
             .as_ref()
             .filter(|_| settings.stripe_aware_merging)
             .map(|stripes| stripes.unit());
+        let least = elevator.least_depth(settings.tags.request_limit());
         BlockLayer {
             elevator,
             clock: settings.clock,
@@ -122,7 +130,7 @@ impl BlockLayer {
             },
             queue_depth: settings.queue_depth,
             stripes: stripes.filter(|_| settings.per_member_anticipation),
-            gate: RequestGate::new(settings.tags),
+            gate: RequestGate::new(settings.tags, least, settings.time.turnaround()),
             throttle: settings
                 .read_target
                 .map(|target| WriteBackThrottle::new(target, settings.queue_depth)),
@@ -138,6 +146,8 @@ impl BlockLayer {
             neighbours: Neighbours::default(),
             waiting: 0,
             issued: 0,
+            takes_ahead: settings.ahead,
+            ahead: None,
             idle_since: Time::ZERO,
         }
     }
@@ -262,15 +272,14 @@ impl BlockLayer {
         self.admit_blocked(now);
     }
 
-    /// Wakes as many blocked submitters as requests were given back, in turn. A submitter goes on
-    /// with its submission as long as it finds free requests, and then blocks again behind the
-    /// others. The thread that writes back may wait for its throttle only, and tries each time.
+    /// Wakes blocked submitters for the requests that were given back, and lets those run whose time
+    /// has come. A submitter goes on with its submission as long as it finds free requests, and then
+    /// blocks again.
     fn admit_blocked(&mut self, now: Time) {
-        let mut woken = self.gate.woken();
+        self.gate.wake(now);
         let mut line = 0;
         for _ in 0..self.gate.blocked() {
-            let flusher = self.gate.is_flusher(line);
-            if woken == 0 && !flusher {
+            if !self.gate.runs(line, now) {
                 line += 1;
                 continue;
             }
@@ -283,12 +292,9 @@ impl BlockLayer {
                 self.gate.pass_of(line);
                 entered = true;
             }
-            if flusher && !entered {
+            if !self.gate.ends_turn(line, entered) {
                 line += 1;
-                continue;
             }
-            woken = woken.saturating_sub(1);
-            self.gate.ends_turn(line);
         }
     }
 
@@ -301,6 +307,7 @@ impl BlockLayer {
         }
         // The order is that of `blk_mq_submit_bio`: first the throttle, then a free request.
         if !self.passes_throttle(now, &arrival) {
+            piece.depth = None;
             return false;
         }
         let most = self.gate.request_limit();
@@ -507,7 +514,12 @@ impl BlockLayer {
             let first = self.flushes.send();
             self.issue_flush(first, out);
         }
-        while self.waiting > 0 && self.issued < self.queue_depth && self.plug.due().is_none() {
+        if self.issued < self.queue_depth
+            && let Some(slot) = self.ahead.take()
+        {
+            self.issue(now, slot, out);
+        }
+        while self.waiting > 0 && self.has_room() && self.plug.due().is_none() {
             let context = Context {
                 requests: &self.requests,
                 waiting: self.waiting,
@@ -524,10 +536,24 @@ impl BlockLayer {
                 );
                 return;
             };
-            self.issue(now, slot, out);
+            self.neighbours.remove(slot, &self.requests[slot]);
+            assert!(self.waiting > 0, "slot {slot} leaves the empty elevator");
+            self.waiting -= 1;
+            if self.issued < self.queue_depth {
+                self.issue(now, slot, out);
+            } else {
+                self.ahead = Some(slot);
+            }
         }
         let barrier = self.gate.flush();
         self.issue_flush(barrier, out);
+    }
+
+    /// True if a request may leave the elevator. A driver that reserves no command beforehand takes
+    /// one request more than the device has room for (`__blk_mq_do_dispatch_sched` of
+    /// `block/blk-mq-sched.c` asks the elevator first, and then for the command).
+    fn has_room(&self) -> bool {
+        self.issued < self.queue_depth || (self.takes_ahead && self.ahead.is_none())
     }
 
     fn issue_flush(&mut self, original: Option<u32>, out: &mut Effects) {
@@ -581,19 +607,16 @@ impl BlockLayer {
             parts,
             ..
         } = *request;
-        self.neighbours.remove(slot, &self.requests[slot]);
         if let Some(throttle) = &mut self.throttle {
             let counted = self.requests[slot].is_throttled();
             throttle.issued(now, slot, operation == Operation::Read, counted);
         }
         assert!(
-            self.waiting > 0 && self.issued < self.queue_depth,
-            "slot {slot} is dispatched with {} waiting and {} of {} in flight",
-            self.waiting,
+            self.issued < self.queue_depth,
+            "slot {slot} is dispatched with {} of {} in flight",
             self.issued,
             self.queue_depth
         );
-        self.waiting -= 1;
         self.issued += 1;
         let (mut hints, origin) = self.originals.hints(parts);
         // If the device does not support FUA, a flush follows the write instead.
@@ -620,7 +643,7 @@ impl BlockLayer {
         self.issued -= 1;
         self.plug.completed();
         if completion.id == FLUSH {
-            return self.flushed(completion, out);
+            return self.flushed(now, completion, out);
         }
         if completion.id.0 & PASSED != 0 {
             return self
@@ -637,6 +660,9 @@ impl BlockLayer {
             throttle.completed(now, slot, request.dispatched, read, counted);
         }
         self.gate.release(request.direction(), request.tag);
+        if request.synchronous {
+            self.gate.completed_for(Submitter::Process(request.process));
+        }
         if request.force_unit_access && !self.fua {
             // A forced write has one part, because it joins no other request.
             let original = self.originals.of(request.parts);
@@ -652,9 +678,9 @@ impl BlockLayer {
     }
 
     /// Finishes the requests of a completed flush.
-    fn flushed(&mut self, completion: &Completion, out: &mut Effects) {
+    fn flushed(&mut self, now: Time, completion: &Completion, out: &mut Effects) {
         if self.flushing == Flushing::Drain {
-            let original = self.gate.flushed();
+            let original = self.gate.flushed(now);
             return self.originals.piece_finished(original, completion, out);
         }
         while let Some(original) = self.flushes.completed() {
@@ -706,20 +732,23 @@ impl Node for BlockLayer {
         {
             self.admit_waiting(now);
         }
+        if self.gate.runs_at() <= now {
+            self.admit_blocked(now);
+        }
         self.dispatch(now, below, out);
     }
 
     fn next_wake(&self) -> Wake {
         let due = match self.plug.due() {
             Some(due) => due,
-            None if self.waiting > 0 && self.issued < self.queue_depth => self.elevator.next_wake(),
+            None if self.waiting > 0 && self.has_room() => self.elevator.next_wake(),
             None => Time::NEVER,
         };
         let due = match self.arriving.front() {
             Some(&(arrival, _)) => due.min(arrival),
             None => due,
         };
-        let due = due.min(self.originals.leaves_at());
+        let due = due.min(self.originals.leaves_at()).min(self.gate.runs_at());
         match &self.throttle {
             Some(throttle) if throttle.due() < due && throttle.is_idle() => {
                 Wake::Chore(throttle.due())

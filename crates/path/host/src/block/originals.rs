@@ -36,6 +36,18 @@ pub struct HostTime {
     pub completion: Duration,
 }
 
+impl HostTime {
+    /// Returns the time from a completion until the next request of its submitter has reached the
+    /// elevator.
+    pub(super) fn turnaround(self) -> Duration {
+        if self.completion == Duration::ZERO {
+            return Duration::ZERO;
+        }
+        // One nanosecond more, so that the other has come first.
+        self.completion + self.submission + Duration::from_nanos(1)
+    }
+}
+
 /// All submitted requests before their completion.
 #[derive(Debug, Default)]
 pub(super) struct Originals {

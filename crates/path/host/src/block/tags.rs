@@ -35,6 +35,11 @@ impl TagMap {
         }
     }
 
+    /// Returns the number of words.
+    pub(super) fn words(&self) -> u32 {
+        self.words.len() as u32
+    }
+
     /// Returns the number of usable bits of a word for a submitter that may use `depth` of all
     /// numbers (`__map_depth_with_shallow`).
     fn usable(&self, word: usize, depth: u32) -> u32 {

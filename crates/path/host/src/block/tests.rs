@@ -438,6 +438,60 @@ fn a_waiting_submitter_is_let_in_by_a_merge_that_it_fits() {
 }
 
 #[test]
+fn blocked_processes_are_woken_in_the_order_of_the_wait_queues() {
+    let mut trial = LayerTrial::new(
+        "none",
+        LayerSettings {
+            tags: Tags::Shared(1),
+            ..unplugged(1)
+        },
+    );
+    for process in 1..6 {
+        let request = Request {
+            id: RequestId(process),
+            extent: Extent::new(process * 1000, 8),
+            hints: Hints {
+                process: process as u32,
+                ..Hints::default()
+            },
+            ..Request::default()
+        };
+        trial.submit_request(request);
+    }
+    for index in 0..5 {
+        let began = ms(index as u64);
+        trial
+            .at(ms(index as u64 + 1))
+            .complete(index, began, RequestStatus::Done);
+    }
+    // The ring of queues is woken from the third queue on, whatever the order of the waits.
+    assert_eq!(trial.ids(), [1, 4, 5, 2, 3]);
+}
+
+#[test]
+fn without_a_budget_one_request_leaves_the_elevator_before_the_device_has_room() {
+    for (ahead, order) in [(false, [0, 2, 1]), (true, [0, 1, 2])] {
+        let settings = LayerSettings {
+            ahead,
+            ..unplugged(1)
+        };
+        let mut trial = LayerTrial::new("sstf", settings);
+        trial
+            .submit(0, Read, 0, 8)
+            .submit(1, Read, 9000, 8)
+            // Nearer to the arm, but request 1 has been chosen already if it went ahead.
+            .submit(2, Read, 100, 8);
+        for index in 0..3 {
+            let began = ms(index as u64);
+            trial
+                .at(ms(index as u64 + 1))
+                .complete(index, began, RequestStatus::Done);
+        }
+        assert_eq!(trial.ids(), order, "ahead = {ahead}");
+    }
+}
+
+#[test]
 fn a_flush_drains_and_nothing_passes_it() {
     let mut trial = LayerTrial::new("sstf", unplugged(4));
     trial

@@ -283,6 +283,10 @@ impl Elevator for Bfq {
         if over { 1 } else { depth }
     }
 
+    fn least_depth(&self, _: u32) -> u32 {
+        1
+    }
+
     fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
         self.tick(now, requests);
         self.arrive(now, slot, requests);

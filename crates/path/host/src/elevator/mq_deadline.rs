@@ -229,6 +229,12 @@ impl Elevator for MqDeadline {
         join != JoinKind::Front || self.config.front_merges
     }
 
+    /// The limit of asynchronous requests is all of them, but may be set to one (`dd_depth_updated`
+    /// of `block/mq-deadline.c`).
+    fn least_depth(&self, _: u32) -> u32 {
+        1
+    }
+
     fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
         if self.since.len() <= slot as usize {
             self.since.resize(slot as usize + 1, Time::ZERO);

@@ -269,6 +269,7 @@ pub(crate) fn settings(queue_depth: u32) -> LayerSettings {
         fua: true,
         read_target: None,
         time: HostTime::default(),
+        ahead: false,
     }
 }
 

@@ -44,6 +44,8 @@ impl Histogram {
 #[derive(Debug)]
 pub(super) struct Domain {
     pub(super) waiting: RequestFifo,
+    /// New requests, by the processor of their submission (`struct kyber_ctx_queue`).
+    pub(super) staged: Vec<RequestFifo>,
     /// Number of requests in flight, their present limit (the tokens), and the largest limit.
     pub(super) issued: u32,
     depth: u32,
@@ -63,9 +65,10 @@ pub(super) struct Domain {
 
 impl Domain {
     /// Returns a domain with all of its `depth` tokens.
-    pub(super) fn new(depth: u32, batch: u32, target_ns: u64) -> Domain {
+    pub(super) fn new(depth: u32, batch: u32, target_ns: u64, processors: u32) -> Domain {
         Domain {
             waiting: RequestFifo::default(),
+            staged: (0..processors).map(|_| RequestFifo::default()).collect(),
             issued: 0,
             depth,
             depth_max: depth,
@@ -92,7 +95,8 @@ impl Domain {
 
     /// True if a request waits and a token is free.
     pub(super) fn is_ready(&self) -> bool {
-        !self.waiting.is_empty() && self.issued < self.depth
+        let waits = !self.waiting.is_empty() || self.staged.iter().any(|list| !list.is_empty());
+        waits && self.issued < self.depth
     }
 
     /// Returns the bucket of a percentile if enough latencies or enough time have passed. The
@@ -173,7 +177,7 @@ mod tests {
     }
 
     fn domain_with(latency: Duration, samples: u32) -> Domain {
-        let mut domain = Domain::new(128, 8, 10_000_000);
+        let mut domain = Domain::new(128, 8, 10_000_000, 1);
         (0..samples).for_each(|_| domain.total.add(latency, domain.target_ns));
         domain
     }
