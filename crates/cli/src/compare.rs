@@ -13,8 +13,9 @@ use crate::report::Reporting;
 use crate::whole_load::LoadSearchOutput;
 use clap::Args;
 use fullstroke_lab::{
-    CandidateProgress, ComparedStack, Condition, LabError, MostRanking, Ranking, Recipe, RunResult,
-    SearchGoal, Varied, Vary, WholeLoad, recipes, run_all, sample_rebuild,
+    CandidateProgress, ComparedStack, Condition, LabError, MostRanking, REBUILD_REQUESTS_OF_MANY,
+    Ranking, Recipe, RunResult, SearchGoal, Varied, Vary, WholeLoad, recipes, run_all,
+    sample_rebuild,
 };
 use fullstroke_measure::{Difference, Metric, Stop};
 use fullstroke_report::{AnswerBody, CommandAnswer, plots};
@@ -198,7 +199,14 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     bars.clear();
     let mut ran = ran.map_err(CommandFailure::input)?;
     for (recipe, ran) in recipes.iter().zip(&mut ran) {
-        sample_rebuild(recipe, ran, jobs, &Stop::default()).map_err(CommandFailure::input)?;
+        sample_rebuild(
+            recipe,
+            ran,
+            jobs,
+            REBUILD_REQUESTS_OF_MANY,
+            &Stop::default(),
+        )
+        .map_err(CommandFailure::input)?;
     }
     let mut metrics = arguments.by.iter().copied();
     let ranking = Ranking::by(&ran, seeds, metrics.next()).map_err(CommandFailure::input)?;

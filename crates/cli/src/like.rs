@@ -12,8 +12,9 @@ use std::path::PathBuf;
 ///
 /// FILE holds the output of `mdadm --detail /dev/md0`, the output of `mdadm --examine` for one or
 /// more members, or /proc/mdstat: the array. `zpool status` or `zpool list -v`, with the
-/// output of `zpool get all` and `zfs get all` behind if you like: the pool. `iostat -x 10` or `sar -d`: the load of a disk, as rates and sizes. The drives are those
-/// of the library that are nearest in capacity; name your own with --drive.
+/// output of `zpool get all` and `zfs get all` behind if you like: the pool. `iostat -x 10` (Linux,
+/// FreeBSD, Solaris), `sar -d`, `sadf -d` or `zpool iostat -v 10`, also in JSON: the load of a disk,
+/// as rates and sizes. The drives are those of the library that are nearest in capacity; name your own with --drive.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Text about the array; `-` reads standard input.

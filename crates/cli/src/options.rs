@@ -154,9 +154,8 @@ pub(crate) struct LoadSearchOptions {
     #[arg(long, value_name = "TIME", requires = "find")]
     p99_max: Option<Duration>,
 
-    /// Largest number of requests that --find load simulates for a candidate. The load is extended
-    /// until two lengths give the same. Default 1,000,000; with --requests, the load has that
-    /// length.
+    /// Largest number of requests that --find simulates for a candidate. The load is extended until
+    /// two lengths give the same. Default 1,000,000; with --requests, the load has that length.
     #[arg(long, value_name = "REQUESTS", requires = "find")]
     budget: Option<u64>,
 }
@@ -172,19 +171,21 @@ enum Find {
 impl LoadSearchOptions {
     /// Returns the search, with `jobs` runs at a time. Returns `None` without `--find`.
     pub(crate) fn search_goal(&self, jobs: usize, changes: &Changes) -> Option<SearchGoal> {
+        // A length that the user chose stays, unless a budget says otherwise.
+        let budget = self
+            .budget
+            .or((!changes.has_requests()).then_some(DEFAULT_BUDGET));
         let search = LoadSearch {
             confidence: self.confidence,
             replications: self.replications.get(),
             jobs,
+            budget,
         };
         self.find.map(|find| match find {
             Find::Streams => SearchGoal::Streams(search),
             Find::Load => SearchGoal::Load {
                 p99_max: self.p99_max,
-                // A length that the user chose stays, unless a budget says otherwise.
-                budget: self
-                    .budget
-                    .or((!changes.has_requests()).then_some(DEFAULT_BUDGET)),
+                budget,
             },
         })
     }

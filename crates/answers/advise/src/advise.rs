@@ -11,9 +11,9 @@ use crate::{
     ExcludedLayout, MissedWish, Redundancy, Wishes, loss,
 };
 use fullstroke_lab::{
-    ComparedStack, Condition, DEFAULT_BUDGET, LabError, Ranking, Recipe, RunResult, Settled,
-    Settling, TuneSearch, Varied, Vary, VolumeReport, kwh_a_year, next_factor, run_all,
-    sample_rebuild,
+    ComparedStack, Condition, DEFAULT_BUDGET, LabError, REBUILD_REQUESTS_OF_MANY, Ranking, Recipe,
+    RunResult, Settled, Settling, TuneSearch, Varied, Vary, VolumeReport, kwh_a_year, next_factor,
+    run_all, sample_rebuild,
 };
 use fullstroke_measure::{Difference, Metric, RebuildReport, Stop, factor_in_words};
 use fullstroke_stack::{Overrides, Stack, StackError};
@@ -614,7 +614,13 @@ impl AdviceRequest {
                 ran.measured.report.array.rebuild.clone_from(known);
                 continue;
             }
-            simulated += sample_rebuild(recipe, ran, self.jobs, &Stop::default())?;
+            simulated += sample_rebuild(
+                recipe,
+                ran,
+                self.jobs,
+                REBUILD_REQUESTS_OF_MANY,
+                &Stop::default(),
+            )?;
             rebuilds.push(ran.measured.report.array.rebuild.clone());
         }
         let of = |index: usize, form: usize| {

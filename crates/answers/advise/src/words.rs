@@ -37,7 +37,7 @@ pub(crate) fn recommendation(
         return Vec::new();
     };
     let mut sentences = vec![
-        take(first, drive, costs),
+        take(first, drive, wishes, costs),
         wishes_met(first),
         money(first, costs),
         settled.to_string(),
@@ -57,7 +57,8 @@ pub(crate) fn recommendation(
     sentences
 }
 
-fn take(first: &Finalist, drive: &str, costs: &Costs) -> String {
+/// Returns the first sentence: what to buy, for which load, and with which risk.
+fn take(first: &Finalist, drive: &str, wishes: &Wishes, costs: &Costs) -> String {
     let head = match (first.misses.is_empty(), first.doubts.is_empty()) {
         (true, true) => "Take",
         (true, false) => "The runs are too short to be sure. The best so far is",
@@ -73,12 +74,17 @@ fn take(first: &Finalist, drive: &str, costs: &Costs) -> String {
             others + 1
         ),
     };
+    let load = match wishes.streams {
+        Some(streams) => format!("{streams} streams"),
+        None => format!("a load of {} MB/s", number(first.healthy.mb_per_s)),
+    };
     format!(
-        "{head} {} drives {drive}: {}{alike}{price}; {} usable, {}.",
+        "{head} {} drives {drive} for {load}: {}{alike}{price}; {} usable, {}; chance of data loss within a year: {}.",
         first.name,
         settings(first),
         capacity(first.volume.usable_bytes),
-        may_fail(first.volume.failures_survived)
+        may_fail(first.volume.failures_survived),
+        share(first.loss.chance_a_year)
     )
 }
 
@@ -304,8 +310,7 @@ fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
 fn chance(first: &Finalist) -> String {
     let loss = &first.loss;
     let mut words = format!(
-        "Chance of data loss within a year: {}; mean time to data loss {} years (in hours: {})",
-        share(loss.chance_a_year),
+        "The chance of data loss stands for a mean time to data loss of {} years (in hours: {})",
         years(loss.mttdl_years),
         first.mttdl_hours
     );

@@ -1,6 +1,9 @@
 //! Finds the largest number of streams that play without an underrun.
 
-use crate::{CandidateProgress, ComparedStack, LabError, RunResult, Varied, run_all};
+use crate::{
+    CandidateProgress, ComparedStack, DEFAULT_BUDGET, LabError, RunResult, Settled, Settling,
+    Varied, run_all,
+};
 use fullstroke_counters::Counter;
 use fullstroke_measure::{number, table};
 use fullstroke_stack::{Overrides, Stack, StackError};
@@ -18,7 +21,14 @@ pub struct LoadSearch {
     pub replications: u32,
     /// Number of runs at the same time.
     pub jobs: usize,
+    /// Largest number of requests that the search simulates while it extends the runs; `None` for
+    /// runs of the length of the stack.
+    pub budget: Option<u64>,
 }
+
+/// Largest difference between the results at two lengths that counts as none, as a share. Below 50
+/// streams the results must be the same.
+const SAME: f64 = 0.02;
 
 /// Result of the search.
 ///
@@ -44,7 +54,11 @@ pub struct LoadSearchResult {
     pub replications: u32,
     /// Seed of the first run; the other runs have consecutive seeds.
     pub first_seed: u64,
-    /// Tried numbers of streams, in the order of the search.
+    /// Result with runs of half the length; `None` if only one length was run.
+    pub streams_at_half_length: Option<u32>,
+    /// State of the answer. Longer runs find underruns that short runs miss.
+    pub settled: Settled,
+    /// Tried numbers of streams, in the order of the search. Numbers of the longest runs come last.
     pub tried: Vec<TriedStreams>,
 }
 
@@ -53,6 +67,10 @@ pub struct LoadSearchResult {
 pub struct TriedStreams {
     /// Number of streams.
     pub streams: u32,
+    /// Length of the runs, as a multiple of the length of the stack.
+    pub length: f64,
+    /// Largest number of requests of a run.
+    pub requests: u64,
     /// Number of runs without an underrun and with all streams playing.
     pub runs_that_held: usize,
     /// Error of the stack if the stack does not allow this number of streams. Then nothing was run.
@@ -70,8 +88,9 @@ pub struct TriedStreams {
 }
 
 /// Finds the largest number of streams that the stack file plays. The search starts at the stack's
-/// own number, doubles until a number fails, and then bisects. `progress` is called with the number
-/// of simulated requests.
+/// own number, doubles until a number fails, and then bisects. With a budget, runs are then twice as
+/// long, until two lengths give the same number. `progress` is called with the number of simulated
+/// requests.
 ///
 /// # Errors
 /// Errors of the stack or of a run; also a stack without streams.
@@ -88,17 +107,65 @@ pub fn most_streams(
     })?;
     let first_seed = stack.seed().0;
     let simulated = AtomicU64::new(0);
-    let mut tried = Vec::new();
-    let streams = bisect(first, |streams| {
-        let one = try_out(file, overrides, (streams, first_seed), search, &|event| {
-            if event.over {
-                progress(simulated.fetch_add(event.finished, Ordering::Relaxed) + event.finished);
-            }
-        })?;
-        let holds = one.holds(search.replications);
-        tried.push(one);
-        Ok::<bool, LabError>(holds)
-    })?;
+    let mut tried: Vec<TriedStreams> = Vec::new();
+    let mut at = |length: f64, known: Option<u32>| {
+        let mut longer = overrides.clone();
+        if length > 1.0 {
+            let lengths = stack.load_lengths();
+            longer
+                .set
+                .extend(lengths.iter().map(|one| one.scaled(length)));
+        }
+        let holds = |streams: u32| {
+            let one = try_out(file, &longer, (streams, first_seed), search, &|event| {
+                if event.over {
+                    progress(
+                        simulated.fetch_add(event.finished, Ordering::Relaxed) + event.finished,
+                    );
+                }
+            })?;
+            let holds = one.holds(search.replications);
+            tried.push(TriedStreams { length, ..one });
+            Ok::<bool, LabError>(holds)
+        };
+        match known {
+            Some(known) => bisect_near(known, holds),
+            None => bisect(first, holds),
+        }
+    };
+    let (mut length, mut spent) = (1.0, 0);
+    let mut streams = at(length, None)?;
+    let mut before = None;
+    let settling = loop {
+        let now_spent = simulated.load(Ordering::Relaxed);
+        // The next length needs about twice the requests of this one.
+        let next = 2 * (now_spent - spent);
+        spent = now_spent;
+        let same = before.is_some_and(|before: u32| {
+            f64::from(before.abs_diff(streams)) <= SAME * f64::from(streams)
+        });
+        match search.budget {
+            _ if same => break Settling::Settled,
+            None => break Settling::LengthChosen,
+            Some(budget) if spent + next > budget => break Settling::BudgetSpent,
+            Some(_) => {}
+        }
+        length *= 2.0;
+        before = Some(std::mem::replace(&mut streams, 0));
+        streams = at(length, before)?;
+    };
+    let requests = tried.iter().filter(|one| one.length >= length);
+    let settled = Settled {
+        settling,
+        requests: requests.map(|one| one.requests).max().unwrap_or(0),
+        spent,
+        budget: search.budget.unwrap_or(DEFAULT_BUDGET),
+        too_short_by: if settling == Settling::Settled {
+            1.0
+        } else {
+            2.0
+        },
+    };
     // If a share p of runs had an underrun, n runs without one would have the probability (1 -
     // p)^n. The bound is the p at which this is 1 - confidence.
     let most = 1.0 - (1.0 - search.confidence).powf(1.0 / f64::from(search.replications));
@@ -109,6 +176,8 @@ pub fn most_streams(
         underrun_probability_max: (streams > 0).then_some(most),
         replications: search.replications,
         first_seed,
+        streams_at_half_length: before,
+        settled,
         tried,
     })
 }
@@ -130,6 +199,26 @@ fn bisect<E>(first: u32, mut holds: impl FnMut(u32) -> Result<bool, E>) -> Resul
         } else {
             held + (failed - held) / 2
         };
+    }
+    Ok(held)
+}
+
+/// Like [`bisect`], with a search that goes away from `known` in growing steps.
+fn bisect_near<E>(known: u32, mut holds: impl FnMut(u32) -> Result<bool, E>) -> Result<u32, E> {
+    let (mut held, mut failed) = (0, u32::MAX);
+    let (mut next, mut step) = (known.max(1), 1u32);
+    while failed - held > 1 {
+        if holds(next)? {
+            held = next
+        } else {
+            failed = next
+        }
+        next = match (held, failed) {
+            (_, u32::MAX) => held.saturating_add(step).min(failed - 1),
+            (0, _) => failed.saturating_sub(step).max(1),
+            _ => held + (failed - held) / 2,
+        };
+        step = step.saturating_mul(2);
     }
     Ok(held)
 }
@@ -185,6 +274,12 @@ impl TriedStreams {
         };
         TriedStreams {
             streams,
+            length: 1.0,
+            requests: ran
+                .iter()
+                .map(|ran| ran.measured.report.arrived.requests)
+                .max()
+                .unwrap_or(0),
             runs_that_held: reports()
                 .filter(|report| report.all_played(streams))
                 .count(),
@@ -215,6 +310,7 @@ impl fmt::Display for LoadSearchResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = [
             "streams",
+            "length",
             "held",
             "underruns",
             "never played",
@@ -227,6 +323,7 @@ impl fmt::Display for LoadSearchResult {
         for tried in self.tried.iter().filter(|tried| tried.refused.is_none()) {
             table.add_row([
                 tried.streams.to_string(),
+                number(tried.length),
                 format!("{} of {runs}", tried.runs_that_held),
                 tried.underruns.to_string(),
                 tried.silent.to_string(),
@@ -250,11 +347,17 @@ impl fmt::Display for LoadSearchResult {
                 self.name
             );
         };
+        let settled = match (self.streams_at_half_length, self.settled.is_settled()) {
+            (Some(half), true) => {
+                format!(" Settled: runs of half the length give {half}.")
+            }
+            _ => format!(" {}", self.settled),
+        };
         let last_seed = self.first_seed.wrapping_add(u64::from(runs) - 1);
         write!(
             f,
             "{}: {} streams play without an underrun in {runs} of {runs} runs (seeds {} to {last_seed}).\n\
-             With {} % confidence at most {:.1} % of such runs have one.",
+             With {} % confidence at most {:.1} % of such runs have one.{settled}",
             self.name,
             self.streams,
             self.first_seed,
@@ -279,6 +382,25 @@ mod tests {
                 });
                 assert_eq!(found, Ok(limit));
                 assert!(tries <= 42, "{tries} to find {limit} from {first}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_near_a_known_number_needs_few_tries() {
+        for limit in [0, 1, 2, 35, 36, 37, 1000, 1 << 20] {
+            for known in [0u32, 1, 36, 1000, 5000] {
+                let mut tries = 0;
+                let found = bisect_near(known, |streams| {
+                    tries += 1;
+                    Ok::<bool, ()>(streams <= limit)
+                });
+                assert_eq!(found, Ok(limit));
+                let apart = known.abs_diff(limit).max(1).ilog2();
+                assert!(
+                    tries <= 2 * apart + 4,
+                    "{tries} to find {limit} from {known}"
+                );
             }
         }
     }

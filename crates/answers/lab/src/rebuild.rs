@@ -18,9 +18,9 @@ use fullstroke_stack::RebuiltMember;
 use fullstroke_units::{Duration, SECTOR_BYTES};
 use serde_json::json;
 
-/// Number of windows at first, and at most.
+/// Number of windows at first, and at most: 12 + 24 + 48 + 96.
 const WINDOWS_FIRST: usize = 12;
-const WINDOWS_MAX: usize = 96;
+const WINDOWS_MAX: usize = 180;
 
 /// Relative half width of the interval that ends the search.
 const PRECISION: f64 = 0.01;
@@ -33,8 +33,12 @@ const WINDOW_MIN_S: f64 = 5.0;
 /// Largest number of requests in a window, so that a busy load does not take minutes.
 const REQUESTS_MAX: f64 = 40_000.0;
 
-/// Largest number of requests in all windows, for an answer within a minute.
-const REQUESTS_TOTAL: u64 = 800_000;
+/// Largest number of requests in all windows of a single answer. Two million requests beside the
+/// rebuild of 24 TB take about 20 s of processor time.
+pub const REBUILD_REQUESTS: u64 = 2_000_000;
+
+/// The same for one of many answers, such as the layouts of an advice.
+pub const REBUILD_REQUESTS_OF_MANY: u64 = 800_000;
 
 /// Share of a window, and largest time, before the speed counts.
 const SETTLING_SHARE: f64 = 0.25;
@@ -53,8 +57,9 @@ struct Window {
 }
 
 /// Replaces the hours of a rebuild in `ran` by hours from windows all over the drive, with an
-/// interval. A rebuild that ended in the run stays as measured. Returns the number of simulated
-/// requests. The result depends on the seed of the stack alone.
+/// interval. A rebuild that ended in the run stays as measured. At most `requests_max` requests are
+/// simulated, and the number of simulated requests is returned. The result depends on the seed of the
+/// stack alone.
 ///
 /// # Errors
 /// Errors of the stack or of a run.
@@ -62,6 +67,7 @@ pub fn sample_rebuild(
     recipe: &Recipe,
     ran: &mut RunResult,
     jobs: usize,
+    requests_max: u64,
     stop: &Stop,
 ) -> Result<u64, LabError> {
     let report = &ran.measured.report;
@@ -90,9 +96,7 @@ pub fn sample_rebuild(
         let precise = half_width <= PRECISION * slowness;
         let next = 2 * count;
         let next_requests = simulated / windows.len() as u64 * next as u64;
-        if precise
-            || windows.len() + next > WINDOWS_MAX
-            || simulated + next_requests > REQUESTS_TOTAL
+        if precise || windows.len() + next > WINDOWS_MAX || simulated + next_requests > requests_max
         {
             sampling.note(ran, &windows, slowness, half_width);
             return Ok(simulated);

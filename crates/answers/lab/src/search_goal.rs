@@ -1,6 +1,8 @@
 //! Ranks candidates by their largest sustained number of streams or load.
 
-use crate::{FoundLoad, LabError, LoadSearch, LoadSearchResult, Recipe, most_load, most_streams};
+use crate::{
+    FoundLoad, LabError, LoadSearch, LoadSearchResult, Recipe, Settled, most_load, most_streams,
+};
 use fullstroke_measure::{number, table};
 use fullstroke_units::Duration;
 use serde::Serialize;
@@ -95,25 +97,21 @@ impl MostRanking {
 
     /// Returns the verdict, with a sentence on the candidates whose loads are too short.
     fn with_settling(&self, verdict: String) -> String {
-        let loads = self.candidates.iter().filter_map(|one| match one {
-            LargestLoad::Streams(_) => None,
-            LargestLoad::Load(found) => Some(found),
-        });
-        let unsettled: Vec<&FoundLoad> =
-            loads.filter(|found| !found.settled.is_settled()).collect();
+        let unsettled: Vec<&LargestLoad> = self
+            .candidates
+            .iter()
+            .filter(|one| !one.settled().is_settled())
+            .collect();
         match unsettled.first() {
             Some(first) => {
-                let names: Vec<&str> = unsettled.iter().map(|one| one.name.as_str()).collect();
+                let names: Vec<&str> = unsettled.iter().map(|one| one.name()).collect();
                 format!(
                     "{verdict} Not settled: {}. {}",
                     names.join(", "),
-                    first.settled
+                    first.settled()
                 )
             }
-            None if matches!(self.candidates.first(), Some(LargestLoad::Load(_))) => {
-                format!("{verdict} Settled: loads of half the length give the same.")
-            }
-            None => verdict,
+            None => format!("{verdict} Settled: loads of half the length give the same."),
         }
     }
 
@@ -171,6 +169,14 @@ impl LargestLoad {
         match self {
             LargestLoad::Streams(found) => f64::from(found.streams),
             LargestLoad::Load(found) => found.load,
+        }
+    }
+
+    /// Returns the state of the answer.
+    fn settled(&self) -> &Settled {
+        match self {
+            LargestLoad::Streams(found) => &found.settled,
+            LargestLoad::Load(found) => &found.settled,
         }
     }
 

@@ -1,6 +1,8 @@
 //! Tests of media streams, measured and searched for.
 
-use fullstroke_lab::{LabError, LoadSearch, LoadSearchResult, candidates, most_streams, run};
+use fullstroke_lab::{
+    LabError, LoadSearch, LoadSearchResult, Settling, candidates, most_streams, run,
+};
 use fullstroke_measure::Metric;
 use fullstroke_stack::Overrides;
 use std::fs;
@@ -43,6 +45,7 @@ fn find(
             confidence: 0.95,
             replications,
             jobs,
+            budget: None,
         },
         &|_| {},
     )
@@ -163,5 +166,85 @@ fn a_stack_without_streams_cannot_be_searched() {
     assert!(
         error.to_string().contains("media: --find streams needs"),
         "{error}"
+    );
+}
+
+#[test]
+fn a_budget_extends_the_runs_until_two_lengths_agree() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), &STREAMS.replace("\"20s\"", "\"2s\""));
+    let with = |budget: Option<u64>| {
+        let search = LoadSearch {
+            confidence: 0.95,
+            replications: 2,
+            jobs: 2,
+            budget,
+        };
+        most_streams(&file, &Overrides::default(), search, &|_| {}).unwrap()
+    };
+    let short = with(None);
+    assert_eq!(
+        (short.settled.settling, short.streams_at_half_length),
+        (Settling::LengthChosen, None)
+    );
+    let spent = with(Some(1));
+    assert_eq!(spent.settled.settling, Settling::BudgetSpent);
+    assert_eq!(spent.streams, short.streams);
+    let long = with(Some(100_000_000));
+    assert!(long.settled.is_settled(), "{long}");
+    let half = long.streams_at_half_length.unwrap();
+    let apart = f64::from(half.abs_diff(long.streams));
+    assert!(apart <= 0.02 * f64::from(long.streams), "{long}");
+    // Runs of two seconds miss underruns that longer runs find.
+    assert!(long.streams <= short.streams, "{short}\n{long}");
+    let lengths = |one: &LoadSearchResult| {
+        let each = one.tried.iter().map(|tried| tried.length);
+        each.fold(0.0, f64::max)
+    };
+    assert_eq!(lengths(&short), 1.0);
+    assert!(lengths(&long) >= 2.0 && long.settled.requests > short.settled.requests);
+    assert!(
+        long.to_string()
+            .contains("Settled: runs of half the length give")
+    );
+    assert!(
+        spent
+            .to_string()
+            .contains("the budget of 1 requests is spent")
+    );
+}
+
+#[test]
+fn recordings_that_lose_data_do_not_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), STREAMS);
+    let set = |keys: &[&str]| Overrides {
+        set: keys.iter().map(|key| (*key).to_owned()).collect(),
+        ..Overrides::default()
+    };
+    let alone = find(&file, &Overrides::default(), 2, 2).unwrap().streams;
+    let beside = find(&file, &set(&["workload.recordings=10"]), 2, 2).unwrap();
+    assert!(
+        beside.streams > 0 && beside.streams + 5 <= alone,
+        "{alone}: {beside}"
+    );
+    // More than the drive can write.
+    let much = set(&["workload.recordings=60", "workload.streams=1"]);
+    let ran = run(
+        &candidates(std::slice::from_ref(&file), &much, &[]).unwrap()[0],
+        None,
+        &|_, _| {},
+    )
+    .unwrap();
+    let report = ran.measured.report;
+    let streams = report.streams.as_ref().unwrap();
+    assert!(
+        streams.overruns > 0 && streams.with_overruns > 10 && streams.lost_ms > 0.0,
+        "{streams:?}"
+    );
+    assert!(!streams.all_played(1));
+    assert!(
+        report.to_string().contains("recordings with any"),
+        "{report}"
     );
 }

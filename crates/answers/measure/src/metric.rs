@@ -240,7 +240,7 @@ const PROCESSES: [ProcessMetric; 7] = [
 /// A number about media streams: name, getter, true if more is better, and meaning.
 type StreamMetric = (&'static str, fn(&StreamsReport) -> f64, bool, &'static str);
 
-const STREAMS: [StreamMetric; 11] = [
+const STREAMS: [StreamMetric; 14] = [
     (
         "playing",
         |streams| streams.playing as f64,
@@ -280,6 +280,24 @@ const STREAMS: [StreamMetric; 11] = [
         |streams| streams.with_underruns as f64,
         false,
         "clients that did",
+    ),
+    (
+        "overruns",
+        |streams| streams.overruns as f64,
+        false,
+        "number of times that the buffer of a recording was full, so that data were lost",
+    ),
+    (
+        "with_overruns",
+        |streams| streams.with_overruns as f64,
+        false,
+        "recordings that did",
+    ),
+    (
+        "lost_ms",
+        |streams| streams.lost_ms,
+        false,
+        "total time whose data recordings lost",
     ),
     (
         "deadlines_missed_share",

@@ -567,6 +567,16 @@ fn streams(streams: &StreamsReport) -> Table {
     ] {
         table.add_row([what, &value]);
     }
+    if streams.recordings > 0 {
+        for (what, value) in [
+            ("recordings", streams.recordings.to_string()),
+            ("overruns", streams.overruns.to_string()),
+            ("recordings with any", streams.with_overruns.to_string()),
+            ("lost ms", number(streams.lost_ms)),
+        ] {
+            table.add_row([what, &value]);
+        }
+    }
     table
 }
 

@@ -33,6 +33,14 @@ pub struct StreamsReport {
     pub longest_stall_ms: f64,
     /// Time from the start of a stream until it played, over the playing streams.
     pub start_up_ms: Distribution,
+    /// Number of recordings: streams that are written.
+    pub recordings: usize,
+    /// Number of times that the buffer of a recording was full, so that data were lost.
+    pub overruns: u64,
+    /// Number of recordings that lost data.
+    pub with_overruns: usize,
+    /// Total time whose data recordings lost, in ms.
+    pub lost_ms: f64,
     /// Streams in the order of their start.
     pub each: Vec<StreamReport>,
 }
@@ -76,6 +84,14 @@ impl StreamsReport {
             deadlines_missed_share: results.deadlines_missed_share(),
             longest_stall_ms: results.longest_stall().as_millis_f64(),
             start_up_ms: start_up.distribution(),
+            recordings: results.recordings().len(),
+            overruns: results.overruns(),
+            with_overruns: results
+                .recordings()
+                .iter()
+                .filter(|tally| tally.underruns > 0)
+                .count(),
+            lost_ms: results.lost().as_millis_f64(),
             each: results
                 .started()
                 .enumerate()
@@ -84,9 +100,10 @@ impl StreamsReport {
         }
     }
 
-    /// Returns true if all of `streams` were started and played without an underrun.
+    /// Returns true if all of `streams` were started and played without an underrun, and no recording
+    /// lost data.
     pub fn all_played(&self, streams: u32) -> bool {
-        self.underruns == 0 && self.playing == streams as usize
+        self.underruns == 0 && self.overruns == 0 && self.playing == streams as usize
     }
 }
 

@@ -802,6 +802,8 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
     let sentences = advice["recommendation"].to_string();
     for part in [
         "Take raid",
+        " for a load of ",
+        "; chance of data loss within a year: ",
         "Parts of the mean response time: ",
         "Second is",
         "mean time to data loss",

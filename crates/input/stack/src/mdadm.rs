@@ -46,8 +46,7 @@ impl MdArray {
             false => described(file, text)?,
         };
         if arrays.is_empty() {
-            let message = "found no array; expected the output of mdadm --detail or mdadm --examine, or /proc/mdstat";
-            return Err(StackError::whole(file, message));
+            return Err(none_found(file, text));
         }
         Ok(arrays)
     }
@@ -128,6 +127,29 @@ impl MdArray {
             keys.push(format!("rebuild = {:?}", self.rebuilding));
         }
         keys
+    }
+}
+
+/// Returns the error of a text without an array that can be read.
+fn none_found(file: &str, text: &str) -> StackError {
+    let short = text.lines().enumerate().find(|(_, line)| {
+        let line = line.trim_start();
+        line.starts_with("ARRAY ") || line.starts_with("MD_LEVEL=")
+    });
+    match short {
+        Some((at, line)) => fail(
+            file,
+            at + 1,
+            "ARRAY",
+            format!(
+                "found `{}`, which names neither chunk nor layout; expected the output of mdadm --detail without --scan and --export",
+                line.trim()
+            ),
+        ),
+        None => StackError::whole(
+            file,
+            "found no array and no load; expected the output of mdadm --detail, mdadm --examine, zpool status, zpool list -v, iostat -x, sar -d or zpool iostat -v, or /proc/mdstat",
+        ),
     }
 }
 
@@ -414,6 +436,9 @@ fn mdstat_line(file: &str, at: usize, line: &str, array: &mut MdArray) -> Result
         mdstat_members(&words, array);
     } else if line.contains("recovery =") {
         array.rebuilding = std::mem::take(&mut array.missing);
+    } else if line.contains("reshape =") {
+        let message = "found an array that changes its shape; expected an array whose layout stays: a reshape is not simulated";
+        return Err(fail(file, at, "reshape", message.to_owned()));
     } else if line.starts_with("bitmap:") {
         array.bitmap = true;
     }
@@ -574,6 +599,17 @@ unused devices: <none>
     fn what_is_no_array_is_refused_with_what_is_expected() {
         let error = MdArray::read("x", "hello\n").unwrap_err();
         assert!(error.message.contains("mdadm --detail"), "{error}");
+        for (text, key) in [
+            ("ARRAY /dev/md/0 level=raid6 num-devices=6\n", "ARRAY"),
+            ("MD_LEVEL=raid5\nMD_DEVICES=4\n", "ARRAY"),
+            (
+                "Personalities : [raid5]\nmd0 : active raid5 sdd[4] sdc[2] sdb[1] sda[0]\n      8790402048 blocks super 1.2 level 5, 512k chunk, algorithm 2 [4/4] [UUUU]\n      [>...]  reshape =  0.3% (10000/2930134016)\n",
+                "reshape",
+            ),
+        ] {
+            let error = MdArray::read("x", text).unwrap_err();
+            assert_eq!(error.key, key, "{error}");
+        }
         let text = DETAIL.replace("Chunk Size : 512K", "Chunk Size : much");
         let error = MdArray::read("x", &text).unwrap_err();
         assert_eq!((error.line, error.key.as_str()), (Some(15), "Chunk Size"));

@@ -1,11 +1,14 @@
-//! Reads summaries of a load: the output of `iostat` (with or without `-x`) and of `sar -d`.
+//! Reads summaries of a load: the output of `iostat` (Linux, FreeBSD, Solaris), of `sar -d`, and of
+//! `zpool iostat`.
 //!
 //! A summary has rates and sizes, and neither addresses nor arrival times. A stack file that is made of
 //! a summary says its assumptions.
 
+mod reports;
+
 use crate::StackError;
+use reports::{IOSTAT, Report, Row, ZPOOL, reports};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Load of one device, as a tool sums it up.
@@ -13,7 +16,7 @@ use std::fmt::Write as _;
 pub struct ObservedLoad {
     /// Name of the device.
     pub device: String,
-    /// Tool whose output was read: `iostat` or `sar -d`.
+    /// Tool whose output was read: `iostat`, `sar -d` or `zpool iostat`.
     pub tool: &'static str,
     /// Number of reports that the figures average.
     pub reports: u32,
@@ -37,22 +40,10 @@ pub struct ObservedLoad {
     pub utilisation_percent: Option<f64>,
 }
 
-/// Columns of a report by their names.
-type Row = BTreeMap<String, f64>;
-
-/// A report of all devices.
-#[derive(Default)]
-struct Report {
-    tool: &'static str,
-    /// True for the line of averages of sar.
-    average: bool,
-    rows: Vec<(String, Row)>,
-}
-
 impl ObservedLoad {
     /// Returns true if the text is output of one of the tools.
     pub fn recognise(text: &str) -> bool {
-        text.lines().any(|line| header(line).is_some())
+        reports::recognise(text)
     }
 
     /// Reads the loads of all devices. `file` is the name of the text in errors.
@@ -63,9 +54,11 @@ impl ObservedLoad {
         let reports = reports(file, text)?;
         let any_average = reports.iter().any(|report| report.average);
         let count = reports.len();
-        // The first report of iostat covers the time since the start of the system.
+        // The first report of iostat covers the time since the start of the system, and the first of
+        // zpool iostat the time since the import.
         let counts = |index: usize, report: &Report| {
-            report.average || (!any_average && (report.tool != IOSTAT || index > 0 || count == 1))
+            let whole = matches!(report.tool, IOSTAT | ZPOOL);
+            report.average || (!any_average && (!whole || index > 0 || count == 1))
         };
         let mut devices: Vec<(String, &'static str, Vec<&Row>)> = Vec::new();
         let counted = reports
@@ -179,65 +172,6 @@ fn sizes(mean_kib: f64) -> String {
     )
 }
 
-const IOSTAT: &str = "iostat";
-const SAR: &str = "sar -d";
-
-/// Returns the tool, the place of the device's name and the names of the columns behind it; `None` if the
-/// line is no header.
-fn header(line: &str) -> Option<(&'static str, usize, Vec<&str>)> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let (tool, at) = match words.first()?.trim_end_matches(':') {
-        "Device" => (IOSTAT, 0),
-        _ => (SAR, words.iter().position(|word| *word == "DEV")?),
-    };
-    let names = words[at + 1..].to_vec();
-    let has = |name: &str| names.contains(&name);
-    (has("tps") || (has("r/s") && has("w/s"))).then_some((tool, at, names))
-}
-
-fn reports(file: &str, text: &str) -> Result<Vec<Report>, StackError> {
-    let mut reports: Vec<Report> = Vec::new();
-    let mut columns: Option<(usize, Vec<&str>)> = None;
-    for (index, line) in text.lines().enumerate() {
-        if let Some((tool, at, names)) = header(line) {
-            columns = Some((at, names));
-            reports.push(Report {
-                tool,
-                average: line.trim_start().starts_with("Average"),
-                rows: Vec::new(),
-            });
-            continue;
-        }
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let Some((at, names)) = &columns else {
-            continue;
-        };
-        if words.len() <= *at {
-            // An empty line ends the report.
-            columns = None;
-            continue;
-        }
-        if words.len() != at + 1 + names.len() {
-            columns = None;
-            continue;
-        }
-        let mut row = Row::new();
-        for (name, word) in names.iter().zip(&words[at + 1..]) {
-            let value: f64 = word.replace(',', ".").parse().map_err(|_| StackError {
-                file: file.to_owned(),
-                line: Some(index + 1),
-                key: (*name).to_owned(),
-                message: format!("found `{word}`; expected a number"),
-            })?;
-            row.insert((*name).to_owned(), value);
-        }
-        if let Some(report) = reports.last_mut() {
-            report.rows.push((words[*at].to_owned(), row));
-        }
-    }
-    Ok(reports)
-}
-
 /// Returns the mean of a column over the rows; `None` if no row has the column.
 fn mean(rows: &[&Row], name: &str) -> Option<f64> {
     let values: Vec<f64> = rows
@@ -271,6 +205,9 @@ fn load(
             ("kB_read/s", 1.0),
             ("MB_read/s", 1024.0),
             ("Blk_read/s", 0.5),
+            ("kr/s", 1.0),
+            ("rkB", 1.0),
+            ("rd_sec", 0.5),
         ],
     );
     let write_kib_s = first(
@@ -283,10 +220,23 @@ fn load(
             ("kB_wrtn/s", 1.0),
             ("MB_wrtn/s", 1024.0),
             ("Blk_wrtn/s", 0.5),
+            ("kw/s", 1.0),
+            ("wkB", 1.0),
+            ("wr_sec", 0.5),
         ],
     );
     let (Some(read_kib_s), Some(write_kib_s)) = (read_kib_s, write_kib_s) else {
-        let message = "the report has no amounts read and written (rkB/s and wkB/s, or rMB/s, rsec/s, rd_sec/s, kB_read/s)";
+        let names: Vec<&str> = rows
+            .iter()
+            .flat_map(|row| row.keys())
+            .map(String::as_str)
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let message = format!(
+            "found the columns {}, which do not divide reads from writes; expected rkB/s and wkB/s (or rMB/s, rsec/s, rd_sec/s, kB_read/s, kr/s), as `iostat -x 10` prints them",
+            names.join(", ")
+        );
         return Err(StackError::whole(file, message));
     };
     let own = mean(rows, "r/s").zip(mean(rows, "w/s"));
@@ -298,7 +248,15 @@ fn load(
         None => (0.0, 0.0),
     };
     let size = |kib_s: f64, per_s: f64| if per_s > 0.0 { kib_s / per_s } else { 0.0 };
-    let response = mean(rows, "await");
+    let response = first(
+        rows,
+        &[
+            ("await", 1.0),
+            ("asvc_t", 1.0),
+            ("svc_t", 1.0),
+            ("ms/t", 1.0),
+        ],
+    );
     Ok(ObservedLoad {
         device: device.to_owned(),
         tool,
@@ -308,10 +266,10 @@ fn load(
         read_kib: size(read_kib_s, reads),
         write_kib: size(write_kib_s, writes),
         divided: own.is_none(),
-        queue_depth: first(rows, &[("aqu-sz", 1.0), ("avgqu-sz", 1.0)]),
-        read_response_ms: mean(rows, "r_await").or(response),
-        write_response_ms: mean(rows, "w_await").or(response),
-        utilisation_percent: mean(rows, "%util"),
+        queue_depth: first(rows, &[("aqu-sz", 1.0), ("avgqu-sz", 1.0), ("actv", 1.0)]),
+        read_response_ms: first(rows, &[("r_await", 1.0), ("ms/r", 1.0)]).or(response),
+        write_response_ms: first(rows, &[("w_await", 1.0), ("ms/w", 1.0)]).or(response),
+        utilisation_percent: first(rows, &[("%util", 1.0), ("%b", 1.0), ("util", 1.0)]),
     })
 }
 
@@ -375,6 +333,87 @@ mod tests {
                 load.read_kib
             ),
             ("sar -d", 2.5, 7.5, 8.0)
+        );
+    }
+
+    /// Returns rates and sizes of the busiest device: reads a second, writes a second, KiB of a read.
+    fn figures(text: &str) -> (f64, f64, f64) {
+        assert!(ObservedLoad::recognise(text), "{text}");
+        let loads = ObservedLoad::read("x", text).unwrap();
+        let load = ObservedLoad::busiest(&loads).unwrap();
+        let round = |value: f64| (value * 10.0).round() / 10.0;
+        (load.reads_per_s, load.writes_per_s, round(load.read_kib))
+    }
+
+    #[test]
+    fn units_of_people_and_tables_apart_are_read() {
+        // `iostat -xh`: a table of reads and a table of writes, with the device at the end.
+        let reads = "     r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz Device\n";
+        let writes = "     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz Device\n";
+        let report = |rate: &str| {
+            format!(
+                "{reads}   {rate}    920.0k     0.00   0.0%    7.00    46.0k sda\n\n\
+                 {writes}   60.00      1.6M     9.00  18.0%   14.00    27.0k sda\n\n"
+            )
+        };
+        assert_eq!(
+            figures(&(report("1.00") + &report("20.00"))),
+            (20.0, 60.0, 46.0)
+        );
+    }
+
+    #[test]
+    fn json_of_iostat_and_sadf_is_read() {
+        let disk = |reads: f64| {
+            format!(
+                "{{\"disk\": [{{\"disk_device\": \"sda\", \"r/s\": {reads}, \"w/s\": 60.0, \"rkB/s\": 920.0, \"wkB/s\": 1620.0, \"r_await\": 7.0, \"util\": 40.0}}]}}"
+            )
+        };
+        let text = format!(
+            "{{\"sysstat\": {{\"hosts\": [{{\"nodename\": \"nas\", \"statistics\": [{}, {}]}}]}}}}",
+            disk(1.0),
+            disk(20.0)
+        );
+        assert_eq!(figures(&text), (20.0, 60.0, 46.0));
+        let sadf = "{\"sysstat\": {\"hosts\": [{\"statistics\": [{\"timestamp\": {\"interval\": 600}, \"disk\": [{\"disk-device\": \"sda\", \"tps\": 40.0, \"rkB\": 30.0, \"wkB\": 10.0, \"await\": 5.0}]}]}]}}";
+        assert_eq!(figures(sadf), (30.0, 10.0, 1.0));
+        let table = "# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s;await\n\
+            nas;600;2024-05-01 10:10:01 UTC;sda;40.00;30.00;10.00;5.00\n\
+            nas;600;2024-05-01 10:20:01 UTC;sda;40.00;30.00;10.00;5.00\n";
+        assert_eq!(figures(table), (30.0, 10.0, 1.0));
+    }
+
+    #[test]
+    fn iostat_of_bsd_and_solaris_and_of_a_pool_is_read() {
+        let bsd = "                        extended device statistics  \n\
+            device       r/s     w/s     kr/s     kw/s  ms/r  ms/w  ms/o  ms/t qlen  %b  \n\
+            ada0          20      60    920.0   1620.0     7    14     0    12    1  40 \n";
+        assert_eq!(figures(bsd), (20.0, 60.0, 46.0));
+        let solaris = "                    extended device statistics              \n    \
+            r/s    w/s   kr/s   kw/s wait actv wsvc_t asvc_t  %w  %b device\n   \
+            20.0   60.0  920.0 1620.0  0.0  0.7    0.0   12.2   0  40 c0t0d0\n";
+        assert_eq!(figures(solaris), (20.0, 60.0, 46.0));
+        let pool = "              capacity     operations     bandwidth \n\
+            pool        alloc   free   read  write   read  write\n\
+            ----------  -----  -----  -----  -----  -----  -----\n\
+            tank        3.62T  18.2T     40    120  1.80M  3.24M\n  \
+            mirror-0    3.62T  18.2T     40    120  1.80M  3.24M\n    \
+            sda             -      -     20    120   920K  3.24M\n    \
+            sdb             -      -     10    110   920K  3.24M\n\
+            ----------  -----  -----  -----  -----  -----  -----\n";
+        // The disks count, and not the pool that consists of them.
+        assert_eq!(figures(pool), (20.0, 120.0, 46.0));
+        let plain = "      tty             ada0             cpu\n tin  tout KB/t tps  MB/s  us ni sy in id\n   0     1 24.5  15  0.36   5  0  3  0 92\n";
+        assert!(!ObservedLoad::recognise(plain));
+    }
+
+    #[test]
+    fn a_report_without_reads_and_writes_is_refused_with_its_columns() {
+        let short = "Device             tps      kB/s    rqm/s   await  areq-sz  aqu-sz  %util\nsda 80.00 2540.00 9.00 12.00 31.75 0.70 40.00\n";
+        let error = ObservedLoad::read("x", short).unwrap_err().to_string();
+        assert!(
+            error.contains("kB/s") && error.contains("iostat -x 10"),
+            "{error}"
         );
     }
 

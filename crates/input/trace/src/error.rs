@@ -71,9 +71,19 @@ pub enum TraceError {
         /// Command that reads the output.
         remedy: &'static str,
     },
+    /// The file is in a form that has to be converted first.
+    #[error("`{file}` is {form}, and no trace in a known format: {remedy}")]
+    OtherForm {
+        /// The file.
+        file: String,
+        /// Name of the form.
+        form: &'static str,
+        /// Command that converts the file.
+        remedy: &'static str,
+    },
     /// The text is almost in a format, but its first rows have a damage.
     #[error(
-        "trace `{file}` is in no known format; it is nearest to {format}, but {place}: found {found}; expected {expected}"
+        "trace `{file}` is in no known format; it is nearest to {format}, but {place}: found {found}; expected {expected}; for a table of another form, name the columns, as in --columns time=1:us,op=2,offset=3:bytes,size=4:bytes"
     )]
     Nearly {
         /// The file.

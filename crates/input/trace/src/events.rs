@@ -8,7 +8,8 @@
 //! bookkeeping of their own.
 //!
 //! The arrival is Q. If the first [`DECISION_EVENTS`] events have no Q, the arrival is I. If they
-//! have no I either, the arrival is D.
+//! have no I either, the arrival is D. If they have completions alone, a request arrives when it
+//! completes, and its response time is unknown.
 //!
 //! # Missing events
 //!
@@ -129,6 +130,16 @@ pub(crate) struct Matcher {
     unknown: u64,
 }
 
+/// Returns the request that arrives with `event`.
+fn row_of(event: &KernelEvent) -> TraceRow {
+    TraceRow {
+        device: event.device,
+        process: event.process,
+        place: event.place,
+        ..TraceRow::new(event.time, event.operation, event.start, event.sectors)
+    }
+}
+
 impl Default for Matcher {
     fn default() -> Matcher {
         Matcher {
@@ -177,6 +188,12 @@ impl Matcher {
     /// Returns the notes about incomplete requests, one sentence each.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        if self.arrival == Some(Action::Complete) {
+            notes.push(
+                "the trace has completions alone: each request arrives here when it completes, and response times are unknown; record the issue events, too"
+                    .to_owned(),
+            );
+        }
         assert!(
             self.unknown <= self.given,
             "{} completions are unknown of {} requests",
@@ -201,9 +218,14 @@ impl Matcher {
 
     fn decide(&mut self, rows: &mut Vec<TraceRow>) {
         let seen = |action| self.early.iter().any(|event| event.action == action);
-        let first_of = [Action::Queue, Action::Insert]
-            .into_iter()
-            .find(|&action| seen(action));
+        let first_of = [
+            Action::Queue,
+            Action::Insert,
+            Action::Issue,
+            Action::Complete,
+        ]
+        .into_iter()
+        .find(|&action| seen(action));
         self.arrival = self.arrival.or(first_of).or(Some(Action::Issue));
         assert!(
             self.early.len() <= DECISION_EVENTS,
@@ -216,6 +238,12 @@ impl Matcher {
     }
 
     fn event(&mut self, event: &KernelEvent, rows: &mut Vec<TraceRow>) {
+        if self.arrival == Some(Action::Complete) {
+            if event.action == Action::Complete {
+                rows.push(row_of(event));
+            }
+            return;
+        }
         if Some(event.action) == self.arrival && !self.again(event) {
             self.arrive(event);
         }
@@ -231,12 +259,7 @@ impl Matcher {
     }
 
     fn arrive(&mut self, event: &KernelEvent) {
-        self.pool.add(TraceRow {
-            device: event.device,
-            process: event.process,
-            place: event.place,
-            ..TraceRow::new(event.time, event.operation, event.start, event.sectors)
-        });
+        self.pool.add(row_of(event));
     }
 
     /// Returns true if `event` is the second try of a requeued request: its next insert, or its

@@ -214,6 +214,9 @@ pub(crate) fn recognise(name: &str, input: &mut Input<'_>) -> Result<&'static Fo
         name: &short,
         bytes,
     };
+    if crate::pasted::other_form(bytes).is_some() {
+        return Err(unrecognised(name, &head));
+    }
     let opinions: Vec<(Confidence, &'static Format)> = FORMATS
         .iter()
         .map(|format| ((format.detect)(&head), *format))
@@ -256,6 +259,9 @@ fn unrecognised(name: &str, head: &TraceHead<'_>) -> TraceError {
     }
     if let Some((tool, remedy)) = crate::pasted::other_output(head.bytes) {
         return TraceError::OtherOutput { file, tool, remedy };
+    }
+    if let Some((form, remedy)) = crate::pasted::other_form(head.bytes) {
+        return TraceError::OtherForm { file, form, remedy };
     }
     let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
     nearly(name, head).unwrap_or_else(|| TraceError::Unrecognised {

@@ -16,6 +16,8 @@ pub(crate) struct Setting {
     /// Value of the option; `None` without `=`.
     pub(crate) value: Option<String>,
     pub(crate) line: usize,
+    /// Name of a variable in the value that is not set. The value has nothing in its place, as in fio.
+    pub(crate) unset: Option<String>,
     /// Included file that holds the line; `None` for the job file itself.
     pub(crate) file: Option<Arc<str>>,
 }
@@ -228,13 +230,16 @@ fn included_file(content: &str) -> Option<&str> {
 
 /// Parses a line with a setting, and replaces the variables and keywords in its value.
 pub(crate) fn setting(content: &str, line: usize, around: &JobSurroundings<'_>) -> Setting {
-    let (option, value) = match content.split_once('=') {
-        Some((option, value)) => (option.trim(), Some(around.expand(value.trim()))),
+    let (option, raw) = match content.split_once('=') {
+        Some((option, value)) => (option.trim(), Some(value.trim())),
         None => (content, None),
     };
     Setting {
         option: option.to_owned(),
-        value,
+        value: raw.map(|value| around.expand(value)),
+        unset: raw
+            .and_then(|value| around.unset(value))
+            .map(ToOwned::to_owned),
         line,
         file: None,
     }

@@ -1,6 +1,8 @@
 //! Description of one job, as read from its file.
 
+use crate::floors::FloorsOfJob;
 use crate::units::Amount;
+use crate::zones::ZonesOfJob;
 use fullstroke_contract::{Operation, PriorityClass};
 use fullstroke_units::Duration;
 
@@ -251,6 +253,10 @@ pub(crate) struct FioJob {
     pub(crate) ramp: Duration,
     pub(crate) start_delay: (Duration, Duration),
 
+    pub(crate) zones: ZonesOfJob,
+    pub(crate) floors: FloorsOfJob,
+    /// True if the job goes on to the end of the volume, whatever `size` says (`fill_device`).
+    pub(crate) fills: bool,
     pub(crate) files: FilesOfJob,
     pub(crate) verify: VerifyOfJob,
     pub(crate) percentiles: Vec<f64>,
@@ -332,6 +338,9 @@ impl FioJob {
             time_based: false,
             ramp: Duration::ZERO,
             start_delay: (Duration::ZERO, Duration::ZERO),
+            zones: ZonesOfJob::default(),
+            floors: FloorsOfJob::default(),
+            fills: false,
             files: FilesOfJob {
                 directories: Vec::new(),
                 names: Vec::new(),

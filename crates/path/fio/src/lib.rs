@@ -41,9 +41,12 @@
 mod command_line;
 mod coverage;
 mod error;
+#[cfg(test)]
+mod examples;
 mod expression;
 mod file_places;
 mod files;
+mod floors;
 mod grammar;
 mod history;
 mod ini;
@@ -73,6 +76,7 @@ mod tally;
 mod think;
 mod units;
 mod worker;
+mod zones;
 
 pub use error::FioError;
 pub use files::FioProgram;

@@ -6,6 +6,7 @@ use crate::permutation::Permutation;
 use crate::region::{CloneRegion, Misfit};
 use crate::sizes::BlockSizes;
 use crate::skew::Skew;
+use crate::zones::ZoneWalk;
 use fullstroke_units::Random;
 
 /// A range of bytes on the volume.
@@ -33,6 +34,10 @@ enum Chooser {
 /// Generator of one worker's blocks.
 pub(crate) struct Offsets {
     region: CloneRegion,
+    /// Zone of the next block; `None` without zones.
+    zone: Option<ZoneWalk>,
+    /// Length within which places are chosen: the zone, or the region.
+    span: u64,
     random: bool,
     modifier: i64,
     sequencer: Sequencer,
@@ -43,7 +48,7 @@ pub(crate) struct Offsets {
     alignment: [u64; 3],
     places: [u64; 3],
     chooser: Chooser,
-    /// Beginning and end of the last block, relative to the region.
+    /// Beginning and end of the last block, relative to the zone or the region.
     last: [Option<(u64, u64)>; 3],
     /// Number of I/Os until the next random offset of `rw=rand...:n`.
     run: u64,
@@ -65,8 +70,10 @@ impl Offsets {
             Some(alignment) => alignment[direction],
             None => sizes[direction].smallest(),
         });
+        let zone = job.zones.walk();
+        let span = zone.map_or(region.length, |zone| zone.range.min(region.length));
         let places = [0, 1, 2].map(|direction: usize| {
-            region.length.saturating_sub(sizes[direction].smallest()) / alignment[direction] + 1
+            span.saturating_sub(sizes[direction].smallest()) / alignment[direction] + 1
         });
         let mut skewed = || {
             IoDirection::ALL.map(|direction| {
@@ -95,18 +102,20 @@ impl Offsets {
                 Chooser::Skewed(Box::new(skewed()))
             }
             Some(bytes) => Chooser::Once {
-                order: Permutation::new(region.length / bytes, random),
+                order: Permutation::new((span / bytes).max(1), random),
                 used: 0,
             },
-            None if region.length / unit <= MAP_BLOCKS_MAX => Chooser::Map {
-                coverage: Coverage::new(region.length / unit),
+            None if span / unit <= MAP_BLOCKS_MAX => Chooser::Map {
+                coverage: Coverage::new(span / unit),
                 unit,
             },
             None if job.soft_random_map => Chooser::Free,
-            None => return Err(too_many_blocks(region.length / unit)),
+            None => return Err(too_many_blocks(span / unit)),
         };
         Ok(Offsets {
             region,
+            zone,
+            span,
             random: job.random,
             modifier: job.modifier,
             sequencer: job.sequencer,
@@ -125,6 +134,9 @@ impl Offsets {
     pub(crate) fn restart(&mut self, random: &mut Random) {
         self.last = [None; 3];
         self.run = 0;
+        if let Some(zone) = &mut self.zone {
+            zone.restart();
+        }
         self.reset_chooser(random);
     }
 
@@ -146,27 +158,49 @@ impl Offsets {
         random: &mut Random,
     ) -> Option<OffsetBlock> {
         let at = direction as usize;
+        let zone_start = self.turn_of_zone(random);
         let (offset, drawn) = self.offset(at, random)?;
-        assert!(
-            offset < self.region.length,
-            "offset {offset} lies behind a region of {} bytes",
-            self.region.length
-        );
-        let mut bytes = self.sizes[at].draw(self.region.length - offset, random);
+        let room = self.region.length - zone_start;
+        // The last zone may reach beyond the end of the file: the job is then done, as in fio.
+        if offset.saturating_add(self.sizes[at].smallest()) > room {
+            assert!(
+                self.zone.is_some(),
+                "offset {offset} lies behind a region of {room} bytes"
+            );
+            return None;
+        }
+        let mut bytes = self.sizes[at].draw(self.span.min(room) - offset, random);
         if let (Chooser::Map { coverage, unit }, true) = (&mut self.chooser, drawn) {
             let taken = coverage.take(offset / *unit, bytes.div_ceil(*unit));
             bytes = bytes.min(taken * *unit);
         }
         assert!(
-            bytes > 0 && bytes <= self.region.length - offset,
-            "{bytes} bytes at {offset} of a region of {}",
-            self.region.length
+            bytes > 0 && bytes <= room - offset,
+            "{bytes} bytes at {offset} of a region of {room}"
         );
         self.last[at] = Some((offset, offset + bytes));
+        if let Some(zone) = &mut self.zone {
+            zone.count(bytes);
+        }
         Some(OffsetBlock {
-            start: self.region.start + offset,
+            start: self.region.start + zone_start + offset,
             bytes,
         })
+    }
+
+    /// Begins the next zone if it is due. Returns the first byte of the zone in the region; 0 without
+    /// zones.
+    fn turn_of_zone(&mut self, random: &mut Random) -> u64 {
+        let Some(zone) = &mut self.zone else {
+            return 0;
+        };
+        let begins = zone.turn(self.region.length);
+        let start = zone.start;
+        if begins {
+            self.last = [None; 3];
+            self.reset_chooser(random);
+        }
+        start
     }
 
     /// Returns the next offset, and true if the offset was drawn at random.
@@ -203,7 +237,7 @@ impl Offsets {
             return Some(0);
         };
         let skip = if self.random { 0 } else { self.modifier };
-        let length = self.region.length;
+        let length = self.span;
         let offset = match end.checked_add_signed(skip) {
             Some(offset) => offset,
             None => length.saturating_add_signed(skip),
@@ -211,12 +245,12 @@ impl Offsets {
         if offset.saturating_add(self.sizes[at].smallest()) <= length {
             return Some(offset);
         }
-        (self.endless || skip != 0).then_some(0)
+        (self.endless || skip != 0 || self.zone.is_some()).then_some(0)
     }
 
     fn drawn(&mut self, at: usize, random: &mut Random) -> Option<(u64, bool)> {
         let offset = match self.choose(at, random) {
-            None if self.endless => {
+            None if self.endless || self.zone.is_some() => {
                 self.reset_chooser(random);
                 self.choose(at, random)
             }
@@ -318,6 +352,47 @@ mod tests {
             [0, 3, 6, 9, 12, 15, 0, 3]
         );
         assert_eq!(starts("rw=write:-8k\nsize=64k\n", 5), [0, 14, 13, 12, 11]);
+    }
+
+    #[test]
+    fn strided_zones_are_those_of_fio() {
+        // Logs of fio 3.33 (`write_iolog`) on a file of 1 MiB.
+        let strided = |options: &str, count| {
+            starts(
+                &format!("filesize=1m\nsize=1m\nzonemode=strided\n{options}"),
+                count,
+            )
+        };
+        assert_eq!(
+            strided("zonesize=16k\nzoneskip=64k\n", 9),
+            [0, 1, 2, 3, 20, 21, 22, 23, 40]
+        );
+        assert_eq!(
+            strided("zonesize=16k\nzoneskip=64k\n", 56)[50..],
+            [242, 243, 0, 1, 2, 3]
+        );
+        assert_eq!(
+            strided("zonesize=32k\nzonerange=16k\nzoneskip=64k\n", 9),
+            [0, 1, 2, 3, 0, 1, 2, 3, 20]
+        );
+        assert_eq!(
+            strided("zonesize=24k\nzoneskip=988k\n", 20),
+            [0, 1, 2, 3, 4, 5, 253, 254, 255]
+        );
+        let offset =
+            "filesize=1m\noffset=256k\nsize=512k\nzonemode=strided\nzonesize=16k\nzoneskip=64k\n";
+        assert_eq!(starts(offset, 42)[38..], [246, 247, 64, 65]);
+    }
+
+    #[test]
+    fn random_places_of_a_zone_come_once_before_the_next_zone() {
+        let options = "rw=randread\nfilesize=1m\nzonemode=strided\nzonesize=32k\nzoneskip=192k\n";
+        for (zone, places) in starts(options, 48).chunks(8).enumerate() {
+            let mut places = places.to_vec();
+            places.sort_unstable();
+            let first = 56 * (zone as u64 % 5);
+            assert_eq!(places, (first..first + 8).collect::<Vec<u64>>());
+        }
     }
 
     #[test]

@@ -69,6 +69,8 @@ pub fn reference() -> String {
         "These options would change the I/O, so they are errors.",
         |it| matches!(it, Treatment::Refused(_)),
     );
+    page.push('\n');
+    page.push_str(include_str!("examples.md"));
     page
 }
 

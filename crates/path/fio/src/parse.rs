@@ -10,6 +10,7 @@ use crate::option::{OptionEntry, OptionValue, Treatment, is_off};
 use crate::options;
 use crate::surroundings::JobSurroundings;
 use crate::units::Amount;
+use fullstroke_contract::Reason;
 use fullstroke_units::SECTOR_BYTES;
 use std::collections::BTreeMap;
 
@@ -128,6 +129,9 @@ impl JobSet {
         for setting in settings() {
             self.read_setting(&mut job, setting, kb_base)?;
         }
+        if job.fills {
+            (job.size, job.file_size) = (None, None);
+        }
         job.options = section.own.iter().map(written).collect();
         self.ignore_names(&job);
         self.check(&job, section)?;
@@ -142,6 +146,15 @@ impl JobSet {
     ) -> Result<(), FioError> {
         let Setting { option, value, .. } = setting;
         let value = value.as_deref();
+        let told = |set: &JobSet, problem: Reason| {
+            let message = match &setting.unset {
+                Some(name) => format!(
+                    "the variable `{name}` is not set in the environment; set it, as in `{name}=VALUE fullstroke ...` ({problem})"
+                ),
+                None => problem.to_string(),
+            };
+            set.error_at(setting, message)
+        };
         let Some(entry) = options::find(option) else {
             let near = options::nearest(option);
             let message = format!("fullstroke knows no such option of fio{near}");
@@ -153,10 +166,10 @@ impl JobSet {
         };
         match entry.treatment {
             Treatment::Simulated(read) => {
-                read(job, given).map_err(|problem| self.error_at(setting, problem))?;
+                read(job, given).map_err(|problem| told(self, problem))?;
             }
             Treatment::OnFiles(read, off) => {
-                read(job, given).map_err(|problem| self.error_at(setting, problem))?;
+                read(job, given).map_err(|problem| told(self, problem))?;
                 if !off.is_empty() && !is_off(off, value) {
                     let message = "every job works on one volume here; the option needs jobs on files, with [host.files] in the stack";
                     let error = self.error_at(setting, message);
@@ -280,6 +293,17 @@ impl JobSet {
                 }
             }
         }
+        for (amount, option) in [
+            (job.zones.size, "zonesize"),
+            (job.zones.range, "zonerange"),
+            (Some(job.zones.skip), "zoneskip"),
+        ] {
+            sectors(amount.unwrap_or(0), &[option])?;
+        }
+        let smallest = job.used_blocks().map(Blocks::smallest).min().unwrap_or(0);
+        job.zones
+            .check(smallest)
+            .map_err(|(option, message)| fail(&[option], message.to_string()))?;
         for direction in IoDirection::ALL
             .into_iter()
             .filter(|direction| job.work.goes(*direction))
@@ -367,6 +391,16 @@ mod tests {
             ("[a]\nrw=READ\n", 2, "rw"),
             ("[a]\nverify=md5x\n", 2, "verify"),
             ("[a]\nzonemode=zbd\n", 2, "zonemode"),
+            ("[a]\nzonemode=strided\n", 2, "zonemode"),
+            ("[a]\nzonesize=1m\n", 2, "zonesize"),
+            ("[a]\nzonemode=strided\nzonesize=1z\n", 3, "zonesize"),
+            (
+                "[a]\nbs=64k\nzonemode=strided\nzonesize=4k\n",
+                4,
+                "zonesize",
+            ),
+            ("[a]\nioengine=external:/x/y.o\n", 2, "ioengine"),
+            ("[a]\nrw=${NEVER_SET}\n", 2, "rw"),
             ("[a]\nsize=1m\niodepth=0\n", 3, "iodepth"),
             ("[a]\nnumjobs=0\n", 2, "numjobs"),
             ("[a]\nrwmixread=101\n", 2, "rwmixread"),
@@ -390,6 +424,12 @@ mod tests {
                 "{text}: {error}"
             );
         }
+        assert!(
+            parse("[a]\nbs=4k\nrw=${NEVER_SET}\n")
+                .unwrap_err()
+                .message
+                .contains("the variable `NEVER_SET` is not set")
+        );
         assert!(
             parse("[a]\nio_depth=4\n")
                 .unwrap_err()

@@ -18,6 +18,9 @@ const ALIGNMENT: u64 = 1 << 20;
 /// Largest number of jobs whose files are listed in the notes.
 const NOTES_MAX: usize = 8;
 
+/// Share of the volume below which a note says that the files lie together: that of a trace's footprint.
+const SPAN_TOLD: f64 = 0.05;
+
 /// Engines whose target is one device for all clones.
 const DEVICE_ENGINES: &[&str] = &[
     "nbd",
@@ -172,6 +175,13 @@ impl Placement {
             let more = jobs.len() - NOTES_MAX;
             notes.push(format!("{more} more jobs have files behind these"));
         }
+        let share = self.end as f64 / self.volume.bytes().0.max(1) as f64;
+        if share < SPAN_TOLD {
+            notes.push(format!(
+                "the files span {:.2} % of the volume, as on a fresh file system, so that arms move little between them; filename=/dev/NAME with offset_increment=20% sets clones far apart, as on a full or old one",
+                100.0 * share
+            ));
+        }
         notes
     }
 
@@ -322,5 +332,10 @@ mod tests {
             ["[j]: 4 files, j.0.0 to j.3.0, lie one behind another from 0 to 4 of 8 GiB"]
         );
         assert_eq!(notes("[j]\nsize=1g\n"), [""; 0]);
+        let near = notes("[j]\nsize=64m\nnumjobs=4\n");
+        assert!(
+            near[1].starts_with("the files span 3.12 % of the volume"),
+            "{near:?}"
+        );
     }
 }

@@ -2,6 +2,7 @@
 //! own grammar are in `grammar.rs`.
 
 mod files;
+mod zones;
 
 use crate::grammar;
 use crate::job::{
@@ -14,6 +15,7 @@ use fullstroke_contract::{Reason, reason};
 use fullstroke_units::Duration;
 
 pub(crate) use files::*;
+pub(crate) use zones::*;
 
 type Done = Result<(), Reason>;
 
@@ -231,6 +233,11 @@ pub(crate) fn offset_align(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     Ok(())
 }
 
+pub(crate) fn fill_device(job: &mut FioJob, value: OptionValue<'_>) -> Done {
+    job.fills = value.switch()?;
+    Ok(())
+}
+
 pub(crate) fn number_ios(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.number_ios = Some(value.integer()?).filter(|number| *number > 0);
     Ok(())
@@ -299,6 +306,7 @@ const OTHER_ENGINES: &[(&[&str], &str)] = &[
         &[
             "net",
             "netsplice",
+            "rdmaio",
             "rdma",
             "librpma_apm_client",
             "librpma_apm_server",
@@ -319,6 +327,7 @@ const OTHER_ENGINES: &[(&[&str], &str)] = &[
             "dirstat",
             "dirdelete",
             "fileoperations",
+            "filexattr",
         ],
         "calls a file system without reads and writes; use a program of `fullstroke`, such as filebench",
     ),
@@ -326,10 +335,19 @@ const OTHER_ENGINES: &[(&[&str], &str)] = &[
         &["rados", "http", "libhdfs", "dfs", "daos"],
         "stores objects in a service whose layout is not simulated",
     ),
+    (&["page_fault"], "touches memory and does no I/O to a disk"),
     (&["exec"], "runs a program, and no programs are run"),
     (
-        &["mtd", "libcufile", "libzbc"],
+        &["mtd", "libcufile", "libhipfile", "libzbc", "fusion-aw-sync"],
         "works on a device that is no disk of an array",
+    ),
+    (
+        &["ime_psync", "ime_psyncv", "ime_aio", "sheepdog"],
+        "works on a cluster whose layout is not simulated; name the engine of a block device",
+    ),
+    (
+        &["cpp_null", "external"],
+        "is an engine of its own, loaded from a file; null does the same I/O as cpp_null",
     ),
 ];
 
@@ -339,12 +357,16 @@ pub(crate) fn ioengine(job: &mut FioJob, value: OptionValue<'_>) -> Done {
         "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" | "splice" | "libpmem"
         | "dev-dax" | "pmemblk" | "gfapi" => Engine::Synchronous,
         "libaio" | "posixaio" | "solarisaio" | "windowsaio" | "sg" | "null" | "nbd" | "rbd"
-        | "libiscsi" | "nfs" | "gfapi_async" | "guasi" | "xnvme" | "libblkio" => Engine::Queued,
+        | "libiscsi" | "nfs" | "gfapi_async" | "guasi" | "xnvme" | "libblkio" | "sgunmap" => {
+            Engine::Queued
+        }
         "io_uring" | "io_uring_cmd" => Engine::QueuedFlush,
         _ => {
+            // `external:FILE` loads an engine.
+            let kind = text.split(':').next().unwrap_or(text);
             let other = OTHER_ENGINES
                 .iter()
-                .find(|(names, _)| names.contains(&text))
+                .find(|(names, _)| names.contains(&kind))
                 .map(|(_, why)| *why);
             return Err(match other {
                 Some(why) => reason!("found `{text}`, which {why}"),
@@ -454,6 +476,25 @@ pub(crate) fn rate(job: &mut FioJob, value: OptionValue<'_>) -> Done {
 
 pub(crate) fn rate_iops(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.rate_iops = value.rates()?;
+    Ok(())
+}
+
+pub(crate) fn rate_min(job: &mut FioJob, value: OptionValue<'_>) -> Done {
+    job.floors.bytes_per_s = value.rates()?;
+    Ok(())
+}
+
+pub(crate) fn rate_iops_min(job: &mut FioJob, value: OptionValue<'_>) -> Done {
+    job.floors.iops = value.rates()?;
+    Ok(())
+}
+
+pub(crate) fn max_latency(job: &mut FioJob, value: OptionValue<'_>) -> Done {
+    let limits = each_direction(value.required()?, |part| {
+        whole_time(part, TimeUnit::Microseconds)
+    })?;
+    let limits = limits.map(|limit| limit.map(|(span, _)| span));
+    job.floors.latency = limits.map(|limit| limit.filter(|span| span.as_nanos() > 0));
     Ok(())
 }
 

@@ -39,6 +39,8 @@ pub(crate) fn region(job: &FioJob, clone: u32, capacity: Sectors) -> Result<Clon
         (Some(end), _) if end > volume => return Err(beyond("filesize", 0, end, volume)),
         (Some(end), _) => end.saturating_sub(start),
         (None, None) => rest,
+        // Zones go to the end of the file; `size` is only the amount of I/O.
+        (None, Some(_)) if job.zones.strided => rest,
         (None, Some(size)) if size > rest => return Err(beyond("size", start, size, volume)),
         (None, Some(size)) => size,
     };

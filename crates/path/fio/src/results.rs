@@ -1,6 +1,7 @@
 //! Results of a run, by job or by group.
 
 use crate::JobSet;
+use crate::floors;
 use crate::job::{FioJob, IoDirection};
 use crate::tally::WorkerTally;
 use crate::worker::JobWorker;
@@ -203,11 +204,21 @@ impl FioResults {
                 }),
             }
         }
+        // One clone speaks for the clones of a job.
+        let mut missed: Vec<String> = Vec::new();
+        let mut told = None;
+        for (job, tally) in self.jobs.iter().zip(&self.tallies) {
+            let notes = floors::missed(job, tally);
+            if !notes.is_empty() && told != Some(job.place) {
+                told = Some(job.place);
+                missed.extend(notes);
+            }
+        }
         FioGroupResults {
             global: self.set.global.clone(),
             jobs,
             ignored: self.set.ignored().to_vec(),
-            notes: self.set.notes.clone(),
+            notes: self.set.notes.iter().cloned().chain(missed).collect(),
             drives,
             span,
             footprint: self.footprint,

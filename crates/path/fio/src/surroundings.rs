@@ -70,6 +70,20 @@ impl<'a> JobSurroundings<'a> {
         expanded
     }
 
+    /// Returns the first `${NAME}` in `value` without a variable of that name.
+    pub(crate) fn unset<'v>(&self, value: &'v str) -> Option<&'v str> {
+        let mut rest = value;
+        while let Some(at) = rest.find("${") {
+            let length = rest[at + 2..].find('}')?;
+            let name = &rest[at + 2..at + 2 + length];
+            if !self.environment.contains_key(name) {
+                return Some(name);
+            }
+            rest = &rest[at + 3 + length..];
+        }
+        None
+    }
+
     fn variables(&self, value: &str) -> String {
         let mut expanded = String::with_capacity(value.len());
         let mut rest = value;

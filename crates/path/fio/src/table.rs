@@ -110,6 +110,20 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         read::offset_align,
         "rounding of percentages (upwards); default: the smallest block size",
     ),
+    simulated(
+        &["zonemode"],
+        read::zonemode,
+        "none, or strided: zonesize bytes of I/O in each zone, then the next zone, up to the end and again from the start. Zones of zoned devices (zbd) are not simulated",
+    ),
+    simulated(&["zonesize"], read::zonesize, "bytes of I/O in each zone"),
+    simulated(&["zonerange"], read::zonerange, "length of a zone in bytes; default: zonesize"),
+    simulated(&["zoneskip"], read::zoneskip, "bytes between two zones; default 0"),
+    simulated(
+        &["fill_device", "fill_fs"],
+        read::fill_device,
+        "the job goes on to the end of the volume, whatever size= says",
+    )
+    .on_files(ZERO, "a file grows until the file system is full; give size="),
     simulated(&["number_ios"], read::number_ios, "end after so many I/Os"),
     simulated(&["loops"], read::loops, "repeat the job; with randrepeat the same offsets again"),
     simulated(
@@ -133,7 +147,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     simulated(
         &["ioengine"],
         read::ioengine,
-        "sync, psync, vsync, pvsync, pvsync2, mmap, splice, libpmem, dev-dax, pmemblk, gfapi: one I/O at a time; libaio, io_uring, io_uring_cmd, posixaio, solarisaio, windowsaio, sg, null, nbd, rbd, libiscsi, nfs, gfapi_async, guasi, xnvme, libblkio: iodepth at a time. Networks between host and volume take no time",
+        "sync, psync, vsync, pvsync, pvsync2, mmap, splice, libpmem, dev-dax, pmemblk, gfapi: one I/O at a time; libaio, io_uring, io_uring_cmd, posixaio, solarisaio, windowsaio, sg, null, nbd, rbd, libiscsi, nfs, gfapi_async, guasi, xnvme, libblkio, sgunmap: iodepth at a time. Networks between host and volume take no time",
     )
     .on_files(FILE_ENGINES, "other engines do not call read and write"),
     simulated(&["iodepth"], read::iodepth, "I/Os in flight; 1 with synchronous engines"),
@@ -180,6 +194,21 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     simulated(&["buffered"], read::buffered, "the opposite of `direct`"),
     simulated(&["rate"], read::rate, "bytes a second, by direction; 0: no limit"),
     simulated(&["rate_iops"], read::rate_iops, "blocks of the smallest size a second, by direction; 0: no limit"),
+    simulated(
+        &["rate_min", "ratemin"],
+        read::rate_min,
+        "least rate in bytes a second, by direction: fio ends a slower job, here the answer says so",
+    ),
+    simulated(
+        &["rate_iops_min"],
+        read::rate_iops_min,
+        "least number of blocks a second, by direction: fio ends a slower job, here the answer says so",
+    ),
+    simulated(
+        &["max_latency"],
+        read::max_latency,
+        "largest latency, by direction: fio ends a slower job, here the answer says so",
+    ),
     simulated(&["rate_process"], read::rate_process, "linear or poisson"),
     simulated(&["rate_ignore_thinktime"], read::rate_ignore_thinktime, "the job does not catch up after a pause"),
     simulated(&["runtime", "timeout"], read::runtime, "no I/O is issued after so long"),
@@ -535,6 +564,10 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         "no programs are run; caches are empty at the start",
     ),
     ignored(
+        &["threads"],
+        "belongs to fio's profile tiobench, and fio ignores the option without the profile; the option for threads is thread",
+    ),
+    ignored(
         &["verifysort", "verifysort_nr"],
         "without effect in fio, too, since version 2.2",
     ),
@@ -544,7 +577,6 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         "the job would only read; write rw=read or rw=randread",
     ),
     refused(&["opendir", "file_append"], &["0", "1"], "every job works on one volume"),
-    refused(&["fill_device", "fill_fs"], ZERO, "give size= instead"),
     refused(&["create_only"], ZERO, "there would be no I/O"),
     refused(
         &["bs_unaligned", "blocksize_unaligned", "bs_is_seq_rand"],
@@ -577,11 +609,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     ),
     refused(
         &[
-            "zonemode",
-            "zonesize",
             "zonecapacity",
-            "zonerange",
-            "zoneskip",
             "read_beyond_wp",
             "max_open_zones",
             "job_max_open_zones",
@@ -591,10 +619,9 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
             "initial_zone_reset",
             "recover_zbd_write_error",
         ],
-        &["0", "none"],
-        "zones of fio are not simulated; without zonemode= the job reads and writes the whole region",
+        ZERO,
+        "zones of zoned block devices are not simulated",
     ),
-    refused(&["rate_min", "ratemin", "rate_iops_min", "max_latency"], ZERO, "slow jobs are not ended"),
     refused(
         &["latency_target", "latency_window", "latency_percentile", "latency_run"],
         ZERO,

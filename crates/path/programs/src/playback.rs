@@ -153,6 +153,9 @@ impl Config {
             start_position: self.start_position,
             at_end: self.at_end,
             servers: None,
+            recordings: 0,
+            recording_rate: None,
+            recording_buffer: None,
         }
     }
 

@@ -38,6 +38,7 @@ mod playout;
 mod process;
 mod process_config;
 mod processes;
+mod recording;
 mod region;
 mod side_by_side;
 mod sizes;

@@ -8,8 +8,10 @@ use fullstroke_units::{Lbn, Random, Sectors};
 /// Files of equal size that do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaFiles {
-    /// First sectors of the files, ascending.
+    /// First sectors of the files, ascending; those of the recordings behind all others.
     starts: Vec<Lbn>,
+    /// Number of files that are played.
+    played: u32,
     /// Reads per file.
     reads: u64,
     /// Sectors per read.
@@ -35,10 +37,12 @@ impl MediaFiles {
                 "found 0; expected a positive multiple of 512B".into(),
             );
         }
-        let count = u64::from(config.files.unwrap_or(config.streams));
-        if count == 0 {
+        let played = u64::from(config.files.unwrap_or(config.streams));
+        if played == 0 {
             return refuse("files", "found 0; expected at least 1".into());
         }
+        // Each recording has a file of its own.
+        let count = played + u64::from(config.recordings);
         let (start, length) = region(config, capacity)?;
         let (size, key) = match config.file_size {
             Some(size) => (sectors("file_size", size)?.0, "file_size"),
@@ -74,8 +78,10 @@ impl MediaFiles {
             .iter()
             .zip(0..)
             .map(|(distance, number)| Lbn(start.0 + distance * alignment + number * footprint));
+        let recordings = config.recordings as usize;
         Ok(MediaFiles {
-            starts: starts.collect(),
+            starts: recordings_last(starts.collect(), recordings),
+            played: played as u32,
             reads: size / read.0,
             read,
         })
@@ -92,10 +98,29 @@ impl MediaFiles {
         self.reads
     }
 
+    /// Number of files that are played; the files of recordings have the numbers from here on.
+    pub fn played(&self) -> u32 {
+        self.played
+    }
+
     /// Number of files.
     pub fn count(&self) -> u32 {
         self.starts.len() as u32
     }
+}
+
+/// Moves the files of `recordings` recordings to the end of the list. The files lie at equal distances
+/// among the others.
+fn recordings_last(starts: Vec<Lbn>, recordings: usize) -> Vec<Lbn> {
+    let count = starts.len();
+    // Place `index` begins a share of a recording if the number of whole shares grows there.
+    let is_recording = |index: usize| index * recordings / count < (index + 1) * recordings / count;
+    let (recorded, mut ordered): (Vec<_>, Vec<_>) = starts
+        .into_iter()
+        .enumerate()
+        .partition(|(index, _)| is_recording(*index));
+    ordered.extend(recorded);
+    ordered.into_iter().map(|(_, start)| start).collect()
 }
 
 /// Distances between the files: how much of the `spare` room lies before each file.
@@ -190,6 +215,21 @@ mod tests {
                 "{keys}"
             );
         }
+    }
+
+    #[test]
+    fn files_of_recordings_lie_among_the_others() {
+        let keys = json!({ "streams": 6, "recordings": 3, "file_size": "64KiB" });
+        let files = files(keys, 1_000_000).unwrap();
+        assert_eq!((files.played(), files.count()), (6, 9));
+        let recorded = &files.starts[6..];
+        let mut all = files.starts.clone();
+        all.sort_unstable();
+        let places: Vec<usize> = recorded
+            .iter()
+            .map(|start| all.iter().position(|other| other == start).unwrap())
+            .collect();
+        assert_eq!(places, [2, 5, 8]);
     }
 
     proptest! {

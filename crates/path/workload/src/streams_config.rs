@@ -98,6 +98,15 @@ pub struct StreamsConfig {
     /// Continuation after the end of a file.
     #[serde(default)]
     pub at_end: AtEnd,
+    /// Number of further streams that are written, such as cameras: each writes its data to a file of
+    /// its own, from the beginning of the run to its end. Writes have the size `read_size`.
+    #[serde(default)]
+    pub recordings: u32,
+    /// Bit rate of each recording. Default: the highest bit rate of the other streams.
+    pub recording_rate: Option<BitRate>,
+    /// Data that a recorder holds until they are written. Data beyond are lost. Default: five seconds
+    /// of the recording, at least two writes.
+    pub recording_buffer: Option<Bytes>,
     /// Number of server processes that serve the streams in turn, as the elevator is told. Default:
     /// one per stream.
     pub servers: Option<u32>,
@@ -219,6 +228,78 @@ impl StreamsConfig {
         })
     }
 
+    /// Number of streams and recordings.
+    pub(crate) fn with_recordings(&self) -> u32 {
+        self.streams.saturating_add(self.recordings)
+    }
+
+    /// Bit rate of a recording.
+    pub(crate) fn recording_rate(&self) -> BitRate {
+        self.recording_rate.unwrap_or_else(|| {
+            let rates = self.rates();
+            let highest = rates.iter().map(|rate| rate.bit_rate.0).max();
+            BitRate(highest.unwrap_or(1))
+        })
+    }
+
+    /// Buffer of a recorder.
+    pub(crate) fn recording_bytes(&self) -> Bytes {
+        self.recording_buffer.unwrap_or_else(|| {
+            let rate = u128::from(self.recording_rate().0);
+            let bits = rate * u128::from(CLIENT_PLAYS.as_nanos()) / 1_000_000_000;
+            let held = u64::try_from(bits / 8).unwrap_or(u64::MAX);
+            Bytes(held.max(self.read_bytes().0.saturating_mul(2)))
+        })
+    }
+
+    /// Checks the keys of recordings.
+    fn check_recordings(&self) -> Result<(), ConfigError> {
+        let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
+        if self.recordings == 0 {
+            for (key, given) in [
+                ("recording_rate", self.recording_rate.is_some()),
+                ("recording_buffer", self.recording_buffer.is_some()),
+            ] {
+                if given {
+                    return refuse(
+                        key,
+                        "there are no recordings; set recordings, or leave the key out".into(),
+                    );
+                }
+            }
+            return Ok(());
+        }
+        if self.with_recordings() > STREAMS_MAX {
+            return refuse(
+                "recordings",
+                format!(
+                    "found {}; expected at most {STREAMS_MAX} streams and recordings together",
+                    self.recordings
+                ),
+            );
+        }
+        let read = self.read_bytes();
+        let rate = self.recording_rate();
+        if rate == BitRate(0) || rate.span(read) < READ_PLAYS_MIN {
+            return refuse(
+                "recording_rate",
+                format!(
+                    "found {rate}; expected a rate at which a write of {read} takes {READ_PLAYS_MIN} at least"
+                ),
+            );
+        }
+        if self.recording_bytes() < read {
+            return refuse(
+                "recording_buffer",
+                format!(
+                    "found {}, less than one write of {read}: each write would lose data",
+                    self.recording_bytes()
+                ),
+            );
+        }
+        Ok(())
+    }
+
     /// Data of this playing time at the highest bit rate.
     fn plays(&self, time: Duration) -> Bytes {
         let highest = self.rates().iter().map(|rate| rate.bit_rate.0).max();
@@ -281,6 +362,7 @@ impl StreamsConfig {
         if self.servers == Some(0) {
             return refuse("servers", "found 0; expected at least 1, or no key".into());
         }
+        self.check_recordings()?;
         self.check_times()
     }
 

@@ -29,6 +29,7 @@ pub struct StreamTally {
 /// Counters of [`Streams`](crate::Streams).
 pub struct StreamsResults {
     tallies: Vec<StreamTally>,
+    recordings: Vec<StreamTally>,
     start_up_latency_max: Option<Duration>,
 }
 
@@ -61,8 +62,33 @@ impl StreamsResults {
     ) -> StreamsResults {
         StreamsResults {
             tallies,
+            recordings: Vec::new(),
             start_up_latency_max,
         }
+    }
+
+    /// Returns the results with these recordings. The reads of a recording are its writes, and its
+    /// underruns are overruns: times at which its buffer was full.
+    #[must_use]
+    pub fn with_recordings(mut self, recordings: Vec<StreamTally>) -> StreamsResults {
+        self.recordings = recordings;
+        self
+    }
+
+    /// The results of each recording so far.
+    pub fn recordings(&self) -> &[StreamTally] {
+        &self.recordings
+    }
+
+    /// Number of times that the buffer of a recording was full.
+    pub fn overruns(&self) -> u64 {
+        self.recordings.iter().map(|tally| tally.underruns).sum()
+    }
+
+    /// Total time whose data recordings lost.
+    pub fn lost(&self) -> Duration {
+        let times = self.recordings.iter().map(|tally| tally.stalled);
+        times.fold(Duration::ZERO, |sum, time| sum + time)
     }
 
     /// The results of each client so far, in start order.

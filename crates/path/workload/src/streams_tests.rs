@@ -507,3 +507,132 @@ fn buffers_are_seconds_of_play_unless_they_are_given() {
     let small = json!({ "bit_rate": "25Mbit/s", "read_size": "64KiB", "client_buffer": "128KiB" });
     assert_eq!(sizes(small), [64 * kib, 128 * kib, 128 * kib]);
 }
+
+/// Plays and records, on a volume that takes `took` ns for each request. Returns the requests of each
+/// stream and the results.
+fn record(keys: &Value, took: u64) -> (BTreeMap<u32, Vec<StreamRead>>, StreamsResults) {
+    let mut source = Streams::new(&config(keys), CAPACITY, Seed(1)).unwrap();
+    let mut requests: BTreeMap<u32, Vec<StreamRead>> = BTreeMap::new();
+    let mut in_flight: BTreeMap<(u64, u64), Request> = BTreeMap::new();
+    let mut out = Effects::new();
+    for number in 0.. {
+        let due = source.next_wake().at().as_nanos();
+        let next = in_flight
+            .first_key_value()
+            .map_or(u64::MAX, |(&(at, _), _)| at);
+        let now = next.min(due);
+        if now == u64::MAX {
+            break;
+        }
+        let mut cx = NodeContext::alone(&mut out);
+        if next <= due {
+            let (_, request) = in_flight.pop_first().unwrap();
+            let completion = Completion {
+                id: request.id,
+                ..Completion::default()
+            };
+            source.completed(Time::from_nanos(now), Port::FIRST, completion, &mut cx);
+        } else {
+            source.wake(Time::from_nanos(now), &mut cx);
+        }
+        for (place, request) in out.requests().enumerate() {
+            let came = now + took;
+            requests
+                .entry(request.hints.stream)
+                .or_default()
+                .push(StreamRead {
+                    request,
+                    issued: now,
+                    came,
+                });
+            in_flight.insert((came, number << 20 | place as u64), request);
+        }
+    }
+    (requests, source.results())
+}
+
+/// A camera at 1 Mbit/s: a write of 64 KiB takes 524.288 ms to be made.
+const CAMERA: &str = "64KiB";
+const MADE_NS: u64 = 524_288_000;
+
+#[test]
+fn a_recording_writes_its_data_as_they_are_made() {
+    let keys = json!({ "recordings": 2, "read_size": CAMERA, "duration": "20s", "recording_buffer": "128KiB" });
+    let (requests, results) = record(&keys, 1_000_000);
+    assert_eq!(results.recordings().len(), 2);
+    assert_eq!((results.overruns(), results.lost()), (0, Duration::ZERO));
+    // The streams have the numbers before the recordings.
+    for number in [2, 3] {
+        let writes = &requests[&number];
+        assert!(
+            (37..=38).contains(&writes.len()),
+            "20 s hold 38 writes: {}",
+            writes.len()
+        );
+        for pair in writes.windows(2) {
+            assert_eq!(pair[1].issued - pair[0].issued, MADE_NS);
+            assert_eq!(pair[1].request.operation, Operation::Write);
+            let end = pair[0].request.extent.start.0 + pair[0].request.extent.sectors.0;
+            assert_eq!(pair[1].request.extent.start.0, end);
+        }
+    }
+    let phases: Vec<u64> = [2, 3].map(|number| requests[&number][0].issued).to_vec();
+    assert_ne!(phases[0], phases[1], "cameras are not in step");
+    assert!(
+        requests[&1]
+            .iter()
+            .all(|read| read.request.operation == Operation::Read)
+    );
+}
+
+#[test]
+fn a_recording_whose_buffer_is_full_loses_the_time_until_its_write_is_done() {
+    // A buffer of two writes is full 524.288 ms after a write begins. A volume that needs 600 ms
+    // makes each write 75.712 ms late.
+    let keys = json!({ "recordings": 1, "read_size": CAMERA, "duration": "20s", "recording_buffer": "128KiB" });
+    let (_, results) = record(&keys, 600_000_000);
+    let [camera] = results.recordings() else {
+        panic!("one recording")
+    };
+    assert!(camera.underruns > 10, "{camera:?}");
+    assert_eq!(camera.longest_stall, Duration::from_nanos(75_712_000));
+    assert_eq!(results.lost(), camera.stalled);
+    // With more room the camera is late for ever longer, and loses data later.
+    let keys = json!({ "recordings": 1, "read_size": CAMERA, "duration": "20s", "recording_buffer": "256KiB" });
+    let (_, roomy) = record(&keys, 600_000_000);
+    assert!(roomy.recordings()[0].first_underrun > camera.first_underrun);
+    // Two writes in flight keep up.
+    let keys = json!({ "recordings": 1, "read_size": CAMERA, "duration": "20s", "recording_buffer": "256KiB", "read_ahead": 2 });
+    assert_eq!(record(&keys, 600_000_000).1.overruns(), 0);
+}
+
+#[test]
+fn recordings_leave_the_streams_as_they_are() {
+    let keys = |recordings: u32| json!({ "streams": 3, "recordings": recordings, "file_size": "1MiB", "files": 3, "variation": { "distribution": "uniform", "share": 0.3 } });
+    let times = |keys: &Value| -> Vec<Vec<u64>> {
+        let (requests, _) = record(keys, 1_000_000);
+        (1..=3)
+            .map(|stream| requests[&stream].iter().map(|read| read.issued).collect())
+            .collect()
+    };
+    assert_eq!(times(&keys(0)), times(&keys(2)));
+}
+
+#[test]
+fn impossible_recordings_are_refused_at_their_key() {
+    for (keys, key) in [
+        (json!({ "recording_rate": "1Mbit/s" }), "recording_rate"),
+        (json!({ "recording_buffer": "1MiB" }), "recording_buffer"),
+        (
+            json!({ "recordings": 1, "recording_rate": "0bit/s" }),
+            "recording_rate",
+        ),
+        (
+            json!({ "recordings": 1, "recording_buffer": "1KiB" }),
+            "recording_buffer",
+        ),
+        (json!({ "recordings": 1 << 20 }), "recordings"),
+    ] {
+        assert_eq!(config(&keys).check().unwrap_err().key, key, "{keys}");
+    }
+}

@@ -115,7 +115,11 @@ impl BlkParse {
         ];
         self.summary |=
             summary.iter().any(|word| line.starts_with(word)) && !line.starts_with(b"CPU:");
-        let note = line.is_empty() || line.starts_with(b"#") || line.starts_with(b"CPU:");
+        // blkparse lists its input files in front of the events (blkparse.c, `add_file`).
+        let note = line.is_empty()
+            || line.starts_with(b"#")
+            || line.starts_with(b"CPU:")
+            || line.starts_with(b"Input file ");
         note || (self.summary && !matches!(line.first(), Some(b'0'..=b'9')))
     }
 }
@@ -264,6 +268,22 @@ fn extent(fields: &mut LineFields<'_>) -> Parsed<(u64, u64)> {
 mod tests {
     use super::*;
     use fullstroke_contract::Operation;
+
+    #[test]
+    fn completions_alone_are_requests_that_arrive_when_they_end() {
+        let text = b"Input file sda.blktrace.0 added\n\
+              8,0    1        1     0.010000000     0  C   R 100 + 8 [0]\n\
+              8,0    1        2     0.020000000     0  C  WS 200 + 16 [0]\n";
+        let rows = crate::formats::blktrace::testing::rows_of(&FORMAT, text).unwrap();
+        let told: Vec<_> = rows
+            .iter()
+            .map(|row| (row.arrival, row.start, row.sectors, row.completed))
+            .collect();
+        assert_eq!(
+            told,
+            [(10_000_000, 100, 8, None), (20_000_000, 200, 16, None)]
+        );
+    }
 
     #[test]
     fn blkparse_and_both_forms_of_the_kernel_tracer_are_understood() {

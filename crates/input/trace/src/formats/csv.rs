@@ -75,12 +75,30 @@ fn detect(head: &TraceHead<'_>) -> Confidence {
         (true, false) => Confidence::Certain,
         (true, true) => Confidence::Likely,
         // The error of `open` lists the columns.
-        (false, false) if table.recognised() >= 2 => Confidence::Possible,
+        (false, spaces) if is_near(&table, spaces, head, first) => Confidence::Possible,
         _ => Confidence::No,
     }
 }
 
-/// Returns the header: the first line that names all required columns, or else the first line.
+/// Returns true if a table without all required columns is more likely a trace than something else:
+/// enough columns have known names, or one has and the rows below have as many fields.
+fn is_near(table: &Table, spaces: bool, head: &TraceHead<'_>, header: &[u8]) -> bool {
+    let enough = if spaces { 3 } else { 2 };
+    let rows = || {
+        let mut fields = Vec::new();
+        let rows = head.lines().skip_while(|line| *line != header).skip(1);
+        let mut same = rows.take(4).map(|line| {
+            table.delimiter.split(line, &mut fields);
+            fields.len() == table.fields()
+        });
+        same.next() == Some(true) && same.all(|same| same)
+    };
+    (table.recognised() >= enough || (table.recognised() >= 1 && !spaces && rows()))
+        && crate::pasted::other_output(head.bytes).is_none()
+}
+
+/// Returns the header: the first line that names all required columns, or else the line that names
+/// the most, or else the first line.
 fn header_of<'h>(head: &TraceHead<'h>, map: &ColumnMap) -> Option<&'h [u8]> {
     let lines = || {
         head.lines()
@@ -89,7 +107,13 @@ fn header_of<'h>(head: &TraceHead<'h>, map: &ColumnMap) -> Option<&'h [u8]> {
     };
     lines()
         .find(|line| Table::mapped(line, map).is_ok_and(|table| table.has_header))
-        .or_else(|| lines().next())
+        .or_else(|| {
+            // Of equally good lines, `max_by_key` returns the last.
+            let named = |line: &&'h [u8]| {
+                Table::of_header(line).map_or(0, |table| table.recognised())
+            };
+            lines().collect::<Vec<_>>().into_iter().rev().max_by_key(named)
+        })
 }
 
 /// Returns the name of a role in `--columns`.
@@ -257,12 +281,14 @@ impl CsvRows {
             Role::Start => {
                 values.unplaced = text == b"-1";
                 if !values.unplaced {
-                    let start = values::scaled(text, column.unit, comma);
+                    let start = values::scaled(text, column.unit, comma)
+                        .or_else(|| values::suffixed(column.role, text, comma));
                     values.start = start.ok_or_else(|| field.mismatch("an address from 0 on"))?;
                 }
             }
             Role::Size => {
-                let size = values::scaled(text, column.unit, comma);
+                let size = values::scaled(text, column.unit, comma)
+                    .or_else(|| values::suffixed(column.role, text, comma));
                 values.size = size.ok_or_else(|| field.mismatch("a size from 0 on"))?;
             }
             Role::Operation | Role::IsWrite | Role::IsRead => {
@@ -321,7 +347,8 @@ impl Field<'_> {
         if self.text.is_empty() || matches!(self.text, b"-" | b"NaN" | b"nan") {
             return Ok(None);
         }
-        let duration = values::scaled(self.text, self.column.unit, comma);
+        let duration = values::scaled(self.text, self.column.unit, comma)
+            .or_else(|| values::suffixed(self.column.role, self.text, comma));
         duration
             .ok_or_else(|| self.mismatch("a duration from 0 on"))
             .map(Some)

@@ -158,10 +158,14 @@ fn ticks(fields: &mut LineFields<'_>, expected: &str) -> Parsed<u64> {
 #[inline]
 fn operation(fields: &mut LineFields<'_>) -> Parsed<Operation> {
     let rest = fields.rest();
-    let (operation, length) = match rest {
-        [b'R' | b'r', b'e', b'a', b'd', ..] => (Operation::Read, 4),
-        [b'W' | b'w', b'r', b'i', b't', b'e', ..] => (Operation::Write, 5),
-        _ => return Err(fields.mismatch("`Read` or `Write`")),
+    let begins = |word: &[u8]| {
+        rest.get(..word.len())
+            .is_some_and(|found| found.eq_ignore_ascii_case(word))
+    };
+    let (operation, length) = match () {
+        () if begins(b"read") => (Operation::Read, 4),
+        () if begins(b"write") => (Operation::Write, 5),
+        () => return Err(fields.mismatch("`Read` or `Write`")),
     };
     fields.skip(length);
     Ok(operation)

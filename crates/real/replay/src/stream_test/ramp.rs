@@ -194,6 +194,13 @@ fn check(config: &StreamsConfig) -> Result<(), ConfigError> {
         );
         return Err(ConfigError::new("streams", message));
     }
+    if config.recordings > 0 {
+        let message = format!(
+            "found {}; expected 0: nothing is written on a real device",
+            config.recordings
+        );
+        return Err(ConfigError::new("recordings", message));
+    }
     if config.read_ahead != 1 {
         let message = format!(
             "found {}; expected 1: each stream has one read under way",

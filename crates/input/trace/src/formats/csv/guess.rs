@@ -2,7 +2,7 @@
 
 use super::map::Table;
 use super::names::Role;
-use super::values::scaled;
+use super::values::{of_suffix, scaled};
 use crate::formats::TraceHead;
 
 /// Number of rows from which units follow.
@@ -30,6 +30,7 @@ pub(super) fn settle(table: &mut Table, head: &TraceHead<'_>, header: &[u8]) -> 
     let of_vscsi = table.is_of_vscsi(&rows);
     let mut notes = Vec::new();
     let mut of_times = None;
+    let comma = table.delimiter.allows_decimal_comma();
     for at in 0..table.columns.len() {
         let column = table.columns[at].clone();
         if column.unit != 0 {
@@ -41,7 +42,7 @@ pub(super) fn settle(table: &mut Table, head: &TraceHead<'_>, header: &[u8]) -> 
         let texts = table.sample(&rows, column.index);
         let found = match column.role {
             Role::Time | Role::EndTime => {
-                let (unit, word, sure) = time_unit(&texts, of_vscsi);
+                let (unit, word, sure) = time_unit(&texts, of_vscsi, comma);
                 of_times = of_times.or(Some(unit));
                 Some((unit, word, sure))
             }
@@ -50,8 +51,15 @@ pub(super) fn settle(table: &mut Table, head: &TraceHead<'_>, header: &[u8]) -> 
                 let unit = of_times.unwrap_or_else(|| times_of(table, &rows, of_vscsi));
                 Some((unit, name_of(unit), false))
             }
+            // Each value has a unit of its own, such as `64k`.
+            Role::Start | Role::Size
+                if !texts.is_empty()
+                    && texts.iter().all(|text| of_suffix(column.role, text).is_some()) =>
+            {
+                Some((1, "bytes", true))
+            }
             Role::Start | Role::Size => {
-                let bytes = are_bytes(&texts);
+                let bytes = are_bytes(&texts, comma);
                 Some(if bytes {
                     (1, "bytes", of_vscsi)
                 } else {
@@ -102,13 +110,16 @@ fn times_of(table: &Table, rows: &[&[u8]], of_vscsi: bool) -> u64 {
         .find(|column| matches!(column.role, Role::Time | Role::EndTime));
     match time {
         Some(time) if time.unit != 0 => time.unit,
-        Some(time) => time_unit(&table.sample(rows, time.index), of_vscsi).0,
+        Some(time) => {
+            let comma = table.delimiter.allows_decimal_comma();
+            time_unit(&table.sample(rows, time.index), of_vscsi, comma).0
+        }
         None => SECOND,
     }
 }
 
 /// Returns the unit of times, its name, and true if the times leave no doubt.
-fn time_unit(texts: &[&[u8]], of_vscsi: bool) -> (u64, &'static str, bool) {
+fn time_unit(texts: &[&[u8]], of_vscsi: bool, comma: bool) -> (u64, &'static str, bool) {
     if of_vscsi {
         return (SECOND, "s", true);
     }
@@ -118,14 +129,14 @@ fn time_unit(texts: &[&[u8]], of_vscsi: bool) -> (u64, &'static str, bool) {
     }
     let times: Vec<f64> = texts
         .iter()
-        .filter_map(|text| scaled(text, 1_000_000, true))
+        .filter_map(|text| scaled(text, 1_000_000, comma))
         .map(|millionths| millionths as f64 / 1e6)
         .collect();
     // Numbers too large for millionths: FILETIME and ns since 1970.
     let times = match times.is_empty() {
         true => texts
             .iter()
-            .filter_map(|text| scaled(text, 1, true))
+            .filter_map(|text| scaled(text, 1, comma))
             .map(|time| time as f64)
             .collect(),
         false => times,
@@ -153,9 +164,9 @@ fn time_unit(texts: &[&[u8]], of_vscsi: bool) -> (u64, &'static str, bool) {
 }
 
 /// Returns true if numbers count bytes: all are multiples of a sector, and one is not 0.
-fn are_bytes(texts: &[&[u8]]) -> bool {
+fn are_bytes(texts: &[&[u8]], comma: bool) -> bool {
     let mut any = false;
-    for number in texts.iter().filter_map(|text| scaled(text, 1, true)) {
+    for number in texts.iter().filter_map(|text| scaled(text, 1, comma)) {
         if number % SECTOR_BYTES != 0 {
             return false;
         }

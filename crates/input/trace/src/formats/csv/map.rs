@@ -141,7 +141,10 @@ impl Table {
     /// Returns the table with the header `line`; `None` if the line is no header.
     pub(super) fn of_header(line: &[u8]) -> Option<Table> {
         let line = line.trim_ascii();
-        let line = line.strip_prefix(b"#").unwrap_or(line).trim_ascii();
+        // `#` begins a comment, or names a column of numbers if a tab follows (DiskMon).
+        let line = line.strip_prefix(b"#").unwrap_or(line);
+        let spaces = line.iter().take_while(|&&byte| byte == b' ').count();
+        let line = line[spaces..].trim_ascii_end();
         let delimiter = Delimiter::of(line)?;
         let names = names_of(line, delimiter);
         // A row of values has numbers; a header has none.
@@ -331,6 +334,11 @@ impl Table {
         .filter(|(found, _)| !found)
         .map(|(_, name)| name)
         .collect()
+    }
+
+    /// Returns the number of fields of the header.
+    pub(super) fn fields(&self) -> usize {
+        self.names.len()
     }
 
     fn listed(&self) -> String {

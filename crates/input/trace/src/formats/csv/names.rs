@@ -68,6 +68,9 @@ pub(super) const ROLES: &[RoleNames] = &[
             "date",
             "when",
             "iotime",
+            "inittime",
+            "timeofday",
+            "optime",
             "eventtime",
             "tstamp",
         ],
@@ -116,6 +119,9 @@ pub(super) const ROLES: &[RoleNames] = &[
             "direction",
             "dir",
             "readwrite",
+            "request",
+            "operationname",
+            "opname",
             "readorwrite",
             "access",
             "accesstype",
@@ -174,8 +180,15 @@ pub(super) const ROLES: &[RoleNames] = &[
             "startaddr",
             "startoffset",
             "startingoffset",
+            "minoffset",
             "objid",
             "fileoffset",
+            "iooffset",
+            "page",
+            "pageno",
+            "pagenumber",
+            "startpage",
+            "startpos",
         ],
     },
     RoleNames {
@@ -213,8 +226,20 @@ pub(super) const ROLES: &[RoleNames] = &[
             "blocks",
             "nblocks",
             "nblks",
+            "nblk",
+            "blks",
+            "nrblocks",
             "numblocks",
             "blockcount",
+            "pages",
+            "npages",
+            "numpages",
+            "nrbytes",
+            "numberofbytes",
+            "numberofsectors",
+            "lengthbytes",
+            "requestiosize",
+            "diskiosize",
             "objsize",
             "iolength",
             "iobytes",
@@ -240,6 +265,9 @@ pub(super) const ROLES: &[RoleNames] = &[
             "clat",
             "d2c",
             "q2c",
+            "disktime",
+            "timetaken",
+            "took",
             "totallatency",
         ],
     },
@@ -325,7 +353,10 @@ pub(super) const ROLES: &[RoleNames] = &[
 ];
 
 /// Names of addresses and sizes that count 512-byte sectors.
-const OF_SECTORS: [&str; 25] = [
+const OF_SECTORS: [&str; 28] = [
+    "nblk",
+    "nrblocks",
+    "numberofsectors",
     "lbn",
     "lba",
     "sector",
@@ -353,7 +384,10 @@ const OF_SECTORS: [&str; 25] = [
     "numblocks",
 ];
 /// Names of sizes that count bytes.
-const OF_BYTES: [&str; 7] = [
+const OF_BYTES: [&str; 10] = [
+    "nrbytes",
+    "numberofbytes",
+    "lengthbytes",
     "bytes",
     "nbytes",
     "numbytes",
@@ -363,8 +397,19 @@ const OF_BYTES: [&str; 7] = [
     "objsize",
 ];
 
+/// Names of addresses and sizes that count pages of 4096 bytes.
+const OF_PAGES: [&str; 7] = [
+    "page",
+    "pageno",
+    "pagenumber",
+    "startpage",
+    "pages",
+    "npages",
+    "numpages",
+];
+
 /// Unit of times in ns. The names are lower case.
-const TIME_UNITS: [(&str, u64); 25] = [
+const TIME_UNITS: [(&str, u64); 26] = [
     ("s", 1_000_000_000),
     ("sec", 1_000_000_000),
     ("secs", 1_000_000_000),
@@ -382,7 +427,9 @@ const TIME_UNITS: [(&str, u64); 25] = [
     ("micros", 1000),
     ("microsecond", 1000),
     ("microseconds", 1000),
+    // The micro sign, and the Greek letter that many programs write in its place.
     ("\u{b5}s", 1000),
+    ("\u{3bc}s", 1000),
     ("ns", 1),
     ("nsec", 1),
     ("nsecs", 1),
@@ -393,7 +440,8 @@ const TIME_UNITS: [(&str, u64); 25] = [
 ];
 
 /// Unit of addresses and sizes in bytes. The names are lower case.
-const BYTE_UNITS: [(&str, u64); 16] = [
+const BYTE_UNITS: [(&str, u64); 17] = [
+    ("g", 1 << 30),
     ("b", 1),
     ("byte", 1),
     ("bytes", 1),
@@ -434,6 +482,15 @@ pub(super) fn unit_of(role: Role, name: &str) -> Option<u64> {
 /// Returns the role and the unit of the column called `name`. The unit is `None` if the name has no
 /// unit.
 pub(super) fn meaning(name: &str) -> (Role, Option<u64>) {
+    // `LATms`, `STARTs` and `ENDs` of iosnoop (perf-tools).
+    if let Some(at) = name.find(|letter: char| letter.is_ascii_lowercase())
+        && at >= 2
+        && name[..at].bytes().all(|letter| letter.is_ascii_uppercase())
+        && let Some(role) = role_of(&name[..at].to_ascii_lowercase())
+        && let Some(value) = unit_of(role, &name[at..])
+    {
+        return (role, Some(value));
+    }
     let words = words_of(name);
     let joined = words.concat();
     if let Some(role) = role_of(&joined) {
@@ -467,6 +524,9 @@ fn own_unit(role: Role, joined: &str) -> Option<u64> {
     }
     if OF_SECTORS.contains(&joined) {
         return Some(512);
+    }
+    if OF_PAGES.contains(&joined) {
+        return Some(4096);
     }
     OF_BYTES.contains(&joined).then_some(1)
 }
@@ -531,6 +591,15 @@ mod tests {
             ("hostname", Role::Host, None),
             ("PID", Role::Process, None),
             ("is_write", Role::IsWrite, None),
+            ("LATms", Role::Latency, Some(1_000_000)),
+            ("STARTs", Role::Time, Some(1_000_000_000)),
+            ("ENDs", Role::EndTime, Some(1_000_000_000)),
+            ("nr_bytes", Role::Size, Some(1)),
+            ("nblk", Role::Size, Some(512)),
+            ("Min Offset", Role::Start, None),
+            ("npages", Role::Size, Some(4096)),
+            ("IO Time (\u{3bc}s)", Role::Time, Some(1000)),
+            ("request_io_size_bytes", Role::Size, Some(1)),
             ("version", Role::Other, None),
             ("", Role::Other, None),
         ] {

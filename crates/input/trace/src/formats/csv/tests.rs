@@ -221,3 +221,55 @@ fn headers_of_other_formats_stay_theirs() {
     };
     assert_eq!(detect(&head), Confidence::No);
 }
+
+#[test]
+fn numbers_with_units_and_groups_of_digits_are_read() {
+    let expected = (1_500_000_000, Operation::Write, 2048, 16);
+    for text in [
+        "time_s,op,offset,size\n1.5,W,1M,8k\n",
+        "time_s,op,offset,size\n1.5,W,\"1,048,576\",\"8,192\"\n",
+        "time_s;op;offset;size\n1,5;W;1 MiB;8 KiB\n",
+    ] {
+        assert_eq!(one(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn tables_of_windows_and_of_perf_tools_are_read() {
+    // DiskMon numbers its rows in a column called `#`.
+    let diskmon = "#\tTime\tDuration (s)\tDisk\tRequest\tSector\tLength\n0\t1.5\t0.002\t1\tWrite\t8\t16\n";
+    assert_eq!(one(diskmon), (1_500_000_000, Operation::Write, 8, 16));
+    // Windows Performance Analyzer.
+    let analyzer = "IO Type,Process,Disk,Min Offset,Size (B),Init Time (s),Complete Time (s),IO Time (\u{b5}s)\n\
+        Write,System (4),0,4096,8192,1.500000,1.505000,\"5,000\"\n";
+    let row = rows(analyzer)[0];
+    assert_eq!((row.start, row.sectors), (8, 16));
+    assert_eq!(row.completed, Some(row.arrival + 5_000_000));
+    // iosnoop with -s and -t.
+    let iosnoop = "Tracing block I/O. Ctrl-C to end.\n\
+        STARTs         ENDs           COMM         PID    TYPE DEV      BLOCK        BYTES     LATms\n\
+        1.500000       1.500618       supervise    1809   W    202,1    8            8192      0.62\n";
+    let row = rows(iosnoop)[0];
+    assert_eq!(
+        (row.arrival, row.completed),
+        (1_500_000_000, Some(1_500_618_000))
+    );
+    // Without -s there is no time, and the error lists the columns.
+    let bare = "Tracing block I/O. Ctrl-C to end.\nCOMM PID TYPE DEV BLOCK BYTES LATms\nx 1 W 202,1 8 8192 1.32\n";
+    let problem = problem(bare);
+    assert!(
+        problem.found.contains("`LATms`") && problem.expected.contains("columns for time;"),
+        "{problem:?}"
+    );
+}
+
+#[test]
+fn a_table_with_unknown_names_is_refused_with_its_columns() {
+    let text = "Zeit;Typ;Offset;Laenge\n0,5;R;4096;8192\n";
+    let head = TraceHead {
+        name: "",
+        bytes: text.as_bytes(),
+    };
+    assert_eq!(detect(&head), Confidence::Possible);
+    assert!(problem(text).found.contains("`Laenge`"));
+}

@@ -1,5 +1,6 @@
 //! Values of fields: numbers with a unit, dates, operations.
 
+use super::names::{Role, unit_of};
 use crate::events::operation_of_flags;
 use fullstroke_contract::Operation;
 
@@ -33,6 +34,7 @@ pub(super) fn scaled(text: &[u8], unit: u64, comma: bool) -> Option<u64> {
             }
             b'.' if !behind => behind = true,
             b',' if !behind && comma => behind = true,
+            b',' if !comma => return grouped(text, unit),
             b'e' | b'E' if digits > 0 && at > 0 => return exponential(text, unit),
             _ => return None,
         }
@@ -42,6 +44,44 @@ pub(super) fn scaled(text: &[u8], unit: u64, comma: bool) -> Option<u64> {
     }
     let value = mantissa.checked_mul(u128::from(unit))? / 10u128.pow(places);
     u64::try_from(value).ok()
+}
+
+/// Returns the number in `text` with a comma before each group of three digits: `1,048,576`. Such a
+/// number stands in quotes if commas part the columns.
+#[cold]
+fn grouped(text: &[u8], unit: u64) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let whole = text.split('.').next()?;
+    let mut groups = whole.split(',');
+    let is_group = |group: &str, least: usize| {
+        (least..=3).contains(&group.len()) && group.bytes().all(|digit| digit.is_ascii_digit())
+    };
+    let fits = groups.next().is_some_and(|first| is_group(first, 1))
+        && groups.all(|group| is_group(group, 3));
+    let plain = text.replace(',', "");
+    (fits && !text[whole.len()..].contains(','))
+        .then(|| scaled(plain.as_bytes(), unit, false))
+        .flatten()
+}
+
+/// Returns the number in a text with a unit of its own, such as `64k`, `1 MiB` or `1.5ms`.
+pub(super) fn suffixed(role: Role, text: &[u8], comma: bool) -> Option<u64> {
+    let (digits, unit) = of_suffix(role, text)?;
+    scaled(digits, unit, comma)
+}
+
+/// Divides a text such as `64k` into its digits and its unit.
+pub(super) fn of_suffix(role: Role, text: &[u8]) -> Option<(&[u8], u64)> {
+    let letters = text
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_alphabetic())
+        .count();
+    let (digits, letters) = text.split_at(text.len() - letters);
+    let digits = digits.trim_ascii();
+    let hexadecimal = digits.is_empty() || text.starts_with(b"0x");
+    let unit = unit_of(role, std::str::from_utf8(letters).ok()?)?;
+    (!hexadecimal && !letters.is_empty()).then_some((digits, unit))
 }
 
 #[cold]
@@ -84,9 +124,16 @@ impl Clock {
 /// Returns the ns since 1970 of `2024-05-01T12:00:00.5Z`, or of `2024/05/01 12:00:00,5`.
 fn date_time(text: &str) -> Option<u64> {
     let (date, time) = text.split_once(['T', ' '])?;
-    let mut parts = date.split(['-', '/']);
+    let mut parts = date.split(['-', '/', '.']);
     let mut next = || parts.next()?.parse::<u64>().ok();
-    let (year, month, day) = (next()?, next()?, next()?);
+    let (first, second, third) = (next()?, next()?, next()?);
+    // `2024-05-01`, `01.05.2024`, `05/01/2024` (the United States, as Windows' tools write it), or
+    // `13/05/2024`, which can only be the day before the month.
+    let (year, month, day) = match first {
+        32.. => (first, second, third),
+        _ if date.contains('.') || first > 12 => (third, second, first),
+        _ => (third, first, second),
+    };
     let sane = (1970..2500).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
     if !sane {
         return None;
@@ -130,8 +177,15 @@ fn zone(time: &str) -> Option<(&str, i64)> {
 
 /// Returns the ns since midnight of `12:00:00.5`.
 fn time_of_day(text: &str) -> Option<u64> {
+    let (text, half) = half_of_day(text.trim());
     let mut parts = text.splitn(3, ':');
     let hours: u64 = parts.next()?.trim().parse().ok()?;
+    let hours = match half {
+        // 12 AM is midnight, and 12 PM is noon.
+        Some(after_noon) if (1..=12).contains(&hours) => hours % 12 + 12 * u64::from(after_noon),
+        Some(_) => return None,
+        None => hours,
+    };
     let minutes: u64 = parts.next()?.parse().ok()?;
     let seconds = match parts.next() {
         Some(seconds) => scaled(seconds.as_bytes(), SECOND_NS, true)?,
@@ -139,6 +193,18 @@ fn time_of_day(text: &str) -> Option<u64> {
     };
     (hours < 24 && minutes < 60 && seconds < 61 * SECOND_NS)
         .then_some((hours * 60 + minutes) * 60 * SECOND_NS + seconds)
+}
+
+/// Divides `12:00:01 PM` into the time, and true for the half of the day after noon.
+fn half_of_day(text: &str) -> (&str, Option<bool>) {
+    let Some((time, word)) = text.split_at_checked(text.len().saturating_sub(2)) else {
+        return (text, None);
+    };
+    match word {
+        "AM" | "am" => (time.trim_end(), Some(false)),
+        "PM" | "pm" => (time.trim_end(), Some(true)),
+        _ => (text, None),
+    }
 }
 
 /// Returns the number of days from 1970-01-01 in the Gregorian calendar.
@@ -238,11 +304,31 @@ mod tests {
             (".", 1, None),
             ("1.2.3", 1, None),
             ("nan", 1, None),
+            ("1,048,576", 1, None),
             ("e5", 1, None),
         ] {
             assert_eq!(scaled(text.as_bytes(), unit, true), value, "{text}");
         }
         assert_eq!(scaled(b"1,5", 1, false), None);
+        for (text, value) in [
+            ("1,048,576", Some(1_048_576)),
+            ("12,000.5", Some(12_000)),
+            ("1,04", None),
+            ("1.5,000", None),
+            ("1,,000", None),
+        ] {
+            assert_eq!(scaled(text.as_bytes(), 1, false), value, "{text}");
+        }
+        for (text, role, value) in [
+            ("64k", Role::Size, Some(65_536)),
+            ("1 MiB", Role::Start, Some(1 << 20)),
+            ("1.5ms", Role::Latency, Some(1_500_000)),
+            ("0x1b", Role::Size, None),
+            ("k", Role::Size, None),
+            ("12q", Role::Size, None),
+        ] {
+            assert_eq!(suffixed(role, text.as_bytes(), false), value, "{text}");
+        }
     }
 
     #[test]
@@ -256,6 +342,15 @@ mod tests {
             Some(1_709_208_000_000_000_000)
         );
         assert_eq!(time("2024-13-01 00:00:00"), None);
+        let noon = Some(1_709_208_000_000_000_000);
+        for text in [
+            "29.02.2024 12:00:00",
+            "02/29/2024 12:00:00 PM",
+            "29/02/2024 12:00",
+        ] {
+            assert_eq!(time(text), noon, "{text}");
+        }
+        assert_eq!(time("02/29/2024 13:00:00 PM"), None);
         assert_eq!(time("23:59:59.5"), Some(DAY_NS - 500_000_000));
         assert_eq!(time("00:00:01"), Some(DAY_NS + SECOND_NS));
         assert_eq!(time("12:61:00"), None);

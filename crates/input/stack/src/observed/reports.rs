@@ -1,0 +1,255 @@
+//! Reports of all devices, from the texts and the JSON of `iostat`, `sar` and `zpool iostat`.
+
+use crate::StackError;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Columns of a report by their names.
+pub(super) type Row = BTreeMap<String, f64>;
+
+/// A report of all devices.
+#[derive(Default)]
+pub(super) struct Report {
+    pub(super) tool: &'static str,
+    /// True for the line of averages of sar.
+    pub(super) average: bool,
+    pub(super) rows: Vec<(String, Row)>,
+}
+
+pub(super) const IOSTAT: &str = "iostat";
+const SAR: &str = "sar -d";
+pub(super) const ZPOOL: &str = "zpool iostat";
+
+/// Columns of `zpool iostat`. Further columns are latencies (`-l`).
+const OF_ZPOOL: [&str; 7] = ["pool", "alloc", "free", "r/s", "w/s", "rB/s", "wB/s"];
+
+/// Heading of a table: the tool, the place of the device's name, and the names of all columns.
+#[derive(Clone, Debug, PartialEq)]
+struct Header<'a> {
+    tool: &'static str,
+    at: usize,
+    names: Vec<&'a str>,
+}
+
+impl<'a> Header<'a> {
+    /// Returns the names of the columns. In front of the device, sar has the time of the report.
+    fn columns(&self) -> &[&'a str] {
+        match self.tool {
+            SAR => &self.names[self.at..],
+            _ => &self.names,
+        }
+    }
+}
+
+/// Returns true if the text has a report.
+pub(super) fn recognise(text: &str) -> bool {
+    is_json(text) || text.lines().any(|line| header(line).is_some())
+}
+
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with('{') && text.contains("\"sysstat\"")
+}
+
+/// Returns the fields of a line. `sadf -d` writes semicolons, and times with spaces inside.
+fn fields(line: &str) -> Vec<&str> {
+    let line = line.trim().trim_start_matches('#');
+    match line.contains(';') {
+        true => line.split(';').map(str::trim).collect(),
+        false => line.split_whitespace().collect(),
+    }
+}
+
+/// Returns the heading in a line; `None` if the line is none.
+fn header(line: &str) -> Option<Header<'_>> {
+    let names = fields(line);
+    let named = |name: &str| matches!(name.trim_end_matches(':'), "Device" | "device");
+    let (tool, at) = match names.as_slice() {
+        [first, ..] if named(first) => (IOSTAT, 0),
+        // Human units (`iostat -h`) and Solaris have the device at the end.
+        [.., last] if named(last) => (IOSTAT, names.len() - 1),
+        // The words above the columns, `capacity operations bandwidth`, tell the second read and write
+        // from the first.
+        [
+            "pool",
+            "alloc",
+            "free",
+            "read",
+            "write",
+            "read",
+            "write",
+            ..,
+        ] => {
+            let mut columns = OF_ZPOOL.to_vec();
+            columns.extend(&names[OF_ZPOOL.len()..]);
+            return Some(Header {
+                tool: ZPOOL,
+                at: 0,
+                names: columns,
+            });
+        }
+        _ => (SAR, names.iter().position(|word| *word == "DEV")?),
+    };
+    let has = |name: &str| names.contains(&name);
+    let is_one = has("tps") || has("r/s") || has("w/s");
+    is_one.then_some(Header { tool, at, names })
+}
+
+/// Returns the reports of a text. `file` is the name of the text in errors.
+pub(super) fn reports(file: &str, text: &str) -> Result<Vec<Report>, StackError> {
+    if is_json(text) {
+        return of_json(file, text);
+    }
+    let mut reports: Vec<Report> = Vec::new();
+    let mut heading: Option<Header<'_>> = None;
+    let mut first: Option<Header<'_>> = None;
+    for (index, line) in text.lines().enumerate() {
+        if let Some(found) = header(line) {
+            let average = line.trim_start().starts_with("Average");
+            // A report with human units has a table of reads and a table of writes. The report
+            // begins where the first heading comes again.
+            let begins = first
+                .as_ref()
+                .is_none_or(|first| first.columns() == found.columns())
+                || average;
+            first.get_or_insert_with(|| found.clone());
+            if begins {
+                reports.push(Report {
+                    tool: found.tool,
+                    average,
+                    rows: Vec::new(),
+                });
+            }
+            heading = Some(found);
+            continue;
+        }
+        let Some(columns) = &heading else {
+            continue;
+        };
+        let words = fields(line);
+        if columns.tool == ZPOOL && line.starts_with('-') {
+            continue;
+        }
+        if words.len() != columns.names.len() {
+            // An empty line ends the table.
+            heading = None;
+            continue;
+        }
+        let row = row(file, index + 1, columns, &words)?;
+        let Some(report) = reports.last_mut() else {
+            continue;
+        };
+        if columns.tool == ZPOOL {
+            // A row further to the right is a part of the row above: disks count, and not the pool
+            // and the vdevs that consist of them.
+            report
+                .rows
+                .retain(|(_, row)| !row.contains_key(PARENT_OF_NEXT));
+        }
+        let is_parent = columns.tool == ZPOOL
+            && text
+                .lines()
+                .nth(index + 1)
+                .is_some_and(|next| indent(next) > indent(line));
+        let mut row = row;
+        if is_parent {
+            row.insert(PARENT_OF_NEXT.to_owned(), 1.0);
+        }
+        report.rows.push((words[columns.at].to_owned(), row));
+    }
+    for report in &mut reports {
+        report
+            .rows
+            .retain(|(_, row)| !row.contains_key(PARENT_OF_NEXT));
+    }
+    Ok(reports)
+}
+
+/// Mark of a row that consists of the rows below.
+const PARENT_OF_NEXT: &str = "";
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// Reads the numbers of a row.
+fn row(file: &str, line: usize, columns: &Header<'_>, words: &[&str]) -> Result<Row, StackError> {
+    let mut row = Row::new();
+    for (place, (name, word)) in columns.names.iter().zip(words).enumerate() {
+        let is_before = columns.tool == SAR && place < columns.at;
+        let is_other = columns.tool == ZPOOL && !(3..OF_ZPOOL.len()).contains(&place);
+        if place == columns.at || is_before || is_other {
+            continue;
+        }
+        let value = number(name, word).ok_or_else(|| StackError {
+            file: file.to_owned(),
+            line: Some(line),
+            key: (*name).to_owned(),
+            message: format!("found `{word}`; expected a number"),
+        })?;
+        match *name {
+            // zpool iostat counts bytes.
+            "rB/s" => row.insert("rkB/s".to_owned(), value / 1024.0),
+            "wB/s" => row.insert("wkB/s".to_owned(), value / 1024.0),
+            name => row.insert(name.to_owned(), value),
+        };
+    }
+    Ok(row)
+}
+
+/// Returns a number, which may have a unit of people such as `920.0k` or `18.0%`. Columns in kB have
+/// their values in kB.
+fn number(name: &str, word: &str) -> Option<f64> {
+    let word = word.replace(',', ".");
+    let (digits, factor) = match word.chars().last()? {
+        '%' => (&word[..word.len() - 1], 1.0),
+        unit if unit.is_ascii_alphabetic() => {
+            let power = "BKMGTP".find(unit.to_ascii_uppercase())? as i32;
+            let in_kib = name.contains("kB") || name.ends_with("-sz");
+            let base = if in_kib { power - 1 } else { power };
+            (&word[..word.len() - 1], 1024f64.powi(base))
+        }
+        _ => (&word[..], 1.0),
+    };
+    if digits == "-" {
+        return Some(0.0);
+    }
+    let value: f64 = digits.parse().ok()?;
+    value.is_finite().then_some(value * factor)
+}
+
+/// Reads the JSON of `iostat -o JSON` and of `sadf -j -- -d`.
+fn of_json(file: &str, text: &str) -> Result<Vec<Report>, StackError> {
+    let json: Value = serde_json::from_str(text).map_err(|error| StackError {
+        file: file.to_owned(),
+        line: Some(error.line()),
+        key: String::new(),
+        message: format!("found text that is no JSON: {error}"),
+    })?;
+    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let mut reports = Vec::new();
+    for host in list(&json["sysstat"], "hosts") {
+        for statistics in list(&host, "statistics") {
+            let is_sar = statistics.get("timestamp").is_some_and(Value::is_object);
+            let mut report = Report {
+                tool: if is_sar { SAR } else { IOSTAT },
+                ..Report::default()
+            };
+            for disk in list(&statistics, "disk") {
+                let name = ["disk_device", "disk-device"]
+                    .iter()
+                    .find_map(|key| disk[*key].as_str());
+                let (Some(name), Some(columns)) = (name, disk.as_object()) else {
+                    continue;
+                };
+                let numbers = columns
+                    .iter()
+                    .filter_map(|(key, value)| Some((key.clone(), value.as_f64()?)));
+                report.rows.push((name.to_owned(), numbers.collect()));
+            }
+            if !report.rows.is_empty() {
+                reports.push(report);
+            }
+        }
+    }
+    Ok(reports)
+}
