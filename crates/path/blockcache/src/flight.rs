@@ -17,7 +17,7 @@ pub(crate) struct CachedRequest {
     /// Parts in flight.
     pub(crate) left: u32,
     pub(crate) status: RequestStatus,
-    /// Completion of the part that ended last.
+    /// Latest completion of a part.
     pub(crate) last: Completion,
     /// True once the request is made durable: the last stage of a flush, or of a write with FUA.
     pub(crate) commits: bool,
@@ -28,7 +28,7 @@ pub(crate) struct CachedRequest {
 pub(crate) struct CacheIo {
     pub(crate) part: Part,
     pub(crate) purpose: IoPurpose,
-    /// Devices that have not answered.
+    /// Devices without an answer.
     pub(crate) left: u32,
     pub(crate) status: RequestStatus,
     pub(crate) issued: Time,
@@ -41,11 +41,11 @@ pub(crate) enum IoPurpose {
     Host(u32),
     /// A flush, or a write of the map, for the request in this slot.
     Commit(u32),
-    /// A write of data that a read brought.
+    /// A write of read data to the flash device.
     Fill,
     /// The read of a copy, and its write.
     CopyRead(CopyIo),
     CopyWrite(CopyIo),
-    /// A write of the map that nobody waits for.
+    /// A write of the map in the background.
     Map,
 }

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 /// array.
 ///
 /// Without the flash device (`lost_at`), the cache passes everything on to the array. If the flash
-/// device had data that the array does not have, every later request ends as lost: bcache stops such
+/// device had dirty data, every later request ends as lost: bcache stops such
 /// a device (`conditional_stop_bcache_device`, drivers/md/bcache/super.c, Linux 6.1), and a dm
 /// target answers with errors.
 pub struct BlockCache {
@@ -27,7 +27,7 @@ pub struct BlockCache {
     rule: Box<dyn CacheRule>,
     slots: Slots<CachedRequest>,
     ios: Slots<CacheIo>,
-    /// Requests that wait for room, in order.
+    /// Requests without room, in order.
     waiting: VecDeque<u32>,
     /// Parts of the request in work.
     parts: Vec<Part>,
@@ -270,7 +270,7 @@ impl BlockCache {
         cx.out.complete(Completion { status, ..ready });
     }
 
-    /// Begins requests that waited, and copies, as far as the rule lets them.
+    /// Begins waiting requests and copies, as far as the rule lets them.
     fn go_on(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         while let Some(&slot) = self.waiting.front() {
             if !self.begin(now, slot, cx) {
@@ -385,7 +385,7 @@ impl BlockCache {
                 );
                 return self.issue(now, what, origin, IoPurpose::Host(slot), cx);
             }
-            // A write that the flash device alone had is gone with the device.
+            // A write to the flash device alone is gone with the device.
             (Operation::Write, _) if !part.origin => status = RequestStatus::Lost,
             (Operation::Read, Loss::Fatal) if !part.origin => status = RequestStatus::Lost,
             _ => {}
@@ -441,7 +441,7 @@ impl Node for BlockCache {
             last: Completion::default(),
             commits: false,
         });
-        // A write does not overtake a write that waits. Reads need no room.
+        // A write does not overtake a waiting write. Reads need no room.
         let free = self.waiting.is_empty() || request.operation == Operation::Read;
         if !(free && self.begin(now, slot, cx)) {
             self.counts.waited += 1;

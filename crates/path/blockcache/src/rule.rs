@@ -80,7 +80,7 @@ pub struct CopyIo {
 /// - **Getters**: the other methods.
 ///
 /// Invariants that each rule keeps: two I/Os in flight never write the same place of the flash
-/// device. A place that an I/O uses is not given to other data. A copy does not overlap a write of
+/// device. A place in use by an I/O is not given to other data. A copy does not overlap a write of
 /// the origin in flight.
 pub trait CacheRule: Send {
     /// Adds the parts of a read.
@@ -97,29 +97,29 @@ pub trait CacheRule: Send {
         parts: &mut Vec<Part>,
     ) -> bool;
 
-    /// Forgets data that the host no longer needs. Returns false if the discard must wait for a
+    /// Forgets discarded data. Returns false if the discard must wait for a
     /// copy.
     fn discard(&mut self, start: u64, sectors: u64) -> bool;
 
-    /// Takes note that a part of a read ended. `done` is false if the data could not be read.
+    /// Handles the end of a part of a read. `done` is false if the data could not be read.
     /// Returns the part that goes to the flash device now, with its place, if the data are to be
     /// kept.
     fn read_ended(&mut self, now: Time, part: &Part, done: bool) -> Option<Part>;
 
-    /// Takes note that a part of a write ended on all its devices. `done` is false if a device has
+    /// Handles the end of a part of a write on all its devices. `done` is false if a device has
     /// refused the data.
     fn write_ended(&mut self, now: Time, part: &Part, done: bool);
 
-    /// Takes note that the data of a read are on the flash device.
+    /// Handles the end of the write of read data to the flash device.
     fn fill_ended(&mut self, now: Time, part: &Part);
 
-    /// Returns a copy that begins now.
+    /// Returns the next copy, if a copy begins now.
     fn copy(&mut self, now: Time) -> Option<CopyIo>;
 
-    /// Takes note that a copy has ended.
+    /// Handles the end of a copy.
     fn copy_ended(&mut self, now: Time, copy: &CopyIo);
 
-    /// Takes note that the flash device answered a transfer after `took`.
+    /// Handles an answer of the flash device to a transfer, after `took`.
     fn answered(&mut self, _now: Time, _write: bool, _took: Duration) {}
 
     /// Returns the write that makes the map durable for a flush: place and sectors. `None` if
@@ -136,10 +136,10 @@ pub trait CacheRule: Send {
     /// Carries out what is due at `now`. Returns a write of the map, if one is due.
     fn timer(&mut self, now: Time) -> Option<(u64, u64)>;
 
-    /// Number of sectors on the flash device that the origin does not have.
+    /// Number of sectors on the flash device without a copy on the origin.
     fn dirty_sectors(&self) -> u64;
 
-    /// Takes note that the flash device is gone.
+    /// Handles the loss of the flash device.
     fn lose(&mut self);
 
     /// Adds readings for reports.

@@ -64,9 +64,9 @@ struct HostIo {
     start: u64,
     sectors: u64,
     version: u64,
-    /// Versions that the sectors had at least when a read came.
+    /// Least versions of the sectors, known when a read came.
     least: Vec<u64>,
-    /// Versions that a read has brought so far.
+    /// Versions of the read so far.
     found: Vec<u64>,
 }
 
@@ -146,7 +146,7 @@ impl Bench {
         self.take(&[]);
     }
 
-    /// Takes the effects of the node. `read` are the data of the read that ended last.
+    /// Takes the effects of the node. `read` are the data of the latest read.
     fn take(&mut self, read: &[u64]) {
         let mut out = std::mem::take(&mut self.out);
         for effect in out.drain() {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Priority of a bucket that was used just now (`INITIAL_PRIO`, bcache.h).
+/// Priority of a bucket just used (`INITIAL_PRIO`, bcache.h).
 const PRIORITY: u64 = 32_768;
 
 /// `fifo_free` (`cache_alloc`, super.c) has a 1024th of the buckets.
@@ -23,7 +23,7 @@ struct Bucket {
     taken: bool,
 }
 
-/// A bucket that receives data.
+/// An open bucket.
 #[derive(Clone, Copy, Debug)]
 struct OpenBucket {
     bucket: u32,
@@ -31,7 +31,7 @@ struct OpenBucket {
     filled: u64,
 }
 
-/// All buckets that hold data.
+/// All buckets of data.
 ///
 /// Invariant: a bucket with dirty data or with I/Os in flight is never given to other data.
 #[derive(Clone, Debug)]
@@ -186,7 +186,7 @@ impl Buckets {
         }
     }
 
-    /// Notes that data are no longer mapped. Data of an earlier generation do not count.
+    /// Notes the end of a mapping. Data of an earlier generation do not count.
     pub(super) fn unmap(&mut self, place: u64, sectors: u64, generation: u32, dirty: bool) {
         let index = self.index(place);
         let bucket = &mut self.buckets[index];

@@ -46,7 +46,7 @@ pub(crate) fn build(keys: &Keys, site: CacheSite) -> Result<Box<dyn CacheRule>, 
 enum NoteKind {
     /// A read of cached data.
     Hit,
-    /// Data of a read that go to the flash device. False once a write has made the data old.
+    /// Read data on their way to the flash device. False once a write has made the data old.
     Fill(bool),
     /// A write past the cache.
     Around,
@@ -70,7 +70,7 @@ struct Journal {
     first: u64,
     sectors: u64,
     at: u64,
-    /// Keys that are not in the journal.
+    /// Keys outside the journal.
     keys: u64,
     /// Time at which they are written.
     due: Time,
@@ -190,7 +190,7 @@ impl Bcache {
         }
     }
 
-    /// Notes a key that belongs into the journal.
+    /// Notes a key for the journal.
     fn add_key(&mut self, now: Time) {
         if self.journal.keys == 0 {
             self.journal.due = now + JOURNAL_DELAY;
@@ -256,7 +256,7 @@ impl Bcache {
             && (synchronous || in_use <= CUTOFF_WRITEBACK)
     }
 
-    /// Returns the next dirty extent of the pass that a copy may take.
+    /// Returns the next dirty extent of the pass without a conflict.
     fn next_dirty(&self) -> Option<CachedExtent> {
         let mut from = self.writeback.at;
         loop {

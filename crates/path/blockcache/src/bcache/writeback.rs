@@ -25,7 +25,7 @@ const NEIGHBOUR_DELAY: Duration = Duration::from_millis(50);
 /// State of writing back.
 #[derive(Clone, Debug)]
 pub(super) struct Writeback {
-    /// Dirty sectors that the controller keeps.
+    /// Dirty sectors, the target of the controller.
     target: i64,
     /// True if dirty data are written without a limit of the rate.
     unlimited: bool,
@@ -103,7 +103,7 @@ impl Writeback {
         self.unlimited || delay == Duration::ZERO || (start == self.at && delay <= NEIGHBOUR_DELAY)
     }
 
-    /// Takes note of a copy that begins.
+    /// Notes the begin of a copy.
     pub(super) fn began(&mut self, now: Time, start: u64, sectors: u64) {
         self.at = start + sectors;
         self.in_flight += 1;
@@ -113,7 +113,7 @@ impl Writeback {
         self.next = next.max(earliest).min(now + LEAD);
     }
 
-    /// Takes note that the pass found no more dirty data up to the end of the array.
+    /// Ends the pass at the end of the array.
     pub(super) fn pass_ended(&mut self, now: Time, dirty: u64) {
         self.at = 0;
         self.has_dirty = dirty > 0;

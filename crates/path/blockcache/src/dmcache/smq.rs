@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const HOTSPOT_PERIOD: Duration = Duration::from_secs(1);
 const CACHE_PERIOD: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_secs(1);
-/// Share of blocks, in percent, that are freed once the cache is full (`FREE_TARGET`).
+/// Share of free blocks, in percent, once the cache was full (`FREE_TARGET`).
 const FREE_TARGET: usize = 25;
 /// Levels at the top of the hotspot queue with a number of their own (`nr_top_levels`).
 const TOP_LEVELS: usize = 8;
@@ -33,7 +33,7 @@ impl QueueStats {
         }
     }
 
-    /// Returns 0 for a queue that performs poorly, 1 for a fair one, 2 for a good one
+    /// Returns 0 for a poor queue, 1 for a fair one, 2 for a good one
     /// (`stats_assess`: below a sixteenth, below an eighth).
     fn assess(&self) -> usize {
         let all = self.hits + self.misses;
@@ -131,7 +131,7 @@ impl Smq {
         self.dirty.len() + pending.filter(|block| block.dirty && block.pending).count()
     }
 
-    /// Number of dirty blocks that wait.
+    /// Number of waiting dirty blocks.
     pub(super) fn dirty_waiting(&self) -> usize {
         self.dirty.len()
     }
@@ -332,7 +332,7 @@ impl Smq {
         Some(index)
     }
 
-    /// Takes note that a dirty block is on the array.
+    /// Handles the end of the write of a dirty block to the array.
     pub(super) fn cleaned(&mut self, index: u32) {
         let level = self.blocks[index as usize].place.level;
         let place = self.clean.push(index, level);
@@ -340,7 +340,7 @@ impl Smq {
         (block.pending, block.dirty, block.place) = (false, false, place);
     }
 
-    /// Forgets a block that is in a queue.
+    /// Forgets a block of a queue.
     pub(super) fn forget(&mut self, index: u32) {
         let block = self.blocks[index as usize];
         match block.dirty {

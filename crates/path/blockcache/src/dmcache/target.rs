@@ -14,7 +14,7 @@ const IDLE: Duration = Duration::from_secs(1);
 const COMMIT: Duration = Duration::from_secs(1);
 /// Least migration threshold in blocks (`MIN_MIGRATION_THRESHOLD_BLOCKS`).
 const THRESHOLD_BLOCKS: u64 = 8;
-/// Promotions that wait (`btracker_create`, dm-cache-policy-smq.c: 4096 pieces of work).
+/// Waiting promotions (`btracker_create`, dm-cache-policy-smq.c: 4096 pieces of work).
 const PROMOTIONS: usize = 4096;
 /// Sectors of a metadata block, and mappings in one block of the B-tree.
 const METADATA_BLOCK: u64 = 8;
@@ -66,7 +66,7 @@ struct DmCache {
     users: Vec<u32>,
     /// Writes of the host in flight, by block of the array.
     writes: BTreeMap<u64, u32>,
-    /// Blocks of the array that are being copied, with their cache blocks.
+    /// Blocks of the array under copy, with their cache blocks.
     migrating: BTreeMap<u64, u32>,
     /// Cache blocks whose promotion waits.
     promotions: VecDeque<u32>,
@@ -74,7 +74,7 @@ struct DmCache {
     in_flight: u32,
     writebacks: u64,
     idle_since: Time,
-    /// Mappings that changed since the last commit.
+    /// Changed mappings since the last commit.
     changed: u64,
     commit_due: Time,
     written: u64,
@@ -159,7 +159,7 @@ impl DmCache {
         (0, sectors)
     }
 
-    /// Returns the copy of a waiting promotion that may begin.
+    /// Returns the copy of a waiting promotion, if one may begin.
     fn next_promotion(&mut self) -> Option<CopyIo> {
         let ready = |&index: &u32| {
             let block = self.smq.blocks[index as usize].block;
