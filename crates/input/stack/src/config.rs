@@ -165,8 +165,8 @@ impl Stack {
         } else {
             host
         };
-        let cache = CacheSpec::read(&document, &folder)?;
         let mut stack = Stack {
+            cache: CacheSpec::read(&document, &folder)?,
             title: title.unwrap_or_else(|| name.clone()),
             digest: String::new(),
             document,
@@ -177,7 +177,6 @@ impl Stack {
             hosts,
             controller,
             link,
-            cache,
             volume,
             files: overrides.files.clone(),
             name,

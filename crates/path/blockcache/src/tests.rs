@@ -12,7 +12,7 @@ use fullstroke_contract::{
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 const ORIGIN_SECTORS: u64 = 9000;
 const FLASH_SECTORS: u64 = 1024;
@@ -81,7 +81,7 @@ struct Bench {
     newest: Vec<u64>,
     version: u64,
     ios: Vec<DeviceIo>,
-    hosts: HashMap<u64, HostIo>,
+    hosts: BTreeMap<u64, HostIo>,
     next_id: u64,
     out: Effects,
     flash_written: u64,
@@ -99,7 +99,7 @@ impl Bench {
             newest: vec![0; origin],
             version: 0,
             ios: Vec::new(),
-            hosts: HashMap::new(),
+            hosts: BTreeMap::new(),
             next_id: 0,
             out: Effects::new(),
             flash_written: 0,

@@ -74,11 +74,18 @@ drives = 4
 
 #[test]
 fn writing_back_is_faster_than_writing_through_and_a_cache_faster_than_none() {
-    let without = ["volume.layout=raid5", "cache.sequential_cutoff=0", "cache.mode=writearound"];
+    let without = [
+        "volume.layout=raid5",
+        "cache.sequential_cutoff=0",
+        "cache.mode=writearound",
+    ];
     let (around, _, _) = run(&without);
     let (through, _, counters) = run(&["cache.mode=writethrough"]);
     let (back, _, written) = run(&["cache.mode=writeback"]);
-    assert!(back < through && through < around, "{back} {through} {around}");
+    assert!(
+        back < through && through < around,
+        "{back} {through} {around}"
+    );
     assert!(reading(&counters, "ssd_hit_share") > 0.4, "{counters:?}");
     assert_eq!(reading(&counters, "ssd_dirty_mb"), 0.0);
     assert!(reading(&written, "ssd_dirty_mb") > 0.0);
@@ -93,7 +100,10 @@ fn the_flash_device_wears_by_the_writes_the_fills_and_the_map() {
         let of = |name| reading(&counters, name);
         let sum = of("ssd_written_mb") + of("ssd_filled_mb") + of("ssd_map_mb");
         let worn = of("flash_written_mb");
-        assert!(worn > 0.0 && (sum - worn).abs() < 0.05 * worn, "{kind}: {sum} {worn}");
+        assert!(
+            worn > 0.0 && (sum - worn).abs() < 0.05 * worn,
+            "{kind}: {sum} {worn}"
+        );
         let share = of("flash_wear_share");
         assert!((share - worn / 600e6).abs() < 1e-9, "{kind}: {share}");
     }
@@ -102,7 +112,10 @@ fn the_flash_device_wears_by_the_writes_the_fills_and_the_map() {
 #[test]
 fn a_lost_device_costs_the_dirty_data_of_write_back_only() {
     let (_, lost, counters) = run(&["cache.mode=writeback", "cache.lost_at=20s"]);
-    assert!(lost > 1000 && reading(&counters, "ssd_lost_mb") > 0.0, "{lost}");
+    assert!(
+        lost > 1000 && reading(&counters, "ssd_lost_mb") > 0.0,
+        "{lost}"
+    );
     let (_, lost, counters) = run(&["cache.mode=writethrough", "cache.lost_at=20s"]);
     assert_eq!((lost, reading(&counters, "ssd_lost_mb")), (0, 0.0));
 }
@@ -127,18 +140,32 @@ fn errors_name_the_key_and_what_was_expected() {
         ("cache.kind=lvmcache", "cache.kind", "known: bcache"),
         ("cache.size=4TB", "cache.size", "the drive has"),
         ("cache.size=1MiB", "cache.size", "128 buckets"),
-        ("cache.writeback_percent=70", "cache.writeback_percent", "0 to 40"),
-        ("cache.modes=writeback", "cache.modes", "did you mean `mode`?"),
+        (
+            "cache.writeback_percent=70",
+            "cache.writeback_percent",
+            "0 to 40",
+        ),
+        (
+            "cache.modes=writeback",
+            "cache.modes",
+            "did you mean `mode`?",
+        ),
         ("cache.lost_at=soon", "cache.lost_at", "soon"),
         ("cache.drive=870-evo-9tb", "870-evo-9tb", "no such drive"),
     ] {
         let error = load(STACK, &[set]).err().unwrap_or_default();
-        assert!(error.contains(key) && error.contains(expected), "{set}: {error}");
+        assert!(
+            error.contains(key) && error.contains(expected),
+            "{set}: {error}"
+        );
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("stack.toml");
     fs::write(&path, STACK).unwrap();
     let stack = Stack::load_for_clients(&path, &Overrides::default()).unwrap();
     let error = stack.serve().err().unwrap().to_string();
-    assert!(error.contains("cache") && error.contains("served"), "{error}");
+    assert!(
+        error.contains("cache") && error.contains("served"),
+        "{error}"
+    );
 }

@@ -111,10 +111,10 @@ impl DmCache {
     /// Lets a block be promoted, if there is room (`queue_promotion`). A full cache gives up a block
     /// first, and promotes the next time.
     fn promote(&mut self, block: u64) {
-        let waits = |&&index: &&u32| self.smq.blocks[index as usize].block == block;
+        let is_block = |&index: &u32| self.smq.blocks[index as usize].block == block;
         if self.migrating.contains_key(&block)
             || self.promotions.len() >= PROMOTIONS
-            || self.promotions.iter().find(waits).is_some()
+            || self.promotions.iter().any(is_block)
         {
             return;
         }
