@@ -335,6 +335,7 @@ impl Import<'_> {
             faults: None,
             freeblock: None,
             shingled: None,
+            flash: None,
             published: Published::default(),
             validated: None,
             sources,

@@ -314,6 +314,10 @@ impl Stack {
                 .document
                 .error(ConfigError::new("host.pushed", message)));
         }
+        if self.cache.is_some() {
+            let message = "a served stack has no cache in front yet; remove this table";
+            return Err(self.document.error(ConfigError::new("cache", message)));
+        }
         if let Some(error) = self.volume.unservable() {
             return Err(self.document.error(error));
         }
@@ -350,6 +354,7 @@ impl Stack {
             "hosts",
             "shared",
             "opportunities",
+            "cache",
             "controller",
             "link",
         ];
@@ -397,7 +402,12 @@ impl Stack {
     /// Errors of the layout, with the line of the key.
     pub fn rebuilt_members(&self) -> Result<Vec<RebuiltMember>, StackError> {
         let mut all = Vec::new();
-        let added = self.volume.add_rebuilt(&[], &mut all);
+        // A cache in front is a volume of its own: the array is its member 0.
+        let path: &[usize] = match &self.cache {
+            Some(_) => &[0],
+            None => &[],
+        };
+        let added = self.volume.add_rebuilt(path, &mut all);
         added
             .map(|()| all)
             .map_err(|error| self.document.error(error))
@@ -430,6 +440,10 @@ impl Stack {
                 .controller()?
                 .map(|controller| Box::new(controller) as Box<dyn Node>);
             let array = over(controller, volume);
+            let array = match &self.cache {
+                Some(cache) => cache.before(array, self.volume.capacity()?, self.seed())?,
+                None => array,
+            };
             let drive = self.lone_drive(&array);
             let array = self
                 .opportunities
@@ -438,7 +452,7 @@ impl Stack {
             let underneath = |layer: &HostConfig| -> Result<DeviceBelow, ConfigError> {
                 let below = self.volume.underneath(tracks(layer)?)?;
                 Ok(DeviceBelow {
-                    drive: below.drive && self.controller.is_none(),
+                    drive: below.drive && self.controller.is_none() && self.cache.is_none(),
                     ..below
                 })
             };
@@ -589,6 +603,9 @@ impl Stack {
         if self.controller.is_some() {
             return Err(UnknownArm::BehindController);
         }
+        if self.cache.is_some() {
+            return Err(UnknownArm::Several);
+        }
         let one_arm = self
             .volume
             .as_drive()
@@ -600,7 +617,9 @@ impl Stack {
     /// Returns the reason why written data cannot be read again and compared; `None` if
     /// verification is possible.
     fn unverifiable(&self) -> Result<Option<&'static str>, ConfigError> {
-        Ok(if self.controller.is_some() {
+        Ok(if self.cache.is_some() {
+            Some("the cache in front would answer for the medium; leave [cache] out")
+        } else if self.controller.is_some() {
             Some("the controller's memory would answer for the medium; leave [controller] out")
         } else if self.host.members().is_some() {
             Some(
@@ -616,7 +635,9 @@ impl Stack {
     /// Returns the used length of the longest drive. The error is the reason why a scrub cannot
     /// read the drives one by one from above.
     fn scrubbed(&self) -> Result<Result<Sectors, &'static str>, ConfigError> {
-        Ok(if self.controller.is_some() {
+        Ok(if self.cache.is_some() {
+            Err("the cache in front would answer for the media; leave [cache] out")
+        } else if self.controller.is_some() {
             Err("the controller's memory would answer for the media; leave [controller] out")
         } else if self.host.members().is_some() {
             Err(

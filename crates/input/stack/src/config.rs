@@ -1,6 +1,7 @@
 //! The stack file: one file with workload, host, volume and drives.
 
 use crate::build::{PreparedRun, VolumeSpec};
+use crate::cache::CacheSpec;
 use crate::document::{Document, is_standard_input};
 use crate::folder::Folder;
 use crate::homes;
@@ -50,6 +51,8 @@ pub struct Stack {
     pub(crate) opportunities: Opportunities,
     pub(crate) controller: Option<ControllerConfig>,
     pub(crate) link: Option<LinkSpec>,
+    /// Cache on a flash device in front of the volume.
+    pub(crate) cache: Option<CacheSpec>,
     pub(crate) volume: VolumeSpec,
     files: FileSource,
     name: String,
@@ -68,6 +71,7 @@ const KEYS: &[&str] = &[
     "hosts",
     "shared",
     "opportunities",
+    "cache",
     "controller",
     "link",
     "volume",
@@ -162,6 +166,7 @@ impl Stack {
             host
         };
         let mut stack = Stack {
+            cache: CacheSpec::read(&document, &folder)?,
             title: title.unwrap_or_else(|| name.clone()),
             digest: String::new(),
             document,
@@ -348,7 +353,10 @@ impl Stack {
         self.hosts
             .iter()
             .for_each(|hosts| hosts.identify(&mut values));
-        let described = json!({ "stack": values, "drives": self.volume.drive_configs() });
+        let mut described = json!({ "stack": values, "drives": self.volume.drive_configs() });
+        if let Some(cache) = &self.cache {
+            described["cache"] = json!(cache.drive().config());
+        }
         digest(&described)
     }
 }

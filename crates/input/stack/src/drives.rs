@@ -9,7 +9,7 @@ use crate::{StackError, drive_names};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::read;
 use fullstroke_disksim::{FileSystem, ImportOptions, Imported, ReadFiles};
-use fullstroke_drive::{DriveConfig, DriveModel, checks};
+use fullstroke_drive::{DriveConfig, DriveModel, checks, complete_flash};
 use fullstroke_trace::FileSource;
 use include_dir::{Dir, include_dir};
 use serde::Serialize as _;
@@ -31,9 +31,21 @@ static MODELS: Mutex<VecDeque<(String, DriveModel)>> = Mutex::new(VecDeque::new(
 /// The files `drives/*.toml` of this project, embedded in the binary.
 static LIBRARY: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../drives");
 
-/// Returns the names of the drives in the library, sorted.
+/// Folder of the flash devices in the library.
+const FLASH: &str = "flash";
+
+/// Returns the names of the disks in the library, sorted.
 pub fn names() -> Vec<&'static str> {
-    let mut names: Vec<&str> = LIBRARY
+    names_in(&LIBRARY)
+}
+
+/// Returns the names of the flash devices in the library, sorted.
+pub fn flash_names() -> Vec<&'static str> {
+    LIBRARY.get_dir(FLASH).map_or(Vec::new(), names_in)
+}
+
+fn names_in(folder: &'static Dir<'static>) -> Vec<&'static str> {
+    let mut names: Vec<&str> = folder
         .files()
         .filter(|file| {
             file.path()
@@ -258,7 +270,7 @@ fn document(name: &str, folder: &Folder) -> Result<Document, StackError> {
         return Document::read_in(folder.files(), &folder.join(name));
     }
     let known = resolve(name).map_err(|error| StackError::whole(name, error.to_string()))?;
-    let file = format!("{known}.toml");
+    let file = file_of(known);
     let text = LIBRARY
         .get_file(&file)
         .and_then(include_dir::File::contents_utf8);
@@ -268,8 +280,8 @@ fn document(name: &str, folder: &Folder) -> Result<Document, StackError> {
 
 /// Returns the library's name of the drive that a user means by `name`; see `drive_names.rs`.
 pub(crate) fn resolve(name: &str) -> Result<&'static str, DriveNameError> {
-    let titles: Vec<(&str, String)> = names()
-        .into_iter()
+    let titles: Vec<(&str, String)> = (names().into_iter())
+        .chain(flash_names())
         .map(|known| (known, title(known)))
         .collect();
     let library: Vec<(&str, &str)> = titles
@@ -279,17 +291,27 @@ pub(crate) fn resolve(name: &str) -> Result<&'static str, DriveNameError> {
     drive_names::resolve(name, &library)
 }
 
+/// Returns the file of the library's drive `known`.
+fn file_of(known: &str) -> String {
+    match flash_names().contains(&known) {
+        true => format!("{FLASH}/{known}.toml"),
+        false => format!("{known}.toml"),
+    }
+}
+
 /// Returns the title in the file of the library's drive `known`.
 fn title(known: &str) -> String {
     let text = LIBRARY
-        .get_file(format!("{known}.toml"))
+        .get_file(file_of(known))
         .and_then(include_dir::File::contents_utf8);
     let title = text.and_then(|text| text.lines().find_map(|line| line.strip_prefix("title = ")));
     title.unwrap_or_default().trim_matches('"').to_owned()
 }
 
 fn model(document: &Document, values: &Map<String, Value>) -> Result<DriveModel, StackError> {
-    let config: DriveConfig = read(values).map_err(|error| document.error(error))?;
+    let mut values = values.clone();
+    complete_flash(&mut values);
+    let config: DriveConfig = read(&values).map_err(|error| document.error(error))?;
     shared(config).map_err(|error| document.error(error))
 }
 

@@ -13,6 +13,7 @@
 //! | `volume.rs` | the volume |
 //! | `build.rs` | from a stack file to layers and a source |
 //! | `slow.rs` | slow members of a volume, and the policy against them |
+//! | `cache.rs` | the cache on a flash device in front of the volume |
 //! | `link.rs` | the link between a volume and its drives |
 //! | `layouts.rs` | the layouts by name |
 //! | `stripes.rs` | the map of a volume's addresses to members, for the host above |
@@ -21,6 +22,7 @@
 //! | `reference.rs` | the reference pages |
 
 mod build;
+mod cache;
 mod config;
 #[cfg(test)]
 mod conformance;

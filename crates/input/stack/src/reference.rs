@@ -43,6 +43,7 @@ const PAGES: &[Page] = &[
     ("hosts", "[[hosts]] and [shared]", "several hosts and their common layers", several_hosts),
     ("opportunities", "[[opportunities]]", "work of storage in idle time and rotational latency", opportunities),
     ("controller", "[controller]", "RAID controller with memory", controller),
+    ("cache", "[cache]", "cache on a flash device in front of the volume", cache),
     ("link", "[link]", "bus between volume and drives", link),
     ("measurement", "[measurement]", "warm-up and intervals", measurement),
     ("readings", "Readings of layers", "counters of hosts, caches, controllers, links and volumes", readings),
@@ -281,6 +282,23 @@ fn controller(page: &mut String) {
     );
 }
 
+/// Writes the caches in front of a volume.
+fn cache(page: &mut String) {
+    section(
+        page,
+        "Every cache",
+        "A cache on a flash device between the host and the volume (above `[controller]`). Default: no cache. \
+         [flash.md](../flash.md) shows examples. A run begins with an empty cache.",
+    );
+    keys(page, &json!({ "properties": crate::cache::common_keys() }));
+    policies_with(
+        page,
+        "Kinds: `kind = ...`",
+        "",
+        fullstroke_blockcache::CACHE_REGISTRY,
+    );
+}
+
 /// Writes the links.
 fn link(page: &mut String) {
     policies_with(
@@ -333,7 +351,7 @@ fn drive_files(page: &mut String) {
 /// Writes the drive library.
 fn library(page: &mut String) {
     page.push_str("\n| name | drive |\n|---|---|\n");
-    for name in drives::names() {
+    for name in drives::names().into_iter().chain(drives::flash_names()) {
         let title = drives::load(name).map_or_else(
             |error| error.to_string(),
             |model| model.config().title.clone(),

@@ -55,6 +55,7 @@ pub(crate) fn stack() -> Value {
         .map(|entry| entry.name);
     controller["properties"]["discipline"]["enum"] = disciplines.collect();
     let link = choice(fullstroke_link::REGISTRY, "kind", &mut definitions);
+    let cache = cache(&mut definitions);
     let host = host(&mut definitions);
     let hosts = hosts(&mut definitions);
     definitions.insert("Host".into(), host);
@@ -77,6 +78,7 @@ pub(crate) fn stack() -> Value {
             "opportunities": opportunities,
             "controller": controller,
             "link": link,
+            "cache": cache,
             "volume": { "$ref": "#/$defs/Volume" },
             "measurement": hoisted(schema_of::<MeasurementConfig>().into(), &mut definitions),
         },
@@ -84,6 +86,18 @@ pub(crate) fn stack() -> Value {
         "oneOf": [{ "required": ["workload"] }, { "required": ["workloads"] }, { "required": ["hosts"] }],
         "$defs": definitions,
     })
+}
+
+/// Returns the schema of a cache in front of the volume.
+fn cache(definitions: &mut Map<String, Value>) -> Value {
+    let mut each = choice(fullstroke_blockcache::CACHE_REGISTRY, "kind", definitions);
+    let kinds = each["anyOf"].as_array_mut();
+    for kind in kinds.into_iter().flatten() {
+        if let Some(properties) = kind["properties"].as_object_mut() {
+            properties.extend(crate::cache::common_keys());
+        }
+    }
+    each
 }
 
 /// Returns the schema of a workload of this kind.
@@ -251,6 +265,12 @@ fn policy<F>(
 pub fn drive() -> Value {
     let mut schema: Value = schema_of::<DriveConfig>().into();
     schema["title"] = json!("a fullstroke drive");
+    // A flash device needs no arm and no platters.
+    let arm = ["rpm", "surfaces", "zones", "seek"];
+    if let Some(required) = schema["required"].as_array_mut() {
+        required.retain(|key| !arm.iter().any(|arm| key == arm));
+    }
+    schema["anyOf"] = json!([{ "required": arm }, { "required": ["flash"] }]);
     schema
 }
 
@@ -258,7 +278,7 @@ pub fn drive() -> Value {
 pub(crate) fn volume_keys() -> Map<String, Value> {
     let keys = json!({
         "drive": {
-            "anyOf": [{ "enum": drives::names() }, { "type": "string", "pattern": "\\.toml$" }],
+            "anyOf": [{ "enum": drives::names() }, { "enum": drives::flash_names() }, { "type": "string", "pattern": "\\.toml$" }],
             "description": "a drive of the library, or a drive file relative to the stack file; needed, unless `members` or the volume around this one names the drives",
         },
         "drives": { "type": "integer", "minimum": 1, "description": "number of members, all of the drive in `drive`; not with `members`; default 1" },

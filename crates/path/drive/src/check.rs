@@ -3,8 +3,10 @@
 
 use crate::config::DriveConfig;
 use crate::drive::DriveModel;
+use crate::flash::FlashConfig;
 use fullstroke_units::three_digits;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// Relative difference allowed between model and data sheet, because data sheets round. A drive
 /// file can set another value.
@@ -93,6 +95,9 @@ pub fn checks(model: &DriveModel) -> Vec<Check> {
 
 /// Returns the keys with numbers but without a source.
 fn unsourced(config: &DriveConfig) -> Vec<String> {
+    if let Some(flash) = &config.flash {
+        return unsourced_flash(config, flash);
+    }
     let mut keys = vec![
         "capacity_sectors",
         "rpm",
@@ -138,6 +143,23 @@ fn unsourced(config: &DriveConfig) -> Vec<String> {
     keys.into_iter()
         .filter(|key| !sourced(key))
         .map(str::to_owned)
+        .collect()
+}
+
+/// Returns the keys of a flash device without a source. Arm and platters are nominal there, and need
+/// none.
+fn unsourced_flash(config: &DriveConfig, flash: &FlashConfig) -> Vec<String> {
+    let given = match serde_json::to_value(flash) {
+        Ok(Value::Object(keys)) => keys,
+        _ => Map::new(),
+    };
+    let sourced = |key: &String| {
+        config.sources.contains_key(key)
+            || key.starts_with("flash.") && config.sources.contains_key("flash")
+    };
+    std::iter::once("capacity_sectors".to_owned())
+        .chain(given.keys().map(|key| format!("flash.{key}")))
+        .filter(|key| !sourced(key))
         .collect()
 }
 

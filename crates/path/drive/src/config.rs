@@ -17,6 +17,7 @@ pub use spin_down::SpinDownConfig;
 pub use validated::ValidatedConfig;
 
 use crate::faults::FaultsConfig;
+use crate::flash::FlashConfig;
 use crate::shingled::ShingledConfig;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Sectors};
@@ -108,6 +109,9 @@ pub struct DriveConfig {
     /// Shingled tracks that the drive hides (drive-managed SMR). Default: conventional tracks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shingled: Option<ShingledConfig>,
+    /// A flash device in place of arm and platters. Default: a disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flash: Option<FlashConfig>,
     /// Published numbers, for a check of the description.
     #[serde(default, skip_serializing_if = "is_default")]
     pub published: Published,
@@ -499,6 +503,7 @@ pub(crate) mod tests {
             faults: None,
             freeblock: None,
             shingled: None,
+            flash: None,
             queue: QueueConfig::default(),
             power: None,
             spin_down: None,

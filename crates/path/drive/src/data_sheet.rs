@@ -131,6 +131,7 @@ impl DataSheet {
             faults: None,
             freeblock: None,
             shingled: None,
+            flash: None,
             queue: self.class().queue(),
             power: None,
             spin_down: None,

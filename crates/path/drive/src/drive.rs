@@ -16,6 +16,7 @@ use crate::buffer::{DriveBuffer, Lookup, add};
 use crate::config::{DriveConfig, FlushCommand, milliseconds};
 use crate::electronics::{Electronics, PreviousKind};
 use crate::faults::Faults;
+use crate::flash::{Flash, FlashDrive};
 use crate::freeblock::Freeblock;
 use crate::geometry::Position;
 use crate::mechanics::{AccessTimes, BusArrival, Mechanics, SectorPassage};
@@ -54,6 +55,8 @@ pub struct DriveModel {
     slow: Option<Arc<Slowness>>,
     /// Shingled tracks. `None` for a conventional drive.
     shingles: Option<Arc<Shingles>>,
+    /// Flash in place of arm and platters. `None` for a disk.
+    flash: Option<Arc<Flash>>,
     /// True if the drive has neither buffer nor bus times. A request then costs the overhead and
     /// the access alone.
     plain: bool,
@@ -197,6 +200,7 @@ impl DriveModel {
             phase: Angle::ZERO,
             slow: None,
             shingles: None,
+            flash: None,
             plain: config.buffer.is_none() && config.electronics == Default::default(),
             command_overhead,
             queued_overhead,
@@ -215,7 +219,12 @@ impl DriveModel {
         model.freeblock()?;
         model.background()?;
         let shingles = model.shingles()?.map(Arc::new);
-        Ok(DriveModel { shingles, ..model })
+        let flash = model.flash()?.map(Arc::new);
+        Ok(DriveModel {
+            shingles,
+            flash,
+            ..model
+        })
     }
 
     /// Returns the same model, with platters that lead by `phase` at time 0.
@@ -289,15 +298,15 @@ impl DriveModel {
     pub fn branch(&self) -> Result<Branch, ConfigError> {
         let tracks = || Arc::clone(&self.mechanics) as Arc<dyn TrackTable>;
         if self.config.actuators == 1 {
-            let drive = self.drive()?;
-            let drive: Box<dyn Node> = match &self.shingles {
-                Some(shingles) => Box::new(ShingledDrive::new(drive, shingles)),
-                None => Box::new(drive),
+            let draw = self.power.as_ref().and_then(|power| power.draw);
+            let drive: Box<dyn Node> = match (&self.flash, &self.shingles) {
+                (Some(flash), _) => Box::new(FlashDrive::new(flash, draw)),
+                (None, Some(shingles)) => Box::new(ShingledDrive::new(self.drive()?, shingles)),
+                (None, None) => Box::new(self.drive()?),
             };
             let Some(slowness) = &self.slow else {
                 return Ok(Branch::drive(drive, tracks()));
             };
-            let draw = self.power.as_ref().and_then(|power| power.draw);
             let drive = SlowDrive::new(drive, slowness, draw);
             return Ok(Branch::drive(Box::new(drive), tracks()));
         }
@@ -356,6 +365,36 @@ impl DriveModel {
             )
             .map(Some)
             .map_err(|error| error.below("shingled"))
+    }
+
+    /// Returns the flash, if the description has it.
+    ///
+    /// # Errors
+    /// Names the invalid key, or the key of a disk that a flash device excludes.
+    fn flash(&self) -> Result<Option<Flash>, ConfigError> {
+        let config = &*self.config;
+        let Some(flash) = &config.flash else {
+            return Ok(None);
+        };
+        let excluded = [
+            ("actuators", config.actuators != 1),
+            ("buffer", config.buffer.is_some()),
+            ("faults", config.faults.is_some()),
+            ("freeblock", config.freeblock.is_some()),
+            ("shingled", config.shingled.is_some()),
+            ("spin_down", config.spin_down.is_some()),
+        ];
+        if let Some((key, _)) = excluded.into_iter().find(|(_, given)| *given) {
+            let message = "a drive with [flash] does not have this key; expected one of the two";
+            return Err(ConfigError::new(key, message));
+        }
+        let checked = flash.check(config.capacity_sectors);
+        checked.map(Some).map_err(|error| error.below("flash"))
+    }
+
+    /// True if the drive is a flash device.
+    pub fn is_flash(&self) -> bool {
+        self.flash.is_some()
     }
 
     /// True if the drive has shingled tracks.

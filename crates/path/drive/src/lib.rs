@@ -18,6 +18,7 @@
 //! | `mechanics.rs` | seek, rotation and transfer of one access |
 //! | `freeblock.rs` | a background scan in the rotational latency of requests |
 //! | `shingled.rs`, `shingled/` | shingled tracks behind the interface of a conventional drive |
+//! | `flash.rs`, `flash/` | a flash device |
 //! | `slow.rs`, `slow/` | a drive that answers late without failing |
 //! | `power.rs` | time of the arm in each power state |
 //! | `spin_down/` | spin-down policies for an idle drive, one file each, and their registry |
@@ -36,6 +37,7 @@ mod data_sheet;
 mod drive;
 mod electronics;
 mod faults;
+mod flash;
 mod freeblock;
 mod geometry;
 mod mechanics;
@@ -60,6 +62,7 @@ pub use config::{
 pub use data_sheet::{DataSheet, sectors_of, settled_curve};
 pub use drive::{Drive, DriveModel};
 pub use faults::{FaultAt, FaultKind, FaultsConfig};
+pub use flash::{FlashConfig, complete_flash};
 pub use geometry::{Geometry, Position, ZoneView};
 pub use mechanics::{AccessTimes, BusArrival, HeadPosition, Mechanics, SectorPassage};
 pub use power::{Meter, StoppedPlatters};

@@ -15,6 +15,7 @@
 //! | `node.rs` | the node: requests, and what the drive inside does for them |
 //! | `writer.rs` | writes to the cache, or of whole bands |
 //! | `cleaner.rs` | cleaning |
+//! | `mover.rs` | moves of valid data to the end of the log |
 //!
 //! Simplifications: the cache lies on the outermost tracks, which the first bands share with the
 //! cache in the model; this moves the first bands by less than a hundredth of the stroke. A map is
@@ -24,6 +25,7 @@ mod buffer;
 mod cleaner;
 mod config;
 mod map;
+mod mover;
 mod node;
 mod writer;
 

@@ -46,6 +46,7 @@ impl QueueGain {
             faults: None,
             freeblock: None,
             shingled: None,
+            flash: None,
             ..model.config().clone()
         };
         let depth = config.queue.depth as usize;

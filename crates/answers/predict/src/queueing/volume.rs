@@ -64,6 +64,8 @@ impl DriveTables {
         let whole = buffer.is_some_and(|buffer| buffer.read_ahead == ReadAhead::WholeTrack);
         let reasons = [
             (self.config.actuators > 1, "the drives have several arms"),
+            (self.config.flash.is_some(), "the drives are flash devices"),
+            (self.config.shingled.is_some(), "the drives have shingled tracks"),
             (
                 self.config.spin_down.is_some(),
                 "the drives stop by themselves",

@@ -5,6 +5,7 @@
     reason = "a test tells one story from its beginning to its end"
 )]
 
+mod cache;
 mod carroll;
 mod extremes;
 mod host;

@@ -25,10 +25,13 @@ impl ShingledDrive {
 
     /// Begins to clean the band of the oldest cached data, if a band is to be cleaned at `now`.
     pub(super) fn clean_on(&mut self, now: Time) {
-        if self.cleaning.is_some() {
+        if self.cleaning.is_some() || self.moving.is_some() {
             return;
         }
         if self.starved.is_none() && self.cleaning_due() > now {
+            return;
+        }
+        if self.starved.is_some() && self.begins_move(now) {
             return;
         }
         let Some(band) = self.map.oldest_band() else {
@@ -97,7 +100,8 @@ impl ShingledDrive {
 
     /// Time at which idle time is used for cleaning. [`Time::NEVER`] if nothing is to be cleaned.
     pub(super) fn cleaning_due(&self) -> Time {
-        let idle = self.is_idle() && self.cleaning.is_none() && self.writing.is_none();
+        let rests = self.cleaning.is_none() && self.moving.is_none() && self.writing.is_none();
+        let idle = self.is_idle() && rests;
         if !idle || self.map.extents() == 0 || self.map.used() <= self.shingles.clean_above {
             return Time::NEVER;
         }

@@ -1,6 +1,6 @@
 //! The keys of a drive with shingled tracks.
 
-use crate::config::{BufferConfig, ElectronicsConfig};
+use crate::config::{BufferConfig, ElectronicsConfig, is_default};
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
 use schemars::JsonSchema;
@@ -44,6 +44,11 @@ pub struct ShingledConfig {
     /// is empty before. Default 1.
     #[serde(default = "one")]
     pub forced_bands: u32,
+    /// True if a full cache moves data: the drive reads the oldest part of the log, one band long,
+    /// and writes the valid data to the end of the log, where this makes more room for the
+    /// transferred data than cleaning. Default false.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub moves: bool,
     /// True if the drive takes discards. Default false.
     #[serde(default)]
     pub trim: bool,
@@ -93,6 +98,9 @@ pub(crate) struct Shingles {
     pub(super) clean_above: u64,
     /// Bands cleaned for a full cache.
     pub(super) forced_bands: u64,
+    pub(super) moves: bool,
+    /// Free sectors of the cache that only moves use.
+    pub(super) reserve: u64,
     pub(super) trim: bool,
     /// Size of the volatile buffer for writes. 0 if writes complete on the medium.
     pub(super) buffer: u64,
@@ -137,6 +145,8 @@ impl ShingledConfig {
             idle: self.idle,
             clean_above,
             forced_bands: u64::from(self.forced_bands),
+            moves: self.moves,
+            reserve: if self.moves { band + record } else { 0 },
             trim: self.trim,
             buffer: buffer
                 .filter(|buffer| buffer.write_back)
@@ -178,10 +188,11 @@ impl ShingledConfig {
             return refuse("cache", message);
         }
         let record = sectors(self.flush_record);
-        let least = 2 * (piece + record);
+        let reserve = if self.moves { 2 * band } else { 0 };
+        let least = 2 * (piece + record) + reserve;
         if cache < least {
             let message = format!(
-                "found {}; a cache of less than two pieces with their records, {}, could not take a write while an older one is cleaned",
+                "found {}; a cache of less than two pieces with their records, and of two bands with moves, {}, could not take a write while an older one is cleaned",
                 self.cache,
                 Sectors(least).bytes()
             );

@@ -221,18 +221,94 @@ impl ShingledMap {
     /// Takes note that these extents are at home. Data written to the log since then stay mapped.
     pub(super) fn came_home(&mut self, extents: &[CachedExtent]) {
         for home in extents {
-            let own: Vec<CachedExtent> = self
-                .overlapping(home.start, home.end())
-                .map(|extent| {
-                    extent.part(extent.start.max(home.start), extent.end().min(home.end()))
-                })
-                .filter(|extent| extent.place == home.place + (extent.start - home.start))
-                .collect();
+            let mut own = Vec::new();
+            self.own_parts(home, |part| own.push(part));
             for extent in own {
                 self.unmap(extent.start, extent.sectors);
             }
         }
         self.release();
+    }
+
+    /// Returns the oldest part of the log, whole entries of `length` sectors together or a little
+    /// more: its first place, its end, and the extents that are mapped to this part. `None` if the
+    /// log is shorter.
+    pub(super) fn oldest_part(&mut self, length: u64) -> Option<(u64, u64, Vec<CachedExtent>)> {
+        self.release();
+        let end = self.tail + length;
+        let next = self.log.iter().find(|entry| entry.place >= end)?;
+        let mut valid = Vec::new();
+        let part = self.log.iter().take_while(|entry| entry.place < next.place);
+        part.for_each(|entry| self.own_parts(entry, |own| valid.push(own)));
+        Some((self.tail, next.place, valid))
+    }
+
+    /// Calls `each` with the parts of `written` that are still mapped to the places of `written`.
+    fn own_parts(&self, written: &CachedExtent, mut each: impl FnMut(CachedExtent)) {
+        for extent in self.overlapping(written.start, written.end()) {
+            let (from, to) = (
+                extent.start.max(written.start),
+                extent.end().min(written.end()),
+            );
+            let own = extent.part(from, to);
+            if own.place == written.place + (from - written.start) {
+                each(own);
+            }
+        }
+    }
+
+    /// Takes `sectors` sectors at the head of the log, and returns the first place.
+    pub(super) fn reserve(&mut self, sectors: u64) -> u64 {
+        assert!(
+            sectors <= self.free(),
+            "{sectors} sectors are reserved in a cache with room for {}",
+            self.free()
+        );
+        let place = self.head;
+        self.head += sectors;
+        place
+    }
+
+    /// Takes note that the data of `extents` lie one after the other from `place` on as well. Data
+    /// that went elsewhere since then stay there.
+    pub(super) fn moved(&mut self, extents: &[CachedExtent], place: u64) {
+        let mut at = place;
+        for old in extents {
+            let mut own = Vec::new();
+            self.own_parts(old, |part| own.push(part));
+            for part in own {
+                self.unmap(part.start, part.sectors);
+                let new = CachedExtent {
+                    place: at + (part.start - old.start),
+                    ..part
+                };
+                self.map.insert(new.start, new);
+                // Entries of the log stand in the order of their places.
+                let later = self.log.iter().rev();
+                let later = later.take_while(|entry| entry.place > new.place).count();
+                self.log.insert(self.log.len() - later, new);
+            }
+            at += old.sectors;
+        }
+        self.release();
+    }
+
+    /// Calls `each` with the places on the medium of a part of the log, in pieces of at most
+    /// `piece` sectors.
+    pub(super) fn on_medium_in_pieces(
+        &self,
+        place: u64,
+        sectors: u64,
+        piece: u64,
+        each: &mut dyn FnMut(u64, u64),
+    ) {
+        let (mut at, end) = (place, place + sectors);
+        while at < end {
+            let start = self.on_medium(at);
+            let length = piece.min(end - at).min(self.cache - start);
+            each(start, length);
+            at += length;
+        }
     }
 
     /// Checks the invariants.

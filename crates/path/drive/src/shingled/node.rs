@@ -4,6 +4,7 @@ use super::buffer::PendingWrites;
 use super::cleaner::BandCleaning;
 use super::config::Shingles;
 use super::map::ShingledMap;
+use super::mover::LogMove;
 use super::writer::MediumWrite;
 use crate::drive::Drive;
 use crate::statistics::DriveCounters;
@@ -47,9 +48,11 @@ pub(crate) struct ShingledDrive {
     pub(super) writing: Option<MediumWrite>,
     /// Band under cleaning.
     pub(super) cleaning: Option<BandCleaning>,
+    /// Move of the log under way.
+    pub(super) moving: Option<LogMove>,
     /// Time since when a write waits for a full cache.
     pub(super) starved: Option<Time>,
-    /// Number of cleaned bands at which such a write goes on.
+    /// Number of cleaned bands and moves at which such a write goes on.
     pub(super) writes_go_on: u64,
     /// True if data were written to the cache since the last record.
     pub(super) unrecorded: bool,
@@ -87,6 +90,8 @@ pub(super) enum InnerIo {
     Write,
     /// A step of cleaning.
     Clean,
+    /// A step of a move of the log.
+    Move,
     /// A command of the host for the whole drive.
     Command(u32),
 }
@@ -98,6 +103,8 @@ pub(super) struct ShingledCounts {
     pub(super) host_sectors: u64,
     pub(super) cache_sectors: u64,
     pub(super) band_sectors: u64,
+    pub(super) moves: u64,
+    pub(super) moved_sectors: u64,
     pub(super) starved: Duration,
 }
 
@@ -117,6 +124,7 @@ impl ShingledDrive {
             bus_free: Time::ZERO,
             writing: None,
             cleaning: None,
+            moving: None,
             starved: None,
             writes_go_on: 0,
             unrecorded: false,
@@ -219,6 +227,7 @@ impl ShingledDrive {
             }
             InnerIo::Write => self.medium_written(now),
             InnerIo::Clean => self.cleaned_step(now),
+            InnerIo::Move => self.move_step(now),
         }
         self.go_on(now);
     }
@@ -457,6 +466,7 @@ impl Node for ShingledDrive {
             ("shingled_host_mb", mb(counts.host_sectors)),
             ("shingled_cache_mb", mb(counts.cache_sectors)),
             ("shingled_band_mb", mb(counts.band_sectors)),
+            ("shingled_moved_mb", mb(counts.moved_sectors)),
             ("shingled_stall_s", (counts.starved + starved).as_secs_f64()),
             (
                 "shingled_cache_share",

@@ -22,6 +22,8 @@ struct Medium {
     cache: Vec<u64>,
     newest: Vec<u64>,
     version: u64,
+    /// A move under way: the extents, the first new place, and the data read.
+    moving: Option<(Vec<CachedExtent>, u64, Vec<u64>)>,
     /// A band under cleaning: its number, the snapshot, and the data that will be written.
     cleaning: Option<(u64, Vec<CachedExtent>, Vec<u64>)>,
 }
@@ -35,6 +37,7 @@ impl Medium {
             cache: vec![0; CACHE as usize],
             newest: vec![0; size],
             version: 0,
+            moving: None,
             cleaning: None,
         }
     }
@@ -97,6 +100,34 @@ impl Medium {
         self.cleaning = Some((band, cached, data));
     }
 
+    /// Begins to move the oldest part of the log, or ends the move under way.
+    fn move_on(&mut self) {
+        if let Some((valid, place, data)) = self.moving.take() {
+            for (at, version) in (place..).zip(data) {
+                let at = self.map.on_medium(at) as usize;
+                self.cache[at] = version;
+            }
+            self.map.moved(&valid, place);
+            return;
+        }
+        let Some((from, to, valid)) = self.map.oldest_part(BAND) else {
+            return;
+        };
+        let sectors: u64 = valid.iter().map(|extent| extent.sectors).sum();
+        assert!(sectors <= to - from);
+        if self.map.free() < sectors {
+            return;
+        }
+        let places = valid
+            .iter()
+            .flat_map(|extent| extent.place..extent.place + extent.sectors);
+        let data = places
+            .map(|place| self.cache[self.map.on_medium(place) as usize])
+            .collect();
+        let place = self.map.reserve(sectors);
+        self.moving = Some((valid, place, data));
+    }
+
     fn read(&self, start: u64, sectors: u64) -> Vec<u64> {
         let mut read = Vec::new();
         self.map.places(start, sectors, &mut |place| {
@@ -112,23 +143,28 @@ impl Medium {
 }
 
 proptest! {
-    /// No write is lost, and none is served older, in any order of writes, direct writes of bands
-    /// and the two ends of cleaning.
+    /// No write is lost, and none is served older, in any order of writes, direct writes of bands,
+    /// and the two ends of cleaning and of moves.
     #[test]
     fn the_newest_data_are_served(steps in prop::collection::vec((0u8..8, 0u64..CAPACITY, 1u64..45), 1..300)) {
         let mut medium = Medium::new();
         for (step, start, sectors) in steps {
             let sectors = sectors.min(CAPACITY - start);
             match step {
+                6 if medium.cleaning.is_none() => medium.move_on(),
                 0..=3 => medium.write(start, sectors),
                 4 => medium.write_band(start / BAND),
                 5 => medium.map.pad(sectors / 8),
-                _ => medium.clean(),
+                _ if medium.moving.is_none() => medium.clean(),
+                _ => {}
             }
             medium.map.check();
             prop_assert_eq!(&medium.read(0, CAPACITY), &medium.newest);
         }
         // Cleaning alone empties the cache.
+        if medium.moving.is_some() {
+            medium.move_on();
+        }
         for _ in 0..2000 {
             medium.clean();
         }
@@ -216,9 +252,11 @@ fn configs() -> impl Strategy<Value = ShingledConfig> {
         prop::option::of(2u32..9),
         1u32..5,
         any::<bool>(),
+        any::<bool>(),
     )
         .prop_map(
-            |(cleaning, idle, extents, forced_bands, trim)| ShingledConfig {
+            |(cleaning, idle, extents, forced_bands, trim, moves)| ShingledConfig {
+                moves,
                 cleaning,
                 idle: Duration::from_millis(idle),
                 extents,
@@ -289,6 +327,31 @@ fn scattered_synchronous_writes_fill_the_cache_and_then_wait_for_cleaning() {
     );
 }
 
+/// Each write of 8 sectors takes a record of 8, so that half of the log is of no use.
+#[test]
+fn a_full_cache_moves_data_together_before_bands_are_cleaned() {
+    let writes: Vec<Arrival> = (0..28)
+        .map(|at| (at * 1_000_000_000, at * 811 % 1300 / 8 * 8, 8, 2))
+        .collect();
+    let [moving, cleaning] = [true, false].map(|moves| {
+        let config = ShingledConfig {
+            cleaning: Cleaning::Full,
+            moves,
+            ..shingled()
+        };
+        let mut node = node(config, true);
+        let done = run(&mut *node, &writes, 0);
+        readings(&*node, done.last().unwrap().finished)
+    });
+    assert!(of(&moving, "shingled_moved_mb") > 0.0, "{moving:?}");
+    assert_eq!(of(&cleaning, "shingled_moved_mb"), 0.0);
+    // The reserve of a move is a quarter of this small cache.
+    assert!(
+        of(&moving, "shingled_cleaned_bands") < of(&cleaning, "shingled_cleaned_bands"),
+        "{moving:?} {cleaning:?}"
+    );
+}
+
 #[test]
 fn idle_time_empties_the_cache_of_an_aggressive_drive_only() {
     for (cleaning, left) in [(Cleaning::Aggressive, 0.0), (Cleaning::Full, 0.5)] {
@@ -346,6 +409,11 @@ fn impossible_keys_are_refused_by_name() {
     assert_eq!(one(|config| config.piece = Bytes(0)), key("piece"));
     assert_eq!(one(|config| config.extents = Some(1)), key("extents"));
     assert_eq!(one(|config| config.forced_bands = 0), key("forced_bands"));
+    let narrow = |config: &mut ShingledConfig| {
+        config.moves = true;
+        config.cache = Bytes(81_920);
+    };
+    assert_eq!(one(narrow), key("cache"));
     assert_eq!(
         one(|config| (config.cleaning, config.lazy_above) = (Cleaning::Lazy, 1.0)),
         key("lazy_above")

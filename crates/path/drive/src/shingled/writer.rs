@@ -6,7 +6,7 @@ use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::Time;
 
 /// Sectors of the record that makes the map durable: one physical sector.
-const RECORD: u64 = 8;
+pub(super) const RECORD: u64 = 8;
 
 /// A write of the medium under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,14 +62,14 @@ impl ShingledDrive {
 
     fn write_to_cache(&mut self, now: Time, start: u64, wanted: u64) {
         self.map.release();
-        let needed = wanted + self.shingles.record.max(RECORD);
+        let needed = wanted + self.shingles.record.max(RECORD) + self.shingles.reserve;
         let full = self.map.free() < needed || self.map.extents() + 2 > self.shingles.extents;
         // A full cache cleans several bands, so that the host is not stopped for every write.
-        let waits = self.starved.is_some() && self.counts.bands < self.writes_go_on;
+        let waits = self.starved.is_some() && self.room_made() < self.writes_go_on;
         if full || (waits && self.map.extents() > 0) {
             if self.starved.is_none() {
                 self.starved = Some(now);
-                self.writes_go_on = self.counts.bands + self.shingles.forced_bands;
+                self.writes_go_on = self.room_made() + self.shingles.forced_bands;
             }
             return;
         }
@@ -84,6 +84,11 @@ impl ShingledDrive {
         self.writing = Some(MediumWrite::Cache { sectors });
         let extent = Extent::new(place, sectors);
         self.issue(now, Operation::Write, extent, InnerIo::Write);
+    }
+
+    /// Number of cleaned bands and moves so far.
+    fn room_made(&self) -> u64 {
+        self.counts.bands + self.counts.moves
     }
 
     fn write_record(&mut self, now: Time) {

@@ -74,6 +74,7 @@ impl Mechanics {
             faults: None,
             freeblock: None,
             shingled: None,
+            flash: None,
             published: Default::default(),
             validated: None,
             sources: self.sources(device),

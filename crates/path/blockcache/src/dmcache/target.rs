@@ -1,0 +1,366 @@
+//! dm-cache as a rule.
+
+use super::config::{DmCacheConfig, DmCacheMode};
+use super::smq::Smq;
+use crate::rule::{CacheRule, CacheSite, CopyIo, Part};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::{Duration, SECTOR_BYTES, Time};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Time without I/O after which the cache counts as idle (`spare_migration_bandwidth`).
+const IDLE: Duration = Duration::from_secs(1);
+/// Time between two commits of changed metadata (`COMMIT_PERIOD`).
+const COMMIT: Duration = Duration::from_secs(1);
+/// Least migration threshold in blocks (`MIN_MIGRATION_THRESHOLD_BLOCKS`).
+const THRESHOLD_BLOCKS: u64 = 8;
+/// Waiting promotions (`btracker_create`, dm-cache-policy-smq.c: 4096 pieces of work).
+const PROMOTIONS: usize = 4096;
+/// Sectors of a metadata block, and mappings in one block of the B-tree.
+const METADATA_BLOCK: u64 = 8;
+const MAPPINGS: u64 = 126;
+
+/// Builds dm-cache from its keys.
+///
+/// # Errors
+/// Names the invalid key.
+pub(crate) fn build(keys: &Keys, site: CacheSite) -> Result<Box<dyn CacheRule>, ConfigError> {
+    let config: DmCacheConfig = read(keys)?;
+    let (blocks, metadata) = config.check(&site)?;
+    let size = config.block.0 / SECTOR_BYTES;
+    let threshold = config.migration_threshold.max(THRESHOLD_BLOCKS * size);
+    Ok(Box::new(DmCache {
+        mode: config.mode,
+        size,
+        origin: site.origin.0,
+        metadata,
+        threshold,
+        smq: Smq::new(blocks as usize, size, site.origin.0),
+        users: vec![0; blocks as usize],
+        writes: BTreeMap::new(),
+        migrating: BTreeMap::new(),
+        promotions: VecDeque::new(),
+        in_flight: 0,
+        writebacks: 0,
+        idle_since: Time::ZERO,
+        changed: 0,
+        commit_due: Time::NEVER,
+        written: 0,
+        bypassed: 0,
+    }))
+}
+
+/// dm-cache: blocks, chosen by smq.
+///
+/// Invariants: a block that migrates gets no write, and a block with a write in flight does not
+/// migrate. A cache block with users is not given to other data.
+struct DmCache {
+    mode: DmCacheMode,
+    /// Sectors of a block, of the array, and of the metadata.
+    size: u64,
+    origin: u64,
+    metadata: u64,
+    threshold: u64,
+    smq: Smq,
+    /// I/Os of the host in flight to each cache block.
+    users: Vec<u32>,
+    /// Writes of the host in flight, by block of the array.
+    writes: BTreeMap<u64, u32>,
+    /// Blocks of the array under copy, with their cache blocks.
+    migrating: BTreeMap<u64, u32>,
+    /// Cache blocks whose promotion waits.
+    promotions: VecDeque<u32>,
+    /// Parts of requests in flight.
+    in_flight: u32,
+    writebacks: u64,
+    idle_since: Time,
+    /// Changed mappings since the last commit.
+    changed: u64,
+    commit_due: Time,
+    written: u64,
+    bypassed: u64,
+}
+
+impl DmCache {
+    fn place(&self, index: u32) -> u64 {
+        self.metadata + u64::from(index) * self.size
+    }
+
+    fn index_at(&self, place: u64) -> u32 {
+        ((place - self.metadata) / self.size) as u32
+    }
+
+    /// Sectors of a block of the array; the last block may be shorter.
+    fn length(&self, block: u64) -> u64 {
+        self.size.min(self.origin - block * self.size)
+    }
+
+    /// Returns the parts of a range by block: block, first sector, sectors.
+    fn blocks_of(&self, start: u64, sectors: u64) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
+        let (size, end) = (self.size, start + sectors);
+        (start / size..end.div_ceil(size)).map(move |block| {
+            let from = start.max(block * size);
+            (block, from, end.min((block + 1) * size) - from)
+        })
+    }
+
+    fn on_flash(&self, block: u64, index: u32, from: u64) -> u64 {
+        self.place(index) + (from - block * self.size)
+    }
+
+    /// Lets a block be promoted, if there is room (`queue_promotion`). A full cache gives up a block
+    /// first, and promotes the next time.
+    fn promote(&mut self, block: u64) {
+        let is_block = |&index: &u32| self.smq.blocks[index as usize].block == block;
+        if self.migrating.contains_key(&block)
+            || self.promotions.len() >= PROMOTIONS
+            || self.promotions.iter().any(is_block)
+        {
+            return;
+        }
+        if self.smq.free.is_empty() {
+            if self.smq.wants_demotion() {
+                let users = &self.users;
+                self.smq.demote(|index| users[index as usize] == 0);
+                self.changed += 1;
+            }
+            return;
+        }
+        self.promotions.extend(self.smq.take_free(block));
+    }
+
+    fn begin_part(&mut self) {
+        self.in_flight += 1;
+    }
+
+    fn end_part(&mut self, now: Time, part: &Part) {
+        self.in_flight -= 1;
+        self.idle_since = now;
+        if let Some(place) = part.cache {
+            let index = self.index_at(place);
+            self.users[index as usize] -= 1;
+        }
+    }
+
+    fn note_change(&mut self, now: Time) {
+        self.changed += 1;
+        if self.commit_due == Time::NEVER {
+            self.commit_due = now + COMMIT;
+        }
+    }
+
+    fn write_map(&mut self) -> (u64, u64) {
+        // The superblock, and the leaves of the tree.
+        let sectors = METADATA_BLOCK * (1 + self.changed.div_ceil(MAPPINGS));
+        let sectors = sectors.min(self.metadata);
+        self.changed = 0;
+        self.commit_due = Time::NEVER;
+        self.written += sectors;
+        (0, sectors)
+    }
+
+    /// Returns the copy of a waiting promotion, if one may begin.
+    fn next_promotion(&mut self) -> Option<CopyIo> {
+        let ready = |&index: &u32| {
+            let block = self.smq.blocks[index as usize].block;
+            !self.writes.contains_key(&block)
+        };
+        let at = self.promotions.iter().position(ready)?;
+        let index = self.promotions.remove(at)?;
+        let block = self.smq.blocks[index as usize].block;
+        self.migrating.insert(block, index);
+        Some(CopyIo {
+            start: block * self.size,
+            sectors: self.length(block),
+            place: self.place(index),
+            mark: index,
+            promotes: true,
+        })
+    }
+
+    fn is_idle(&self, now: Time) -> bool {
+        self.in_flight == 0 && now >= self.idle_since + IDLE
+    }
+}
+
+impl CacheRule for DmCache {
+    fn read(&mut self, now: Time, start: u64, sectors: u64, parts: &mut Vec<Part>) {
+        for (block, from, length) in self.blocks_of(start, sectors) {
+            self.begin_part();
+            if self.mode == DmCacheMode::Passthrough {
+                self.bypassed += length;
+                parts.push(Part::of_origin(from, length));
+                continue;
+            }
+            let (hit, promotes) = self.smq.access(now, block, false);
+            if promotes {
+                self.promote(block);
+            }
+            parts.push(match hit {
+                None => Part::of_origin(from, length),
+                Some(index) => {
+                    self.users[index as usize] += 1;
+                    Part {
+                        origin: false,
+                        cache: Some(self.on_flash(block, index, from)),
+                        ..Part::of_origin(from, length)
+                    }
+                }
+            });
+        }
+    }
+
+    fn write(
+        &mut self,
+        now: Time,
+        start: u64,
+        sectors: u64,
+        _: bool,
+        parts: &mut Vec<Part>,
+    ) -> bool {
+        // A migration locks its block for writes (`mg_lock_writes`).
+        if (self.blocks_of(start, sectors)).any(|(block, ..)| self.migrating.contains_key(&block)) {
+            return false;
+        }
+        for (block, from, length) in self.blocks_of(start, sectors) {
+            self.begin_part();
+            *self.writes.entry(block).or_default() += 1;
+            if self.mode == DmCacheMode::Passthrough {
+                self.bypassed += length;
+                parts.push(Part::of_origin(from, length));
+                continue;
+            }
+            let (hit, promotes) = self.smq.access(now, block, true);
+            if promotes {
+                self.promote(block);
+            }
+            let Some(index) = hit else {
+                self.bypassed += length;
+                parts.push(Part::of_origin(from, length));
+                continue;
+            };
+            self.users[index as usize] += 1;
+            let back = self.mode == DmCacheMode::Writeback;
+            if back && !self.smq.blocks[index as usize].dirty {
+                self.smq.set_dirty(index, true);
+                self.note_change(now);
+            }
+            parts.push(Part {
+                origin: !back,
+                cache: Some(self.on_flash(block, index, from)),
+                ..Part::of_origin(from, length)
+            });
+        }
+        true
+    }
+
+    fn discard(&mut self, start: u64, sectors: u64) -> bool {
+        if (self.blocks_of(start, sectors)).any(|(block, ..)| self.migrating.contains_key(&block)) {
+            return false;
+        }
+        let whole: Vec<(u64, u64)> = (self.blocks_of(start, sectors))
+            .filter(|&(block, _, length)| length == self.length(block))
+            .filter_map(|(block, ..)| Some((block, u64::from(self.smq.lookup(block)?))))
+            .collect();
+        for (_, index) in whole {
+            if self.users[index as usize] == 0 {
+                self.smq.forget(index as u32);
+                self.changed += 1;
+            }
+        }
+        true
+    }
+
+    fn read_ended(&mut self, now: Time, part: &Part, _: bool) -> Option<Part> {
+        self.end_part(now, part);
+        None
+    }
+
+    fn write_ended(&mut self, now: Time, part: &Part, _: bool) {
+        self.end_part(now, part);
+        let block = part.start / self.size;
+        if let Some(count) = self.writes.get_mut(&block) {
+            *count -= 1;
+            if *count == 0 {
+                self.writes.remove(&block);
+            }
+        }
+    }
+
+    fn fill_ended(&mut self, _: Time, _: &Part) {}
+
+    fn copy(&mut self, now: Time) -> Option<CopyIo> {
+        if let Some(promotion) = self.next_promotion() {
+            return Some(promotion);
+        }
+        let room = (self.writebacks + 1) * self.size <= self.threshold;
+        // A cache that is full of dirty blocks writes back under load as well (`queue_demotion`).
+        let stuck = self.smq.free.is_empty() && self.smq.wants_demotion();
+        let stuck = stuck && self.smq.dirty_waiting() * 2 > self.smq.blocks.len();
+        if !room || !(self.is_idle(now) || stuck) {
+            return None;
+        }
+        let users = &self.users;
+        let index = self.smq.take_dirty(|index| users[index as usize] == 0)?;
+        let block = self.smq.blocks[index as usize].block;
+        self.migrating.insert(block, index);
+        self.writebacks += 1;
+        Some(CopyIo {
+            start: block * self.size,
+            sectors: self.length(block),
+            place: self.place(index),
+            mark: index,
+            promotes: false,
+        })
+    }
+
+    fn copy_ended(&mut self, now: Time, copy: &CopyIo) {
+        self.migrating.remove(&(copy.start / self.size));
+        match copy.promotes {
+            true => self.smq.promoted(copy.mark),
+            false => {
+                self.writebacks -= 1;
+                self.smq.cleaned(copy.mark);
+            }
+        }
+        self.note_change(now);
+    }
+
+    fn commit(&mut self, _: Time) -> Option<(u64, u64)> {
+        (self.changed > 0).then(|| self.write_map())
+    }
+
+    fn flushes_origin(&self) -> bool {
+        true
+    }
+
+    fn alarm(&self) -> Time {
+        let waits = self.in_flight == 0 && self.smq.dirty_waiting() > 0;
+        let room = (self.writebacks + 1) * self.size <= self.threshold;
+        let idle = match waits && room {
+            true => self.idle_since + IDLE,
+            false => Time::NEVER,
+        };
+        idle.min(self.commit_due)
+    }
+
+    fn timer(&mut self, now: Time) -> Option<(u64, u64)> {
+        (self.commit_due <= now).then(|| self.write_map())
+    }
+
+    fn dirty_sectors(&self) -> u64 {
+        self.smq.dirty_blocks() as u64 * self.size
+    }
+
+    fn lose(&mut self) {
+        self.promotions.clear();
+    }
+
+    fn count(&self, readings: &mut Vec<(&'static str, f64)>) {
+        let mb = |sectors: u64| (sectors * SECTOR_BYTES) as f64 / 1e6;
+        readings.extend([
+            ("ssd_bypassed_mb", mb(self.bypassed)),
+            ("ssd_map_mb", mb(self.written)),
+        ]);
+    }
+}
