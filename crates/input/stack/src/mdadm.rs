@@ -33,6 +33,8 @@ pub struct MdArray {
     pub devices: Vec<String>,
     /// True if the array has a write-intent bitmap.
     pub bitmap: bool,
+    /// Size of a region of the bitmap, if the text says.
+    pub bitmap_chunk: Option<Bytes>,
 }
 
 impl MdArray {
@@ -82,8 +84,14 @@ impl MdArray {
         line(&format!("layout = {:?}", self.layout));
         if self.layout != "jbod" {
             line("like = \"md\"");
-            if self.bitmap {
-                line("bitmap = \"internal\"");
+            // Arrays of mdadm have a bitmap or not, whatever their size.
+            match (self.layout.as_str(), self.bitmap) {
+                ("raid0", _) => {}
+                (_, true) => line("bitmap = \"internal\""),
+                (_, false) => line("bitmap = \"none\""),
+            }
+            if let Some(chunk) = self.bitmap_chunk {
+                line(&format!("bitmap_chunk = {:?}", chunk.to_string()));
             }
         }
         for one in self.keys() {
@@ -416,6 +424,10 @@ fn mdstat_line(file: &str, at: usize, line: &str, array: &mut MdArray) -> Result
         array.rebuilding = std::mem::take(&mut array.missing);
     } else if line.starts_with("bitmap:") {
         array.bitmap = true;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let [.., size, "chunk"] = words[..] {
+            array.bitmap_chunk = Some(chunk_of(file, at, size)?);
+        }
     }
     Ok(())
 }
