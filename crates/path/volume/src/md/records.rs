@@ -30,8 +30,12 @@ use std::collections::{BTreeMap, VecDeque};
 /// Default of `safe_mode_delay`: 201 ms (`DEFAULT_SAFEMODE_DELAY`, `drivers/md/md.c`).
 const SAFE_MODE_DELAY: Duration = Duration::from_nanos(201_000_000);
 
-/// Bit of the ids of this module's member I/O, and the bits of its kinds.
+/// Bit of the ids of this module's member I/O. Below the bit stand a number and the kind.
 const OWN: u64 = 1 << 62;
+/// Bits of the kind.
+const KIND: u64 = 3;
+/// A write that nothing waits for.
+const LATER: u64 = 0;
 /// A flush before a write that an array's step waits for.
 const FLUSH: u64 = 1;
 /// A write that an array's step waits for.
@@ -131,6 +135,8 @@ pub(super) struct Recorder {
     /// Time of the next check whether the array is clean.
     safe_mode: Option<Time>,
     daemon: Option<Time>,
+    /// Number of the next member I/O of the records.
+    next: u64,
     /// Number of writes of records to members.
     written: u64,
     /// Effects of the array; empty between events.
@@ -172,6 +178,7 @@ impl Recorder {
             due: None,
             safe_mode: None,
             daemon: None,
+            next: 0,
             written: 0,
             inner: Effects::new(),
         }
@@ -345,12 +352,34 @@ impl Recorder {
         for member in (0..self.layout().members()).rev() {
             if !self.layout().member_states().has_failed(member) {
                 self.flying += 1;
-                cx.out
-                    .issue(member, record(FLUSH, Operation::Flush, Extent::default()));
+                let flush = self.record(FLUSH, Extent::default());
+                cx.out.issue(member, flush);
             }
         }
         if self.flying == 0 {
             self.end(now, cx);
+        }
+    }
+
+    /// Returns a member I/O of the records with a number of its own.
+    fn record(&mut self, kind: u64, extent: Extent) -> Request {
+        let operation = match kind {
+            FLUSH => Operation::Flush,
+            _ => Operation::Write,
+        };
+        self.next += 1;
+        self.written += u64::from(operation == Operation::Write);
+        Request {
+            id: RequestId(OWN | self.next << 2 | kind),
+            origin: Request::BACKGROUND,
+            operation,
+            extent,
+            hints: Hints {
+                synchronous: kind != LATER,
+                force_unit_access: operation == Operation::Write,
+                ..Hints::default()
+            },
+            ..Request::default()
         }
     }
 
@@ -408,8 +437,8 @@ impl Recorder {
         for extent in extents {
             for member in (0..self.layout().members()).rev() {
                 if !self.layout().member_states().has_failed(member) {
-                    self.written += 1;
-                    cx.out.issue(member, record(0, Operation::Write, extent));
+                    let write = self.record(LATER, extent);
+                    cx.out.issue(member, write);
                 }
             }
         }
@@ -420,22 +449,6 @@ fn layout_of(array: &RecordedArray) -> &dyn Layout {
     match array {
         RecordedArray::Stripes(array) => array.volume.layout(),
         RecordedArray::Copies(array) => array.layout(),
-    }
-}
-
-/// Returns a member I/O of the records.
-fn record(kind: u64, operation: Operation, extent: Extent) -> Request {
-    Request {
-        id: RequestId(OWN | kind),
-        origin: Request::BACKGROUND,
-        operation,
-        extent,
-        hints: Hints {
-            synchronous: true,
-            force_unit_access: operation == Operation::Write,
-            ..Hints::default()
-        },
-        ..Request::default()
     }
 }
 
@@ -466,16 +479,16 @@ impl Node for Recorder {
         cx: &mut NodeContext<'_>,
     ) {
         let id = completion.id.0;
-        if id & !(FLUSH | WRITE) != OWN {
+        // The ids of the array have the highest bit, or neither.
+        if id >> OWN.trailing_zeros() != 1 {
             return self.call(cx, |node, cx| node.completed(now, from, completion, cx));
         }
-        match id & (FLUSH | WRITE) {
+        match id & KIND {
             FLUSH => {
                 self.flying -= 1;
-                for &extent in &self.extents {
+                for place in 0..self.extents.len() {
                     self.flying += 1;
-                    self.written += 1;
-                    let write = record(WRITE, Operation::Write, extent);
+                    let write = self.record(WRITE, self.extents[place]);
                     cx.out.issue(from.index(), write);
                 }
             }
