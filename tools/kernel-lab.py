@@ -9,6 +9,7 @@ A scenario consists of lines:
 
   array LEVEL MEMBERS [chunk=KIB] [layout=NAME] [bitmap=internal] [stripes=N]
                          creates an array: mdadm's level and layout (raid5, raid10 layout=f2)
+  rest MS                lets time pass; the member I/O without a request
   started                the member I/O of the creation of the array
   cold                   empties the stripe cache to 17 stripes
   fail N                 takes member N out

@@ -101,6 +101,10 @@ while read -r line; do
 	"" | \#*) echo "out: $line"; continue ;;
 	array) shift; start_array "$@"; echo "out: $line" ;;
 	cold) cold; echo "out: $line" ;;
+	rest)
+		echo > $T/trace; echo 1 > $T/tracing_on; echo BEGIN > $T/trace_marker
+		usleep $(($2 * 1000)); echo END > $T/trace_marker; echo 0 > $T/tracing_on
+		echo "out: $line ->$(member_io $MODE)" ;;
 	fail) quietly mdadm /dev/md0 --fail /dev/nullb$2; usleep 300000; echo "out: $line" ;;
 	r | w | s) run single $1 $2 $3; echo "out: $line ->$(member_io $MODE)" ;;
 	load) shift; run load "$@"; echo "out: $line ->$(member_io sums)" ;;

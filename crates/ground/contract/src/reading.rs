@@ -165,6 +165,7 @@ pub const READINGS: &[ReadingName] = &[
     less("volume_unprotected_share", "parts of rows that have lost their parity"),
     less("volume_rewrite_share", "share of member writes to sectors that the same request has just read, among all writes that wait for reads"),
     less("volume_rewrite_rotation_ms_mean", "mean rotational latency of these writes"),
+    less("volume_record_writes", "writes of superblocks and of the bitmap to members of an array like md"),
     less("volume_other_write_rotation_ms_mean", "mean rotational latency of the other writes that wait for reads"),
     less("volume_shifts_down", "shifts of an array with gears to the low gear, which stop members"),
     less("volume_shifts_up", "shifts to the high gear, which start members"),

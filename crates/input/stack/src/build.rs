@@ -27,7 +27,7 @@ use fullstroke_tracks::{Boundaries, UnknownTracks};
 use fullstroke_units::{Angle, Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
 use fullstroke_vfs::Vfs;
 use fullstroke_volume::{
-    BuildLayout, Coordination, Layout, MdVolume, Shape, Surroundings, Volume, WriteIntent,
+    BuildLayout, Coordination, Layout, MdVolume, Records, Shape, Surroundings, Volume,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -75,8 +75,8 @@ pub(crate) enum VolumeSpec {
         rebuild: RebuildKeys,
         /// Coordination of the members' queues; `None` = members do not know each other's queues.
         coordination: Option<Coordination>,
-        /// Write-intent bitmap of an array like md.
-        intent: WriteIntent,
+        /// Superblocks and bitmap of an array like md; `None` for an array without them.
+        records: Option<Records>,
         /// Policy against slow members. `None` = the volume has no node for it.
         late: Option<LatePolicy>,
         /// Path of the volume in the stack file, for errors.
@@ -747,7 +747,7 @@ impl VolumeSpec {
                 members,
                 rebuild,
                 coordination,
-                intent,
+                records,
                 path,
                 ..
             } => {
@@ -757,7 +757,7 @@ impl VolumeSpec {
                     layer.rebuilding_from(rebuild.members(), rebuild.from(), rebuild.speed());
                 let layer: Box<dyn Node> = match arrays {
                     Arrays::Planned => Box::new(layer),
-                    Arrays::Run(around) => MdVolume::over(layer, around, *intent),
+                    Arrays::Run(around) => MdVolume::over(layer, around, *records),
                 };
                 let layer = self.watching(layer)?;
                 let below = members

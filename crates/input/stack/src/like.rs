@@ -2,7 +2,7 @@
 
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
-use fullstroke_volume::{Like, WriteIntent};
+use fullstroke_volume::{Like, Records};
 use serde_json::{Value, json};
 
 /// The key of a volume that names the implementation.
@@ -64,19 +64,50 @@ pub(crate) fn complete(layout: &str, own: &mut Keys, default: Like) {
     }
 }
 
-/// Takes the key `bitmap` out of the keys of a volume.
+/// The keys of the records that md keeps on the members.
+pub(crate) const RECORDS: [&str; 3] = ["bitmap", "bitmap_chunk", "safe_mode_delay"];
+
+/// Takes the keys of md's records out of the keys of a volume. Returns `None` for an array without
+/// records: an array that is not like md, and RAID 0.
 ///
 /// # Errors
-/// If the value is unknown, or if the array is not like md.
-pub(crate) fn write_intent(own: &mut Keys) -> Result<WriteIntent, ConfigError> {
-    let Some(value) = own.remove("bitmap") else {
-        return Ok(WriteIntent::None);
-    };
-    let message = format!("found {value}; expected \"none\" or \"internal\"");
-    let intent = serde_json::from_value(value).map_err(|_| ConfigError::new("bitmap", message))?;
-    if intent == WriteIntent::Internal && own.get(LIKE) != Some(&json!(Like::Md)) {
-        let message = "only an array like md has a write-intent bitmap; leave it out";
-        return Err(ConfigError::new("bitmap", message));
+/// If a value is unknown, or if the array has no records.
+pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<Records>, ConfigError> {
+    let given: Vec<(&str, Value)> = RECORDS
+        .into_iter()
+        .filter_map(|key| Some((key, own.remove(key)?)))
+        .collect();
+    let has_records = layout != BY_WORD && own.get(LIKE) == Some(&json!(Like::Md));
+    if !has_records {
+        let said = |(key, value): &(&str, Value)| *key != "bitmap" || value != &json!("none");
+        return match given.iter().find(|one| said(one)) {
+            None => Ok(None),
+            Some((key, _)) => {
+                let message =
+                    "only an array like md with copies or parity has this setting; leave it out";
+                Err(ConfigError::new(*key, message))
+            }
+        };
     }
-    Ok(intent)
+    let mut records = Records::default();
+    for (key, value) in given {
+        let wrong =
+            |expected: &str| ConfigError::new(key, format!("found {value}; expected {expected}"));
+        match key {
+            "bitmap" => {
+                let intent = serde_json::from_value(value.clone());
+                records.bitmap = Some(intent.map_err(|_| wrong("\"none\" or \"internal\""))?);
+            }
+            "bitmap_chunk" => {
+                let size = serde_json::from_value(value.clone());
+                records.region = size.map_err(|_| wrong("a size such as \"64MiB\""))?;
+            }
+            _ => {
+                let delay = serde_json::from_value(value.clone());
+                records.safe_mode_delay = delay.map_err(|_| wrong("a time such as \"201ms\""))?;
+            }
+        }
+    }
+    records.check()?;
+    Ok(Some(records))
 }

@@ -33,6 +33,8 @@ pub struct MdArray {
     pub devices: Vec<String>,
     /// True if the array has a write-intent bitmap.
     pub bitmap: bool,
+    /// Size of a region of the bitmap, if the text says.
+    pub bitmap_chunk: Option<Bytes>,
 }
 
 impl MdArray {
@@ -81,8 +83,14 @@ impl MdArray {
         line(&format!("layout = {:?}", self.layout));
         if self.layout != "jbod" {
             line("like = \"md\"");
-            if self.bitmap {
-                line("bitmap = \"internal\"");
+            // Arrays of mdadm have a bitmap or not, whatever their size.
+            match (self.layout.as_str(), self.bitmap) {
+                ("raid0", _) => {}
+                (_, true) => line("bitmap = \"internal\""),
+                (_, false) => line("bitmap = \"none\""),
+            }
+            if let Some(chunk) = self.bitmap_chunk {
+                line(&format!("bitmap_chunk = {:?}", chunk.to_string()));
             }
         }
         for one in self.keys() {
@@ -441,6 +449,10 @@ fn mdstat_line(file: &str, at: usize, line: &str, array: &mut MdArray) -> Result
         return Err(fail(file, at, "reshape", message.to_owned()));
     } else if line.starts_with("bitmap:") {
         array.bitmap = true;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let [.., size, "chunk"] = words[..] {
+            array.bitmap_chunk = Some(chunk_of(file, at, size)?);
+        }
     }
     Ok(())
 }

@@ -306,12 +306,6 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "enum": ["longest", "shortest"],
             "description": "a queue length, in requests, that goes along with each part of a request: the `longest` or the `shortest` queue of all members with a part. The elevators of the members (`[host.members]`) weigh the length by their `queue_weight` (Qian & Wang, section 6). Default none",
         },
-        "bitmap": {
-            "enum": ["none", "internal"],
-            "description": "Write-intent bitmap of an array like md. `internal`: the bit of a region of 64 MiB is written to all \
-                            members before a write to a clean region, and a region is clean 5 to 10 s after its last write. \
-                            Default `none`.",
-        },
         "drive_settings": { "type": "object", "description": "keys of the drive file with other values, such as { queue = { discipline = \"satf\" } }; default none" },
         "members": {
             "type": "array",
@@ -338,7 +332,32 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
     });
     let mut all = keys.as_object().cloned().unwrap_or_default();
     all.extend(keys_of_slowness());
+    all.extend(keys_of_records());
     all
+}
+
+/// Returns the keys of arrays like md about superblocks and bitmap.
+fn keys_of_records() -> Map<String, Value> {
+    let keys = json!({
+        "bitmap": {
+            "enum": ["none", "internal"],
+            "description": "Write-intent bitmap of an array like md. `internal`: the bit of a region is written to all members \
+                            before a write to a clean region, and a region is clean 5 to 10 s after its last write. Default as \
+                            `mdadm --create` (4.2) makes the array: `internal` if the array uses more than 100 GiB of each \
+                            member, otherwise `none`.",
+        },
+        "bitmap_chunk": {
+            "type": ["integer", "string"],
+            "description": "Size of a region of the bitmap in bytes: a power of two, at least 4KiB. Default 64MiB, as in mdadm.",
+        },
+        "safe_mode_delay": {
+            "type": "string",
+            "description": "Time after the last write of an array like md until the superblocks of all members say that the array \
+                            is clean. The first write afterwards waits until the superblocks say the contrary. Default 201ms, as \
+                            in md; `0s`: the array stays active.",
+        },
+    });
+    keys.as_object().cloned().unwrap_or_default()
 }
 
 /// Returns the keys of every volume about slow members.

@@ -146,6 +146,8 @@ const VOLUME_KEYS: &[&str] = &[
     "tracks",
     "coordinate",
     "bitmap",
+    "bitmap_chunk",
+    "safe_mode_delay",
     "members",
     "count",
 ];
@@ -203,7 +205,7 @@ pub(crate) fn read_volume(
     let inherited = inherited.below(&mut own, site)?;
     let coordination = own.remove("coordinate").map(coordination).transpose();
     let coordination = coordination.map_err(|error| site.error(error))?;
-    let intent = like::write_intent(&mut own).map_err(|error| site.error(error))?;
+    let records = like::take_records(entry.name, &mut own).map_err(|error| site.error(error))?;
     let slow = slow::take_slow(&mut own).map_err(|error| site.error(error))?;
     let late = LatePolicy::take(&mut own).map_err(|error| site.error(error))?;
     let mut members = read_below(&mut own, keys, site, &inherited)?;
@@ -233,7 +235,7 @@ pub(crate) fn read_volume(
         members,
         rebuild,
         coordination,
-        intent,
+        records,
         late,
         path: path.to_owned(),
     })

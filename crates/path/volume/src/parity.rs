@@ -72,7 +72,13 @@ impl ParityLayout {
         members: &[Sectors],
     ) -> Result<ParityLayout, ConfigError> {
         let count = members.len();
-        at_least(config.name, members, config.parities + 2)?;
+        // mdadm makes RAID 4 and RAID 5 of two members (`Create`, `Create.c` of mdadm 4.2): one
+        // data chunk and its parity in each row.
+        let least = match (&config.md, config.parities) {
+            (Some(_), 1) => 2,
+            (_, parities) => parities + 2,
+        };
+        at_least(config.name, members, least)?;
         check_code_length(config, count)?;
         let chunk = chunk_sectors(config.chunk)?;
         let rows = common_rows(members, chunk)?;

@@ -398,14 +398,9 @@ impl Layout for Raid10 {
         writer.begin_strand();
         let (begin, end) = (request.extent.start.0, request.extent.end().0);
         let mut at = begin;
-        // With a copy of everything on every member, md does not divide a request.
-        let whole = self.like == Like::Md && map.geometry() == Geometry::Contiguous;
         while at < end {
             let (chunk, offset) = (at / map.chunk, at % map.chunk);
-            let sectors = match whole {
-                true => end - at,
-                false => (map.chunk - offset).min(end - at),
-            };
+            let sectors = (map.chunk - offset).min(end - at);
             if self.like == Like::Md {
                 writer.part();
             }

@@ -110,10 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn two_disks_are_no_raid5() {
+    fn two_disks_are_no_raid5_but_for_md() {
         let error = raid5(json!({}), 2).err().unwrap();
         assert_eq!(error.key, "members");
         assert!(error.message.contains("at least 3 members"), "{error}");
+        // md makes such arrays.
+        let md = json!({ "like": "md", "chunk": "4KiB", "stripe_cache": 256 });
+        assert_eq!(raid5(md, 2).unwrap().capacity(), Sectors(10_000));
     }
 
     #[test]

@@ -19,7 +19,8 @@
 //! | `handle.rs`, `dirty.rs` | one stripe: answers, reads, parity, writes |
 //! | `batch.rs` | full writes of neighbours |
 //! | `plug.rs` | joins member I/O |
-//! | `bitmap.rs` | the write-intent bitmap above an array |
+//! | `records.rs` | superblocks and the bitmap on the members, above an array |
+//! | `bitmap.rs` | regions of the write-intent bitmap |
 //! | `core.rs` | tables of requests and of member I/O in flight |
 //!
 //! Departures from the kernel: the thread needs no processor time. The cache does not grow under
@@ -33,6 +34,7 @@ mod dirty;
 mod handle;
 mod keys;
 mod plug;
+mod records;
 mod requests;
 mod stripes;
 
@@ -41,7 +43,6 @@ mod tests;
 
 use crate::parity::RowMap;
 use crate::volume::Volume;
-use bitmap::Bitmap;
 pub use bitmap::WriteIntent;
 use core::{Core, EventContext, is_own};
 use fullstroke_contract::{
@@ -50,6 +51,8 @@ use fullstroke_contract::{
 };
 use fullstroke_units::{Duration, Time};
 pub(crate) use keys::{MdKeys, check_chunk, check_whole_pages, no_dummy_reads};
+pub use records::Records;
+use records::{RecordedArray, Recorder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -118,15 +121,13 @@ pub struct MdVolume {
 
 impl MdVolume {
     /// Returns the layer for a layout that md runs, or the volume itself for other layouts.
-    pub fn over(volume: Volume, around: Surroundings, intent: WriteIntent) -> Box<dyn Node> {
-        match (volume.layout().md(), intent) {
-            (Some(setup), WriteIntent::None) => Box::new(MdVolume::with(volume, &setup, around)),
-            (Some(setup), WriteIntent::Internal) => {
-                Box::new(Bitmap::over_stripes(MdVolume::with(volume, &setup, around)))
-            }
-            (None, WriteIntent::None) => Box::new(volume),
-            (None, WriteIntent::Internal) => Box::new(Bitmap::over_copies(volume)),
-        }
+    /// `records` are the records that md keeps on the members; `None` for an array without them.
+    pub fn over(volume: Volume, around: Surroundings, records: Option<Records>) -> Box<dyn Node> {
+        let array = match volume.layout().md() {
+            Some(setup) => RecordedArray::Stripes(Box::new(MdVolume::with(volume, &setup, around))),
+            None => RecordedArray::Copies(Box::new(volume)),
+        };
+        Recorder::over(array, records)
     }
 
     fn with(volume: Volume, setup: &Setup, around: Surroundings) -> MdVolume {

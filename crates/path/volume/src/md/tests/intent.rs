@@ -1,36 +1,153 @@
-//! The write-intent bitmap.
+//! Superblocks and the write-intent bitmap on the members.
 
+use super::super::bitmap::WriteIntent;
+use super::super::records::Records;
 use super::laboratory::{LATENCY, Laboratory, MemberIo};
 use fullstroke_contract::Operation;
-use fullstroke_units::Duration;
-use serde_json::json;
+use fullstroke_units::{Bytes, Duration};
+use serde_json::{Value, json};
 
-/// Returns the writes of the bitmap's first page.
-fn bits(ios: &[MemberIo]) -> usize {
-    let is_bit = |io: &&MemberIo| io.0 == Operation::Write && io.2 == 0 && io.3 == 4096;
-    ios.iter().filter(is_bit).count()
+/// The arrays of the tests: layout, members, keys.
+fn arrays() -> [(&'static str, usize, Value); 3] {
+    [
+        ("raid1", 2, json!({ "like": "md" })),
+        ("raid10", 4, json!({ "like": "md", "chunk": "64KiB" })),
+        (
+            "raid5",
+            4,
+            json!({ "like": "md", "chunk": "64KiB", "stripe_cache": 256 }),
+        ),
+    ]
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_nanos(seconds * 1_000_000_000)
+}
+
+/// Returns the records in the order of their writes, one letter each: `s` for the superblock, `b`
+/// for the first page of the bitmap.
+fn records(ios: &[MemberIo]) -> String {
+    let letter = |io: &MemberIo| match io {
+        (Operation::Write, _, 0, 512) => Some('s'),
+        (Operation::Write, _, 4096, 512) => Some('b'),
+        _ => None,
+    };
+    ios.iter().filter_map(letter).collect()
+}
+
+/// Returns `text` with each letter `members` times.
+fn of_all(text: &str, members: usize) -> String {
+    let each = |letter: char| std::iter::repeat_n(letter, members);
+    text.chars().flat_map(each).collect()
+}
+
+fn with(bitmap: WriteIntent) -> Records {
+    Records {
+        bitmap: Some(bitmap),
+        ..Records::default()
+    }
+}
+
+#[test]
+fn superblocks_are_written_before_the_first_write_and_after_the_last() {
+    // The kernel, in samples/kernel-lab/records.txt: a write of 4 KiB, another soon after, a rest,
+    // a write.
+    for (layout, members, keys) in arrays() {
+        let records_of = with(WriteIntent::None);
+        let mut laboratory = Laboratory::recorded(layout, &keys, members, records_of);
+        laboratory.rest(seconds(2));
+        let first = laboratory.single(Operation::Write, 1 << 20, 4096);
+        let first_took = laboratory.done[0].breakdown.response();
+        assert_eq!(records(&first[..members]), of_all("s", members), "{layout}");
+        let second = laboratory.single(Operation::Write, 1 << 20, 4096);
+        let second_took = laboratory.done[0].breakdown.response();
+        assert_eq!(records(&second), "", "{layout}: the array is active");
+        assert!(first_took >= second_took + LATENCY, "{layout}");
+        laboratory.issued.clear();
+        laboratory.rest(Duration::from_nanos(150_000_000));
+        assert_eq!(records(&laboratory.issued), "", "{layout}: not clean yet");
+        laboratory.rest(Duration::from_nanos(300_000_000));
+        let written = records(&laboratory.issued);
+        assert_eq!(written, of_all("s", members), "{layout}: clean");
+        laboratory.issued.clear();
+        laboratory.rest(seconds(30));
+        assert!(laboratory.issued.is_empty(), "{layout}: nothing more");
+        let third = laboratory.single(Operation::Write, 1 << 20, 4096);
+        assert_eq!(records(&third), of_all("s", members), "{layout}");
+    }
 }
 
 #[test]
 fn the_bit_is_on_all_members_before_the_first_write_of_a_clean_region() {
-    for (layout, members) in [("raid1", 2), ("raid10", 4), ("raid5", 5)] {
-        let keys = match layout {
-            "raid1" => json!({ "like": "md" }),
-            "raid10" => json!({ "like": "md", "chunk": "64KiB" }),
-            _ => json!({ "like": "md", "chunk": "64KiB", "stripe_cache": 256 }),
-        };
-        let mut laboratory = Laboratory::with_bitmap(layout, &keys, members);
+    // The kernel: bitmap, superblocks, bitmap, then the data.
+    for (layout, members, keys) in arrays() {
+        let records_of = with(WriteIntent::Internal);
+        let mut laboratory = Laboratory::recorded(layout, &keys, members, records_of);
+        laboratory.rest(seconds(2));
         let write =
             |laboratory: &mut Laboratory, offset| laboratory.single(Operation::Write, offset, 4096);
         let first = write(&mut laboratory, 1 << 20);
-        assert_eq!(bits(&first[..members]), members, "{layout}: {first:?}");
+        let before = &first[..3 * members];
+        assert_eq!(records(before), of_all("bsb", members), "{layout}");
         let first_took = laboratory.done[0].breakdown.response();
         let second = write(&mut laboratory, 1 << 20);
-        assert_eq!(bits(&second), 0, "{layout}: the region is not clean yet");
+        assert_eq!(
+            records(&second),
+            "",
+            "{layout}: the region is not clean yet"
+        );
         let second_took = laboratory.done[0].breakdown.response();
-        assert!(first_took >= second_took + LATENCY, "{layout}");
-        laboratory.rest(Duration::from_nanos(30_000_000_000));
+        assert!(
+            first_took >= second_took + LATENCY + LATENCY + LATENCY,
+            "{layout}"
+        );
+        // Another region of the active array: the bit alone.
+        let other = write(&mut laboratory, 400 << 20);
+        assert_eq!(records(&other), of_all("b", members), "{layout}");
+        laboratory.rest(seconds(1));
+        // The array has become clean, but the region has not.
         let third = write(&mut laboratory, 1 << 20);
-        assert_eq!(bits(&third), members, "{layout}: the region became clean");
+        assert_eq!(records(&third), of_all("bs", members), "{layout}");
+        laboratory.rest(seconds(30));
+        let fourth = write(&mut laboratory, 1 << 20);
+        assert_eq!(records(&fourth), of_all("bsb", members), "{layout}");
     }
+}
+
+#[test]
+fn an_array_without_a_delay_stays_active_and_large_regions_become_dirty_once() {
+    let (layout, members, keys) = &arrays()[1];
+    let records_of = Records {
+        region: Bytes(1 << 30),
+        safe_mode_delay: Duration::ZERO,
+        ..with(WriteIntent::Internal)
+    };
+    let mut laboratory = Laboratory::recorded(layout, keys, *members, records_of);
+    laboratory.single(Operation::Write, 0, 4096);
+    laboratory.rest(seconds(2));
+    let far = laboratory.single(Operation::Write, 800 << 20, 4096);
+    assert_eq!(records(&far), "", "one region, and the array is active");
+}
+
+#[test]
+fn small_members_have_no_bitmap_unless_told() {
+    let (layout, members, keys) = &arrays()[0];
+    let mut laboratory = Laboratory::recorded(layout, keys, *members, Records::default());
+    let first = laboratory.single(Operation::Write, 0, 4096);
+    assert_eq!(records(&first), "ss", "less than 100 GiB of each member");
+}
+
+#[test]
+fn regions_that_a_missing_member_missed_stay_dirty() {
+    let (layout, members, keys) = &arrays()[2];
+    let mut laboratory = Laboratory::recorded(layout, keys, *members, with(WriteIntent::Internal));
+    laboratory.order(fullstroke_contract::LayerOrder::Fail { member: 3 });
+    laboratory.single(Operation::Write, 1 << 20, 4096);
+    laboratory.rest(seconds(60));
+    let again = laboratory.single(Operation::Write, 1 << 20, 4096);
+    assert_eq!(
+        records(&again),
+        of_all("bs", members - 1),
+        "no bit is written"
+    );
 }

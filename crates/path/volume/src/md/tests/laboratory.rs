@@ -1,6 +1,6 @@
 //! A machine of a volume above members with a fixed latency, as in the laboratory of the kernel.
 
-use super::super::bitmap::Bitmap;
+use super::super::records::{RecordedArray, Recorder, Records};
 use crate::bytes::build;
 use crate::{MdVolume, Surroundings, Volume};
 use fullstroke_contract::{
@@ -18,6 +18,9 @@ pub(super) const LATENCY: Duration = Duration::from_nanos(4_000_000);
 /// Sectors of a member: 1 GiB less the 2 MiB that mdadm keeps before the data.
 const MEMBER: u64 = 2 * 1022 * 1024;
 
+/// Bytes of the longest bio: `BIO_MAX_VECS` pages.
+pub(super) const BIO: u64 = 256 * 4096;
+
 /// A member I/O: operation, member, first byte, bytes.
 pub(super) type MemberIo = (Operation, usize, u64, u64);
 
@@ -27,7 +30,7 @@ type Landing = (Time, u64, usize, RequestId, Time);
 enum TestedArray {
     Stripes(Box<MdVolume>),
     Copies(Box<Volume>),
-    Intent(Box<Bitmap>),
+    Recorded(Box<Recorder>),
 }
 
 impl TestedArray {
@@ -35,14 +38,14 @@ impl TestedArray {
         match self {
             TestedArray::Stripes(array) => &**array,
             TestedArray::Copies(array) => &**array,
-            TestedArray::Intent(array) => &**array,
+            TestedArray::Recorded(array) => &**array,
         }
     }
     fn node_mut(&mut self) -> &mut dyn Node {
         match self {
             TestedArray::Stripes(array) => &mut **array,
             TestedArray::Copies(array) => &mut **array,
-            TestedArray::Intent(array) => &mut **array,
+            TestedArray::Recorded(array) => &mut **array,
         }
     }
 }
@@ -59,14 +62,20 @@ pub(super) struct Laboratory {
 }
 
 impl Laboratory {
-    /// Returns an array with a write-intent bitmap.
-    pub(super) fn with_bitmap(layout: &str, keys: &Value, members: usize) -> Laboratory {
+    /// Returns an array with md's records on the members.
+    pub(super) fn recorded(
+        layout: &str,
+        keys: &Value,
+        members: usize,
+        records: Records,
+    ) -> Laboratory {
         let mut laboratory = Laboratory::new(layout, keys, members);
-        laboratory.array = TestedArray::Intent(Box::new(match laboratory.array {
-            TestedArray::Stripes(array) => Bitmap::over_stripes(*array),
-            TestedArray::Copies(array) => Bitmap::over_copies(*array),
-            TestedArray::Intent(bitmap) => *bitmap,
-        }));
+        let array = match laboratory.array {
+            TestedArray::Stripes(array) => RecordedArray::Stripes(array),
+            TestedArray::Copies(array) => RecordedArray::Copies(array),
+            TestedArray::Recorded(_) => unreachable!("a new array has no records yet"),
+        };
+        laboratory.array = TestedArray::Recorded(Box::new(Recorder::new(array, records)));
         laboratory
     }
 
@@ -123,12 +132,14 @@ impl Laboratory {
                     self.submissions += 1;
                     let member = port.index();
                     let bytes = |sectors: u64| sectors * 512;
-                    self.issued.push((
-                        request.operation,
-                        member,
-                        bytes(request.extent.start.0),
-                        bytes(request.extent.sectors.0),
-                    ));
+                    if request.operation.transfers() {
+                        self.issued.push((
+                            request.operation,
+                            member,
+                            bytes(request.extent.start.0),
+                            bytes(request.extent.sectors.0),
+                        ));
+                    }
                     self.gauges[member].queue_length += 1;
                     let due = self.now + LATENCY;
                     self.flying.push(Reverse((
@@ -166,7 +177,12 @@ impl Laboratory {
 
     /// Empties the stripe cache but for 17 stripes, as a smaller `stripe_cache_size` does.
     pub(super) fn cool(&mut self) {
-        if let TestedArray::Stripes(array) = &mut self.array {
+        let array = match &mut self.array {
+            TestedArray::Stripes(array) => Some(&mut **array),
+            TestedArray::Copies(_) => None,
+            TestedArray::Recorded(array) => array.stripes_mut(),
+        };
+        if let Some(array) = array {
             array.core.stripes.shrink(17);
         }
     }
@@ -226,26 +242,34 @@ impl Laboratory {
         offset: u64,
         bytes: u64,
     ) -> Vec<MemberIo> {
-        self.pieces(operation, offset, bytes, bytes)
+        self.pieces(operation, offset, bytes, (u64::MAX, u64::MAX))
     }
 
-    /// Carries out one request in pieces of at most `largest` bytes, as the block layer divides it,
-    /// and everything that it causes. Returns the member I/O.
+    /// Carries out one request in pieces, as the block layer divides it, and everything that it
+    /// causes. A piece has at most the bytes of the first limit and does not cross a multiple of
+    /// the second. Returns the member I/O.
     pub(super) fn pieces(
         &mut self,
         operation: Operation,
         offset: u64,
         bytes: u64,
-        largest: u64,
+        (largest, chunk): (u64, u64),
     ) -> Vec<MemberIo> {
         self.issued.clear();
         self.done.clear();
         let submitted = self.now;
-        let pieces = bytes.div_ceil(largest);
-        for piece in 0..pieces {
-            let from = piece * largest;
-            let length = largest.min(bytes - from);
-            self.submit(1 + piece, operation, offset + from, length);
+        let (mut at, mut pieces) = (offset, 0);
+        while at < offset + bytes {
+            let to_chunk = chunk - at % chunk;
+            // A bio of direct I/O has at most 256 pages.
+            let to_bio = BIO - (at - offset) % BIO;
+            let length = match largest {
+                u64::MAX => bytes,
+                _ => largest.min(to_chunk).min(to_bio).min(offset + bytes - at),
+            };
+            pieces += 1;
+            self.submit(pieces, operation, at, length);
+            at += length;
         }
         // The thread may have to put a stripe aside. The daemon of a bitmap comes seconds later.
         let soon = Duration::from_nanos(1_000_000);

@@ -1,0 +1,463 @@
+//! The records that Linux's md keeps on the members of an array with redundancy: superblocks and
+//! the write-intent bitmap (`drivers/md/md.c` and `drivers/md/md-bitmap.c`, Linux 6.12).
+//!
+//! 1. The superblocks say whether the array is clean. The first write to a clean array waits until
+//!    the superblocks of all members say *active* (`md_write_start`, `md_update_sb`).
+//! 2. Some time after its last write the array is clean again, and the superblocks are written once
+//!    more (`md_safemode_timeout`, `set_in_sync`). No request waits for these writes, unless a
+//!    write arrives meanwhile.
+//! 3. With a bitmap, each change of the superblocks writes the first page of the bitmap before, and
+//!    a write waits until the bits of its regions are on all members.
+//!
+//! Each of these writes flushes the member's buffer before, and is forced to the medium
+//! (`md_super_write`: `REQ_PREFLUSH`, `REQ_FUA`). A parity array's thread waits for the bitmap and
+//! handles no stripe meanwhile (`raid5d`, `md_bitmap_unplug`).
+//!
+//! Departure: the records lie at the beginning of the members' data. md has them before the data, a
+//! few tracks away.
+
+mod node;
+
+use super::bitmap::{self, Bitmap, WriteIntent};
+use super::{MdVolume, WAKE_UP};
+use crate::layout::Layout;
+use crate::volume::Volume;
+use fullstroke_contract::{
+    Completion, ConfigError, Effect, Effects, Extent, Hints, Node, NodeContext, Notice, Operation,
+    Port, Request, RequestId,
+};
+use fullstroke_units::{Bytes, Duration, Time};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Default of `safe_mode_delay`: 201 ms (`DEFAULT_SAFEMODE_DELAY`, `drivers/md/md.c`).
+const SAFE_MODE_DELAY: Duration = Duration::from_nanos(201_000_000);
+
+/// Bit of the ids of this module's member I/O. Below the bit stand a number and the kind.
+const OWN: u64 = 1 << 62;
+/// Bits of the kind.
+const KIND: u64 = 3;
+/// A write that nothing waits for.
+const LATER: u64 = 0;
+/// A flush before a write that an array's step waits for.
+const FLUSH: u64 = 1;
+/// A write that an array's step waits for.
+const WRITE: u64 = 2;
+
+/// Sectors of the superblock: 4 KiB from the beginning of the member (version 1.2), here at sector
+/// 0 of the data.
+const SUPERBLOCK: Extent = Extent {
+    start: fullstroke_units::Lbn(0),
+    sectors: fullstroke_units::Sectors(1),
+};
+
+/// First sector of the bitmap: 4 KiB behind the superblock (`add_internal_bitmap1`).
+const BITMAP: u64 = 8;
+
+/// Settings of the records of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Records {
+    /// Bitmap of the array; `None` for the choice of `mdadm --create`: a bitmap if more than
+    /// 100 GiB of each member are used.
+    pub bitmap: Option<WriteIntent>,
+    /// Size of a region of the bitmap.
+    pub region: Bytes,
+    /// Time after the last write until the array is clean; zero for an array that stays active.
+    pub safe_mode_delay: Duration,
+}
+
+impl Default for Records {
+    fn default() -> Records {
+        Records {
+            bitmap: None,
+            region: bitmap::REGION,
+            safe_mode_delay: SAFE_MODE_DELAY,
+        }
+    }
+}
+
+impl Records {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// Names the key that mdadm refuses.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        bitmap::check_region(self.region)
+    }
+}
+
+/// A write that waits for the records, or is below.
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    request: Request,
+    submitted: Time,
+    regions: (u64, u64),
+}
+
+/// The contents of the superblocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ArrayState {
+    Clean,
+    Active,
+}
+
+/// Writes to all members that the next step waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The first page of the bitmap, before the superblocks of the state.
+    BitmapOf(ArrayState),
+    Superblocks(ArrayState),
+    /// Pages of the bitmap with new bits.
+    Bits,
+}
+
+pub(super) enum RecordedArray {
+    Stripes(Box<MdVolume>),
+    Copies(Box<Volume>),
+}
+
+/// An array with its records.
+pub(super) struct Recorder {
+    array: RecordedArray,
+    bitmap: Option<Bitmap>,
+    safe_mode_delay: Duration,
+    state: ArrayState,
+    /// The step under way, and the extents that it writes on each member.
+    step: Option<Step>,
+    extents: Vec<Extent>,
+    /// Member I/Os of the step that have not ended.
+    flying: u32,
+    /// Writes that wait for the next step.
+    held: VecDeque<Write>,
+    /// Writes that wait for the bits of the step under way.
+    waiting: Vec<Write>,
+    /// Writes in the array, by id.
+    below: BTreeMap<u64, Write>,
+    /// Time of the thread's next step.
+    due: Option<Time>,
+    /// Time of the next check whether the array is clean.
+    safe_mode: Option<Time>,
+    daemon: Option<Time>,
+    /// Number of the next member I/O of the records.
+    next: u64,
+    /// Number of writes of records to members.
+    written: u64,
+    /// Effects of the array; empty between events.
+    inner: Effects,
+}
+
+impl Recorder {
+    /// Returns the array with its records, or the array itself if it has none.
+    pub(super) fn over(array: RecordedArray, records: Option<Records>) -> Box<dyn Node> {
+        match (records, array) {
+            (Some(records), array) => Box::new(Recorder::new(array, records)),
+            (None, RecordedArray::Stripes(array)) => array,
+            (None, RecordedArray::Copies(array)) => array,
+        }
+    }
+
+    pub(super) fn new(array: RecordedArray, records: Records) -> Recorder {
+        let layout = layout_of(&array);
+        let map = match &array {
+            RecordedArray::Stripes(array) => Some(array.core.map),
+            RecordedArray::Copies(_) => None,
+        };
+        let intent = records
+            .bitmap
+            .unwrap_or_else(|| WriteIntent::of_mdadm(layout));
+        let bitmap =
+            (intent == WriteIntent::Internal).then(|| Bitmap::new(layout, map, records.region));
+        Recorder {
+            array,
+            bitmap,
+            safe_mode_delay: records.safe_mode_delay,
+            state: ArrayState::Clean,
+            step: None,
+            extents: Vec::new(),
+            flying: 0,
+            held: VecDeque::new(),
+            waiting: Vec::new(),
+            below: BTreeMap::new(),
+            due: None,
+            safe_mode: None,
+            daemon: None,
+            next: 0,
+            written: 0,
+            inner: Effects::new(),
+        }
+    }
+
+    fn node(&mut self) -> &mut dyn Node {
+        match &mut self.array {
+            RecordedArray::Stripes(array) => &mut **array,
+            RecordedArray::Copies(array) => &mut **array,
+        }
+    }
+
+    fn node_ref(&self) -> &dyn Node {
+        match &self.array {
+            RecordedArray::Stripes(array) => &**array,
+            RecordedArray::Copies(array) => &**array,
+        }
+    }
+
+    fn layout(&self) -> &dyn Layout {
+        layout_of(&self.array)
+    }
+
+    #[cfg(test)]
+    pub(super) fn stripes_mut(&mut self) -> Option<&mut MdVolume> {
+        match &mut self.array {
+            RecordedArray::Stripes(array) => Some(array),
+            RecordedArray::Copies(_) => None,
+        }
+    }
+
+    /// True if no member is missing.
+    fn is_whole(&self) -> bool {
+        self.layout().member_states().impaired().is_empty()
+    }
+
+    /// True while the thread of a parity array waits for a step.
+    fn thread_waits(&self) -> bool {
+        self.flying > 0 && matches!(self.array, RecordedArray::Stripes(_))
+    }
+
+    /// Calls the array, and passes its effects on.
+    fn call(
+        &mut self,
+        cx: &mut NodeContext<'_>,
+        event: impl FnOnce(&mut dyn Node, &mut NodeContext<'_>),
+    ) {
+        let mut out = std::mem::take(&mut self.inner);
+        let node = self.node();
+        event(
+            node,
+            &mut NodeContext {
+                below: cx.below,
+                out: &mut out,
+            },
+        );
+        if let Some(error) = out.take_stop() {
+            cx.out.stop(error);
+        }
+        for effect in out.drain() {
+            match effect {
+                Effect::Issue { port, request } => cx.out.issue(port.index(), request),
+                Effect::Notice { port, notice } => cx.out.notice(port, notice),
+                Effect::Complete { port, completion } => {
+                    let completion = self.completed_write(completion);
+                    cx.out.complete_to(port, completion);
+                }
+            }
+        }
+        self.inner = out;
+    }
+
+    /// Takes note of the end of a write in the array.
+    fn completed_write(&mut self, mut completion: Completion) -> Completion {
+        let Some(write) = self.below.remove(&completion.id.0) else {
+            return completion;
+        };
+        let now = completion.finished;
+        let whole = self.is_whole();
+        if let Some(bitmap) = &mut self.bitmap {
+            bitmap.end(write.regions, whole);
+            self.daemon.get_or_insert(bitmap::first_run(now));
+        }
+        if self.safe_mode_delay > Duration::ZERO {
+            self.safe_mode = Some(round_up(now, self.safe_mode_delay) + self.safe_mode_delay);
+        }
+        completion.breakdown.parity += completion.submitted.since(write.submitted);
+        completion.submitted = write.submitted;
+        completion
+    }
+
+    /// Takes a write from above.
+    fn take(&mut self, now: Time, request: Request, cx: &mut NodeContext<'_>) {
+        let (mut regions, mut durable) = ((0, 0), true);
+        if let Some(bitmap) = &mut self.bitmap {
+            regions = bitmap.regions_of(request.extent);
+            durable = bitmap.begin(regions);
+        }
+        let write = Write {
+            request,
+            submitted: now,
+            regions,
+        };
+        // While the superblocks are being marked clean, the array is no longer active.
+        let leaves = matches!(
+            self.step,
+            Some(Step::BitmapOf(ArrayState::Clean) | Step::Superblocks(ArrayState::Clean))
+        );
+        if durable && self.state == ArrayState::Active && !leaves {
+            return self.pass(now, write, cx);
+        }
+        self.held.push_back(write);
+        if self.step.is_none() && self.due.is_none() {
+            self.due = Some(now + WAKE_UP);
+        }
+    }
+
+    /// Sends a write into the array.
+    fn pass(&mut self, now: Time, write: Write, cx: &mut NodeContext<'_>) {
+        self.below.insert(write.request.id.0, write);
+        self.call(cx, |node, cx| {
+            node.submit(now, Port::FIRST, write.request, cx)
+        });
+    }
+
+    /// Begins the next step that the waiting writes need.
+    fn advance(&mut self, now: Time, cx: &mut NodeContext<'_>) {
+        if self.step.is_some() || self.held.is_empty() {
+            return;
+        }
+        if self.state == ArrayState::Clean {
+            return self.change_state(now, ArrayState::Active, cx);
+        }
+        self.waiting.extend(self.held.drain(..));
+        let Some(bitmap) = &mut self.bitmap else {
+            return self.pass_waiting(now, cx);
+        };
+        let dirty = bitmap.take_dirty();
+        if dirty.is_empty() {
+            return self.pass_waiting(now, cx);
+        }
+        self.extents.clear();
+        for page in dirty {
+            let extent = Extent::new(BITMAP + page * 8, bitmap.sectors_of(page));
+            self.extents.push(extent);
+        }
+        self.begin(now, Step::Bits, cx);
+    }
+
+    /// Begins to write the superblocks of a state.
+    fn change_state(&mut self, now: Time, state: ArrayState, cx: &mut NodeContext<'_>) {
+        self.extents.clear();
+        let step = match &self.bitmap {
+            Some(bitmap) => {
+                let extent = Extent::new(BITMAP, bitmap.sectors_of(0));
+                self.extents.push(extent);
+                Step::BitmapOf(state)
+            }
+            None => {
+                self.extents.push(SUPERBLOCK);
+                Step::Superblocks(state)
+            }
+        };
+        self.begin(now, step, cx);
+    }
+
+    /// Flushes all members that have not failed, in order to write the extents of a step.
+    fn begin(&mut self, now: Time, step: Step, cx: &mut NodeContext<'_>) {
+        self.step = Some(step);
+        // md has added the latest member to the head of its list (`bind_rdev_to_array`).
+        for member in (0..self.layout().members()).rev() {
+            if !self.layout().member_states().has_failed(member) {
+                self.flying += 1;
+                let flush = self.record(FLUSH, Extent::default());
+                cx.out.issue(member, flush);
+            }
+        }
+        if self.flying == 0 {
+            self.end(now, cx);
+        }
+    }
+
+    /// Returns a member I/O of the records with a number of its own.
+    fn record(&mut self, kind: u64, extent: Extent) -> Request {
+        let operation = match kind {
+            FLUSH => Operation::Flush,
+            _ => Operation::Write,
+        };
+        self.next += 1;
+        self.written += u64::from(operation == Operation::Write);
+        Request {
+            id: RequestId(OWN | self.next << 2 | kind),
+            origin: Request::BACKGROUND,
+            operation,
+            extent,
+            hints: Hints {
+                synchronous: kind != LATER,
+                force_unit_access: operation == Operation::Write,
+                ..Hints::default()
+            },
+            ..Request::default()
+        }
+    }
+
+    /// Takes note of the end of a step.
+    fn end(&mut self, now: Time, cx: &mut NodeContext<'_>) {
+        match self.step.take() {
+            Some(Step::BitmapOf(state)) => {
+                self.extents.clear();
+                self.extents.push(SUPERBLOCK);
+                return self.begin(now, Step::Superblocks(state), cx);
+            }
+            Some(Step::Superblocks(state)) => self.state = state,
+            Some(Step::Bits) => self.pass_waiting(now, cx),
+            None => {}
+        }
+        self.advance(now, cx);
+        // The thread goes on with the stripes that it had to leave.
+        if !self.thread_waits() && self.node_ref().next_wake().at() <= now {
+            self.call(cx, |node, cx| node.wake(now, cx));
+        }
+    }
+
+    /// Sends the waiting writes into the array, because their bits are on the members.
+    fn pass_waiting(&mut self, now: Time, cx: &mut NodeContext<'_>) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for write in waiting.drain(..) {
+            if let Some(bitmap) = &mut self.bitmap {
+                bitmap.note_durable(write.regions);
+            }
+            self.pass(now, write, cx);
+        }
+        self.waiting = waiting;
+    }
+
+    /// Marks the array clean if no write is under way.
+    fn check_clean(&mut self, now: Time, cx: &mut NodeContext<'_>) {
+        let writes = !self.held.is_empty() || !self.waiting.is_empty() || !self.below.is_empty();
+        if !writes && self.step.is_none() && self.state == ArrayState::Active {
+            self.change_state(now, ArrayState::Clean, cx);
+        }
+    }
+
+    /// Writes the pages of the bitmap whose regions became clean, and cleans regions.
+    fn run_daemon(&mut self, now: Time, cx: &mut NodeContext<'_>) {
+        let whole = self.is_whole();
+        let Some(bitmap) = &mut self.bitmap else {
+            return;
+        };
+        let pages = bitmap.run_daemon(whole);
+        self.daemon = (!bitmap.rests()).then(|| bitmap::first_run(now));
+        let extents: Vec<Extent> = pages
+            .into_iter()
+            .map(|page| Extent::new(BITMAP + page * 8, bitmap.sectors_of(page)))
+            .collect();
+        for extent in extents {
+            for member in (0..self.layout().members()).rev() {
+                if !self.layout().member_states().has_failed(member) {
+                    let write = self.record(LATER, extent);
+                    cx.out.issue(member, write);
+                }
+            }
+        }
+    }
+}
+
+fn layout_of(array: &RecordedArray) -> &dyn Layout {
+    match array {
+        RecordedArray::Stripes(array) => array.volume.layout(),
+        RecordedArray::Copies(array) => array.layout(),
+    }
+}
+
+/// Returns the first multiple of `step` at or after `now`. md rounds the time of its timer up, so
+/// that the timer is set rarely (`md_write_end`).
+fn round_up(now: Time, step: Duration) -> Time {
+    let step = step.as_nanos();
+    let since = now.since(Time::ZERO).as_nanos();
+    Time::ZERO + Duration::from_nanos(since.div_ceil(step).saturating_mul(step))
+}
