@@ -194,6 +194,9 @@ pub const READINGS: &[ReadingName] = &[
     less("pool_drive_written_mb", "data, parity and metadata written to all drives, in 10^6 bytes"),
     more("pool_free_run_mb_mean", "mean length of a run of free space, in 10^6 bytes"),
     less("pool_written_in_place", "records written over their old place because no free run was long enough"),
+    more("pool_scrub_share", "share of the records that the scrub has read in the run"),
+    more("pool_scrub_mb_per_s", "data read by the scrub, in 10^6 bytes a second, without parity and copies"),
+    less("pool_scrub_hours", "hours of a scrub of all records at the pace of the run"),
 ];
 
 /// The name of a reading.

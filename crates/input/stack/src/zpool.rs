@@ -79,6 +79,7 @@ impl ZfsPool {
         pools.dedup_by(|later, first| later.name == first.name);
         for pool in &mut pools {
             pool.properties = properties(&pool.name, &lines);
+            pool.properties.extend(scrub(&pool.name, &lines));
         }
         Ok(pools)
     }
@@ -392,6 +393,33 @@ fn properties(pool: &str, lines: &[&str]) -> Vec<(String, String)> {
         {
             keys.push((key.to_owned(), value));
         }
+    }
+    keys
+}
+
+/// Returns the keys of a scrub that is in progress, from the lines of `zpool status`:
+/// `scan: scrub in progress since ...`, and `..., 51.37% done, ...` below.
+fn scrub(pool: &str, lines: &[&str]) -> Vec<(String, String)> {
+    let ours = lines
+        .iter()
+        .skip_while(|line| line.trim().strip_prefix("pool:").map(str::trim) != Some(pool));
+    let mut scan = ours
+        .skip_while(|line| !line.trim_start().starts_with("scan:"))
+        .take_while(|line| !line.trim_start().starts_with("config:"));
+    let begins = scan
+        .next()
+        .is_some_and(|line| line.contains("scrub in progress"));
+    if !begins {
+        return Vec::new();
+    }
+    let share = scan.find_map(|line| {
+        let (before, _) = line.split_once("% done")?;
+        let number = before.rsplit(' ').next()?;
+        number.parse::<f64>().ok().map(|percent| percent / 100.0)
+    });
+    let mut keys = vec![("scrub".to_owned(), "true".to_owned())];
+    if let Some(share) = share.filter(|share| *share > 0.0 && *share < 1.0) {
+        keys.push(("scrub_from".to_owned(), format!("{share:.4}")));
     }
     keys
 }

@@ -164,3 +164,24 @@ fn a_pool_of_single_disks_is_a_raid0() {
     );
     assert!(!stack.contains("width"), "{stack}");
 }
+
+/// OpenZFS issue 10535 has this scrub.
+#[test]
+fn a_scrub_in_progress_becomes_keys() {
+    let text = "  pool: zyklos\n state: ONLINE\n  scan: scrub in progress since Mon Jul  6 04:00:01 2020\n\
+        \t8.19T scanned at 524M/s, 7.19T issued at 393M/s, 14.0T total\n\
+        \t0B repaired, 51.37% done, 0 days 05:02:33 to go\nconfig:\n\n\
+        \tNAME      STATE   READ WRITE CKSUM\n\tzyklos    ONLINE  0 0 0\n\t  mirror-0  ONLINE  0 0 0\n\
+        \t    sda  ONLINE  0 0 0\n\t    sdb  ONLINE  0 0 0\n";
+    let stack = ZfsPool::read("status", text).unwrap()[0].to_stack("quantum-atlas-10k");
+    assert!(
+        stack.contains("scrub = true\nscrub_from = 0.5137\n"),
+        "{stack}"
+    );
+    let done = text.replace(
+        "scrub in progress since",
+        "scrub repaired 0B in 1 days with 0 errors on",
+    );
+    let stack = ZfsPool::read("status", &done).unwrap()[0].to_stack("quantum-atlas-10k");
+    assert!(!stack.contains("scrub"), "{stack}");
+}

@@ -3,7 +3,8 @@
 use crate::capacity::{DRIVE_MIN, FRONT, PARTITION, PoolCapacity, child_size};
 use crate::draid::{Draid, DraidShape};
 use crate::keys::{
-    DraidKeys, Kind, MemoryKeys, RaidzKeys, ResilverKind, Sync, VdevKeys, VolumeKeys, part, schema,
+    DraidKeys, Kind, MemoryKeys, MirrorKeys, RaidzKeys, ResilverKind, ScanKeys, Sync, VdevKeys,
+    VolumeKeys, part, schema,
 };
 use crate::raidz::Raidz;
 use crate::vdev::Vdev;
@@ -40,6 +41,10 @@ pub struct PoolSettings {
     pub sync: Sync,
     /// Kind of a resilver.
     pub resilver: ResilverKind,
+    /// Bytes of data of a sequential resilver in flight for each drive.
+    pub rebuild_limit: u64,
+    /// The age of the pool, scrubs and healing resilvers.
+    pub scan: ScanKeys,
     /// Memory and timing.
     pub memory: MemoryKeys,
 }
@@ -54,6 +59,8 @@ impl PoolSettings {
         let vdev_keys: VdevKeys = part(keys)?;
         let volume: VolumeKeys = part(keys)?;
         let memory: MemoryKeys = part(keys)?;
+        let scan: ScanKeys = part(keys)?;
+        check_scan(&scan)?;
         let ashift = vdev_keys.ashift.unwrap_or(12);
         check_numbers(ashift, &volume, &memory)?;
         let logs = vdev_keys.logs as usize;
@@ -82,6 +89,7 @@ impl PoolSettings {
         let capacity = PoolCapacity::of(&shown, record, psize);
         let volsize = volsize(&volume, &capacity)?;
         check_failed(&vdev_keys.failed, &vdevs, width, members.len())?;
+        let (resilver, rebuild_limit) = resilver_kind(kind, keys)?;
         Ok(PoolSettings {
             vdevs,
             old,
@@ -94,7 +102,9 @@ impl PoolSettings {
             capacity,
             volsize,
             sync: volume.sync,
-            resilver: resilver_kind(kind, keys)?,
+            resilver,
+            rebuild_limit,
+            scan,
             memory,
         })
     }
@@ -269,17 +279,70 @@ fn vdev(
     }
 }
 
-/// Returns the kind of a resilver. Only dRAID has a choice.
-fn resilver_kind(kind: Kind, keys: &Keys) -> Result<ResilverKind, ConfigError> {
-    if !matches!(kind, Kind::Draid(_)) {
-        return Ok(ResilverKind::Healing);
+/// Checks the keys of scans.
+fn check_scan(keys: &ScanKeys) -> Result<(), ConfigError> {
+    let fail = |key: &str, message: String| Err(ConfigError::new(key, message));
+    if !(0.0..=1.0).contains(&keys.scattered) {
+        let message = format!("found {}; expected 0 to 1", keys.scattered);
+        return fail("scattered", message);
     }
-    let further: DraidKeys = part(keys)?;
-    if further.resilver == ResilverKind::Spare && further.spares == 0 {
-        let message = "found \"spare\"; the vdev has no distributed spare. Give spares = 1";
+    if !(0.0..1.0).contains(&keys.scrub_from) {
+        let message = format!("found {}; expected 0 to less than 1", keys.scrub_from);
+        return fail("scrub_from", message);
+    }
+    if keys.scrub_from > 0.0 && !keys.scrub {
+        let message = format!(
+            "found {}, and no scrub runs; give scrub = true, or remove this key",
+            keys.scrub_from
+        );
+        return fail("scrub_from", message);
+    }
+    if keys.scan_limit.0 == 0 {
+        let message = "found 0; a scan without data in flight does not end".to_owned();
+        return fail("scan_limit", message);
+    }
+    Ok(())
+}
+
+/// Returns the kind of a resilver, and the data of a sequential resilver in flight for each drive.
+/// RAIDZ has no choice: the width of its stripes varies, so that only blocks tell the parity
+/// (`vdev_rebuild.c`).
+fn resilver_kind(kind: Kind, keys: &Keys) -> Result<(ResilverKind, u64), ConfigError> {
+    // `zfs_rebuild_vdev_limit` (2.2).
+    const LIMIT: Bytes = Bytes(64 << 20);
+    let (resilver, limit, spares) = match kind {
+        Kind::Raidz(_) => return Ok((ResilverKind::Healing, LIMIT.0)),
+        Kind::Mirror => {
+            let further: MirrorKeys = part(keys)?;
+            (further.resilver, further.rebuild_limit, 0)
+        }
+        Kind::Draid(_) => {
+            let further: DraidKeys = part(keys)?;
+            (further.resilver, further.rebuild_limit, further.spares)
+        }
+    };
+    if resilver == ResilverKind::Spare && spares == 0 {
+        let message = match kind {
+            Kind::Mirror => {
+                "found \"spare\"; only draid has distributed spares. Expected healing or sequential"
+            }
+            _ => "found \"spare\"; the vdev has no distributed spare. Give spares = 1",
+        };
         return Err(ConfigError::new("resilver", message));
     }
-    Ok(further.resilver)
+    match limit {
+        Some(limit) if resilver == ResilverKind::Healing => {
+            let message = format!(
+                "found {limit}; only a sequential resilver has this limit. Give resilver = \"sequential\", or the key scan_limit"
+            );
+            Err(ConfigError::new("rebuild_limit", message))
+        }
+        Some(Bytes(0)) => {
+            let message = "found 0; a resilver without data in flight does not end";
+            Err(ConfigError::new("rebuild_limit", message))
+        }
+        limit => Ok((resilver, limit.unwrap_or(LIMIT).0)),
+    }
 }
 
 /// Returns the size of the volume in whole records.

@@ -56,6 +56,8 @@ pub(crate) enum Purpose {
         /// Number of the unit.
         unit: u64,
     },
+    /// A record is read by a scrub.
+    Scrub,
     /// A block of a resilver is written.
     Repair,
 }
@@ -275,6 +277,15 @@ impl PoolIo {
         for row in map.rows() {
             let child = |index: usize| first + map.columns()[index].child as usize;
             if self.vdevs[dva.vdev as usize].is_mirror() {
+                if purpose == Purpose::Scrub {
+                    // A scrub compares all copies (`vdev_mirror_io_start`).
+                    for copy in row.all() {
+                        if self.is_readable(child(copy)) {
+                            read(self, copy);
+                        }
+                    }
+                    continue;
+                }
                 match self.choose_copy(first, dva.offset) {
                     Some(copy) => read(self, row.all().start + copy),
                     None => self.blocks[block].status = RequestStatus::Lost,
@@ -298,7 +309,7 @@ impl PoolIo {
                 }
             }
             for index in parities {
-                if (missing > 0 || class == Class::Scrub) && !is_lost(self, index) {
+                if (missing > 0 || class.is_of_scans()) && !is_lost(self, index) {
                     read(self, index);
                 }
             }

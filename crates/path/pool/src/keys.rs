@@ -45,6 +45,41 @@ pub struct DraidKeys {
     /// `sequential` (all used space in the order of the vdev, to a new drive) or `spare` (the same,
     /// to a distributed spare). Default `healing`.
     pub resilver: ResilverKind,
+    /// Bytes of data of a sequential resilver in flight for each drive (`zfs_rebuild_vdev_limit`).
+    /// All vdevs together have at most half of `arc`. Default 64MiB; OpenZFS before 2.2 had 32MiB.
+    pub rebuild_limit: Option<Bytes>,
+}
+
+/// Further keys of mirrors.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MirrorKeys {
+    /// Kind of the resilver of `rebuild`: `healing` (the blocks of the volume) or `sequential` (all
+    /// used space in the order of the vdev). Default `healing`.
+    pub resilver: ResilverKind,
+    /// Bytes of data of a sequential resilver in flight for each drive (`zfs_rebuild_vdev_limit`).
+    /// All vdevs together have at most half of `arc`. Default 64MiB; OpenZFS before 2.2 had 32MiB.
+    pub rebuild_limit: Option<Bytes>,
+}
+
+/// Keys of the age of a pool, of scrubs and of healing resilvers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ScanKeys {
+    /// Share of the records that lie scattered, at random places, as after years of overwriting.
+    /// The other records lie in the order of the volume. Default 0.
+    pub scattered: f64,
+    /// True for a scrub from the start of the run: all records are read with their parity or
+    /// copies. Default false.
+    pub scrub: bool,
+    /// Share of the records that the scrub has read at the start of the run. Default 0.
+    pub scrub_from: f64,
+    /// Bytes of data of a scrub or healing resilver in flight for each drive
+    /// (`zfs_scan_vdev_limit`). Default 16MiB; OpenZFS before 2.2 had 4MiB.
+    pub scan_limit: Bytes,
+    /// Memory for sorting the blocks of a scrub or healing resilver, at most a twentieth of the used
+    /// space (`zfs_scan_mem_lim_fact`). Default: a tenth of `arc`, at least 16MiB.
+    pub scan_memory: Option<Bytes>,
 }
 
 /// The kind of a resilver.
@@ -121,6 +156,18 @@ impl Default for VolumeKeys {
     }
 }
 
+impl Default for ScanKeys {
+    fn default() -> ScanKeys {
+        ScanKeys {
+            scattered: 0.0,
+            scrub: false,
+            scrub_from: 0.0,
+            scan_limit: Bytes(16 << 20),
+            scan_memory: None,
+        }
+    }
+}
+
 impl Default for MemoryKeys {
     fn default() -> MemoryKeys {
         MemoryKeys {
@@ -158,11 +205,15 @@ pub(crate) fn part<C: DeserializeOwned + JsonSchema>(keys: &Keys) -> Result<C, C
 pub(crate) fn schema(kind: Kind) -> Schema {
     let mut schema = schema_of::<VdevKeys>();
     let further = match kind {
-        Kind::Mirror => None,
+        Kind::Mirror => Some(schema_of::<MirrorKeys>()),
         Kind::Raidz(_) => Some(schema_of::<RaidzKeys>()),
         Kind::Draid(_) => Some(schema_of::<DraidKeys>()),
     };
-    let more = [schema_of::<VolumeKeys>(), schema_of::<MemoryKeys>()];
+    let more = [
+        schema_of::<VolumeKeys>(),
+        schema_of::<MemoryKeys>(),
+        schema_of::<ScanKeys>(),
+    ];
     for part in further.into_iter().chain(more) {
         for name in ["properties", "$defs"] {
             let Some(Value::Object(own)) = part.get(name) else {

@@ -33,6 +33,9 @@ mod queue;
 pub mod raidz;
 mod registry;
 mod resilver;
+mod scan;
+mod scatter;
+mod segments;
 mod sync;
 mod txg;
 mod vdev;
@@ -43,7 +46,10 @@ pub use block::{BlockMap, BlockRow, Column};
 pub use capacity::PoolCapacity;
 pub use config::PoolSettings;
 pub use draid::{Draid, DraidShape};
-pub use keys::{DraidKeys, Kind, MemoryKeys, RaidzKeys, ResilverKind, Sync, VdevKeys, VolumeKeys};
+pub use keys::{
+    DraidKeys, Kind, MemoryKeys, MirrorKeys, RaidzKeys, ResilverKind, ScanKeys, Sync, VdevKeys,
+    VolumeKeys,
+};
 pub use layout::PoolLayout;
 pub use place::{Dva, FirstPlaces};
 pub use pool::Pool;

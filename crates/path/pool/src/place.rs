@@ -3,6 +3,7 @@
 use crate::block::BlockMap;
 use crate::capacity::{FRONT, Metaslabs, PARTITION};
 use crate::config::PoolSettings;
+use crate::scatter::Scatter;
 use crate::vdev::Vdev;
 use fullstroke_units::SECTOR_BYTES;
 
@@ -21,7 +22,7 @@ pub struct Dva {
 
 /// The places of all records at the start of a run. The volume was written from front to back into
 /// an empty pool: the vdevs have turns of `ALIQUOT` for each data drive, and each vdev fills one
-/// metaslab after the other.
+/// metaslab after the other. A share of the records may have exchanged their places since.
 #[derive(Clone, Debug)]
 pub struct FirstPlaces {
     /// The map of the records.
@@ -38,6 +39,7 @@ pub struct FirstPlaces {
     /// Number of records in a metaslab.
     in_metaslab: u64,
     alignment: u64,
+    scatter: Scatter,
 }
 
 impl FirstPlaces {
@@ -64,11 +66,13 @@ impl FirstPlaces {
             asize,
             metaslabs,
             alignment,
+            scatter: Scatter::new(settings.volsize / settings.record, settings.scan.scattered),
         }
     }
 
     /// Returns the place of a record.
     pub fn of(&self, record: u64) -> Dva {
+        let record = self.scatter.place(record);
         let turn = record / self.turn;
         let vdev = turn % self.vdevs;
         let on_vdev = turn / self.vdevs * self.turn + record % self.turn;

@@ -10,7 +10,8 @@
 //! | `zil.rs`, `commit.rs` | the intent log |
 //! | `allocate.rs` | a place for each block |
 //! | `io.rs`, `io/`, `queue.rs` | columns of blocks, and the queue of each drive |
-//! | `resilver.rs` | filling a new drive |
+//! | `resilver.rs`, `segments.rs` | scrubs, and filling a new drive |
+//! | `scan.rs`, `scatter.rs` | the order of the records of a scan, and scattered records |
 //!
 //! Departures from ZFS: the processor needs no time. Metadata is in memory for reads, and has an
 //! estimated size for writes (`sync.rs`). A read that meets its own read-ahead in flight does not
@@ -26,7 +27,7 @@ use crate::keys::Sync;
 use crate::place::FirstPlaces;
 use crate::queue::async_writes;
 use crate::resilver::Resilver;
-use crate::txg::Txg;
+use crate::txg::{Step, Txg};
 use crate::zil::Zil;
 use fullstroke_contract::{Completion, Effects, Extent, Request, RequestStatus, Slots};
 use fullstroke_units::{Duration, SECTOR_BYTES, Time};
@@ -105,7 +106,7 @@ impl Pool {
                 Duration::from_secs(memory.txg_timeout_s.into()),
             ),
             zil: Zil::default(),
-            resilver: Resilver::default(),
+            resilver: Resilver::scrubbing(&settings),
             asked: Slots::default(),
             delayed: VecDeque::new(),
             stalled: VecDeque::new(),
@@ -230,7 +231,9 @@ impl Pool {
             while let Some(asked) = self.zil.finished.pop_front() {
                 self.complete(now, asked, out);
             }
-            if self.io.ended.is_empty() {
+            // The group goes on as soon as a scan has read everything.
+            let scan_is_done = self.txg.step == Step::Scan && self.resilver.turn().is_none();
+            if self.io.ended.is_empty() && !scan_is_done {
                 break;
             }
         }
@@ -251,7 +254,9 @@ impl Pool {
                 self.waited(asked, block);
                 self.complete(now, asked, out);
             }
-            Purpose::Resilver { .. } | Purpose::Repair => self.resilver_ended(block),
+            Purpose::Resilver { .. } | Purpose::Scrub | Purpose::Repair => {
+                self.resilver_ended(block);
+            }
         }
     }
 

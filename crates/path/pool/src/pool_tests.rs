@@ -288,6 +288,11 @@ fn a_resilver_fills_the_new_drive_and_reports_its_end() {
     for (kind, keys, drives) in [
         (Kind::Raidz(2), json!({ "volsize": "1GiB" }), 6),
         (Kind::Mirror, json!({ "volsize": "1GiB", "width": 2 }), 4),
+        (
+            Kind::Mirror,
+            json!({ "volsize": "1GiB", "resilver": "sequential" }),
+            4,
+        ),
         (Kind::Draid(1), json!({ "volsize": "1GiB", "data": 3 }), 8),
     ] {
         let mut bench = Bench::new(kind, keys, drives);
@@ -420,4 +425,88 @@ fn random_loads_end_and_records_never_share_a_place() {
             );
         }
     }
+}
+
+#[test]
+fn a_scrub_reads_every_record_with_its_parity_or_copies_and_writes_nothing() {
+    for (kind, keys, drives) in [
+        (Kind::Raidz(2), json!({}), 8),
+        (Kind::Mirror, json!({ "width": 3 }), 6),
+        (Kind::Draid(1), json!({ "data": 3, "scattered": 0.2 }), 8),
+    ] {
+        let mut keys = keys;
+        keys["volsize"] = json!("256MiB");
+        keys["scrub"] = json!(true);
+        let mut bench = Bench::new(kind, keys, drives);
+        bench.seconds(300);
+        assert!(!bench.pool.resilver.scrubs, "{kind:?}: the scrub ends");
+        assert!(bench.drives(Operation::Write).is_empty());
+        let settings = &bench.pool.settings;
+        let mut map = crate::BlockMap::default();
+        let records = settings.volsize / settings.record;
+        let columns = |record: u64| -> u64 {
+            let place = bench.pool.place_of(record).0;
+            settings.vdevs[0]
+                .0
+                .map(place.offset, settings.psize, &mut map);
+            map.columns().iter().map(|column| column.size).sum()
+        };
+        let expected: u64 = (0..records).map(columns).sum();
+        assert_eq!(bench.pool.io.moved, (expected, 0), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_scrub_that_begins_late_reads_the_rest() {
+    let mut bench = raidz2(json!({ "volsize": "1GiB", "scrub": true, "scrub_from": 0.75 }));
+    bench.seconds(300);
+    let (read, _) = bench.pool.resilver.scrubbed().unwrap();
+    assert_eq!(read, 2048);
+}
+
+/// A group with a scrub ends after the turn of the scrub: 5 s after its start, or after 1 s if much
+/// data is dirty again.
+#[test]
+fn a_scrub_delays_the_end_of_each_group() {
+    let groups = |bench: &Bench| bench.pool.txg.groups;
+    let mut alone = raidz2(json!({ "volsize": "40GiB" }));
+    let mut bench = raidz2(json!({ "volsize": "40GiB", "scrub": true }));
+    for bench in [&mut alone, &mut bench] {
+        bench.submit(1, Operation::Write, 0, 256, false);
+        bench.run(Time::ZERO + Duration::from_millis(9500));
+    }
+    assert_eq!((groups(&alone), groups(&bench)), (1, 0));
+    bench.run(Time::ZERO + Duration::from_millis(11_500));
+    assert_eq!(groups(&bench), 1);
+
+    let keys = json!({ "volsize": "40GiB", "scrub": true, "dirty_data_max": "1MiB" });
+    let mut bench = raidz2(keys);
+    bench.submit(1, Operation::Write, 0, 1024, false);
+    bench.seconds(2);
+    assert_eq!(
+        groups(&bench),
+        0,
+        "half of the dirty data begins a group at once"
+    );
+    bench.submit(2, Operation::Write, 10_240, 1024, false);
+    bench.seconds(1);
+    assert_eq!(groups(&bench), 1);
+    bench.seconds(600);
+    assert_eq!(bench.done.len(), 2);
+    assert_eq!(bench.pool.txg.dirty, 0);
+}
+
+#[test]
+fn a_sequential_resilver_keeps_to_its_limit_and_to_half_of_the_arc() {
+    let most = |keys: Value| {
+        let mut all = json!({ "volsize": "2GiB", "data": 3, "spares": 1, "resilver": "spare" });
+        let more = keys.as_object().unwrap().clone();
+        all.as_object_mut().unwrap().extend(more);
+        let bench = Bench::new(Kind::Draid(1), all, 9);
+        let pool = bench.pool.resilvering(1, Sectors::ZERO);
+        pool.units_in_flight(3 << 20)
+    };
+    assert_eq!(most(json!({})), 9 * 64 / 3);
+    assert_eq!(most(json!({ "rebuild_limit": "32MiB" })), 9 * 32 / 3);
+    assert_eq!(most(json!({ "arc": "100MiB" })), 50u64.div_ceil(3));
 }

@@ -21,19 +21,23 @@ pub(crate) enum Class {
     AsyncWrite,
     /// Scrub and healing resilver.
     Scrub,
+    /// Sequential resilver: reads, and the writes of missing columns (`vdev_raidz.c`:
+    /// `ZIO_PRIORITY_REBUILD` for both).
+    Rebuild,
 }
 
-const CLASSES: [Class; 5] = [
+const CLASSES: [Class; 6] = [
     Class::SyncRead,
     Class::SyncWrite,
     Class::AsyncRead,
     Class::AsyncWrite,
     Class::Scrub,
+    Class::Rebuild,
 ];
 
 /// Least and largest number of I/Os in the drive, by class: `zfs_vdev_*_min_active`,
 /// `zfs_vdev_*_max_active`.
-const LIMITS: [(u32, u32); 5] = [(10, 10), (10, 10), (1, 3), (2, 10), (1, 3)];
+const LIMITS: [(u32, u32); CLASSES.len()] = [(10, 10), (10, 10), (1, 3), (2, 10), (1, 3), (1, 3)];
 
 /// Largest number of I/Os in the drive: `zfs_vdev_max_active`.
 const ACTIVE_MAX: u32 = 1000;
@@ -103,8 +107,8 @@ struct InDrive {
 pub(crate) struct LeafQueue {
     waiting: Slots<Waiting>,
     by_class: [BTreeSet<((u64, u64), u32)>; CLASSES.len()],
-    /// Waiting I/Os by address: reads, writes, and I/Os of scrubs.
-    by_place: [BTreeSet<(u64, u32)>; 3],
+    /// Waiting I/Os by address: reads, writes, and both of scans.
+    by_place: [BTreeSet<(u64, u32)>; 4],
     /// The I/Os that join the chosen one; kept to reuse the memory.
     joined: Vec<u32>,
     sent: Slots<InDrive>,
@@ -119,10 +123,13 @@ pub(crate) struct LeafQueue {
 }
 
 fn flavour(io: &LeafIo) -> usize {
-    match (io.class, io.operation) {
-        (Class::Scrub, _) => 2,
-        (_, Operation::Read) => 0,
-        _ => 1,
+    usize::from(io.operation != Operation::Read) + 2 * usize::from(io.class.is_of_scans())
+}
+
+impl Class {
+    /// Returns true for the classes that give way to interactive I/O (`vdev_queue_is_interactive`).
+    pub(crate) fn is_of_scans(self) -> bool {
+        matches!(self, Class::Scrub | Class::Rebuild)
     }
 }
 
@@ -158,11 +165,11 @@ impl LeafQueue {
         let (least, most) = LIMITS[class as usize];
         match class {
             Class::AsyncWrite => (least, async_writes.clamp(least, most)),
-            Class::Scrub if self.interactive() > 0 => {
+            Class::Scrub | Class::Rebuild if self.interactive() > 0 => {
                 let least = self.credit.min(least);
                 (least, least)
             }
-            Class::Scrub if self.credit < DELAY => (least, least.max(1)),
+            Class::Scrub | Class::Rebuild if self.credit < DELAY => (least, least.max(1)),
             _ => (least, most),
         }
     }
@@ -215,7 +222,7 @@ impl LeafQueue {
 
     fn activate(&mut self, class: Class) {
         self.active[class as usize] += 1;
-        if class != Class::Scrub {
+        if !class.is_of_scans() {
             if self.interactive() == 1 {
                 self.credit = 1;
             }
@@ -327,7 +334,7 @@ impl LeafQueue {
     pub(crate) fn done(&mut self, id: u32, block: &mut dyn FnMut(u32)) {
         let InDrive { class, first } = self.sent.take(id);
         self.active[class as usize] -= 1;
-        if class == Class::Scrub {
+        if class.is_of_scans() {
             if self.interactive() == 0 {
                 self.credit = self.credit.saturating_add(1);
             }

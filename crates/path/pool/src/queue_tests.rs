@@ -127,3 +127,35 @@ fn dirty_data_opens_the_queue_for_writes() {
     assert_eq!(async_writes(most * 45 / 100, most), 6);
     assert_eq!(async_writes(most * 7 / 10, most), 10);
 }
+
+/// Reads and writes of a sequential resilver share one class (`ZIO_PRIORITY_REBUILD`).
+#[test]
+fn a_sequential_resilver_has_three_reads_and_writes_in_a_drive() {
+    let mut queue = LeafQueue::default();
+    let mut all = Vec::new();
+    for number in 0..40 {
+        let mut one = io(Class::Rebuild, u64::from(number) << 30, 4096, number);
+        if number % 2 == 0 {
+            one.operation = Operation::Read;
+        }
+        queue.push(Time::ZERO, one);
+    }
+    for _ in 0..12 {
+        all.extend(std::iter::from_fn(|| queue.next(10)));
+        let sent: Sent = all.remove(0);
+        blocks(&mut queue, sent);
+    }
+    all.extend(std::iter::from_fn(|| queue.next(10)));
+    assert_eq!(all.len(), 3);
+    let reads = all.iter().filter(|sent| sent.operation == Operation::Read);
+    assert!((1..3).contains(&reads.count()));
+    queue.push(Time::ZERO, io(Class::AsyncWrite, 0, 4096, 500));
+    assert_eq!(queue.next(10).unwrap().block, 500);
+    all.drain(..).for_each(|sent| _ = blocks(&mut queue, sent));
+    assert!(
+        queue
+            .next(10)
+            .is_some_and(|sent| sent.operation == Operation::Read || sent.block < 40)
+    );
+    assert!(queue.next(10).is_none(), "beside a write at most one");
+}

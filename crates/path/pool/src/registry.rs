@@ -186,6 +186,42 @@ mod tests {
                 "1 to 3600",
             ),
             ("raidz2", json!({ "spares": 1 }), 8, "spares", "unknown key"),
+            (
+                "mirror",
+                json!({ "resilver": "spare" }),
+                8,
+                "resilver",
+                "only draid",
+            ),
+            (
+                "draid1",
+                json!({ "rebuild_limit": "1MiB" }),
+                8,
+                "rebuild_limit",
+                "sequential",
+            ),
+            (
+                "raidz2",
+                json!({ "resilver": "sequential" }),
+                8,
+                "resilver",
+                "unknown key",
+            ),
+            (
+                "raidz2",
+                json!({ "scattered": 2 }),
+                8,
+                "scattered",
+                "0 to 1",
+            ),
+            (
+                "raidz2",
+                json!({ "scrub_from": 0.5 }),
+                8,
+                "scrub_from",
+                "no scrub",
+            ),
+            ("raidz2", json!({ "scan_limit": 0 }), 8, "scan_limit", "end"),
         ] {
             let error = refused(name, keys, drives);
             assert_eq!(error.key, key, "{error}");

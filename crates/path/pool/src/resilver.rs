@@ -1,46 +1,43 @@
-//! Filling a new drive: a healing resilver (`module/zfs/dsl_scan.c`, OpenZFS 2.1).
+//! Scrubs, and filling a new drive.
 //!
-//! A resilver walks the tree of blocks and sorts the blocks by their place, as far as memory allows.
-//! Here the records follow in the order of the volume, which is the order of places for all records
-//! that were not written again. Each record with a column on the new drive is read with its parity,
-//! and the missing column is written.
+//! A scrub reads all records with their parity or copies. A **healing resilver**
+//! (`module/zfs/dsl_scan.c`, OpenZFS 2.2) reads each record with a column on the new drive, and writes
+//! the missing column. Both follow the order of `scan.rs`.
 //!
-//! A sequential resilver (`vdev_rebuild.c`, OpenZFS 2.1) knows no blocks. Its units are runs of the
-//! vdev's used space, 1 MiB on each drive. The missing column goes to a new drive or to a distributed
-//! spare.
+//! A **sequential resilver** (`vdev_rebuild.c`) knows no blocks: `segments.rs`. The missing column
+//! goes to a new drive or to a distributed spare.
 
+use crate::config::PoolSettings;
 use crate::io::{Block, Cause, Purpose};
 use crate::keys::ResilverKind;
 use crate::place::Dva;
 use crate::pool::Pool;
 use crate::queue::Class;
-use crate::vdev::Vdev;
+use crate::scan::ScanOrder;
+use crate::segments::Segments;
 use fullstroke_contract::{Effects, LayerOrder, Refusal, RequestStatus, Signal};
-use fullstroke_units::{Sectors, Time};
+use fullstroke_units::{Duration, Sectors, Time};
 
-/// Bytes of reads in flight for each drive of a vdev: `zfs_scan_vdev_limit` (2.2; 4 MiB before).
-const IN_FLIGHT: u64 = 16 << 20;
+/// Least time of a scrub in a transaction group: `zfs_scrub_min_time_ms` (2.2).
+const SCRUB_MIN: Duration = Duration::from_millis(1000);
 
-/// The same of a sequential resilver: `zfs_rebuild_vdev_limit` (2.2; 32 MiB before).
-const SEQUENTIAL_IN_FLIGHT: u64 = 64 << 20;
-
-/// Bytes of a drive in a unit of a sequential resilver: `zfs_rebuild_max_segment`.
-const SEGMENT: u64 = 1 << 20;
-
-/// Largest unit of a sequential resilver: `SPA_MAXBLOCKSIZE`.
-const UNIT_MAX: u64 = 16 << 20;
+/// Least time of a resilver in a transaction group: `zfs_resilver_min_time_ms` (2.2).
+const RESILVER_MIN: Duration = Duration::from_millis(3000);
 
 /// Number of reports of progress over a whole resilver.
 const REPORTS: u64 = 10_000;
 
-/// The progress of a resilver.
-#[derive(Debug, Default)]
+/// The progress of a resilver or scrub.
+#[derive(Debug)]
 pub(crate) struct Resilver {
-    /// The drive that is filled.
+    /// The drive that is filled; `None` for a scrub, and if nothing runs.
     pub(crate) member: Option<usize>,
+    /// True for a scrub under way.
+    pub(crate) scrubs: bool,
     /// True from the first read on.
     started: bool,
-    /// The next unit, and the number of units in flight.
+    /// The first unit, the next unit, and the number of units in flight.
+    first: u64,
     next: u64,
     in_flight: u64,
     /// Units whose data was lost on the way.
@@ -49,12 +46,60 @@ pub(crate) struct Resilver {
     reported: u64,
     /// Units read and to be written, by the order of their reads.
     read: std::collections::VecDeque<u64>,
+    /// Time of the last unit.
+    last: Time,
+    order: ScanOrder,
+    /// True if the kind of a resilver is healing.
+    healing: bool,
 }
 
 impl Resilver {
-    /// True for a resilver that has read nothing.
+    /// Returns a scrub that begins with the run, or nothing, by the keys of a pool.
+    pub(crate) fn scrubbing(settings: &PoolSettings) -> Resilver {
+        let records = settings.volsize / settings.record;
+        let first = (records as f64 * settings.scan.scrub_from) as u64;
+        Resilver {
+            scrubs: settings.scan.scrub,
+            ..Resilver::new(settings, None, first)
+        }
+    }
+
+    fn new(settings: &PoolSettings, member: Option<usize>, first: u64) -> Resilver {
+        Resilver {
+            member,
+            scrubs: false,
+            started: false,
+            first,
+            next: first,
+            in_flight: 0,
+            lost: 0,
+            reported: 0,
+            read: std::collections::VecDeque::new(),
+            last: Time::ZERO,
+            order: ScanOrder::new(settings),
+            healing: settings.resilver == ResilverKind::Healing,
+        }
+    }
+
+    /// True for a scrub or resilver that has read nothing.
     pub(crate) fn waits_for_start(&self) -> bool {
-        self.member.is_some() && !self.started
+        (self.member.is_some() || self.scrubs) && !self.started
+    }
+
+    /// Returns the least time of a turn in each transaction group, for a scrub or a healing
+    /// resilver. A sequential resilver has a thread of its own, and no turns.
+    pub(crate) fn turn(&self) -> Option<Duration> {
+        match self.member {
+            Some(_) if self.healing => Some(RESILVER_MIN),
+            None if self.scrubs => Some(SCRUB_MIN),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of records that a scrub has read in this run, and the time of the last.
+    pub(crate) fn scrubbed(&self) -> Option<(u64, Time)> {
+        let read = self.next - self.first - self.in_flight;
+        (self.member.is_none() && self.started).then_some((read, self.last))
     }
 }
 
@@ -68,10 +113,8 @@ impl Pool {
         let (units, _) = self.units();
         let next = (u128::from(units) * u128::from(from.0.min(used)) / u128::from(used)) as u64;
         self.resilver = Resilver {
-            member: Some(member),
-            next,
             reported: (u128::from(next) * u128::from(REPORTS) / u128::from(units)) as u64,
-            ..Resilver::default()
+            ..Resilver::new(&self.settings, Some(member), next)
         };
         self
     }
@@ -99,14 +142,12 @@ impl Pool {
                 if !self.io.has_failed(member) {
                     return Err(Refusal(format!("drive {member} has not failed")));
                 }
+                // A resilver ends a scrub (`dsl_scan_setup_check`, `vdev_rebuild_thread`).
                 if let Some(other) = self.resilver.member {
                     return Err(Refusal(format!("drive {other} is being resilvered")));
                 }
                 self.io.set(member, false, true);
-                self.resilver = Resilver {
-                    member: Some(member),
-                    ..Resilver::default()
-                };
+                self.resilver = Resilver::new(&self.settings, Some(member), 0);
                 Ok(())
             }
             LayerOrder::ReAdd { member } => {
@@ -117,86 +158,105 @@ impl Pool {
             LayerOrder::Speed(_) => Ok(()),
             LayerOrder::Rest => {
                 self.resilver.member = None;
+                self.resilver.scrubs = false;
                 Ok(())
             }
         }
     }
 
-    /// Returns the number of units of a resilver, and the bytes of data in each.
+    /// Returns the number of units of a scan, and the bytes of data in each.
     fn units(&self) -> (u64, u64) {
-        let settings = &self.settings;
-        let records = settings.volsize / settings.record;
-        let (vdev, _) = &settings.vdevs[0];
-        match (settings.resilver, vdev) {
-            (ResilverKind::Sequential | ResilverKind::Spare, Vdev::Draid(draid)) => {
-                let row = draid.data() << settings.ashift;
-                let size = (SEGMENT * draid.data()).min(UNIT_MAX) / row * row;
-                let on_vdev = records.div_ceil(settings.vdevs.len() as u64);
-                let used = on_vdev * vdev.asize(settings.psize);
-                (used.div_ceil(vdev.asize(size)), size)
-            }
-            _ => (records, settings.psize),
+        match Segments::of(&self.settings).filter(|_| !self.resilver.scrubs) {
+            Some(segments) => (segments.count, segments.size),
+            None => (
+                self.settings.volsize / self.settings.record,
+                self.settings.psize,
+            ),
         }
     }
 
-    /// Returns the place of a unit of the resilver of `member`.
-    fn unit(&self, member: usize, unit: u64) -> (Dva, u64, bool) {
-        let (_, size) = self.units();
-        let index = member / self.settings.width();
-        match self.settings.resilver {
-            ResilverKind::Healing => self.place_of(unit),
-            _ => {
-                let asize = self.settings.vdevs[index].0.asize(size);
-                let place = Dva {
-                    vdev: index as u32,
-                    offset: unit * asize,
-                };
+    /// Returns the place of a unit of the scan.
+    fn unit(&mut self, unit: u64) -> (Dva, u64, bool) {
+        let segments = Segments::of(&self.settings);
+        match self.resilver.member.zip(segments) {
+            Some((member, segments)) => {
+                let vdev = (member / self.settings.width()) as u32;
+                let (place, size) = segments.place(vdev, unit);
                 (place, size, false)
             }
+            None => {
+                let record = self.resilver.order.record(unit);
+                self.place_of(record)
+            }
         }
     }
 
-    /// Reads further blocks of the resilver, as many as may be in flight.
-    pub(crate) fn resilver_step(&mut self, now: Time, out: &mut Effects) {
-        let Some(member) = self.resilver.member else {
-            return;
+    /// Returns the number of units that may be in flight.
+    pub(crate) fn units_in_flight(&self, size: u64) -> u64 {
+        let settings = &self.settings;
+        let (vdevs, width) = (settings.vdevs.len() as u64, settings.width() as u64);
+        let bytes = match (self.resilver.scrubs, settings.resilver) {
+            (true, _) => settings.scan.scan_limit.0 * width * vdevs,
+            (false, ResilverKind::Healing) => settings.scan.scan_limit.0 * width,
+            // `vdev_rebuild_thread`: at most half of the ARC for all vdevs.
+            _ => (settings.rebuild_limit * width).min((settings.memory.arc.0 / 2 / vdevs).max(1)),
         };
+        // ZFS waits while the bytes in flight are at the limit or above.
+        bytes.max(1 << 20).div_ceil(size)
+    }
+
+    /// Reads further units of the scan, as many as may be in flight.
+    pub(crate) fn resilver_step(&mut self, now: Time, out: &mut Effects) {
+        if self.resilver.member.is_none() && !self.resilver.scrubs {
+            return;
+        }
         self.resilver.started = true;
+        let sequential = !self.resilver.scrubs && self.settings.resilver != ResilverKind::Healing;
+        let (reads, writes) = match sequential {
+            true => (Class::Rebuild, Class::Rebuild),
+            false => (Class::Scrub, Class::AsyncWrite),
+        };
         while let Some(unit) = self.resilver.read.pop_front() {
-            let place = self.unit(member, unit);
-            if self.io.repair(now, place) {
+            let place = self.unit(unit);
+            if self.io.repair(now, place, writes) {
                 self.resilver.in_flight += 1;
             }
         }
-        let width = self.settings.width() as u64;
         let (units, size) = self.units();
-        let limit = match self.settings.resilver {
-            ResilverKind::Healing => IN_FLIGHT,
-            _ => SEQUENTIAL_IN_FLIGHT,
+        let most = match sequential || self.txg.scan_may_issue() {
+            true => self.units_in_flight(size),
+            false => 0,
         };
-        let most = (limit * width / size).max(1);
         while self.resilver.next < units && self.resilver.in_flight < most {
             let unit = self.resilver.next;
             self.resilver.next += 1;
-            let place = self.unit(member, unit);
-            if self.io.needs_repair(place) {
-                self.resilver.in_flight += 1;
-                let purpose = Purpose::Resilver { unit };
-                let cause = Cause::background();
-                self.io.read(now, place, Class::Scrub, purpose, cause);
-            }
+            let place = self.unit(unit);
+            let purpose = match self.resilver.scrubs {
+                true => Purpose::Scrub,
+                false if self.io.needs_repair(place) => Purpose::Resilver { unit },
+                false => continue,
+            };
+            self.resilver.in_flight += 1;
+            self.io
+                .read(now, place, reads, purpose, Cause::background());
         }
+        self.resilver.last = now;
         let whole = self.resilver.next == units && self.resilver.in_flight == 0;
+        let member = self.resilver.member;
         if whole {
-            self.io.set(member, false, false);
             self.resilver.member = None;
+            self.resilver.scrubs = false;
         }
-        self.report(member, whole, out);
+        if let Some(member) = member {
+            if whole {
+                self.io.set(member, false, false);
+            }
+            self.report(member, whole, units, out);
+        }
     }
 
     /// Reports the progress to the layers above.
-    fn report(&mut self, member: usize, whole: bool, out: &mut Effects) {
-        let (units, _) = self.units();
+    fn report(&mut self, member: usize, whole: bool, units: u64, out: &mut Effects) {
         let done = self.resilver.next.saturating_sub(self.resilver.in_flight);
         let part = (u128::from(done) * u128::from(REPORTS) / u128::from(units)) as u64;
         if part <= self.resilver.reported && !whole {
@@ -217,7 +277,7 @@ impl Pool {
         });
     }
 
-    /// A block of the resilver was read or written.
+    /// A unit of the scan was read or written.
     pub(crate) fn resilver_ended(&mut self, block: &Block) {
         self.resilver.in_flight = self.resilver.in_flight.saturating_sub(1);
         if block.status != RequestStatus::Done {

@@ -51,7 +51,18 @@ impl Pool {
                     self.txg.step = Step::Indirect;
                     self.write_indirect(now);
                 }
-                Step::Indirect => {
+                Step::Indirect => match self.resilver.turn() {
+                    Some(least) => self.txg.begin_scan(now, least),
+                    None => {
+                        self.txg.step = Step::Pool;
+                        self.write_pool(now);
+                    }
+                },
+                Step::Scan => {
+                    let ends = self.txg.scan_ends().unwrap_or(now);
+                    if ends > now && self.resilver.turn().is_some() {
+                        return;
+                    }
                     self.txg.step = Step::Pool;
                     self.write_pool(now);
                 }

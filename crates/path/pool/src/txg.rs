@@ -3,8 +3,12 @@
 //!
 //! One group is open and collects dirty records; one group may be written at the same time. A group
 //! begins to be written 5 s after the one before, or when a fifth of `dirty_data_max` is dirty. The
-//! steps of a group follow each other: records, indirect blocks, the pool's own metadata, a flush,
-//! the labels, a flush.
+//! steps of a group follow each other: records, indirect blocks, the turn of a scan, the pool's own
+//! metadata, a flush, the labels, a flush.
+//!
+//! A scrub or healing resilver issues I/O in its turn of a group, and while no group is written
+//! (`dsl_scan_sync`). A turn has at least 1 s for a scrub and 3 s for a resilver, and at most 5 s since
+//! the start of the group. So a scan under load delays the end of each group.
 
 use crate::place::Dva;
 use fullstroke_units::{Duration, Time};
@@ -18,6 +22,10 @@ const DELAY_PERCENT: u64 = 60;
 
 /// Delay of a writer halfway between that percentage and all: `zfs_delay_scale`.
 const DELAY_SCALE_NS: u64 = 500_000;
+
+/// Percentage of dirty data from which the turn of a scan ends after its least time:
+/// `zfs_vdev_async_write_active_min_dirty_percent` (`scan_io_queue_check_suspend`).
+const SCAN_DIRTY_PERCENT: u64 = 30;
 
 /// Longest delay: `zfs_delay_max_ns`.
 const DELAY_MAX: Duration = Duration::from_millis(100);
@@ -35,6 +43,8 @@ pub(crate) enum Step {
     Data,
     /// Indirect blocks of the volume.
     Indirect,
+    /// A scrub or healing resilver has its turn.
+    Scan,
     /// Space maps and the pool's object set.
     Pool,
     /// Flush before the labels.
@@ -66,6 +76,8 @@ pub(crate) struct Txg {
     pub(crate) outstanding: u32,
     /// Start of the last group.
     started: Time,
+    /// Earliest end of the turn of a scan.
+    scan_until: Time,
     /// End of the last delay.
     last_wake: Time,
     /// Number of groups written.
@@ -87,6 +99,7 @@ impl Txg {
             step: Step::Idle,
             outstanding: 0,
             started: Time::ZERO,
+            scan_until: Time::ZERO,
             last_wake: Time::ZERO,
             groups: 0,
         }
@@ -138,6 +151,29 @@ impl Txg {
         let full = self.dirty >= self.most / 100 * SYNC_PERCENT;
         let due = self.started + self.timeout;
         Some(if full { Time::ZERO } else { due })
+    }
+
+    /// Begins the turn of a scan, at least `least` long.
+    pub(crate) fn begin_scan(&mut self, now: Time, least: Duration) {
+        self.step = Step::Scan;
+        self.scan_until = now + least;
+    }
+
+    /// Returns the time at which the turn of a scan ends if no further data becomes dirty; `None`
+    /// outside of a turn.
+    pub(crate) fn scan_ends(&self) -> Option<Time> {
+        let dirty = self.dirty >= self.most / 100 * SCAN_DIRTY_PERCENT;
+        let last = if dirty {
+            self.scan_until
+        } else {
+            self.scan_until.max(self.started + self.timeout)
+        };
+        (self.step == Step::Scan).then_some(last)
+    }
+
+    /// True if a scan may issue I/O.
+    pub(crate) fn scan_may_issue(&self) -> bool {
+        matches!(self.step, Step::Idle | Step::Scan)
     }
 
     /// Begins to write the open group.

@@ -10,7 +10,12 @@ use fullstroke_units::Time;
 impl PoolIo {
     /// Writes the columns of a block that lie on drives under repair. Returns false if there are
     /// none.
-    pub(crate) fn repair(&mut self, now: Time, (dva, psize, old): (Dva, u64, bool)) -> bool {
+    pub(crate) fn repair(
+        &mut self,
+        now: Time,
+        (dva, psize, old): (Dva, u64, bool),
+        class: Class,
+    ) -> bool {
         self.place(dva, psize, old);
         let map = std::mem::take(&mut self.map);
         let first = self.first(dva.vdev);
@@ -27,7 +32,7 @@ impl PoolIo {
         let block = self.keep(Purpose::Repair, Cause::background());
         for (member, offset, size) in lost {
             let io = LeafIo {
-                class: Class::AsyncWrite,
+                class,
                 operation: Operation::Write,
                 offset: FRONT + offset,
                 size,

@@ -9,6 +9,21 @@ use fullstroke_contract::{
 };
 use fullstroke_units::Time;
 
+impl Pool {
+    /// Returns the share of the records that a scrub has read in this run, the data read in 10^6
+    /// bytes a second, and the hours for all records at this pace; not a number without a scrub.
+    fn scrub_readings(&self) -> (f64, f64, f64) {
+        let Some((read, at)) = self.resilver.scrubbed() else {
+            return (f64::NAN, f64::NAN, f64::NAN);
+        };
+        let seconds = at.as_nanos() as f64 / 1e9;
+        let records = (self.settings.volsize / self.settings.record) as f64;
+        let share = read as f64 / records;
+        let rate = read as f64 * self.settings.record as f64 / 1e6 / seconds;
+        (share, rate, seconds / share / 3600.0)
+    }
+}
+
 impl Node for Pool {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         if let Some(status) = self.refusal(&request) {
@@ -81,8 +96,14 @@ impl Node for Pool {
         if self.resilver.waits_for_start() {
             return Wake::Work(Time::ZERO);
         }
-        match (self.delayed.front(), self.txg.due()) {
-            (Some((at, _)), due) => Wake::Work(due.map_or(*at, |due| due.min(*at))),
+        let writer = self.delayed.front().map_or(Time::NEVER, |(at, _)| *at);
+        match (self.txg.scan_ends(), self.txg.due()) {
+            // Writers may wait for the group behind the turn of a scan.
+            (Some(ends), _) if self.asked.len() > 0 => Wake::Work(ends.min(writer)),
+            (Some(ends), _) => Wake::Chore(ends),
+            (None, due) if writer < Time::NEVER => {
+                Wake::Work(due.map_or(writer, |due| due.min(writer)))
+            }
             // Nobody waits for a group that is not full.
             (None, Some(due)) => Wake::Chore(due),
             (None, None) => Wake::NEVER,
@@ -110,6 +131,7 @@ impl Node for Pool {
             });
         let (runs, free) = self.space.fragments();
         let mb = |bytes: u64| bytes as f64 / 1e6;
+        let scrub = self.scrub_readings();
         let all = [
             ("pool_hit_share", counts.hits as f64 / counts.reads as f64),
             (
@@ -128,6 +150,9 @@ impl Node for Pool {
             ("pool_drive_written_mb", mb(self.io.moved.1)),
             ("pool_free_run_mb_mean", mb(free) / runs as f64),
             ("pool_written_in_place", counts.in_place as f64),
+            ("pool_scrub_share", scrub.0),
+            ("pool_scrub_mb_per_s", scrub.1),
+            ("pool_scrub_hours", scrub.2),
         ];
         let counted: Vec<(&'static str, f64)> = all
             .into_iter()
