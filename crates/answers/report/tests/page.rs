@@ -750,6 +750,10 @@ fn a_run_says_what_its_streams_workloads_hosts_and_layers_saw() {
         deadlines_missed_share: 0.125,
         longest_stall_ms: 10.0,
         start_up_ms: mean(550.5),
+        recordings: 0,
+        overruns: 0,
+        with_overruns: 0,
+        lost_ms: 0.0,
         each: Vec::new(),
     });
     let program = |name: &str, elapsed_s: f64, text: &str| ProgramReport {
