@@ -152,7 +152,7 @@ pub(super) fn head(
         .any(|study| study.config.confidence != CONFIDENCE);
     let _ = write!(
         text,
-        "± is half the width of the 95 % interval{}. A verdict holds at both ends of the interval; otherwise the results are undecided. How to read the page: [docs/studies.md](../../docs/studies.md).\n\n",
+        "± is half the width of the 95 % interval{}. If both ends of an interval over seeds do not give the same verdict, the claim is undecided. How to read the page: [docs/studies.md](../../docs/studies.md).\n\n",
         if others {
             ", unless a study says another"
         } else {
