@@ -243,6 +243,8 @@ fn claims(name: &str, claims: usize) -> Vec<JudgedClaim> {
             verdict,
             why: Some(name.to_owned()),
             flips,
+            estimate_holds: verdict != ClaimVerdict::DoesNotHold,
+            headline: None,
         }
     };
     (0..claims).map(claim).collect()

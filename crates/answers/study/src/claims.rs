@@ -1,9 +1,10 @@
 //! Claims: published value, obtained value and verdict.
 
 use crate::axes::label;
-use crate::config::{Bound, ClaimConfig, ClaimKind, ExplainedConfig};
+use crate::config::{Bound, ClaimConfig, ClaimKind, ExplainedConfig, HeadlineCause};
 use crate::expression::{
-    Bindings, Expression, ExpressionError, ExpressionValue, Problem, ResultSource, parse,
+    Bindings, Estimate, Evaluator, Expression, ExpressionError, ExpressionValue, Problem,
+    ResultSource, parse,
 };
 use crate::held_out::StudyRecord;
 use crate::run_list::StudyTable;
@@ -34,6 +35,7 @@ pub struct Claim {
     rule: Rule,
     explained: Option<Explained>,
     supposed: Option<Template>,
+    headline: Option<Template>,
     /// Points that the claim may read.
     pub(crate) touched: BTreeSet<usize>,
 }
@@ -45,8 +47,8 @@ struct Explained {
     why: Template,
 }
 
-/// Rule by which a claim holds. Bounds are compared with the estimate, not with its interval. The
-/// interval is only shown.
+/// Rule by which a claim holds. Both ends of the interval must give the answer of the estimate;
+/// otherwise the results do not decide the claim.
 #[derive(Clone, Debug)]
 enum Rule {
     Within(f64, f64),
@@ -63,6 +65,10 @@ pub enum ClaimVerdict {
     /// The claim holds with the study's assumptions, but not with other seeds or another free
     /// choice.
     Fragile,
+    /// The claim holds, because a number of the setup was chosen so that the claim holds.
+    Fitted,
+    /// The interval of the obtained value reaches to both sides of the bound.
+    Undecided,
     /// The claim does not hold.
     DoesNotHold,
     /// The claim does not hold, but holds in the variant that explains the difference.
@@ -106,6 +112,29 @@ pub struct JudgedClaim {
     pub why: Option<String>,
     /// Tested settings that reverse the verdict.
     pub flips: Vec<String>,
+    /// True if the estimate alone, without its interval, fulfils the claim.
+    pub estimate_holds: bool,
+    /// Cause of the result, if the claim is a headline of the source.
+    pub headline: Option<Headline>,
+}
+
+/// Cause of a headline's result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Headline {
+    /// Class of the cause.
+    pub cause: HeadlineCause,
+    /// The cause in words, with the numbers that show the cause.
+    pub why: String,
+}
+
+/// Obtained value of a claim, as a value and as text, with the judgement by the claim's rule.
+struct Obtained {
+    value: ExpressionValue,
+    shown: String,
+    /// True if the estimate fulfils the claim.
+    holds: bool,
+    /// True if both ends of the interval give the same answer as the estimate.
+    decided: bool,
 }
 
 impl Claim {
@@ -143,6 +172,13 @@ impl Claim {
             rule: Rule::new(config)?,
             explained,
             supposed: template("supposed", config.supposed.as_deref())?,
+            headline: template(
+                "headline.why",
+                config
+                    .headline
+                    .as_ref()
+                    .map(|headline| headline.why.as_str()),
+            )?,
             config: config.clone(),
             touched: BTreeSet::new(),
         })
@@ -166,6 +202,7 @@ impl Claim {
             ("shown", self.shown.as_ref()),
             ("explained", why),
             ("supposed", self.supposed.as_ref()),
+            ("headline.why", self.headline.as_ref()),
         ];
         let inner = texts.into_iter().flat_map(|(key, template)| {
             template
@@ -185,16 +222,18 @@ impl Claim {
     pub fn judge_plainly(&self, study: &Study, data: &dyn ResultSource) -> JudgedClaim {
         let mut judged = self.not_run();
         match self.obtain(study, data) {
-            Ok((value, shown, holds)) => {
-                if let ExpressionValue::Number(number) = &value {
+            Ok(obtained) => {
+                if let ExpressionValue::Number(number) = &obtained.value {
                     judged.obtained = Some(number.mean()).filter(|mean| mean.is_finite());
                     judged.ci_half_width = number.half_width();
                 }
-                judged.shown = shown;
-                judged.verdict = if holds {
-                    ClaimVerdict::Holds
-                } else {
-                    ClaimVerdict::DoesNotHold
+                judged.shown = obtained.shown;
+                judged.estimate_holds = obtained.holds;
+                judged.verdict = match (obtained.decided, obtained.holds) {
+                    (false, _) => ClaimVerdict::Undecided,
+                    (true, false) => ClaimVerdict::DoesNotHold,
+                    (true, true) if self.config.fitted => ClaimVerdict::Fitted,
+                    (true, true) => ClaimVerdict::Holds,
                 };
             }
             Err(Problem::Missing) => {}
@@ -220,7 +259,8 @@ impl Claim {
         if matches!(judged.verdict, ClaimVerdict::NotRun | ClaimVerdict::Broken) {
             return judged;
         }
-        let held = judged.verdict == ClaimVerdict::Holds;
+        judged.headline = self.headline(study, &own);
+        let held = judged.estimate_holds;
         let flips = record.and_then(|record| record.flips.get(&self.config.id));
         let flips = flips
             .into_iter()
@@ -231,9 +271,13 @@ impl Claim {
         judged.flips = flips
             .map(|flip| format!("{}: {}", flip.with, flip.obtained))
             .collect();
+        if judged.verdict == ClaimVerdict::Undecided {
+            return judged;
+        }
         match (&self.explained, held) {
             (Some(_), true) => judged.verdict = ClaimVerdict::HoldsThoughExplained,
             (Some(explained), false) => self.explain(explained, study, table, &mut judged),
+            (None, true) if self.config.fitted => {}
             (None, true) if !judged.flips.is_empty() => judged.verdict = ClaimVerdict::Fragile,
             (None, true) => {}
             (None, false) => {
@@ -265,7 +309,7 @@ impl Claim {
         let changed = table(Variation::Variant(number));
         let then = self.judge_plainly(study, &changed);
         match then.verdict {
-            ClaimVerdict::Holds => {
+            ClaimVerdict::Holds | ClaimVerdict::Fitted => {
                 let restored = study
                     .evaluator(&changed)
                     .evaluate(&self.obtained, &Bindings::new())
@@ -277,6 +321,15 @@ impl Claim {
             ClaimVerdict::NotRun => judged.verdict = ClaimVerdict::NotRun,
             _ => judged.why = Some(format!("\"{title}\" does not restore it: {}", then.shown)),
         }
+    }
+
+    /// Returns the cause of a headline with its numbers.
+    fn headline(&self, study: &Study, own: &dyn ResultSource) -> Option<Headline> {
+        let (config, why) = (self.config.headline.as_ref()?, self.headline.as_ref()?);
+        Some(Headline {
+            cause: config.cause,
+            why: self.say(why, study, own, None),
+        })
     }
 
     /// Fills a template with its numbers.
@@ -317,6 +370,8 @@ impl Claim {
             verdict: ClaimVerdict::NotRun,
             why: None,
             flips: Vec::new(),
+            estimate_holds: false,
+            headline: None,
         }
     }
 
@@ -359,11 +414,7 @@ impl Claim {
         }
     }
 
-    fn obtain(
-        &self,
-        study: &Study,
-        data: &dyn ResultSource,
-    ) -> Result<(ExpressionValue, String, bool), Problem> {
+    fn obtain(&self, study: &Study, data: &dyn ResultSource) -> Result<Obtained, Problem> {
         let evaluator = study.evaluator(data);
         let value = evaluator.evaluate(&self.obtained, &Bindings::new())?;
         let bindings: Bindings = vec![(OBTAINED.to_owned(), value.clone())];
@@ -371,7 +422,35 @@ impl Claim {
             Some(template) => template.fill(&evaluator, &bindings)?,
             None => text::plain(&value, &study.matrix),
         };
-        let number = match &value {
+        let holds = self.fulfils(&value, study, &evaluator)?;
+        let mut decided = true;
+        // The interval within one run counts two runs as independent, although they share random
+        // numbers. Such an interval is too wide to leave a claim undecided.
+        if let ExpressionValue::Number(number) = &value
+            && number.has_seeds()
+            && let Some(width) = number.half_width()
+        {
+            for end in [number.mean() - width, number.mean() + width] {
+                let end = ExpressionValue::Number(Estimate::exact(end));
+                decided &= self.fulfils(&end, study, &evaluator)? == holds;
+            }
+        }
+        Ok(Obtained {
+            value,
+            shown,
+            holds,
+            decided,
+        })
+    }
+
+    /// Returns true if a value fulfils the rule of the claim.
+    fn fulfils(
+        &self,
+        value: &ExpressionValue,
+        study: &Study,
+        evaluator: &Evaluator<'_>,
+    ) -> Result<bool, Problem> {
+        let number = match value {
             ExpressionValue::Number(number) => number.mean(),
             ExpressionValue::Label(axis, value) => study.matrix.axes[*axis].values[*value]
                 .number
@@ -381,23 +460,26 @@ impl Claim {
         let holds = match &self.rule {
             Rule::Within(low, high) => (*low..=*high).contains(&number),
             Rule::Near(centre, distance) => (number - centre).abs() <= *distance,
-            Rule::Condition(condition) => match evaluator.evaluate(condition, &bindings)? {
-                ExpressionValue::Truth(truth) => truth,
-                _ => {
-                    let span = 0..condition.text.len();
-                    let message = "expected a comparison, which is true or false";
-                    return Err(Problem::Wrong(ExpressionError::new(
-                        &condition.text,
-                        span,
-                        message,
-                    )));
+            Rule::Condition(condition) => {
+                let bindings: Bindings = vec![(OBTAINED.to_owned(), value.clone())];
+                match evaluator.evaluate(condition, &bindings)? {
+                    ExpressionValue::Truth(truth) => truth,
+                    _ => {
+                        let span = 0..condition.text.len();
+                        let message = "expected a comparison, which is true or false";
+                        return Err(Problem::Wrong(ExpressionError::new(
+                            &condition.text,
+                            span,
+                            message,
+                        )));
+                    }
                 }
-            },
+            }
         };
         // A value that is not finite proves nothing, even if the comparison is true.
         let measured =
-            !matches!(&value, ExpressionValue::Number(number) if !number.mean().is_finite());
-        Ok((value, shown, holds && measured))
+            !matches!(value, ExpressionValue::Number(number) if !number.mean().is_finite());
+        Ok(holds && measured)
     }
 }
 
@@ -458,11 +540,26 @@ impl Serialize for ClaimVerdict {
 }
 
 impl ClaimVerdict {
+    /// All verdicts in the order of the tables.
+    pub const ALL: [ClaimVerdict; 9] = [
+        ClaimVerdict::Holds,
+        ClaimVerdict::Fragile,
+        ClaimVerdict::Fitted,
+        ClaimVerdict::Undecided,
+        ClaimVerdict::DiffersExplained,
+        ClaimVerdict::DoesNotHold,
+        ClaimVerdict::HoldsThoughExplained,
+        ClaimVerdict::NotRun,
+        ClaimVerdict::Broken,
+    ];
+
     /// Returns the name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             ClaimVerdict::Holds => "holds",
             ClaimVerdict::Fragile => "fragile",
+            ClaimVerdict::Fitted => "fitted",
+            ClaimVerdict::Undecided => "undecided",
             ClaimVerdict::DoesNotHold => "does-not-hold",
             ClaimVerdict::DiffersExplained => "differs-explained",
             ClaimVerdict::HoldsThoughExplained => "holds-though-explained",
@@ -476,6 +573,8 @@ impl ClaimVerdict {
         match self {
             ClaimVerdict::Holds => "holds",
             ClaimVerdict::Fragile => "fragile",
+            ClaimVerdict::Fitted => "fitted",
+            ClaimVerdict::Undecided => "undecided",
             ClaimVerdict::DoesNotHold => "does not hold",
             ClaimVerdict::DiffersExplained => "differs, explained",
             ClaimVerdict::HoldsThoughExplained => "holds; its explanation is stale",
@@ -484,14 +583,16 @@ impl ClaimVerdict {
         }
     }
 
-    /// Returns true if a check accepts the verdict.
+    /// Returns true if a check accepts the verdict. A stale explanation is not accepted: its words
+    /// give a reason for a difference that is no longer there.
     pub fn passes(self) -> bool {
         matches!(
             self,
             ClaimVerdict::Holds
                 | ClaimVerdict::Fragile
+                | ClaimVerdict::Fitted
+                | ClaimVerdict::Undecided
                 | ClaimVerdict::DiffersExplained
-                | ClaimVerdict::HoldsThoughExplained
         )
     }
 }

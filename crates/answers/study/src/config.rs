@@ -199,6 +199,56 @@ pub struct ClaimConfig {
     /// Supposed reason without a variant as proof; does not change the verdict. Expressions in
     /// braces stand for numbers of the results.
     pub supposed: Option<String>,
+    /// True if a number of the setup was chosen so that the claim holds. Such a claim counts as
+    /// fitted, not as reproduced.
+    // Not written while false, so that records of held-out verdicts from before stay valid.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fitted: bool,
+    /// Makes the claim a headline of the page, with the cause of the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headline: Option<HeadlineConfig>,
+}
+
+/// A headline of the source, with the cause of the result here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HeadlineConfig {
+    /// Class of the cause.
+    pub cause: HeadlineCause,
+    /// The cause in one to three sentences. Expressions in braces stand for numbers of the results.
+    pub why: String,
+}
+
+/// Class of the cause of a headline's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeadlineCause {
+    /// The result is that of the source.
+    Reproduced,
+    /// The simulator lacks a mechanism, or has one that the source lacked.
+    Mechanism,
+    /// The setup here differs from that of the source.
+    Setup,
+    /// Arithmetic shows that such hardware cannot give the published result.
+    Hardware,
+    /// The source leaves a choice open that decides the result.
+    Choice,
+    /// The cause is not known. The words say which causes were tried.
+    Unknown,
+}
+
+impl HeadlineCause {
+    /// Returns the cause in words for a table.
+    pub const fn text(self) -> &'static str {
+        match self {
+            HeadlineCause::Reproduced => "reproduced",
+            HeadlineCause::Mechanism => "mechanism",
+            HeadlineCause::Setup => "setup",
+            HeadlineCause::Hardware => "arithmetic",
+            HeadlineCause::Choice => "open choice",
+            HeadlineCause::Unknown => "not known",
+        }
+    }
 }
 
 /// Origin of a claim's bound.
@@ -343,6 +393,7 @@ impl StudyConfig {
         for claim in &mut bare.claims {
             (claim.says, claim.quote, claim.at, claim.shown) = Default::default();
             (claim.bound, claim.ours, claim.explained, claim.supposed) = Default::default();
+            (claim.fitted, claim.headline) = Default::default();
         }
         // Serializing cannot fail, because the value was deserialized before.
         serde_json::to_string(&bare).unwrap_or_default()

@@ -157,10 +157,7 @@ impl StudyRecord {
                 if before.verdict == ClaimVerdict::NotRun || after.verdict == ClaimVerdict::NotRun {
                     return None;
                 }
-                let (held, holds) = (
-                    before.verdict == ClaimVerdict::Holds,
-                    after.verdict == ClaimVerdict::Holds,
-                );
+                let (held, holds) = (before.estimate_holds, after.estimate_holds);
                 if held != holds && run_list.touches(index, variation, claim) {
                     let flip = VerdictFlip {
                         with: with.clone(),

@@ -51,8 +51,8 @@ mod version;
 pub use axes::{Axis, AxisValue, Matrix, NamedSet};
 pub use best::{Best, RunnerUp, best};
 pub use checked::{ChangedClaims, CheckedClaims};
-pub use claims::{Claim, ClaimVerdict, JudgedClaim};
-pub use config::{ClaimKind, StudyConfig};
+pub use claims::{Claim, ClaimVerdict, Headline, JudgedClaim};
+pub use config::{ClaimKind, HeadlineCause, StudyConfig};
 pub use digests::Digests;
 pub use error::StudyError;
 pub use figure::{

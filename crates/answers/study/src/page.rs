@@ -1,9 +1,15 @@
 //! `RESULTS.md` of a folder of studies, and its figures.
 //!
+//! The page begins with the headlines of the source and the cause of each result. A table of verdicts by
+//! study and a matrix of the settings that reverse verdicts follow. Claims, numbers of figures, variants and
+//! notes are folded.
+//!
 //! The page has one section for each study. A section begins with a comment that names the study
 //! and its digest, and ends before the next such comment. The text depends only on the study and
 //! its results. The page can therefore be written again and compared.
 
+mod choices;
+mod folds;
 mod section;
 mod summary;
 

@@ -700,6 +700,52 @@ fn targets_of_make_that_documents_name_exist() {
     }
 }
 
+/// Largest number of words of a page of results outside of folds.
+const WORDS_IN_VIEW: usize = 3000;
+
+/// Largest number of words of a claim.
+const WORDS_OF_A_CLAIM: usize = 10;
+
+#[test]
+fn pages_of_results_are_short_before_the_folds() {
+    for folder in fs::read_dir(project().join("studies")).unwrap() {
+        let page = folder.unwrap().path().join("RESULTS.md");
+        let Ok(text) = fs::read_to_string(&page) else {
+            continue;
+        };
+        let mut words = 0;
+        let mut depth = 0;
+        for line in text.lines().filter(|line| !line.starts_with("<!--")) {
+            depth += usize::from(line == "<details>");
+            if depth == 0 {
+                words += line
+                    .split_whitespace()
+                    .filter(|word| word.contains(char::is_alphanumeric))
+                    .count();
+            }
+            depth -= usize::from(line == "</details>");
+        }
+        assert!(words <= WORDS_IN_VIEW, "{}: {words} words", page.display());
+    }
+}
+
+#[test]
+fn claims_of_studies_are_short() {
+    let all = project().join("studies");
+    for study in fullstroke_study::find(&all, &[]).unwrap() {
+        for claim in &study.claims {
+            let says = &claim.config.says;
+            let words = says.split_whitespace().count();
+            assert!(
+                words <= WORDS_OF_A_CLAIM,
+                "{} {}: {words} words: {says}",
+                study.id,
+                claim.config.id
+            );
+        }
+    }
+}
+
 /// Returns the cells of a table's rows by the claim that each row names.
 fn rows_by_claim(text: &str) -> BTreeMap<String, Vec<String>> {
     let rows = text.lines().filter(|line| line.starts_with("| "));
@@ -723,7 +769,11 @@ fn each_row_of_today_is_that_of_its_study() {
         let [_, _, _, _, obtained, verdict] = &results[id][..] else {
             panic!("N-{id}: {:?}", results[id]);
         };
-        let pays = if verdict == "holds" { "yes" } else { "no" };
+        let pays = match verdict.as_str() {
+            "holds" => "yes",
+            "undecided" => "not decided",
+            _ => "no",
+        };
         assert_eq!([&cells[1], &cells[2]], [pays, obtained], "N-{id}");
     }
 }

@@ -25,6 +25,11 @@ impl Estimate {
         }
     }
 
+    /// Returns true if the number has values of several seeds.
+    pub fn has_seeds(&self) -> bool {
+        self.values.len() > 1
+    }
+
     /// Creates a number of one run, with half the width of its 95 % interval, if there is one.
     pub fn of_run(value: f64, half_width: Option<f64>) -> Estimate {
         Estimate {

@@ -1,6 +1,7 @@
-//! The section of one study: its claims, its variants, its figures.
+//! The section of one study: figures in view; claims, variants, notes and numbers folded.
 
-use super::summary::SectionSummary;
+use super::folds::fold;
+use super::summary::{SectionSummary, VerdictChange, counted};
 use super::{Draw, FIGURES, MARK, row};
 use crate::claims::{ClaimVerdict, JudgedClaim};
 use crate::expression::CONFIDENCE;
@@ -10,7 +11,7 @@ use crate::run_list::RunList;
 use crate::store::Results;
 use crate::study::Study;
 use crate::variation::Variation;
-use crate::{StudyError, StudyTable, text};
+use crate::{StudyError, text};
 use std::fmt::Write as _;
 
 /// Section and figures of one study with its results.
@@ -44,11 +45,8 @@ impl StudySection {
             .iter()
             .map(|claim| claim.judge(study, &table, record))
             .collect();
-        let mut section = opening(study, &judged, Some(&own));
-        claims(&judged, &mut section);
-        held_out(&judged, record, &mut section);
-        changed(index, study, &judged, run_list, results, &mut section);
-        untestable(study, &mut section);
+        let variants = Variants::new(index, study, &judged, run_list, results);
+        let mut section = opening(study, &judged, variants.changes);
         let mut figures = Vec::new();
         for number in 0..study.figures.len() {
             let Some(figure) = Figure::new(study, number, &own) else {
@@ -61,12 +59,23 @@ impl StudySection {
             if let Some(caption) = &study.captions[number] {
                 let _ = write!(section, "*{}*\n\n", caption.filled(study, &own));
             }
-            numbers(&config.x, &figure, &mut section);
+            let mut table = String::new();
+            numbers(&config.x, &figure, &mut table);
+            fold("Numbers of the figure", &table, &mut section);
             let svg = draw(&figure).map_err(|message| StudyError::Figure {
                 figure: figure.id().to_owned(),
                 message,
             })?;
             figures.push((name, svg));
+        }
+        claims(&judged, record, &mut section);
+        if !variants.text.is_empty() {
+            let title = counted(study.config.variants.len(), "variant");
+            fold(&title, &variants.text, &mut section);
+        }
+        untestable(study, &mut section);
+        if let Some(notes) = &study.notes {
+            fold("Notes", &notes.filled(study, &own), &mut section);
         }
         Ok(Some(StudySection {
             text: section,
@@ -79,9 +88,9 @@ pub(super) fn mark(study: &Study) -> String {
     format!("{MARK}{} {} -->\n", study.id, study.digest)
 }
 
-fn opening(study: &Study, judged: &[JudgedClaim], own: Option<&StudyTable<'_>>) -> String {
+fn opening(study: &Study, judged: &[JudgedClaim], changes: Vec<VerdictChange>) -> String {
     let config = &study.config;
-    let summary = SectionSummary::new(study, judged).comment();
+    let summary = SectionSummary::new(study, judged, changes).comment();
     let mut text = format!(
         "{}{summary}\n## {}\n\n{}\n\n",
         mark(study),
@@ -91,14 +100,11 @@ fn opening(study: &Study, judged: &[JudgedClaim], own: Option<&StudyTable<'_>>) 
     let (points, seeds) = (study.matrix.points().len(), config.replications);
     let _ = write!(text, "Source: {}. `{}`", config.source, study.id);
     if points > 0 {
-        let count = |number: usize, what: &str| {
-            format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-        };
         let _ = write!(
             text,
             ": {}, {} each",
-            count(points, "point"),
-            count(seeds as usize, "seed")
+            counted(points, "point"),
+            counted(seeds as usize, "seed")
         );
         if seeds == 1 {
             text.push_str("; intervals are those within a run");
@@ -107,25 +113,23 @@ fn opening(study: &Study, judged: &[JudgedClaim], own: Option<&StudyTable<'_>>) 
         }
     }
     text.push_str(".\n\n");
-    if let (Some(notes), Some(own)) = (&study.notes, own) {
-        let _ = write!(text, "{}\n\n", notes.filled(study, own).trim());
-    }
     text
 }
 
 pub(super) fn not_run(study: &Study) -> String {
     let judged: Vec<JudgedClaim> = study.claims.iter().map(crate::Claim::not_run).collect();
-    let mut text = opening(study, &judged, None);
+    let mut text = opening(study, &judged, Vec::new());
     text.push_str("Not run yet.\n\n");
-    claims(&judged, &mut text);
+    claims(&judged, None, &mut text);
     text
 }
 
-fn claims(judged: &[JudgedClaim], section: &mut String) {
+/// Writes the claims with their quotes, folded. The title says how many hold.
+fn claims(judged: &[JudgedClaim], record: Option<&StudyRecord>, section: &mut String) {
     if judged.is_empty() {
         return;
     }
-    section.push_str(
+    let mut table = String::from(
         "| claim | what | published | holds if | obtained | verdict |\n|---|---|---|---|---|---|\n",
     );
     for claim in judged {
@@ -142,9 +146,16 @@ fn claims(judged: &[JudgedClaim], section: &mut String) {
             &claim.shown,
             &verdict(claim),
         ];
-        section.push_str(&row(cells.map(String::as_str)));
+        table.push_str(&row(cells.map(String::as_str)));
     }
-    section.push('\n');
+    table.push('\n');
+    held_out(judged, record, &mut table);
+    let hold = judged
+        .iter()
+        .filter(|claim| claim.verdict == ClaimVerdict::Holds)
+        .count();
+    let title = format!("{}, {hold} hold", counted(judged.len(), "claim"));
+    fold(&title, &table, section);
 }
 
 fn verdict(claim: &JudgedClaim) -> String {
@@ -186,40 +197,57 @@ fn held_out(judged: &[JudgedClaim], record: Option<&StudyRecord>, section: &mut 
     );
 }
 
-/// Writes the claims that a variant affects.
-fn changed(
-    index: usize,
-    study: &Study,
-    judged: &[JudgedClaim],
-    run_list: &RunList,
-    results: &Results,
-    section: &mut String,
-) {
-    for (number, variant) in study.config.variants.iter().enumerate() {
-        let variation = Variation::Variant(number);
-        let data = run_list.table(index, study, variation, results);
-        let _ = write!(section, "With one thing changed, {}:\n\n", variant.title);
-        section.push_str(
-            "| claim | as assumed | with the change | verdict then |\n|---|---|---|---|\n",
-        );
-        let mut untouched = Vec::new();
-        for (claim, before) in study.claims.iter().zip(judged) {
-            if run_list.touches(index, variation, claim) {
+/// Claims that the variants of a study affect.
+struct Variants {
+    /// A table for each variant.
+    text: String,
+    /// Verdicts that a variant reverses.
+    changes: Vec<VerdictChange>,
+}
+
+impl Variants {
+    fn new(
+        index: usize,
+        study: &Study,
+        judged: &[JudgedClaim],
+        run_list: &RunList,
+        results: &Results,
+    ) -> Variants {
+        let (mut text, mut changes) = (String::new(), Vec::new());
+        for (number, variant) in study.config.variants.iter().enumerate() {
+            let variation = Variation::Variant(number);
+            let data = run_list.table(index, study, variation, results);
+            let _ = write!(text, "With one thing changed, {}:\n\n", variant.title);
+            text.push_str(
+                "| claim | as assumed | with the change | verdict then |\n|---|---|---|---|\n",
+            );
+            let mut untouched = Vec::new();
+            for (claim, before) in study.claims.iter().zip(judged) {
+                if !run_list.touches(index, variation, claim) {
+                    untouched.push(before.id.as_str());
+                    continue;
+                }
                 let after = claim.judge_plainly(study, &data);
-                section.push_str(&row([
-                    &before.id,
-                    &before.shown,
-                    &after.shown,
-                    after.verdict.text(),
-                ]));
-            } else {
-                untouched.push(before.id.as_str());
+                let verdict = after.verdict.text();
+                text.push_str(&row([&before.id, &before.shown, &after.shown, verdict]));
+                if after.estimate_holds != before.estimate_holds {
+                    changes.push(VerdictChange {
+                        id: before.id.clone(),
+                        with: variant.title.clone(),
+                        holds: after.estimate_holds,
+                    });
+                }
+            }
+            text.push('\n');
+            if !untouched.is_empty() {
+                let _ = write!(
+                    text,
+                    "The change does not touch {}.\n\n",
+                    untouched.join(", ")
+                );
             }
         }
-        section.push('\n');
-        if !untouched.is_empty() {
-            let _ = write!(section, "It does not touch {}.\n\n", untouched.join(", "));
-        }
+        Variants { text, changes }
     }
 }
 
@@ -228,15 +256,16 @@ fn untestable(study: &Study, section: &mut String) {
     if study.config.untestable.is_empty() {
         return;
     }
-    section.push_str("Not testable here:\n\n");
+    let mut list = String::new();
     for sentence in &study.config.untestable {
         let _ = writeln!(
-            section,
+            list,
             "- “{}” ({}): {}",
             sentence.quote, sentence.at, sentence.why
         );
     }
-    section.push('\n');
+    let title = counted(study.config.untestable.len(), "sentence");
+    fold(&format!("{title} not testable here"), &list, section);
 }
 
 /// Writes the table of a figure's numbers.
