@@ -4,7 +4,7 @@
 //! missing command stays in the list of commands, accepts any arguments, and names the feature of
 //! its code.
 
-use crate::output::Failure;
+use crate::output::CommandFailure;
 use std::ffi::OsString;
 
 /// Ignored arguments of a missing command.
@@ -16,8 +16,8 @@ pub(crate) struct Ignored {
 }
 
 /// Returns the error that `command` needs `feature`.
-pub(crate) fn needs(command: &str, feature: &str) -> Failure {
-    Failure::Input(format!(
+pub(crate) fn needs(command: &str, feature: &str) -> CommandFailure {
+    CommandFailure::Input(format!(
         "`fullstroke {command}` is not in this build; build with the feature `{feature}`: cargo build --release --package fullstroke --features {feature}"
     ))
 }
@@ -33,7 +33,7 @@ macro_rules! left_out {
                 _ignored: crate::left_out::Ignored,
             }
 
-            pub(crate) fn execute(_: &Arguments, _: &crate::output::Output) -> Result<(), crate::output::Failure> {
+            pub(crate) fn execute(_: &Arguments, _: &crate::output::CommandOutput) -> Result<(), crate::output::CommandFailure> {
                 Err(crate::left_out::needs($command, $feature))
             }
         }

@@ -35,6 +35,7 @@ mod explain;
 #[cfg(feature = "real")]
 mod extract;
 mod fail_unless;
+#[cfg(feature = "real")]
 mod fit;
 mod fold;
 mod fs;
@@ -89,6 +90,7 @@ left_out::left_out! {
     cache: "cache" needs "real";
     ctl: "ctl" needs "real";
     extract: "extract" needs "real";
+    fit: "fit" needs "real";
     heed: "heed" needs "real";
     record: "record" needs "real";
     replay: "replay" needs "real";

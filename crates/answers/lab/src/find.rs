@@ -154,18 +154,7 @@ pub fn most_streams(
         before = Some(std::mem::replace(&mut streams, 0));
         streams = at(length, before)?;
     };
-    let requests = tried.iter().filter(|one| one.length >= length);
-    let settled = Settled {
-        settling,
-        requests: requests.map(|one| one.requests).max().unwrap_or(0),
-        spent,
-        budget: search.budget.unwrap_or(DEFAULT_BUDGET),
-        too_short_by: if settling == Settling::Settled {
-            1.0
-        } else {
-            2.0
-        },
-    };
+    let settled = settled(search, &tried, settling, spent);
     // If a share p of runs had an underrun, n runs without one would have the probability (1 -
     // p)^n. The bound is the p at which this is 1 - confidence.
     let most = 1.0 - (1.0 - search.confidence).powf(1.0 / f64::from(search.replications));
@@ -180,6 +169,23 @@ pub fn most_streams(
         settled,
         tried,
     })
+}
+
+/// Returns the state of the answer at the end of a search.
+fn settled(search: LoadSearch, tried: &[TriedStreams], settling: Settling, spent: u64) -> Settled {
+    // The longest runs come last.
+    let length = tried.last().map_or(1.0, |last| last.length);
+    let requests = tried.iter().filter(|one| one.length >= length);
+    Settled {
+        settling,
+        requests: requests.map(|one| one.requests).max().unwrap_or(0),
+        spent,
+        budget: search.budget.unwrap_or(DEFAULT_BUDGET),
+        too_short_by: match settling {
+            Settling::Settled => 1.0,
+            _ => 2.0,
+        },
+    }
 }
 
 /// Returns the largest number that holds, on the assumption that all smaller numbers hold; 0 if

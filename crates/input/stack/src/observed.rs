@@ -188,6 +188,22 @@ fn first(rows: &[&Row], names: &[(&str, f64)]) -> Option<f64> {
         .find_map(|&(name, factor)| mean(rows, name).map(|value| value * factor))
 }
 
+/// Returns the error of a report that does not divide reads from writes.
+fn undivided(file: &str, rows: &[&Row]) -> StackError {
+    let names: Vec<&str> = rows
+        .iter()
+        .flat_map(|row| row.keys())
+        .map(String::as_str)
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    let message = format!(
+        "found the columns {}, which do not divide reads from writes; expected rkB/s and wkB/s (or rMB/s, rsec/s, rd_sec/s, kB_read/s, kr/s), as `iostat -x 10` prints them",
+        names.join(", ")
+    );
+    StackError::whole(file, message)
+}
+
 fn load(
     file: &str,
     device: &str,
@@ -226,18 +242,7 @@ fn load(
         ],
     );
     let (Some(read_kib_s), Some(write_kib_s)) = (read_kib_s, write_kib_s) else {
-        let names: Vec<&str> = rows
-            .iter()
-            .flat_map(|row| row.keys())
-            .map(String::as_str)
-            .collect::<std::collections::BTreeSet<_>>()
-            .into_iter()
-            .collect();
-        let message = format!(
-            "found the columns {}, which do not divide reads from writes; expected rkB/s and wkB/s (or rMB/s, rsec/s, rd_sec/s, kB_read/s, kr/s), as `iostat -x 10` prints them",
-            names.join(", ")
-        );
-        return Err(StackError::whole(file, message));
+        return Err(undivided(file, rows));
     };
     let own = mean(rows, "r/s").zip(mean(rows, "w/s"));
     let tps = mean(rows, "tps").unwrap_or(0.0);

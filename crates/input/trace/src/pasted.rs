@@ -82,6 +82,14 @@ pub(crate) fn other_output(bytes: &[u8]) -> Option<(&'static str, &'static str)>
             "`fullstroke fit --smart FILE` describes the drive",
         ));
     }
+    if is_strace(&lines) {
+        return Some(("strace", STRACE));
+    }
+    None
+}
+
+/// Returns true if most of the lines are calls of a process, as strace writes them.
+fn is_strace(lines: &[&str]) -> bool {
     let is_call = |line: &&str| {
         let call = line.split_once('(').is_some_and(|(name, _)| {
             name.rsplit([' ', ']']).next().is_some_and(|name| {
@@ -96,10 +104,7 @@ pub(crate) fn other_output(bytes: &[u8]) -> Option<(&'static str, &'static str)>
             || line.contains("+++ exited with ");
         (call && line.contains(") = ")) || of_part
     };
-    if lines.iter().filter(|line| is_call(line)).count() * 2 > lines.len() {
-        return Some(("strace", STRACE));
-    }
-    None
+    lines.iter().filter(|line| is_call(line)).count() * 2 > lines.len()
 }
 
 #[cfg(test)]

@@ -293,13 +293,9 @@ impl JobSet {
                 }
             }
         }
-        for (amount, option) in [
-            (job.zones.size, "zonesize"),
-            (job.zones.range, "zonerange"),
-            (Some(job.zones.skip), "zoneskip"),
-        ] {
-            sectors(amount.unwrap_or(0), &[option])?;
-        }
+        sectors(job.zones.size.unwrap_or(0), &["zonesize"])?;
+        sectors(job.zones.range.unwrap_or(0), &["zonerange"])?;
+        sectors(job.zones.skip, &["zoneskip"])?;
         let smallest = job.used_blocks().map(Blocks::smallest).min().unwrap_or(0);
         job.zones
             .check(smallest)
