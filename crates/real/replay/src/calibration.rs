@@ -2,7 +2,8 @@
 //! systems*.
 
 use crate::command::Action;
-use crate::issuer::{Issuer, PieceAnswer};
+use crate::issuer::Issuer;
+use crate::piece_answer::PieceAnswer;
 use crate::target::Target;
 use fullstroke_units::Duration;
 use std::io;

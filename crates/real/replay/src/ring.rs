@@ -2,8 +2,8 @@
 
 use crate::ReplayError;
 use crate::command::Action;
-use crate::issuer::PieceAnswer;
 use crate::memory::{DISCARD, KernelMemory, PIECE_BYTES};
+use crate::piece_answer::PieceAnswer;
 use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use std::fs::File;

@@ -6,7 +6,7 @@
 
 use crate::calls::Calls;
 use crate::command::Action;
-use crate::issuer::PieceAnswer;
+use crate::piece_answer::PieceAnswer;
 use crate::priority;
 use std::collections::VecDeque;
 use std::fs::File;
