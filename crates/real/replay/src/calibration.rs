@@ -1,7 +1,7 @@
 //! Measures issuer, clock and device before a replay, as in section 6.5 of *Pro-active storage
 //! systems*.
 
-use crate::command::Action;
+use crate::issued::Action;
 use crate::issuer::Issuer;
 use crate::piece_answer::PieceAnswer;
 use crate::target::Target;

@@ -14,7 +14,7 @@
 use crate::ahead::CommandsAhead;
 use crate::calls::Calls;
 use crate::clock::{ReplayClock, outside};
-use crate::command::{Action, IssuedCommand};
+use crate::issued::{Action, IssuedCommand};
 use crate::log::CompletionLog;
 use crate::pace::{BATCH_MAX, LEAD, LOOK, PATIENCE, user};
 use crate::piece_answer::PieceAnswer;
@@ -589,7 +589,7 @@ impl Accounts<'_, '_> {
                 number, command, ..
             } = issued;
             return Err(ReplayError::of_request(
-                self.target,
+                &self.target.name,
                 number,
                 &command,
                 self.tally.issued,

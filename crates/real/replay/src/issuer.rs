@@ -1,6 +1,6 @@
 //! Passes requests to the kernel by a ring, or by threads where the kernel provides no ring.
 
-use crate::command::Action;
+use crate::issued::Action;
 use crate::piece_answer::PieceAnswer;
 use crate::ring::{OUTSTANDING_MAX, Ring};
 use crate::threads::{THREADS, Threads};

@@ -23,7 +23,7 @@
 //! | `options.rs` | trace, target and rules of a replay |
 //! | `error.rs` | errors |
 //! | `target.rs` | the device: its size, its alignment, its other users |
-//! | `command.rs` | a request of the trace as a command for the device |
+//! | `command.rs`, `issued.rs` | a request of the trace as a command for the device |
 //! | `prepared.rs` | the trace, read once before |
 //! | `ahead.rs` | the trace, read again during the replay |
 //! | `issuer.rs`, `piece_answer.rs` | the way of requests to the kernel |
@@ -46,6 +46,7 @@ mod clock;
 mod command;
 mod error;
 mod fio_replay;
+mod issued;
 mod issuer;
 mod log;
 mod memory;

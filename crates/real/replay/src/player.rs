@@ -2,7 +2,7 @@
 
 use crate::ahead::CommandsAhead;
 use crate::clock::{ReplayClock, outside};
-use crate::command::IssuedCommand;
+use crate::issued::IssuedCommand;
 use crate::issuer::Issuer;
 use crate::log::CompletionLog;
 use crate::pace::{BATCH_MAX, LEAD, LOOK, PATIENCE, user};
@@ -382,7 +382,7 @@ impl ReplayPlayer<'_, '_> {
             ..
         } = failure.flying;
         ReplayError::of_request(
-            self.target,
+            &self.target.name,
             number,
             &command,
             self.tally.issued,

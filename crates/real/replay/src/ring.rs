@@ -1,7 +1,7 @@
 //! io_uring over one file.
 
 use crate::ReplayError;
-use crate::command::Action;
+use crate::issued::Action;
 use crate::memory::{DISCARD, KernelMemory, PIECE_BYTES};
 use crate::piece_answer::PieceAnswer;
 use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};

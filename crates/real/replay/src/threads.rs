@@ -5,7 +5,7 @@
 //! reports its time of issue.
 
 use crate::calls::Calls;
-use crate::command::Action;
+use crate::issued::Action;
 use crate::piece_answer::PieceAnswer;
 use crate::priority;
 use std::collections::VecDeque;
