@@ -1090,8 +1090,11 @@ fn an_array_that_is_only_read_leaves_its_members_as_they_are() {
     // Regions are dirty and journals hold records.
     served.kill();
     let all = place.members(&[0, 1, 2]);
-    let contents =
-        || -> Vec<Vec<u8>> { all.iter().map(|path| std::fs::read(path).unwrap()).collect() };
+    let contents = || -> Vec<Vec<u8>> {
+        all.iter()
+            .map(|path| std::fs::read(path).unwrap())
+            .collect()
+    };
     let before = contents();
     for member in &all {
         let mut protected = std::fs::metadata(member).unwrap().permissions();
@@ -1106,7 +1109,9 @@ fn an_array_that_is_only_read_leaves_its_members_as_they_are() {
         let mut read = vec![0; bytes.len()];
         served.client().read(0, &mut read).unwrap();
         assert!(read == bytes, "{options:?}");
-        let written = served.client().write(0, &bytes[..512], CommandFlags::empty());
+        let written = served
+            .client()
+            .write(0, &bytes[..512], CommandFlags::empty());
         written.unwrap_err();
         let status = success(&["array", "status", &text(&served.socket)]);
         assert!(status.contains("without --read-only"), "{status}");
@@ -1117,7 +1122,10 @@ fn an_array_that_is_only_read_leaves_its_members_as_they_are() {
             "{said}"
         );
         served.stop();
-        assert!(contents() == before, "{options:?}: the members have changed");
+        assert!(
+            contents() == before,
+            "{options:?}: the members have changed"
+        );
     }
     for member in &all {
         let mut free = std::fs::metadata(member).unwrap().permissions();

@@ -1,7 +1,7 @@
 //! Reads the trace in another thread during the replay.
 
 use crate::ReplayError;
-use crate::command::IssuedCommand;
+use crate::issued::IssuedCommand;
 use crate::prepared::Commands;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::Scope;

@@ -1,8 +1,9 @@
 //! Measures issuer, clock and device before a replay, as in section 6.5 of *Pro-active storage
 //! systems*.
 
-use crate::command::Action;
-use crate::issuer::{Issuer, PieceAnswer};
+use crate::issued::Action;
+use crate::issuer::Issuer;
+use crate::piece_answer::PieceAnswer;
 use crate::target::Target;
 use fullstroke_units::Duration;
 use std::io;

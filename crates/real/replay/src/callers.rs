@@ -14,10 +14,10 @@
 use crate::ahead::CommandsAhead;
 use crate::calls::Calls;
 use crate::clock::{ReplayClock, outside};
-use crate::command::{Action, IssuedCommand};
-use crate::issuer::PieceAnswer;
+use crate::issued::{Action, IssuedCommand};
 use crate::log::CompletionLog;
-use crate::player::{BATCH_MAX, LEAD, LOOK, PATIENCE, user};
+use crate::pace::{BATCH_MAX, LEAD, LOOK, PATIENCE, user};
+use crate::piece_answer::PieceAnswer;
 use crate::prepared::Commands;
 use crate::report::ReplayReport;
 use crate::ring::Ring;
@@ -589,7 +589,7 @@ impl Accounts<'_, '_> {
                 number, command, ..
             } = issued;
             return Err(ReplayError::of_request(
-                self.target,
+                &self.target.name,
                 number,
                 &command,
                 self.tally.issued,

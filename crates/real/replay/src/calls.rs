@@ -1,6 +1,6 @@
 //! `pread` and `pwrite` on one file, from any thread.
 
-use crate::command::Action;
+use crate::issued::Action;
 use crate::memory::{DISCARD, KernelMemory};
 use std::fs::File;
 use std::io;

@@ -1,7 +1,6 @@
 //! Reasons why a trace is not replayed, or not to its end.
 
-use crate::command::IssuedCommand;
-use crate::target::Target;
+use crate::issued::IssuedCommand;
 use fullstroke_contract::Operation;
 use fullstroke_trace::TraceError;
 use fullstroke_units::{SECTOR_BYTES, Time};
@@ -104,7 +103,7 @@ impl ReplayError {
     /// Creates the error of request `number`, which failed at `at` after `issued` requests were
     /// issued.
     pub(crate) fn of_request(
-        target: &Target,
+        device: &str,
         number: u64,
         command: &IssuedCommand,
         issued: u64,
@@ -118,7 +117,7 @@ impl ReplayError {
             _ => "",
         };
         ReplayError::Failed {
-            device: target.name.clone(),
+            device: device.to_owned(),
             number,
             operation: command.action.name(),
             sector: command.start / SECTOR_BYTES,

@@ -5,7 +5,7 @@
 //! known to a millisecond.
 
 use crate::prepared::Commands;
-use crate::report::ReplayDistribution;
+use crate::report_parts::ReplayDistribution;
 use crate::tally::ReplayTally;
 use crate::target::Target;
 use crate::{ReplayError, ReplayOptions, WriteTreatment};

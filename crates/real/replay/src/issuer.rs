@@ -1,32 +1,13 @@
 //! Passes requests to the kernel by a ring, or by threads where the kernel provides no ring.
 
-use crate::command::Action;
+use crate::issued::Action;
+use crate::piece_answer::PieceAnswer;
 use crate::ring::{OUTSTANDING_MAX, Ring};
 use crate::threads::{THREADS, Threads};
 use crate::{IoMethod, ReplayError};
 use std::fs::File;
 use std::io;
-use std::time::{Duration, Instant};
-
-/// A report on a piece of a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum PieceAnswer {
-    /// A thread issues the piece now. A ring does not report this, because its time of issue is the
-    /// submission.
-    Begun {
-        /// Tag of the piece.
-        user: u64,
-        /// Time of issue.
-        at: Instant,
-    },
-    /// The piece has completed.
-    Done {
-        /// Tag of the piece.
-        user: u64,
-        /// Result of the system call: bytes, or a negative error.
-        result: i32,
-    },
-}
+use std::time::Duration;
 
 /// Issues pieces of requests and reports their results.
 pub(crate) enum Issuer {

@@ -23,15 +23,15 @@
 //! | `options.rs` | trace, target and rules of a replay |
 //! | `error.rs` | errors |
 //! | `target.rs` | the device: its size, its alignment, its other users |
-//! | `command.rs` | a request of the trace as a command for the device |
+//! | `command.rs`, `issued.rs` | a request of the trace as a command for the device |
 //! | `prepared.rs` | the trace, read once before |
 //! | `ahead.rs` | the trace, read again during the replay |
-//! | `issuer.rs` | the way of requests to the kernel |
+//! | `issuer.rs`, `piece_answer.rs` | the way of requests to the kernel |
 //! | `ring.rs`, `threads.rs` | by io_uring, or by threads |
 //! | `calls.rs`, `memory.rs` | the calls of threads; the memory for data |
 //! | `clock.rs`, `priority.rs` | the clock; the scheduling priority |
 //! | `calibration.rs` | measurement of ring, clock and device |
-//! | `player.rs` | the loop |
+//! | `player.rs`, `pace.rs` | the loop |
 //! | `callers.rs` | threads that wait for their calls, in place of the loop |
 //! | `tally.rs`, `report.rs` | measurements, and the report |
 //! | `log.rs` | the replay as a trace |
@@ -46,15 +46,19 @@ mod clock;
 mod command;
 mod error;
 mod fio_replay;
+mod issued;
 mod issuer;
 mod log;
 mod memory;
 mod options;
+mod pace;
+mod piece_answer;
 mod player;
 mod prepared;
 mod priority;
 mod record;
 mod report;
+mod report_parts;
 mod ring;
 pub mod stream_test;
 mod tally;
@@ -68,7 +72,5 @@ pub use options::{IoMethod, ReplayOptions, WriteTreatment};
 pub use player::replay;
 pub use prepared::Prepared;
 pub use record::{RecordOptions, Recording, record};
-pub use report::{
-    GapSeconds, GapShare, OperationReport, OutstandingReport, PaceVerdict, ReplayDistribution,
-    ReplayReport,
-};
+pub use report::{OutstandingReport, PaceVerdict, ReplayReport};
+pub use report_parts::{GapSeconds, GapShare, OperationReport, ReplayDistribution};

@@ -1,7 +1,7 @@
 //! The replay as a trace in the native format, written by another thread.
 
 use crate::ReplayError;
-use crate::command::IssuedCommand;
+use crate::issued::IssuedCommand;
 use fullstroke_contract::Extent;
 use fullstroke_trace::{OUTPUTS, TraceError, TraceRecord, TraceWriter};
 use fullstroke_units::{SECTOR_BYTES, Time};

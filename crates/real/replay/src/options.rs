@@ -1,6 +1,6 @@
 //! Trace, target and rules of a replay.
 
-use crate::command::IssuedCommand;
+use crate::issued::IssuedCommand;
 use fullstroke_trace::{BeyondPolicy, TraceOptions};
 use fullstroke_units::{Duration, Time};
 use fullstroke_workload::pace::Rules;

@@ -2,9 +2,11 @@
 
 use crate::ahead::CommandsAhead;
 use crate::clock::{ReplayClock, outside};
-use crate::command::IssuedCommand;
-use crate::issuer::{Issuer, PieceAnswer};
+use crate::issued::IssuedCommand;
+use crate::issuer::Issuer;
 use crate::log::CompletionLog;
+use crate::pace::{BATCH_MAX, LEAD, LOOK, PATIENCE, user};
+use crate::piece_answer::PieceAnswer;
 use crate::prepared::Commands;
 use crate::report::ReplayReport;
 use crate::tally::ReplayTally;
@@ -15,17 +17,6 @@ use fullstroke_units::{Duration, Time};
 use fullstroke_workload::pace::{Dispatcher, IssueTurn, Rules, Traced};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time;
-
-/// Largest number of requests in one submission. The first of them is late by the time of preparing
-/// the rest.
-pub(crate) const BATCH_MAX: usize = 256;
-/// Time from the end of the preparation to time 0 of the clock.
-pub(crate) const LEAD: time::Duration = time::Duration::from_millis(20);
-/// Longest sleep. The stop flag is checked after each sleep.
-pub(crate) const LOOK: time::Duration = time::Duration::from_millis(100);
-/// Time for outstanding requests to complete after a request has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Replays a trace. Ends early once `stop` is true, and reports the results so far. The calling
 /// thread becomes a real-time thread and stays one, if that is permitted. Threads that it starts do
@@ -391,7 +382,7 @@ impl ReplayPlayer<'_, '_> {
             ..
         } = failure.flying;
         ReplayError::of_request(
-            self.target,
+            &self.target.name,
             number,
             &command,
             self.tally.issued,
@@ -420,10 +411,4 @@ impl ReplayPlayer<'_, '_> {
         }
         self.log.map_or(Ok(()), CompletionLog::finish)
     }
-}
-
-/// Returns the tag of a piece: the slot of its request, and the number of bytes to move.
-pub(crate) fn user(slot: u32, bytes: u64) -> u64 {
-    // A piece has at most 2 MiB, so its bytes fit the upper half.
-    bytes << 32 | u64::from(slot)
 }

@@ -1,6 +1,7 @@
 //! The trace, read once before it is replayed.
 
-use crate::command::{IssuedCommand, ReplayTreatment, treatment};
+use crate::command::{ReplayTreatment, treatment};
+use crate::issued::IssuedCommand;
 use crate::target::Target;
 use crate::{ReplayError, ReplayOptions, WriteTreatment};
 use fullstroke_contract::Operation;

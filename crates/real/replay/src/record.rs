@@ -6,10 +6,12 @@
 //! they come, matched like the events of a block tracer (`fullstroke-trace`), and written in the
 //! native format.
 
+mod error;
 mod instance;
 mod pipe;
 
 use crate::ReplayError;
+use error::{ReaderCounts, RecordError};
 use fullstroke_trace::{Conversion, TraceOptions, TraceReader, convert, output_for};
 use fullstroke_units::{Bytes, Duration};
 use instance::Instance;
@@ -17,12 +19,10 @@ use pipe::Pipe;
 use serde::Serialize;
 use std::fmt;
 use std::fs;
-use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use thiserror::Error;
 
 /// Options of a recording.
 #[derive(Clone, Debug)]
@@ -56,44 +56,6 @@ pub struct Recording {
     pub high_water_share: f64,
     /// Notes on flaws of the trace.
     pub notes: Vec<String>,
-}
-
-/// Reason why requests of a device cannot be recorded.
-#[derive(Debug, Error)]
-enum RecordError {
-    #[error("{0}")]
-    Device(io::Error),
-    #[error("found something else; expected a block device, or a partition")]
-    NoDevice,
-    #[error(
-        "the kernel's tracer cannot be reached; expected tracefs, which root mounts: `mount -t tracefs tracefs \
-         /sys/kernel/tracing`"
-    )]
-    NoTracer,
-    #[error(
-        "the kernel's tracer gives no instance in `{}`: {source}; recording takes root",
-        tracefs.display()
-    )]
-    NoInstance { tracefs: PathBuf, source: io::Error },
-    #[error("`{}` cannot be set to {value}: {source}", path.display())]
-    Set {
-        path: PathBuf,
-        value: String,
-        source: io::Error,
-    },
-    #[error("`{}`: {source}", path.display())]
-    Pipe { path: PathBuf, source: io::Error },
-    #[error("no request reached the device during the recording")]
-    Nothing,
-}
-
-/// Counters of the reader of events.
-#[derive(Clone, Copy, Debug, Default)]
-struct ReaderCounts {
-    events: u64,
-    lost: u64,
-    high_water_bytes: u64,
-    seconds: f64,
 }
 
 /// Records until the time is over or `stop` is true. Everything recorded until then is kept.

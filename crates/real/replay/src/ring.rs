@@ -1,9 +1,9 @@
 //! io_uring over one file.
 
 use crate::ReplayError;
-use crate::command::Action;
-use crate::issuer::PieceAnswer;
+use crate::issued::Action;
 use crate::memory::{DISCARD, KernelMemory, PIECE_BYTES};
+use crate::piece_answer::PieceAnswer;
 use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use std::fs::File;

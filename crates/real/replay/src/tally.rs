@@ -1,7 +1,7 @@
 //! Measurements during a replay.
 
-use crate::command::Action;
-use crate::report::{GapSeconds, GapShare, OperationReport, ReplayDistribution};
+use crate::issued::Action;
+use crate::report_parts::{GapSeconds, GapShare, OperationReport, ReplayDistribution};
 use fullstroke_units::{Duration, Time};
 use hdrhistogram::Histogram;
 

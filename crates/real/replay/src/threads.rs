@@ -5,8 +5,8 @@
 //! reports its time of issue.
 
 use crate::calls::Calls;
-use crate::command::Action;
-use crate::issuer::PieceAnswer;
+use crate::issued::Action;
+use crate::piece_answer::PieceAnswer;
 use crate::priority;
 use std::collections::VecDeque;
 use std::fs::File;

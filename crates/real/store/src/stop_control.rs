@@ -25,7 +25,7 @@ pub struct Standby {
 /// An access in progress, ended when dropped.
 pub(crate) struct AccessGuard<'a>(&'a Standby, Option<TransferDirection>);
 
-/// State of a device for a [`StandbyWatch`].
+/// State of a device for a [`StandbyWatch`](crate::standby::StandbyWatch).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceReading {
     pub(crate) begun: u64,

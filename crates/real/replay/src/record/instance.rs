@@ -1,6 +1,6 @@
 //! An instance of the kernel's tracer (Documentation/trace/ftrace.rst, "Instances").
 
-use super::RecordError;
+use super::error::RecordError;
 use fullstroke_units::Bytes;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The events as they come, in the format of the kernel's block tracer.
 
+use super::error::{ReaderCounts, RecordError};
 use super::instance::Instance;
-use super::{ReaderCounts, RecordError};
 use crate::clock::outside;
 use fullstroke_units::Duration;
 use rustix::fs::OFlags;
