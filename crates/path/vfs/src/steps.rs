@@ -107,10 +107,6 @@ impl VfsKernel {
                 self.cache.invalidate(run);
                 OperationAnswer::Done
             }
-            Task::Release(page, transaction) => {
-                self.release(thread, page, transaction);
-                OperationAnswer::Done
-            }
             Task::Issue(operation, extent, force) => {
                 self.issue_own(thread, operation, extent, force, out);
                 OperationAnswer::Done
@@ -124,6 +120,7 @@ impl VfsKernel {
             | Task::Commit
             | Task::Logged { .. }
             | Task::Record
+            | Task::Release(..)
             | Task::LeaveLog => {
                 return self.log_step(now, thread, task);
             }
@@ -162,6 +159,10 @@ impl VfsKernel {
             }
             Task::LeaveLog => {
                 self.leave_log();
+                OperationAnswer::Done
+            }
+            Task::Release(page, transaction) => {
+                self.release(thread, page, transaction);
                 OperationAnswer::Done
             }
             _ => unreachable!("{task:?} does not concern the log"),

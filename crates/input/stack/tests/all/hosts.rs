@@ -433,12 +433,12 @@ fn disks_that_cannot_be_files_are_refused_at_their_keys() {
     }
 }
 
-/// Returns two clients of a file server with these keys. Each client runs a job of fio.
-fn clients(server: &str, job: &str) -> String {
+/// Returns two clients of a file server with these keys, and a load for each.
+fn clients(server: &str, load: &str) -> String {
     let host = |name: &str| {
         format!(
-            "[[hosts]]\nname = \"{name}\"\nsize = \"1GiB\"\n[hosts.workload]\nkind = \"fio\"\n\
-             text = \"fio --name=job --filename=/dev/file --ioengine=libaio --direct=1 {job}\"\n"
+            "[[hosts]]\nname = \"{name}\"\nsize = \"1GiB\"\n[hosts.workload]\n\
+             kind = \"synthetic\"\narrivals = {{ process = \"closed\", outstanding = 1 }}\n{load}\n"
         )
     };
     format!(
@@ -449,20 +449,21 @@ fn clients(server: &str, job: &str) -> String {
     )
 }
 
+const FILE_WRITES: &str = "requests = 64\nsize = \"64KiB\"\nread_share = 0.0";
+const FILE_READS: &str = "requests = 2\nsize = \"4MiB\"";
+
 #[test]
 fn clients_of_a_file_server_send_the_calls_of_their_protocol() {
-    let write = "--rw=write --bs=64k --size=4m --end_fsync=1";
-    let read = "--rw=read --bs=4m --size=8m";
     for (server, job, calls) in [
-        ("protocol = \"nfs\"", write, [0.0, 128.0, 2.0]),
+        ("protocol = \"nfs\"", FILE_WRITES, [0.0, 128.0, 0.0]),
         (
             "protocol = \"nfs\", wsize = \"32KiB\"",
-            write,
-            [0.0, 256.0, 2.0],
+            FILE_WRITES,
+            [0.0, 256.0, 0.0],
         ),
-        ("protocol = \"smb\"", write, [0.0, 128.0, 2.0]),
-        ("protocol = \"nfs\"", read, [16.0, 0.0, 0.0]),
-        ("protocol = \"smb\"", read, [4.0, 0.0, 0.0]),
+        ("protocol = \"smb\"", FILE_WRITES, [0.0, 128.0, 0.0]),
+        ("protocol = \"nfs\"", FILE_READS, [16.0, 0.0, 0.0]),
+        ("protocol = \"smb\"", FILE_READS, [4.0, 0.0, 0.0]),
     ] {
         let (stack, _) = run(&clients(server, job));
         let mut engine = stack.build().unwrap().engine();
@@ -478,7 +479,7 @@ fn clients_of_a_file_server_send_the_calls_of_their_protocol() {
 
 #[test]
 fn a_file_server_without_its_file_system_or_with_a_foreign_key_is_refused() {
-    let nfs = clients("protocol = \"nfs\"", "--rw=read --bs=4k --size=4k");
+    let nfs = clients("protocol = \"nfs\"", FILE_READS);
     for (text, key) in [
         (
             nfs.replace("files = { kind = \"xfs\", cache = \"writeback\" }\n", ""),
