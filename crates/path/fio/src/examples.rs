@@ -3,7 +3,8 @@
 //! list.
 
 use crate::{FioSource, JobSet};
-use fullstroke_units::{Sectors, Seed};
+use fullstroke_contract::{Completion, Effects, Node as _, NodeContext, Operation, Port};
+use fullstroke_units::{Duration, Sectors, Seed, Time};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -73,4 +74,51 @@ fn the_list_of_examples_is_that_of_the_files() {
         fs::write(&page, &found).unwrap();
     }
     assert_eq!(include_str!("examples.md"), found, "{}", page.display());
+}
+
+/// The command by which people judge whether a disk is fast enough for etcd. Its blocks are no sectors.
+const ETCD: &str = "fio --rw=write --ioengine=sync --fdatasync=1 --directory=test-data --size=22m --bs=2300 --name=mytest";
+
+#[test]
+fn buffered_blocks_of_any_size_reach_the_volume_in_pages() {
+    let set = JobSet::parse("a.fio", ETCD, &BTreeMap::new()).unwrap();
+    let mut source = FioSource::new(&set, VOLUME, Seed(1), Some(7)).unwrap();
+    let (mut out, mut now, mut seen) = (Effects::new(), Time::ZERO, Vec::new());
+    while source.next_wake().is_work() {
+        now = now.max(source.next_wake().at());
+        source.wake(now, &mut NodeContext::alone(&mut out));
+        while !out.is_empty() {
+            let submitted = now;
+            now += Duration::from_millis(1);
+            for request in out.requests().collect::<Vec<_>>() {
+                let extent = request.extent;
+                seen.push((request.operation, extent.start.0, extent.sectors.0));
+                let completion = Completion {
+                    id: request.id,
+                    submitted,
+                    finished: now,
+                    ..Completion::default()
+                };
+                let mut cx = NodeContext::alone(&mut out);
+                source.completed(now, Port::FIRST, completion, &mut cx);
+            }
+        }
+    }
+    // Bytes 0 to 2300, 2300 to 4600, 4600 to 6900: pages 0, 0 and 1, 1.
+    let writes: Vec<_> = seen
+        .iter()
+        .filter(|(operation, ..)| *operation == Operation::Write)
+        .take(3)
+        .map(|&(_, start, sectors)| (start, sectors))
+        .collect();
+    assert_eq!(writes, [(0, 8), (0, 16), (8, 8)]);
+    assert_eq!(seen[1].0, Operation::Flush);
+    assert!(
+        set.notes[0].contains("whole pages of 4 KiB"),
+        "{:?}",
+        set.notes
+    );
+    // The kernel refuses such direct I/O.
+    let direct = JobSet::parse("a.fio", &format!("{ETCD} --direct=1"), &BTreeMap::new());
+    assert!(direct.unwrap_err().message.contains("multiple of 512"));
 }

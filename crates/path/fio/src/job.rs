@@ -4,7 +4,10 @@ use crate::floors::FloorsOfJob;
 use crate::units::Amount;
 use crate::zones::ZonesOfJob;
 use fullstroke_contract::{Operation, PriorityClass};
-use fullstroke_units::Duration;
+use fullstroke_units::{Duration, SECTOR_BYTES};
+
+/// Page of the page cache, in bytes.
+pub(crate) const PAGE_BYTES: u64 = 4096;
 
 /// Direction of an I/O. fio separates reads, writes and trims; an array over directions has this
 /// order.
@@ -383,6 +386,15 @@ impl FioJob {
             .into_iter()
             .filter(goes)
             .map(|direction| &self.blocks[direction as usize])
+    }
+
+    /// Returns true if a block is no multiple of a sector. Such blocks reach the volume in pages.
+    pub(crate) fn is_in_pages(&self) -> bool {
+        let whole = |bytes: u64| bytes.is_multiple_of(SECTOR_BYTES);
+        self.used_blocks().any(|blocks| match blocks {
+            Blocks::Range(low, high) => !whole(*low) || !whole(*high),
+            Blocks::Split(parts) => parts.iter().any(|(bytes, _)| !whole(*bytes)),
+        })
     }
 
     /// Returns the size of all blocks, if they have the same size.

@@ -129,6 +129,13 @@ impl JobSet {
         for setting in settings() {
             self.read_setting(&mut job, setting, kb_base)?;
         }
+        if job.is_in_pages() {
+            let note = "blocks that are no multiple of 512 bytes reach the volume in whole pages of 4 KiB, as buffered I/O does";
+            let note = format!("[{}]: {note}", job.name);
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
         if job.fills {
             (job.size, job.file_size) = (None, None);
         }
@@ -279,7 +286,8 @@ impl JobSet {
             let message = format!("found {bytes} bytes; expected a multiple of {SECTOR_BYTES}");
             Err(fail(options, message))
         };
-        for blocks in job.used_blocks() {
+        // Buffered I/O of any size reaches the volume in pages; the kernel refuses such direct I/O.
+        for blocks in job.used_blocks().filter(|_| job.direct) {
             match blocks {
                 Blocks::Range(low, high) => {
                     let options = ["bs", "blocksize", "bsrange", "blocksize_range"];
@@ -381,7 +389,7 @@ mod tests {
     #[test]
     fn what_cannot_be_used_is_refused_at_its_line_with_its_option() {
         for (text, line, option) in [
-            ("[a]\nbs=1000\n", 2, "bs"),
+            ("[a]\ndirect=1\nbs=1000\n", 3, "bs"),
             ("[a]\nbss=4k\n", 2, "bss"),
             ("[a]\nrw=foo\n", 2, "rw"),
             ("[a]\nrw=READ\n", 2, "rw"),

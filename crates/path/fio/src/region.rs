@@ -1,6 +1,6 @@
 //! Region of a worker on the volume, and its amount of I/O.
 
-use crate::job::{FioJob, IoDirection, JobDirections};
+use crate::job::{FioJob, IoDirection, JobDirections, PAGE_BYTES};
 use crate::units::Amount;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 
@@ -24,7 +24,11 @@ pub(crate) type Misfit = (&'static str, String);
 /// # Errors
 /// Fails if an offset or a size is beyond the volume, or if the region holds no block.
 pub(crate) fn region(job: &FioJob, clone: u32, capacity: Sectors) -> Result<CloneRegion, Misfit> {
-    let volume = capacity.bytes().0;
+    // Blocks in pages need whole pages up to the end.
+    let volume = match job.is_in_pages() {
+        true => capacity.bytes().0 / PAGE_BYTES * PAGE_BYTES,
+        false => capacity.bytes().0,
+    };
     let smallest = job
         .used_blocks()
         .map(crate::job::Blocks::smallest)

@@ -83,7 +83,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     ),
     simulated(&["rwmixread"], read::rwmixread, "percent of a mix that are reads; each I/O is drawn"),
     simulated(&["rwmixwrite"], read::rwmixwrite, "percent of a mix that are writes"),
-    simulated(&["bs", "blocksize"], read::bs, "block size by direction, a multiple of 512"),
+    simulated(&["bs", "blocksize"], read::bs, "block size by direction; with direct=1 a multiple of 512; buffered blocks of other sizes reach the volume in pages of 4 KiB"),
     simulated(
         &["bsrange", "blocksize_range"],
         read::bsrange,

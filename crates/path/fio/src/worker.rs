@@ -4,7 +4,7 @@
 //! if the queue is full. A [`WaitPoint`] is a point of this loop where the thread waits.
 
 use crate::history::WriteHistory;
-use crate::job::{Engine, FioJob, IoDirection, JobDirections, ThinkAfter};
+use crate::job::{Engine, FioJob, IoDirection, JobDirections, PAGE_BYTES, ThinkAfter};
 use crate::offsets::OffsetBlock;
 use crate::pace::DirectionTimetables;
 use crate::places::{BlockPlaces, Ground};
@@ -422,13 +422,17 @@ impl JobWorker {
         desk: &mut WorkerContext<'_>,
     ) {
         let OffsetBlock { start, bytes } = block;
+        let whole = start.is_multiple_of(SECTOR_BYTES) && bytes.is_multiple_of(SECTOR_BYTES);
         assert!(
-            bytes > 0 && start.is_multiple_of(SECTOR_BYTES) && bytes.is_multiple_of(SECTOR_BYTES),
+            bytes > 0 && (whole || !self.job.direct),
             "worker {}: {bytes} bytes at {start} are no sectors",
             self.number
         );
         desk.tally.issued(now, self.in_flight);
-        let extent = Extent::new(start / SECTOR_BYTES, bytes / SECTOR_BYTES);
+        // Buffered I/O of other sizes reaches the volume in pages.
+        let unit = if whole { SECTOR_BYTES } else { PAGE_BYTES };
+        let (first, end) = (start / unit * unit, (start + bytes).next_multiple_of(unit));
+        let extent = Extent::new(first / SECTOR_BYTES, (end - first) / SECTOR_BYTES);
         let flight = InFlight {
             worker: self.number,
             direction: Some(direction),
