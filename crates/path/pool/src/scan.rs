@@ -166,7 +166,7 @@ mod tests {
     use crate::keys::Kind;
     use fullstroke_units::Sectors;
     use serde_json::json;
-    use std::collections::HashSet;
+    use std::collections::BTreeSet;
 
     fn order(keys: serde_json::Value, batch: u64) -> ScanOrder {
         let drives = vec![Sectors(20_000_000); 6];
@@ -182,7 +182,7 @@ mod tests {
     fn a_scan_reads_every_record_once_with_any_memory() {
         for (share, batch) in [(0.0, 5), (0.1, 7), (0.1, 100_000), (0.5, 311), (1.0, 64)] {
             let mut order = order(json!({ "volsize": "1GiB", "scattered": share }), batch);
-            let all: HashSet<u64> = (0..order.records).map(|unit| order.record(unit)).collect();
+            let all: BTreeSet<u64> = (0..order.records).map(|unit| order.record(unit)).collect();
             assert_eq!(all.len() as u64, order.records, "{share} {batch}");
             assert!(all.iter().all(|&record| record < order.records));
         }
