@@ -106,7 +106,7 @@ export interface Question {
   counts: number[];
   wishes?: Wishes;
   drive_price?: number;
-  choices?: { layouts?: string[]; chunks?: string[]; elevators?: string[]; write_caches?: boolean[]; stripe_caches?: number[]; controllers?: string[] };
+  choices?: { layouts?: string[]; chunks?: string[]; elevators?: string[]; write_caches?: boolean[]; stripe_caches?: number[]; recordsizes?: string[]; controllers?: string[] };
   assumptions?: { mttf_hours?: number; unreadable_bits?: number; replace_hours?: number };
   changes?: Changes;
   /** Requests of the first round. Default 2000. */

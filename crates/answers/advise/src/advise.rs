@@ -1,7 +1,7 @@
 //! Races and runs.
 
 use crate::changes::{AtLoad, would_change};
-use crate::layouts::{Arrangement, arrangements, has_chunks, has_parity, on_drives};
+use crate::layouts::{Arrangement, arrangements, has_chunks, has_parity, is_pool, on_drives};
 use crate::loss::{FORMULA, with_numbers};
 use crate::order::{misses, order};
 use crate::outcome::Condition as State;
@@ -384,17 +384,19 @@ impl AdviceRequest {
     }
 
     /// Returns the values of each key to try for a layout; empty if the layout has no such key.
-    pub(crate) fn values(&self, layout: &str) -> [(&'static str, Vec<String>); 4] {
+    pub(crate) fn values(&self, layout: &str) -> [(&'static str, Vec<String>); 5] {
         let choices = &self.choices;
         let chunks = has_chunks(layout).then(|| choices.chunks.clone());
         let caches = choices.write_caches.iter().map(bool::to_string);
         let stripes = choices.stripe_caches.iter().map(u32::to_string);
         let stripes = has_parity(layout).then(|| stripes.collect());
+        let records = is_pool(layout).then(|| choices.recordsizes.clone());
         [
             ("volume.chunk", chunks.unwrap_or_default()),
             ("host.elevator", choices.elevators.clone()),
             ("volume.write_cache", caches.collect()),
             ("volume.stripe_cache", stripes.unwrap_or_default()),
+            ("volume.recordsize", records.unwrap_or_default()),
         ]
     }
 

@@ -491,6 +491,7 @@ mod tests {
         let bare_bytes = u64::from(partners) * 1_000_000_000_000;
         let redundancy = Redundancy {
             drives,
+            group: drives,
             survived,
             partners,
             bare_bytes,

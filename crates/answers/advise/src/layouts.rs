@@ -126,7 +126,8 @@ impl fmt::Display for Controller {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Choices {
-    /// Names of layouts.
+    /// Names of layouts. The name of a pool may have a shape: `raidz1:4` has vdevs of 4 drives,
+    /// `draid2:4d:1s` has groups of 4 data drives and a distributed spare.
     pub layouts: Vec<String>,
     /// Chunk sizes.
     pub chunks: Vec<String>,
@@ -138,6 +139,8 @@ pub struct Choices {
     /// md. 0 means no cache, and only an array like `ideal` has none. Default 256, the default of
     /// md, and 4096.
     pub stripe_caches: Vec<u32>,
+    /// Sizes of records of pools. Default 16KiB, 128KiB and 1MiB.
+    pub recordsizes: Vec<String>,
     /// Controllers, each tried with every layout. Default: none, because a controller costs extra.
     pub controllers: Vec<Controller>,
 }
@@ -152,8 +155,69 @@ impl Default for Choices {
             write_caches: vec![true, false],
             // 256 is md's default (`NR_STRIPES` in raid5.c).
             stripe_caches: vec![256, 4096],
+            recordsizes: all(&["16KiB", "128KiB", "1MiB"]),
             controllers: vec![Controller(None)],
         }
+    }
+}
+
+/// The layout of a pool and its shape, in the notation of `zpool create`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct PoolShape {
+    /// Name of the layout.
+    layout: String,
+    /// Number of drives of a vdev; `None` means the default of the layout.
+    width: Option<u32>,
+    /// Data drives of a group, for dRAID.
+    data: Option<u32>,
+    /// Distributed spares, for dRAID.
+    spares: Option<u32>,
+}
+
+impl PoolShape {
+    /// Reads `raidz1`, `raidz1:4`, `mirror:3`, `draid2:4d:11c:1s`; `None` if the layout is no pool or
+    /// the shape is none.
+    fn read(name: &str) -> Option<PoolShape> {
+        let mut parts = name.split(':');
+        let layout = parts.next().filter(|layout| is_pool(layout))?.to_owned();
+        let is_draid = layout.starts_with("draid");
+        let mut shape = PoolShape {
+            layout,
+            ..PoolShape::default()
+        };
+        for part in parts {
+            let digits = part.trim_end_matches(|letter: char| letter.is_ascii_lowercase());
+            let number = digits.parse().ok()?;
+            let place = match &part[digits.len()..] {
+                "" | "c" => &mut shape.width,
+                "d" if is_draid => &mut shape.data,
+                "s" if is_draid => &mut shape.spares,
+                _ => return None,
+            };
+            *place = Some(number);
+        }
+        Some(shape)
+    }
+
+    /// Returns the keys of the shape in a stack file.
+    fn keys(&self) -> String {
+        let keys = [
+            ("width", self.width),
+            ("data", self.data),
+            ("spares", self.spares),
+        ];
+        keys.iter()
+            .filter_map(|(key, value)| Some(format!(", {key}={}", (*value)?)))
+            .collect()
+    }
+
+    /// Returns the number of drives of each vdev of a pool of `drives` drives.
+    fn vdev_drives(&self, drives: u32) -> u32 {
+        let usual = match self.layout.as_str() {
+            "mirror" => 2,
+            _ => drives,
+        };
+        self.width.unwrap_or(usual).clamp(1, drives)
     }
 }
 
@@ -198,20 +262,22 @@ impl Arrangement {
     pub(crate) fn redundancy(&self) -> Redundancy {
         let survived = self.summary.failures_survived;
         let drive_bytes = self.summary.raw.0 / u64::from(self.drives);
+        let shape = PoolShape::read(&self.layout);
+        let group = shape.map_or(self.drives, |shape| shape.vdev_drives(self.drives));
         let (partners, bare_bytes) = match self.layout.as_str() {
             // The partner is the other half of a pair. With an odd number of drives, each of two
             // neighbours holds half of the lost data.
             "raid10" => (1 + self.drives % 2, drive_bytes),
-            // The vdevs of a pool of mirrors are pairs.
-            "mirror" => (1, drive_bytes),
             _ => {
-                // A layout that survives the failure of all its drives has none left to read.
-                let left = self.drives.saturating_sub(survived);
+                // A layout that survives the failure of all its drives has none left to read. Only
+                // drives of the same vdev lose data together.
+                let left = group.saturating_sub(survived);
                 (left, drive_bytes * u64::from(left))
             }
         };
         Redundancy {
             drives: self.drives,
+            group,
             survived,
             partners,
             bare_bytes,
@@ -277,6 +343,7 @@ pub(crate) fn on_drives(request: &AdviceRequest, layout: &str, drives: u32) -> O
         .set
         .drain(..)
         .partition(|assignment| assignment.starts_with("volume."));
+    let shape = PoolShape::read(layout);
     let chunk = match has_chunks(layout) {
         true => {
             format!(
@@ -293,8 +360,9 @@ pub(crate) fn on_drives(request: &AdviceRequest, layout: &str, drives: u32) -> O
         false => String::new(),
     };
     set.push(format!(
-        "volume={{layout={}{chunk}, drive={}, drives={drives}}}",
-        quoted(layout),
+        "volume={{layout={}{chunk}{}, drive={}, drives={drives}}}",
+        quoted(shape.as_ref().map_or(layout, |shape| &shape.layout)),
+        shape.as_ref().map_or_else(String::new, PoolShape::keys),
         quoted(&request.drive)
     ));
     let fits =
@@ -310,8 +378,10 @@ pub(crate) fn has_chunks(layout: &str) -> bool {
 }
 
 /// Returns true for a pool like ZFS: the vdevs have records, and no chunks.
-fn is_pool(layout: &str) -> bool {
-    layout == "mirror" || layout.starts_with("raidz") || layout.starts_with("draid")
+pub(crate) fn is_pool(layout: &str) -> bool {
+    layout.split(':').next() == Some("mirror")
+        || layout.starts_with("raidz")
+        || layout.starts_with("draid")
 }
 
 /// Returns true if a layout has parity, and therefore may have a stripe cache.
@@ -523,6 +593,43 @@ mod tests {
             &on_drives(request, layout, request.counts[0]),
         )
         .unwrap()
+    }
+
+    #[test]
+    fn pools_of_several_vdevs_lose_data_vdev_by_vdev() {
+        for (layout, drives, survived, group, partners, data) in [
+            ("raidz2", 8, 2, 8, 6, 6.0),
+            ("raidz1:4", 8, 1, 4, 3, 6.0),
+            ("mirror", 8, 1, 2, 1, 4.0),
+            ("mirror:4", 8, 3, 4, 1, 2.0),
+            ("draid2:4d:1s", 9, 2, 9, 7, 8.0 * 4.0 / 6.0),
+        ] {
+            let (able, left_out) = arrangements(&request(&[layout], drives, &[])).unwrap();
+            assert!(left_out.is_empty(), "{left_out:?}");
+            let found = able[0].redundancy();
+            assert_eq!(
+                (found.survived, found.group, found.partners),
+                (survived, group, partners),
+                "{layout}"
+            );
+            assert_eq!(able[0].name(), format!("{layout} of {drives}"));
+            // A volume takes 80 % of the space without slop, metaslabs and padding.
+            let drives_of_data = able[0].summary.usable.0 as f64 * f64::from(drives)
+                / able[0].summary.raw.0 as f64
+                / 0.8;
+            let ratio = drives_of_data / data;
+            assert!((0.9..1.0).contains(&ratio), "{layout}: {drives_of_data}");
+        }
+    }
+
+    #[test]
+    fn a_shape_that_is_none_is_refused_with_its_name() {
+        for layout in ["raidz1:x", "raidz1:4d", "raid5:4", "mirror:"] {
+            let error = arrangements(&request(&[layout], 8, &[])).unwrap_err();
+            assert!(error.to_string().contains(layout), "{error}");
+        }
+        let error = arrangements(&request(&["raidz1:3"], 8, &[])).unwrap_err();
+        assert!(error.to_string().contains("whole vdevs"), "{error}");
     }
 
     #[test]

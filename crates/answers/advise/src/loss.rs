@@ -9,6 +9,7 @@
 //! n / MTTF  x  (n - 1) R / MTTF  x ... (f factors in all)  x  (p R / MTTF + h)
 //! ```
 //!
+//! In a pool of several vdevs, the factors after the first count the drives of one vdev.
 //! Here `p` is the number of drives with data that have no copy left. `h` is the chance that one of
 //! the bits without a copy is unreadable: `1 - (1 - 1/B)^bits` if one bit in `B` is unreadable.
 //! Without redundancy the rate is `n / MTTF`.
@@ -59,6 +60,8 @@ impl Default for Assumptions {
 pub struct Redundancy {
     /// Number of drives.
     pub drives: u32,
+    /// Number of drives that lose data together: those of a vdev of a pool, otherwise all.
+    pub group: u32,
     /// Number of drive failures without loss in the worst case.
     pub survived: u32,
     /// Number of drives with data without a copy after so many failures.
@@ -93,13 +96,14 @@ impl LossTerms {
     fn new(array: Redundancy, assumed: Assumptions, repair_hours: f64) -> LossTerms {
         let Redundancy {
             drives,
+            group,
             survived,
             partners,
             bare_bytes,
         } = array;
         assert!(
-            survived <= drives && partners <= drives,
-            "of {drives} drives {survived} may fail, and {partners} are partners"
+            group <= drives && survived <= group && partners <= group,
+            "of {group} drives of {drives} {survived} may fail, and {partners} are partners"
         );
         assert!(
             repair_hours >= 0.0,
@@ -112,7 +116,7 @@ impl LossTerms {
         LossTerms {
             first: failing(drives),
             further: (1..survived)
-                .map(|gone| another(drives.saturating_sub(gone)))
+                .map(|gone| another(group.saturating_sub(gone)))
                 .collect(),
             another: another(partners),
             // The logarithm form keeps the digits of 1/B, which `1 - 1/B` would lose to rounding.
@@ -162,6 +166,7 @@ pub(crate) fn with_numbers(
 ) -> String {
     let Redundancy {
         drives,
+        group,
         survived,
         partners,
         ..
@@ -176,7 +181,7 @@ pub(crate) fn with_numbers(
     factors.extend((1..survived).map(|gone| {
         format!(
             "{} x {hours:.2} / {mttf_hours:e}",
-            drives.saturating_sub(gone)
+            group.saturating_sub(gone)
         )
     }));
     let last = format!(
@@ -201,6 +206,7 @@ mod tests {
     fn array(drives: u32, survived: u32, partners: u32) -> Redundancy {
         Redundancy {
             drives,
+            group: drives,
             survived,
             partners,
             bare_bytes: u64::from(partners) * 1_000_000_000_000,
@@ -268,6 +274,22 @@ mod tests {
                 "{formula}: {years}, {found:?}"
             );
         }
+    }
+
+    /// Two RAIDZ2 of four lose data only by three failures in one vdev.
+    #[test]
+    fn vdevs_lose_data_on_their_own() {
+        let assumed = SURE;
+        let two = Redundancy {
+            group: 4,
+            partners: 2,
+            ..array(8, 2, 2)
+        };
+        let found = loss(two, assumed, 1.0);
+        let hours = 2e5f64.powi(3) / (8.0 * 3.0 * 2.0);
+        assert!((found.mttdl_years * YEAR_HOURS / hours - 1.0).abs() < 1e-6);
+        let formula = value(&with_numbers(two, assumed, found)) / YEAR_HOURS;
+        assert!((formula / found.mttdl_years - 1.0).abs() < 1e-3);
     }
 
     #[test]

@@ -5,9 +5,10 @@
 //!    memory is free (`dsl_scan_should_clear`, `scan_io_queue_fetch_ext`).
 //! 3. After the walk, the scan issues all remaining blocks in the order of their places.
 //!
-//! So records that lie together go first, and memory fills with scattered records. Here a **batch**
-//! has as many scattered records as memory holds, with the ordered records between them: first the
-//! ordered records, then the scattered ones by place.
+//! So records that lie together go first, memory fills with scattered records, and a memory full of
+//! scattered records is left for the end. Here a **batch** has as many scattered records as memory
+//! holds. The scattered records of a batch are issued by place, in slices, while the walk collects
+//! the next batch. Those of the last batch follow after the walk.
 
 use crate::config::PoolSettings;
 use crate::scatter::Scatter;
@@ -22,7 +23,13 @@ const MEMORY_MIN: u64 = 16 << 20;
 /// Largest part of the used space for sorting: `alloc / 20` in `dsl_scan_should_clear`.
 const USED_PARTS: u64 = 20;
 
-/// Most blocks of a batch that this simulation sorts at once.
+/// Memory that the scan frees at once: `zfs_scan_mem_lim_soft_max`, and a twentieth of the memory
+/// (`zfs_scan_mem_lim_soft_fact`).
+const FREED: u64 = 128 << 20;
+const FREED_PARTS: u64 = 20;
+
+/// Most blocks of a batch that this simulation sorts at once. A batch with all scattered records
+/// needs no sorting here.
 const BATCH_MAX: u64 = 1 << 23;
 
 /// The order of the records of a scan.
@@ -30,8 +37,10 @@ const BATCH_MAX: u64 = 1 << 23;
 pub(crate) struct ScanOrder {
     records: u64,
     scatter: Scatter,
-    /// Number of scattered records in a batch.
+    /// Number of scattered records in a batch. The first batch has the remainder.
     batch: u64,
+    /// Number of slices in which a batch is issued.
+    slices: u64,
     /// Scattered records of a batch in the order of their places, and the number of this batch.
     sorted: Vec<u64>,
     of: Option<u64>,
@@ -46,46 +55,103 @@ impl ScanOrder {
         let usual = (settings.memory.arc.0 / 10).max(MEMORY_MIN);
         let memory = settings.scan.scan_memory.map_or(usual, |memory| memory.0);
         let memory = memory.min(used / USED_PARTS);
+        let scatter = Scatter::new(records, settings.scan.scattered);
+        let batch = match memory / BLOCK {
+            batch if batch < scatter.count() => batch.min(BATCH_MAX),
+            batch => batch,
+        };
         ScanOrder {
             records,
-            scatter: Scatter::new(records, settings.scan.scattered),
-            batch: (memory / BLOCK).clamp(1, BATCH_MAX),
+            scatter,
+            batch: batch.max(1),
+            slices: (memory / FREED).max(FREED_PARTS),
             sorted: Vec::new(),
             of: None,
         }
     }
 
+    /// Returns the number of batches.
+    fn batches(&self) -> u64 {
+        self.scatter.count().div_ceil(self.batch)
+    }
+
+    /// Returns the number of scattered records in the batches below `number`.
+    fn first(&self, number: u64) -> u64 {
+        self.scatter
+            .count()
+            .saturating_sub((self.batches() - number) * self.batch)
+    }
+
+    /// Returns the number of records that are not scattered and that the walk passes before batch
+    /// `number`.
+    fn ordered_before(&self, number: u64) -> u64 {
+        match number {
+            0 => 0,
+            _ if number == self.batches() => self.records - self.scatter.count(),
+            _ => self.scatter.scattered(self.first(number)) - self.first(number),
+        }
+    }
+
+    /// Returns the first unit of the part in which the walk collects batch `number`.
+    fn begin(&self, number: u64) -> u64 {
+        let issued = number.saturating_sub(1);
+        self.ordered_before(number) + self.first(issued)
+    }
+
     /// Returns the record that the scan reads as number `unit`.
     pub(crate) fn record(&mut self, unit: u64) -> u64 {
-        let count = self.scatter.count();
-        if count == 0 {
+        if self.scatter.count() == 0 {
             return unit;
         }
-        let number = self.scatter.before(unit + 1).saturating_sub(1) / self.batch;
-        let first = number * self.batch;
-        let last = (first + self.batch).min(count);
-        let begin = match number {
-            0 => 0,
-            _ => self.scatter.scattered(first),
-        };
-        let end = match last == count {
-            true => self.records,
-            false => self.scatter.scattered(last),
-        };
-        let ordered = (end - begin) - (last - first);
-        let within = unit - begin;
-        if within < ordered {
-            return self.scatter.ordered(begin - first + within);
+        // The part with this unit: the last part that begins at or before the unit.
+        let (mut number, mut above) = (0, self.batches() + 1);
+        while number + 1 < above {
+            let middle = number.midpoint(above);
+            match self.begin(middle) <= unit {
+                true => number = middle,
+                false => above = middle,
+            }
         }
-        let rank = within - ordered;
-        if last - first == count {
-            // Memory holds all scattered records.
+        let within = unit - self.begin(number);
+        if number == 0 {
+            return self.scatter.ordered(within);
+        }
+        let batch = number - 1;
+        if number == self.batches() {
+            return self.by_place(batch, within);
+        }
+        let ordered = self.ordered_before(number + 1) - self.ordered_before(number);
+        let scattered = self.first(number) - self.first(batch);
+        let slices = self.slices;
+        let border = |slice: u64| (ordered * slice / slices, scattered * slice / slices);
+        // A slice has ordered records, then scattered ones.
+        let begins = |slice: u64| border(slice).0 + border(slice).1;
+        let mut slice = (within * slices / (ordered + scattered)).min(slices - 1);
+        while begins(slice) > within {
+            slice -= 1;
+        }
+        while begins(slice + 1) <= within {
+            slice += 1;
+        }
+        let (first_ordered, first_scattered) = border(slice);
+        let in_slice = within - begins(slice);
+        let ordered_in_slice = border(slice + 1).0 - first_ordered;
+        if in_slice < ordered_in_slice {
+            let before = self.ordered_before(number);
+            return self.scatter.ordered(before + first_ordered + in_slice);
+        }
+        self.by_place(batch, first_scattered + in_slice - ordered_in_slice)
+    }
+
+    /// Returns the scattered record of a batch whose place has this rank in the batch.
+    fn by_place(&mut self, batch: u64, rank: u64) -> u64 {
+        if self.batches() == 1 {
             return self.scatter.scattered(self.scatter.at_rank(rank));
         }
-        if self.of != Some(number) {
-            self.of = Some(number);
+        if self.of != Some(batch) {
+            self.of = Some(batch);
             self.sorted.clear();
-            self.sorted.extend(first..last);
+            self.sorted.extend(self.first(batch)..self.first(batch + 1));
             let scatter = self.scatter;
             self.sorted
                 .sort_by_cached_key(|&number| scatter.permuted(number));
@@ -100,7 +166,7 @@ mod tests {
     use crate::keys::Kind;
     use fullstroke_units::Sectors;
     use serde_json::json;
-    use std::collections::HashSet;
+    use std::collections::BTreeSet;
 
     fn order(keys: serde_json::Value, batch: u64) -> ScanOrder {
         let drives = vec![Sectors(20_000_000); 6];
@@ -116,24 +182,32 @@ mod tests {
     fn a_scan_reads_every_record_once_with_any_memory() {
         for (share, batch) in [(0.0, 5), (0.1, 7), (0.1, 100_000), (0.5, 311), (1.0, 64)] {
             let mut order = order(json!({ "volsize": "1GiB", "scattered": share }), batch);
-            let all: HashSet<u64> = (0..order.records).map(|unit| order.record(unit)).collect();
+            let all: BTreeSet<u64> = (0..order.records).map(|unit| order.record(unit)).collect();
             assert_eq!(all.len() as u64, order.records, "{share} {batch}");
             assert!(all.iter().all(|&record| record < order.records));
         }
     }
 
     #[test]
-    fn ordered_records_go_first_and_scattered_ones_by_place() {
+    fn ordered_records_go_first_and_a_memory_full_of_scattered_ones_last() {
         let mut order = order(json!({ "volsize": "1GiB", "scattered": 0.25 }), 512);
         let scatter = order.scatter;
         let is_scattered = |record: u64| scatter.before(record + 1) > scatter.before(record);
-        let first: Vec<u64> = (0..2051).map(|unit| order.record(unit)).collect();
-        // The batch ends before the scattered record with number 512, which is record 2051.
-        assert!(first[..1539].windows(2).all(|pair| pair[0] < pair[1]));
-        assert!(!first[..1539].iter().any(|&record| is_scattered(record)));
-        assert!(first[1539..].iter().all(|&record| is_scattered(record)));
-        let places: Vec<u64> = first[1539..].iter().map(|&r| scatter.place(r)).collect();
+        let all: Vec<u64> = (0..8192).map(|unit| order.record(unit)).collect();
+        // The second batch begins at the scattered record with number 512, which is record 2051.
+        assert!(all[..1539].windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(!all[..1539].iter().any(|&record| is_scattered(record)));
+        let last = &all[8192 - 512..];
+        assert!(last.iter().all(|&record| is_scattered(record)));
+        let places: Vec<u64> = last.iter().map(|&record| scatter.place(record)).collect();
         assert!(places.windows(2).all(|pair| pair[0] < pair[1]));
+        // Between, scattered records are issued at the pace of the walk.
+        let between = &all[1539..8192 - 512];
+        for part in between.chunks(200) {
+            let scattered = part.iter().filter(|&&record| is_scattered(record)).count();
+            let share = scattered as f64 / part.len() as f64;
+            assert!((0.1..0.4).contains(&share), "{share}");
+        }
     }
 
     #[test]

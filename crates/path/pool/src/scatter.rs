@@ -117,7 +117,7 @@ fn mixed(half: u64, round: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
+    use std::collections::BTreeSet;
 
     #[test]
     fn every_place_belongs_to_one_record_and_the_share_is_kept() {
@@ -129,7 +129,7 @@ mod tests {
             (77_777, 0.999),
         ] {
             let scatter = Scatter::new(records, share);
-            let places: HashSet<u64> = (0..records).map(|record| scatter.place(record)).collect();
+            let places: BTreeSet<u64> = (0..records).map(|record| scatter.place(record)).collect();
             assert_eq!(places.len() as u64, records, "{records} {share}");
             assert!(places.iter().all(|&place| place < records));
             let count = scatter.count();

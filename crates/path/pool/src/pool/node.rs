@@ -99,7 +99,7 @@ impl Node for Pool {
         let writer = self.delayed.front().map_or(Time::NEVER, |(at, _)| *at);
         match (self.txg.scan_ends(), self.txg.due()) {
             // Writers may wait for the group behind the turn of a scan.
-            (Some(ends), _) if self.asked.len() > 0 => Wake::Work(ends.min(writer)),
+            (Some(ends), _) if !self.asked.is_empty() => Wake::Work(ends.min(writer)),
             (Some(ends), _) => Wake::Chore(ends),
             (None, due) if writer < Time::NEVER => {
                 Wake::Work(due.map_or(writer, |due| due.min(writer)))
