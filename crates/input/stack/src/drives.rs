@@ -343,6 +343,15 @@ mod tests {
     }
 
     #[test]
+    fn every_flash_device_of_the_library_loads_and_passes_its_checks() {
+        assert!(flash_names().len() >= 3);
+        for name in flash_names() {
+            let model = load(name).unwrap_or_else(|error| panic!("{error}"));
+            assert!(model.is_flash(), "{name}");
+        }
+    }
+
+    #[test]
     fn drives_of_a_terabyte_and_more_say_what_they_draw_and_what_of_it_is_assumed() {
         let drives: Vec<DriveModel> = names()
             .into_iter()

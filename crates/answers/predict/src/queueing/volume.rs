@@ -65,7 +65,10 @@ impl DriveTables {
         let reasons = [
             (self.config.actuators > 1, "the drives have several arms"),
             (self.config.flash.is_some(), "the drives are flash devices"),
-            (self.config.shingled.is_some(), "the drives have shingled tracks"),
+            (
+                self.config.shingled.is_some(),
+                "the drives have shingled tracks",
+            ),
             (
                 self.config.spin_down.is_some(),
                 "the drives stop by themselves",
