@@ -169,38 +169,3 @@ fn what_cannot_be_is_refused_at_its_key() {
         );
     }
 }
-
-/// Returns the rate of sequential writes through the page cache onto an array like md, in bytes per
-/// second. The memory is small, so that the array limits the rate.
-fn buffered_rate(layout: &str, drives: u32) -> f64 {
-    let (requests, bytes) = (256, 1 << 20);
-    let text = format!(
-        "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = {requests}\nsize = \"1MiB\"\nread_share = 0\n\
-         addresses = {{ pattern = \"sequential\" }}\n{CLOSED}\n[host.memory]\nsize = \"128MiB\"\n\
-         [volume]\nlayout = \"{layout}\"\nchunk = \"64KiB\"\ndrive = \"wd-red-plus-4tb\"\ndrives = {drives}\n"
-    );
-    let (outcome, seen) = run(&text);
-    assert_eq!(outcome.completed, requests);
-    let last = seen
-        .finished
-        .iter()
-        .map(|one| one.completion.finished)
-        .max();
-    let seconds = last.unwrap().since(Time::ZERO).as_secs_f64();
-    (requests * bytes) as f64 / seconds
-}
-
-#[test]
-fn buffered_sequential_writes_rise_with_the_number_of_drives_like_md() {
-    // Real md makes full stripes of neighbouring pages, so that each further drive adds its rate.
-    for (layout, fewest) in [("raid5", 3), ("raid6", 4)] {
-        let rates: Vec<f64> = (fewest..=8)
-            .map(|drives| buffered_rate(layout, drives))
-            .collect();
-        println!("{layout}: {rates:.0?}");
-        assert!(
-            rates.windows(2).all(|pair| pair[1] > pair[0]),
-            "{layout} of {fewest} to 8: {rates:.0?}"
-        );
-    }
-}

@@ -23,8 +23,8 @@ use super::{MdVolume, WAKE_UP};
 use crate::layout::Layout;
 use crate::volume::Volume;
 use fullstroke_contract::{
-    Completion, ConfigError, Effect, Effects, Extent, Hints, Node, NodeContext, Notice, Operation,
-    Port, Request, RequestId,
+    Completion, ConfigError, Effect, Effects, Extent, Hints, Node, NodeContext, Operation, Port,
+    Request, RequestId,
 };
 use fullstroke_units::{Bytes, Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
