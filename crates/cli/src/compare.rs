@@ -198,16 +198,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     });
     bars.clear();
     let mut ran = ran.map_err(CommandFailure::input)?;
-    for (recipe, ran) in recipes.iter().zip(&mut ran) {
-        sample_rebuild(
-            recipe,
-            ran,
-            jobs,
-            REBUILD_REQUESTS_OF_MANY,
-            &Stop::default(),
-        )
-        .map_err(CommandFailure::input)?;
-    }
+    sample_rebuilds(&recipes, &mut ran, jobs)?;
     let mut metrics = arguments.by.iter().copied();
     let ranking = Ranking::by(&ran, seeds, metrics.next()).map_err(CommandFailure::input)?;
     let others = metrics.map(|by| Ranking::by(&ran, seeds, Some(by)));
@@ -236,6 +227,25 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     };
     arguments.write(&ran, &comparison).and(shown)?;
     arguments.failing.check(ranking.candidates.iter())
+}
+
+/// Samples the rebuild of each candidate that rebuilds, with fewer requests than for a single run.
+fn sample_rebuilds(
+    recipes: &[Recipe],
+    ran: &mut [RunResult],
+    jobs: usize,
+) -> Result<(), CommandFailure> {
+    for (recipe, ran) in recipes.iter().zip(ran) {
+        sample_rebuild(
+            recipe,
+            ran,
+            jobs,
+            REBUILD_REQUESTS_OF_MANY,
+            &Stop::default(),
+        )
+        .map_err(CommandFailure::input)?;
+    }
+    Ok(())
 }
 
 /// Ranks the candidates by the highest load that each carries.

@@ -657,11 +657,11 @@ fn tune_finds_what_is_better_by_far_and_says_how_sure_it_is() {
         (
             &[
                 "--vary",
-                "volume.layout=raid5",
+                "volume.layout=raid6",
                 "--vary",
                 "volume.drives=1,2",
             ][..],
-            "volume.layout=raid5 volume.drives=1: ",
+            "volume.layout=raid6 volume.drives=1: ",
         ),
         (
             &["--vary", "volume.drives=2,3", "--by", "streams.underruns"],
@@ -742,9 +742,9 @@ fn tune_leaves_impossible_combinations_out_and_names_them() {
     let few = ["--requests", "150", "--batches", "4", "--first", "2"];
     let vary = [
         "--vary",
-        "volume.layout=raid5,raid0",
+        "volume.layout=raid6,raid0",
         "--vary",
-        "volume.drives=2..4",
+        "volume.drives=3..5",
     ];
     let tuned = json(&[&["tune", &stack], &vary[..], &few].concat());
     assert_eq!((&tuned["points"], &tuned["tried"]), (&6.into(), &5.into()));
@@ -753,11 +753,11 @@ fn tune_leaves_impossible_combinations_out_and_names_them() {
     };
     assert_eq!(
         impossible["varied"],
-        serde_json::json!({ "volume.layout": "raid5", "volume.drives": "2" })
+        serde_json::json!({ "volume.layout": "raid6", "volume.drives": "3" })
     );
     let verdict = tuned["verdict"].as_str().unwrap();
     assert!(
-        verdict.contains("Impossible combination: volume.layout=raid5 volume.drives=2 ("),
+        verdict.contains("Impossible combination: volume.layout=raid6 volume.drives=3 ("),
         "{verdict}"
     );
 }

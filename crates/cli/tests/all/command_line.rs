@@ -460,7 +460,7 @@ fn what_cannot_be_used_is_refused_with_its_place() {
             vec!["chunk", "512"],
         ),
         (
-            vec!["run", &good, "--set", "volume.drives=2"],
+            vec!["run", &good, "--set", "volume.drives=1"],
             vec!["raid5"],
         ),
         (
