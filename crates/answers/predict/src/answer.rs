@@ -277,6 +277,9 @@ fn unlike(stack: &Stack, shape: &Shape) -> Vec<String> {
         unlike.push("the drives differ".to_owned());
     }
     layouts(shape, &mut unlike);
+    if stack.has_bitmap(shape) {
+        unlike.push("writes wait for the array's bitmap (`bitmap`)".to_owned());
+    }
     unlike
 }
 

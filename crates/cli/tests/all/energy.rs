@@ -401,7 +401,7 @@ fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_
     let path = folder.path().join("stack.toml");
     let stack = "seed = 3\n[workload]\nkind = \"synthetic\"\nrequests = 6000\nread_share = 0.7\nsize = \"8KiB\"\n\
                  arrivals = { process = \"poisson\", rate_per_s = 60 }\n\
-                 [volume]\nlayout = \"raid5\"\nchunk = \"64KiB\"\ndrives = 5\ndrive = \"wd-red-plus-8tb\"\n";
+                 [volume]\nlayout = \"raid5\"\nchunk = \"64KiB\"\ndrives = 5\ndrive = \"wd-red-plus-8tb\"\nbitmap = \"none\"\n";
     std::fs::write(&path, stack).unwrap();
     let arguments = ["predict", "--stack", path.to_str().unwrap()];
     let answer = json(&arguments);
@@ -436,6 +436,7 @@ fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_
     let why = |set: &str| with(set)["outside"].to_string();
     assert!(why("workload.size=128KiB").contains("mean size in KiB"));
     assert!(why("volume.failed=[1]").contains("members have failed"));
+    assert!(why("volume.bitmap=internal").contains("bitmap"));
     assert!(why("host.queue_depth=4").contains("[host]"));
     let bursts = "workload.arrivals={ process = \"bursts\", interval = \"1s\", requests = 30, spacing = \"1us\" }";
     assert!(why(bursts).contains("arrivals"), "{}", why(bursts));

@@ -363,6 +363,21 @@ impl Stack {
             .collect()
     }
 
+    /// Returns true if the volume writes a bitmap before writes to clean regions. `shape` is the
+    /// shape of the volume.
+    pub fn has_bitmap(&self, shape: &Shape) -> bool {
+        match (&self.volume, shape) {
+            (
+                VolumeSpec::Volume {
+                    records: Some(records),
+                    ..
+                },
+                Shape::Volume { layout, .. },
+            ) => records.has_bitmap(layout.as_ref()),
+            _ => false,
+        }
+    }
+
     /// Returns the models of the drives, in the order of the tree.
     pub fn drives(&self) -> Vec<&DriveModel> {
         self.volume.drives()

@@ -83,6 +83,12 @@ impl Records {
     pub fn check(&self) -> Result<(), ConfigError> {
         bitmap::check_region(self.region)
     }
+
+    /// Returns true if an array of this layout has a write-intent bitmap.
+    pub fn has_bitmap(&self, layout: &dyn Layout) -> bool {
+        let intent = self.bitmap.unwrap_or_else(|| WriteIntent::of_mdadm(layout));
+        intent == WriteIntent::Internal
+    }
 }
 
 /// A write that waits for the records, or is below.
@@ -161,11 +167,9 @@ impl Recorder {
             RecordedArray::Stripes(array) => Some(array.core.map),
             RecordedArray::Copies(_) => None,
         };
-        let intent = records
-            .bitmap
-            .unwrap_or_else(|| WriteIntent::of_mdadm(layout));
-        let bitmap =
-            (intent == WriteIntent::Internal).then(|| Bitmap::new(layout, map, records.region));
+        let bitmap = records
+            .has_bitmap(layout)
+            .then(|| Bitmap::new(layout, map, records.region));
         Recorder {
             array,
             bitmap,
