@@ -69,7 +69,7 @@ ROOMS = {
         "memory": (296, 438, "pages, write-back"),
         "opportunity": (296, 502, "PULL and PUSH"),
         "pool": (296, 630, "pools like ZFS"),
-        "blockcache": (296, 694, "a flash cache"),
+        "blockcache": (296, 566, "a flash cache"),
         "smart": (700, 726, "disks do parity"),
     },
     "ground": {
