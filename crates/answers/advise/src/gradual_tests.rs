@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 const MIX: &str = "seed = 1\n\
     [[workloads]]\nname = \"small\"\nkind = \"synthetic\"\nrequests = 3000\n\
-    arrivals = { process = \"poisson\", rate_per_s = 150 }\nsize = \"8KiB\"\nread_share = 0.5\n\
+    arrivals = { process = \"poisson\", rate_per_s = 150 }\nsize = \"8KiB\"\nread_share = 0.9\n\
     [[workloads]]\nname = \"large\"\nkind = \"synthetic\"\nrequests = 1000\n\
     arrivals = { process = \"poisson\", rate_per_s = 50 }\nsize = \"256KiB\"\n\
     [volume]\nlayout = \"raid0\"\ndrive = \"seagate-ironwolf-8tb\"\ndrives = 4\n";
