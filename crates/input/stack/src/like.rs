@@ -2,7 +2,7 @@
 
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
-use fullstroke_volume::{Like, Records};
+use fullstroke_volume::{Like, Records, WriteIntent};
 use serde_json::{Value, json};
 
 /// The key of a volume that names the implementation.
@@ -68,7 +68,7 @@ pub(crate) fn complete(layout: &str, own: &mut Keys, default: Like) {
 pub(crate) const RECORDS: [&str; 3] = ["bitmap", "bitmap_chunk", "safe_mode_delay"];
 
 /// Takes the keys of md's records out of the keys of a volume. Returns `None` for an array without
-/// records: an array that is not like md, and RAID 0.
+/// records: an array without these keys, an array that is not like md, and RAID 0.
 ///
 /// # Errors
 /// If a value is unknown, or if the array has no records.
@@ -89,7 +89,15 @@ pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<Record
             }
         };
     }
-    let mut records = Records::default();
+    let without = |(key, value): &(&str, Value)| *key == "bitmap" && value == &json!("none");
+    if given.iter().all(without) {
+        return Ok(None);
+    }
+    // A bitmap only by word: writes to clean regions then wait for a flush of all members.
+    let mut records = Records {
+        bitmap: Some(WriteIntent::None),
+        ..Records::default()
+    };
     for (key, value) in given {
         let wrong =
             |expected: &str| ConfigError::new(key, format!("found {value}; expected {expected}"));

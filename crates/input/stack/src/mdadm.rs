@@ -83,14 +83,12 @@ impl MdArray {
         line(&format!("layout = {:?}", self.layout));
         if self.layout != "jbod" {
             line("like = \"md\"");
-            // Arrays of mdadm have a bitmap or not, whatever their size.
-            match (self.layout.as_str(), self.bitmap) {
-                ("raid0", _) => {}
-                (_, true) => line("bitmap = \"internal\""),
-                (_, false) => line("bitmap = \"none\""),
-            }
-            if let Some(chunk) = self.bitmap_chunk {
-                line(&format!("bitmap_chunk = {:?}", chunk.to_string()));
+            if self.bitmap {
+                line("# The array has a write-intent bitmap. To simulate its writes:");
+                line("# bitmap = \"internal\"");
+                if let Some(chunk) = self.bitmap_chunk {
+                    line(&format!("# bitmap_chunk = {:?}", chunk.to_string()));
+                }
             }
         }
         for one in self.keys() {

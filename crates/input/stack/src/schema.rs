@@ -342,9 +342,8 @@ fn keys_of_records() -> Map<String, Value> {
         "bitmap": {
             "enum": ["none", "internal"],
             "description": "Write-intent bitmap of an array like md. `internal`: the bit of a region is written to all members \
-                            before a write to a clean region, and a region is clean 5 to 10 s after its last write. Default as \
-                            `mdadm --create` (4.2) makes the array: `internal` if the array uses more than 100 GiB of each \
-                            member, otherwise `none`.",
+                            before a write to a clean region, and a region is clean 5 to 10 s after its last write. Default \
+                            none. `mdadm --create` (4.2) makes a bitmap if the array uses more than 100 GiB of each member.",
         },
         "bitmap_chunk": {
             "type": ["integer", "string"],
@@ -353,8 +352,8 @@ fn keys_of_records() -> Map<String, Value> {
         "safe_mode_delay": {
             "type": "string",
             "description": "Time after the last write of an array like md until the superblocks of all members say that the array \
-                            is clean. The first write afterwards waits until the superblocks say the contrary. Default 201ms, as \
-                            in md; `0s`: the array stays active.",
+                            is clean. The first write afterwards waits until the superblocks say the contrary. Default: no \
+                            superblocks are written; with a bitmap 201ms, as in md. `0s`: the array stays active.",
         },
     });
     keys.as_object().cloned().unwrap_or_default()

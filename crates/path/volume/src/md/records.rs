@@ -401,11 +401,12 @@ impl Recorder {
             Some(Step::Bits) => self.pass_waiting(now, cx),
             None => {}
         }
-        self.advance(now, cx);
-        // The thread goes on with the stripes that it had to leave.
-        if !self.thread_waits() && self.node_ref().next_wake().at() <= now {
+        // The thread goes on with the stripes that it had to leave, before it looks for new bits
+        // (`raid5d`, drivers/md/raid5.c: `handle_active_stripes` follows `md_bitmap_unplug`).
+        if self.node_ref().next_wake().at() <= now {
             self.call(cx, |node, cx| node.wake(now, cx));
         }
+        self.advance(now, cx);
     }
 
     /// Sends the waiting writes into the array, because their bits are on the members.
