@@ -846,7 +846,7 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
 fn controllers_are_tried_where_they_are_listed_and_bought_only_where_they_are_needed() {
     let folder = Folder::new();
     let load = "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = 800\nread_share = 0.3\nsize = \"4KiB\"\n\
-                arrivals = { process = \"poisson\", rate_per_s = 50 }\n[volume]\nlayout = \"raid0\"\ndrives = 1\n\
+                arrivals = { process = \"poisson\", rate_per_s = 80 }\n[volume]\nlayout = \"raid0\"\ndrives = 1\n\
                 drive = \"seagate-ironwolf-8tb\"\n";
     folder.put("load.toml", load);
     let ask = |p99: &str, drives: &str, controllers: &str| {

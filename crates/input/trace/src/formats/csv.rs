@@ -109,10 +109,13 @@ fn header_of<'h>(head: &TraceHead<'h>, map: &ColumnMap) -> Option<&'h [u8]> {
         .find(|line| Table::mapped(line, map).is_ok_and(|table| table.has_header))
         .or_else(|| {
             // Of equally good lines, `max_by_key` returns the last.
-            let named = |line: &&'h [u8]| {
-                Table::of_header(line).map_or(0, |table| table.recognised())
-            };
-            lines().collect::<Vec<_>>().into_iter().rev().max_by_key(named)
+            let named =
+                |line: &&'h [u8]| Table::of_header(line).map_or(0, |table| table.recognised());
+            lines()
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+                .max_by_key(named)
         })
 }
 

@@ -54,7 +54,9 @@ pub(super) fn settle(table: &mut Table, head: &TraceHead<'_>, header: &[u8]) -> 
             // Each value has a unit of its own, such as `64k`.
             Role::Start | Role::Size
                 if !texts.is_empty()
-                    && texts.iter().all(|text| of_suffix(column.role, text).is_some()) =>
+                    && texts
+                        .iter()
+                        .all(|text| of_suffix(column.role, text).is_some()) =>
             {
                 Some((1, "bytes", true))
             }

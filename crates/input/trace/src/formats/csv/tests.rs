@@ -237,7 +237,8 @@ fn numbers_with_units_and_groups_of_digits_are_read() {
 #[test]
 fn tables_of_windows_and_of_perf_tools_are_read() {
     // DiskMon numbers its rows in a column called `#`.
-    let diskmon = "#\tTime\tDuration (s)\tDisk\tRequest\tSector\tLength\n0\t1.5\t0.002\t1\tWrite\t8\t16\n";
+    let diskmon =
+        "#\tTime\tDuration (s)\tDisk\tRequest\tSector\tLength\n0\t1.5\t0.002\t1\tWrite\t8\t16\n";
     assert_eq!(one(diskmon), (1_500_000_000, Operation::Write, 8, 16));
     // Windows Performance Analyzer.
     let analyzer = "IO Type,Process,Disk,Min Offset,Size (B),Init Time (s),Complete Time (s),IO Time (\u{b5}s)\n\
