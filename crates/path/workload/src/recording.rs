@@ -10,8 +10,8 @@ use crate::streams_config::StreamsConfig;
 use crate::streams_results::StreamTally;
 use fullstroke_units::{BitRate, Duration, Seed, Time};
 
-/// One recording. Its bytes are numbered from its start. Byte `b` is made at `origin` plus the playing
-/// time of `b`, so a loss moves the origin and nothing else.
+/// One recording. Bytes are numbered from the start of the recording. Byte `b` is made at `origin`
+/// plus the playing time of `b`, so a loss moves the origin and nothing else.
 ///
 /// - **Events in**: [`note_written`](Recording::note_written).
 /// - **Effect out**: [`next_write`](Recording::next_write), which may be taken at

@@ -67,8 +67,8 @@ impl StreamsResults {
         }
     }
 
-    /// Returns the results with these recordings. The reads of a recording are its writes, and its
-    /// underruns are overruns: times at which its buffer was full.
+    /// Returns the results with these recordings. In the tally of a recording, reads count the writes,
+    /// and underruns count the times at which the recording's buffer was full.
     #[must_use]
     pub fn with_recordings(mut self, recordings: Vec<StreamTally>) -> StreamsResults {
         self.recordings = recordings;

@@ -72,7 +72,7 @@ struct Journal {
     at: u64,
     /// Keys outside the journal.
     keys: u64,
-    /// Time at which they are written.
+    /// Time at which the keys outside the journal are written.
     due: Time,
     written: u64,
 }

@@ -70,7 +70,7 @@ pub(super) fn suffixed(role: Role, text: &[u8], comma: bool) -> Option<u64> {
     scaled(digits, unit, comma)
 }
 
-/// Divides a text such as `64k` into its digits and its unit.
+/// Divides a text such as `64k` into digits and unit.
 pub(super) fn of_suffix(role: Role, text: &[u8]) -> Option<(&[u8], u64)> {
     let letters = text
         .iter()
