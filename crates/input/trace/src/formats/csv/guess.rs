@@ -83,6 +83,12 @@ pub(super) fn settle(table: &mut Table, head: &TraceHead<'_>, header: &[u8]) -> 
             ));
         }
     }
+    settle_numbers(table, &rows);
+    notes
+}
+
+/// Notes whether the only column of devices holds numbers.
+fn settle_numbers(table: &mut Table, rows: &[&[u8]]) {
     let device = table
         .columns
         .iter()
@@ -90,11 +96,10 @@ pub(super) fn settle(table: &mut Table, head: &TraceHead<'_>, header: &[u8]) -> 
     let devices: Vec<usize> = device.map(|column| column.index).collect();
     if let [only] = devices[..] {
         table.numbered = table
-            .sample(&rows, only)
+            .sample(rows, only)
             .iter()
             .all(|text| std::str::from_utf8(text).is_ok_and(|text| text.parse::<u32>().is_ok()));
     }
-    notes
 }
 
 fn name_of(unit: u64) -> &'static str {
