@@ -201,6 +201,7 @@ impl Counter {
             number: |drive, seconds| {
                 let sectors = (drive.sectors_read + drive.sectors_written).0;
                 ReportNumber::Real(per_second(
+                    // Decimal megabytes, as data sheets give transfer rates.
                     sectors as f64 * SECTOR_BYTES as f64 / 1e6,
                     seconds,
                 ))
@@ -221,6 +222,7 @@ impl Counter {
         reported: Some(Reported {
             key: "buffer_hit_share",
             number: |drive, _| {
+                // A drive without requests has a share of 0, not NaN.
                 ReportNumber::Real(drive.buffer_hits as f64 / drive.requests().max(1) as f64)
             },
             metric: more("requests that the drive's buffer answered, of all, 0 to 1"),
@@ -247,6 +249,7 @@ impl Counter {
     pub const POWER: Counter = reported(Reported {
         key: "mean_w",
         number: |drive, _| {
+            // JSON shows NaN as null: a drive without watts has no known power, which is not 0 W.
             ReportNumber::Real(drive.power.map_or(f64::NAN, |power| power.mean_power().0))
         },
         metric: less("mean power of the drive, in watts"),
@@ -256,6 +259,7 @@ impl Counter {
     pub const QUEUE_LENGTH: Counter = reported(Reported {
         key: "queue_depth",
         number: |drive, seconds| {
+            // The integral of the queue length over time, divided by the time, is the mean length.
             ReportNumber::Real(per_second(drive.queue_length_ns as f64 / 1e9, seconds))
         },
         metric: less("I/Os in the drive, waiting or in service, on average over time"),
@@ -383,6 +387,7 @@ fn mean_ms(drive: &MemberStatistics, sum: Duration) -> ReportNumber {
 
 /// Returns an amount per second, over a run of `seconds`.
 fn per_second(amount: f64, seconds: f64) -> f64 {
+    // A run of length 0 has no rate. NaN would spoil each mean over runs.
     if seconds > 0.0 { amount / seconds } else { 0.0 }
 }
 

@@ -183,6 +183,7 @@ impl SmartArray {
             kind, disk, extent, ..
         } = self.pieces[slot];
         let own = Station::of_member(disk as usize);
+        // An ordinary command sends no message about parity, so its station here is a placeholder.
         let parity = match kind {
             PieceKind::Update { parity } => Station::of_member(parity as usize),
             PieceKind::Read | PieceKind::Write => Station::HOST,
@@ -226,6 +227,7 @@ impl SmartArray {
 
     fn received(&mut self, now: Time, message: TransferMeaning, slot: u32, out: &mut Effects) {
         let CommandPiece { kind, disk, .. } = self.pieces[slot];
+        // Only updates have a parity disk. The messages of other pieces never use `parity`.
         let parity = if let PieceKind::Update { parity } = kind {
             parity
         } else {
@@ -244,6 +246,8 @@ impl SmartArray {
             TransferMeaning::ParityReady => self.send(now, TransferMeaning::Result, slot),
             TransferMeaning::Result => self.note_data(now, parity, slot),
             TransferMeaning::ParityStatus => {
+                // The status is offered before the next command begins, because the disk's messages go in the order of the
+                // offers.
                 self.send(now, TransferMeaning::Status, slot);
                 self.disks[disk as usize].result_fetched(now);
                 self.begin(now, disk);
@@ -292,6 +296,7 @@ impl SmartArray {
             let piece = &mut self.pieces[slot];
             match (piece.kind, piece.updated) {
                 (PieceKind::Read, _) => {
+                    // The status comes behind the data, as FCP_RSP comes behind FCP_DATA.
                     self.send(now, TransferMeaning::Data, slot);
                     self.send(now, TransferMeaning::Status, slot);
                 }
@@ -323,6 +328,7 @@ impl SmartArray {
         if part.pieces_left > 0 {
             return;
         }
+        // Taken out because `issue` borrows the array, and put back below, so that no event allocates.
         let mut granted = std::mem::take(&mut self.granted);
         let part = self.rows.release(piece.part, &mut granted);
         for waiting in granted.drain(..) {
@@ -349,6 +355,7 @@ impl SmartArray {
             submitted: now,
             parts_left: 0,
         });
+        // A read holds no row, so a read is not cut at the ends of rows.
         while begin < end {
             let (row, end, hold) = match request.operation {
                 Operation::Write => self.map.part(begin, end),
@@ -405,6 +412,7 @@ impl SmartArray {
             begin += extent.sectors.0;
         }
         let mut within = 0;
+        // Only for a whole row does the host know the new parity. Updates leave the parity to the disks.
         while hold == RowHold::Alone
             && let Some((disk, extent)) = self.map.parity_piece(row, within)
         {
@@ -432,6 +440,7 @@ impl SmartArray {
 impl Node for SmartArray {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         let out = &mut *cx.out;
+        // Earlier events come first: they may free the arm or the row that this request needs.
         self.catch_up(now, out);
         self.latest = self.latest.max(now);
         let status = match request.operation {
@@ -448,6 +457,7 @@ impl Node for SmartArray {
             return out.complete(Completion::at_once(request.id, now, status));
         }
         self.accept(now, &request);
+        // The request has put commands on the link, so the link may be due earlier than before.
         self.link_due = self.link.next_wake();
     }
 
@@ -471,6 +481,7 @@ impl Node for SmartArray {
         Gauge {
             queue_length: self.jobs.len() as u32,
             head: self.disks[0].head(),
+            // Without a request in flight, the latest event was the end of the last request.
             idle_since: self.jobs.is_empty().then_some(self.latest),
             ..Gauge::default()
         }

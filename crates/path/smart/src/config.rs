@@ -120,6 +120,7 @@ impl SmartSettings {
             let message = "found a failed disk; disk-based XOR arrays do not support failed disks: remove the key, or use layout = \"raid5\"";
             return Err(ConfigError::new("failed", message));
         }
+        // Built once and dropped, so that a bad key of the discipline is found before any disk exists.
         (self.discipline.build)(&self.keys, segments).map(drop)
     }
 
@@ -134,6 +135,7 @@ fn schema() -> Schema {
     let mut schema = schema_of::<XorConfig>();
     let names: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        // The keys of a discipline stand beside the keys of the layout, so the schema lists both.
         for entry in REGISTRY {
             if let Some(Value::Object(own)) = (entry.schema)().get("properties") {
                 properties.extend(own.clone());

@@ -129,6 +129,7 @@ impl ArrayDisk {
         if self.service.is_some() || self.queues.is_empty() {
             return None;
         }
+        // The discipline compares access times from the instant at which the arm can move, not from now.
         let moves = now + self.overhead;
         let mechanics = self.model.mechanics();
         let arm = ArmView {
@@ -143,6 +144,7 @@ impl ArrayDisk {
             segments: self.segments,
         };
         let Some(choice) = self.discipline.choose(&choices) else {
+            // Keeps the first instant: later attempts belong to the same forced idle time.
             self.starved.get_or_insert(now);
             return None;
         };
@@ -152,6 +154,7 @@ impl ArrayDisk {
         }
         let NextCommand { class, access, .. } = choice;
         let waiting = self.queues.take(choice);
+        // Judged before the command takes its segments, because the chosen command must not bar others itself.
         let barred = self.segments.free() < CommandClass::Xdw.segments()
             && !self.queues.of(CommandClass::Xdw).is_empty();
         let piece = &mut pieces[waiting.slot];
@@ -184,10 +187,12 @@ impl ArrayDisk {
             finish: Time::NEVER,
         };
         let waited = now.since(piece.queued);
+        // The queue of an XPW is a time after the XDW. The completion subtracts it from the parity time.
         match class {
             CommandClass::Xpw => piece.parts.parity_queue = waited,
             CommandClass::Xdw | CommandClass::Plain => piece.parts.queue = waited,
         }
+        // An ordinary write reads nothing. Its access begins when the data have come.
         if piece.kind != PieceKind::Write {
             let mechanics = self.model.mechanics();
             let (start, sectors) = (piece.extent.start, piece.extent.sectors);
@@ -218,6 +223,7 @@ impl ArrayDisk {
         let Some(service) = &mut self.service else {
             return;
         };
+        // The link delivers the data as a whole, so the last sector is there at the same instant as the first.
         let feed = BusArrival {
             first: now,
             each: Duration::ZERO,

@@ -26,6 +26,7 @@ impl Map {
         let (chunk, disks) = (sectors(settings.config.chunk), members.len());
         // The rotation of parity repeats after as many rows as there are disks.
         let holds_parity = |row: u64, disk: &usize| {
+            // A small disk may have fewer rows than the array has disks, so the row wraps.
             let first = Lbn(row * chunk % layout.member_used(0).0);
             matches!(layout.role_of(*disk, first), Role::Parity { .. })
         };
@@ -59,6 +60,7 @@ impl Map {
     pub(crate) fn part(&self, begin: u64, end: u64) -> (u64, u64, RowHold) {
         let row = begin / self.row;
         let next = (row + 1) * self.row;
+        // A write that covers several rows comes back here for each row, so only one row counts.
         let whole = begin == row * self.row && end >= next;
         (
             row,

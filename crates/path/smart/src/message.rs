@@ -14,6 +14,7 @@ pub(crate) enum TransferMeaning {
 }
 
 impl TransferMeaning {
+    // `of` finds a message by its discriminant, so the order is the order of the enum.
     const ALL: [TransferMeaning; 8] = [
         TransferMeaning::Command,
         TransferMeaning::Ready,

@@ -6,6 +6,7 @@ use fullstroke_units::{Duration, Time};
 
 /// Returns sums and means over the disks of the array until `now`.
 pub(crate) fn of(disks: &[DiskStatistics], now: Time) -> LayerReadings {
+    // At time 0 the sums are 0, and the shares become 0 rather than NaN.
     let elapsed = (now.as_nanos() as f64).max(1.0);
     let sum = |of: &dyn Fn(&DiskStatistics) -> f64| disks.iter().map(of).sum::<f64>();
     let mean = |of: &dyn Fn(&DiskStatistics) -> f64| sum(of) / disks.len() as f64;

@@ -61,6 +61,7 @@ struct WaitingParts {
 impl LockedRow {
     /// Lets a part in, if the parts inside allow so.
     fn admit(&mut self, hold: RowHold) -> bool {
+        // Updates of one row may overlap, because an XDW or XPW reads, computes and writes in one command.
         let free = !self.alone && (hold != RowHold::Alone || self.updates == 0);
         match hold {
             _ if !free => {}
@@ -110,6 +111,7 @@ impl RowLocks {
             RowHold::Alone => row.alone = false,
             _ => row.updates -= 1,
         }
+        // Several updates at the head begin together. A write of the whole row begins alone.
         while let Some(WaitingParts { first, last }) = row.waiting
             && row.admit(self.parts[first].hold)
         {
@@ -118,6 +120,7 @@ impl RowLocks {
                 .next
                 .map(|next| WaitingParts { first: next, last });
         }
+        // Unlocked rows are forgotten. Otherwise the table would grow with each row ever written.
         if row.updates == 0 && !row.alone {
             self.held.remove(&part.row);
         }

@@ -146,8 +146,10 @@ impl Background {
         let left = self.left.unwrap_or(0);
         let from = match self.order {
             BackgroundOrder::Sequential => self.at,
+            // Places are multiples of the read size, so two different reads never overlap.
             BackgroundOrder::Random => self.place.below(self.length / self.size) * self.size,
         };
+        // The last read of a round, or the last before the end of the region, may be shorter.
         let sectors = self.size.min(left).min(self.length - from);
         self.at = (from + sectors) % self.length;
         assert!(
@@ -167,6 +169,7 @@ impl Background {
         self.issued += 1;
         self.left = Some(left - sectors);
         self.next = self.spacing.map_or(Time::NEVER, |spacing| now + spacing);
+        // With a fixed rate nobody waits for completions, so the issue of the last read ends the round.
         if left == sectors && self.spacing.is_some() {
             self.finish(now);
         }
@@ -179,6 +182,7 @@ impl Background {
             "a round of {:?} is over at {now:?}",
             self.round
         );
+        // A round that took longer than `every` skips starts. Otherwise rounds would pile up behind a slow array.
         let rounds = now.since(self.round).as_nanos() / self.every.as_nanos() + 1;
         self.round += self.every * rounds;
         self.left = None;
@@ -187,6 +191,7 @@ impl Background {
 
 impl Node for Background {
     fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
+        // A late wake-up issues each missed read at the read's own time, so lateness does not lower the rate.
         while self.next_wake().at() <= now {
             let due = self.next_wake().at();
             self.left.get_or_insert(self.amount);

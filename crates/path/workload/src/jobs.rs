@@ -54,8 +54,10 @@ impl Jobs {
     fn go_on(&mut self, now: Time, number: usize, cx: &mut NodeContext<'_>) {
         loop {
             let JobProcess { job, issued, .. } = self.processes[number];
+            // A job without requests is over at once, and the loop takes the next job.
             if let Some(&(operation, extent)) = self.jobs.get(job).and_then(|job| job.get(issued)) {
                 self.processes[number].issued += 1;
+                // Numbers from 1, because 0 means unknown in hints.
                 let hints = Hints {
                     process: number as u32 + 1,
                     stream: job as u32 + 1,
@@ -107,6 +109,7 @@ impl Node for Jobs {
         self.failed += u64::from(completion.status != RequestStatus::Done);
         let number = completion.id.0 as usize;
         let JobProcess { job, issued, began } = self.processes[number];
+        // A process has one request in flight, so the last issued request is the last to complete.
         if issued == self.jobs[job].len() {
             self.took[job] = now.since(began);
         }

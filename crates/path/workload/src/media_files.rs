@@ -47,6 +47,7 @@ impl MediaFiles {
         let (size, key) = match config.file_size {
             Some(size) => (sectors("file_size", size)?.0, "file_size"),
             None => {
+                // Rounded down twice: files begin at the alignment, and consist of whole reads.
                 let share = length.0 / count / alignment * alignment;
                 (share - share % read.0, "files")
             }
@@ -128,12 +129,14 @@ fn distances(placement: Placement, count: u64, spare: u64, random: &mut Random) 
     match placement {
         Placement::Even => {
             let share = |number: u64| {
+                // The product of room and number may exceed 64 bits. A single file lies at the start of the region.
                 u128::from(spare) * u128::from(number) / u128::from((count - 1).max(1))
             };
             (0..count).map(|number| share(number) as u64).collect()
         }
         Placement::Random => {
             let mut distances: Vec<u64> = (0..count).map(|_| random.below(spare + 1)).collect();
+            // Ascending distances keep the files in order, so no file overlaps the next.
             distances.sort_unstable();
             distances
         }

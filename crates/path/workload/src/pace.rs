@@ -296,6 +296,7 @@ impl Dispatcher {
         {
             self.profile.issued(completed, self.issued);
         }
+        // Only this pace asks for single requests. The other paces would fill the set for nothing.
         if self.rules.pace == ReplayPace::AsFast {
             self.numbers.insert(self.issued);
         }
@@ -320,6 +321,7 @@ impl Dispatcher {
             }
             ReplayPace::Timing | ReplayPace::Closed => {}
         }
+        // A turn with a known time stays: the completion of another request must not bring the request forward.
         if self.turn == IssueTurn::Waits && !self.must_wait() {
             self.turn = IssueTurn::At(now);
         }
@@ -346,6 +348,7 @@ impl Dispatcher {
     fn advance(&mut self, traced: Traced) -> u64 {
         let (numbers, awaited) = (&self.numbers, &mut self.awaited);
         self.profile.advance(traced.arrival, |complete| {
+            // A request that is complete here already delays nothing.
             if numbers.contains(&complete) {
                 awaited.insert(complete);
             }

@@ -63,6 +63,7 @@ impl LoopProcess {
         )
         .and_then(|entry| (entry.build)(&config.addresses.keys, &region))
         .map_err(|error| error.below("addresses"))?;
+        // One random stream a purpose: other think times leave the addresses and the mix as before.
         let stream = |of: &str| {
             seed.stream(&format!(
                 "process {} {} {of}",
@@ -104,6 +105,7 @@ impl LoopProcess {
         let sectors = self.sizes.draw(&mut self.mix);
         let start = self.addresses.next(sectors, &mut self.place);
         let read = self.read_share >= 1.0 || self.mix.chance(self.read_share);
+        // Only ids in flight must differ, and a process has at most 2^16 in flight.
         self.issued = self.issued.wrapping_add(1);
         let stream = if self.first_stream == 0 {
             0
@@ -144,6 +146,8 @@ pub(crate) fn number_of(id: RequestId) -> u32 {
 
 /// Start of the region of process `index` of an entry.
 fn start_of(config: &ProcessConfig, index: u32, capacity: Sectors) -> Result<Bytes, ConfigError> {
+    // Checked for the first process also, whose start does not use the increment: a bad key must not depend on
+    // `count`.
     sectors("region_increment", config.region_increment)?;
     let start = config
         .region_increment

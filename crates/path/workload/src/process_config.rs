@@ -85,6 +85,7 @@ fn one() -> u32 {
 }
 
 fn middle() -> u8 {
+    // IOPRIO_BE_NORM of Linux (include/uapi/linux/ioprio.h): the level of a process that sets none.
     4
 }
 
@@ -170,6 +171,7 @@ impl ProcessConfig {
             );
             return refuse("synchronous", message);
         }
+        // IOPRIO_NR_LEVELS of Linux is 8 (include/uapi/linux/ioprio.h).
         if self.level > 7 {
             return refuse(
                 "level",

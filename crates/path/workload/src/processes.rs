@@ -54,6 +54,7 @@ impl ProcessSource {
                     .map_err(|error| error.below(&format!("processes[{entry}]")))?;
                 first_stream += process.streams();
                 processes.push(process);
+                // One entry for each request that a process may have outstanding.
                 thinking.extend((0..kind.depth).map(|_| Reverse((Time::ZERO, index))));
             }
         }
@@ -64,6 +65,7 @@ impl ProcessSource {
             end: config
                 .duration
                 .map_or(Time::NEVER, |duration| Time::ZERO + duration),
+            // With a duration, the end may come before the last request, so the number is unknown.
             expected: config.requests.filter(|_| config.duration.is_none()),
         })
     }

@@ -89,8 +89,10 @@ impl SideBySide {
         }
         for mut request in self.issued.requests() {
             running.in_flight += 1;
+            // Parts number their requests independently, so two parts may use one id.
             request.id = RequestId(u64::from(self.in_flight.keep((index as u16, request.id))));
             request.hints.workload = self.first + index as u16;
+            // 0 means unknown, and must not become the number of a process.
             if request.hints.process != 0 {
                 request.hints.process = request
                     .hints
@@ -110,6 +112,7 @@ impl Running {
     /// The part's own time at `now`; 0 before the part starts.
     fn own(&self, now: Time) -> Time {
         let began = Time::ZERO + self.part.start;
+        // The first question may come before the start, and a part knows no negative time.
         if now <= began {
             Time::ZERO
         } else {

@@ -83,6 +83,7 @@ impl SizeDraws {
             self.cumulative
         );
         let share = random.unit();
+        // Rounding may leave the last cumulative share below 1, and a draw above it.
         let index = self
             .cumulative
             .partition_point(|&(cumulative, _)| cumulative <= share);

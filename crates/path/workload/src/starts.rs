@@ -77,6 +77,8 @@ impl Limit {
         let silent = tallies[self.first_silent..]
             .iter()
             .position(|tally| tally.plays_from.is_none());
+        // Streams start in order, so the first silent stream has waited longest, and earlier streams need no second
+        // look.
         self.first_silent = silent.map_or(tallies.len(), |behind| self.first_silent + behind);
         let waits_from = tallies
             .get(self.first_silent)
@@ -94,6 +96,7 @@ pub fn dealt_out(files: u32, streams: u32, seed: Seed) -> impl Iterator<Item = u
 /// `0..count` in a random order.
 fn shuffled(count: u32, random: &mut Random) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count).collect();
+    // Knuth, volume 2, section 3.4.2, algorithm P: each order is equally likely.
     for last in (1..order.len()).rev() {
         order.swap(last, random.below(last as u64 + 1) as usize);
     }

@@ -68,6 +68,7 @@ impl Streams {
             .map(|(number, file)| Recording::new(config, number, file, writes, seed))
             .unzip();
         let mut room = BinaryHeap::with_capacity(streams.len() + recordings.len());
+        // Recordings have the indices behind the streams, and begin at once: a camera does not wait for a viewer.
         for (index, recording) in (config.streams..).zip(&mut recordings) {
             room.push(Reverse((recording.is_due(), index)));
         }
@@ -113,6 +114,7 @@ impl Streams {
             let stream = &mut self.streams[index as usize];
             let room = stream.has_room(&self.rules);
             if room > now {
+                // Entries from the end on would keep the node awake for nothing.
                 if room < self.end {
                     self.room.push(Reverse((room, index)));
                 }
@@ -217,6 +219,7 @@ impl Node for Streams {
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         let index = (completion.id.0 >> 32) as u32;
         if let Some(place) = (index as usize).checked_sub(self.streams.len()) {
+            // Asked before the write is noted, because the note may change the answer.
             let waits = self.recordings[place].is_due();
             let latest = completion.id.0 as u32;
             let tally = &mut self.recorded[place];
@@ -228,6 +231,7 @@ impl Node for Streams {
             return;
         }
         let stream = &mut self.streams[index as usize];
+        // Asked before the arrival is noted, because the note may change the answer.
         let waits = stream.has_room(&self.rules);
         let tally = &mut self.tallies[index as usize];
         stream.note_arrival(now, completion.id.0 as u32, self.end, &self.rules, tally);

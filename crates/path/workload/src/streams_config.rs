@@ -12,6 +12,7 @@ pub(crate) const STREAMS_MAX: u32 = 1 << 20;
 const READ_AHEAD_MAX: u32 = 64;
 
 /// Shortest playing time of one read.
+// Below, one stream would issue more than a million reads a second.
 const READ_PLAYS_MIN: Duration = Duration::from_micros(1);
 
 /// Playing times of a read, of the start-up buffer and of the client's buffer, unless their sizes

@@ -33,6 +33,7 @@ struct Xpwt {
 
 pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn XorDiscipline>, ConfigError> {
     let Config { delta_ms } = read(keys)?;
+    // A δ of 1000 s is longer than every access already, so a larger value would change nothing.
     if !(delta_ms.is_finite() && (0.0..=1e6).contains(&delta_ms)) {
         let message = format!("found {delta_ms}; expected milliseconds, 0 to 1000000");
         return Err(ConfigError::new("delta_ms", message));

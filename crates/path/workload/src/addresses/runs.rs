@@ -76,6 +76,7 @@ impl RunAddresses {
         let places = self.region.places(Sectors(self.length));
         let place = match self.order {
             RunOrder::Random => random.below(places),
+            // The end of a run need not be aligned, and the next run must not overlap the last.
             RunOrder::Consecutive => self.end.div_ceil(self.region.alignment.0),
         };
         let place = if place < places { place } else { 0 };

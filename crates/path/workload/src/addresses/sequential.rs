@@ -39,6 +39,7 @@ pub(super) fn build(
     region: &AddressedRegion,
 ) -> Result<Box<dyn AddressPattern>, ConfigError> {
     let Config { streams } = read(keys)?;
+    // Parts are whole multiples of the alignment, so the first request of each stream is aligned.
     let part =
         region.length.0 / u64::from(streams.max(1)) / region.alignment.0 * region.alignment.0;
     if streams == 0 || part < region.largest.0 {

@@ -60,6 +60,7 @@ impl OpenProcess for Bursts {
             return self.config.spacing;
         }
         self.in_burst = 0;
+        // The last gap of a burst fills up the interval, so the bursts stay in step.
         let length = self.config.spacing * u64::from(self.config.requests - 1);
         self.config.interval - length
     }
