@@ -158,6 +158,7 @@ impl<'a> FoundValue<'a> {
     pub(crate) fn integer(&self) -> Result<i64, ImportError> {
         match self.value.content {
             Content::Integer(number) => Ok(number),
+            // Below 2^53 (9e15) each whole number is exact in a float.
             Content::Float(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
                 Ok(number as i64)
             }
@@ -180,6 +181,7 @@ impl<'a> FoundValue<'a> {
 
     /// Returns the value as an integer from 0 to 2^32 - 2.
     pub(crate) fn unsigned(&self) -> Result<u32, ImportError> {
+        // Callers add 1, for example for the cylinder behind the last.
         Ok(self.within(0, i64::from(u32::MAX - 1))? as u32)
     }
 

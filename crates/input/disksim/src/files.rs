@@ -24,11 +24,13 @@ impl ReadFiles for FileSystem {
     fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         let file = std::fs::OpenOptions::new().read(true).open(path)?;
+        // One byte more than the limit tells a longer file from a file of exactly the limit.
         file.take(limit as u64 + 1).read_to_end(&mut text)?;
         bounded(text, limit)
     }
 
     fn identity(&self, path: &Path) -> PathBuf {
+        // A missing file has no canonical path. The read reports the file with its own error.
         path.canonicalize().unwrap_or_else(|_| path.to_owned())
     }
 }

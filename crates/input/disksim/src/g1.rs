@@ -176,6 +176,7 @@ impl Scheme {
         self.spare(fields, &zone, &mut config, losses)?;
         let lbns = self.lbns(fields, &zone, &config)?;
         self.remap(fields, &zone, &mut config, lbns, losses);
+        // Scheme 2 reverses the odd cylinders of the disk, but a zone counts cylinders from its own first cylinder.
         if self.mapping == 2 && first_cylinder % 2 == 1 {
             config.runs = odd_runs(self.disk.surfaces);
         }
@@ -251,6 +252,7 @@ impl Scheme {
         losses: &mut Vec<ImportLoss>,
     ) -> Result<(), ImportError> {
         let units = if self.sparing == 1 {
+            // Scheme 1 spares whole tracks, so slips are numbers of tracks.
             zone.total / zone.track
         } else {
             zone.total
@@ -454,6 +456,7 @@ impl Scheme {
             for sector in 0..width {
                 let place = |number: u64| number.saturating_mul(width).saturating_add(sector);
                 let (from, to) = (place(defect), place(spare));
+                // The replaced sector must have an address, and the replacement must have none.
                 if carried.contains(from)
                     && to < zone.total
                     && !carried.contains(to)
@@ -463,6 +466,7 @@ impl Scheme {
                         config.remaps.push((from, to));
                         continue;
                     }
+                    // The replacement was taken already, so the sector remains free for another pair.
                     used.remove(&from);
                 }
                 lost += 1;

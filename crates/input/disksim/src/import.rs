@@ -111,6 +111,7 @@ fn wanted(document: &Document, path: &Path, name: Option<&str>) -> Result<Wanted
     let mut instances: BTreeMap<&str, &[String]> = BTreeMap::new();
     for item in &document.items {
         if let Item::Instantiate { names, of, .. } = item {
+            // One disk stands for all instances of a block, because the instances are equal.
             instances.entry(of).or_insert(names);
         }
     }
@@ -150,6 +151,7 @@ fn wanted(document: &Document, path: &Path, name: Option<&str>) -> Result<Wanted
         };
         disks.retain(|(block, _)| is_called(block));
     } else if disks.iter().any(|(_, instance)| instance.is_some()) {
+        // A block that nothing instantiates is a leftover of a copied file.
         disks.retain(|(_, instance)| instance.is_some());
     }
     if disks.is_empty() {
@@ -265,6 +267,8 @@ impl Import<'_> {
             cylinders: layout.cylinders(announced, losses),
             ..disk
         };
+        // After the cylinders are known: a cut zone may end before the last announced cylinder, and the arm still
+        // reaches there.
         layout.cut(disk.blocks, losses);
         let mechanics = fields.required("Mechanical Model")?;
         let prefix = format!("{}.", mechanics.key);
@@ -386,6 +390,7 @@ impl Import<'_> {
         let Err(error) = Geometry::new(config) else {
             return Ok(());
         };
+        // The geometry names a zone by number. The line of the zone helps the user more.
         let zone = error
             .key
             .strip_prefix("zones[")
@@ -546,6 +551,8 @@ fn queue(electronics: &Electronics, config: &mut DriveConfig, losses: &mut Vec<I
         return;
     }
     let policy = electronics.scheduler.policy;
+    // Numbers of DiskSim 4.0's manual, "Scheduling policy": 2 to 4 go by address, 5 to 7 by cylinder, 8 and 10 by
+    // positioning time.
     let (discipline, exact) = match policy {
         1 => ("fcfs", true),
         2 | 5 => ("look", true),

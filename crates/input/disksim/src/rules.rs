@@ -22,6 +22,7 @@ pub(crate) fn apply(electronics: &Electronics, config: &mut DriveConfig, reading
     };
     config.buffer = (disk.caching != 0 && disk.segments > 0 && disk.segment_sectors > 0)
         .then(|| buffer(disk, config, reading));
+    // Kept before the rule changes the value, so that the source can say whether the rule applied.
     let switch_ms = config.head_switch_ms;
     settling(config, reading);
     origins(electronics, config, switch_ms);
@@ -135,6 +136,7 @@ fn overheads(electronics: &Electronics, reading: &Reading) -> ElectronicsConfig 
         }
     };
     let bus = electronics.bus.as_ref();
+    // Drive, bus and controller pass on sectors at the same time, so the slowest determines the rate.
     let slowest = |of_bus: Option<f64>| disk.sector_transfer_ms.max(of_bus.unwrap_or(0.0)).max(0.0);
     let write_disconnect = (disk.extra_write_disconnect != 0).then(|| {
         let seek_ms = disk.extra_command_ms + disk.extra_seek_ms;
@@ -200,6 +202,7 @@ fn in_place(
     reading: &Reading,
     overhead: &dyn Fn(f64, f64) -> OverheadConfig,
 ) -> Option<OverheadConfig> {
+    // A hit in place may cost what a hit or a miss costs. The larger value holds.
     let after_read_ms = disk
         .read_hit_after_read_ms
         .max(disk.read_miss_after_read_ms);

@@ -100,12 +100,14 @@ fn positive(
         found.key,
         "a seek of 0 ms becomes one of 1 ns",
     ));
+    // A seek table has positive times only, and 1 ns is the smallest time of the simulation.
     Ok(1e-6)
 }
 
 /// Returns straight lines through the three times. The average is the time for a third of the
 /// cylinders.
 fn linear(one: f64, average: f64, full: f64, cylinders: u32) -> Vec<(u32, f64)> {
+    // The mean distance of two random cylinders is a third of all cylinders.
     let third = cylinders / 3 + 1;
     let mut points = vec![(1, one)];
     if third > 1 && cylinders > third {
@@ -182,6 +184,8 @@ impl Formula {
     /// limit, then samples. Behind the crossover, the two ends of the straight line are enough.
     fn distances(&self, from: u32, longest: u32) -> impl Iterator<Item = u32> {
         let curved = self.crossover.min(longest.saturating_add(1));
+        // Short seeks are frequent and steep, so each distance has a point. Far seeks change little from point to
+        // point.
         let dense = from..curved.min(DENSE);
         let step = (curved.saturating_sub(DENSE) / SPARSE).max(1);
         let sparse = (from.max(DENSE)..curved).step_by(step as usize);
@@ -255,6 +259,7 @@ fn extend(table: &mut Vec<(u32, f64)>, cylinders: u32, key: &str, losses: &mut V
     }
     let slope = (ms1 - ms0) / f64::from(d1 - d0);
     let ms = ms1 + slope * f64::from(longest - d1);
+    // A falling last line would lead below 0.
     if slope > 0.0 {
         table.push((longest, ms));
         let what = format!(

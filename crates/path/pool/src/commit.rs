@@ -31,6 +31,7 @@ impl Pool {
                 }
                 Commit::Flushing => self.end_commit(now),
             }
+            // Blocks without a living drive end at once. The caller takes the ended blocks before the next step.
             if !self.io.ended.is_empty() {
                 return;
             }
@@ -40,6 +41,7 @@ impl Pool {
     fn begin_commit(&mut self, now: Time) {
         let waiting = self.zil.waiting.drain(..);
         self.zil.batch.extend(waiting);
+        // A flush without new writes has no block to write and no drive to flush.
         if !self.zil.has_news() {
             return self.end_commit(now);
         }
@@ -61,6 +63,7 @@ impl Pool {
 
     /// Writes a dirty record to its final place (`dmu_sync`).
     fn write_to_place(&mut self, now: Time, record: u64) {
+        // A record that its group writes already, or that the log has written already, is not written again.
         if !self.txg.is_open(record) || self.txg.logged.contains_key(&record) {
             return;
         }
@@ -91,6 +94,7 @@ impl Pool {
         let alive = (members - self.settings.logs..members).filter(|&m| !self.io.has_failed(m));
         let count = alive.clone().count() as u64;
         let at = |turns: u64| ((number / turns) % (LOG_SPACE >> 17)) << 17;
+        // Log drives take the blocks in turn. Without a living log drive, the data vdevs hold the log.
         if count > 0
             && let Some(member) = alive.clone().nth((number % count) as usize)
         {

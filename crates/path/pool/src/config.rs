@@ -135,6 +135,7 @@ impl PoolSettings {
 fn compressed(record: u64, ratio: f64, ashift: u32) -> u64 {
     let size = (record as f64 / ratio).ceil() as u64;
     let size = size.next_multiple_of(1 << ashift);
+    // `zio_compress_data` keeps the original unless at least an eighth is saved.
     if size > record - record / 8 {
         record
     } else {
@@ -144,6 +145,7 @@ fn compressed(record: u64, ratio: f64, ashift: u32) -> u64 {
 
 fn check_numbers(ashift: u32, volume: &VolumeKeys, memory: &MemoryKeys) -> Result<(), ConfigError> {
     let fail = |key: &str, message: String| Err(ConfigError::new(key, message));
+    // ASHIFT_MIN and ASHIFT_MAX (include/sys/vdev_impl.h).
     if !(9..=16).contains(&ashift) {
         return fail(
             "ashift",
@@ -151,6 +153,7 @@ fn check_numbers(ashift: u32, volume: &VolumeKeys, memory: &MemoryKeys) -> Resul
         );
     }
     let record = volume.recordsize;
+    // SPA_MINBLOCKSIZE and SPA_MAXBLOCKSIZE (include/sys/spa.h).
     if !record.0.is_power_of_two() || record.0 > 16 << 20 || record.0 < 512 {
         return fail(
             "recordsize",
@@ -203,6 +206,7 @@ fn width(kind: Kind, keys: &VdevKeys, data: usize) -> Result<usize, ConfigError>
         return Err(ConfigError::new("members", message));
     }
     let usual = match kind {
+        // A mirror of all drives would have the capacity of one drive.
         Kind::Mirror => 2.min(data),
         _ => data,
     };

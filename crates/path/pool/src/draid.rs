@@ -158,6 +158,7 @@ impl Draid {
         let longest = quotient + u64::from(remainder > 0);
         map.begin_row(p as u32);
         for index in 0..self.width() {
+            // A group may begin near the end of a row of drives. The rest of the group lies one row further down.
             if index == wrap {
                 physical += ROW_HEIGHT;
             }
@@ -253,13 +254,17 @@ impl DraidShape {
 /// Returns the orders of `children` children. Each order is the one before, shuffled by Fisher and
 /// Yates with the generator xoroshiro128++ (`vdev_draid_generate_perms`, `vdev_draid_rand`).
 fn permutations(children: u64) -> Vec<u8> {
+    // The numbers of permutations of `draid_maps` (module/zcommon/zfs_draid.c).
     let count = if children < 32 { 256 } else { 512 };
     let children = children as usize;
+    // The table begins with two children.
     let (seed, _) = SEEDS[children - 2];
     let mut state = [GENERATOR, seed];
     let mut order: Vec<u8> = (0..children).map(|child| child as u8).collect();
     let mut all = Vec::with_capacity(children * count);
     for _ in 0..count {
+        // The shuffle of `vdev_draid_generate_perms`. Another shuffle of the same numbers would place the blocks
+        // elsewhere.
         for last in (1..children).rev() {
             order.swap(last, (next(&mut state) % (last as u64 + 1)) as usize);
         }

@@ -163,6 +163,7 @@ impl PoolIo {
 
     /// Returns the bytes of a block on a vdev. `old` is true for a record from before an expansion.
     pub(crate) fn asize(&self, vdev: usize, psize: u64, old: bool) -> u64 {
+        // Blocks from before an expansion keep the ratio of parity of the old width.
         match &self.old {
             Some(narrow) if old => narrow.asize(psize),
             _ => self.vdevs[vdev].asize(psize),
@@ -224,10 +225,12 @@ impl PoolIo {
         if let Some(block) = io.block {
             self.blocks[block].remaining += 1;
         }
+        // Reads still come from the other drives. Only repairs go to the spare space.
         let to_spare = self.to_spare && self.filling[member] && io.operation == Operation::Write;
         let member = match &self.vdevs[(member / self.width).min(self.vdevs.len() - 1)] {
             Vdev::Draid(draid) if to_spare => {
                 let child = draid.spare_child(io.offset.saturating_sub(FRONT));
+                // The spare space is spread over all children, so each offset has a spare child of its own.
                 member / self.width * self.width + child as usize
             }
             _ => member,
@@ -309,6 +312,8 @@ impl PoolIo {
                 }
             }
             for index in parities {
+                // A scan checks the parity also. Other reads need the parity only to recompute lost columns
+                // (`vdev_raidz_io_start`).
                 if (missing > 0 || class.is_of_scans()) && !is_lost(self, index) {
                     read(self, index);
                 }
@@ -335,6 +340,7 @@ impl PoolIo {
         let alive = || (0..self.width).filter(|copy| self.is_readable(first + copy));
         let least = alive().map(load).min()?;
         let equal = alive().filter(|&copy| load(copy) == least);
+        // Copies with equal load take turns by address, so that a sequential read stays on one copy for 2 MiB.
         let count = equal.clone().count() as u64;
         equal.clone().nth(((offset >> COPY_SHIFT) % count) as usize)
     }
@@ -353,6 +359,8 @@ impl PoolIo {
         let block = self.keep(purpose, cause);
         let map = std::mem::take(&mut self.map);
         let first = self.first(dva.vdev);
+        // dRAID must write its padding. The padding of RAIDZ is optional: a write without a block only joins
+        // neighbours.
         let pads = matches!(self.vdevs[dva.vdev as usize], Vdev::Draid(_));
         let columns = map.columns().iter().map(|column| (column, Some(block)));
         let skips = map
@@ -407,6 +415,7 @@ impl PoolIo {
         let mut part = |block: u32| {
             let at = &mut blocks[block];
             at.remaining -= 1;
+            // The last part to end determines the breakdown of the whole block.
             if completion.finished >= at.last.finished {
                 at.last = *completion;
             }

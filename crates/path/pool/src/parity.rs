@@ -107,6 +107,7 @@ fn inverse(known: &[usize], unknown: &[usize], data: usize) -> Option<Vec<Vec<u8
         })
         .collect();
     for pivot in 0..size {
+        // A pivot may be 0 although the rows are independent. Then a row below serves.
         let swap = (pivot..size).find(|&row| rows[row][pivot] != 0)?;
         rows.swap(pivot, swap);
         let scale = rows[pivot][pivot];

@@ -87,6 +87,7 @@ impl Raidz {
     pub fn asize(&self, psize: u64) -> u64 {
         let data = psize.div_ceil(1 << self.ashift);
         let rows = data.div_ceil(self.width - self.parities);
+        // Rounded up to parity + 1, so that a freed block is never too small for another block (`vdev_raidz_asize`).
         (data + self.parities * rows).next_multiple_of(self.parities + 1) << self.ashift
     }
 
@@ -162,6 +163,7 @@ impl Raidz {
         let total = data + p * (quotient + u64::from(remainder > 0));
         let rows = total.div_ceil(width);
         for row in 0..rows {
+            // Only the last row may be shorter, and only if the data do not fill the row.
             let used = match big {
                 0 => width,
                 _ if row + 1 == rows => big,

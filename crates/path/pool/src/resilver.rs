@@ -131,6 +131,7 @@ impl Pool {
         match order {
             LayerOrder::Fail { member } => {
                 known(member)?;
+                // A drive that fails during its resilver ends the resilver.
                 if self.resilver.member == Some(member) {
                     self.resilver.member = None;
                 }
@@ -260,6 +261,7 @@ impl Pool {
         let done = self.resilver.next.saturating_sub(self.resilver.in_flight);
         let part = (u128::from(done) * u128::from(REPORTS) / u128::from(units)) as u64;
         if part <= self.resilver.reported && !whole {
+            // A signal for each record would cost more than the resilver itself.
             return;
         }
         self.resilver.reported = part;

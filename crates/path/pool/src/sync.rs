@@ -51,6 +51,7 @@ impl Pool {
                     self.txg.step = Step::Indirect;
                     self.write_indirect(now);
                 }
+                // `spa_sync` runs the scan after the dirty data, so a scan takes its turn before the last metadata.
                 Step::Indirect => match self.resilver.turn() {
                     Some(least) => self.txg.begin_scan(now, least),
                     None => {
@@ -66,6 +67,7 @@ impl Pool {
                     self.txg.step = Step::Pool;
                     self.write_pool(now);
                 }
+                // The uberblock may become durable only after all blocks to which it points.
                 Step::Pool => {
                     self.txg.step = Step::FlushBefore;
                     self.flush(out);
@@ -74,6 +76,7 @@ impl Pool {
                     self.txg.step = Step::Labels;
                     self.write_labels(now);
                 }
+                // The group counts as ended when the uberblock is on the platters.
                 Step::Labels => {
                     self.txg.step = Step::FlushAfter;
                     self.flush(out);
@@ -161,6 +164,7 @@ impl Pool {
 
     /// Writes the indirect blocks above the records of the group, level by level.
     fn write_indirect(&mut self, now: Time) {
+        // Each group writes the metadata anew at other places, so the places of the group before become free.
         for (dva, asize) in std::mem::take(&mut self.space.metadata) {
             self.space.free(dva, asize);
         }
@@ -176,6 +180,7 @@ impl Pool {
             let below = records.div_ceil(1 << (shift - POINTERS_SHIFT));
             let psize = below.min(1 << POINTERS_SHIFT) * POINTER;
             for _ in 0..blocks {
+                // `dmu_write_policy`: metadata of a dataset has one copy more than the data.
                 self.write_metadata(now, psize, 2);
             }
             if records >> shift == 0 {
@@ -188,11 +193,13 @@ impl Pool {
     /// Writes the pool's own metadata.
     fn write_pool(&mut self, now: Time) {
         for _ in 0..POOL_BLOCKS {
+            // `dmu_objset_open_impl`: the objects of the pool itself have three copies.
             self.write_metadata(now, 1 << self.settings.ashift, 3);
         }
         // Each record takes an entry for its new place and one for its old place.
         let mut entries = 2 * self.txg.writing.len() as u64 * SPACE_ENTRY;
         while entries > 0 {
+            // zfs_metaslab_sm_blksz_with_log.
             let block = entries.min(128 << 10);
             self.write_metadata(now, block, 3);
             entries -= block;
@@ -208,6 +215,7 @@ impl Pool {
         let vdevs = self.settings.vdevs.len();
         let width = self.settings.width();
         for number in 0..vdevs.min(LABELLED) {
+            // `spa_sync_rewrite_vdev_config` begins at a random vdev. Turns spread the writes as evenly.
             let vdev = (self.txg.groups as usize + number) % vdevs;
             let alive = (vdev * width..(vdev + 1) * width).filter(|&m| !self.io.has_failed(m));
             self.txg.outstanding += 4 * alive.count() as u32;

@@ -67,6 +67,7 @@ impl Zil {
 
     /// Takes note of a write whose data goes into the log.
     pub(crate) fn note(&mut self, size: u64) {
+        // Log records are padded to 8 bytes (`zil_itx_create`).
         self.bytes[0] += HEADER + size.next_multiple_of(8);
     }
 
@@ -99,6 +100,7 @@ impl Zil {
         while left > 0 {
             let wanted = left + HEADER;
             let size = BUCKETS.into_iter().find(|&size| size >= wanted);
+            // More than the largest block goes into several blocks.
             let size = size.unwrap_or(BUCKETS[BUCKETS.len() - 1]);
             blocks.push(size);
             left = left.saturating_sub(size - HEADER);

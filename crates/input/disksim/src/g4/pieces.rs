@@ -74,6 +74,7 @@ pub(super) fn of_entry(
     match entry.child {
         Child::Track { .. } => tracks(tree, entry, full, rest, pieces),
         Child::Node(child) => {
+            // Computed once and moved for each instance: a child may have thousands of instances.
             let whole = if full > 0 {
                 of_node(tree, child, entry.lbns_each)?
             } else {
@@ -142,6 +143,7 @@ fn tracks(
             ..one
         }
     };
+    // Tracks on consecutive cylinders become one piece. Otherwise a disk would need a piece for each track.
     if entry.cylinders_each == 1 && full > 0 {
         room(pieces, 1, entry)?;
         pieces.push(TrackPiece {

@@ -102,6 +102,8 @@ impl LayoutTree {
     /// Returns the tree's address of `lbn`: `lbn` plus all slips before.
     pub(super) fn slipped(&self, lbn: u64) -> u64 {
         let mut address = lbn;
+        // The slips ascend, and each slip in front moves the address on, so later slips are compared with the moved
+        // address.
         for slip in &self.slips {
             if slip.0 > address {
                 break;
@@ -120,6 +122,7 @@ impl LayoutTree {
         lengths: &mut [Option<u64>],
         path: &mut Vec<usize>,
     ) -> Result<u64, ImportError> {
+        // A child that many nodes share is checked once. Otherwise a chain of pairs would take exponential time.
         if let Some(length) = lengths[node] {
             return Ok(length);
         }
@@ -342,6 +345,7 @@ fn slips(list: &FoundValue<'_>) -> Result<Vec<(u64, u64)>, ImportError> {
             return Err(pair[0].error(ErrorKind::Layout, found, "slips that ascend"));
         }
         last = start;
+        // Overlapping slips count each sector once.
         let free = runs.last().map_or(0, |run| run.0 + run.1);
         if start.max(free) + sectors > MAX_LBNS as u64 {
             let found = format!("{sectors} slips from {start} on");

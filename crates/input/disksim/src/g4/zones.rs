@@ -128,6 +128,7 @@ impl Origin {
             of_entry(tree, entry, lbns, &mut pieces)?;
             return sections.push(self.single(entry.lbn, &pieces, entry.at));
         };
+        // A single instance of a node of nodes is no repetition. Each of its entries becomes a section of its own.
         if full + u64::from(rest > 0) == 1
             && tree.nodes[child]
                 .iter()
@@ -213,6 +214,7 @@ struct Sections {
 
 impl Sections {
     fn push(&mut self, section: RepeatedPieces) -> Result<(), TooMany> {
+        // An empty section counts as well, so the number of sections has a limit.
         self.pieces += section.pieces.len() + 1;
         if self.pieces > MAX_PIECES {
             return Err(TooMany(section.at));
@@ -540,6 +542,7 @@ impl TrackZone {
 /// Returns the fractional part of a revolution.
 fn turned(revolutions: f64) -> f64 {
     let part = revolutions.rem_euclid(1.0);
+    // A tiny negative angle rounds up to a whole revolution.
     if part >= 1.0 { 0.0 } else { part }
 }
 
@@ -598,6 +601,7 @@ fn remap(
     let mut tried = 0;
     for remap in &tree.remaps {
         tried += remap.sectors;
+        // A remap is tried sector by sector, so the limit counts tries rather than successes.
         if tried > MAX_REMAPPED {
             lost += remap.sectors;
             continue;
@@ -648,6 +652,7 @@ fn replaced(
         .checked_add(number)
         .filter(|&within| within < sectors)?;
     let to = start + within;
+    // A replacement must be a sector without an address, and the slips are the sectors without addresses.
     let slips = &layout.zones[index].config.slips;
     let behind = slips.partition_point(|slip| slip.run().0 <= to);
     let (first, run) = slips.get(behind.checked_sub(1)?)?.run();

@@ -226,6 +226,7 @@ impl DocumentParser<'_> {
     /// Reads a key after its first word.
     fn key(&mut self, first: String) -> Result<String, ImportError> {
         let mut key = first;
+        // Keys consist of several words, such as `Block count`.
         while let (Token::Word(_), _) = self.peek(0)? {
             if let (Token::Word(word), _) = self.next()? {
                 key.push(' ');
@@ -260,6 +261,7 @@ impl DocumentParser<'_> {
                 self.next()?;
                 Ok(Content::Block(self.block(word, None, at, depth)?))
             }
+            // Only the second token ahead tells a named block, a component and two values without a comma apart.
             Token::Word(_) => match self.peek(1)?.0 {
                 Token::Sign('{') => {
                     let name = self.word("a name")?;
@@ -502,6 +504,7 @@ fn scalar(word: String) -> Content {
     if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return Content::Word(word);
     }
+    // The integer comes first, because each integer is a float also.
     match (word.parse::<i64>(), word.parse::<f64>()) {
         (Ok(number), _) => Content::Integer(number),
         (_, Ok(number)) if number.is_finite() => Content::Float(number),

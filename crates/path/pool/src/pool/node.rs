@@ -13,6 +13,7 @@ impl Pool {
     /// Returns the share of the records that a scrub has read in this run, the data read in 10^6
     /// bytes a second, and the hours for all records at this pace; not a number without a scrub.
     fn scrub_readings(&self) -> (f64, f64, f64) {
+        // NaN is left out of the readings: a pool without a scrub has no rate of 0.
         let Some((read, at)) = self.resilver.scrubbed() else {
             return (f64::NAN, f64::NAN, f64::NAN);
         };
@@ -93,6 +94,7 @@ impl Node for Pool {
     }
 
     fn next_wake(&self) -> Wake {
+        // A scan must start without a request, because a run may consist of the scan alone.
         if self.resilver.waits_for_start() {
             return Wake::Work(Time::ZERO);
         }
