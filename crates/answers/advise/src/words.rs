@@ -247,7 +247,7 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
         let simulated = rebuilding
             .rebuild_simulated_share
             .map_or_else(String::new, |share| {
-                format!(" ({} % simulated)", number(100.0 * share))
+                format!(" ({} % of the rebuild simulated)", number(100.0 * share))
             });
         let hours = match rebuilding.rebuild_hours_ci95_half_width {
             Some(half_width) if half_width > 0.0 => format!(
@@ -258,7 +258,7 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
             Some(_) => format!("{} hours", number(hours)),
             None => format!("about {} hours", number(hours)),
         };
-        format!(", which takes {hours} under this load{simulated}")
+        format!(". The rebuild takes {hours} under this load{simulated}")
     });
     if let (Some(_), Some(gone), Some(filled)) =
         (wishes.streams, degraded.underruns, rebuilding.underruns)

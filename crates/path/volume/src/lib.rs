@@ -8,7 +8,8 @@
 //! | sector | 512 bytes, the unit of all addresses and lengths |
 //! | chunk | consecutive addresses of the volume on one member |
 //! | row | the chunks of all members at one offset, with their parity |
-//! | stripe | in an array that md runs: the pages of 4 KiB of all members at one offset |
+//! | md | the software RAID of the Linux kernel |
+//! | stripe | in an array like md: the pages of 4 KiB of all members at one offset |
 //! | P, Q | the exclusive or of a row's data, and the second sum of RAID 6 |
 //!
 //! A [`Layout`] maps the sectors of a volume to sectors of its members. A layout turns each request
@@ -20,12 +21,13 @@
 //! [`MemberStates`] holds the states of the members, [`Layout::plan_rebuild`] plans the rebuild,
 //! and the [`Volume`] carries out the rebuild in the background.
 //!
-//! RAID 4, 5 and 6 as Linux's md runs them ([`Like::Md`], the default of simulated stacks) plan
-//! stripe by stripe; [`MdVolume`] is their layer. RAID 1 and 10 like md keep the [`Volume`], and
+//! RAID 4, 5 and 6 like md ([`Like::Md`], the default of simulated stacks) plan stripe by stripe;
+//! [`MdVolume`] is their layer. RAID 1 and 10 like md keep the [`Volume`], and
 //! choose the copy to read by md's rule.
 //!
 //! Each layout has a file: [`jbod`], [`raid0`], [`raid1`], [`raid10`], [`raid4`], [`raid5`],
-//! [`raid6`], [`lzvs`], [`lzvs_geo`], [`lzvs_naive`], [`paraid`]. [`REGISTRY`] lists all layouts by
+//! [`raid6`], [`lzvs`], [`lzvs_geo`], [`lzvs_naive`], [`paraid`]. The layouts `lzvs…` transfer at one
+//! rate at every address; [`paraid`] stops members under a low load. [`REGISTRY`] lists all layouts by
 //! name. The layouts with parity share the planning of rows. The layouts with copies share the
 //! choice of the copy to read. The layouts for a constant transfer rate share the pairing of
 //! members.

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid0Config {
-    /// Implementation that the array stands for: `md` or `ideal`. Default `ideal`.
+    /// Behaviour of the array: `md` as Linux's md, or `ideal`. Default `ideal`.
     pub like: Like,
     /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
     /// 64KiB.

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid10Config {
-    /// Implementation that the array stands for: `md` or `ideal`. Default in a stack file that
+    /// Behaviour of the array: `md` as Linux's md, or `ideal`. Default in a stack file that
     /// runs: `md`; but `ideal` with `[controller]` and with `coordinate`. Default for live serving,
     /// for arrays on devices and for studies: `ideal`.
     pub like: Like,

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid5Config {
-    /// Implementation that the array stands for: `md` or `ideal`. Default in a stack file that
+    /// Behaviour of the array: `md` as Linux's md, or `ideal`. Default in a stack file that
     /// runs: `md`; but `ideal` with `[controller]`, with `coordinate` and with
     /// `dummy_parity_reads`. Default for live serving, for arrays on devices and for studies:
     /// `ideal`.
@@ -37,7 +37,7 @@ pub struct Raid5Config {
     /// The failed member, counted from 0; at most one. Default none.
     pub failed: Vec<u32>,
     /// Number of stripes in memory, in pages of 4 KiB of each member: md's `stripe_cache_size`. A
-    /// write of part of a row need not read data or parity from there. Default 0: no stripe is
+    /// write of part of a row reads no data and no parity that a stripe holds. Default 0: no stripe is
     /// held. An array like md has 17 to 32768 stripes, default 256, and writes wait while all
     /// stripes have work.
     pub stripe_cache: u32,
