@@ -48,11 +48,13 @@ impl MultiActuator {
 
     /// Returns the first and the last arm of a request.
     fn concerned(&self, request: &Request) -> (usize, usize) {
+        // A flush or a stop concerns the whole drive, so each arm gets the command.
         if request.operation.is_of_all() {
             return (0, self.arms - 1);
         }
         let arm = |lbn: u64| (lbn / self.share.0) as usize;
         let (start, end) = (request.extent.start.0, request.extent.end().0);
+        // The last sector decides, not the end: a request that ends at the border leaves the next arm alone.
         (arm(start), arm(end.max(start + 1) - 1))
     }
 
@@ -117,7 +119,9 @@ impl Node for MultiActuator {
         let slot = &mut self.slots[part.id.0 as u32];
         assert!(slot.parts_left > 0, "a part of a request comes back twice");
         slot.parts_left -= 1;
+        // The worst status of the parts holds for the request.
         let status = part.status.max(slot.last.status);
+        // The breakdown of the last part explains the response time of the request.
         if part.finished >= slot.last.finished {
             slot.last = part;
         }
@@ -164,6 +168,7 @@ impl TrackTable for ArmTracks {
         }
     }
     fn cylinder_of(&self, lbn: Lbn) -> Cylinder {
+        // A scheduler may ask for the place behind the last sector, where a sequential stream ends.
         let lbn = lbn.0.min(self.capacity().0 - 1);
         self.geometry
             .cylinder_of(Lbn(lbn % self.geometry.capacity().0))

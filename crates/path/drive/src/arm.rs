@@ -170,6 +170,7 @@ impl DriveArm {
             self.rest.is_none() && last <= since,
             "platters that turn until {last:?} stand from {since:?}, or stand already"
         );
+        // Platters keep their angle while they stand. The phase after the start follows from the angle.
         let angle = self.mechanics.spindle().angle_at(last) + self.head.phase;
         self.rest = Some(Rest {
             since,
@@ -177,6 +178,7 @@ impl DriveArm {
             ready: None,
         });
         self.back = None;
+        // No access may begin before the platters have stopped.
         self.keep_until(since);
         if let Some(meter) = &mut self.meter {
             meter.state(PowerState::SpinDown, last, since);
@@ -187,6 +189,7 @@ impl DriveArm {
     pub(crate) fn start(&mut self, now: Time) {
         let ready = self.free_from(now);
         match &mut self.rest {
+            // A start in progress keeps its end: a second command does not begin the start anew.
             Some(rest) => _ = rest.ready.get_or_insert(ready),
             None if self.unloading.is_some() => _ = self.back.get_or_insert(ready),
             None => {}
@@ -209,6 +212,7 @@ impl DriveArm {
             since <= ready && ready <= now,
             "platters that stood from {since:?} turn at {ready:?} for what begins at {now:?}"
         );
+        // The spindle's clock ran on while the platters stood, so the phase moves back by that angle.
         self.head.phase = angle - self.mechanics.spindle().angle_at(ready);
         self.turned = Some(ready);
         self.wanted = started(ready, self.spin_up);
@@ -245,6 +249,7 @@ impl DriveArm {
     /// Returns the busy time until `now`. `now` must not lie before the last event. `ahead` is an
     /// interval of read-ahead that `work` does not include yet.
     pub(crate) fn busy(&self, now: Time, ahead: Option<(Time, Time)>) -> Duration {
+        // `busy` was added when each access was planned. The part after now has not happened yet.
         let left = self
             .planned
             .iter()
@@ -292,6 +297,7 @@ impl DriveArm {
     /// Adds the interval from `begin` to `end` to the busy time.
     #[inline]
     fn count(&mut self, begin: Time, end: Time) {
+        // Overhead of a command may overlap the end of read-ahead. Overlapping time counts once.
         let begin = begin.max(self.counted);
         if end > begin {
             debug_assert!(
@@ -301,6 +307,7 @@ impl DriveArm {
             self.work.busy += end.since(begin);
             self.counted = end;
             match self.planned.back_mut() {
+                // Adjacent times become one entry, so the list stays short.
                 Some((_, last)) if *last == begin => *last = end,
                 _ => self.planned.push_back((begin, end)),
             }
@@ -370,6 +377,7 @@ impl DriveArm {
         feed: Option<BusArrival>,
         passed: impl FnMut(SectorPassage),
     ) -> AccessTimes {
+        // Platters that have started turn from here on, with the angle at which they stood.
         self.turn(now);
         let access =
             self.mechanics
@@ -427,6 +435,7 @@ impl DriveArm {
 
 /// Returns when platters began to start, if they turn from `ready` on.
 fn started(ready: Time, spin_up: Duration) -> Time {
+    // `NEVER` less the time of a start would be an instant.
     if ready == Time::NEVER {
         ready
     } else {

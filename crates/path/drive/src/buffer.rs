@@ -134,6 +134,7 @@ impl DriveBuffer {
             .sectors
             .map_or(u64::from(config.segments) * segment_sectors, u64::from);
         let write_segments = config.write_segments.max(1);
+        // The share of the writes in a shared buffer is as large as their share of the segments.
         let write_sectors =
             (sectors * u64::from(write_segments) / u64::from(config.segments)).max(1);
         Ok(DriveBuffer {
@@ -254,6 +255,7 @@ impl DriveBuffer {
     fn work_until(&mut self, now: Time, waiting: bool, arm: &mut DriveArm) {
         while let Some(since) = self.dirty_since() {
             let due = self.destages_from(since);
+            // Standing platters start for the write. A write that is due at `now` itself begins after `now`.
             if due < now {
                 arm.start(due);
             }
@@ -334,6 +336,7 @@ impl DriveBuffer {
             since,
             arrived,
         } = dirty;
+        // A pool may choose data that came later than the oldest data, and a write cannot begin before its data came.
         let begin = if self.pool.is_some() {
             begin.max(since)
         } else {
@@ -401,6 +404,7 @@ impl DriveBuffer {
             since: waiting.arrived,
             arrived: segment.ready,
         };
+        // The start of the segment may have been cut after its place was found.
         let place = (waiting.lbn == extent.start).then_some(waiting.position);
         Some((dirty, place))
     }
@@ -423,6 +427,7 @@ impl DriveBuffer {
         arm: &mut DriveArm,
         work: &mut AccessTimes,
     ) -> Time {
+        // Data that arrived after the flush command may stay dirty (ATA FLUSH CACHE covers completed writes).
         while self.is_dirty_since(asked) {
             let access = self.destage_one(now, arm);
             add(work, &access);
@@ -446,6 +451,7 @@ impl DriveBuffer {
         self.segments.update_overlapping(start, end, |_, segment| {
             dirty |= segment.kind == SegmentContent::Dirty
         });
+        // The medium must hold the newest data before the read, or the read would verify old data.
         if dirty {
             self.flush(now, now, arm, &mut AccessTimes::default());
         }
@@ -475,6 +481,7 @@ impl DriveBuffer {
         if let Some(index) = whole {
             return Lookup::Hit(index);
         }
+        // Only transfers of the measured sizes follow the measured rule for the end of read-ahead.
         let misses = self.config.read_ahead_misses_at_end && self.is_measured(extent);
         let at_end = u64::from(!misses);
         if let Some(segment) = self.filling.map(|index| self.segments.get(index))
@@ -707,7 +714,10 @@ impl DriveBuffer {
         let mut segment = BufferSegment::new(extent, SegmentContent::Read, now, self.tick);
         let end = segment.end;
         if self.config.read_ahead == ReadAhead::WholeTrack && self.is_measured(extent) {
+            // A track buffer keeps the sectors from the landing on, in front of the request also.
             let track = mechanics.geometry().track_at(Lbn(end - 1));
+            // The request may have begun on an earlier track. Then the last track passes from its start only after the
+            // request.
             let landed = if track.first <= extent.start {
                 landed
             } else {
@@ -741,6 +751,7 @@ impl DriveBuffer {
     /// True if the buffer can take a write at `now` without waiting for the medium.
     pub(crate) fn has_room(&self, now: Time, extent: Extent) -> bool {
         let (destaged, on_medium) = self.destaged;
+        // Data on the way to the medium keep their segment until the write ends.
         let under_way = now < on_medium;
         if let Some(pool) = &self.pool {
             let taken = pool.sectors() + if under_way { destaged.sectors.0 } else { 0 };
@@ -749,6 +760,7 @@ impl DriveBuffer {
                 || self.dirty_to_join(extent).is_some();
             return has_segment && taken + extent.sectors.0 <= self.write_sectors;
         }
+        // A write that continues the one on its way to the medium needs no further segment.
         let joins = self.joins(destaged, extent);
         let taken = self.dirty.len() + usize::from(under_way && !joins);
         taken < self.write_segments && self.segments.may_go() > 0
@@ -772,6 +784,7 @@ impl DriveBuffer {
         if self.has_room(now, extent) {
             return Some(now);
         }
+        // One write to the medium frees one place. More would delay the reads for nothing.
         if self.dirty_len() >= self.write_segments || self.segments.may_go() == 0 {
             self.destage_one(now, arm);
         }
@@ -883,6 +896,7 @@ impl DriveBuffer {
         {
             return false;
         }
+        // The segment that grows ends where the new data begin.
         let end = extent.start.0;
         self.dirty.grow_newest(extent.sectors.0, arrived);
         let ends_there =
@@ -924,6 +938,7 @@ impl DriveBuffer {
     /// data need not go to the medium.
     fn overwrite(&mut self, now: Time, extent: Extent) {
         let (start, end) = (extent.start.0, extent.end().0);
+        // Firmware with a pool goes on reading ahead unless the write touches the sectors.
         if self.pool.is_none()
             || self
                 .being_read()
@@ -939,6 +954,7 @@ impl DriveBuffer {
             .update_overlapping(start, end, |index, segment| match segment.kind {
                 SegmentContent::Read => segment.cut(start, end),
                 SegmentContent::Written if pool.is_some() => segment.cut(start, end),
+                // Overwritten data need not go to the medium.
                 SegmentContent::Dirty if start <= segment.start && segment.end <= end => {
                     if let Some(pool) = pool {
                         pool.remove(index, segment);
@@ -954,6 +970,7 @@ impl DriveBuffer {
     /// segment of the same kind gives way if the kind has its full share, otherwise the least
     /// recently used of all segments. `None` if all segments are dirty or too little room is left.
     fn insert(&mut self, segment: BufferSegment) -> Option<usize> {
+        // Each sector stands in one segment only. Otherwise a search could find the older data.
         self.segments
             .update_overlapping(segment.start, segment.end, |_, other| {
                 if other.kind != SegmentContent::Dirty {
@@ -968,6 +985,7 @@ impl DriveBuffer {
             "segment {index} is dirty and would be replaced"
         );
         self.segments.put(index, segment);
+        // The replaced segment was perhaps the one that read-ahead filled.
         self.filling = self.filling.filter(|&filling| filling != index);
         self.share();
         Some(index).filter(|&index| self.segments.get(index).holds_data())
@@ -1023,6 +1041,7 @@ impl DriveBuffer {
             ReadAhead::Cylinder => {
                 let cylinder = geometry.cylinder_of(Lbn(end - 1));
                 let mut reached = track_at(end - 1).1;
+                // A cylinder may consist of many tracks of different lengths, so the end is found track by track.
                 while reached < full && geometry.cylinder_of(Lbn(reached)) == cylinder {
                     reached = track_at(reached).1;
                 }
@@ -1032,6 +1051,7 @@ impl DriveBuffer {
             ReadAhead::NextTrack if end == capacity => end,
             ReadAhead::NextTrack => {
                 let (first, behind) = track_at(end);
+                // A stream that began on an earlier track reads one track further.
                 let came_over = begun < first && behind < capacity;
                 let reached = if came_over {
                     track_at(behind).1
@@ -1086,6 +1106,7 @@ impl DriveBuffer {
                 break;
             }
         }
+        // Nothing passed under the heads, so no table of places changes.
         if (end, since) == before {
             return;
         }
@@ -1303,6 +1324,7 @@ impl Passing {
     /// [`Spindle::wait_for`]: fullstroke_units::Spindle::wait_for
     fn sector_at_least(&self, mechanics: &Mechanics) -> Duration {
         let sector = mechanics.spindle().time_to_turn(self.position.sector_angle);
+        // Four rounded times, each by less than 1 ns, make up a sector.
         sector.saturating_sub(Duration::from_nanos(4))
     }
 

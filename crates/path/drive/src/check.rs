@@ -95,6 +95,7 @@ pub fn checks(model: &DriveModel) -> Vec<Check> {
 
 /// Returns the keys with numbers but without a source.
 fn unsourced(config: &DriveConfig) -> Vec<String> {
+    // A flash device has no tracks, so no source of tracks is due.
     if let Some(flash) = &config.flash {
         return unsourced_flash(config, flash);
     }

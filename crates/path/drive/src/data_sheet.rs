@@ -74,10 +74,12 @@ pub struct DataSheet {
 pub fn sectors_of(capacity: Bytes) -> Sectors {
     const GB: u64 = 1_000_000_000;
     let gigabytes = capacity.0 / GB;
+    // IDEMA's formula LBA1-03 counts whole GB from 50 GB on. Any other capacity is meant exactly.
     if !capacity.0.is_multiple_of(GB) || gigabytes < 50 {
         return Sectors(capacity.0 / 512);
     }
     if gigabytes <= 8000 {
+        // IDEMA LBA1-03: 97,696,368 sectors for 50 GB, and 1,953,504 for each further GB.
         return Sectors(97_696_368 + 1_953_504 * (gigabytes - 50));
     }
     Sectors((capacity.0 / 512).next_multiple_of(1 << 21))
@@ -306,6 +308,7 @@ pub fn settled_curve(neighbour_ms: f64, floor_ms: f64, root_ms: f64, cylinders: 
     let mut points = vec![(1, neighbour_ms)];
     for share in SHARES {
         let distance = (f64::from(longest) * share) as u32;
+        // On a disk of few cylinders several shares are one distance, and distances must rise.
         if points.last().is_some_and(|&(last, _)| distance > last) {
             let time = floor_ms + root_ms * share.sqrt();
             points.push((distance, rounded(time.max(neighbour_ms))));

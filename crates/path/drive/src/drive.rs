@@ -562,6 +562,7 @@ impl Drive {
             if served.min(passed).min(again).min(answers) > now {
                 return;
             }
+            // Held answers go first at an instant, because their commands ended earlier.
             if answers < Time::NEVER && answers <= served.min(passed).min(again) {
                 if let Some(service) = self.take_answer() {
                     self.finish(service, out);
@@ -687,6 +688,7 @@ impl Drive {
     /// No request overtakes a waiting request outside.
     fn admit(&mut self, now: Time) {
         while let Some(&slot) = self.outside.front() {
+            // A command that must be alone waits outside until the drive is empty, and nothing overtakes the command.
             if !self.has_room() || self.waits_alone(slot) || self.serves_alone() {
                 break;
             }
@@ -739,6 +741,7 @@ impl Drive {
             Operation::Write => self.electronics.write_each(extent.sectors),
             _ => return,
         };
+        // Data of a read from the medium cross the same link as hits, so later hits wait for them.
         self.bus_free = (self.bus_free + each * extent.sectors.0).max(service.finish);
     }
 
@@ -928,6 +931,7 @@ impl Drive {
         let near = self.near(request.extent);
         let electronics = &self.electronics;
         let buffer = self.buffer.as_mut()?;
+        // FUA: the write is complete when the data are on the medium, so the buffer does not answer.
         if !buffer.takes_writes() || request.hints.force_unit_access {
             return None;
         }
@@ -1037,6 +1041,7 @@ impl Drive {
         } else {
             electronics.write_each(extent.sectors)
         };
+        // `ready` contains the overhead before the seek, and both overheads count from one instant.
         let first = Time::from_nanos((ready + data).as_nanos() - seek.as_nanos());
         BusArrival {
             first,
@@ -1193,6 +1198,7 @@ impl Drive {
         let ready = self.prepare(waiting, free, seek_after);
         let moves = ready + detour;
         let mut feed = self.bus_arrivals(ready, seek_after, data_after, extent);
+        // The host may send the data while the command waits in the queue.
         if electronics.write_data_early {
             feed.first = feed.first.min(waiting.arrived + data_after);
         }
@@ -1227,6 +1233,7 @@ impl Drive {
         if !buffer.hits_pass() || self.beside.is_some() || flushing || !self.outside.is_empty() {
             return false;
         }
+        // Passing requests share the bus, so each waits for the one before.
         let begin = self.bus_free.max(now);
         let request = self.slots[slot].request;
         let service = match request.operation {
@@ -1264,6 +1271,7 @@ impl Drive {
         let Some(ride) = self.request_on_the_way(now, &choice) else {
             return Some(choice);
         };
+        // The choice comes next, or a stream of background requests could delay it for ever.
         self.queue.put_first(choice);
         Some(NextRequest::direct(ride))
     }
@@ -1368,6 +1376,8 @@ impl Drive {
 /// at `begun` and finished at `finish`. Time outside the access counts as overhead.
 fn parts(submitted: Time, begun: Time, finish: Time, access: &AccessTimes) -> Breakdown {
     let service = finish.since(begun);
+    // With zero-latency access parts of the transfer lie within the rotation, and the parts must not exceed the
+    // service.
     let transfer = access
         .transfer
         .min(service.saturating_sub(access.seek + access.rotation));
@@ -1419,11 +1429,13 @@ impl ReadBus {
             index + sectors,
             self.sectors
         );
+        // Within a piece the sectors pass at equal distances, so the first or the last sector decides.
         let from_first = first_end + self.each * (self.sectors - index);
         let from_last = last_end + self.each * (self.sectors - index - sectors + 1);
         self.end = self.end.max(from_first).max(from_last);
         let last = index + sectors;
         if self.marked > 0 && (index + 1..=last).contains(&self.marked) {
+            // Sectors of a piece pass at equal distances, so the marked one is interpolated.
             let each_passes = last_end.since(first_end) / (sectors - 1).max(1);
             let marked = first_end + each_passes * (self.marked - 1 - index);
             self.end = self

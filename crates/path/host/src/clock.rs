@@ -72,6 +72,7 @@ impl TickClock {
         if span == Duration::ZERO {
             span
         } else {
+            // A time above 0 is one tick at least, as `msecs_to_jiffies` rounds up.
             self.span(self.count(span).max(1))
         }
     }
@@ -91,6 +92,7 @@ impl TickClock {
 
     /// Returns the length of a tick; 1 ms if the clock is exact.
     pub fn tick(self) -> Duration {
+        // An exact clock still needs a tick for rules that count ticks. 1 ms is the tick of HZ=1000.
         self.tick.unwrap_or(Duration::from_millis(1))
     }
 

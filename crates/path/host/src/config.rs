@@ -144,6 +144,7 @@ impl HostConfig {
             None => Ok(config),
             Some(members) => {
                 let mut members = members.clone();
+                // Host and members run the same kernel unless the members say otherwise.
                 if let Some(like) = table.get("like") {
                     members.entry("like").or_insert_with(|| like.clone());
                 }

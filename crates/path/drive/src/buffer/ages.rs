@@ -56,6 +56,8 @@ pub(super) struct Ages {
 impl Ages {
     /// Creates `count` absent entries.
     pub(super) fn new(count: usize) -> Ages {
+        // At most `count` entries are current, so a full list has at least as many stale places as current ones: a
+        // clean-up pays for itself.
         let most = 2 * count + 16;
         let absent = AgedEntry {
             age: Age::Absent,
@@ -85,6 +87,7 @@ impl Ages {
     }
 
     fn list(&mut self, place: Place) {
+        // Ticks mostly rise, and a rising tick goes to the end of the queue without a heap.
         if self.queue.back().is_none_or(|&last| last < place) {
             if self.queue.len() == self.most {
                 let entries = &self.entries;

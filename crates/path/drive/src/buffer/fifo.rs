@@ -152,6 +152,7 @@ impl DirtyFifo {
             self.entries[newer].older = older;
         }
         self.ends = self.ends.and_then(|ListEnds { oldest, newest }| {
+            // The question marks end a list whose only entry goes.
             let oldest = if oldest == slot { newer? } else { oldest };
             let newest = if newest == slot { older? } else { newest };
             Some(ListEnds { oldest, newest })

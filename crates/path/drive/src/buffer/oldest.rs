@@ -34,6 +34,7 @@ impl Oldest {
         while at > 1 {
             at /= 2;
             let least = self.least[2 * at].min(self.least[2 * at + 1]);
+            // Nodes above depend on this node only, so they stay as they are.
             if self.least[at] == least {
                 return;
             }

@@ -179,6 +179,7 @@ impl SegmentOrder {
         if block.len == 0 {
             let gone = self.directory.remove(place).block;
             self.free.push(gone);
+            // The known gap counts blocks, and the blocks behind have moved by one.
             self.gap.set(Gap::NONE);
             self.summarise_from(place);
             return;
@@ -199,6 +200,7 @@ impl SegmentOrder {
         if start != self.starts[segment] {
             let key = (start, segment as u32);
             let first = |summary: &BlockSummary| (summary.start, summary.segment);
+            // Most changes are growth at the end of a stream. The entry keeps its place among the blocks.
             let stays = (place == 0 || first(&self.directory[place]) < key)
                 && self
                     .directory
@@ -434,6 +436,7 @@ impl SegmentOrder {
         } else {
             return;
         };
+        // The known gap counts blocks, and the blocks behind have moved by one.
         self.gap.set(Gap::NONE);
         let gone = self.directory.remove(lower + 1);
         let kept = &mut self.directory[lower];

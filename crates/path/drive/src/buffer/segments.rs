@@ -149,6 +149,7 @@ impl Segments {
                 }
                 false
             });
+        // The search goes by address. Changes go by number, so that equal runs choose equal segments.
         found.sort_unstable();
         for &index in &found {
             self.update(index, |segment| change(index, segment));
@@ -173,6 +174,7 @@ impl Segments {
     ) -> Option<usize> {
         let mut lowest: Option<usize> = None;
         self.order.back_from(start, end, |index| {
+            // Several segments may hold the sectors. The lowest number repeats the choice in each run.
             if lowest.is_none_or(|lowest| index < lowest) && wanted(&self.all[index]) {
                 lowest = Some(index);
             }
@@ -298,6 +300,7 @@ impl Segments {
     /// free place.
     fn forget_read(&mut self, index: usize) {
         let place = self.read_places[index];
+        // The last entry takes the place of the removed one, so that no other entry moves.
         let gone = self.read.swap_remove(place as usize);
         assert_eq!(
             gone as usize, index,
@@ -373,6 +376,7 @@ impl BufferSegment {
         if !self.overlaps(start, end) {
             return;
         }
+        // A segment is one run of sectors, so of two rests only the first can stay.
         if self.start < start {
             self.end = start
         } else {

@@ -40,6 +40,7 @@ impl ValidatedConfig {
     /// waits behaves as at depth 1.
     pub fn left_by(&self, sectors: f64, depth: f64) -> Option<String> {
         let [least, most] = [self.sectors.0, self.sectors.1].map(f64::from);
+        // Means of a run are rounded, so a run at the border is inside.
         let size = sectors < least * (1.0 - SLACK) || sectors > most * (1.0 + SLACK);
         let deep = depth > f64::from(self.depths.1) * (1.0 + SLACK);
         (size || deep).then(|| {

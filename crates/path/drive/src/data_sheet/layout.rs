@@ -43,6 +43,7 @@ impl TrackLayout {
         } else {
             1
         };
+        // A small drive has fewer tracks in a zone than the usual eight bands hold.
         let band_tracks = (about / (zones * BANDS_OF_ZONE)).clamp(1, BAND_TRACKS);
         let (outer, inner) = sheet.sectors_per_track(revolutions(surfaces, band_tracks));
         let lengths: Vec<Vec<u32>> = (0..zones)
@@ -58,6 +59,7 @@ impl TrackLayout {
             / f64::from(zones);
         let cylinders = sheet.capacity.0 as f64 / mean;
         let first = |zone: u32| {
+            // Zones begin at whole bands, because a band has one track length.
             let bands = cylinders * f64::from(zone) / f64::from(zones * band_tracks);
             bands.round() as u32 * band_tracks
         };
@@ -166,10 +168,12 @@ fn surfaces_for(tracks: f64, sectors: f64) -> u32 {
 /// is made up.
 fn track_lengths(mean: f64, surfaces: u32) -> Vec<u32> {
     let grain = if mean >= ADVANCED_FORMAT_FROM {
+        // Tracks of drives with 4 KiB sectors hold whole sectors of 4 KiB.
         8.0
     } else {
         1.0
     };
+    // A step coprime to the number of surfaces visits each surface once, and neighbours differ.
     let step = (3..)
         .step_by(2)
         .find(|&step| coprime(step, surfaces))
@@ -204,5 +208,6 @@ fn in_file(lengths: &[u32]) -> SectorsPerTrack {
 
 /// Converts a skew to sectors of the first surface, rounded to a tenth.
 fn skew(revolutions: f64, sectors: u32) -> f64 {
+    // One decimal keeps the file readable. A tenth of a sector is far below the skew's uncertainty.
     (revolutions * f64::from(sectors) * 10.0).round() / 10.0
 }

@@ -101,6 +101,7 @@ impl Background {
             self.waiting.len(),
             self.most
         );
+        // The oldest request leaves, because it has waited longest for free time.
         (self.waiting.len() > self.most)
             .then(|| self.waiting.pop_front())
             .flatten()
@@ -204,6 +205,7 @@ impl Drive {
         let NextRequest { waiting: next, via } = choice;
         let extent = self.slots[next.slot].request.extent;
         let answered = !next.write && !matches!(self.look_up(extent, now), Lookup::Miss);
+        // | via|Standing platters, a detour and a hit in the buffer leave no rotational latency to use.
         if answered || via.is_some() || self.arm.is_stopped() {
             return None;
         }
@@ -215,6 +217,7 @@ impl Drive {
                 free: after.free + margin,
                 ..after
             };
+            // The chosen request must not end later than without the background request.
             (self.foresee(&after, next).1 <= alone + ROUNDING).then_some(end)
         })?;
         let background = self.background.as_mut()?;

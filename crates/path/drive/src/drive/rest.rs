@@ -33,6 +33,7 @@ impl Drive {
     }
 
     fn rest_by_timer(&mut self, now: Time) {
+        // The rule learns the length of the last stop before the rule decides on the next.
         self.learn();
         // A late wake-up may cover several stops, because the buffer can start the platters in
         // between.
@@ -42,6 +43,7 @@ impl Drive {
             if due > now {
                 return;
             }
+            // Dirty data go to the medium first. Otherwise the data would start the platters again.
             let last = self.settle(due);
             assert!(
                 last >= due && !self.arm.is_stopped(),
@@ -66,6 +68,7 @@ impl Drive {
 
     /// Records that the platters stand from `at` on, so that a notice goes out.
     pub(super) fn stand_from(&mut self, at: Time) {
+        // Two stops may lie within one late wake-up, and both must be reported.
         self.stopped_before = self.stopped_before.or(self.stopped.take());
         self.stopped = Some(at);
     }

@@ -107,6 +107,7 @@ impl Drive {
     /// Lets waiting requests go on at `now`, and computes the next time to look again.
     pub(super) fn advance_queue(&mut self, now: Time) {
         self.let_buffer_work(now);
+        // Waiting writers come first, because they need the room that has just become free.
         self.let_writers_in(now);
         if self.service.is_none() && !self.begin_of_all(now) {
             self.begin_beside(now);
@@ -154,6 +155,7 @@ impl Drive {
             let extent = self.slots[slot].request.extent;
             let Some(buffer) = &self.buffer else { return };
             let has_room = buffer.has_room(now, extent);
+            // Writers keep their order, so nobody passes the first writer.
             if !has_room && buffer.will_have_room(now, extent) {
                 return;
             }
@@ -229,6 +231,7 @@ impl Drive {
         let Some(buffer) = self.buffer.as_mut().filter(|_| wait) else {
             return;
         };
+        // One write at a time: the arm is not taken for a second write before the first is on the medium.
         if buffer.on_medium() <= now {
             buffer.destage_one(now, &mut self.arm);
         }
@@ -245,6 +248,7 @@ impl Drive {
             .reads
             .get(first)
             .filter(|read| read.start <= buffer.reaches(end))?;
+        // Without other commands the stream may go on. With others, the discipline decides once the hold has ended.
         if now >= beside.held && beside.in_a_row(first, end, buffer) < self.queue.len() {
             return None;
         }
@@ -267,6 +271,7 @@ impl Drive {
         if !(start..=buffer.reaches(end)).contains(&extent.start.0) {
             return None;
         }
+        // Sectors between the stream and the read pass under the heads anyway.
         buffer.read_up_to(extent.start.0, &mut self.arm);
         let Lookup::Filling { there, next, since } = self.look_up(extent, now) else {
             return None;
@@ -337,6 +342,7 @@ impl Drive {
         let Some(next) = self.queue.remove(next.slot) else {
             return chosen;
         };
+        // The chosen read stays in the row, and its turn comes as the stream reaches it.
         self.queue.insert(chosen);
         next
     }

@@ -219,6 +219,7 @@ impl RequestGate {
             (which[direction] && piece.sequence < self.barrier()).then_some(piece)
         };
         match (candidate(Direction::Read), candidate(Direction::Write)) {
+            // Arrival decides between the directions, so no direction overtakes the other here.
             (Some(read), Some(write)) if write.sequence < read.sequence => Some(write),
             (read, write) => read.or(write),
         }
@@ -240,10 +241,12 @@ impl RequestGate {
     pub(super) fn wake(&mut self, now: Time) {
         let freed = std::mem::take(&mut self.freed);
         let owner = self.owner.take();
+        // Without a freed request a waker would find nothing to take.
         if self.blocked.is_empty() || freed == 0 {
             return;
         }
         let mut runs = now;
+        // The owner of the completed request often asks again before the woken submitter runs, and takes the request.
         if owner.is_some_and(|owner| self.line_of(owner).is_none())
             && self.random.chance(OWNER_FIRST)
         {
@@ -326,6 +329,7 @@ impl RequestGate {
             return false;
         };
         if line.pieces.is_empty() {
+            // The emptied list serves the next submitter that waits, so that waiting allocates nothing.
             self.spare.push(line.pieces);
         } else {
             line.queue = for_request.then(|| self.queues.sleep());

@@ -171,6 +171,7 @@ impl BlockLayer {
     }
 
     fn enter(&mut self, now: Time, request: Request, below: LayersBelow<'_>, out: &mut Effects) {
+        // A task's plug holds the requests of one task only. The other task's plug is elsewhere, so this one ends.
         if self.plug.is_of_another(request.hints.process) {
             self.plug.pull();
             self.dispatch(now, below, out);
@@ -302,6 +303,8 @@ impl BlockLayer {
     /// false if the piece must wait.
     fn admit(&mut self, now: Time, piece: &mut SubmittedPiece, may_join: bool) -> bool {
         let arrival = self.queued(now, piece);
+        // A merge needs no free request, so the attempt comes before the throttle and the tags
+        // (`blk_mq_attempt_bio_merge`).
         if may_join && Neighbours::concern(&arrival) && self.join(now, piece, &arrival) {
             return true;
         }
@@ -318,6 +321,7 @@ impl BlockLayer {
         };
         piece.depth = Some(depth);
         let Some(tag) = self.gate.take(arrival.direction(), depth) else {
+            // The throttle has counted the write already, and counts again on the next attempt.
             self.withdraw(&arrival);
             return false;
         };
@@ -491,6 +495,7 @@ impl BlockLayer {
         self.replace(kept, &before, after);
         self.elevator
             .coalesced(self.clock.read(now), kept, gone, &self.requests);
+        // After the elevator has seen both: the elevator reads the request that goes.
         self.requests.take(gone);
         self.withdraw(&second);
         self.gate.release(second.direction(), second.tag);
@@ -510,6 +515,7 @@ impl BlockLayer {
         if self.gate.has_barrier() {
             self.plug.pull();
         }
+        // Flushes do not pass through the elevator, so they go before the elevator is asked.
         if self.issued < self.queue_depth && self.flushes.wants_to_go(self.clock.read(now)) {
             let first = self.flushes.send();
             self.issue_flush(first, out);
@@ -542,6 +548,8 @@ impl BlockLayer {
             if self.issued < self.queue_depth {
                 self.issue(now, slot, out);
             } else {
+                // blk-mq takes a request out of the elevator before the driver accepts the request
+                // (`blk_mq_do_dispatch_sched`).
                 self.ahead = Some(slot);
             }
         }
@@ -709,6 +717,7 @@ impl Node for BlockLayer {
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, below, out);
+        // Freed requests first, then waiting submitters, then the device: a submitter may add a better choice.
         self.finish(now, &completion, out);
         self.admit_waiting(now);
         if self.originals.len() == 0 {

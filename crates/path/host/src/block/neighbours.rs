@@ -52,6 +52,7 @@ impl Neighbours {
 }
 
 fn key(lbn: Lbn, operation: Operation) -> u64 {
+    // Reads and writes never merge, so the direction is part of the key.
     lbn.0 << 1 | u64::from(operation == Operation::Write)
 }
 
@@ -135,6 +136,7 @@ struct NeighbourLink {
 
 impl Chains {
     fn insert(&mut self, key: u64, slot: u32) {
+        // One chain for each request on average keeps a search short.
         if self.length >= self.heads.len() {
             self.grow();
         }
@@ -221,6 +223,8 @@ impl Chains {
     #[inline]
     fn chain(&self, key: u64) -> usize {
         let bits = self.heads.len().trailing_zeros();
+        // Fibonacci hashing (Knuth, volume 3, section 6.4): the upper bits of the product depend on all bits of the
+        // key.
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 >> 32u32.saturating_sub(bits)) as usize
     }
 }

@@ -161,6 +161,7 @@ impl Originals {
         let mut part = self.parts[chain.0].next;
         while part != NONE {
             let other = &self.originals[self.parts[part].original].request.hints;
+            // A merged request belongs to a stripe only if all parts do.
             hints.stripe = hints.stripe.filter(|_| hints.stripe == other.stripe);
             hints.pulled |= other.pulled;
             part = self.parts[part].next;
@@ -189,6 +190,7 @@ impl Originals {
         let open = &mut self.originals[original];
         // The worst status of a piece becomes the status of the whole request.
         let status: RequestStatus = completion.status.max(open.last.status);
+        // The last piece to end explains the response time of the whole request.
         if completion.finished >= open.last.finished {
             open.last = *completion;
         }

@@ -90,6 +90,7 @@ impl Plug {
             self.process = process;
         }
         match (self.kind, self.due) {
+            // `blk_plug_device` of 2.6 plugs an empty queue only.
             (Plugging::Queue, None) if waiting == 0 => self.plug(self.clock.read(now) + self.delay),
             (Plugging::Task, None) => self.plug(now),
             _ => {}
@@ -106,6 +107,7 @@ impl Plug {
     /// (`sync_page` in Linux 2.6, `blk_finish_plug` and `io_schedule` today).
     pub(super) fn joined(&mut self, now: Time, synchronous: bool) {
         if synchronous && let Some(due) = &mut self.due {
+            // Somebody waits for a synchronous request, so the plug goes as soon as the instant is over.
             *due = now.min(*due);
         }
     }

@@ -50,6 +50,7 @@ impl TagMap {
         }
         let share = u64::from(size) * u64::from(depth);
         let (whole, rest) = (share / u64::from(self.most), share % u64::from(self.most));
+        // The rest of the share goes to the first words, one request each.
         whole as u32 + u32::from(rest >= (word as u64 + 1) * u64::from(size))
     }
 
@@ -66,6 +67,7 @@ impl TagMap {
             };
             self.words[word] |= 1 << found;
             let number = ((word as u32) << self.shift) + found;
+            // `update_alloc_hint_after_get`: the hint moves on only if the hint itself was taken.
             if number == self.hint {
                 self.hint = if number + 2 > self.most {
                     0

@@ -98,6 +98,7 @@ impl WriteBackThrottle {
             self.depth = 1 + ((usual - 1) >> self.step.min(31));
             return;
         }
+        // `rq_depth_calc_max_depth` leaves a quarter of the device to reads.
         let most = 3 * self.queue_depth / 4;
         let grown = 1 + (u64::from(usual - 1) << self.step.unsigned_abs().min(31));
         self.at_most = grown > u64::from(most);
@@ -147,6 +148,7 @@ impl WriteBackThrottle {
         if self.step <= 0 {
             return WINDOW;
         }
+        // `rwb_arm_timer`: a scaled-down window shrinks with the root of the step, as in CoDel.
         let root = (u64::from(self.step.unsigned_abs() + 1) << 8).isqrt();
         Duration::from_nanos((WINDOW.as_nanos() << 4) / root)
     }
@@ -205,6 +207,7 @@ impl WriteBackThrottle {
         if age > now.since(self.window_began) || (age > self.target && reads == 0) {
             return WindowVerdict::Exceeded;
         }
+        // | writes < WRITES_MIN|Too few samples say nothing of the device (`latency_exceeded`).
         if reads == 0 || writes < WRITES_MIN {
             return if writes > 0 || self.inflight > 0 {
                 WindowVerdict::OnlyWrites

@@ -264,6 +264,7 @@ impl Anticipatory {
     /// expired request ends the wait. Otherwise a process that asks again and again would block all
     /// others.
     fn anticipate(&mut self, now: Time, context: &Context<'_>) -> NextAction {
+        // With one arm a pause holds everything. With several arms the other arms go on.
         if context.stripes.is_none() && self.arms[0].waits() {
             return NextAction::Hold;
         }
@@ -424,6 +425,7 @@ impl Elevator for Anticipatory {
         let writes = !self.waiting.asynchronous.is_empty();
         let reads = !self.waiting.synchronous.is_empty();
         if !reads {
+            // A batch of writes that no read waits for says nothing of the time that writes take beside reads.
             self.batch.alone();
         }
         if self.batch.draining {
@@ -436,6 +438,7 @@ impl Elevator for Anticipatory {
                 NextAction::Hold => return None,
                 NextAction::Nothing => {}
             }
+            // Without writes the batch of reads has no reason to end.
             if reads && !writes && chosen.is_some() {
                 self.batch.extend(now);
             }

@@ -27,6 +27,7 @@ impl BackSeek {
         let ahead = forest.at_or_after(tree, here).map(cost_onwards);
         let behind = forest.before(tree, here).and_then(cost_back);
         match (ahead, behind) {
+            // At equal cost the arm goes on, as `as_choose_req` and `cfq_choose_req` do.
             (Some(ahead), Some(behind)) if behind.0 < ahead.0 => Some(behind.1),
             (None, None) => forest.first(tree),
             (ahead, behind) => ahead.or(behind).map(|(_, slot)| slot),
@@ -41,6 +42,7 @@ impl BackSeek {
             None if here - address <= self.sectors_max => {
                 (here - address).saturating_mul(self.penalty)
             }
+            // Beyond the reach back, all requests lie one sweep further, the lowest first.
             None => FURTHER + address,
         }
     }

@@ -42,6 +42,7 @@ impl ByPosition {
     /// Removes a request and moves here to its end.
     pub(super) fn take(&mut self, slot: u32, requests: &Requests) -> u32 {
         self.forget(slot);
+        // The arm stands behind the last request of the choice.
         self.here = requests[slot].extent.end().0;
         slot
     }

@@ -73,6 +73,7 @@ impl AnticipatingArm {
             return false;
         };
         let is_over = self.completed && now.since(self.since) >= config.antic_expire;
+        // A process with a request in the queue need not be waited for.
         if self.wait == Wait::Over || is_over || processes[process].waiting > 0 {
             return false;
         }
@@ -103,6 +104,7 @@ impl AnticipatingArm {
         } else {
             Duration::ZERO
         };
+        // `as_close_req`: the longer the arm has waited, the farther a request may lie and still count as near.
         let doublings = waited.as_nanos() / AnticipatingArm::DOUBLING.as_nanos();
         if doublings > AnticipatingArm::DOUBLINGS_MAX || waited > config.antic_expire {
             return true;

@@ -85,6 +85,7 @@ impl HabitTable {
             was_served,
         } = &mut self.all[process as usize];
         if *has_asked {
+            // Pauses beside own requests are no thinking.
             let idle = *was_served && *waiting == 0;
             let most = clock.short_of(THINK_MAX);
             let think = if idle {
@@ -95,6 +96,7 @@ impl HabitTable {
             let distance = habits.distance(extent);
             if habits.thinking().is_empty() {
                 self.new_think.add(clock.count(think));
+                // A process that returns counts against the chance that processes end after one request.
                 self.exit_probability = 7 * self.exit_probability / 8;
             }
             if habits.seeking().is_empty() {

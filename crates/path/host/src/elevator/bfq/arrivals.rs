@@ -61,6 +61,7 @@ impl Bfq {
             Some(&process) => process,
             None => self.open(now, owner),
         };
+        // A split comes before a merge: a process that left a shared queue is judged by its own queue.
         let mut queue = self.split_if_due(now, process);
         let start = request.extent.start.0;
         if let Some(target) = self.cooperator(now, process, queue, start) {
@@ -112,6 +113,7 @@ impl Bfq {
 
     /// Returns a new queue, without a process.
     pub(super) fn open_queue(&mut self, now: Time, owner: Owner) -> u32 {
+        // `bfq_init_bfqq`: a new queue begins with two thirds of the largest budget.
         let held = BfqQueue::new(owner, now, 2 * self.known_budget_max() / 3);
         let (class, weight, budget) = (held.class, weight(held.level), held.max_budget);
         match self.unused.pop() {

@@ -62,22 +62,27 @@ pub(in crate::elevator) struct Config {
 }
 
 fn slice_idle() -> Duration {
+    // `bfq_slice_idle` of `block/bfq-iosched.c`, Linux 6.12: NSEC_PER_SEC / 125.
     Duration::from_millis(8)
 }
 
 fn timeout_sync() -> Duration {
+    // `bfq_timeout`: HZ / 8.
     Duration::from_millis(125)
 }
 
 fn fifo_expire_sync() -> Duration {
+    // `bfq_fifo_expire[1]`: NSEC_PER_SEC / 8.
     Duration::from_millis(125)
 }
 
 fn fifo_expire_async() -> Duration {
+    // `bfq_fifo_expire[0]`: NSEC_PER_SEC / 4.
     Duration::from_millis(250)
 }
 
 fn back_seek_max() -> Bytes {
+    // `bfq_back_max`: 16 * 1024 KiB.
     Bytes(16 << 20)
 }
 
@@ -90,6 +95,7 @@ fn low_latency() -> bool {
 }
 
 fn wr_coeff() -> u32 {
+    // `bfq_init_queue` sets the keys `wr_...` below.
     30
 }
 

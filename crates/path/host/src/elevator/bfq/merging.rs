@@ -109,6 +109,7 @@ impl Bfq {
         if let Some(partner) = partner.filter(|_| held.synchronous && !held.new && old_enough) {
             return self.merge_by_start(process, queue, partner);
         }
+        // A queue that has had service for a while would have merged already, so place is chance by now.
         if held.raising.is_served_for(now, MERGE_TIME_LIMIT) || self.population.busy() == 1 {
             return None;
         }
@@ -171,6 +172,7 @@ impl Bfq {
             return None;
         }
         let mut target = target;
+        // The planned partner may have planned a merge itself. The end of the chain takes all.
         while let Some(next) = self.queue(target).merges_into {
             target = next;
         }

@@ -121,6 +121,7 @@ impl Habits {
         self.is_io_bound = self.paused.wrapping_mul(5) <= observed.as_nanos();
         if observed > WINDOW {
             self.observed_since += observed / 2;
+            // Old pauses fade together with the window.
             self.paused /= 2;
         }
     }

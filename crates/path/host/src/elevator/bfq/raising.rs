@@ -203,6 +203,7 @@ impl QueueFavour {
             self.interactive_since = Some(self.since);
             self.favour_as(FavourReason::SoftRealTime, config.wr_rt_max_time);
         }
+        // A soft real-time queue that keeps its pace keeps its favour.
         self.since = now;
     }
 

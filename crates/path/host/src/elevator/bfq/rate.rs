@@ -81,6 +81,7 @@ impl PeakRate {
 
     /// Returns the duration of an interactive favour.
     pub(super) fn raising(&self) -> Duration {
+        // A slower device needs longer for the same start of an application.
         let duration = REFERENCE_RAISING * REFERENCE / self.rate;
         duration.clamp(RAISING_MIN, RAISING_MAX)
     }
@@ -167,6 +168,7 @@ impl PeakRate {
             return false;
         }
         let sequential = u64::from(9 * self.sequential / self.samples);
+        // `bfq_update_rate_reset`: long and sequential observations move the rate most.
         let weight = (sequential * span.as_nanos() / SPAN.as_nanos()).min(8);
         let divisor = 10 - weight;
         self.rate = (self.rate * (divisor - 1) / divisor + rate / divisor).max(1);

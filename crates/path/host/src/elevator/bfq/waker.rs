@@ -63,6 +63,7 @@ impl Bfq {
         };
         let slice_idle = self.config.slice_idle;
         let held = &mut self.queues[queue as usize];
+        // A process that soon asks by itself needs no waker, and a late completion is no cause.
         if held.habits.thinks_shortly || self.last_completion + PROMPT <= now {
             return;
         }

@@ -39,6 +39,7 @@ impl DispatchList {
     /// run is sorted upwards from the origin. Addresses below the origin come last.
     pub(super) fn push(&mut self, slot: u32, start: u64, writes: bool) {
         let key = self.key(start);
+        // `elv_dispatch_sort` never sorts across a change between reads and writes.
         if self.runs.back().is_none_or(|run| run.writes != writes) {
             self.runs.push_back(DirectionRun {
                 writes,
@@ -73,6 +74,8 @@ impl DispatchList {
 
     /// Returns the sort key: addresses below the origin wrap, and so come last.
     fn key(&self, start: u64) -> u64 {
+        // Addresses before the origin wrap to large keys, so one sweep goes up from the origin and round to the
+        // start.
         start.wrapping_sub(self.origin)
     }
 }
