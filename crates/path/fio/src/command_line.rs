@@ -111,6 +111,7 @@ pub(crate) fn is_command_line(text: &str) -> bool {
 /// Returns true if a word of the line is `fio`, and an argument follows.
 fn calls_fio(line: &str) -> bool {
     let mut words = line.split_whitespace().skip_while(|word| !is_fio(word));
+    // `fio = 3` is a setting of a job file, not a command.
     words.next().is_some() && words.next().is_some_and(|next| next != "=")
 }
 
@@ -134,6 +135,7 @@ impl JobSet {
             section: None,
             ignored: Vec::new(),
         };
+        // fio takes options in front of the first `--name` as global options.
         line.sections.begin("global", 0);
         let mut words = words.into_iter().peekable();
         let mut files = Vec::new();
@@ -143,9 +145,11 @@ impl JobSet {
                 files.push((word, at));
                 continue;
             }
+            // A value may begin with one dash. Two dashes begin the next option.
             let next = || words.next_if(|(next, _)| !next.starts_with("--"));
             line.option(option, at, next)?;
         }
+        // Options of the command line hold for the jobs of files also, so the files are read last.
         for (name, at) in files {
             line.job_file(&name, at)?;
         }
@@ -275,6 +279,7 @@ fn words_of_fio(file: &str, text: &str) -> Result<Vec<Word>, FioError> {
         .filter(|words| words.iter().any(|(word, _)| is_fio(word)))
         .collect();
     match calls[..] {
+        // A text that begins with options is the rest of a command, without the word `fio`.
         [] => Ok(commands.into_iter().next().unwrap_or_default()),
         [only] => {
             let arguments = only.iter().skip_while(|(word, _)| !is_fio(word)).skip(1);

@@ -37,6 +37,7 @@ impl Coverage {
             level.fill(0);
             let behind = bits % WORD;
             if let (Some(last), true) = (level.last_mut(), behind > 0) {
+                // Bits behind the last block count as taken, so that a search never finds them.
                 *last = u64::MAX << behind;
             }
             bits = bits.div_ceil(WORD);
@@ -58,6 +59,7 @@ impl Coverage {
                 let found = from / WORD * WORD + u64::from(free.trailing_zeros());
                 return Some(self.descend(height, found));
             }
+            // The rest of the word is taken, so the search goes on one level up, in the next word.
             from = from / WORD + 1;
         }
         None
@@ -97,6 +99,7 @@ impl Coverage {
                 "bit {index} of the map is set twice, for block {block}"
             );
             *word |= 1 << (index % WORD);
+            // Only a full word is marked on the level above.
             if *word != u64::MAX {
                 break;
             }

@@ -119,6 +119,7 @@ impl ExpressionReader<'_> {
             .ok_or_else(|| reason!("a number is expected where `{}` stands", self.rest))?;
         let factor = (self.factor)(suffix).ok_or_else(|| reason!("`{suffix}` is no unit here"))?;
         self.rest = &self.rest[end..];
+        // The product of two numbers of 64 bits always fits into 128.
         Ok(i128::from(number) * i128::from(factor))
     }
 }
@@ -130,6 +131,7 @@ fn too_large() -> Reason {
 /// Splits `12k` into the value of its digits and its suffix.
 pub(crate) fn split_number(text: &str) -> Option<(u64, &str)> {
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        // The parser of Rust accepts a plus sign, and fio does not.
         return u64::from_str_radix(digits, 16)
             .ok()
             .filter(|_| !digits.starts_with('+'))

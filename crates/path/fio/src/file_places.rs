@@ -10,6 +10,7 @@ use fullstroke_units::{SECTOR_BYTES, Sectors};
 impl FilesOfJob {
     /// Returns true if the options describe a job on files.
     pub(crate) fn are_named(&self) -> bool {
+        // A device needs no place of its own: the volume takes its place.
         let plain = self.names.iter().any(|name| !name.starts_with("/dev/"));
         !self.directories.is_empty() || plain || self.number.is_some_and(|number| number > 1)
     }
@@ -145,6 +146,7 @@ fn lengths(job: &FioJob) -> Result<Vec<u64>, Misfit> {
             format!("{blocks} blocks of {block} bytes are fewer than {count} files"),
         ));
     }
+    // The rest of the division goes to the first files, one block each, so that `size` is used up.
     let of = |file: u64| offset + (blocks / count + u64::from(file < blocks % count)) * block;
     Ok((0..count).map(of).collect())
 }
@@ -158,6 +160,7 @@ pub(crate) fn places(job: &FioJob, clone: u32) -> Result<Vec<FilePlace>, Misfit>
             start,
             bytes,
         };
+        // The next file begins at a whole sector, because extents have whole sectors.
         start = start.saturating_add(bytes.next_multiple_of(SECTOR_BYTES));
         place
     };

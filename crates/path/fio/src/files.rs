@@ -72,6 +72,7 @@ fn roles(job: &FioJob) -> Vec<Role> {
     match job.effective_depth() {
         1 => vec![Role::Both],
         depth => {
+            // A process has one call at a time, so each I/O in flight needs a process.
             let calls = (0..depth).map(|_| Role::Calls);
             std::iter::once(Role::Times).chain(calls).collect()
         }
@@ -249,6 +250,7 @@ impl JobProcess {
     }
 
     fn opened(&mut self, file: usize) {
+        // A job opens a file at its first use, as fio's `td_io_open_file` does.
         if !std::mem::replace(&mut self.open[file], true) {
             self.steps.push_back(FileCall::Open(file));
         }
@@ -359,6 +361,7 @@ impl Program for FioProgram {
                 return ProgramAction::Call(self.processes[number].call(step));
             }
             if self.source.worker(worker as usize).has_ended() {
+                // The second visit ends the process, because the first visit has closed the files.
                 if std::mem::replace(&mut self.processes[number].ended, true) {
                     return ProgramAction::End;
                 }

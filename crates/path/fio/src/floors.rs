@@ -24,6 +24,7 @@ pub(crate) fn missed(job: &FioJob, tally: &WorkerTally) -> Vec<String> {
     let mut notes = Vec::new();
     for direction in IoDirection::ALL {
         let (at, lane) = (direction as usize, &tally.lanes[direction as usize]);
+        // A direction without I/O has no rate to miss.
         if lane.ios() == 0 || seconds <= 0.0 {
             continue;
         }

@@ -72,6 +72,7 @@ pub(crate) fn split(text: &str, kb_base: u64) -> Result<Vec<(u64, u8)>, Reason> 
     let share = |(index, (size, percent)): (usize, (u64, Option<u64>))| {
         let mut share = percent.unwrap_or_else(|| {
             given += 1;
+            // Differences of rounded sums add up to the rest exactly.
             rest * given / blank - rest * (given - 1) / blank
         });
         if blank == 0 && index == last {
@@ -180,6 +181,7 @@ fn zone(part: &str, absolute: bool, kb_base: u64) -> Result<(u8, Option<Amount>)
         zone if absolute => Some(Amount::Bytes(integer(zone, kb_base)?)),
         zone => Some(amount(&format!("{zone}%"), kb_base)?),
     };
+    // fio treats a zone of 0 as a zone without a size.
     let open = |size: &Amount| matches!(size, Amount::Percent(0) | Amount::Bytes(0));
     Ok((access, zone.filter(|size| !open(size))))
 }

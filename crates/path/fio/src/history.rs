@@ -57,6 +57,7 @@ impl WriteHistory {
         if !self.verify.on {
             return;
         }
+        // A block that is written twice stands once, with its newest length.
         match &mut self.written {
             Written::InOrder(blocks) => blocks.push_back(block),
             Written::ByPlace(blocks) => drop(blocks.insert(block.start, block.bytes)),

@@ -114,6 +114,7 @@ impl Sections {
         let included: Option<Arc<str>> = (source.depth > 0).then(|| source.file.into());
         for (index, raw) in source.text.lines().enumerate() {
             let line = index + 1;
+            // fio ends a setting at `;` and at `#`.
             let content = raw.split([';', '#']).next().unwrap_or_default().trim();
             if content.is_empty() {
                 continue;
@@ -200,6 +201,7 @@ impl Sections {
         file: &IncludedFile,
         around: &JobSurroundings<'_>,
     ) -> Result<(), FioError> {
+        // Settings of a job file need a section of that file.
         self.in_global = None;
         let source = SourceText {
             file: &file.name,

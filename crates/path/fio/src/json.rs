@@ -78,6 +78,7 @@ impl FioGroupResults {
         let (rate, sample) = (per_s(lane.bytes), &lane.windows);
         let of_group = self.group_rate(job.group, direction);
         let share = if of_group > 0.0 {
+            // Means over windows of different lengths may add up to more than the whole.
             (100.0 * sample.kib_per_s.mean() / of_group).min(100.0)
         } else {
             0.0

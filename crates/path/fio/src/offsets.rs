@@ -73,6 +73,7 @@ impl Offsets {
         let zone = job.zones.walk();
         let span = zone.map_or(region.length, |zone| zone.range.min(region.length));
         let places = [0, 1, 2].map(|direction: usize| {
+            // The last place leaves room for the smallest block, so that a place is never empty.
             span.saturating_sub(sizes[direction].smallest()) / alignment[direction] + 1
         });
         let mut skewed = || {
@@ -101,6 +102,7 @@ impl Offsets {
             _ if job.distribution != OffsetDistribution::Uniform => {
                 Chooser::Skewed(Box::new(skewed()))
             }
+            // With one block size each block has a number, so a permutation does without a map in memory.
             Some(bytes) => Chooser::Once {
                 order: Permutation::new((span / bytes).max(1), random),
                 used: 0,
@@ -179,6 +181,7 @@ impl Offsets {
             bytes > 0 && bytes <= room - offset,
             "{bytes} bytes at {offset} of a region of {room}"
         );
+        // Each direction has a position of its own, as in fio's `last_pos`.
         self.last[at] = Some((offset, offset + bytes));
         if let Some(zone) = &mut self.zone {
             zone.count(bytes);
@@ -198,6 +201,7 @@ impl Offsets {
         let begins = zone.turn(self.region.length);
         let start = zone.start;
         if begins {
+            // Sequential I/O begins anew in each zone.
             self.last = [None; 3];
             self.reset_chooser(random);
         }

@@ -81,6 +81,7 @@ impl DirectionTimetables {
         lane.due = if self.poisson {
             lane.due + random.exponential(span(lane.block, lane.bytes_per_s))
         } else {
+            // Counted from the beginning, so that rounding never accumulates.
             lane.began + span(lane.issued, lane.bytes_per_s)
         };
     }
@@ -114,6 +115,7 @@ impl DirectionTimetables {
                 lane.began,
                 lane.due
             );
+            // fio's `handle_thinktime` leaves out the time that the next block would have waited anyway.
             let shift = pause.saturating_sub(span(lane.block, lane.bytes_per_s));
             lane.began += shift;
             lane.due += shift;

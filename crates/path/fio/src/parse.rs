@@ -239,6 +239,7 @@ impl JobSet {
     /// Appends the job: sets its group, its stage, and the job for which it waits.
     fn place(&mut self, mut job: FioJob) -> Result<(), FioError> {
         if let Some(last) = self.jobs.last() {
+            // A stonewall begins a new group, as in fio's `add_job`.
             job.group = last.group + u32::from(job.stonewall || job.new_group);
             job.stage = last.stage + usize::from(job.stonewall);
         }

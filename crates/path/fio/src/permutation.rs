@@ -44,6 +44,7 @@ impl Permutation {
             self.bound
         );
         let mut place = self.round_trip(number);
+        // Cycle walking: the network permutes a power of four, and results beyond the bound go through again.
         while place >= self.bound {
             place = self.round_trip(place);
         }
@@ -64,6 +65,7 @@ impl Permutation {
 /// The finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
 #[inline]
 fn mix(number: u64) -> u64 {
+    // The finalizer of SplitMix64.
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)

@@ -152,6 +152,7 @@ impl Placement {
         parts.sort_unstable();
         let mut counted = 0;
         let each = parts.into_iter().map(|(start, end)| {
+            // Regions may overlap, because clones share files. Each byte counts once.
             let new = end.saturating_sub(start.max(counted));
             counted = counted.max(end);
             new

@@ -48,6 +48,7 @@ pub(crate) fn region(job: &FioJob, clone: u32, capacity: Sectors) -> Result<Clon
         (None, Some(size)) if size > rest => return Err(beyond("size", start, size, volume)),
         (None, Some(size)) => size,
     };
+    // A rest that is shorter than the smallest block is never reached.
     let length = length / smallest * smallest;
     let largest = job
         .used_blocks()
@@ -83,6 +84,7 @@ pub(crate) fn amounts(
     io_size: Option<u64>,
 ) -> (u64, u64) {
     let size = said.unwrap_or(length).min(length);
+    // Each block is trimmed and written, so the amount of I/O is twice the size.
     let twice = if job.work == JobDirections::TrimThenWrite {
         2
     } else {

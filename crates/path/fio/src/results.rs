@@ -139,6 +139,7 @@ impl FioResults {
             (late > LATE).then_some(behind)
         };
         let all = self.jobs.iter().zip(&self.tallies).filter_map(late);
+        // The job furthest behind speaks for the run.
         all.min_by(|one, other| one.share.total_cmp(&other.share))
     }
 

@@ -83,6 +83,7 @@ impl ShellReader<'_> {
     /// or the number in `2>file`.
     fn end_word(&mut self, next: Option<char>) {
         let Some(done) = self.word.take() else { return };
+        // A number in front of a redirection is a file descriptor, as in `2>`.
         let number =
             matches!(next, Some('<' | '>')) && done.0.chars().all(|letter| letter.is_ascii_digit());
         if std::mem::take(&mut self.redirected) || number {
@@ -105,6 +106,7 @@ impl ShellReader<'_> {
     /// Reads a part up to the quote `end`.
     fn quoted(&mut self, end: char) -> Result<(), (usize, String)> {
         let began = self.line;
+        // An empty quote is an empty word.
         self.open_word();
         loop {
             match self.take() {

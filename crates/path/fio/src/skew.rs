@@ -62,6 +62,7 @@ impl Skew {
             OffsetDistribution::Pareto { h, center } => {
                 let scatter = Scatter::new(places, *center, random);
                 Skew::Pareto {
+                    // `pareto_init` in fio's `lib/zipf.c`.
                     power: h.ln() / (1.0 - h).ln(),
                     scatter,
                 }
@@ -118,6 +119,7 @@ impl Scatter {
         let permutation = Permutation::new(places, random);
         let shift = center.map_or(0, |center| {
             let wanted = ((places as f64 * center) as u64).min(places - 1);
+            // The sum cannot be negative. `place` takes the remainder.
             wanted + places - permutation.place(0)
         });
         Scatter { permutation, shift }

@@ -273,6 +273,7 @@ impl FioSource {
 
     fn drop_stale_alarms(&mut self) {
         while let Some(&Reverse((due, number))) = self.alarms.peek() {
+            // A worker may have set an earlier alarm since, or none. The heap has no way to change an entry.
             if self.workers[number as usize].alarm() == due {
                 break;
             }
@@ -322,6 +323,7 @@ fn expected(job: &FioJob, ground: &Ground) -> Option<u64> {
     let bytes = job.single_size()?;
     let region = ground.whole;
     let verifies = job.verify.on && job.work.goes(IoDirection::Write);
+    // The time decides how many I/Os such a job does, so the number is unknown.
     if job.runtime.is_some() || job.exit_all || job.ramp.as_nanos() > 0 || verifies {
         return None;
     }

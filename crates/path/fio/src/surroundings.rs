@@ -60,6 +60,7 @@ impl<'a> JobSurroundings<'a> {
                 replaced = true;
             }
         }
+        // fio calculates only where it has replaced a keyword. Elsewhere `4-8` is a range.
         if replaced && expanded.contains(['+', '-', '*', '/']) {
             let whole = |suffix: &str| suffix.is_empty().then_some(1);
             // A value that is no plain arithmetic stays, and the option's reader tells why.

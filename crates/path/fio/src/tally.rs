@@ -45,6 +45,7 @@ impl IntegerMoments {
         let wide = u128::from(value);
         self.count += 1;
         self.sum += wide;
+        // Squares of 2^46 ns (20 hours) fit 2^36 times.
         self.squares = self.squares.saturating_add(wide * wide);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -151,6 +152,7 @@ impl DirectionTally {
             .histogram
             .as_ref()
             .map_or(0, |histogram| histogram.value_at_percentile(percent));
+        // A bucket of the histogram reaches beyond the longest latency in it.
         found.min(self.latency_ns.max())
     }
 
@@ -225,6 +227,7 @@ impl WorkerTally {
 
     /// Records the issue of an I/O. `depth` is the number in flight, including this I/O.
     pub(crate) fn issued(&mut self, now: Time, depth: u32) {
+        // I/O of the ramp does not count.
         if self.began.is_none_or(|began| now < began) {
             return;
         }

@@ -34,6 +34,7 @@ fn power(prefix: &str) -> Option<u32> {
 /// Returns the factor of a suffix such as `k`, `KiB` or `b`.
 pub(crate) fn size_factor(suffix: &str, kb_base: u64) -> Option<u64> {
     let suffix = suffix.to_ascii_lowercase();
+    // With fio's default, `kb_base=1024`, the IEC units are powers of 1000 (fio's HOWTO, kb_base).
     let (prefix, base) = if let Some(prefix) = suffix.strip_suffix("ib") {
         (prefix, if kb_base == 1000 { 1024u64 } else { 1000 })
     } else {
@@ -171,6 +172,7 @@ pub(crate) fn each_direction<T: Clone>(
         .iter()
         .map(read)
         .collect::<Result<Vec<Option<T>>, Reason>>()?;
+    // As in fio, the last value holds for the directions without a value.
     let at = |direction: usize| values.get(direction).or(values.last()).cloned().flatten();
     Ok([at(0), at(1), at(2)])
 }

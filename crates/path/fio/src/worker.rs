@@ -178,6 +178,7 @@ impl JobWorker {
             self.timing.below(spread + 1)
         };
         let delay = Time::from_nanos(low.as_nanos().saturating_add(drawn));
+        // fio counts the delay from the beginning of the run, so a late stage does not wait again.
         self.phase = WaitPoint::Delayed(now.max(delay));
     }
 
@@ -243,6 +244,7 @@ impl JobWorker {
 
     fn start(&mut self, now: Time, desk: &mut WorkerContext<'_>) {
         self.ramp_end = now + self.job.ramp;
+        // `runtime` begins behind the ramp.
         self.stop = self
             .job
             .runtime
