@@ -31,6 +31,7 @@ impl LoadLength {
             LengthValue::Requests(requests) => {
                 format!(
                     "{key}={}",
+                    // Rounded up: one request less might leave the run too short once more.
                     (requests as f64 * factor).ceil().max(1.0) as u64
                 )
             }

@@ -221,6 +221,7 @@ fn chunk_of(file: &str, line: usize, value: &str) -> Result<Bytes, StackError> {
     };
     let factor = match unit.trim().chars().next() {
         None => Some(1),
+        // 'k')|mdadm's K and M are powers of 1024.
         Some('K' | 'k') => Some(1024),
         Some('M' | 'm') => Some(1024 * 1024),
         Some(_) => None,
@@ -286,6 +287,7 @@ impl MdadmBlock {
             "Raid Devices" => array.members = number(file, at, key, value)? as u32,
             "Array UUID" | "UUID" => self.uuid = value.to_owned(),
             "Array Size" => {
+                // mdadm prints this size in KiB, without a unit.
                 array.array_bytes = number(file, at, key, value)?.checked_mul(1024);
             }
             "Used Dev Size" => {
@@ -441,6 +443,7 @@ fn mdstat_line(file: &str, at: usize, line: &str, array: &mut MdArray) -> Result
         }
         mdstat_members(&words, array);
     } else if line.contains("recovery =") {
+        // A line of a recovery says that the missing members are being filled.
         array.rebuilding = std::mem::take(&mut array.missing);
     } else if line.contains("reshape =") {
         let message = "found an array that changes its shape; expected an array whose layout stays: a reshape is not simulated";

@@ -160,6 +160,7 @@ impl ObservedLoad {
 /// Returns the size of requests with this mean: the two multiples of 4 KiB beside the mean, with weights.
 fn sizes(mean_kib: f64) -> String {
     const STEP_KIB: f64 = 4.0;
+    // Two neighbouring sizes in whole pages give the measured mean exactly, and each request is possible.
     let below = (mean_kib / STEP_KIB).floor().max(1.0) * STEP_KIB;
     let above = below + STEP_KIB;
     let upper = ((mean_kib - below) / STEP_KIB).clamp(0.0, 1.0);
@@ -216,6 +217,7 @@ fn load(
         &[
             ("rkB/s", 1.0),
             ("rMB/s", 1024.0),
+            // Sectors of 512 bytes.
             ("rsec/s", 0.5),
             ("rd_sec/s", 0.5),
             ("kB_read/s", 1.0),
@@ -249,6 +251,7 @@ fn load(
     let bytes = read_kib_s + write_kib_s;
     let (reads, writes) = match own {
         Some(both) => both,
+        // Without rates by direction, the bytes divide the transfers.
         None if bytes > 0.0 => (tps * read_kib_s / bytes, tps * write_kib_s / bytes),
         None => (0.0, 0.0),
     };

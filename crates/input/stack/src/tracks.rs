@@ -303,6 +303,7 @@ fn rows_lie_abreast(layout: &dyn Layout, rows: ChunkRows) -> bool {
             .into_iter()
             .all(|lbn| layout.locate(Lbn(lbn)).lbn.0 == row * rows.unit.0)
     };
+    // Rows repeat, so the first rows and the last row speak for all.
     (0..rows.count.min(64))
         .chain(rows.count.checked_sub(1))
         .all(abreast)

@@ -57,6 +57,7 @@ impl ParityRows {
         let row = self.data.0;
         let first = extent.start.0.div_ceil(row) * row;
         let end = extent.end().0 / row * row;
+        // An extent inside one row has no whole row, and its `end` here lies before `first`.
         Extent::new(first, end.saturating_sub(first))
     }
 

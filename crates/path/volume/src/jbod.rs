@@ -53,6 +53,7 @@ impl Jbod {
 
 /// Returns the member with the volume's sector `lbn`.
 fn member_at(starts: &[u64], lbn: u64) -> usize {
+    // The first start is 0, so a start at or before each address exists.
     starts.partition_point(|&start| start <= lbn) - 1
 }
 

@@ -141,6 +141,7 @@ impl ParityLayout {
 /// Q can distinguish at most 255 data chunks, because the generator of GF(2^8) has 255 different
 /// powers.
 fn check_code_length(config: &ParityConfig<'_>, members: usize) -> Result<(), ConfigError> {
+    // The generator of GF(2^8) has 255 powers, one for each data member of Q. P and Q come on top.
     if config.parities < 2 || members <= 257 {
         return Ok(());
     }

@@ -199,6 +199,7 @@ fn row(file: &str, line: usize, columns: &Header<'_>, words: &[&str]) -> Result<
 /// Returns a number, which may have a unit of people such as `920.0k` or `18.0%`. Columns in kB have
 /// their values in kB.
 fn number(name: &str, word: &str) -> Option<f64> {
+    // sysstat follows the locale, and many locales have a decimal comma.
     let word = word.replace(',', ".");
     let (digits, factor) = match word.chars().last()? {
         '%' => (&word[..word.len() - 1], 1.0),

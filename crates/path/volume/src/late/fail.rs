@@ -24,6 +24,7 @@ pub struct FailConfig {
 impl Default for FailConfig {
     fn default() -> FailConfig {
         FailConfig {
+            // Linux's timeout of a command to a disk: SD_TIMEOUT (drivers/scsi/sd.h).
             timeout: Duration::from_secs(30),
         }
     }

@@ -210,6 +210,7 @@ impl Fit {
             return Ok(());
         };
         let turn_ms = 60_000.0 / self.config.rpm;
+        // A random read at depth 1 takes overhead, seek and half a revolution in the mean.
         let average = row.mean_ms - turn_ms / 2.0 - self.config.command_overhead_ms;
         if average < 0.5 {
             return Err(DepthsError::Grid(format!(
@@ -225,6 +226,7 @@ impl Fit {
             (None, deviation) => deviation,
         };
         let seek_deviation =
+            // The rotational latency is uniform over a revolution, so its variance is a twelfth of the square.
             deviation.map(|ms| (ms * ms - turn_ms * turn_ms / 12.0).max(0.25).sqrt());
         let most = (1.0 - FLOOR_SHARE_MIN) * average / ROOT_MEAN;
         // Without a spread, a short seek costs a fifth of the average, as on measured disks.

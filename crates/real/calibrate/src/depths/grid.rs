@@ -76,6 +76,7 @@ impl DepthRow {
     /// Refuses a row whose requests a second and response time do not give its depth (Little's
     /// law).
     fn is_possible(&self) -> Result<(), DepthsError> {
+        // Little's law: rate times mean time is the number of requests in flight.
         let outstanding = self.per_s * self.mean_ms / 1000.0;
         if OUTSTANDING.contains(&(outstanding / f64::from(self.depth))) {
             return Ok(());

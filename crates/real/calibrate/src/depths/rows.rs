@@ -103,6 +103,7 @@ fn within(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
             found.push(path);
         }
     }
+    // A folder lists its files in any order, and the first of equal rows counts.
     found.sort();
     Ok(found)
 }
@@ -114,6 +115,7 @@ pub(super) fn size(text: &str) -> Option<u64> {
     let number: u64 = digits.parse().ok()?;
     let factor = match &lower[digits.len()..] {
         "" | "b" => 1,
+        // "kb"|fio's suffixes are powers of 1024 (`kb_base=1024`).
         "k" | "kb" | "kib" => 1 << 10,
         "m" | "mb" | "mib" => 1 << 20,
         "g" | "gb" | "gib" => 1 << 30,

@@ -208,6 +208,7 @@ fn surfaces(
         return Ok(sheet.surfaces);
     };
     let inner = rates.inner.unwrap_or(rates.outer * INNER_SHARE);
+    // A head reads one track in a revolution, so rate times revolution is the length of a track.
     let of_a_track = (rates.outer + inner) / 2.0 * 1e6 * 60.0 / rpm;
     let of_a_surface = of_a_track * f64::from(tracks);
     let wanted = capacity.bytes().0 as f64;
@@ -267,6 +268,7 @@ impl EdgeRates {
             }),
             (Some(outer), Some(mean)) => between(outer, sheet.inner, mean, minutes),
             (None, Some(mean)) => Ok(EdgeRates {
+                // The mean of both edges is the measured mean, and the inner edge has the usual share of the outer.
                 outer: 2.0 * mean / (1.0 + INNER_SHARE),
                 inner: None,
                 source: format!(

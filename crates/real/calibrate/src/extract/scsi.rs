@@ -126,6 +126,7 @@ pub fn answered(page: &[u8]) -> Result<PhysicalPlace, PageError> {
         return Err(PageError::Format { found: format });
     }
     Ok(PhysicalPlace {
+        // SBC-3, physical sector format: three bytes of cylinder, one of head, four of sector.
         cylinder: Cylinder(u32::from_be_bytes([0, page[6], page[7], page[8]])),
         surface: u32::from(page[9]),
         sector: u32::from_be_bytes([page[10], page[11], page[12], page[13]]),

@@ -87,6 +87,7 @@ impl SimulatedDrive {
         while self.done.0.len() < extents.len() && self.machine.next_wake() != Time::NEVER {
             self.machine.wake(&mut self.done);
         }
+        // Commands of a queue complete in any order, and the answers stand in the order of issue.
         self.done.0.sort_unstable_by_key(|(origin, _)| *origin);
         let mut answers = Vec::with_capacity(extents.len());
         for (number, &extent) in extents.iter().enumerate() {

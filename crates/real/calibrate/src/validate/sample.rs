@@ -39,6 +39,7 @@ impl EmpiricalTimes {
     /// is clamped to 0 .. 1. The result is not a number if the sample is empty.
     /// [`demerit`](EmpiricalTimes::demerit) integrates over the graph of this function.
     pub fn quantile(&self, p: f64) -> f64 {
+        // Nearest rank: the smallest value that a share of at least `p` does not exceed.
         let rank = (p.clamp(0.0, 1.0) * self.len() as f64).ceil() as usize;
         self.ascending
             .get(rank.saturating_sub(1))

@@ -60,6 +60,7 @@ pub(super) fn of_csv(file: &str, text: &str) -> Result<Vec<DepthRow>, DepthsErro
             depth: (depth * jobs) as u32,
             jobs: jobs as u32,
             per_s,
+            // Little's law gives the mean if the table has no column of latencies.
             mean_ms: optional("clat_mean_ms").unwrap_or(1000.0 * depth * jobs / per_s),
             deviation_ms: optional("clat_stddev_ms"),
             middle_ms: optional("p10").zip(optional("p90")),

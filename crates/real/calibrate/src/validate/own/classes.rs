@@ -28,6 +28,7 @@ fn operation(request: &Logged) -> usize {
 }
 
 fn size(request: &Logged) -> usize {
+    // In sectors: 8, 64 and 256 KiB.
     [16, 128, 512]
         .iter()
         .filter(|most| request.sectors > **most)

@@ -305,6 +305,7 @@ fn paced(spans: &[ServiceSpan]) -> (Vec<Paced>, Vec<Logged>) {
     let beginning = spans.first().map_or(Time::ZERO, |first| first.start);
     let mut last_end = Lbn(0);
     let request = |(number, span): (usize, &ServiceSpan)| {
+        // A request can have waited for earlier requests only, even if later ones ended first.
         let awaited = ends.partition_point(|end| *end <= span.start).min(number);
         let since = awaited.checked_sub(1).map_or(beginning, |last| ends[last]);
         let transfers = span.operation != Operation::Flush;

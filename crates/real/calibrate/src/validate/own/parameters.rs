@@ -256,6 +256,7 @@ impl PermittedValues {
             PermittedValues::Each(_) => None,
             PermittedValues::Sums { first, last, .. } => {
                 let step = first / 2f64.powi(halvings as i32);
+                // The factor covers the rounding of the halved step.
                 (step >= last * 0.999).then_some(step)
             }
             PermittedValues::Factors { first, last, .. } => {

@@ -111,6 +111,7 @@ impl JudgedRequests {
             ModelVerdict::Rough => ROUGH,
             ModelVerdict::None => return false,
         };
+        // Fewer requests have a distance by chance alone.
         self.part.n >= 30 && self.part.rms_share > allowed
     }
 }
