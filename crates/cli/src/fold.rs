@@ -35,7 +35,7 @@ fn is_rule(line: &str) -> bool {
     line.len() > 3 && line.chars().all(|letter| letter == '─')
 }
 
-/// A table: its head and its rows, and the places of its columns.
+/// A table with head, rows, and the places of the columns.
 struct Grid {
     /// Head and rows, without the rule.
     lines: Vec<Vec<char>>,

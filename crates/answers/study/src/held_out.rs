@@ -76,7 +76,7 @@ impl HeldOut {
             .filter(|record| record.substance == study.substance)
     }
 
-    /// Adds records to those of their folders. Returns the files.
+    /// Adds each record to the records of its folder. Returns the files.
     ///
     /// # Errors
     /// A file that cannot be read or written.

@@ -36,7 +36,7 @@ impl Notice {
 /// A message from a node to the node above, sent on the node's own initiative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// The layer offers data that it holds: PUSH(lbn, n) of pro-active storage.
+    /// The layer offers data from its memory: PUSH(lbn, n) of pro-active storage.
     Push(Extent),
     /// The layer asks for dirty data: PULL(lbn, n), or PULL(none, n) for any `n` sectors.
     Pull {

@@ -221,7 +221,7 @@ fn first_ten(list: &FoundValue<'_>) -> Result<Vec<f64>, ImportError> {
     Ok(times)
 }
 
-/// Reads the points of a seek file. Its path is relative to the file that names it.
+/// Reads the points of a seek file. The path is relative to the file with the path.
 fn extracted(
     files: &dyn ReadFiles,
     fields: &BlockFields<'_>,

@@ -529,7 +529,7 @@ impl Matcher {
         }
     }
 
-    /// Completes request `number`. The doubts that it caused are removed.
+    /// Completes request `number`, and removes the doubts about the request.
     fn settle(&mut self, number: u64) {
         self.pool.forget(number);
         let Some(waiting) = self.pool.get_mut(number) else {

@@ -236,7 +236,7 @@ impl JobSet {
         }
     }
 
-    /// Appends the job: sets its group, its stage, and the job for which it waits.
+    /// Appends a job, and sets the group, the stage and the awaited job.
     fn place(&mut self, mut job: FioJob) -> Result<(), FioError> {
         if let Some(last) = self.jobs.last() {
             // A stonewall begins a new group, as in fio's `add_job`.

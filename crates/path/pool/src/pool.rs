@@ -14,8 +14,8 @@
 //! | `scan.rs`, `scatter.rs` | the order of the records of a scan, and scattered records |
 //!
 //! Departures from ZFS: the processor needs no time. Metadata is in memory for reads, and has an
-//! estimated size for writes (`sync.rs`). A read that meets its own read-ahead in flight does not
-//! hurry it. A record without a free place is written over its old place.
+//! estimated size for writes (`sync.rs`). A read of a record that is being read ahead does
+//! not hurry the read-ahead. A record without a free place is written over its old place.
 
 mod node;
 mod records;

@@ -19,8 +19,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Replays a trace. Ends early once `stop` is true, and reports the results so far. The calling
-/// thread becomes a real-time thread and stays one, if that is permitted. Threads that it starts do
-/// not.
+/// thread becomes a real-time thread and stays one, if that is permitted. Further
+/// threads do not.
 ///
 /// # Errors
 /// Before the first issue: an error of the trace or the device. Later: an error of the system, or a

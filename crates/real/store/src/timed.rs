@@ -1,4 +1,4 @@
-//! Devices that hang: a request that exceeds its time limit counts as failed.
+//! Devices that hang. A request beyond the time limit counts as failed.
 //!
 //! A thread waiting for the kernel cannot be interrupted. So another thread makes the request, with
 //! memory of its own, and the caller waits no longer than the limit. After that the device has

@@ -19,7 +19,7 @@ impl ChangeRun {
 }
 
 impl Transaction {
-    /// Joins these changes in their order.
+    /// Joins the changes in the given order.
     pub(crate) fn of(changes: Vec<Change>) -> Transaction {
         let mut all = Change::default();
         for change in changes {

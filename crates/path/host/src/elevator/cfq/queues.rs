@@ -204,7 +204,7 @@ impl CfqQueues {
         }
     }
 
-    /// Returns the queue whose turn it is.
+    /// Returns the queue with the first turn.
     pub(super) fn first(&self) -> Option<u32> {
         self.turns.iter().find_map(|tree| self.order.first(tree))
     }
