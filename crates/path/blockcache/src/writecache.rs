@@ -49,6 +49,7 @@ fn four_kib() -> Bytes {
     Bytes(4096)
 }
 fn fifty() -> u32 {
+    // HIGH_WATERMARK, LOW_WATERMARK and AUTOCOMMIT_BLOCKS_SSD of dm-writecache.c.
     50
 }
 fn forty_five() -> u32 {

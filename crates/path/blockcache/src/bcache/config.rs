@@ -64,18 +64,23 @@ pub struct BcacheConfig {
 }
 
 fn half_mib() -> Bytes {
+    // `make-bcache` makes buckets of 1,024 sectors.
     Bytes(512 << 10)
 }
 fn four_mib() -> Bytes {
+    // `cached_dev_init`: sequential_cutoff.
     Bytes(4 << 20)
 }
 fn two_ms() -> Duration {
+    // `bch_cache_set_alloc`: congested_read_threshold_us.
     Duration::from_millis(2)
 }
 fn twenty_ms() -> Duration {
+    // `bch_cache_set_alloc`: congested_write_threshold_us.
     Duration::from_millis(20)
 }
 fn ten() -> u32 {
+    // `bch_cached_dev_writeback_init`: writeback_percent, and writeback_delay below.
     10
 }
 fn thirty_seconds() -> Duration {

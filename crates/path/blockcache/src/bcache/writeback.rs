@@ -109,6 +109,7 @@ impl Writeback {
         self.in_flight += 1;
         let span = Duration::from_nanos((sectors * 1_000_000_000) / self.rate.max(1) as u64);
         let next = self.next.saturating_add(span);
+        // A long pause gives no credit beyond the lag, so that write-back does not rush afterwards.
         let earliest = Time::from_nanos(now.as_nanos().saturating_sub(LAG.as_nanos()));
         self.next = next.max(earliest).min(now + LEAD);
     }

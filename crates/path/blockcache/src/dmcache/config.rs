@@ -48,6 +48,7 @@ fn quarter_mib() -> Bytes {
     Bytes(256 << 10)
 }
 fn two_thousand() -> u64 {
+    // DEFAULT_MIGRATION_THRESHOLD of dm-cache-target.c, in sectors.
     2048
 }
 

@@ -109,6 +109,7 @@ impl Governor {
         let highest = self.frequencies_mhz.len() - 1;
         let (threshold, safe) = (
             u64::from(self.up_threshold),
+            // DEF_FREQUENCY_DOWN_DIFFERENTIAL of cpufreq_ondemand.c.
             u64::from(self.up_threshold) - 10,
         );
         if load > threshold {

@@ -53,6 +53,7 @@ pub enum ServerProtocol {
 }
 
 fn gigabit() -> f64 {
+    // 1 Gbit/s in MB/s. The headers of each frame count separately.
     125.0
 }
 
