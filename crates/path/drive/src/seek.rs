@@ -84,6 +84,7 @@ impl SeekTable {
         let cylinders = self.nanoseconds.len() as f64;
         let (mut sum, mut weights) = (0.0, 0.0);
         for (distance, &time) in self.nanoseconds.iter().enumerate().skip(1) {
+            // Of all pairs of cylinders, as many have a distance as there are cylinders beyond the distance.
             let weight = cylinders - distance as f64;
             sum += weight * f64::from(time);
             weights += weight;
@@ -138,6 +139,7 @@ fn tabulated(
 
 /// Returns the least of each value and all later values. `None` if the values are sorted already.
 fn suffix_minimum(values: &[u32]) -> Option<Vec<u32>> {
+    // A rising table is its own minimum, which is the usual case and saves a second table.
     if values.is_sorted() {
         return None;
     }
@@ -180,6 +182,7 @@ fn points_curve(
         let d = f64::from(distance);
         let next = points.partition_point(|point| point.0 < d);
         match points.get(next) {
+            // Beyond the last point the curve stays level.
             None => points[points.len() - 1].1,
             Some(&(d1, ms1)) if d1 == d => ms1,
             Some(&(d1, ms1)) => {
@@ -232,6 +235,7 @@ fn datasheet_curve(
         full_stroke_ms - track_to_track_ms,
         average_ms - track_to_track_ms,
     );
+    // Cramer's rule for two equations: full stroke and mean.
     let root = (full * linear_mean - span * average) / determinant;
     let linear = (span.sqrt() * average - root_mean * full) / determinant;
     Ok(move |distance| {

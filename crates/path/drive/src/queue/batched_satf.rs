@@ -27,6 +27,7 @@ impl Discipline for BatchedSatf {
     }
 
     fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
+        // Later requests wait for the whole batch, so no request starves.
         if self.batch.len() == 0 {
             std::mem::swap(&mut self.batch, &mut self.later);
         }

@@ -30,6 +30,7 @@ impl Discipline for CLook {
 
     fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
         let ahead = self.waiting.at_or_after(self.by.here(&arm));
+        // Behind the innermost request the arm returns to the outermost, index 0.
         let index = if ahead < self.waiting.len() { ahead } else { 0 };
         self.waiting.key(index)?;
         Some(NextRequest::direct(self.waiting.remove(index)))

@@ -154,6 +154,7 @@ impl CommandQueue {
                 .find(follows)
                 .filter(|_| self.concatenate)
         };
+        // Age goes before concatenation, or a long stream could starve the oldest command.
         overdue.or_else(follower).map(|arrival| arrival.slot)
     }
 }

@@ -131,6 +131,7 @@ impl Firmware {
     fn cheapest(&self, arm: &ArmView<'_>) -> Option<usize> {
         let latest = self.latest()?;
         let turn = arm.mechanics.spindle().revolution();
+        // A margin of more than a revolution would distrust each request.
         let margin = self.margin.min(turn);
         let cylinders = f64::from(arm.mechanics.geometry().cylinders());
         let far_ns = self.margin_far_ns / cylinders.sqrt();
@@ -143,9 +144,11 @@ impl Firmware {
                 let distance = waiting.position.cylinder.0.abs_diff(arm.head.cylinder.0);
                 Duration::from_nanos((far_ns * f64::from(distance).sqrt()) as u64)
             };
+            // A request that follows the last one needs no seek, so the firmware need not fear to miss the sector.
             let trusted = (rotation >= margin
                 && (far_ns == 0.0 || rotation >= (margin + far()).min(turn)))
                 || waiting.lbn == arm.next_lbn;
+            // A sector that may be missed costs a whole revolution.
             let late = if trusted { Duration::ZERO } else { turn };
             Some(seek + rotation + late)
         };

@@ -36,6 +36,7 @@ impl Discipline for Look {
         } else {
             (outer, inner)
         };
+        // The arm turns only if somebody waits behind, so that an idle arm keeps its direction.
         if ahead.is_none() && behind.is_some() {
             self.inward = !self.inward;
         }

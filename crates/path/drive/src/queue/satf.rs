@@ -26,6 +26,7 @@ impl Discipline for Satf {
     }
 
     fn take(&mut self, arm: ArmView<'_>) -> Option<NextRequest> {
+        // A single request needs no comparison, and the positioning time is the expensive part.
         if self.waiting.len() == 1 {
             return Some(NextRequest::direct(self.waiting.remove(0)));
         }

@@ -30,6 +30,7 @@ impl Sorted {
         }
         let other = self.slots[slot].replace((key, record));
         assert!(other.is_none(), "the request of slot {slot} waits twice");
+        // Behind requests with an equal key: equal requests go in the order of arrival.
         let at = self.order.partition_point(|&(other, _)| other <= key);
         self.order.insert(at, (key, record));
     }
@@ -50,6 +51,7 @@ impl Sorted {
     /// Returns the nearest request on either side of `here`, the outer one first. Both may lie at
     /// `here`.
     pub(super) fn neighbours(&self, here: u64) -> (Option<Neighbour>, Option<Neighbour>) {
+        // Requests at the arm's own place are neighbours on both sides.
         let outer = self.at_or_after(here.saturating_add(1)).checked_sub(1);
         let inner = self.at_or_after(here);
         let distance = |index: usize| self.key(index).map(|key| (key.abs_diff(here), index));

@@ -64,6 +64,7 @@ impl Discipline for Vr {
             (Some(outer), Some(inner)) if outer.0 < inner.0 => outer,
             (outer, inner) => inner.or(outer)?,
         };
+        // A request at the arm's place moves the arm in no direction.
         if self.waiting.key(index) != Some(here) {
             self.inward = inward;
         }
