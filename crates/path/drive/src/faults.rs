@@ -174,6 +174,7 @@ impl Faults {
             }
             Some(FaultKind::Torn) => {
                 self.counts.torn += 1;
+                // A torn write misses the last sector at least.
                 let whole = start + self.random.below(extent.sectors.0.max(1));
                 self.right(start, whole);
                 self.make_wrong(whole, end);
@@ -188,6 +189,7 @@ impl Faults {
 
     /// True if any sector of `extent` is wrong.
     pub fn differs(&self, extent: Extent) -> bool {
+        // Runs never overlap, so of all runs before the end, the last one reaches farthest.
         let before = self.wrong.range(..extent.end().0).next_back();
         before.is_some_and(|(_, end)| *end > extent.start.0)
     }
@@ -249,6 +251,7 @@ impl Faults {
     }
 
     fn make_wrong(&mut self, start: u64, end: u64) {
+        // Older runs give way first, because runs never overlap.
         self.right(start, end);
         if start < end {
             assert!(

@@ -89,8 +89,10 @@ impl PowerConfig {
     pub fn break_even(&self) -> Option<Duration> {
         let (idle, standby) = (self.idle_a_w?, self.standby_w?);
         let (down, up) = (self.spin_down_ms / 1000.0, self.spin_up_ms / 1000.0);
+        // The equation above, solved for `t`.
         let extra = self.spin_down_j? + self.spin_up_j? - standby * down - idle * up;
         let saves = idle - standby;
+        // A saving of almost nothing gives a time that is too long for a [`Duration`].
         (saves > 0.0).then(|| Duration::from_secs_f64((extra / saves).max(down).min(1e9)))
     }
 }

@@ -31,6 +31,7 @@ impl ShingledDrive {
         if self.starved.is_none() && self.cleaning_due() > now {
             return;
         }
+        // While a write waits, the cheaper way to make room goes first.
         if self.starved.is_some() && self.begins_move(now) {
             return;
         }
@@ -38,6 +39,7 @@ impl ShingledDrive {
             return self.nothing_to_clean(now);
         };
         let (start, sectors) = self.map.extent_of(band);
+        // Cleaning would read the older cached data now, and write them over the newer ones later.
         if matches!(self.writing, Some(MediumWrite::Band { start: other, .. }) if other == start) {
             return;
         }
@@ -52,6 +54,7 @@ impl ShingledDrive {
             }
         }
         reads.reverse();
+        // The write of a band needs the old sectors too, unless the cache has every sector of the band.
         if covered < sectors {
             reads.push(Extent::new(start, sectors));
         }

@@ -100,6 +100,7 @@ impl ShingledMap {
             "{sectors} sectors from {start} go to a cache with room for {}",
             self.free()
         );
+        // Extents of the map never overlap, so older data of these addresses leave the map first.
         self.unmap(start, sectors);
         let extent = CachedExtent {
             start,
@@ -184,6 +185,7 @@ impl ShingledMap {
     fn live_part(&self, written: &CachedExtent) -> Option<u64> {
         self.overlapping(written.start, written.end())
             .find(|extent| {
+                // A later write of the same addresses is mapped to another place.
                 let from = extent.start.max(written.start);
                 let own = written.place + (from - written.start);
                 extent.place + (from - extent.start) == own

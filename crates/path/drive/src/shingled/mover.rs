@@ -36,11 +36,13 @@ impl ShingledDrive {
         let sectors: u64 = valid.iter().map(|extent| extent.sectors).sum();
         let gain = (to - from).saturating_sub(sectors + record);
         let rate = gain as f64 / (to - from + sectors + record) as f64;
+        // A part without valid data would divide by zero.
         let space = (to - from) as f64 / sectors.max(1) as f64;
         if rate <= self.rate_of_cleaning(space) || self.map.free() < sectors + record {
             return false;
         }
         let mut ios = Vec::new();
+        // The part is read as one stretch with its unused sectors, as the rate above assumes.
         self.map
             .on_medium_in_pieces(from, to - from, u64::MAX, &mut |start, sectors| {
                 ios.push((Operation::Read, Extent::new(start, sectors)));
@@ -52,6 +54,7 @@ impl ShingledDrive {
                 ios.push((Operation::Write, Extent::new(start, sectors)));
             });
         let record_at = self.map.on_medium(place + sectors);
+        // The record of the new places goes last, because until then only the old places hold all data.
         ios.push((Operation::Write, Extent::new(record_at, RECORD.min(record))));
         ios.reverse();
         self.counts.moved_sectors += sectors;
@@ -83,6 +86,7 @@ impl ShingledDrive {
             return self.issue(now, operation, extent, InnerIo::Move);
         }
         if let Some(LogMove { valid, place, .. }) = self.moving.take() {
+            // Reads find the data at the old places until the new places are on the medium.
             self.map.moved(&valid, place);
             self.counts.moves += 1;
         }

@@ -206,6 +206,7 @@ impl ShingledDrive {
             InnerIo::Read(slot) => {
                 let request = &mut self.slots[slot];
                 request.left -= 1;
+                // The part that ends last decides the times of the whole read.
                 if completion.finished >= request.last.finished {
                     request.last = *completion;
                 }
@@ -247,6 +248,7 @@ impl ShingledDrive {
             } = self.slots[slot];
             let sectors = request.extent.sectors.0;
             let through = self.shingles.buffer == 0 || request.hints.force_unit_access;
+            // A write larger than the buffer enters an empty buffer, or the write would wait for ever.
             let room = self.pending.is_empty()
                 || self.pending.sectors() + sectors <= self.shingles.buffer.max(1);
             if !room {
@@ -292,6 +294,7 @@ impl ShingledDrive {
     pub(super) fn pass_barriers(&mut self, now: Time) {
         while let Some(barrier) = self.barriers.front()
             && barrier.sectors <= self.pending.went
+            // Without the record of the map, a loss of power would lose the data in the cache.
             && !self.unrecorded
         {
             let slot = barrier.slot;
@@ -405,6 +408,7 @@ impl Node for ShingledDrive {
                 self.pending.end_stream();
                 self.barriers.push_back(Barrier {
                     slot,
+                    // Writes that wait for room came before this command, so the command waits for them too.
                     sectors: self.pending.came + self.waiting_sectors(),
                 });
             }
@@ -444,6 +448,8 @@ impl Node for ShingledDrive {
         let mut inside = Counters::default();
         self.drive.count(now, &mut inside);
         for drive in &mut inside.drives {
+            // The requests of cleaning are no requests of the host. So only the times of the mechanics come from the
+            // drive inside.
             *drive = MemberStatistics {
                 busy: drive.busy,
                 seek: drive.seek,

@@ -28,6 +28,7 @@ impl ShingledDrive {
         }
         let flushed =
             (self.barriers.front()).is_some_and(|barrier| barrier.sectors <= self.pending.went);
+        // The data before the barrier are on the medium, and only the record of the map is missing.
         if flushed && self.unrecorded {
             return self.write_record(now);
         }
@@ -62,6 +63,7 @@ impl ShingledDrive {
 
     fn write_to_cache(&mut self, now: Time, start: u64, wanted: u64) {
         self.map.release();
+        // Room for the record stays free, or a barrier could never pass.
         let needed = wanted + self.shingles.record.max(RECORD) + self.shingles.reserve;
         let full = self.map.free() < needed || self.map.extents() + 2 > self.shingles.extents;
         // A full cache cleans several bands, so that the host is not stopped for every write.
@@ -76,6 +78,7 @@ impl ShingledDrive {
         if let Some(since) = self.starved.take() {
             self.counts.starved += now.since(since);
         }
+        // The log goes on at the beginning of the cache, and one write is one piece of the medium.
         let (place, room) = self.map.at_head();
         let sectors = wanted.min(room);
         self.map.append(start, sectors);
@@ -105,6 +108,7 @@ impl ShingledDrive {
         match self.writing.take() {
             Some(MediumWrite::Cache { sectors }) => self.pending.remove(sectors),
             Some(MediumWrite::Band { start, sectors }) => {
+                // Cached data of this band are older than the data in place from here on.
                 self.map.unmap(start, sectors);
                 self.map.release();
                 self.counts.band_sectors += sectors;

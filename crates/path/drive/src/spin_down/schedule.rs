@@ -58,6 +58,7 @@ pub(super) fn build(own: &Keys, costs: &Costs) -> Result<Box<dyn SpinDown>, Conf
             ));
         }
     }
+    // Hour 24 is hour 0 of the next day.
     let ns = |hour: f64| (hour * HOUR_NS) as u64 % DAY;
     let length = (ns(to_hour) + DAY - ns(from_hour)) % DAY;
     if length == 0 {
@@ -76,6 +77,7 @@ pub(super) fn build(own: &Keys, costs: &Costs) -> Result<Box<dyn SpinDown>, Conf
 impl SpinDown for Schedule {
     fn stops_at(&self, idle: Time) -> Time {
         let due = idle + self.after;
+        // One more day, so that the difference is not negative.
         let since_from = (due.as_nanos() % DAY + self.begins_at + DAY - self.from) % DAY;
         if since_from < self.length {
             due
