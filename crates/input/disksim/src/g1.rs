@@ -176,7 +176,8 @@ impl Scheme {
         self.spare(fields, &zone, &mut config, losses)?;
         let lbns = self.lbns(fields, &zone, &config)?;
         self.remap(fields, &zone, &mut config, lbns, losses);
-        // Scheme 2 reverses the odd cylinders of the disk, but a zone counts cylinders from its own first cylinder.
+        // Scheme 2 reverses the odd cylinders of the disk, but a zone counts cylinders from its own
+        // first cylinder.
         if self.mapping == 2 && first_cylinder % 2 == 1 {
             config.runs = odd_runs(self.disk.surfaces);
         }
@@ -466,7 +467,8 @@ impl Scheme {
                         config.remaps.push((from, to));
                         continue;
                     }
-                    // The replacement was taken already, so the sector remains free for another pair.
+                    // The replacement was taken already, so the sector remains free for another
+                    // pair.
                     used.remove(&from);
                 }
                 lost += 1;

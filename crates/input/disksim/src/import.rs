@@ -267,8 +267,8 @@ impl Import<'_> {
             cylinders: layout.cylinders(announced, losses),
             ..disk
         };
-        // After the cylinders are known: a cut zone may end before the last announced cylinder, and the arm still
-        // reaches there.
+        // After the cylinders are known: a cut zone may end before the last announced cylinder, and
+        // the arm still reaches there.
         layout.cut(disk.blocks, losses);
         let mechanics = fields.required("Mechanical Model")?;
         let prefix = format!("{}.", mechanics.key);
@@ -551,8 +551,8 @@ fn queue(electronics: &Electronics, config: &mut DriveConfig, losses: &mut Vec<I
         return;
     }
     let policy = electronics.scheduler.policy;
-    // Numbers of DiskSim 4.0's manual, "Scheduling policy": 2 to 4 go by address, 5 to 7 by cylinder, 8 and 10 by
-    // positioning time.
+    // Numbers of DiskSim 4.0's manual, "Scheduling policy": 2 to 4 go by address, 5 to 7 by
+    // cylinder, 8 and 10 by positioning time.
     let (discipline, exact) = match policy {
         1 => ("fcfs", true),
         2 | 5 => ("look", true),

@@ -56,7 +56,8 @@ impl ImportedLayout {
 
     /// Cuts the layout to the announced number of blocks, and drops zones without addresses.
     pub(crate) fn cut(&mut self, blocks: u64, losses: &mut Vec<ImportLoss>) {
-        // A zone in which all sectors are spares holds no address, and a drive file has no such zone.
+        // A zone in which all sectors are spares holds no address, and a drive file has no such
+        // zone.
         self.zones.retain(|zone| zone.lbns > 0);
         let held = self.lbns();
         if held < blocks {

@@ -136,7 +136,8 @@ fn overheads(electronics: &Electronics, reading: &Reading) -> ElectronicsConfig 
         }
     };
     let bus = electronics.bus.as_ref();
-    // Drive, bus and controller pass on sectors at the same time, so the slowest determines the rate.
+    // Drive, bus and controller pass on sectors at the same time, so the slowest determines the
+    // rate.
     let slowest = |of_bus: Option<f64>| disk.sector_transfer_ms.max(of_bus.unwrap_or(0.0)).max(0.0);
     let write_disconnect = (disk.extra_write_disconnect != 0).then(|| {
         let seek_ms = disk.extra_command_ms + disk.extra_seek_ms;

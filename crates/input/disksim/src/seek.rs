@@ -184,8 +184,8 @@ impl Formula {
     /// limit, then samples. Behind the crossover, the two ends of the straight line are enough.
     fn distances(&self, from: u32, longest: u32) -> impl Iterator<Item = u32> {
         let curved = self.crossover.min(longest.saturating_add(1));
-        // Short seeks are frequent and steep, so each distance has a point. Far seeks change little from point to
-        // point.
+        // Short seeks are frequent and steep, so each distance has a point. Far seeks change little
+        // from point to point.
         let dense = from..curved.min(DENSE);
         let step = (curved.saturating_sub(DENSE) / SPARSE).max(1);
         let sparse = (from.max(DENSE)..curved).step_by(step as usize);

@@ -160,7 +160,8 @@ impl ObservedLoad {
 /// Returns the size of requests with this mean: the two multiples of 4 KiB beside the mean, with weights.
 fn sizes(mean_kib: f64) -> String {
     const STEP_KIB: f64 = 4.0;
-    // Two neighbouring sizes in whole pages give the measured mean exactly, and each request is possible.
+    // Two neighbouring sizes in whole pages give the measured mean exactly, and each request is
+    // possible.
     let below = (mean_kib / STEP_KIB).floor().max(1.0) * STEP_KIB;
     let above = below + STEP_KIB;
     let upper = ((mean_kib - below) / STEP_KIB).clamp(0.0, 1.0);

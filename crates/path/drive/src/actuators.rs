@@ -54,7 +54,8 @@ impl MultiActuator {
         }
         let arm = |lbn: u64| (lbn / self.share.0) as usize;
         let (start, end) = (request.extent.start.0, request.extent.end().0);
-        // The last sector decides, not the end: a request that ends at the border leaves the next arm alone.
+        // The last sector decides, not the end: a request that ends at the border leaves the next
+        // arm alone.
         (arm(start), arm(end.max(start + 1) - 1))
     }
 

@@ -170,7 +170,8 @@ impl DriveArm {
             self.rest.is_none() && last <= since,
             "platters that turn until {last:?} stand from {since:?}, or stand already"
         );
-        // Platters keep their angle while they stand. The phase after the start follows from the angle.
+        // Platters keep their angle while they stand. The phase after the start follows from the
+        // angle.
         let angle = self.mechanics.spindle().angle_at(last) + self.head.phase;
         self.rest = Some(Rest {
             since,
@@ -212,7 +213,8 @@ impl DriveArm {
             since <= ready && ready <= now,
             "platters that stood from {since:?} turn at {ready:?} for what begins at {now:?}"
         );
-        // The spindle's clock ran on while the platters stood, so the phase moves back by that angle.
+        // The spindle's clock ran on while the platters stood, so the phase moves back by that
+        // angle.
         self.head.phase = angle - self.mechanics.spindle().angle_at(ready);
         self.turned = Some(ready);
         self.wanted = started(ready, self.spin_up);

@@ -255,7 +255,8 @@ impl DriveBuffer {
     fn work_until(&mut self, now: Time, waiting: bool, arm: &mut DriveArm) {
         while let Some(since) = self.dirty_since() {
             let due = self.destages_from(since);
-            // Standing platters start for the write. A write that is due at `now` itself begins after `now`.
+            // Standing platters start for the write. A write that is due at `now` itself begins
+            // after `now`.
             if due < now {
                 arm.start(due);
             }
@@ -336,7 +337,8 @@ impl DriveBuffer {
             since,
             arrived,
         } = dirty;
-        // A pool may choose data that came later than the oldest data, and a write cannot begin before its data came.
+        // A pool may choose data that came later than the oldest data, and a write cannot begin
+        // before its data came.
         let begin = if self.pool.is_some() {
             begin.max(since)
         } else {
@@ -427,7 +429,8 @@ impl DriveBuffer {
         arm: &mut DriveArm,
         work: &mut AccessTimes,
     ) -> Time {
-        // Data that arrived after the flush command may stay dirty (ATA FLUSH CACHE covers completed writes).
+        // Data that arrived after the flush command may stay dirty (ATA FLUSH CACHE covers
+        // completed writes).
         while self.is_dirty_since(asked) {
             let access = self.destage_one(now, arm);
             add(work, &access);
@@ -716,8 +719,8 @@ impl DriveBuffer {
         if self.config.read_ahead == ReadAhead::WholeTrack && self.is_measured(extent) {
             // A track buffer keeps the sectors from the landing on, in front of the request also.
             let track = mechanics.geometry().track_at(Lbn(end - 1));
-            // The request may have begun on an earlier track. Then the last track passes from its start only after the
-            // request.
+            // The request may have begun on an earlier track. Then the last track passes from its
+            // start only after the request.
             let landed = if track.first <= extent.start {
                 landed
             } else {
@@ -1041,7 +1044,8 @@ impl DriveBuffer {
             ReadAhead::Cylinder => {
                 let cylinder = geometry.cylinder_of(Lbn(end - 1));
                 let mut reached = track_at(end - 1).1;
-                // A cylinder may consist of many tracks of different lengths, so the end is found track by track.
+                // A cylinder may consist of many tracks of different lengths, so the end is found
+                // track by track.
                 while reached < full && geometry.cylinder_of(Lbn(reached)) == cylinder {
                     reached = track_at(reached).1;
                 }

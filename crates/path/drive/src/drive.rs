@@ -688,7 +688,8 @@ impl Drive {
     /// No request overtakes a waiting request outside.
     fn admit(&mut self, now: Time) {
         while let Some(&slot) = self.outside.front() {
-            // A command that must be alone waits outside until the drive is empty, and nothing overtakes the command.
+            // A command that must be alone waits outside until the drive is empty, and nothing
+            // overtakes the command.
             if !self.has_room() || self.waits_alone(slot) || self.serves_alone() {
                 break;
             }
@@ -931,7 +932,8 @@ impl Drive {
         let near = self.near(request.extent);
         let electronics = &self.electronics;
         let buffer = self.buffer.as_mut()?;
-        // FUA: the write is complete when the data are on the medium, so the buffer does not answer.
+        // FUA: the write is complete when the data are on the medium, so the buffer does not
+        // answer.
         if !buffer.takes_writes() || request.hints.force_unit_access {
             return None;
         }
@@ -1376,8 +1378,8 @@ impl Drive {
 /// at `begun` and finished at `finish`. Time outside the access counts as overhead.
 fn parts(submitted: Time, begun: Time, finish: Time, access: &AccessTimes) -> Breakdown {
     let service = finish.since(begun);
-    // With zero-latency access parts of the transfer lie within the rotation, and the parts must not exceed the
-    // service.
+    // With zero-latency access parts of the transfer lie within the rotation, and the parts must
+    // not exceed the service.
     let transfer = access
         .transfer
         .min(service.saturating_sub(access.seek + access.rotation));
@@ -1429,7 +1431,8 @@ impl ReadBus {
             index + sectors,
             self.sectors
         );
-        // Within a piece the sectors pass at equal distances, so the first or the last sector decides.
+        // Within a piece the sectors pass at equal distances, so the first or the last sector
+        // decides.
         let from_first = first_end + self.each * (self.sectors - index);
         let from_last = last_end + self.each * (self.sectors - index - sectors + 1);
         self.end = self.end.max(from_first).max(from_last);

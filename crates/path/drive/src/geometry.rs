@@ -116,8 +116,8 @@ impl Geometry {
         let entries = ENTRIES_PER_ZONE * zones.len() as u64;
         let shift = (capacity.0 / entries).max(1).ilog2();
         let zone_of = |lbn: u64| firsts.partition_point(|&first| first <= lbn) as u32 - 1;
-        // The index gives the zone at the start of each interval, so that few steps remain instead of a binary
-        // search.
+        // The index gives the zone at the start of each interval, so that few steps remain instead
+        // of a binary search.
         let index = (0..=(capacity.0 - 1) >> shift).map(|entry| zone_of(entry << shift));
         Ok(Geometry {
             spindle,

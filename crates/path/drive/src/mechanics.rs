@@ -173,7 +173,8 @@ impl Mechanics {
             // Arm and head electronics work at the same time, so the longer time decides.
             time = time.max(self.head_switch);
         }
-        // A write must settle closer to the middle of the track than a read. Without a movement nothing settles.
+        // A write must settle closer to the middle of the track than a read. Without a movement
+        // nothing settles.
         match (write, time > Duration::ZERO) {
             (true, true) => (time + self.write_settle).saturating_sub(self.write_lead),
             (false, false) if head.wrote => self.turn_round,
@@ -238,7 +239,8 @@ impl Mechanics {
             self.zero_latency.reads()
         };
         let inside = self.spindle.angle_at(landing) - start;
-        // Zero latency: the transfer begins with the sector under the head, and ends with the sector before it.
+        // Zero latency: the transfer begins with the sector under the head, and ends with the
+        // sector before it.
         zero_latency && inside < span && !self.spindle.counts_as_met(inside)
     }
 
@@ -364,7 +366,8 @@ impl Mechanics {
     ) -> Time {
         let sector = self.spindle.time_to_turn(position.sector_angle);
         let first = feed.first + feed.each * (index + 1).max(feed.marked);
-        // The last sector must have come when the heads reach it, also on a bus slower than the platters.
+        // The last sector must have come when the heads reach it, also on a bus slower than the
+        // platters.
         let last = feed.first + feed.each * (index + sectors.0);
         let passes = sector * (sectors.0 - 1);
         landing.max(first).max(Time::from_nanos(

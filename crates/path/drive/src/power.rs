@@ -69,7 +69,8 @@ impl ArmPower {
 /// and the full addition of active work.
 fn draw(config: &PowerConfig, arms: f64) -> Option<Draw> {
     let idle = config.idle_a_w?;
-    // Each arm has its part of the idle power. Activity comes on top, and each active arm needs the whole of it.
+    // Each arm has its part of the idle power. Activity comes on top, and each active arm needs the
+    // whole of it.
     let active = |w: f64| idle / arms + (w - idle);
     let (seek, rotate, read, write) = (
         config.seek_w?,

@@ -84,7 +84,8 @@ impl SeekTable {
         let cylinders = self.nanoseconds.len() as f64;
         let (mut sum, mut weights) = (0.0, 0.0);
         for (distance, &time) in self.nanoseconds.iter().enumerate().skip(1) {
-            // Of all pairs of cylinders, as many have a distance as there are cylinders beyond the distance.
+            // Of all pairs of cylinders, as many have a distance as there are cylinders beyond the
+            // distance.
             let weight = cylinders - distance as f64;
             sum += weight * f64::from(time);
             weights += weight;

@@ -102,7 +102,8 @@ impl Offsets {
             _ if job.distribution != OffsetDistribution::Uniform => {
                 Chooser::Skewed(Box::new(skewed()))
             }
-            // With one block size each block has a number, so a permutation does without a map in memory.
+            // With one block size each block has a number, so a permutation does without a map in
+            // memory.
             Some(bytes) => Chooser::Once {
                 order: Permutation::new((span / bytes).max(1), random),
                 used: 0,

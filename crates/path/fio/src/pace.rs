@@ -115,7 +115,8 @@ impl DirectionTimetables {
                 lane.began,
                 lane.due
             );
-            // fio's `handle_thinktime` leaves out the time that the next block would have waited anyway.
+            // fio's `handle_thinktime` leaves out the time that the next block would have waited
+            // anyway.
             let shift = pause.saturating_sub(span(lane.block, lane.bytes_per_s));
             lane.began += shift;
             lane.due += shift;

@@ -44,7 +44,8 @@ impl Permutation {
             self.bound
         );
         let mut place = self.round_trip(number);
-        // Cycle walking: the network permutes a power of four, and results beyond the bound go through again.
+        // Cycle walking: the network permutes a power of four, and results beyond the bound go
+        // through again.
         while place >= self.bound {
             place = self.round_trip(place);
         }

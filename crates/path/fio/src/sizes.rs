@@ -58,8 +58,8 @@ impl BlockSizes {
         if let BlockSizes::Fixed(bytes) = self {
             return *bytes;
         }
-        // At the end of a region few sizes fit. The number of draws is limited, so that one draw cannot last for
-        // ever.
+        // At the end of a region few sizes fit. The number of draws is limited, so that one draw
+        // cannot last for ever.
         (0..DRAWS_MAX)
             .map(|_| self.any(random))
             .find(|bytes| *bytes <= room)

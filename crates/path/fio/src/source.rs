@@ -273,7 +273,8 @@ impl FioSource {
 
     fn drop_stale_alarms(&mut self) {
         while let Some(&Reverse((due, number))) = self.alarms.peek() {
-            // A worker may have set an earlier alarm since, or none. The heap has no way to change an entry.
+            // A worker may have set an earlier alarm since, or none. The heap has no way to change
+            // an entry.
             if self.workers[number as usize].alarm() == due {
                 break;
             }

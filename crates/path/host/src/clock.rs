@@ -92,7 +92,8 @@ impl TickClock {
 
     /// Returns the length of a tick; 1 ms if the clock is exact.
     pub fn tick(self) -> Duration {
-        // An exact clock still needs a tick for rules that count ticks. 1 ms is the tick of HZ=1000.
+        // An exact clock still needs a tick for rules that count ticks. 1 ms is the tick of
+        // HZ=1000.
         self.tick.unwrap_or(Duration::from_millis(1))
     }
 

@@ -100,9 +100,11 @@ impl Metaslab {
         if self.longest() < size {
             return None;
         }
-        // `metaslab_df_alloc` keeps a cursor for each power of two that divides a size, so sizes do not mix.
+        // `metaslab_df_alloc` keeps a cursor for each power of two that divides a size, so sizes do
+        // not mix.
         let cursor = size.trailing_zeros() as usize;
-        // Full or fragmented metaslabs take the smallest fitting run, so that long runs last (`metaslab_df_alloc`).
+        // Full or fragmented metaslabs take the smallest fitting run, so that long runs last
+        // (`metaslab_df_alloc`).
         let best = self.longest() < BEST_FIT_RUN.max(size)
             || self.free * 100 / self.size < BEST_FIT_PERCENT;
         let found = if best {
@@ -139,8 +141,8 @@ impl Metaslab {
             .map(|(&start, &length)| (start, start + length));
         let mut first = None;
         for (start, end) in split.into_iter().chain(after) {
-            // The distance counts from the first candidate, so a search behind the cursor is as long as one from the
-            // start.
+            // The distance counts from the first candidate, so a search behind the cursor is as
+            // long as one from the start.
             let from = *first.get_or_insert(start);
             if start - from > SEARCH {
                 return None;
@@ -176,8 +178,8 @@ struct VdevSpace {
 
 impl VdevSpace {
     fn take(&mut self, size: u64) -> Option<u64> {
-        // A metaslab stays in use until its weight has clearly fallen. A change for each block would scatter the
-        // blocks.
+        // A metaslab stays in use until its weight has clearly fallen. A change for each block
+        // would scatter the blocks.
         if let Some((index, weight)) = self.active
             && self.metaslabs[index].weight().0 + SWITCH > weight
             && let Some(at) = self.metaslabs[index].take(size, self.alignment)
@@ -228,8 +230,8 @@ impl Space {
             let alignment = vdev.alignment(settings.ashift);
             let on_vdev = places.count_on(index as u64, records);
             // The last metaslab is kept for the intent log.
-            // `vdev_metaslab_init` keeps the emptiest metaslab for the log. Records lie from the start on, so the last is
-            // empty.
+            // `vdev_metaslab_init` keeps the emptiest metaslab for the log. Records lie from the
+            // start on, so the last is empty.
             let metaslabs = (0..cut.count - cut.for_log())
                 .map(|number| {
                     let start = (number << cut.shift).next_multiple_of(alignment);
@@ -262,7 +264,8 @@ impl Space {
         asize: impl Fn(usize) -> u64,
         open: impl Fn(usize) -> bool,
     ) -> Result<Dva, NoPlace> {
-        // A vdev with too many writes in flight is not full: the caller waits instead of writing in place.
+        // A vdev with too many writes in flight is not full: the caller waits instead of writing in
+        // place.
         let mut why = NoPlace::Busy;
         for _ in 0..self.vdevs.len() {
             let index = self.rotor;
@@ -299,7 +302,8 @@ impl Space {
 
     /// Ends a transaction group: the space that was freed two groups ago is free.
     pub(crate) fn group_ended(&mut self) {
-        // The emptied list goes to the back, so that freeing allocates nothing after the first groups.
+        // The emptied list goes to the back, so that freeing allocates nothing after the first
+        // groups.
         let mut oldest = self.freed.pop_front().unwrap_or_default();
         for (place, size) in oldest.drain(..) {
             let vdev = &mut self.vdevs[place.vdev as usize];

@@ -108,8 +108,8 @@ impl RecordCache {
                     self.lists[List::FrequentGhost as usize].length,
                 );
                 let in_recent = self.entries[at as usize].list == List::RecentGhost;
-                // Megiddo and Modha (FAST 2003), figure 4, cases II and III: a hit in a ghost list moves the target towards
-                // the resident list of the same kind.
+                // Megiddo and Modha (FAST 2003), figure 4, cases II and III: a hit in a ghost list
+                // moves the target towards the resident list of the same kind.
                 self.target = if in_recent {
                     (self.target + (frequent / recent.max(1)).max(1)).min(self.capacity)
                 } else {
@@ -165,8 +165,8 @@ impl RecordCache {
         if recent + frequent < self.capacity {
             return;
         }
-        // REPLACE of the same figure: at the target itself, only a hit in the ghosts of the frequent list takes from
-        // the recent list.
+        // REPLACE of the same figure: at the target itself, only a hit in the ghosts of the
+        // frequent list takes from the recent list.
         let over = recent > self.target || (from_frequent_ghost && recent == self.target);
         let (from, ghost) = if recent > 0 && (over || frequent == 0) {
             (List::Recent, List::RecentGhost)

@@ -88,8 +88,9 @@ impl Metaslabs {
     /// Cuts a vdev of `size` bytes into metaslabs: about 200, of 512 MiB to 16 GiB, but not more
     /// than 131,072 (`vdev_metaslab_set_size`, `module/zfs/vdev.c`, 2.1).
     pub fn of(size: u64) -> Metaslabs {
-        // `vdev_metaslab_set_size` (module/zfs/vdev.c): zfs_vdev_default_ms_shift, SPA_MAXBLOCKSHIFT,
-        // zfs_vdev_max_ms_shift, zfs_vdev_min_ms_count, zfs_vdev_default_ms_count, zfs_vdev_ms_count_limit.
+        // `vdev_metaslab_set_size` (module/zfs/vdev.c): zfs_vdev_default_ms_shift,
+        // SPA_MAXBLOCKSHIFT, zfs_vdev_max_ms_shift, zfs_vdev_min_ms_count,
+        // zfs_vdev_default_ms_count, zfs_vdev_ms_count_limit.
         const DEFAULT_SHIFT: u32 = 29;
         const SHIFT_MIN: u32 = 24;
         const SHIFT_MAX: u32 = 34;
@@ -173,8 +174,8 @@ impl PoolCapacity {
         let Some((vdev, _)) = vdevs.first() else {
             return PoolCapacity::default();
         };
-        // A pool whose vdevs differ in size has one shape for all vdevs, so the first vdev tells the size of a
-        // record.
+        // A pool whose vdevs differ in size has one shape for all vdevs, so the first vdev tells
+        // the size of a record.
         let asize = vdev.asize(psize);
         let each = deflated(vdev, asize).max(1);
         PoolCapacity {

@@ -31,7 +31,8 @@ impl Pool {
                 }
                 Commit::Flushing => self.end_commit(now),
             }
-            // Blocks without a living drive end at once. The caller takes the ended blocks before the next step.
+            // Blocks without a living drive end at once. The caller takes the ended blocks before
+            // the next step.
             if !self.io.ended.is_empty() {
                 return;
             }
@@ -63,7 +64,8 @@ impl Pool {
 
     /// Writes a dirty record to its final place (`dmu_sync`).
     fn write_to_place(&mut self, now: Time, record: u64) {
-        // A record that its group writes already, or that the log has written already, is not written again.
+        // A record that its group writes already, or that the log has written already, is not
+        // written again.
         if !self.txg.is_open(record) || self.txg.logged.contains_key(&record) {
             return;
         }
@@ -94,7 +96,8 @@ impl Pool {
         let alive = (members - self.settings.logs..members).filter(|&m| !self.io.has_failed(m));
         let count = alive.clone().count() as u64;
         let at = |turns: u64| ((number / turns) % (LOG_SPACE >> 17)) << 17;
-        // Log drives take the blocks in turn. Without a living log drive, the data vdevs hold the log.
+        // Log drives take the blocks in turn. Without a living log drive, the data vdevs hold the
+        // log.
         if count > 0
             && let Some(member) = alive.clone().nth((number % count) as usize)
         {

@@ -158,7 +158,8 @@ impl Draid {
         let longest = quotient + u64::from(remainder > 0);
         map.begin_row(p as u32);
         for index in 0..self.width() {
-            // A group may begin near the end of a row of drives. The rest of the group lies one row further down.
+            // A group may begin near the end of a row of drives. The rest of the group lies one row
+            // further down.
             if index == wrap {
                 physical += ROW_HEIGHT;
             }
@@ -263,8 +264,8 @@ fn permutations(children: u64) -> Vec<u8> {
     let mut order: Vec<u8> = (0..children).map(|child| child as u8).collect();
     let mut all = Vec::with_capacity(children * count);
     for _ in 0..count {
-        // The shuffle of `vdev_draid_generate_perms`. Another shuffle of the same numbers would place the blocks
-        // elsewhere.
+        // The shuffle of `vdev_draid_generate_perms`. Another shuffle of the same numbers would
+        // place the blocks elsewhere.
         for last in (1..children).rev() {
             order.swap(last, (next(&mut state) % (last as u64 + 1)) as usize);
         }

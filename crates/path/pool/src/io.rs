@@ -230,7 +230,8 @@ impl PoolIo {
         let member = match &self.vdevs[(member / self.width).min(self.vdevs.len() - 1)] {
             Vdev::Draid(draid) if to_spare => {
                 let child = draid.spare_child(io.offset.saturating_sub(FRONT));
-                // The spare space is spread over all children, so each offset has a spare child of its own.
+                // The spare space is spread over all children, so each offset has a spare child of
+                // its own.
                 member / self.width * self.width + child as usize
             }
             _ => member,
@@ -312,8 +313,8 @@ impl PoolIo {
                 }
             }
             for index in parities {
-                // A scan checks the parity also. Other reads need the parity only to recompute lost columns
-                // (`vdev_raidz_io_start`).
+                // A scan checks the parity also. Other reads need the parity only to recompute lost
+                // columns (`vdev_raidz_io_start`).
                 if (missing > 0 || class.is_of_scans()) && !is_lost(self, index) {
                     read(self, index);
                 }
@@ -340,7 +341,8 @@ impl PoolIo {
         let alive = || (0..self.width).filter(|copy| self.is_readable(first + copy));
         let least = alive().map(load).min()?;
         let equal = alive().filter(|&copy| load(copy) == least);
-        // Copies with equal load take turns by address, so that a sequential read stays on one copy for 2 MiB.
+        // Copies with equal load take turns by address, so that a sequential read stays on one copy
+        // for 2 MiB.
         let count = equal.clone().count() as u64;
         equal.clone().nth(((offset >> COPY_SHIFT) % count) as usize)
     }
@@ -359,8 +361,8 @@ impl PoolIo {
         let block = self.keep(purpose, cause);
         let map = std::mem::take(&mut self.map);
         let first = self.first(dva.vdev);
-        // dRAID must write its padding. The padding of RAIDZ is optional: a write without a block only joins
-        // neighbours.
+        // dRAID must write its padding. The padding of RAIDZ is optional: a write without a block
+        // only joins neighbours.
         let pads = matches!(self.vdevs[dva.vdev as usize], Vdev::Draid(_));
         let columns = map.columns().iter().map(|column| (column, Some(block)));
         let skips = map

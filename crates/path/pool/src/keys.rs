@@ -171,7 +171,8 @@ impl Default for ScanKeys {
 impl Default for MemoryKeys {
     fn default() -> MemoryKeys {
         MemoryKeys {
-            // A host with 16 GiB: half for the ARC on Linux, a tenth for dirty data (zfs_dirty_data_max_percent).
+            // A host with 16 GiB: half for the ARC on Linux, a tenth for dirty data
+            // (zfs_dirty_data_max_percent).
             arc: Bytes(8 << 30),
             dirty_data_max: Bytes(1638 << 20),
             txg_timeout_s: 5,

@@ -126,7 +126,8 @@ impl Pool {
 
     /// Admits a writer, now or later, by the amount of dirty data.
     fn admit(&mut self, now: Time, asked: u32) {
-        // Behind a stalled writer each later writer stalls too. Otherwise small writes could overtake for ever.
+        // Behind a stalled writer each later writer stalls too. Otherwise small writes could
+        // overtake for ever.
         if !self.stalled.is_empty() || self.txg.is_full() {
             return self.stalled.push_back(asked);
         }
@@ -171,7 +172,8 @@ impl Pool {
         while !self.txg.is_full()
             && let Some(asked) = self.stalled.pop_front()
         {
-            // `admit` must find the queue empty, or this writer would go to the end of the queue again.
+            // `admit` must find the queue empty, or this writer would go to the end of the queue
+            // again.
             let rest = std::mem::take(&mut self.stalled);
             self.admit(now, asked);
             self.stalled.extend(rest);
@@ -207,7 +209,8 @@ impl Pool {
     /// Answers a request.
     fn complete(&mut self, now: Time, asked: u32, out: &mut Effects) {
         let asked = self.asked.take(asked);
-        // A request that ends later than its last I/O has waited in the pool, and that I/O does not explain the time.
+        // A request that ends later than its last I/O has waited in the pool, and that I/O does not
+        // explain the time.
         let last = Some(&asked.last).filter(|last| last.finished == now);
         let completion = Completion::ready(asked.submitted, now, last);
         let mut completion = completion.held_since(asked.submitted, asked.request.id);
@@ -241,7 +244,8 @@ impl Pool {
                 break;
             }
         }
-        // Drives get their I/O last, because the dirty data after all steps determine the limit of writes.
+        // Drives get their I/O last, because the dirty data after all steps determine the limit of
+        // writes.
         let most = self.settings.memory.dirty_data_max.0;
         self.io.pump(async_writes(self.txg.dirty, most), out);
     }

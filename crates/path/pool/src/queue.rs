@@ -137,8 +137,8 @@ impl LeafQueue {
     /// Adds an I/O.
     pub(crate) fn push(&mut self, now: Time, io: LeafIo) {
         self.arrivals += 1;
-        // `vdev_queue_class_fifo`: synchronous I/O goes in order of arrival. Other I/O goes by place within intervals
-        // of 0.54 s.
+        // `vdev_queue_class_fifo`: synchronous I/O goes in order of arrival. Other I/O goes by
+        // place within intervals of 0.54 s.
         let key = match io.class {
             Class::SyncRead | Class::SyncWrite => (self.arrivals, 0),
             _ => (now.as_nanos() >> INTERVAL_SHIFT, io.offset),
@@ -241,7 +241,8 @@ impl LeafQueue {
         if matches!(class, Class::SyncRead | Class::SyncWrite) {
             return Some(first);
         }
-        // `vdev_queue_io_to_issue` goes on from the last offset, and back to the lowest offset at the end.
+        // `vdev_queue_io_to_issue` goes on from the last offset, and back to the lowest offset at
+        // the end.
         let interval = first_key.0;
         let after = all.range(((interval, self.last), 0)..).next();
         match after {
@@ -338,7 +339,8 @@ impl LeafQueue {
     pub(crate) fn done(&mut self, id: u32, block: &mut dyn FnMut(u32)) {
         let InDrive { class, first } = self.sent.take(id);
         self.active[class as usize] -= 1;
-        // `vdev_queue_pending_remove`: scans regain their credit only while no interactive I/O is in the drive.
+        // `vdev_queue_pending_remove`: scans regain their credit only while no interactive I/O is
+        // in the drive.
         if class.is_of_scans() {
             if self.interactive() == 0 {
                 self.credit = self.credit.saturating_add(1);
@@ -362,7 +364,8 @@ impl LeafQueue {
 /// (`vdev_queue_max_async_writes`).
 pub(crate) fn async_writes(dirty: u64, most: u64) -> u32 {
     let (least, largest) = LIMITS[Class::AsyncWrite as usize];
-    // zfs_vdev_async_write_active_min_dirty_percent and zfs_vdev_async_write_active_max_dirty_percent.
+    // zfs_vdev_async_write_active_min_dirty_percent and
+    // zfs_vdev_async_write_active_max_dirty_percent.
     let (from, to) = (most / 100 * 30, most / 100 * 60);
     if dirty < from {
         least

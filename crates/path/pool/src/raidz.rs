@@ -87,7 +87,8 @@ impl Raidz {
     pub fn asize(&self, psize: u64) -> u64 {
         let data = psize.div_ceil(1 << self.ashift);
         let rows = data.div_ceil(self.width - self.parities);
-        // Rounded up to parity + 1, so that a freed block is never too small for another block (`vdev_raidz_asize`).
+        // Rounded up to parity + 1, so that a freed block is never too small for another block
+        // (`vdev_raidz_asize`).
         (data + self.parities * rows).next_multiple_of(self.parities + 1) << self.ashift
     }
 

@@ -126,7 +126,8 @@ impl ScanOrder {
         let border = |slice: u64| (ordered * slice / slices, scattered * slice / slices);
         // A slice has ordered records, then scattered ones.
         let begins = |slice: u64| border(slice).0 + border(slice).1;
-        // The estimate is off by at most a few, because the borders are rounded. The loops below mend the estimate.
+        // The estimate is off by at most a few, because the borders are rounded. The loops below
+        // mend the estimate.
         let mut slice = (within * slices / (ordered + scattered)).min(slices - 1);
         while begins(slice) > within {
             slice -= 1;
@@ -146,7 +147,8 @@ impl ScanOrder {
 
     /// Returns the scattered record of a batch whose place has this rank in the batch.
     fn by_place(&mut self, batch: u64, rank: u64) -> u64 {
-        // One batch holds all scattered records, so the inverse permutation gives the order without a sort.
+        // One batch holds all scattered records, so the inverse permutation gives the order without
+        // a sort.
         if self.batches() == 1 {
             return self.scatter.scattered(self.scatter.at_rank(rank));
         }

@@ -70,7 +70,8 @@ impl Scatter {
     /// Returns the rank of the place of a scattered record among the places of scattered records.
     pub(crate) fn permuted(&self, number: u64) -> u64 {
         let mut at = number;
-        // Cycle walking: the network permutes a power of four, and results from `count` on are permuted again.
+        // Cycle walking: the network permutes a power of four, and results from `count` on are
+        // permuted again.
         loop {
             at = (0..ROUNDS).fold(at, |at, round| self.round(at, round));
             if at < self.count() {
@@ -108,8 +109,8 @@ impl Scatter {
 
 /// Mixes the bits of a half: the last steps of MurmurHash3 (Appleby, public domain).
 fn mixed(half: u64, round: u64) -> u64 {
-    // The increment of SplitMix64 and the factors of MurmurHash3's fmix64: all bits of the half reach all bits of
-    // the result.
+    // The increment of SplitMix64 and the factors of MurmurHash3's fmix64: all bits of the half
+    // reach all bits of the result.
     let mut bits = half ^ (round + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for factor in [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53] {
         bits = (bits ^ (bits >> 33)).wrapping_mul(factor);

@@ -51,7 +51,8 @@ impl Pool {
                     self.txg.step = Step::Indirect;
                     self.write_indirect(now);
                 }
-                // `spa_sync` runs the scan after the dirty data, so a scan takes its turn before the last metadata.
+                // `spa_sync` runs the scan after the dirty data, so a scan takes its turn before
+                // the last metadata.
                 Step::Indirect => match self.resilver.turn() {
                     Some(least) => self.txg.begin_scan(now, least),
                     None => {
@@ -164,7 +165,8 @@ impl Pool {
 
     /// Writes the indirect blocks above the records of the group, level by level.
     fn write_indirect(&mut self, now: Time) {
-        // Each group writes the metadata anew at other places, so the places of the group before become free.
+        // Each group writes the metadata anew at other places, so the places of the group before
+        // become free.
         for (dva, asize) in std::mem::take(&mut self.space.metadata) {
             self.space.free(dva, asize);
         }
@@ -215,7 +217,8 @@ impl Pool {
         let vdevs = self.settings.vdevs.len();
         let width = self.settings.width();
         for number in 0..vdevs.min(LABELLED) {
-            // `spa_sync_rewrite_vdev_config` begins at a random vdev. Turns spread the writes as evenly.
+            // `spa_sync_rewrite_vdev_config` begins at a random vdev. Turns spread the writes as
+            // evenly.
             let vdev = (self.txg.groups as usize + number) % vdevs;
             let alive = (vdev * width..(vdev + 1) * width).filter(|&m| !self.io.has_failed(m));
             self.txg.outstanding += 4 * alive.count() as u32;

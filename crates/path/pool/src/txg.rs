@@ -184,7 +184,8 @@ impl Txg {
         self.taken = 0;
         self.writing.clear();
         std::mem::swap(&mut self.writing, &mut self.open);
-        // `write_indirect` counts blocks of pointers by comparing neighbours, so the records must ascend.
+        // `write_indirect` counts blocks of pointers by comparing neighbours, so the records must
+        // ascend.
         self.writing.sort_unstable();
         for record in &self.writing {
             if let Some(state) = self.states.get_mut(record) {
@@ -208,8 +209,8 @@ impl Txg {
             / u128::from(self.most - self.dirty);
         let nanos = nanos.min(DELAY_MAX.as_nanos().into()) as u64;
         let delay = Duration::from_nanos(nanos);
-        // Delayed writers wake one after the other (`dp_last_wakeup` in `dmu_tx_delay`). Otherwise all would wake at
-        // once.
+        // Delayed writers wake one after the other (`dp_last_wakeup` in `dmu_tx_delay`). Otherwise
+        // all would wake at once.
         self.last_wake = (now + delay).max(self.last_wake + delay);
         self.last_wake
     }

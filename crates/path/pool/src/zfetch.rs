@@ -94,7 +94,8 @@ impl Zfetch {
             return self.streams.push(stream);
         }
         let oldest = self.streams.iter_mut().min_by_key(|stream| stream.used);
-        // A stream in use keeps its place: with more readers than streams, no stream would ever grow.
+        // A stream in use keeps its place: with more readers than streams, no stream would ever
+        // grow.
         if let Some(oldest) = oldest
             && now.saturating_since(oldest.used) >= REAP
         {

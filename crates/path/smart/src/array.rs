@@ -246,8 +246,8 @@ impl SmartArray {
             TransferMeaning::ParityReady => self.send(now, TransferMeaning::Result, slot),
             TransferMeaning::Result => self.note_data(now, parity, slot),
             TransferMeaning::ParityStatus => {
-                // The status is offered before the next command begins, because the disk's messages go in the order of the
-                // offers.
+                // The status is offered before the next command begins, because the disk's messages
+                // go in the order of the offers.
                 self.send(now, TransferMeaning::Status, slot);
                 self.disks[disk as usize].result_fetched(now);
                 self.begin(now, disk);
@@ -328,7 +328,8 @@ impl SmartArray {
         if part.pieces_left > 0 {
             return;
         }
-        // Taken out because `issue` borrows the array, and put back below, so that no event allocates.
+        // Taken out because `issue` borrows the array, and put back below, so that no event
+        // allocates.
         let mut granted = std::mem::take(&mut self.granted);
         let part = self.rows.release(piece.part, &mut granted);
         for waiting in granted.drain(..) {
@@ -412,7 +413,8 @@ impl SmartArray {
             begin += extent.sectors.0;
         }
         let mut within = 0;
-        // Only for a whole row does the host know the new parity. Updates leave the parity to the disks.
+        // Only for a whole row does the host know the new parity. Updates leave the parity to the
+        // disks.
         while hold == RowHold::Alone
             && let Some((disk, extent)) = self.map.parity_piece(row, within)
         {

@@ -145,7 +145,8 @@ impl Choices<'_> {
         classes
             .iter()
             .fold(None, |best: Option<NextCommand>, &class| {
-                // The limit is the best time so far, so a later class wins only if its time is shorter.
+                // The limit is the best time so far, so a later class wins only if its time is
+                // shorter.
                 self.shortest(class, best.map_or(limit, |best| best.access))
                     .or(best)
             })
@@ -155,7 +156,8 @@ impl Choices<'_> {
     /// `delta`, returns the other command (section 3.2).
     pub fn preferring_xpw(&self, delta: Duration) -> Option<NextCommand> {
         let xpw = self.shortest(CommandClass::Xpw, Duration::MAX);
-        // If δ is longer than the access of the XPW, the limit is 0, and no other command is short enough.
+        // If δ is longer than the access of the XPW, the limit is 0, and no other command is short
+        // enough.
         let limit = xpw.map_or(Duration::MAX, |xpw| xpw.access.saturating_sub(delta));
         self.shortest_of(&[CommandClass::Plain, CommandClass::Xdw], limit)
             .or(xpw)

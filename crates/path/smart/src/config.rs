@@ -120,7 +120,8 @@ impl SmartSettings {
             let message = "found a failed disk; disk-based XOR arrays do not support failed disks: remove the key, or use layout = \"raid5\"";
             return Err(ConfigError::new("failed", message));
         }
-        // Built once and dropped, so that a bad key of the discipline is found before any disk exists.
+        // Built once and dropped, so that a bad key of the discipline is found before any disk
+        // exists.
         (self.discipline.build)(&self.keys, segments).map(drop)
     }
 

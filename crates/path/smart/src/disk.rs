@@ -129,7 +129,8 @@ impl ArrayDisk {
         if self.service.is_some() || self.queues.is_empty() {
             return None;
         }
-        // The discipline compares access times from the instant at which the arm can move, not from now.
+        // The discipline compares access times from the instant at which the arm can move, not from
+        // now.
         let moves = now + self.overhead;
         let mechanics = self.model.mechanics();
         let arm = ArmView {
@@ -154,7 +155,8 @@ impl ArrayDisk {
         }
         let NextCommand { class, access, .. } = choice;
         let waiting = self.queues.take(choice);
-        // Judged before the command takes its segments, because the chosen command must not bar others itself.
+        // Judged before the command takes its segments, because the chosen command must not bar
+        // others itself.
         let barred = self.segments.free() < CommandClass::Xdw.segments()
             && !self.queues.of(CommandClass::Xdw).is_empty();
         let piece = &mut pieces[waiting.slot];
@@ -187,7 +189,8 @@ impl ArrayDisk {
             finish: Time::NEVER,
         };
         let waited = now.since(piece.queued);
-        // The queue of an XPW is a time after the XDW. The completion subtracts it from the parity time.
+        // The queue of an XPW is a time after the XDW. The completion subtracts it from the parity
+        // time.
         match class {
             CommandClass::Xpw => piece.parts.parity_queue = waited,
             CommandClass::Xdw | CommandClass::Plain => piece.parts.queue = waited,
@@ -223,7 +226,8 @@ impl ArrayDisk {
         let Some(service) = &mut self.service else {
             return;
         };
-        // The link delivers the data as a whole, so the last sector is there at the same instant as the first.
+        // The link delivers the data as a whole, so the last sector is there at the same instant as
+        // the first.
         let feed = BusArrival {
             first: now,
             each: Duration::ZERO,

@@ -61,7 +61,8 @@ struct WaitingParts {
 impl LockedRow {
     /// Lets a part in, if the parts inside allow so.
     fn admit(&mut self, hold: RowHold) -> bool {
-        // Updates of one row may overlap, because an XDW or XPW reads, computes and writes in one command.
+        // Updates of one row may overlap, because an XDW or XPW reads, computes and writes in one
+        // command.
         let free = !self.alone && (hold != RowHold::Alone || self.updates == 0);
         match hold {
             _ if !free => {}

@@ -48,7 +48,8 @@ impl SmartCounters {
     /// Adds the time up to `now` to the integrals, before segments or queue change.
     #[inline]
     pub(crate) fn integrate(&mut self, now: Time, segments: Segments, xpws: usize) {
-        // 64 bits of command-nanoseconds would last about 200 days with a thousand commands in a queue.
+        // 64 bits of command-nanoseconds would last about 200 days with a thousand commands in a
+        // queue.
         let span = u128::from(now.since(self.changed).as_nanos());
         let used = segments.working + segments.results;
         self.counts.segments_ns += span * u128::from(used);

@@ -138,10 +138,14 @@ impl CopyChooser {
             let continues = |copy: &ReadableCopy| {
                 last(copy).begun == copy.lbn.0 || last(copy).ended == copy.lbn.0
             };
+            // A sequential read stays with its member even if another member is idle, because the
+            // arm is there already.
             if let Some(copy) = alive.clone().find(continues) {
                 return Some(copy);
             }
             let idlest = alive.clone().min_by_key(pending)?;
+            // An idle member, or one without an arm (`nonrot_disks`), makes the distance
+            // unimportant.
             return match !moves || pending(&idlest) == 0 {
                 true => Some(idlest),
                 false => alive.min_by_key(distance),
@@ -151,6 +155,8 @@ impl CopyChooser {
             return alive.min_by_key(pending);
         }
         alive.by_ref().min_by_key(|copy| match self.balance {
+            // An idle member first: md does this for near copies only, because long reads of far
+            // copies would be slow (`read_balance`, `raid10.c`).
             Balance::Near if pending(copy) == 0 => 0,
             // A copy at the lowest address keeps long reads striped over all members.
             Balance::Far => copy.lbn.0,

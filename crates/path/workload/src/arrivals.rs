@@ -34,7 +34,8 @@ pub trait OpenProcess: Send {
 impl Arrivals {
     pub(crate) fn gap(&mut self, random: &mut Random) -> Duration {
         match self {
-            // Completions trigger the requests of a closed load, so no arrival of its own may fall due.
+            // Completions trigger the requests of a closed load, so no arrival of its own may fall
+            // due.
             Arrivals::Closed { .. } => Duration::MAX,
             Arrivals::Open(process) => process.gap(random),
         }

@@ -169,7 +169,8 @@ impl Background {
         self.issued += 1;
         self.left = Some(left - sectors);
         self.next = self.spacing.map_or(Time::NEVER, |spacing| now + spacing);
-        // With a fixed rate nobody waits for completions, so the issue of the last read ends the round.
+        // With a fixed rate nobody waits for completions, so the issue of the last read ends the
+        // round.
         if left == sectors && self.spacing.is_some() {
             self.finish(now);
         }
@@ -182,7 +183,8 @@ impl Background {
             "a round of {:?} is over at {now:?}",
             self.round
         );
-        // A round that took longer than `every` skips starts. Otherwise rounds would pile up behind a slow array.
+        // A round that took longer than `every` skips starts. Otherwise rounds would pile up behind
+        // a slow array.
         let rounds = now.since(self.round).as_nanos() / self.every.as_nanos() + 1;
         self.round += self.every * rounds;
         self.left = None;
@@ -191,7 +193,8 @@ impl Background {
 
 impl Node for Background {
     fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
-        // A late wake-up issues each missed read at the read's own time, so lateness does not lower the rate.
+        // A late wake-up issues each missed read at the read's own time, so lateness does not lower
+        // the rate.
         while self.next_wake().at() <= now {
             let due = self.next_wake().at();
             self.left.get_or_insert(self.amount);

@@ -129,7 +129,8 @@ fn distances(placement: Placement, count: u64, spare: u64, random: &mut Random) 
     match placement {
         Placement::Even => {
             let share = |number: u64| {
-                // The product of room and number may exceed 64 bits. A single file lies at the start of the region.
+                // The product of room and number may exceed 64 bits. A single file lies at the
+                // start of the region.
                 u128::from(spare) * u128::from(number) / u128::from((count - 1).max(1))
             };
             (0..count).map(|number| share(number) as u64).collect()

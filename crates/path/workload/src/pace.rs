@@ -321,7 +321,8 @@ impl Dispatcher {
             }
             ReplayPace::Timing | ReplayPace::Closed => {}
         }
-        // A turn with a known time stays: the completion of another request must not bring the request forward.
+        // A turn with a known time stays: the completion of another request must not bring the
+        // request forward.
         if self.turn == IssueTurn::Waits && !self.must_wait() {
             self.turn = IssueTurn::At(now);
         }

@@ -68,8 +68,8 @@ impl RateSegment {
             self.first
         );
         let plays = u128::from(self.variation.segment.as_nanos());
-        // Bytes times nanoseconds exceed 64 bits after 18 GB in a segment of a second. Rounding up never plays a byte
-        // early.
+        // Bytes times nanoseconds exceed 64 bits after 18 GB in a segment of a second. Rounding up
+        // never plays a byte early.
         let within = (u128::from(byte - self.first) * plays).div_ceil(u128::from(self.bytes));
         // Segments may be centuries long: then the byte is played after every run.
         self.variation

@@ -146,8 +146,8 @@ pub(crate) fn number_of(id: RequestId) -> u32 {
 
 /// Start of the region of process `index` of an entry.
 fn start_of(config: &ProcessConfig, index: u32, capacity: Sectors) -> Result<Bytes, ConfigError> {
-    // Checked for the first process also, whose start does not use the increment: a bad key must not depend on
-    // `count`.
+    // Checked for the first process also, whose start does not use the increment: a bad key must
+    // not depend on `count`.
     sectors("region_increment", config.region_increment)?;
     let start = config
         .region_increment

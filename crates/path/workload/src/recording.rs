@@ -62,7 +62,8 @@ impl Recording {
             done: 0,
             out_of_order: 0,
             origin,
-            // Each copy is asked for ascending bytes. Both questions to one copy would ask backwards.
+            // Each copy is asked for ascending bytes. Both questions to one copy would ask
+            // backwards.
             full: made.clone(),
             made,
         };
@@ -107,8 +108,8 @@ impl Recording {
     ) {
         self.out_of_order |= 1 << latest.wrapping_sub(1).wrapping_sub(self.done as u32);
         while self.out_of_order & 1 == 1 {
-            // Writes leave the buffer in order. When the oldest unwritten data and a whole buffer behind are made, the
-            // next byte has no room.
+            // Writes leave the buffer in order. When the oldest unwritten data and a whole buffer
+            // behind are made, the next byte has no room.
             let full = self.full.at(self.done * self.write + self.buffer);
             let deadline = self.origin.saturating_add(full);
             if deadline < end {

@@ -77,8 +77,8 @@ impl Limit {
         let silent = tallies[self.first_silent..]
             .iter()
             .position(|tally| tally.plays_from.is_none());
-        // Streams start in order, so the first silent stream has waited longest, and earlier streams need no second
-        // look.
+        // Streams start in order, so the first silent stream has waited longest, and earlier
+        // streams need no second look.
         self.first_silent = silent.map_or(tallies.len(), |behind| self.first_silent + behind);
         let waits_from = tallies
             .get(self.first_silent)

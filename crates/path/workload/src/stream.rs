@@ -101,8 +101,8 @@ impl PlayedStream {
     /// minus the data that the client has taken, must leave this room. The time may be in the past.
     /// Never, if a read must arrive first.
     pub fn has_room(&mut self, rules: &Rules) -> Time {
-        // The buffer must hold the next read and the other reads of `read_ahead`, so the client must have taken all
-        // before.
+        // The buffer must hold the next read and the other reads of `read_ahead`, so the client
+        // must have taken all before.
         let taken = (self.issued * rules.read).saturating_sub(rules.rest_of_server);
         if taken > self.come * rules.read {
             return Time::NEVER;

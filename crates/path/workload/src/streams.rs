@@ -68,7 +68,8 @@ impl Streams {
             .map(|(number, file)| Recording::new(config, number, file, writes, seed))
             .unzip();
         let mut room = BinaryHeap::with_capacity(streams.len() + recordings.len());
-        // Recordings have the indices behind the streams, and begin at once: a camera does not wait for a viewer.
+        // Recordings have the indices behind the streams, and begin at once: a camera does not wait
+        // for a viewer.
         for (index, recording) in (config.streams..).zip(&mut recordings) {
             room.push(Reverse((recording.is_due(), index)));
         }

@@ -136,7 +136,8 @@ impl StreamsResults {
                 .filter(|tally| tally.started.is_some_and(|then| then < at))
                 .count()
         };
-        // The last stream before the underrun is not counted: with this stream the array fell behind.
+        // The last stream before the underrun is not counted: with this stream the array fell
+        // behind.
         let without_underrun = first.map_or(all, |at| before(at).saturating_sub(1));
         self.within_latency().unwrap_or(all).min(without_underrun)
     }

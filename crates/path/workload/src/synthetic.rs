@@ -160,14 +160,16 @@ impl Synthetic {
             issued: 0,
             next: Time::ZERO,
             thinking: BinaryHeap::new(),
-            // One random stream a purpose: another arrival process leaves the addresses and the mix as before.
+            // One random stream a purpose: another arrival process leaves the addresses and the mix
+            // as before.
             when: seed.stream("workload arrivals"),
             place: seed.stream("workload addresses"),
             mix: seed.stream("workload mix"),
             arrivals: process,
         };
         if let Arrivals::Closed { outstanding, .. } = source.arrivals {
-            // A closed load has no next arrival. Each outstanding request begins as a thinker that is due at 0.
+            // A closed load has no next arrival. Each outstanding request begins as a thinker that
+            // is due at 0.
             source.next = Time::NEVER;
             source
                 .thinking

@@ -143,7 +143,8 @@ fn tracks(
             ..one
         }
     };
-    // Tracks on consecutive cylinders become one piece. Otherwise a disk would need a piece for each track.
+    // Tracks on consecutive cylinders become one piece. Otherwise a disk would need a piece for
+    // each track.
     if entry.cylinders_each == 1 && full > 0 {
         room(pieces, 1, entry)?;
         pieces.push(TrackPiece {

@@ -102,8 +102,8 @@ impl LayoutTree {
     /// Returns the tree's address of `lbn`: `lbn` plus all slips before.
     pub(super) fn slipped(&self, lbn: u64) -> u64 {
         let mut address = lbn;
-        // The slips ascend, and each slip in front moves the address on, so later slips are compared with the moved
-        // address.
+        // The slips ascend, and each slip in front moves the address on, so later slips are
+        // compared with the moved address.
         for slip in &self.slips {
             if slip.0 > address {
                 break;
@@ -122,7 +122,8 @@ impl LayoutTree {
         lengths: &mut [Option<u64>],
         path: &mut Vec<usize>,
     ) -> Result<u64, ImportError> {
-        // A child that many nodes share is checked once. Otherwise a chain of pairs would take exponential time.
+        // A child that many nodes share is checked once. Otherwise a chain of pairs would take
+        // exponential time.
         if let Some(length) = lengths[node] {
             return Ok(length);
         }

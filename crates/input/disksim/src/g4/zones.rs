@@ -128,7 +128,8 @@ impl Origin {
             of_entry(tree, entry, lbns, &mut pieces)?;
             return sections.push(self.single(entry.lbn, &pieces, entry.at));
         };
-        // A single instance of a node of nodes is no repetition. Each of its entries becomes a section of its own.
+        // A single instance of a node of nodes is no repetition. Each of its entries becomes a
+        // section of its own.
         if full + u64::from(rest > 0) == 1
             && tree.nodes[child]
                 .iter()
@@ -652,7 +653,8 @@ fn replaced(
         .checked_add(number)
         .filter(|&within| within < sectors)?;
     let to = start + within;
-    // A replacement must be a sector without an address, and the slips are the sectors without addresses.
+    // A replacement must be a sector without an address, and the slips are the sectors without
+    // addresses.
     let slips = &layout.zones[index].config.slips;
     let behind = slips.partition_point(|slip| slip.run().0 <= to);
     let (first, run) = slips.get(behind.checked_sub(1)?)?.run();

@@ -261,7 +261,8 @@ impl DocumentParser<'_> {
                 self.next()?;
                 Ok(Content::Block(self.block(word, None, at, depth)?))
             }
-            // Only the second token ahead tells a named block, a component and two values without a comma apart.
+            // Only the second token ahead tells a named block, a component and two values without a
+            // comma apart.
             Token::Word(_) => match self.peek(1)?.0 {
                 Token::Sign('{') => {
                     let name = self.word("a name")?;

@@ -115,7 +115,8 @@ impl Buckets {
     fn give_up(&mut self) {
         let open: Vec<u32> = self.open.iter().flatten().map(|open| open.bucket).collect();
         let age = self.age;
-        // A bucket that was never read again ages by one for each 1/1024 of the cache that is filled.
+        // A bucket that was never read again ages by one for each 1/1024 of the cache that is
+        // filled.
         let priority = |bucket: &Bucket| PRIORITY.saturating_sub(age - bucket.used_at);
         let least = self.buckets.iter().map(priority).min().unwrap_or(0);
         let score = |bucket: &Bucket| (priority(bucket) - least) * u64::from(bucket.live);

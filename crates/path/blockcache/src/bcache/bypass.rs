@@ -99,7 +99,8 @@ impl Bypass {
             0 => 0,
             left => whole + ((whole * (left & 63)) >> 6),
         };
-        // The number of ones of a random word varies the limit, so that requests of one size do not all pass by.
+        // The number of ones of a random word varies the limit, so that requests of one size do not
+        // all pass by.
         let ones = u64::from(self.random.below(u64::MAX).count_ones());
         Some(limit.saturating_sub(ones).max(1))
     }

@@ -56,8 +56,8 @@ pub(super) struct Ages {
 impl Ages {
     /// Creates `count` absent entries.
     pub(super) fn new(count: usize) -> Ages {
-        // At most `count` entries are current, so a full list has at least as many stale places as current ones: a
-        // clean-up pays for itself.
+        // At most `count` entries are current, so a full list has at least as many stale places as
+        // current ones: a clean-up pays for itself.
         let most = 2 * count + 16;
         let absent = AgedEntry {
             age: Age::Absent,

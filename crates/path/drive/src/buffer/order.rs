@@ -200,7 +200,8 @@ impl SegmentOrder {
         if start != self.starts[segment] {
             let key = (start, segment as u32);
             let first = |summary: &BlockSummary| (summary.start, summary.segment);
-            // Most changes are growth at the end of a stream. The entry keeps its place among the blocks.
+            // Most changes are growth at the end of a stream. The entry keeps its place among the
+            // blocks.
             let stays = (place == 0 || first(&self.directory[place]) < key)
                 && self
                     .directory

@@ -45,7 +45,8 @@ impl DirtySegments {
         since: Time,
         mechanics: &Mechanics,
     ) {
-        // The delay counts from the first write to an empty pool. Later writes do not put the destaging off.
+        // The delay counts from the first write to an empty pool. Later writes do not put the
+        // destaging off.
         if self.len() == 0 {
             self.since = since;
         }

@@ -149,7 +149,8 @@ impl Segments {
                 }
                 false
             });
-        // The search goes by address. Changes go by number, so that equal runs choose equal segments.
+        // The search goes by address. Changes go by number, so that equal runs choose equal
+        // segments.
         found.sort_unstable();
         for &index in &found {
             self.update(index, |segment| change(index, segment));
@@ -174,7 +175,8 @@ impl Segments {
     ) -> Option<usize> {
         let mut lowest: Option<usize> = None;
         self.order.back_from(start, end, |index| {
-            // Several segments may hold the sectors. The lowest number repeats the choice in each run.
+            // Several segments may hold the sectors. The lowest number repeats the choice in each
+            // run.
             if lowest.is_none_or(|lowest| index < lowest) && wanted(&self.all[index]) {
                 lowest = Some(index);
             }

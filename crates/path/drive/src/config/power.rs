@@ -139,7 +139,8 @@ impl PowerConfig {
     fn check_all_there(&self) -> Result<(), ConfigError> {
         let missing = self.missing();
         let more = self.write_seek_w.is_some() || self.idle_b.is_some() || self.idle_c.is_some();
-        // Either all amounts or none: a sum of energy with an unknown state would be wrong without a sign of it.
+        // Either all amounts or none: a sum of energy with an unknown state would be wrong without
+        // a sign of it.
         if missing.is_empty() || missing.len() == self.amounts().len() && !more {
             return Ok(());
         }
@@ -162,8 +163,8 @@ impl PowerConfig {
             .into_iter()
             .take(4)
             .chain([("write_seek_w", self.write_seek_w)]);
-        // No state can need less than the state below, because the deeper state switches parts off (Seagate
-        // PowerChoice).
+        // No state can need less than the state below, because the deeper state switches parts off
+        // (Seagate PowerChoice).
         for (key, value) in active {
             not_above(("idle_a_w", self.idle_a_w), (key, value))?;
         }
@@ -204,8 +205,8 @@ impl PowerConfig {
         let (Some(b), Some(c)) = (self.idle_b, self.idle_c) else {
             return Ok(());
         };
-        // The standard's order: idle_c follows idle_b with the same or a longer way back (ACS-3, extended power
-        // conditions).
+        // The standard's order: idle_c follows idle_b with the same or a longer way back (ACS-3,
+        // extended power conditions).
         if c.after_ms <= b.after_ms {
             let message = format!(
                 "found {}; expected more than idle_b.after_ms, {}",
@@ -227,7 +228,8 @@ impl PowerConfig {
     /// assumption. Speed, capacity and surfaces choose the class.
     pub fn assumed_for(config: &DriveConfig) -> (PowerConfig, &'static str) {
         let bytes = config.capacity_sectors.bytes().0;
-        // 2.5-inch drives of 5400 rpm reach about 1 TB on up to 4 surfaces. Larger slow drives have 3.5 inches.
+        // 2.5-inch drives of 5400 rpm reach about 1 TB on up to 4 surfaces. Larger slow drives have
+        // 3.5 inches.
         let small = bytes < 1_100_000_000_000 && config.surfaces <= 4;
         let class = match config.rpm {
             rpm if rpm >= 12_500.0 => &CLASSES[0],

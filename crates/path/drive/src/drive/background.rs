@@ -205,7 +205,7 @@ impl Drive {
         let NextRequest { waiting: next, via } = choice;
         let extent = self.slots[next.slot].request.extent;
         let answered = !next.write && !matches!(self.look_up(extent, now), Lookup::Miss);
-        // | via|Standing platters, a detour and a hit in the buffer leave no rotational latency to use.
+        // Standing platters, a detour and a hit in the buffer leave no rotational latency to use.
         if answered || via.is_some() || self.arm.is_stopped() {
             return None;
         }

@@ -231,7 +231,8 @@ impl Drive {
         let Some(buffer) = self.buffer.as_mut().filter(|_| wait) else {
             return;
         };
-        // One write at a time: the arm is not taken for a second write before the first is on the medium.
+        // One write at a time: the arm is not taken for a second write before the first is on the
+        // medium.
         if buffer.on_medium() <= now {
             buffer.destage_one(now, &mut self.arm);
         }
@@ -248,7 +249,8 @@ impl Drive {
             .reads
             .get(first)
             .filter(|read| read.start <= buffer.reaches(end))?;
-        // Without other commands the stream may go on. With others, the discipline decides once the hold has ended.
+        // Without other commands the stream may go on. With others, the discipline decides once the
+        // hold has ended.
         if now >= beside.held && beside.in_a_row(first, end, buffer) < self.queue.len() {
             return None;
         }

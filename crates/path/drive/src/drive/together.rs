@@ -52,7 +52,8 @@ impl Drive {
         if let Some(together) = self.together.as_mut().filter(|_| idle)
             && !together.ended.is_empty()
         {
-            // A drive without further commands answers at once: no later command would fill the batch.
+            // A drive without further commands answers at once: no later command would fill the
+            // batch.
             together.due = together.due.min(now);
         }
     }

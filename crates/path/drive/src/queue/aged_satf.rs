@@ -109,7 +109,8 @@ impl AgedSatf {
             let (Some((least, _)), Some(next)) = (best, by_age.peek()) else {
                 break;
             };
-            // Every request not seen yet has at least this seek and at most this credit, so none can win.
+            // Every request not seen yet has at least this seek and at most this credit, so none
+            // can win.
             if seek.as_nanos() as f64 - credit(next.arrived) > least {
                 break;
             }
@@ -129,7 +130,8 @@ struct ByAge {
 
 impl ByAge {
     fn insert(&mut self, waiting: &WaitingRequest, all: &Sorted) {
-        // At least half of the list is stale here, so the clean-up costs no more than the entries did.
+        // At least half of the list is stale here, so the clean-up costs no more than the entries
+        // did.
         if self.list.len() > 2 * all.len() + 16 {
             self.list.retain(|&entry| waits(entry, all).is_some());
         }

@@ -144,7 +144,8 @@ impl Firmware {
                 let distance = waiting.position.cylinder.0.abs_diff(arm.head.cylinder.0);
                 Duration::from_nanos((far_ns * f64::from(distance).sqrt()) as u64)
             };
-            // A request that follows the last one needs no seek, so the firmware need not fear to miss the sector.
+            // A request that follows the last one needs no seek, so the firmware need not fear to
+            // miss the sector.
             let trusted = (rotation >= margin
                 && (far_ns == 0.0 || rotation >= (margin + far()).min(turn)))
                 || waiting.lbn == arm.next_lbn;

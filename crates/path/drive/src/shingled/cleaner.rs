@@ -54,7 +54,8 @@ impl ShingledDrive {
             }
         }
         reads.reverse();
-        // The write of a band needs the old sectors too, unless the cache has every sector of the band.
+        // The write of a band needs the old sectors too, unless the cache has every sector of the
+        // band.
         if covered < sectors {
             reads.push(Extent::new(start, sectors));
         }

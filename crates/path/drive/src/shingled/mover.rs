@@ -54,7 +54,8 @@ impl ShingledDrive {
                 ios.push((Operation::Write, Extent::new(start, sectors)));
             });
         let record_at = self.map.on_medium(place + sectors);
-        // The record of the new places goes last, because until then only the old places hold all data.
+        // The record of the new places goes last, because until then only the old places hold all
+        // data.
         ios.push((Operation::Write, Extent::new(record_at, RECORD.min(record))));
         ios.reverse();
         self.counts.moved_sectors += sectors;

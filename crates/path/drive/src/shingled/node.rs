@@ -248,7 +248,8 @@ impl ShingledDrive {
             } = self.slots[slot];
             let sectors = request.extent.sectors.0;
             let through = self.shingles.buffer == 0 || request.hints.force_unit_access;
-            // A write larger than the buffer enters an empty buffer, or the write would wait for ever.
+            // A write larger than the buffer enters an empty buffer, or the write would wait for
+            // ever.
             let room = self.pending.is_empty()
                 || self.pending.sectors() + sectors <= self.shingles.buffer.max(1);
             if !room {
@@ -408,7 +409,8 @@ impl Node for ShingledDrive {
                 self.pending.end_stream();
                 self.barriers.push_back(Barrier {
                     slot,
-                    // Writes that wait for room came before this command, so the command waits for them too.
+                    // Writes that wait for room came before this command, so the command waits for
+                    // them too.
                     sectors: self.pending.came + self.waiting_sectors(),
                 });
             }
@@ -448,8 +450,8 @@ impl Node for ShingledDrive {
         let mut inside = Counters::default();
         self.drive.count(now, &mut inside);
         for drive in &mut inside.drives {
-            // The requests of cleaning are no requests of the host. So only the times of the mechanics come from the
-            // drive inside.
+            // The requests of cleaning are no requests of the host. So only the times of the
+            // mechanics come from the drive inside.
             *drive = MemberStatistics {
                 busy: drive.busy,
                 seek: drive.seek,

@@ -246,7 +246,8 @@ impl RequestGate {
             return;
         }
         let mut runs = now;
-        // The owner of the completed request often asks again before the woken submitter runs, and takes the request.
+        // The owner of the completed request often asks again before the woken submitter runs, and
+        // takes the request.
         if owner.is_some_and(|owner| self.line_of(owner).is_none())
             && self.random.chance(OWNER_FIRST)
         {
@@ -329,7 +330,8 @@ impl RequestGate {
             return false;
         };
         if line.pieces.is_empty() {
-            // The emptied list serves the next submitter that waits, so that waiting allocates nothing.
+            // The emptied list serves the next submitter that waits, so that waiting allocates
+            // nothing.
             self.spare.push(line.pieces);
         } else {
             line.queue = for_request.then(|| self.queues.sleep());

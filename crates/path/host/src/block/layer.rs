@@ -171,7 +171,8 @@ impl BlockLayer {
     }
 
     fn enter(&mut self, now: Time, request: Request, below: LayersBelow<'_>, out: &mut Effects) {
-        // A task's plug holds the requests of one task only. The other task's plug is elsewhere, so this one ends.
+        // A task's plug holds the requests of one task only. The other task's plug is elsewhere, so
+        // this one ends.
         if self.plug.is_of_another(request.hints.process) {
             self.plug.pull();
             self.dispatch(now, below, out);
@@ -717,7 +718,8 @@ impl Node for BlockLayer {
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, below, out);
-        // Freed requests first, then waiting submitters, then the device: a submitter may add a better choice.
+        // Freed requests first, then waiting submitters, then the device: a submitter may add a
+        // better choice.
         self.finish(now, &completion, out);
         self.admit_waiting(now);
         if self.originals.len() == 0 {

@@ -223,8 +223,8 @@ impl Chains {
     #[inline]
     fn chain(&self, key: u64) -> usize {
         let bits = self.heads.len().trailing_zeros();
-        // Fibonacci hashing (Knuth, volume 3, section 6.4): the upper bits of the product depend on all bits of the
-        // key.
+        // Fibonacci hashing (Knuth, volume 3, section 6.4): the upper bits of the product depend on
+        // all bits of the key.
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 >> 32u32.saturating_sub(bits)) as usize
     }
 }

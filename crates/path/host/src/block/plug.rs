@@ -107,7 +107,8 @@ impl Plug {
     /// (`sync_page` in Linux 2.6, `blk_finish_plug` and `io_schedule` today).
     pub(super) fn joined(&mut self, now: Time, synchronous: bool) {
         if synchronous && let Some(due) = &mut self.due {
-            // Somebody waits for a synchronous request, so the plug goes as soon as the instant is over.
+            // Somebody waits for a synchronous request, so the plug goes as soon as the instant is
+            // over.
             *due = now.min(*due);
         }
     }

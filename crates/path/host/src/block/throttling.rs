@@ -207,7 +207,7 @@ impl WriteBackThrottle {
         if age > now.since(self.window_began) || (age > self.target && reads == 0) {
             return WindowVerdict::Exceeded;
         }
-        // | writes < WRITES_MIN|Too few samples say nothing of the device (`latency_exceeded`).
+        // Too few samples say nothing of the device (`latency_exceeded`).
         if reads == 0 || writes < WRITES_MIN {
             return if writes > 0 || self.inflight > 0 {
                 WindowVerdict::OnlyWrites

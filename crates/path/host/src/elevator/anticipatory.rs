@@ -425,7 +425,8 @@ impl Elevator for Anticipatory {
         let writes = !self.waiting.asynchronous.is_empty();
         let reads = !self.waiting.synchronous.is_empty();
         if !reads {
-            // A batch of writes that no read waits for says nothing of the time that writes take beside reads.
+            // A batch of writes that no read waits for says nothing of the time that writes take
+            // beside reads.
             self.batch.alone();
         }
         if self.batch.draining {

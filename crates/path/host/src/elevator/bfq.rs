@@ -266,8 +266,8 @@ impl Elevator for Bfq {
     /// `bfq_depth_updated`, Linux 6.18).
     fn depth(&self, request: &Queued, most: u32) -> u32 {
         let favoured = self.population.raised() > 0;
-        // `bfq_update_depths`: writes may take 1/2 (asynchronous) or 3/4 of the requests, and 3/16 or 6/16 beside a
-        // raised queue.
+        // `bfq_update_depths`: writes may take 1/2 (asynchronous) or 3/4 of the requests, and 3/16
+        // or 6/16 beside a raised queue.
         let sixteenths = match (favoured, request.synchronous) {
             _ if !request.writes() => 16,
             (false, false) => 8,
@@ -282,7 +282,8 @@ impl Elevator for Bfq {
             let share = self.service.share(queue, depth);
             share.is_some_and(|share| u64::from(self.queue(queue).allocated) >= share)
         });
-        // `bfqq_request_over_limit`: a queue beyond its share of the requests must wait until most are free.
+        // `bfqq_request_over_limit`: a queue beyond its share of the requests must wait until most
+        // are free.
         if over { 1 } else { depth }
     }
 

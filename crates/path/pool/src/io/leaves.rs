@@ -25,7 +25,8 @@ impl PoolIo {
             .filter(|column| column.size > 0 && self.filling[first + column.child as usize])
             .map(|column| (first + column.child as usize, column.offset, column.size))
             .collect();
-        // The buffer of the map goes back before the early return below, so that the next block allocates nothing.
+        // The buffer of the map goes back before the early return below, so that the next block
+        // allocates nothing.
         self.map = map;
         if lost.is_empty() {
             return false;
@@ -86,8 +87,8 @@ impl PoolIo {
                 continue;
             }
             let end = self.ends[member];
-            // Two labels lie at the front and two at the end, so that one overwritten end leaves two
-            // (`vdev_label_offset`).
+            // Two labels lie at the front and two at the end, so that one overwritten end leaves
+            // two (`vdev_label_offset`).
             for label in [0, LABEL, end + END - 2 * LABEL, end + END - LABEL] {
                 self.write_leaf(now, member, label + within, size, Purpose::Group);
             }

@@ -51,7 +51,8 @@ impl Pool {
     /// Returns the place of a record, and true if the record is from before an expansion.
     pub(crate) fn place_of(&self, record: u64) -> (Dva, u64, bool) {
         match self.records.moved.get(&record) {
-            // A record that was rewritten has the present width. Other records keep the width before the expansion.
+            // A record that was rewritten has the present width. Other records keep the width
+            // before the expansion.
             Some(dva) => (*dva, self.settings.psize, false),
             None => (self.records.places.of(record), self.settings.psize, true),
         }
@@ -105,7 +106,8 @@ impl Pool {
             let ahead = self.records.zfetch.access(now, records);
             for record in ahead {
                 if !self.is_in_memory(record) && !self.records.reading.contains_key(&record) {
-                    // The entry without a waiter keeps a second request from reading the record again.
+                    // The entry without a waiter keeps a second request from reading the record
+                    // again.
                     self.records.reading.insert(record, NONE);
                     self.counts.fetched += 1;
                     let place = self.place_of(record);
@@ -123,7 +125,8 @@ impl Pool {
         let record = self.settings.record;
         let (begin, end) = (extent.start.0 * SECTOR_BYTES, extent.end().0 * SECTOR_BYTES);
         let all = self.records_of(extent);
-        // A record is compressed and checked as a whole, so a partial write needs the rest of the record.
+        // A record is compressed and checked as a whole, so a partial write needs the rest of the
+        // record.
         let partial = [
             (!begin.is_multiple_of(record)).then_some(all.start),
             (!end.is_multiple_of(record)).then_some(all.end - 1),

@@ -43,8 +43,8 @@ pub(super) fn build(keys: &Keys, segments: u32) -> Result<Box<dyn XorDiscipline>
 
 impl XorDiscipline for Conditional {
     fn choose(&mut self, choices: &Choices<'_>) -> Option<NextCommand> {
-        // If neither an XPW nor an ordinary command can begin, an XDW goes, because a disk must not idle while a
-        // command can begin.
+        // If neither an XPW nor an ordinary command can begin, an XDW goes, because a disk must not
+        // idle while a command can begin.
         if choices.segments() - choices.free() > self.threshold
             && let Some(other) =
                 choices.shortest_of(&[CommandClass::Xpw, CommandClass::Plain], Duration::MAX)

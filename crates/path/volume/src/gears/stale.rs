@@ -47,7 +47,8 @@ impl StaleRows {
 
     pub(super) fn insert_all(&mut self) {
         self.words.fill(u64::MAX);
-        // Bits behind the last row must stay 0, because a search would return rows that do not exist.
+        // Bits behind the last row must stay 0, because a search would return rows that do not
+        // exist.
         if let Some(last) = self
             .words
             .last_mut()

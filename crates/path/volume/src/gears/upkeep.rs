@@ -135,6 +135,7 @@ impl GearedLayout {
     ) -> bool {
         let members = self.capacities().len() as u64;
         let native = self.map.row_at(unit);
+        // The last units of a bucket can be without data.
         let holds = |&soft: &u64| match self.map.unit_on(soft, member as u64) {
             SoftUnit::Data(index) => self.map.home(soft, index).is_some(),
             SoftUnit::Parity => true,

@@ -52,7 +52,8 @@ impl LateRule for Around {
             self.recent[self.at % RECENT] = response;
         }
         self.at += 1;
-        // The percentile moves slowly, and a sort for each I/O would cost more than the rest of the rule.
+        // The percentile moves slowly, and a sort for each I/O would cost more than the rest of the
+        // rule.
         if self.at.is_multiple_of(FRESH) {
             self.sorted.clear();
             self.sorted.extend_from_slice(&self.recent);

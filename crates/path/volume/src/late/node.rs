@@ -276,9 +276,11 @@ impl LateVolume {
         debug_assert!(!io.answered, "an I/O is answered twice: {io:?}");
         io.answered = true;
         let (port, id, sent) = (Port(io.member), io.request.id, io.sent);
+        // A read around that lost the race ends without an answer.
         if let Some(around) = io.around.take() {
             self.arounds[around].target = NONE;
         }
+        // An I/O that the member still has keeps its entry for the late answer.
         if !sent {
             self.ios.take(slot);
         }
@@ -392,6 +394,8 @@ impl LateVolume {
             self.rewrite(now, &io, cx);
         }
         let mut breakdown = last.breakdown;
+        // The time before the read around counts too, so that the parts of the breakdown sum up to
+        // the response.
         breakdown.parity += last.submitted.since(io.issued);
         let completion = Completion {
             submitted: io.issued,
@@ -406,6 +410,7 @@ impl LateVolume {
     fn forget_ended(&mut self) {
         while let Some(&(_, slot, number)) = self.watched.front() {
             let io = &self.ios[slot];
+            // Slots are used again, and only the number tells two I/Os in one slot apart.
             if io.number == number && io.sent && !io.answered {
                 return;
             }
@@ -456,6 +461,7 @@ impl LateVolume {
                 && watched.sent
                 && !watched.answered
         };
+        // The list is made before the answers, because an answer may issue more I/Os.
         let slots: Vec<(u32, u64)> = (self.watched.iter().filter(waits))
             .map(|&(_, slot, number)| (slot, number))
             .collect();
@@ -484,6 +490,7 @@ impl LateVolume {
         order: LayerOrder,
         cx: &mut NodeContext<'_>,
     ) -> Result<(), Refusal> {
+        // The volume inside may refuse the order, and then the planner must not follow.
         self.call(now, cx, |inside, cx| inside.ordered(now, order, cx))?;
         if let Some(planner) = &mut self.planner {
             let (member, state) = match order {

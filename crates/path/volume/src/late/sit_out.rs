@@ -100,7 +100,8 @@ impl SitOut {
                 if mean as f64 > fence {
                     member.outlier += 1;
                 } else {
-                    // A single good check does not clear a member, because slow members are slow now and then only.
+                    // A single good check does not clear a member, because slow members are slow
+                    // now and then only.
                     member.outlier = member.outlier.saturating_sub(1);
                 }
                 if member.outlier >= self.config.checks {

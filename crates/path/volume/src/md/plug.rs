@@ -102,6 +102,8 @@ impl Plug {
         {
             self.empty(join, send);
         }
+        // An emptied plug has no latest request, so another member is not "several" then (`last =
+        // NULL` in the kernel).
         if self
             .requests
             .last()
@@ -118,6 +120,7 @@ impl Plug {
         if last.member == member {
             return Some(self.requests.len() - 1);
         }
+        // The kernel searches the list only with `multiple_queues`.
         if !self.several {
             return None;
         }
@@ -163,6 +166,7 @@ impl Plug {
         }
         self.sent.clear();
         self.sent.resize(self.requests.len(), false);
+        // A plug holds 64 requests at most, so a search for each request is cheap.
         for first in 0..self.requests.len() {
             let member = self.requests[first].member;
             for at in first..self.requests.len() {

@@ -271,6 +271,8 @@ impl Recorder {
         if self.safe_mode_delay > Duration::ZERO {
             self.safe_mode = Some(round_up(now, self.safe_mode_delay) + self.safe_mode_delay);
         }
+        // The wait for the records counts too, so that the parts of the breakdown sum up to the
+        // response.
         completion.breakdown.parity += completion.submitted.since(write.submitted);
         completion.submitted = write.submitted;
         completion
@@ -297,6 +299,7 @@ impl Recorder {
             return self.pass(now, write, cx);
         }
         self.held.push_back(write);
+        // A step under way takes the held writes at its end.
         if self.step.is_none() && self.due.is_none() {
             self.due = Some(now + WAKE_UP);
         }
@@ -318,6 +321,7 @@ impl Recorder {
         if self.state == ArrayState::Clean {
             return self.change_state(now, ArrayState::Active, cx);
         }
+        // Writes that come later may need other bits, so they wait for the next step.
         self.waiting.extend(self.held.drain(..));
         let Some(bitmap) = &mut self.bitmap else {
             return self.pass_waiting(now, cx);
@@ -436,6 +440,8 @@ impl Recorder {
             return;
         };
         let pages = bitmap.run_daemon(whole);
+        // With all bits clean, the daemon sleeps until the next write (`allclean`,
+        // `md_bitmap_daemon_work`).
         self.daemon = (!bitmap.rests()).then(|| bitmap::first_run(now));
         let extents: Vec<Extent> = pages
             .into_iter()

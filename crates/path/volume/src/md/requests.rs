@@ -13,6 +13,8 @@ impl Core {
         let asked = self.asked.keep(UpperRequest {
             request,
             submitted: now,
+            // One for this function, or a part that ends at once would end the request before the
+            // next part begins.
             remaining: 1,
             status: RequestStatus::Done,
             last: Completion::default(),
@@ -23,6 +25,8 @@ impl Core {
         if request.operation == Operation::Read && event.states.impaired().is_empty() {
             let mut at = begin;
             while at < end {
+                // `chunk_aligned_read` splits a read at the ends of chunks, so that each part goes
+                // to one member.
                 let piece = (self.map.chunk - at % self.map.chunk).min(end - at);
                 self.bypass(asked, Extent::new(at, piece), event.out);
                 at += piece;
@@ -67,6 +71,8 @@ impl Core {
                 break false;
             }
         };
+        // A stripe that is kept during a wait would keep delayed stripes from progress
+        // (`raid5_make_request`).
         if batch_last != NONE {
             self.release(batch_last);
         }
@@ -123,12 +129,16 @@ impl Core {
             if *batch_last != NONE {
                 self.release(*batch_last);
             }
+            // The next stripe joins the batch behind this stripe, so this stripe stays in use until
+            // then.
             self.stripes.stripe_mut(at).count += 1;
             *batch_last = at;
         }
         self.stripes.set(at, state::HANDLE);
         self.stripes.clear(at, state::DELAYED);
         let head = self.stripes.stripe(at).batch_head;
+        // Both are `REQ_SYNC` for the kernel; direct writes get the flag in `dio_bio_write_op`
+        // (`block/fops.c`).
         let waited_for = request.hints.synchronous || request.hints.direct;
         if (head == NONE || head == at) && waited_for {
             self.allow_prereads(at);

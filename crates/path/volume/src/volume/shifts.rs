@@ -127,6 +127,7 @@ impl Shifts {
     fn sample(&mut self, now: Time) -> Option<f64> {
         let step = step(self.rules);
         while self.next_sample <= now {
+            // Stopped members do no work, so the mean is over the others.
             let working = self.members
                 - if self.gear == Gear::Low {
                     self.transient
@@ -295,6 +296,7 @@ impl Volume {
             self.flights[slot].begin_background(now, RequestPurpose::Copy);
             return self.begin_strands(slot, out);
         }
+        // Nothing was planned, so nothing will free the slot later.
         self.free.push(slot as u32);
         gears.settle();
         let Some(gear) = self.layout.present_gear() else {

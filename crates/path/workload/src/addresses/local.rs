@@ -63,8 +63,8 @@ impl AddressPattern for Local {
             // An exponential draw has no upper bound, so a long step wraps around the region.
             let step = random.exponential(self.distance).as_nanos() % places;
             let forward = random.chance(0.5);
-            // Larger requests have fewer places, so the last place may lie beyond them. `places - step` is a step back
-            // without a negative number.
+            // Larger requests have fewer places, so the last place may lie beyond them. `places -
+            // step` is a step back without a negative number.
             (self.last % places + if forward { step } else { places - step }) % places
         } else {
             random.below(places)

@@ -50,7 +50,8 @@ pub(super) fn build(
 
 /// A number coprime to `places`, near its golden section.
 fn scattering_stride(places: u64) -> u64 {
-    // Multiples of the golden section spread evenly (Knuth, volume 3, section 6.4), so popular places lie apart.
+    // Multiples of the golden section spread evenly (Knuth, volume 3, section 6.4), so popular
+    // places lie apart.
     let golden = (places as f64 * 0.618_033_988_749_895) as u64;
     (golden.max(1)..)
         .find(|&stride| greatest_common_divisor(stride, places) == 1)
@@ -59,7 +60,8 @@ fn scattering_stride(places: u64) -> u64 {
 
 impl AddressPattern for Popular {
     fn next(&mut self, _: Sectors, random: &mut Random) -> Lbn {
-        // The rank is a float, and a float beyond 2^53 places may round to a neighbour outside the range.
+        // The rank is a float, and a float beyond 2^53 places may round to a neighbour outside the
+        // range.
         let rank = (self.ranks.sample(random.generator()) as u64).clamp(1, self.places);
         // The product of two numbers of places may exceed 64 bits on a large volume.
         let place = u128::from(rank) * u128::from(self.stride) % u128::from(self.places);

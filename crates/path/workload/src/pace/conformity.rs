@@ -127,8 +127,8 @@ impl Conformity {
             .collect();
         values.sort_unstable();
         values.dedup();
-        // For distributions on a line, the area between the cumulative curves is the least total distance of moving
-        // one to the other.
+        // For distributions on a line, the area between the cumulative curves is the least total
+        // distance of moving one to the other.
         let (mut ahead, mut area) = (0i64, 0.0);
         for pair in values.windows(2) {
             let times =

@@ -26,7 +26,8 @@ impl RecentResponses {
     pub(super) fn add(&mut self, now: Time, response: Duration) {
         let number = part_number(now);
         let part = &mut self.parts[number as usize % PARTS];
-        // The ring is not cleared as time passes, so a part from an earlier turn of the ring begins anew.
+        // The ring is not cleared as time passes, so a part from an earlier turn of the ring begins
+        // anew.
         if part.number != number {
             *part = WindowPart {
                 number,

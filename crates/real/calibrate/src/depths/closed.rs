@@ -46,7 +46,8 @@ pub(super) fn random(
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            // The upper bits choose the place, because the lower bits of such a generator repeat soon.
+            // The upper bits choose the place, because the lower bits of such a generator repeat
+            // soon.
             let place = ((u128::from(state) * u128::from(places)) >> 64) as u64;
             let request = Request {
                 id: RequestId(submitted),

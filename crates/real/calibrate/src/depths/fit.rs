@@ -226,7 +226,8 @@ impl Fit {
             (None, deviation) => deviation,
         };
         let seek_deviation =
-            // The rotational latency is uniform over a revolution, so its variance is a twelfth of the square.
+            // The rotational latency is uniform over a revolution, so its variance is a twelfth of
+            // the square.
             deviation.map(|ms| (ms * ms - turn_ms * turn_ms / 12.0).max(0.25).sqrt());
         let most = (1.0 - FLOOR_SHARE_MIN) * average / ROOT_MEAN;
         // Without a spread, a short seek costs a fifth of the average, as on measured disks.

@@ -268,7 +268,8 @@ impl EdgeRates {
             }),
             (Some(outer), Some(mean)) => between(outer, sheet.inner, mean, minutes),
             (None, Some(mean)) => Ok(EdgeRates {
-                // The mean of both edges is the measured mean, and the inner edge has the usual share of the outer.
+                // The mean of both edges is the measured mean, and the inner edge has the usual
+                // share of the outer.
                 outer: 2.0 * mean / (1.0 + INNER_SHARE),
                 inner: None,
                 source: format!(

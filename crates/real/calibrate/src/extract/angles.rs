@@ -630,7 +630,8 @@ impl Angles {
         // them.
         let turned: f64 = steps.iter().sum();
         let (_, noise) = spread(&mut steps);
-        // A step is the difference of two readings, so its noise is the root of 2 times the noise of one.
+        // A step is the difference of two readings, so its noise is the root of 2 times the noise
+        // of one.
         self.rotation.noise = noise / f64::sqrt(2.0);
         if self.rotation.noise > NOISE_MAX {
             return Err(self.irregular(self.rotation.noise));

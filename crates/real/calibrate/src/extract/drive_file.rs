@@ -60,7 +60,8 @@ impl Mechanics {
                 points: curve,
                 falls_allowed: true,
             },
-            // The file has one surface, so no head ever switches. Only reads were timed, so writes settle in no time.
+            // The file has one surface, so no head ever switches. Only reads were timed, so writes
+            // settle in no time.
             head_switch_ms: 0.0,
             write_settle_ms: 0.0,
             turn_round_ms: 0.0,

@@ -204,7 +204,8 @@ async fn least(
         }
     }
     Ok(shortest.map(|(ns, to)| {
-        // The least of n latencies, uniform over a revolution, is a revolution / (n + 1) in the mean.
+        // The least of n latencies, uniform over a revolution, is a revolution / (n + 1) in the
+        // mean.
         let latency = rotation.revolution_ns / (pairs + 1.0);
         Seek {
             from: to + distance,

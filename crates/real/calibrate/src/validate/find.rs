@@ -141,7 +141,8 @@ fn traces_in(folder: &Path) -> Result<Vec<TraceFile>, ValidateError> {
             traces.push((TraceFile::new(&path), form));
         }
     }
-    // Of two forms of one trace the sort puts the preferred form first, and `dedup_by` keeps the first.
+    // Of two forms of one trace the sort puts the preferred form first, and `dedup_by` keeps the
+    // first.
     traces.sort_by(|a, b| (&a.0.name, a.1).cmp(&(&b.0.name, b.1)));
     traces.dedup_by(|later, earlier| later.0.name == earlier.0.name);
     Ok(traces.into_iter().map(|(trace, _)| trace).collect())

@@ -104,7 +104,8 @@ impl AnticipatingArm {
         } else {
             Duration::ZERO
         };
-        // `as_close_req`: the longer the arm has waited, the farther a request may lie and still count as near.
+        // `as_close_req`: the longer the arm has waited, the farther a request may lie and still
+        // count as near.
         let doublings = waited.as_nanos() / AnticipatingArm::DOUBLING.as_nanos();
         if doublings > AnticipatingArm::DOUBLINGS_MAX || waited > config.antic_expire {
             return true;

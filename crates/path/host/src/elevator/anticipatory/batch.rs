@@ -101,7 +101,8 @@ impl BatchClock {
     /// its first completion (`as_completed_request`), because the drive first finishes the queue or
     /// the write cache of the batch before.
     pub(super) fn served(&mut self, now: Time) {
-        // The first completion starts the time of a batch of reads, because writes in flight delayed the batch.
+        // The first completion starts the time of a batch of reads, because writes in flight
+        // delayed the batch.
         if self.unstarted {
             self.resize(now);
             self.extend(now);

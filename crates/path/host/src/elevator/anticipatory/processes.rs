@@ -96,7 +96,8 @@ impl HabitTable {
             let distance = habits.distance(extent);
             if habits.thinking().is_empty() {
                 self.new_think.add(clock.count(think));
-                // A process that returns counts against the chance that processes end after one request.
+                // A process that returns counts against the chance that processes end after one
+                // request.
                 self.exit_probability = 7 * self.exit_probability / 8;
             }
             if habits.seeking().is_empty() {

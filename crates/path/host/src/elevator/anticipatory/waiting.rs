@@ -75,7 +75,8 @@ impl WaitingRequests {
             "slot {gone} becomes part of {kept}, and fewer than two wait"
         );
         let deadline = self.deadlines[gone as usize];
-        // The merged request keeps the earlier deadline, and the place in the order of arrival that belongs to it.
+        // The merged request keeps the earlier deadline, and the place in the order of arrival that
+        // belongs to it.
         if deadline < self.deadlines[kept as usize] {
             self.deadlines[kept as usize] = deadline;
             forest.remove(&mut self.sorted, gone);

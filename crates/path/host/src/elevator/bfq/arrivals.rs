@@ -61,7 +61,8 @@ impl Bfq {
             Some(&process) => process,
             None => self.open(now, owner),
         };
-        // A split comes before a merge: a process that left a shared queue is judged by its own queue.
+        // A split comes before a merge: a process that left a shared queue is judged by its own
+        // queue.
         let mut queue = self.split_if_due(now, process);
         let start = request.extent.start.0;
         if let Some(target) = self.cooperator(now, process, queue, start) {

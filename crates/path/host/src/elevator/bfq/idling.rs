@@ -163,7 +163,8 @@ impl Bfq {
     pub(super) fn idling_raises_throughput(&self, queue: u32) -> bool {
         let held = self.queue(queue);
         let habits = &held.habits;
-        // Only a process that asks soon again at the next sectors makes the pause shorter than a seek.
+        // Only a process that asks soon again at the next sectors makes the pause shorter than a
+        // seek.
         let stream = !habits.is_seeky() && habits.is_io_bound && habits.thinks_shortly;
         // A queue without processes gets no more requests.
         held.processes > 0 && (self.queueing.is_absent() || stream) && self.population.raised == 0

@@ -141,7 +141,8 @@ impl Bfq {
     /// Returns a queue for injection while the device is kept for the serving queue.
     pub(super) fn inject(&mut self, context: &Context<'_>) -> Option<u32> {
         let serving = self.service.serving()?;
-        // The order of `bfq_select_queue`: own asynchronous requests, wakers and woken queues, then any queue.
+        // The order of `bfq_select_queue`: own asynchronous requests, wakers and woken queues, then
+        // any queue.
         self.own_async(serving, context.requests)
             .or_else(|| self.linked(serving, context.requests))
             .or_else(|| self.elsewhere(serving, context))

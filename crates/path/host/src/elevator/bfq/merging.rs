@@ -109,7 +109,8 @@ impl Bfq {
         if let Some(partner) = partner.filter(|_| held.synchronous && !held.new && old_enough) {
             return self.merge_by_start(process, queue, partner);
         }
-        // A queue that has had service for a while would have merged already, so place is chance by now.
+        // A queue that has had service for a while would have merged already, so place is chance by
+        // now.
         if held.raising.is_served_for(now, MERGE_TIME_LIMIT) || self.population.busy() == 1 {
             return None;
         }

@@ -181,7 +181,8 @@ impl ServiceQueues {
             ..
         } = self.entities[queue as usize];
         let class = &mut self.classes[index as usize];
-        // A queue that comes back in time continues from its old finish, as if it had never been empty.
+        // A queue that comes back in time continues from its old finish, as if it had never been
+        // empty.
         let recovers = recovers.filter(|_| class.now > finish);
         let earliest = if recovers.is_some() {
             finish
@@ -272,7 +273,8 @@ impl ServiceQueues {
         if self.idle_class_considered + IDLE_CLASS_TIMEOUT < now {
             self.idle_class_considered = now;
             if self.classes[PriorityClass::Idle as usize].wants_service() {
-                // Without a turn now and then, an idle process that holds a lock would block others for ever.
+                // Without a turn now and then, an idle process that holds a lock would block others
+                // for ever.
                 return Some(PriorityClass::Idle);
             }
         }

@@ -232,8 +232,8 @@ impl Bfq {
         if !held.synchronous {
             budget = max;
         } else if !held.raising.is_raised() {
-            // `__bfq_bfqq_recalc_budget`: a queue that used up its budget gets more, a queue that paused without need
-            // gets less.
+            // `__bfq_bfqq_recalc_budget`: a queue that used up its budget gets more, a queue that
+            // paused without need gets less.
             budget = match end {
                 TurnEnd::TooIdle if held.dispatched > 0 => (2 * budget).min(max),
                 TurnEnd::TooIdle if budget > 5 * min => budget - 4 * min,

@@ -74,8 +74,8 @@ impl DispatchList {
 
     /// Returns the sort key: addresses below the origin wrap, and so come last.
     fn key(&self, start: u64) -> u64 {
-        // Addresses before the origin wrap to large keys, so one sweep goes up from the origin and round to the
-        // start.
+        // Addresses before the origin wrap to large keys, so one sweep goes up from the origin and
+        // round to the start.
         start.wrapping_sub(self.origin)
     }
 }
