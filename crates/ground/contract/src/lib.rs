@@ -1,18 +1,19 @@
 //! The types that cross between the layers.
 //!
 //! A machine is a graph of [`Node`]s with [`Port`]s. Requests go down from a workload through host
-//! and volume to the drives; completions go up. A [`Completion`] carries a [`Breakdown`]: the parts of
-//! the response time. Beside requests and completions, layers see each other only through three
+//! and volume to the drives; completions go up. A [`Completion`] carries a [`Breakdown`]: the parts
+//! of the response time. Beside requests and completions, layers see each other only through three
 //! **windows**, each with a type of its own:
 //!
 //! - [`Hints`] go down with a request, such as the process and the priority,
-//! - [`Gauge`]s are readings of the nodes directly below ([`LayersBelow`]), such as the queue length,
+//! - [`Gauge`]s are readings of the nodes directly below ([`LayersBelow`]), such as the queue
+//!   length,
 //! - [`Notice`]s go up without a request, such as the news of a finished rebuild.
 //!
 //! A layer that ignores a window works unchanged.
 //!
-//! Two more types come from outside the graph: an operator's [`LayerOrder`] (a member has failed, or is
-//! replaced), and the [`Counters`] that a report collects from all nodes at the end of a run.
+//! Two more types come from outside the graph: an operator's [`LayerOrder`] (a member has failed,
+//! or is replaced), and the [`Counters`] that a report collects from all nodes at the end of a run.
 
 mod alarms;
 mod branch;

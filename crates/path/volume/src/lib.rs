@@ -26,11 +26,11 @@
 //! choose the copy to read by md's rule.
 //!
 //! Each layout has a file: [`jbod`], [`raid0`], [`raid1`], [`raid10`], [`raid4`], [`raid5`],
-//! [`raid6`], [`lzvs`], [`lzvs_geo`], [`lzvs_naive`], [`paraid`]. The layouts `lzvs…` transfer at one
-//! rate at every address; [`paraid`] stops members under a low load. [`REGISTRY`] lists all layouts by
-//! name. The layouts with parity share the planning of rows. The layouts with copies share the
-//! choice of the copy to read. The layouts for a constant transfer rate share the pairing of
-//! members.
+//! [`raid6`], [`lzvs`], [`lzvs_geo`], [`lzvs_naive`], [`paraid`]. The layouts `lzvs…` transfer at
+//! one rate at every address; [`paraid`] stops members under a low load. [`REGISTRY`] lists all
+//! layouts by name. The layouts with parity share the planning of rows. The layouts with copies
+//! share the choice of the copy to read. The layouts for a constant transfer rate share the pairing
+//! of members.
 
 #[cfg(test)]
 mod bytes;
