@@ -31,6 +31,7 @@ impl NumberFormat {
             NumberFormat::Signed if value >= 0.0 => format!("+{}", number(value)),
             NumberFormat::Signed => number(value),
             NumberFormat::Percent => format!("{:.1} %", 100.0 * value),
+            // Two decimals say nothing about so small a share.
             NumberFormat::Small if value < 1e-4 => format!("{:.2e} %", 100.0 * value),
             NumberFormat::Small => format!("{:.2} %", 100.0 * value),
             NumberFormat::Bytes if value >= 1e12 => format!("{} TB", number(value / 1e12)),

@@ -220,6 +220,7 @@ pub(crate) fn read_volume(
         ));
     }
     slow::make_slow(&mut members, slow).map_err(|error| site.error(error))?;
+    // Only the node against slow members reads around a sector that a drive cannot read.
     let late = late.or_else(|| lose_reads(&members).then(LatePolicy::of_unreadable));
     if coordination.is_some() && (members.len() == 1 || entry.name == fullstroke_smart::LAYOUT.name)
     {
@@ -267,6 +268,7 @@ fn read_below(
     inherited: &Inherited,
 ) -> Result<Vec<VolumeSpec>, StackError> {
     let drives = count(own.remove("drives"), "drives", 1).map_err(|error| site.error(error))?;
+    // The volume above counts the copies of this one.
     own.remove("count");
     match own.remove("members") {
         None => Ok(vec![inherited.drive(site)?; drives]),
@@ -335,6 +337,7 @@ fn read_members(
         };
         let own = described.drives().len();
         drives += times * own;
+        // Before the copies are made, because a product of nested counts may not fit into memory.
         check_product(
             times,
             each,

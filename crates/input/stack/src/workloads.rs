@@ -454,6 +454,8 @@ fn parts(
     numbers: &mut WorkloadNumbers,
 ) -> Result<Vec<MemberWorkload>, (usize, WorkloadError)> {
     let mut part = |(index, NamedWorkload { keys, workload }): (usize, &NamedWorkload)| {
+        // The seed follows from the name, so another workload in front changes no request of this
+        // one.
         let seed = seed.of(&format!("workload {}", keys.name));
         let source = workload
             .source(capacity, seed)

@@ -76,6 +76,7 @@ impl ZfsPool {
             let message = "found no pool; expected the output of zpool status, or of zpool list -v";
             return Err(StackError::whole(file, message));
         }
+        // A text with `zpool status` and `zpool list -v` has each pool twice.
         pools.dedup_by(|later, first| later.name == first.name);
         for pool in &mut pools {
             pool.properties = properties(&pool.name, &lines);
@@ -185,6 +186,8 @@ fn entry<'a>(at: usize, line: &'a str) -> Option<Entry<'a>> {
     let name = words.next().filter(|name| !name.ends_with(':'))?;
     let second = words.next().unwrap_or("");
     let size = size_of(second);
+    // Headings such as `logs` have no second word, and `zpool list -v` writes `-` for an unknown
+    // size.
     let known = STATES.contains(&second) || size.is_some() || second == "-" || second.is_empty();
     known.then_some(Entry {
         line: at,
@@ -226,6 +229,7 @@ fn kind(name: &str) -> Option<(&'static str, Option<(u32, u32)>)> {
     if !layout.starts_with("draid") {
         return Some((layout, None));
     }
+    // The defaults of `zpool create` (zpoolconcepts.7).
     let (mut data, mut spares) = (8, 0);
     for part in parts {
         let number = |unit: char| {
@@ -372,10 +376,12 @@ fn properties(pool: &str, lines: &[&str]) -> Vec<(String, String)> {
         let is_of_pool = name == pool || name.starts_with(&format!("{pool}/"));
         let found = match property {
             _ if !is_of_pool => None,
+            // With 0, ZFS asks the drives (zpoolprops.7).
             "ashift" if value != "0" => {
                 value.parse::<u32>().ok().map(|n| ("ashift", n.to_string()))
             }
             "recordsize" | "volblocksize" => {
+                // `zfs get -p` prints bytes without a unit.
                 let bytes = size_of(value).or_else(|| value.parse().ok());
                 bytes.map(|bytes| ("recordsize", format!("\"{}\"", Bytes(bytes))))
             }

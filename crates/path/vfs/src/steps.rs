@@ -188,6 +188,7 @@ impl VfsKernel {
         if told < failures && self.threads[process].result.is_ok() {
             self.threads[process].result = Err(CallError::Device);
         }
+        // Each descriptor hears of a failure once (`errseq_check_and_advance`, `lib/errseq.c`).
         self.files
             .get(process, fd)
             .into_iter()

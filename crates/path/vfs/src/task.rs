@@ -215,6 +215,7 @@ impl Threads {
     pub fn add(&mut self, owner: Owner) -> u32 {
         match self.free.pop() {
             Some(slot) => {
+                // Lists of an ended thread keep their memory for the next one.
                 let thread = &mut self.all[slot as usize];
                 let (tasks, mapped) = (
                     std::mem::take(&mut thread.tasks),
