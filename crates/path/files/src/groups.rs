@@ -143,6 +143,7 @@ impl Groups {
         let run = self.build(group).blocks.runs().iter().next()?;
         let blocks = first + run.start..first + run.end.min(run.start + count);
         self.reserve(blocks.clone());
+        // `mkfs` writes the bitmap of a group with hidden blocks.
         if let Some(made) = &self.made {
             made.blocks[group as usize].set(true);
         }

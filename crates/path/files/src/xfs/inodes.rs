@@ -211,6 +211,7 @@ impl Inodes {
         let Some(chunk) = self.slots.get_mut(slot).and_then(Option::as_mut) else {
             return 0;
         };
+        // The lowest free inode: `xfs_inobt_first_free_inode`.
         let within = chunk.free.trailing_zeros();
         assert!(
             u64::from(within) < CHUNK,
@@ -259,6 +260,7 @@ impl Inodes {
             self.vacant.insert(slot);
             self.by_page.remove(&page);
             self.with_free.remove(&page);
+            // The freed pages must not be written back later (`xfs_ifree_cluster`).
             (page..page + pages).for_each(|page| touches.forget(page));
             space.free_pages(page..page + pages, touches);
         }

@@ -145,6 +145,7 @@ impl Elevator for Satf {
         _: &Queued,
         requests: &Requests,
     ) {
+        // Only a front join moves the start, and with it the cylinder.
         if join == JoinKind::Front {
             self.forget(slot);
             self.add(now, slot, requests);

@@ -159,6 +159,7 @@ impl Vr {
             u64::from(self.config.rev_penalty),
         ) {
             (false, _) => distance,
+            // Behind every request ahead, so that the arm turns only without one: SCAN.
             (true, 0) => FURTHER + distance,
             (true, penalty) => distance.saturating_mul(penalty),
         }
@@ -213,6 +214,8 @@ impl Elevator for Vr {
     fn coalesced(&mut self, _: Time, kept: u32, gone: u32, requests: &Requests) {
         self.waiting.forget(gone);
         let alike = requests[kept].synchronous == requests[gone].synchronous;
+        // Requests of one kind share a list, and a place in the list of another kind has no
+        // meaning.
         if alike && self.deadline(gone) < self.deadline(kept) {
             self.forget(kept, requests);
             let fifo = &mut self.expiring[usize::from(requests[gone].synchronous)];

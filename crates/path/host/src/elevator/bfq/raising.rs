@@ -200,6 +200,8 @@ impl QueueFavour {
 
     fn recharge(&mut self, now: Time, config: &Config) {
         if self.favour != Some(FavourReason::SoftRealTime) {
+            // The rest of the interactive favour comes back if the pace does not last
+            // (`wr_start_at_switch_to_srt`).
             self.interactive_since = Some(self.since);
             self.favour_as(FavourReason::SoftRealTime, config.wr_rt_max_time);
         }
@@ -221,6 +223,7 @@ impl QueueFavour {
 
     /// Notes a request. `was_raised` tells if the queue was favoured before the request.
     pub(super) fn arrived(&mut self, now: Time, was_raised: bool, interactive: bool) {
+        // A favour that goes on keeps its start, or it would never end.
         if !was_raised || !self.is_raised() || interactive {
             self.since = now;
         }

@@ -95,6 +95,7 @@ impl CfqQueues {
     pub(super) fn process(&mut self, now: Time, id: u32) -> u32 {
         *self.by_id.entry(id).or_insert_with(|| {
             let mut habits = Habits::default();
+            // As `cfq_alloc_io_context` does: the first think time counts from here.
             habits.completed = now;
             self.processes.push(CfqProcess {
                 habits,
@@ -199,6 +200,8 @@ impl CfqQueues {
     }
 
     fn dequeue(&mut self, queue: u32) {
+        // The class may have changed since the queue was sorted, so the tree is that of the old
+        // class.
         if let Some(class) = self[queue].ordered.take() {
             self.order.remove(&mut self.turns[class], queue);
         }

@@ -102,6 +102,8 @@ impl Slices {
             return;
         }
         slice.idles_until = Time::NEVER;
+        // Without another queue, nobody gains from the end of the slice (`out_cont` of
+        // `cfq_idle_slice_timer`).
         if slice.is_used(at) || queues.busy() > 0 && queues[slice.queue].is_empty() {
             self.end(at, false, queues);
         }
@@ -120,6 +122,7 @@ impl Slices {
             if !queue.is_empty() {
                 return Some(slice.queue);
             }
+            // The process may send its next request after the completion of the one in flight.
             if slice.idles_until != Time::NEVER || queue.in_flight > 0 && queue.idles {
                 return None;
             }
