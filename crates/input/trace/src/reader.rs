@@ -369,6 +369,7 @@ impl TraceReader {
     #[inline]
     fn select(&mut self, row: &TraceRow) -> Result<Taken, TraceError> {
         let beginning = *self.beginning.get_or_insert(row.arrival);
+        // The window refuses rows that arrive before a released one, so this is never negative.
         let since = row.arrival - beginning;
         if since > 0
             && self

@@ -61,6 +61,7 @@ fn within(
     runs: &BTreeMap<u64, OverlaidRun>,
     range: Range<u64>,
 ) -> impl Iterator<Item = (Range<u64>, u64, &OverlaidRun)> {
+    // A run that begins before the range may reach into it.
     let before = runs.range(..range.start).next_back();
     let all = before.into_iter().chain(runs.range(range.clone()));
     all.filter_map(move |(&start, run)| {
@@ -93,6 +94,7 @@ impl Overlay {
             return Ok(());
         }
         let mut runs = self.lock_for_writing();
+        // Runs are cut at both borders, so that only whole runs are replaced.
         for border in [at, end] {
             let split = runs.range_mut(..border).next_back();
             let split = split.filter(|(start, run)| *start + run.bytes() > border);

@@ -192,6 +192,7 @@ impl Array {
                 continue;
             };
             let name = device.name();
+            // With `begun`, `stop` notices an access since the reading, and leaves the disk alone.
             match standby.stop(Some(begun)) {
                 Ok(Stopped::Now) => self.happened("standby", slot, name, "the disk was idle"),
                 Ok(Stopped::Before | Stopped::Busy) => {}

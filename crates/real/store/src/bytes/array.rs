@@ -313,6 +313,7 @@ impl Array {
         media: &Media,
         visit: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, StoreError> {
+        // Lost data is no hole, so the extent counts as data.
         if self.prepare(Operation::Read, extent).is_err() {
             return Ok(visit(extent, true));
         }
