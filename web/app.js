@@ -107,12 +107,12 @@ function loadOf(name, path, found) {
   if (found.kind === "array" || found.kind === "pool") {
     const [array] = found.arrays;
     at("count").value = array.drives;
-    at("drive").value = array.drive;
+    if (array.drive) at("drive").value = array.drive;
     pool = found.kind === "pool" ? array.shape : null;
     tellDrive();
     const more = found.arrays.length > 1 ? ` The file has ${found.arrays.length}; this is the first.` : "";
     const tried = pool ? " Pools are tried beside arrays." : "";
-    return [null, `${name}: ${array.name || "an array"}, ${array.layout} of ${array.drives} drives.${more} The form has these drives now; the load stays.${tried}`];
+    return [null, `${name}: ${array.name || "an array"}, ${array.layout} of ${array.drives} drives.${more} The form has ${array.drive ? "the nearest drives" : "their number"} now; the load stays.${tried}`];
   }
   if (found.kind === "load") {
     const { device, tool, reads_per_s, writes_per_s } = found.load;

@@ -121,10 +121,9 @@ fn is_job_file(text: &str) -> bool {
 fn mdadm(name: &str, text: &str) -> Result<Value, CommandError> {
     let arrays = MdArray::read(name, text)?;
     let found = arrays.iter().map(|array| {
-        let drive = nearest_drive(array.member_bytes);
         json!({
             "name": array.name, "layout": array.layout, "drives": array.members,
-            "drive": drive, "stack": array.to_stack(&drive),
+            "drive": array.member_bytes.map(nearest_drive),
         })
     });
     Ok(json!({ "kind": "array", "arrays": found.collect::<Vec<_>>() }))
@@ -133,7 +132,6 @@ fn mdadm(name: &str, text: &str) -> Result<Value, CommandError> {
 fn zpool(name: &str, text: &str) -> Result<Value, CommandError> {
     let pools = ZfsPool::read(name, text)?;
     let found = pools.iter().map(|pool| {
-        let drive = nearest_drive(pool.member_bytes);
         // The notation of `zpool create`, as `Choices::layouts` takes it.
         let shape = match (pool.draid, pool.layout.as_str()) {
             (Some((data, spares)), layout) => format!("{layout}:{data}d:{spares}s"),
@@ -142,8 +140,7 @@ fn zpool(name: &str, text: &str) -> Result<Value, CommandError> {
         };
         json!({
             "name": pool.name, "layout": pool.layout, "drives": pool.width * pool.vdevs,
-            "shape": shape,
-            "drive": drive, "stack": pool.to_stack(&drive),
+            "shape": shape, "drive": pool.member_bytes.map(nearest_drive),
         })
     });
     Ok(json!({ "kind": "pool", "arrays": found.collect::<Vec<_>>() }))
@@ -153,7 +150,7 @@ fn observed(name: &str, text: &str) -> Result<Value, CommandError> {
     let loads = ObservedLoad::read(name, text)?;
     let load = ObservedLoad::busiest(&loads)
         .ok_or_else(|| CommandError::Other(format!("{name}: found no whole disk")))?;
-    let stack = load.to_stack(name, &nearest_drive(None))?;
+    let stack = load.to_stack(name, &nearest_drive(0))?;
     Ok(json!({ "kind": "load", "load": load, "stack": stack }))
 }
 
@@ -164,15 +161,14 @@ fn drive_file(files: &FileSource, path: &Path) -> Result<Value, CommandError> {
 }
 
 /// Returns the smallest drive of the library that holds `bytes`; the largest drive if none does.
-fn nearest_drive(bytes: Option<u64>) -> String {
+fn nearest_drive(bytes: u64) -> String {
     let mut sizes: Vec<(u64, String)> = facts::library()
         .into_iter()
         .map(|drive| (drive.capacity_bytes, drive.name))
         .collect();
     // By size and then by name, so that of equal sizes the same drive is chosen each time.
     sizes.sort_unstable();
-    let least = bytes.unwrap_or(u64::MAX);
-    let fitting = sizes.iter().find(|(size, _)| *size >= least);
+    let fitting = sizes.iter().find(|(size, _)| *size >= bytes);
     let chosen = fitting.or(sizes.last()).map(|(_, name)| name.clone());
     chosen.unwrap_or_else(|| {
         drives::names()
@@ -241,6 +237,12 @@ mod tests {
             ("a.txt", b"  pool: tank\n", "zpool status"),
             ("a.empty", b"", "empty"),
         ] {
+            // With these features the module reads the formats.
+            if cfg!(any(feature = "compression", feature = "parquet"))
+                && ["zstd", "xz", "Parquet"].contains(&said)
+            {
+                continue;
+            }
             let error = of(name, bytes).unwrap_err();
             assert!(error.starts_with(name) && error.contains(said), "{error}");
         }
