@@ -29,7 +29,7 @@ export async function serve(folder) {
 }
 
 /** Factor of all waiting times, for a machine that does other work too. */
-const PATIENCE = Number(process.env.PATIENCE ?? 1);
+export const PATIENCE = Number(process.env.PATIENCE ?? 1);
 
 /** A page of a headless browser, driven by the DevTools protocol over two pipes. */
 export class Page {
