@@ -226,16 +226,16 @@ mod tests {
     fn a_file_that_cannot_be_used_is_refused_with_what_is_expected() {
         for (name, bytes, said) in [
             ("a.zst", &b"\x28\xb5\x2f\xfd\x04"[..], "zstd"),
-            ("a.xz", b"\xfd7zXZ\0\0", "xz"),
-            ("a.parquet", b"PAR1PAR1", "Parquet"),
+            ("a.xz", &b"\xfd7zXZ\0\0"[..], "xz"),
+            ("a.parquet", &b"PAR1PAR1"[..], "Parquet"),
             (
                 "a.json",
-                b"{\"fio version\": \"fio-3.36\", \"jobs\": []}",
+                &b"{\"fio version\": \"fio-3.36\", \"jobs\": []}"[..],
                 "fit --fio",
             ),
-            ("a.smart", b"smartctl 7.3\nSMART", "fit --smart"),
-            ("a.txt", b"  pool: tank\n", "zpool status"),
-            ("a.empty", b"", "empty"),
+            ("a.smart", &b"smartctl 7.3\nSMART"[..], "fit --smart"),
+            ("a.txt", &b"  pool: tank\n"[..], "zpool status"),
+            ("a.empty", &b""[..], "empty"),
         ] {
             // With these features the module reads the formats.
             if cfg!(any(feature = "compression", feature = "parquet"))
