@@ -1,7 +1,7 @@
 // The page: a question in a form, and the answer as it becomes surer.
 
 import { Engine, Refusal, Stopped, hindrance } from "./engine.js";
-import { arithmetic, called, capacity, finalists, make, sentences, three } from "./show.js";
+import { arithmetic, called, capacity, finalists, make, report, sentences, three } from "./show.js";
 
 const at = (id) => document.getElementById(id);
 /** Largest file: the module's memory ends at 4 GiB, and holds a file twice for a moment. */
@@ -17,13 +17,23 @@ const CHOICES = {
   stripe_caches: [256],
   controllers: ["none"],
 };
+/** Pools that are tried beside the reader's own. */
+const POOLS = ["mirror:2", "raidz1", "raidz2"];
+/** Number of reasons before the others fold. */
+const SHOWN_REASONS = 6;
 const LOAD = "load.toml";
+const FIRST_DRIVE = "seagate-exos-x16-16tb";
+const FIRST_USE = "films-backup";
 
 let engine;
 let drives = [];
 let uses = [];
-/** The reader's own load: { name, bytes, kind, text }; text is the stack file with the load. */
+/** The reader's own load: { name, bytes, kind, text, path }; text is the stack file with the load. */
 let own = null;
+/** The reader's own drive: { name, bytes, path }. */
+let ownDrive = null;
+/** The shape of the reader's own pool, such as raidz2:6. Pools are tried beside arrays then. */
+let pool = null;
 /** Number of the question. A step of an older question is ignored. */
 let asked = 0;
 let latest = null;
@@ -56,7 +66,7 @@ function fillDrives() {
   ];
   const filled = groups.map(([label, fits]) => make("optgroup", { label }, ...bySize.filter((drive) => fits(drive.capacity_bytes)).map(option)));
   at("drive").replaceChildren(...filled);
-  at("drive").value = "seagate-exos-x16-16tb";
+  at("drive").value = FIRST_DRIVE;
 }
 
 function tellDrive() {
@@ -67,14 +77,16 @@ function tellDrive() {
 }
 
 function fillUses() {
-  at("use").replaceChildren(...uses.map((use) => make("option", { value: use.name }, use.title)));
+  const begun = (text) => text[0].toUpperCase() + text.slice(1);
+  at("use").replaceChildren(...uses.map((use) => make("option", { value: use.name }, begun(use.what))));
+  at("use").value = FIRST_USE;
 }
 
 function tellUse() {
   const use = uses.find((one) => one.name === at("use").value);
   at("use-about").textContent = own ? "" : (use?.about ?? "");
   at("use").disabled = own !== null;
-  at("forget").hidden = own === null;
+  at("forget").hidden = own === null && pool === null;
 }
 
 /** Returns a TOML string. */
@@ -92,16 +104,35 @@ function loadOf(name, path, found) {
     if (found.of_files) throw new Refusal(`${name}: the job works on files, and the page has no file system below it; expected a job with filename=/dev/..., or use the command line`);
     return [`title = ${quoted(name)}\nseed = 1\n[workload]\nkind = "fio"\npath = ${quoted(path)}\n${volume}`, `${name}: a job file of fio`];
   }
-  if (found.kind === "mdadm") {
-    const { array, drive } = found.arrays[0];
-    at("count").value = array.members;
-    at("drive").value = drive;
+  if (found.kind === "array" || found.kind === "pool") {
+    const [array] = found.arrays;
+    at("count").value = array.drives;
+    if (array.drive) at("drive").value = array.drive;
+    pool = found.kind === "pool" ? array.shape : null;
     tellDrive();
-    return [null, `${name}: ${array.name}, ${array.layout} of ${array.members} drives. The form has these drives now; the load stays.`];
+    const more = found.arrays.length > 1 ? ` The file has ${found.arrays.length}; this is the first.` : "";
+    const tried = pool ? " Pools are tried beside arrays." : "";
+    return [null, `${name}: ${array.name || "an array"}, ${array.layout} of ${array.drives} drives.${more} The form has ${array.drive ? "the nearest drives" : "their number"} now; the load stays.${tried}`];
+  }
+  if (found.kind === "load") {
+    const { device, tool, reads_per_s, writes_per_s } = found.load;
+    return [found.stack, `${name}: ${tool}, the disk ${device}: ${three(reads_per_s)} reads and ${three(writes_per_s)} writes a second. Times and places are random, because the file has none.`];
+  }
+  if (found.kind === "drive") {
+    return [null, `${name}: a drive file, ${found.drive.title}. The form has this drive now.`];
   }
   if (found.kind === "stack") return ["", `${name}: a stack file. Its load is used, and its volume is not.`];
-  if (found.kind === "wishes") throw new Refusal(`${name}: a wish file names further files that the page does not have; drop the stack file with the load, or use the command line: fullstroke advise`);
-  throw new Refusal(`${name}: a drive file; the page has the drives of the library. Expected a trace, a fio job, a stack file or the output of mdadm --detail`);
+  throw new Refusal(`${name}: a wish file names further files that the page does not have; drop the stack file with the load, or use the command line: fullstroke advise`);
+}
+
+/** Adds the drive of a file to the form, and chooses the drive. */
+function addDrive(name, bytes, facts) {
+  ownDrive = { name, bytes, path: facts.name };
+  drives = [...drives.filter((one) => one.name !== facts.name), facts];
+  at("drive").querySelector("#own-drive")?.remove();
+  at("drive").prepend(make("optgroup", { id: "own-drive", label: "Your own" }, make("option", { value: facts.name }, facts.title)));
+  at("drive").value = facts.name;
+  tellDrive();
 }
 
 async function takeFile(name, bytes) {
@@ -112,11 +143,12 @@ async function takeFile(name, bytes) {
     const found = await engine.call({ command: "recognise", file: path });
     const [text, about] = loadOf(name, path, found);
     if (text !== null) own = { name, bytes, kind: found.kind, text, path };
+    if (found.kind === "drive") addDrive(name, bytes, found.drive);
     at("file-facts").textContent = about;
     problem(null);
   } catch (error) {
     own = null;
-    engine.files.delete(path);
+    engine?.files.delete(path);
     at("file-facts").textContent = "";
     at("file").value = "";
     told(error);
@@ -142,6 +174,7 @@ async function forget() {
     engine.call({ command: "remove", file: own.path }).catch(() => {});
   }
   own = null;
+  pool = null;
   at("file").value = "";
   at("file-facts").textContent = "";
   tellUse();
@@ -166,20 +199,48 @@ function question() {
   const wishes = { failures: Number(at("failures").value) };
   if (number("usable") !== null) wishes.usable = `${Math.round(number("usable") * 1e6)}MB`;
   if (number("p99") !== null) wishes.p99 = `${number("p99")}ms`;
+  if (number("mb-per-s") !== null) wishes.mb_per_s = number("mb-per-s");
   if (number("watts") !== null) wishes.watts = number("watts");
   if (number("price") !== null) wishes.price = number("price");
-  const chosen = { drive: at("drive").value, counts: [Number(at("count").value)], wishes, choices: CHOICES, load: factor() };
+  const choices = pool ? { ...CHOICES, layouts: [...new Set([pool, ...POOLS, ...CHOICES.layouts])], recordsizes: ["128KiB"] } : CHOICES;
+  const chosen = { drive: at("drive").value, counts: [Number(at("count").value)], wishes, choices, load: factor() };
   if (number("drive-price") !== null) chosen.drive_price = number("drive-price");
   return chosen;
 }
 
-/** Returns the fields of the form as they stand in a link. */
+const FIELDS = ["drive", "count", "use", "failures", "usable", "p99", "mb-per-s", "watts", "drive-price", "price", "load"];
+
+/** Returns the question as it stands in a link. */
 function fields() {
-  const ids = ["drive", "count", "use", "failures", "usable", "p99", "watts", "drive-price", "price", "load"];
-  const filled = ids.map((id) => [id, at(id).value]).filter(([, value]) => value !== "");
+  const filled = FIELDS.map((id) => [id, at(id).value]).filter(([, value]) => value !== "");
   const state = Object.fromEntries(filled);
-  if (own && own.bytes.byteLength <= LINK_BYTES_MAX) state.file = [own.name, btoa(String.fromCharCode(...new Uint8Array(own.bytes)))];
+  const text = (bytes) => btoa(Array.from(new Uint8Array(bytes), (byte) => String.fromCharCode(byte)).join(""));
+  const fits = (one) => one && one.bytes.byteLength <= LINK_BYTES_MAX;
+  const files = [own, at("drive").value === ownDrive?.path ? ownDrive : null].filter(fits);
+  if (files.length > 0) state.files = files.map(({ name, bytes }) => [name, text(bytes)]);
+  if (pool) state.pool = pool;
   return state;
+}
+
+/** Returns the names of the files that are too large for a link. */
+function leftBehind() {
+  const used = [own, at("drive").value === ownDrive?.path ? ownDrive : null];
+  return used.filter((one) => one && one.bytes.byteLength > LINK_BYTES_MAX).map((one) => one.name);
+}
+
+/** Returns the command that asks the same on the command line. */
+function command() {
+  const word = (text) => (/^[\w.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+  const load = own === null ? `load:${at("use").value}` : own.kind === "stack" ? word(own.name) : own.kind === "load" ? "-" : "load:office";
+  // The text of iostat becomes a stack file on the way.
+  const words = [own?.kind === "load" ? `fullstroke like ${word(own.name)} | fullstroke advise` : "fullstroke advise", load];
+  if (own?.kind === "trace") words.push("--trace", word(own.name), "--beyond", "scale");
+  if (own?.kind === "fio") words.push("--fio", word(own.name));
+  const drive = at("drive").value;
+  words.push("--drive", word(drive === ownDrive?.path ? ownDrive.name : drive), "--drives", at("count").value);
+  const options = [["failures", ""], ["usable", "TB"], ["p99", "ms"], ["mb-per-s", ""], ["watts", ""], ["drive-price", ""], ["price", ""]];
+  for (const [id, unit] of options) if (at(id).value !== "") words.push(`--${id}`, `${at(id).value}${unit}`);
+  return words.join(" ");
 }
 
 const packed = (state) => btoa(unescape(encodeURIComponent(JSON.stringify(state)))).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
@@ -190,9 +251,10 @@ async function fromLink() {
   const text = new URLSearchParams(location.hash.slice(1)).get("q");
   if (!text) return false;
   try {
-    const { file, ...values } = unpacked(text);
-    for (const [id, value] of Object.entries(values)) if (at(id)?.form) at(id).value = String(value);
-    if (Array.isArray(file)) await takeFile(String(file[0]), Uint8Array.from(atob(file[1]), (letter) => letter.charCodeAt(0)).buffer);
+    const { files = [], pool: shape, ...values } = unpacked(text);
+    for (const [name, bytes] of files) await takeFile(String(name), Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0)).buffer);
+    for (const id of FIELDS) if (values[id] !== undefined) at(id).value = String(values[id]);
+    if (typeof shape === "string") pool = shape;
     return at("drive").value !== "";
   } catch {
     problem("The link is damaged: its question cannot be read. Fill in the form.");
@@ -224,24 +286,53 @@ async function ask() {
   const stack = text === null ? own.path : LOAD;
   try {
     if (text !== null) await engine.put(LOAD, new TextEncoder().encode(text).buffer);
-    const { possible, left_out } = await engine.call({ command: "ask", stack, ...question() });
+    const asks = { command: "ask", stack, ...question() };
+    const { possible, left_out, conditions } = await engine.call(asks);
     if (number !== asked) return;
     at("arithmetic").replaceChildren(arithmetic(possible));
     at("arithmetic").hidden = false;
     sentences(at("left-out"), left_out.map((one) => `${called(`${one.layout} of ${one.drives}`)}: ${one.why}.`));
-    for (let over = false; !over; ) {
-      const { progress, advice } = await engine.call({ command: "step" });
-      if (number !== asked) return;
-      over = progress.over;
-      show(progress, advice);
-    }
+    await answer(asks, conditions, (step) => {
+      if (number !== asked) throw new Stopped();
+      show(step.progress, step.advice);
+      return step.progress;
+    });
+    engine.endHelpers();
     busy(false);
   } catch (error) {
     if (number !== asked) return;
+    asked += 1;
+    engine.endHelpers();
     busy(false);
     if (!latest) at("found").hidden = true;
     told(error);
   }
+}
+
+/** Runs the rounds in the first worker, and the conditions of each layout in all workers. */
+async function answer(asks, conditions, seen) {
+  const open = [...conditions];
+  const drain = async (lane) => {
+    while (open.length > 0) {
+      const outcome = await lane.call({ command: "outcome", ...open.shift() });
+      seen(await engine.call({ command: "take-outcome", ...outcome }));
+    }
+  };
+  const help = async () => {
+    const lane = await engine.helper();
+    await lane.call(asks);
+    await drain(lane);
+  };
+  const step = async () => seen(await engine.call({ command: "step" }));
+  // The first ranking comes before all else: on few cores helpers would delay it.
+  let last;
+  do last = await step();
+  while (!last.renewed);
+  const lead = async () => {
+    while (!last.rounds_over) last = await step();
+    await drain(engine.main);
+  };
+  await Promise.all([lead(), ...Array.from({ length: engine.helpersFor(open.length) }, help)]);
 }
 
 function show(progress, advice) {
@@ -255,8 +346,9 @@ function show(progress, advice) {
     at("verdict").textContent = meets ? `Take ${called(first.name)}` : `No layout meets each wish; nearest is ${called(first.name)}`;
     finalists(at("finalists"), advice, settled);
     at("key").hidden = false;
-    sentences(at("reasons"), progress.over ? advice.recommendation : [advice.verdict].filter(Boolean));
-    sentences(at("changes"), progress.over ? advice.would_change : []);
+    sentences(at("reasons"), progress.over ? advice.recommendation : [advice.verdict].filter(Boolean), SHOWN_REASONS);
+    // The layouts left out have a list of their own.
+    sentences(at("changes"), progress.over ? advice.would_change.filter((text) => !text.includes(" was left out: ")) : []);
   }
   const requests = progress.requests.toLocaleString("en");
   const narrowing = progress.settled && progress.next.includes("with all drives");
@@ -274,8 +366,9 @@ function show(progress, advice) {
   at("state").dataset.over = String(progress.over);
   if (progress.over) {
     at("take").hidden = false;
-    at("taken").textContent = own && own.bytes.byteLength > LINK_BYTES_MAX ? `A link does not hold ${own.name}: the file stays here.` : "";
-    at("command").textContent = `fullstroke run ${latest.recommended.replaceAll(" ", "-")}.toml`;
+    const large = leftBehind();
+    at("taken").textContent = large.length > 0 ? `A link does not hold ${large.join(", ")}: above ${LINK_BYTES_MAX.toLocaleString("en")} bytes a file stays here.` : "";
+    at("command").textContent = command();
   }
 }
 
@@ -289,10 +382,30 @@ async function saveStack() {
   const name = latest.recommended;
   try {
     const { text } = await engine.call({ command: "stack-file", name });
-    save(`${name.replaceAll(" ", "-")}.toml`, text, "application/toml");
+    save(`${name.replaceAll(/[ :]/g, "-")}.toml`, text, "application/toml");
   } catch (error) {
     told(error);
   }
+}
+
+/** Saves the answer as one file that needs nothing else. */
+async function saveReport() {
+  try {
+    const { text } = await engine.call({ command: "stack-file", name: latest.recommended });
+    save(`${latest.recommended.replaceAll(/[ :]/g, "-")}.html`, report(at("found"), questionInWords(), command(), text, latest), "text/html");
+  } catch (error) {
+    told(error);
+  }
+}
+
+/** Returns the question as pairs of a label and a value. */
+function questionInWords() {
+  const chosen = (id) => at(id).selectedOptions[0]?.text ?? at(id).value;
+  const pairs = [["Drives", `${at("count").value} of ${chosen("drive")}`], ["Load", own ? at("file-facts").textContent : `${chosen("use")}. ${at("use-about").textContent}`]];
+  pairs.push(["Load, times", at("load-said").textContent], ["Failed drives without loss", chosen("failures")]);
+  const wishes = [["usable", "Usable, TB"], ["p99", "99 % within, ms"], ["mb-per-s", "MB/s"], ["watts", "Watts"], ["drive-price", "Price of a drive"], ["price", "Price of all drives"]];
+  for (const [id, label] of wishes) if (at(id).value !== "") pairs.push([label, at(id).value]);
+  return pairs;
 }
 
 async function copyLink() {
@@ -326,6 +439,7 @@ function listen() {
   });
   at("link").addEventListener("click", copyLink);
   at("stack").addEventListener("click", saveStack);
+  at("report").addEventListener("click", saveReport);
   at("json").addEventListener("click", () => save("answer.json", JSON.stringify(latest, null, 2), "application/json"));
   const form = at("question");
   for (const kind of ["dragenter", "dragover"]) addEventListener(kind, (event) => (event.preventDefault(), form.classList.add("over")));

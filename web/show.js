@@ -35,7 +35,10 @@ export function capacity(bytes) {
 
 /** Returns the name of a layout for readers: "raid10 of 6" becomes "RAID 10 of 6 drives". */
 export function called(name) {
-  return name.replace(/^raid(\d+) of (\d+)/, "RAID $1 of $2 drives");
+  const pools = [[/^raidz(\d)(?::(\d+))?/, "RAIDZ$1"], [/^mirror(?::(\d+))?/, "mirrors"], [/^draid(\d)(?::[^ ]+)?/, "dRAID$1"]];
+  const [pattern, title] = pools.find(([one]) => one.test(name)) ?? [/^raid(\d+)/, "RAID $1"];
+  const width = /^(?:raidz\d|mirror):(\d+)/.exec(name)?.[1];
+  return name.replace(/ of (\d+)/, " of $1 drives").replace(pattern, width ? `${title} (groups of ${width})` : title);
 }
 
 /** Returns a chance a year in words. */
@@ -150,8 +153,48 @@ export function finalists(list, advice, settled) {
   list.replaceChildren(...cards);
 }
 
-/** Fills a part of the page with sentences, and hides the part without any. */
-export function sentences(part, texts) {
+/** Fills a part of the page with sentences, and hides the part without any. Sentences after the first `shown` fold. */
+export function sentences(part, texts, shown = Infinity) {
+  const items = (some) => some.map((text) => make("li", {}, text));
   part.hidden = texts.length === 0;
-  part.querySelector("ul").replaceChildren(...texts.map((text) => make("li", {}, text)));
+  part.querySelector("details")?.remove();
+  part.querySelector("ul").replaceChildren(...items(texts.slice(0, shown)));
+  const more = items(texts.slice(shown));
+  if (more.length > 0) part.append(make("details", {}, make("summary", {}, `${more.length} more`), make("ul", {}, ...more)));
+}
+
+const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+/** Returns the answer as a page that needs nothing else: the question, the drawings, the stack file and all numbers. */
+export function report(found, question, command, stack, advice) {
+  const body = found.cloneNode(true);
+  for (const id of ["#take", "#progress", "#arithmetic"]) body.querySelector(id)?.remove();
+  for (const hidden of body.querySelectorAll("[hidden]")) hidden.remove();
+  for (const folded of body.querySelectorAll("details")) folded.open = true;
+  body.removeAttribute("id");
+  const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).map((rule) => rule.cssText);
+  const asked = question.map(([label, value]) => `<dt>${escaped(label)}</dt><dd>${escaped(value)}</dd>`);
+  const title = escaped(body.querySelector("#verdict").textContent);
+  // "<" in a text of the data must not end the element.
+  const data = JSON.stringify(advice).replaceAll("<", "\\u003c");
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<style>${rules.join("\n")}</style>
+</head>
+<body>
+<main class="report">
+<section><h1>Which array for these drives?</h1><dl>${asked.join("")}</dl></section>
+<section>${body.innerHTML}</section>
+<section><h2>The stack file</h2><pre>${escaped(stack)}</pre><p>The same question on the command line: <code>${escaped(command)}</code></p></section>
+</main>
+<script type="application/json" id="answer">${data}</script>
+</body>
+</html>
+`;
 }

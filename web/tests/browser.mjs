@@ -28,6 +28,9 @@ export async function serve(folder) {
   return { address: `http://127.0.0.1:${server.address().port}/`, asked, close: () => (server.closeAllConnections(), server.close()) };
 }
 
+/** Factor of all waiting times, for a machine that does other work too. */
+export const PATIENCE = Number(process.env.PATIENCE ?? 1);
+
 /** A page of a headless browser, driven by the DevTools protocol over two pipes. */
 export class Page {
   static async open(program, extra = []) {
@@ -39,6 +42,7 @@ export class Page {
     page.calls = 0;
     page.faults = [];
     page.workers = new Set();
+    page.workersMade = 0;
     let rest = "";
     page.process.stdio[4].setEncoding("utf8").on("data", (data) => {
       const messages = (rest + data).split("\0");
@@ -60,6 +64,9 @@ export class Page {
       else resolve(message.result);
     } else if (message.method === "Target.attachedToTarget" && message.params.targetInfo.type === "worker") {
       this.workers.add(message.params.sessionId);
+      this.workersMade += 1;
+    } else if (message.method === "Target.detachedFromTarget") {
+      this.workers.delete(message.params.sessionId);
     } else if (message.method === "Runtime.exceptionThrown") {
       const { exceptionDetails } = message.params;
       this.faults.push(exceptionDetails.exception?.description ?? exceptionDetails.text);
@@ -86,8 +93,9 @@ export class Page {
   /** Waits until an expression is true. Returns the seconds. */
   async until(expression, seconds, what) {
     const began = performance.now();
+    const most = seconds * PATIENCE;
     while (!(await this.value(`Boolean(${expression})`))) {
-      if (performance.now() - began > seconds * 1000) throw new Error(`${what}: not within ${seconds} s. The page says: ${await this.value("document.querySelector('#answer')?.innerText.slice(0, 600)")}`);
+      if (performance.now() - began > most * 1000) throw new Error(`${what}: not within ${most} s. The page says: ${await this.value("document.querySelector('#answer')?.innerText.slice(0, 600)")}`);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     return (performance.now() - began) / 1000;

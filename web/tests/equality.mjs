@@ -90,8 +90,9 @@ for (const name of demo) {
 for (const name of readdirSync(join(project, "samples/jobs")).filter((name) => name.endsWith(".fio"))) {
   copy(`jobs/${name}`, readFileSync(join(project, "samples/jobs", name), "utf8"));
 }
-for (const name of readdirSync(join(project, "crates/web/uses"))) {
-  copy(`uses/${name}`, readFileSync(join(project, "crates/web/uses", name), "utf8").replace(/^requests = ([\d_]+)/gm, (_, count) => `requests = ${Math.round(Number(count.replaceAll("_", "")) / 80)}`));
+const READY = "crates/input/stack/src/ready";
+for (const name of readdirSync(join(project, READY))) {
+  copy(`uses/${name}`, readFileSync(join(project, READY, name), "utf8").replace(/^requests = ([\d_]+)/gm, (_, count) => `requests = ${Math.round(Number(count.replaceAll("_", "")) / 20)}`));
 }
 for (const name of ["bench/raid6-24tb.toml", "bench/raid5-open.toml", "bench/cfq-256.toml", "bench/closed-random-8k-satf.toml", "streaming/raid0-4k.toml", "hosts/raid10.toml", "signals/idle-scrub.toml", "background/mirror.toml"]) {
   copy(`stacks/${name}`, readFileSync(join(project, "stacks", name), "utf8"));
@@ -116,6 +117,73 @@ questions.push(["a failed drive", ["run", "demo/raid6.toml", "--set", "volume.fa
 questions.push(["a rebuild", ["run", "demo/raid5.toml", "--set", "volume.rebuild=0"], (one) => one.run("demo/raid5.toml", { set: ["volume.rebuild=0"] })]);
 questions.push(["a mistake", ["run", "broken.toml"], (one) => one.run("broken.toml")]);
 questions.push(["advise", ["advise", "wishes.toml"], (one) => one.advise("wishes.toml")]);
+
+// Questions of the bank, as people ask them: questions/*.toml.
+const OPTIONS = { "--set": "set", "--vary": "vary", "--by": "by", "--requests": "requests", "--fio": "fio", "--drive": "drive" };
+
+/** Returns the words of a command line. */
+const wordsOf = (line) => Array.from(line.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, plain]) => quoted ?? plain);
+
+/** Returns a question of the bank as a question of this test; null if the module has no such command or file. */
+function ofBank(text) {
+  const value = (key) => JSON.parse(new RegExp(`^${key} = (".*")$`, "m").exec(text)?.[1] ?? '""');
+  const [, command, ...words] = wordsOf(`${value("command")} ${value("short")}`);
+  if (!["run", "compare"].includes(command) || value("short") === "") return null;
+  const asked = { set: [], vary: [] };
+  const files = [];
+  const native = [command];
+  while (words.length > 0) {
+    const word = words.shift();
+    if (word.startsWith("--")) {
+      const key = OPTIONS[word];
+      if (!key) return null;
+      const given = key === "fio" ? words.shift().replace("samples/", "") : words.shift();
+      native.push(word, given);
+      if (Array.isArray(asked[key])) asked[key].push(given);
+      else asked[key] = key === "requests" ? Number(given) : given;
+    } else {
+      const path = word.replace("stacks/demo/", "demo/");
+      if (!files.includes(path)) files.push(path);
+      native.push(path);
+    }
+  }
+  for (const path of files.filter((path) => path.startsWith("stacks/"))) copy(path, readFileSync(join(project, path), "utf8"));
+  if (files.some((path) => /parquet|"\.\./.test(stackOf(path)))) return null;
+  const { vary, by, ...changes } = asked;
+  const ask = command === "run" ? (one) => one.run(files[0], changes) : (one) => one.compare(files, { vary, by, changes });
+  return [native, ask];
+}
+
+const stackOf = (path) => (path.startsWith("demo/") ? "" : files[path]);
+let ofTheBank = 0;
+for (const name of readdirSync(join(project, "questions")).sort()) {
+  const asked = ofBank(readFileSync(join(project, "questions", name), "utf8"));
+  if (asked) {
+    ofTheBank += 1;
+    questions.push([`question ${name}`, ...asked]);
+  }
+}
+assert.ok(ofTheBank >= 20, `${ofTheBank} questions of the bank`);
+
+// An unknown key is refused with the known keys: the module has their names without the schemas of the program.
+const kinds = {};
+(function walk(value) {
+  if (value === null || typeof value !== "object") return;
+  for (const [key, inner] of Object.entries(value.properties ?? {})) if (inner?.const) (kinds[key] ??= new Set()).add(inner.const);
+  Object.values(value).forEach(walk);
+})(JSON.parse(readFileSync(join(project, "schemas/stack.json"), "utf8")));
+const mistakes = [["volume.nokey=1"], ["chunk=1"], ["measurement.nokey=1"], ["controller.nokey=1"], ["controller.destage={ nokey = 1 }"], ["host.memory={ size = \"1GiB\", nokey = 1 }"], ["volume.slow={ member = 0, nokey = 1 }"], ["volume.drive_settings.queue.nokey=1"]];
+for (const name of kinds.layout) mistakes.push([`volume.layout=${name}`, "volume.nokey=1"]);
+for (const name of kinds.elevator) mistakes.push([`host.elevator=${name}`, "host.nokey=1"]);
+for (const name of kinds.process) mistakes.push([`workload={ kind = "synthetic", requests = 1, arrivals = { process = "${name}", nokey = 1 } }`]);
+for (const name of kinds.pattern) mistakes.push([`workload={ kind = "synthetic", requests = 1, arrivals = { process = "closed" }, addresses = { pattern = "${name}", nokey = 1 } }`]);
+for (const name of kinds.kind) for (const table of ["workload", "cache", "link"]) mistakes.push([`${table}={ kind = "${name}", nokey = 1 }`]);
+const refused = mistakes.map((set) => [set, native("run", "demo/raid5.toml", ...set.flatMap((one) => ["--set", one])).error]);
+const named = refused.filter(([, error]) => error?.includes("known here"));
+assert.ok(named.length >= 30, `${named.length} refusals name the known keys`);
+for (const [set] of named) {
+  questions.push([`the mistake ${set.join(", ")}`, ["run", "demo/raid5.toml", ...set.flatMap((one) => ["--set", one])], (one) => one.run("demo/raid5.toml", { set })]);
+}
 
 let failed = 0;
 let compared = 0;

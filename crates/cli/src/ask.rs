@@ -200,7 +200,7 @@ mod tests {
             "advise load:vm-host --drive wd-red-plus-8tb --drives 4..6 --failures 2 --usable 20TB"
         );
         assert!(
-            screen.contains("found `9`; expected a number from 1 to 4"),
+            screen.contains("found `9`; expected a number from 1 to 8"),
             "{screen}"
         );
         assert!(screen.contains("found `two`"), "{screen}");

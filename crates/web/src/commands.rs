@@ -1,16 +1,14 @@
 //! The commands of a page, and their answers.
 
+use crate::Session;
+use crate::question::{Question, ask, outcome, stack_file, step, take_outcome};
 use crate::recognise::recognise;
-use crate::{Session, USES};
-use fullstroke_advise::{
-    AdviceRequest, AdviseError, Assumptions, Choices, Costs, GradualAdvice, RoundPlan, WishError,
-    WishFile, Wishes, advise,
-};
+use fullstroke_advise::{AdviceRequest, AdviseError, Condition, WishError, WishFile, advise};
 use fullstroke_lab::{
     ComparedStack, DEFAULT_BUDGET, LabError, Ranking, Recipe, Vary, recipes, run,
 };
-use fullstroke_measure::{Metric, Stop};
-use fullstroke_stack::{Overrides, StackError, facts};
+use fullstroke_measure::Metric;
+use fullstroke_stack::{Overrides, READY_LOADS, ReadyLoad, StackError, facts};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -77,6 +75,16 @@ pub(crate) enum Command {
     Ask(Box<Question>),
     /// Carries out the next step of the advice.
     Step {},
+    /// Returns the outcome of a layout in a condition. The advice does not change: another worker may
+    /// have the advice.
+    Outcome { name: String, condition: Condition },
+    /// Takes an outcome of another worker.
+    TakeOutcome {
+        name: String,
+        condition: Condition,
+        /// The field `outcome` of the other worker's answer, unchanged.
+        outcome: Value,
+    },
     /// Returns the stack file of a layout of the advice.
     StackFile { name: String },
 }
@@ -102,7 +110,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    fn overrides(self, session: &Session) -> Overrides {
+    pub(crate) fn overrides(self, session: &Session) -> Overrides {
         Overrides {
             set: self.set,
             trace: self.trace,
@@ -131,54 +139,7 @@ pub(crate) struct Comparison {
     changes: Changes,
 }
 
-/// A question about drives and a load.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Question {
-    /// Stack file with the load.
-    stack: PathBuf,
-    #[serde(default)]
-    changes: Changes,
-    /// Drive: a name of the library, or a file.
-    drive: String,
-    /// Permitted numbers of drives.
-    counts: Vec<u32>,
-    drive_price: Option<f64>,
-    #[serde(default)]
-    wishes: Wishes,
-    #[serde(default)]
-    choices: Choices,
-    #[serde(default)]
-    assumptions: Assumptions,
-    /// Requests of the first round.
-    #[serde(default = "first_round")]
-    first: u64,
-    /// Largest number of requests of a round.
-    #[serde(default = "largest_round")]
-    most: u64,
-    /// Multiple of the load.
-    #[serde(default = "once")]
-    load: f64,
-}
-
-/// 2,000 requests: enough for a first interval, and less than a second for four layouts.
-fn first_round() -> u64 {
-    2_000
-}
-
-/// 54,000 requests: the fourth round. Large writes to an array like md take a minute there.
-fn largest_round() -> u64 {
-    54_000
-}
-
-fn once() -> f64 {
-    1.0
-}
-
-/// Largest number of drives of a question, as in a wish file.
-const DRIVES_MAX: u32 = 64;
-
-type Progress<'a> = &'a dyn Fn(u64, Option<u64>);
+pub(crate) type Progress<'a> = &'a dyn Fn(u64, Option<u64>);
 
 /// Carries out a command.
 pub(crate) fn carry_out(
@@ -189,7 +150,7 @@ pub(crate) fn carry_out(
     match command {
         Command::Version {} => Ok(json!({ "version": env!("CARGO_PKG_VERSION") })),
         Command::Drives {} => Ok(json!(facts::library())),
-        Command::Uses {} => Ok(USES.iter().map(crate::Use::json).collect()),
+        Command::Uses {} => Ok(READY_LOADS.iter().map(ready_load).collect()),
         Command::Recognise { file } => recognise(session.files(), &file),
         Command::Remove { file } => {
             session.remove(&file);
@@ -206,11 +167,19 @@ pub(crate) fn carry_out(
         }
         Command::Ask(question) => ask(session, *question),
         Command::Step {} => step(session, progress),
-        Command::StackFile { name } => match &session.asked {
-            Some(asked) => Ok(json!({ "text": asked.stack_file(&name)? })),
-            None => Err(nothing_asked()),
-        },
+        Command::Outcome { name, condition } => outcome(session, &name, condition, progress),
+        Command::TakeOutcome {
+            name,
+            condition,
+            outcome,
+        } => take_outcome(session, &name, condition, outcome),
+        Command::StackFile { name } => stack_file(session, &name),
     }
+}
+
+/// Returns name, use, description and text of a ready load.
+fn ready_load(load: &ReadyLoad) -> Value {
+    json!({ "name": load.name, "what": load.what, "about": load.about(), "text": load.text })
 }
 
 fn run_one(
@@ -303,57 +272,4 @@ fn advise_file(
     answer["peak_rss_mb"] = Value::Null;
     answer["version"] = json!(env!("CARGO_PKG_VERSION"));
     Ok(answer)
-}
-
-fn ask(session: &mut Session, question: Question) -> Result<Value, CommandError> {
-    // A failed question must not leave the question before in its place.
-    session.asked = None;
-    let counts = &question.counts;
-    if counts.is_empty() || counts.iter().any(|count| !(1..=DRIVES_MAX).contains(count)) {
-        return Err(CommandError::Other(format!(
-            "counts: found {counts:?}; expected numbers of drives from 1 to {DRIVES_MAX}"
-        )));
-    }
-    if question.first == 0 || question.most < question.first {
-        return Err(CommandError::Other(format!(
-            "first: found {}, most: found {}; expected 1 <= first <= most",
-            question.first, question.most
-        )));
-    }
-    let request = AdviceRequest {
-        stack: question.stack,
-        overrides: question.changes.overrides(session),
-        drive: question.drive,
-        counts: question.counts,
-        drive_price: question.drive_price,
-        controller_price: None,
-        wishes: question.wishes,
-        choices: question.choices,
-        assumptions: question.assumptions,
-        jobs: 1,
-        timeline: false,
-        costs: Costs::default(),
-        budget: None,
-    };
-    let plan = RoundPlan {
-        first: question.first,
-        most: question.most,
-        load: question.load,
-    };
-    let asked = GradualAdvice::new(request, plan)?;
-    let (possible, left_out) = asked.layouts();
-    let answer = json!({ "possible": possible, "left_out": left_out });
-    session.asked = Some(asked);
-    Ok(answer)
-}
-
-fn step(session: &mut Session, progress: Progress<'_>) -> Result<Value, CommandError> {
-    let asked = session.asked.as_mut().ok_or_else(nothing_asked)?;
-    let made = asked.step(&Stop::default(), progress)?;
-    let advice = made.renewed.then(|| asked.advice()).flatten();
-    Ok(json!({ "progress": made, "advice": advice }))
-}
-
-fn nothing_asked() -> CommandError {
-    CommandError::other("there is no question; send `ask` first")
 }

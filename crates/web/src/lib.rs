@@ -10,17 +10,16 @@
 //! |---|---|
 //! | `session.rs` | the state behind the commands |
 //! | `commands.rs` | the commands and their answers |
+//! | `question.rs` | a question, and its answer step by step |
 //! | `recognise.rs` | the kind of a dropped file |
-//! | `uses.rs`, `uses/` | ready loads: a use of an array in one stack file |
 //! | `raw.rs` | the functions that the page calls, in WebAssembly only |
 
 mod commands;
+mod question;
 #[cfg(target_family = "wasm")]
 mod raw;
 mod recognise;
 mod session;
-mod uses;
 
 pub use commands::CommandError;
 pub use session::Session;
-pub use uses::{USES, Use};

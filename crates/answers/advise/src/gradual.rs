@@ -11,6 +11,9 @@
 //!    during a rebuild, on the requests of the first round. A rebuild has many requests of its own,
 //!    so that a long run would take minutes.
 //!
+//! The runs of step 3 do not depend on the rounds. Other threads or workers may carry them out at the
+//! same time ([`GradualAdvice::outcome`]) and hand the outcomes over ([`GradualAdvice::take_outcome`]).
+//!
 //! Each layout has the first value of each list in [`Choices`](crate::Choices). No setting is
 //! searched, so the answer ranks layouts only.
 
@@ -18,11 +21,11 @@ use crate::advise::{Chosen, Finals, check};
 use crate::layouts::{Arrangement, arrangements, has_parity};
 use crate::order::order;
 use crate::{
-    Advice, AdviceRequest, AdviseError, ArrayOutcome, DataLossChance, ExcludedLayout, Finalist,
-    loss,
+    Advice, AdviceRequest, AdviseError, ArrayOutcome, Condition, DataLossChance, ExcludedLayout,
+    Finalist, loss,
 };
 use fullstroke_lab::{
-    ComparedStack, Condition, Ranking, Recipe, RunResult, Settled, Settling, VolumeReport, run,
+    self as lab, ComparedStack, Ranking, Recipe, RunResult, Settled, Settling, VolumeReport, run,
 };
 use fullstroke_measure::{Significance, Stop};
 use fullstroke_stack::{Document, StackError};
@@ -37,6 +40,9 @@ const EQUAL_SHARE: f64 = 0.03;
 /// Rounds go on until the interval of each layout is within this share of its value. Chosen: half
 /// of the width needs four times the requests.
 const PRECISE_SHARE: f64 = 0.1;
+
+/// Conditions of the runs after the rounds, in their order.
+const CONDITIONS: [Condition; 2] = [Condition::Degraded, Condition::Rebuilding];
 
 /// Numbers of requests of the first round and of the largest round, and the load of all rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,6 +81,8 @@ pub struct GradualProgress {
     pub settled: bool,
     /// True if the whole load has run.
     pub whole_load: bool,
+    /// True if only runs in other conditions are left.
+    pub rounds_over: bool,
     /// True if no step is left.
     pub over: bool,
     /// True if the last step has ended a round, so that the advice is new.
@@ -111,8 +119,11 @@ pub struct GradualAdvice {
     running: Vec<RunResult>,
     /// Runs of the last complete round, with its number of requests.
     healthy: (u64, Vec<RunResult>),
-    degraded: Vec<Option<ArrayOutcome>>,
-    rebuilding: Vec<Option<ArrayOutcome>>,
+    /// Outcomes with a failed drive, by layout. The inner `None` is a layout that has no such
+    /// condition.
+    degraded: Vec<Option<Option<ArrayOutcome>>>,
+    /// Outcomes during a rebuild, by layout.
+    rebuilding: Vec<Option<Option<ArrayOutcome>>>,
     settled: bool,
     whole_load: bool,
     steps: usize,
@@ -152,7 +163,7 @@ impl GradualAdvice {
         };
         // A stack may be impossible only with the settings.
         for one in 0..advice.chosen.len() {
-            let candidates = advice.candidates(one)?;
+            let candidates = advice.candidates(one, Condition::Healthy)?;
             check_load(plan.load, &candidates)?;
         }
         advice.plan.first = first;
@@ -185,26 +196,129 @@ impl GradualAdvice {
         stop: &Stop,
         progress: &dyn Fn(u64, Option<u64>),
     ) -> Result<GradualProgress, AdviseError> {
-        let mut renewed = false;
-        if self.phase != Phase::Over {
-            self.steps += 1;
-            let mut candidates = self.candidates(self.next)?;
-            let mut ran = Vec::new();
-            for candidate in &mut candidates {
-                candidate.stop = stop.clone();
-                ran.push(run(candidate, None, progress)?);
-            }
-            renewed = self.take(ran)?;
+        let condition = match self.phase {
+            Phase::Healthy => Condition::Healthy,
+            Phase::In(condition) => condition,
+            Phase::Over => return Ok(self.progress(false)),
+        };
+        let ran = self.runs(self.next, condition, stop, progress)?;
+        if condition != Condition::Healthy {
+            return Ok(self.put_outcome(self.next, condition, &ran));
         }
-        Ok(GradualProgress {
+        self.steps += 1;
+        for one in &ran {
+            one.check_measured()?;
+        }
+        self.running.extend(ran);
+        self.next += 1;
+        let last = self.next == self.chosen.len();
+        if last {
+            self.end_round();
+        }
+        Ok(self.progress(last))
+    }
+
+    /// Returns the runs that the rounds do not need: each layout with a failed drive, and each
+    /// layout during a rebuild.
+    pub fn conditions(&self) -> Vec<(String, Condition)> {
+        let names = || self.chosen.iter().map(|one| one.arrangement.name());
+        let of = |condition| names().map(move |name| (name, condition));
+        CONDITIONS.into_iter().flat_map(of).collect()
+    }
+
+    /// Returns the outcome of a layout, such as `raid6 of 6`, in a condition of
+    /// [`GradualAdvice::conditions`]. `None` is a layout without this condition: RAID 0 does not run
+    /// with a failed drive. The advice itself does not change.
+    ///
+    /// # Errors
+    /// No layout has this name, or a run fails.
+    pub fn outcome(
+        &self,
+        name: &str,
+        condition: Condition,
+        stop: &Stop,
+        progress: &dyn Fn(u64, Option<u64>),
+    ) -> Result<Option<ArrayOutcome>, AdviseError> {
+        let ran = self.runs(self.index(name)?, condition, stop, progress)?;
+        Ok((!ran.is_empty()).then(|| ArrayOutcome::new(&ran)))
+    }
+
+    /// Takes an outcome that [`GradualAdvice::outcome`] returned elsewhere. The steps leave the run out
+    /// then.
+    ///
+    /// # Errors
+    /// No layout has this name, or the condition is none of [`GradualAdvice::conditions`].
+    pub fn take_outcome(
+        &mut self,
+        name: &str,
+        condition: Condition,
+        outcome: Option<ArrayOutcome>,
+    ) -> Result<GradualProgress, AdviseError> {
+        let index = self.index(name)?;
+        if !CONDITIONS.contains(&condition) {
+            let why = "condition: expected degraded or rebuilding".to_owned();
+            return Err(AdviseError::Impossible(why));
+        }
+        Ok(self.put(index, condition, outcome))
+    }
+
+    fn put_outcome(
+        &mut self,
+        index: usize,
+        condition: Condition,
+        ran: &[RunResult],
+    ) -> GradualProgress {
+        let outcome = (!ran.is_empty()).then(|| ArrayOutcome::new(ran));
+        self.put(index, condition, outcome)
+    }
+
+    fn put(
+        &mut self,
+        index: usize,
+        condition: Condition,
+        outcome: Option<ArrayOutcome>,
+    ) -> GradualProgress {
+        self.steps += 1;
+        let outcomes = self.outcomes(condition);
+        outcomes[index] = Some(outcome);
+        let last = outcomes.iter().all(Option::is_some);
+        self.skip_known();
+        self.progress(last && !self.healthy.1.is_empty())
+    }
+
+    fn outcomes(&mut self, condition: Condition) -> &mut Vec<Option<Option<ArrayOutcome>>> {
+        match condition {
+            Condition::Rebuilding => &mut self.rebuilding,
+            Condition::Healthy | Condition::Degraded => &mut self.degraded,
+        }
+    }
+
+    /// After the rounds, moves on to the first condition of a layout without an outcome.
+    fn skip_known(&mut self) {
+        if self.phase == Phase::Healthy {
+            return;
+        }
+        for condition in CONDITIONS {
+            let open = self.outcomes(condition).iter().position(Option::is_none);
+            if let Some(index) = open {
+                (self.phase, self.next) = (Phase::In(condition), index);
+                return;
+            }
+        }
+        (self.phase, self.next) = (Phase::Over, 0);
+    }
+
+    fn progress(&self, renewed: bool) -> GradualProgress {
+        GradualProgress {
             requests: self.healthy.0,
             settled: self.settled,
             whole_load: self.whole_load,
+            rounds_over: self.phase != Phase::Healthy,
             over: self.phase == Phase::Over,
             renewed,
             steps: self.steps,
             next: self.next_in_words(),
-        })
+        }
     }
 
     /// Returns the advice from the runs so far; `None` before the end of the first round.
@@ -218,6 +332,7 @@ impl GradualAdvice {
         for (index, one) in self.chosen.iter().enumerate() {
             let whole = &self.healthy.1[index * seeds..(index + 1) * seeds];
             let (degraded, rebuilding) = (self.degraded[index], self.rebuilding[index]);
+            let (degraded, rebuilding) = (degraded.flatten(), rebuilding.flatten());
             finalists.push(request.finalist(one, whole, degraded, rebuilding));
         }
         let ranking = Ranking::of_seeds(&self.healthy.1, seeds, request.metric());
@@ -251,37 +366,71 @@ impl GradualAdvice {
     /// # Errors
     /// No layout has this name.
     pub fn stack_file(&self, name: &str) -> Result<String, AdviseError> {
-        let chosen = self
-            .chosen
-            .iter()
-            .find(|one| one.arrangement.name() == name);
-        let Some(one) = chosen else {
-            let names: Vec<String> = self
-                .chosen
-                .iter()
-                .map(|one| one.arrangement.name())
-                .collect();
-            let why = format!("found `{name}`; expected one of {}", names.join(", "));
-            return Err(AdviseError::Impossible(why));
-        };
+        let one = &self.chosen[self.index(name)?];
         Ok(fullstroke_stack::resolved(
             &one.recipe.file,
             &one.recipe.overrides,
         )?)
     }
 
-    /// Returns the candidates of a layout for the phase, one per seed; none if the layout has no
+    /// Returns the place of a layout.
+    fn index(&self, name: &str) -> Result<usize, AdviseError> {
+        let mut names = self.chosen.iter().map(|one| one.arrangement.name());
+        if let Some(index) = names.position(|one| one == name) {
+            return Ok(index);
+        }
+        let known: Vec<String> = self
+            .chosen
+            .iter()
+            .map(|one| one.arrangement.name())
+            .collect();
+        let why = format!("found `{name}`; expected one of {}", known.join(", "));
+        Err(AdviseError::Impossible(why))
+    }
+
+    /// Returns the number of requests of a run.
+    fn length(&self, condition: Condition) -> u64 {
+        let second = self.plan.first.saturating_mul(GROWTH);
+        match condition {
+            Condition::Healthy => self.size,
+            Condition::Degraded => second.min(self.load.total.unwrap_or(u64::MAX)),
+            Condition::Rebuilding => self.plan.first,
+        }
+    }
+
+    /// Carries out the runs of a layout in a condition, one per seed; none if the layout has no such
+    /// condition.
+    fn runs(
+        &self,
+        index: usize,
+        condition: Condition,
+        stop: &Stop,
+        progress: &dyn Fn(u64, Option<u64>),
+    ) -> Result<Vec<RunResult>, AdviseError> {
+        let mut ran = Vec::new();
+        for mut candidate in self.candidates(index, condition)? {
+            candidate.stop = stop.clone();
+            ran.push(run(&candidate, None, progress)?);
+        }
+        Ok(ran)
+    }
+
+    /// Returns the candidates of a layout in a condition, one per seed; none if the layout has no
     /// such condition.
-    fn candidates(&self, index: usize) -> Result<Vec<ComparedStack>, AdviseError> {
+    fn candidates(
+        &self,
+        index: usize,
+        condition: Condition,
+    ) -> Result<Vec<ComparedStack>, AdviseError> {
         let recipe = &self.chosen[index].recipe;
-        let recipe = match self.phase {
-            Phase::Healthy => Some(recipe.clone()),
-            Phase::In(condition) => recipe.in_condition(condition)?,
-            Phase::Over => None,
+        let recipe = match condition {
+            Condition::Healthy => Some(recipe.clone()),
+            Condition::Degraded => recipe.in_condition(lab::Condition::Degraded)?,
+            Condition::Rebuilding => recipe.in_condition(lab::Condition::Rebuilding)?,
         };
         let mut candidates = Vec::new();
         if let Some(recipe) = recipe {
-            let recipe = self.load.first_requests(recipe, self.size);
+            let recipe = self.load.first_requests(recipe, self.length(condition));
             for recipe in recipe.with_seeds(self.request.seeds())? {
                 let candidate = recipe.candidate()?;
                 candidates.push(ComparedStack {
@@ -291,43 +440,6 @@ impl GradualAdvice {
             }
         }
         Ok(candidates)
-    }
-
-    /// Takes the results of the step. Returns true if the advice is new.
-    fn take(&mut self, ran: Vec<RunResult>) -> Result<bool, AdviseError> {
-        let index = self.next;
-        self.next += 1;
-        let last = self.next == self.chosen.len();
-        match self.phase {
-            Phase::Healthy => {
-                for one in &ran {
-                    one.check_measured()?;
-                }
-                self.running.extend(ran);
-                if last {
-                    self.end_round();
-                }
-            }
-            Phase::In(condition) => {
-                let outcome = (!ran.is_empty()).then(|| ArrayOutcome::new(&ran));
-                match condition {
-                    Condition::Degraded => self.degraded[index] = outcome,
-                    Condition::Rebuilding => self.rebuilding[index] = outcome,
-                    // No step runs with a slow member.
-                    Condition::Slow => {}
-                }
-                if last {
-                    self.next = 0;
-                    self.size = self.plan.first;
-                    self.phase = match condition {
-                        Condition::Degraded => Phase::In(Condition::Rebuilding),
-                        Condition::Rebuilding | Condition::Slow => Phase::Over,
-                    };
-                }
-            }
-            Phase::Over => {}
-        }
-        Ok(last)
     }
 
     /// Ends a round: decides if the ranking is settled, and begins the next round or phase.
@@ -345,8 +457,8 @@ impl GradualAdvice {
         let size = self.size.saturating_mul(GROWTH).min(self.plan.most);
         let done = self.settled && is_precise(&ranking);
         if done || self.whole_load || size == self.size {
-            self.size = self.size.min(self.plan.first.saturating_mul(GROWTH));
             self.phase = Phase::In(Condition::Degraded);
+            self.skip_known();
         } else {
             self.size = size.min(self.load.total.unwrap_or(u64::MAX));
         }
@@ -356,13 +468,16 @@ impl GradualAdvice {
         let Some(one) = self.chosen.get(self.next) else {
             return String::new();
         };
-        let when = match self.phase {
-            Phase::Over | Phase::In(Condition::Slow) => return String::new(),
-            Phase::Healthy => "with all drives",
-            Phase::In(Condition::Degraded) => "with a failed drive",
-            Phase::In(Condition::Rebuilding) => "during a rebuild",
+        let (when, condition) = match self.phase {
+            Phase::Over => return String::new(),
+            Phase::Healthy | Phase::In(Condition::Healthy) => {
+                ("with all drives", Condition::Healthy)
+            }
+            Phase::In(Condition::Degraded) => ("with a failed drive", Condition::Degraded),
+            Phase::In(Condition::Rebuilding) => ("during a rebuild", Condition::Rebuilding),
         };
-        format!("{} {when}, {} requests", one.arrangement.name(), self.size)
+        let requests = self.length(condition);
+        format!("{} {when}, {requests} requests", one.arrangement.name())
     }
 }
 

@@ -150,3 +150,62 @@ fn a_multiple_of_the_load_is_slower_and_a_closed_load_has_none() {
     }
     assert!(GradualAdvice::new(request(closed), PLAN).is_ok());
 }
+
+#[test]
+fn outcomes_from_elsewhere_give_the_same_advice_at_any_time() {
+    let whole = |advice: &GradualAdvice| {
+        let mut text = serde_json::to_value(advice.advice().unwrap()).unwrap();
+        for one in text["candidates"].as_array_mut().unwrap() {
+            for clock in ["wall_s", "requests_per_wall_s", "peak_rss_mb"] {
+                one["report"][clock] = serde_json::Value::Null;
+            }
+        }
+        text
+    };
+    let mut alone = GradualAdvice::new(request(MIX), PLAN).unwrap();
+    while !alone.step(&Stop::default(), &|_, _| {}).unwrap().over {}
+    let elsewhere = GradualAdvice::new(request(MIX), PLAN).unwrap();
+    let mut advice = GradualAdvice::new(request(MIX), PLAN).unwrap();
+    let conditions = advice.conditions();
+    assert_eq!(conditions.len(), 6);
+    let mut last = None;
+    for (index, (name, condition)) in conditions.iter().enumerate() {
+        // Some arrive before the first round ends, and some after the last.
+        while index >= 3
+            && last
+                .as_ref()
+                .is_none_or(|one: &GradualProgress| !one.rounds_over)
+        {
+            last = Some(advice.step(&Stop::default(), &|_, _| {}).unwrap());
+        }
+        let outcome = elsewhere.outcome(name, *condition, &Stop::default(), &|_, _| {});
+        let progress = advice.take_outcome(name, *condition, outcome.unwrap());
+        last = Some(progress.unwrap());
+    }
+    let last = last.unwrap();
+    assert!(last.over && last.renewed, "{last:?}");
+    assert_eq!(whole(&advice), whole(&alone));
+    let healthy = advice.take_outcome("raid5 of 4", Condition::Healthy, None);
+    assert!(
+        healthy
+            .unwrap_err()
+            .to_string()
+            .contains("degraded or rebuilding")
+    );
+    let unknown = advice.take_outcome("raid7", Condition::Degraded, None);
+    assert!(unknown.unwrap_err().to_string().contains("raid10 of 4"));
+}
+
+#[test]
+fn an_outcome_without_a_measurement_survives_json() {
+    let outcome = ArrayOutcome {
+        mean_ms: f64::NAN,
+        p99_ms: 12.5,
+        rebuild_hours: Some(3.25),
+        ..ArrayOutcome::default()
+    };
+    let text = serde_json::to_string(&outcome).unwrap();
+    let read: ArrayOutcome = serde_json::from_str(&text).unwrap();
+    assert!(read.mean_ms.is_nan());
+    assert_eq!((read.p99_ms, read.rebuild_hours), (12.5, Some(3.25)));
+}

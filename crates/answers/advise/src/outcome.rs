@@ -3,7 +3,7 @@
 use crate::Wishes;
 use fullstroke_lab::RunResult;
 use fullstroke_measure::{BEYOND_MIN, Metric, Report, half_width_over_seeds, number};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
@@ -12,17 +12,24 @@ const CONFIDENCE: f64 = 0.95;
 const REQUESTS_FOR_P99: f64 = 10_000.0;
 
 /// Outcome of an array in one condition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+///
+/// An outcome may come from another worker of a page as JSON, so it can be read too. A number without
+/// a measurement is NaN, `null` in JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ArrayOutcome {
     /// Mean response time, in ms.
+    #[serde(deserialize_with = "number_or_nan")]
     pub mean_ms: f64,
     /// 99th percentile of the response time, in ms.
+    #[serde(deserialize_with = "number_or_nan")]
     pub p99_ms: f64,
     /// Bytes read and written, in 10^6 bytes per second.
+    #[serde(deserialize_with = "number_or_nan")]
     pub mb_per_s: f64,
     /// Mean power of all drives, in watts; `None` without power figures.
     pub mean_w: Option<f64>,
     /// Carried share of the load, 0 to 1.
+    #[serde(deserialize_with = "number_or_nan")]
     pub carried_share: f64,
     /// True if every request was served.
     pub complete: bool,
@@ -44,6 +51,11 @@ pub struct ArrayOutcome {
     pub mb_per_s_ci95_half_width: Option<f64>,
     /// True if response times grow with the length of the load.
     pub grows: bool,
+}
+
+/// Reads a number; `null` is NaN.
+fn number_or_nan<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
 /// A wish whose result may be chance.
@@ -71,7 +83,7 @@ pub struct MissedWish {
 }
 
 /// The condition of an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
     /// All drives are there.

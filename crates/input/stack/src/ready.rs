@@ -14,33 +14,35 @@ pub struct ReadyLoad {
     pub name: &'static str,
     /// Use in a few words.
     pub what: &'static str,
-    /// Text of the stack file.
+    /// Text of the stack file. The comment at the top describes the load.
     pub text: &'static str,
 }
 
-/// All ready loads.
-pub const READY_LOADS: [ReadyLoad; 4] = [
-    ReadyLoad {
-        name: "office",
-        what: "files of an office or a family",
-        text: include_str!("ready/office.toml"),
-    },
-    ReadyLoad {
-        name: "vm-host",
-        what: "virtual machines, or a small database",
-        text: include_str!("ready/vm-host.toml"),
-    },
-    ReadyLoad {
-        name: "films",
-        what: "films for several viewers at a time",
-        text: include_str!("ready/films.toml"),
-    },
-    ReadyLoad {
-        name: "backup",
-        what: "backups that are written in order",
-        text: include_str!("ready/backup.toml"),
-    },
+macro_rules! ready_loads {
+    ($($name:literal: $what:literal,)*) => {
+        &[$(ReadyLoad { name: $name, what: $what, text: include_str!(concat!("ready/", $name, ".toml")) }),*]
+    };
+}
+
+/// All ready loads. The questions of the program and the page in a browser offer this list.
+pub const READY_LOADS: &[ReadyLoad] = ready_loads![
+    "office": "files of an office or a family",
+    "vm-host": "virtual machines, or a small database",
+    "films": "films for several viewers at a time",
+    "backup": "backups that are written in order",
+    "films-backup": "films and a backup at once",
+    "photos": "photos and clips that are edited",
+    "database": "a database with popular places",
+    "cameras": "cameras that record",
 ];
+
+impl ReadyLoad {
+    /// Returns the description: the comment at the top of the file.
+    pub fn about(&self) -> String {
+        let lines = self.text.lines().map_while(|line| line.strip_prefix('#'));
+        lines.map(str::trim).collect::<Vec<_>>().join(" ")
+    }
+}
 
 /// True if a path names a ready load, known or unknown, rather than a file.
 pub fn is_ready(path: &std::path::Path) -> bool {
