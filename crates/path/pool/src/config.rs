@@ -1,6 +1,7 @@
 //! The checked settings of a pool.
 
 use crate::capacity::{DRIVE_MIN, FRONT, PARTITION, PoolCapacity, child_size};
+use crate::checks::{check_l2arc, check_processor};
 use crate::draid::{Draid, DraidShape};
 use crate::keys::{
     DraidKeys, Kind, MemoryKeys, MirrorKeys, RaidzKeys, ResilverKind, ScanKeys, Sync, VdevKeys,
@@ -23,6 +24,8 @@ pub struct PoolSettings {
     pub old: Option<Vdev>,
     /// Number of log drives, the last members.
     pub logs: usize,
+    /// Number of drives with a cache of records, the last members in front of the log drives.
+    pub caches: usize,
     /// Capacity of each member.
     pub members: Vec<Sectors>,
     /// The failed drives.
@@ -63,8 +66,9 @@ impl PoolSettings {
         check_scan(&scan)?;
         let ashift = vdev_keys.ashift.unwrap_or(12);
         check_numbers(ashift, &volume, &memory)?;
-        let logs = vdev_keys.logs as usize;
-        let data = members.len().saturating_sub(logs);
+        check_processor(memory.processor.as_ref())?;
+        let (logs, caches) = (vdev_keys.logs as usize, vdev_keys.caches as usize);
+        let data = members.len().saturating_sub(logs).saturating_sub(caches);
         let width = width(kind, &vdev_keys, data)?;
         check_drives(members)?;
         let (new, old) = vdev(kind, width as u64, ashift, keys)?;
@@ -77,6 +81,7 @@ impl PoolSettings {
             .collect();
         let record = volume.recordsize.0;
         let psize = compressed(record, volume.compression, ashift);
+        check_l2arc(&memory, &members[data..data + caches], psize)?;
         let shown = old.as_ref().unwrap_or(&new);
         // Since 2.3 the ratio of deflation stays that of the width before the expansion.
         let shown: Vec<(Vdev, u64)> = vdevs
@@ -94,6 +99,7 @@ impl PoolSettings {
             vdevs,
             old,
             logs,
+            caches,
             members: members.to_vec(),
             failed: vdev_keys.failed,
             ashift,
@@ -120,6 +126,12 @@ impl PoolSettings {
         let share = (records * asize) as f64 / vdev.size(*child).max(1) as f64;
         let bytes = FRONT + (*child as f64 * share.min(1.0)) as u64;
         Sectors((PARTITION + bytes / SECTOR_BYTES).min(self.members[member].0))
+    }
+
+    /// Returns the members with a cache of records.
+    pub fn caches(&self) -> std::ops::Range<usize> {
+        let end = self.members.len() - self.logs;
+        end - self.caches..end
     }
 
     /// Returns the number of drives of each vdev.
@@ -196,9 +208,14 @@ fn check_numbers(ashift: u32, volume: &VolumeKeys, memory: &MemoryKeys) -> Resul
 /// Returns the number of drives of each vdev.
 fn width(kind: Kind, keys: &VdevKeys, data: usize) -> Result<usize, ConfigError> {
     if data == 0 {
-        let message = match keys.logs {
-            0 => "a pool needs drives; found none".to_owned(),
-            logs => format!("all drives are log devices, by logs = {logs}; add drives for data"),
+        let message = match (keys.logs, keys.caches) {
+            (0, 0) => "a pool needs drives; found none".to_owned(),
+            (logs, 0) => {
+                format!("all drives are log devices, by logs = {logs}; add drives for data")
+            }
+            (logs, caches) => format!(
+                "all drives are log devices or caches, by logs = {logs} and caches = {caches}; add drives for data"
+            ),
         };
         return Err(ConfigError::new("members", message));
     }

@@ -13,6 +13,7 @@ use fullstroke_contract::{
     Completion, Effects, Extent, Hints, Operation, Request, RequestId, RequestStatus, Slots,
 };
 use fullstroke_units::{SECTOR_BYTES, Time};
+use std::ops::Range;
 
 /// Bit of the ids of commands to a whole drive, which pass no queue.
 const WHOLE: u64 = 1 << 63;
@@ -60,6 +61,11 @@ pub(crate) enum Purpose {
     Scrub,
     /// A block of a resilver is written.
     Repair,
+    /// A record is written into the cache on flash devices.
+    Fill {
+        /// The record.
+        record: u64,
+    },
 }
 
 /// A block in flight.
@@ -122,6 +128,8 @@ pub(crate) struct PoolIo {
     /// Blocks that ended in the present event.
     pub(crate) ended: Vec<Block>,
     map: BlockMap,
+    /// Drives with a cache of records.
+    caches: Range<usize>,
     /// Bytes before the labels at the end of each drive.
     ends: Vec<u64>,
     ashift: u32,
@@ -156,6 +164,7 @@ impl PoolIo {
                 .iter()
                 .map(|disk| FRONT + crate::capacity::child_size(*disk))
                 .collect(),
+            caches: settings.caches(),
             ashift: settings.ashift,
             moved: (0, 0),
         }

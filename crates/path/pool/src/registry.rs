@@ -222,6 +222,42 @@ mod tests {
                 "no scrub",
             ),
             ("raidz2", json!({ "scan_limit": 0 }), 8, "scan_limit", "end"),
+            ("raidz2", json!({ "caches": 8 }), 8, "members", "caches = 8"),
+            (
+                "raidz2",
+                json!({ "l2arc": { "headroom": 8 } }),
+                8,
+                "l2arc",
+                "caches = 1",
+            ),
+            (
+                "raidz2",
+                json!({ "caches": 1, "arc": "1GiB", "recordsize": "8KiB" }),
+                9,
+                "caches",
+                "33 %",
+            ),
+            (
+                "raidz2",
+                json!({ "caches": 1, "l2arc": { "size": "10TB" } }),
+                9,
+                "l2arc.size",
+                "the drive has",
+            ),
+            (
+                "raidz2",
+                json!({ "processor": { "threads": 0 } }),
+                8,
+                "processor.threads",
+                "1 to 1024",
+            ),
+            (
+                "mirror",
+                json!({ "processor": { "copy_mb_per_s": 0 } }),
+                8,
+                "processor.copy_mb_per_s",
+                "10^9",
+            ),
         ] {
             let error = refused(name, keys, drives);
             assert_eq!(error.key, key, "{error}");

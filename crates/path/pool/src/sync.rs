@@ -89,6 +89,12 @@ impl Pool {
 
     /// Writes records of the group, as many as may be in flight.
     fn write_records(&mut self, now: Time) {
+        while let Some(&record) = self.txg.prepared.front() {
+            if !self.write_record(now, record) {
+                return;
+            }
+            self.txg.prepared.pop_front();
+        }
         while let Some(&record) = self.txg.writing.get(self.txg.taken) {
             if let Some(dva) = self.txg.logged.remove(&record) {
                 // The intent log has written the record to its place.
@@ -98,26 +104,33 @@ impl Pool {
                 self.admit_stalled(now);
                 continue;
             }
-            let Some(dva) = self.new_place(record) else {
-                return;
+            let is_taken = match self.processor.prepares() {
+                true => self.processor.prepare(now, record),
+                false => self.write_record(now, record),
             };
+            if !is_taken {
+                return;
+            }
             self.txg.taken += 1;
             self.txg.outstanding += 1;
-            self.in_flight[dva.vdev as usize] += 1;
-            self.counts.written += self.settings.record;
-            let purpose = Purpose::Data {
-                record,
-                vdev: dva.vdev,
-            };
-            let psize = self.settings.psize;
-            self.io.write(
-                now,
-                (dva, psize),
-                Class::AsyncWrite,
-                purpose,
-                Cause::background(),
-            );
         }
+    }
+
+    /// Writes a record of the group. Returns false if no vdev takes a further write now.
+    fn write_record(&mut self, now: Time, record: u64) -> bool {
+        let Some(dva) = self.new_place(record) else {
+            return false;
+        };
+        self.in_flight[dva.vdev as usize] += 1;
+        self.counts.written += self.settings.record;
+        let purpose = Purpose::Data {
+            record,
+            vdev: dva.vdev,
+        };
+        let block = (dva, self.settings.psize);
+        let cause = Cause::background();
+        self.io.write(now, block, Class::AsyncWrite, purpose, cause);
+        true
     }
 
     /// Moves a record to a new place; `None` if no vdev takes a further write now.
