@@ -1,8 +1,9 @@
-//! Checks of the keys of the processor and of the cache on flash devices.
+//! Checks of the keys of the processor, of the cache on flash devices and of the special vdev.
 
 use crate::capacity::child_size;
-use crate::keys::{L2arcKeys, MemoryKeys, ProcessorKeys};
+use crate::keys::{L2arcKeys, MemoryKeys, ProcessorKeys, VdevKeys};
 use crate::l2arc::{HEADER, HEADERS_PERCENT};
+use crate::vdev::Vdev;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, Sectors};
 
@@ -88,6 +89,54 @@ pub(crate) fn check_processor(keys: Option<&ProcessorKeys>) -> Result<(), Config
             let message = format!("found {rate}; expected 0.001 to 10^9, in 10^6 bytes a second");
             return Err(ConfigError::new(format!("processor.{key}"), message));
         }
+    }
+    Ok(())
+}
+
+/// Returns the special vdev, with the bytes between the labels of its smallest drive. `behind` are the
+/// drives behind the data drives. `zpool create` asks for the redundancy of the other vdevs
+/// (`check_replication` in `cmd/zpool/zpool_vdev.c`).
+pub(crate) fn special(
+    keys: &VdevKeys,
+    behind: &[Sectors],
+    data: &Vdev,
+    ashift: u32,
+) -> Result<Option<(Vdev, u64)>, ConfigError> {
+    let children = u64::from(keys.special);
+    if children == 0 {
+        return match keys.special_force {
+            false => Ok(None),
+            true => {
+                let message = "found true, and the pool has no special vdev; give special, or remove this key";
+                Err(ConfigError::new("special_force", message))
+            }
+        };
+    }
+    let survives = children - 1;
+    if survives != data.survives() && !keys.special_force {
+        let message = format!(
+            "found {children}; the special vdev survives {survives} failed drives, the other vdevs {} (mismatched              replication level: without its special vdev a pool is lost). Give special = {}, or special_force = true",
+            data.survives(),
+            data.survives() + 1
+        );
+        return Err(ConfigError::new("special", message));
+    }
+    let drives = &behind[..keys.special as usize];
+    let smallest = drives.iter().copied().min().unwrap_or(Sectors::ZERO);
+    Ok(Some((
+        Vdev::Mirror { children, ashift },
+        child_size(smallest),
+    )))
+}
+
+/// Checks that a drive of the special vdev is left. The special vdev begins behind `data` drives.
+pub(crate) fn check_failed_special(keys: &VdevKeys, data: usize) -> Result<(), ConfigError> {
+    let special = data..data + keys.special as usize;
+    let failed = keys.failed.iter();
+    let lost = failed.filter(|&&member| special.contains(&(member as usize)));
+    if keys.special > 0 && lost.count() == special.len() {
+        let message = "all drives of the special vdev have failed, and the pool is lost";
+        return Err(ConfigError::new("failed", message));
     }
     Ok(())
 }

@@ -25,6 +25,12 @@ pub struct VdevKeys {
     /// Number of drives in front of the log drives that hold a cache of records (L2ARC). The rules
     /// of the cache stand in `l2arc`. Default 0.
     pub caches: u32,
+    /// Number of drives behind the data drives that form the special vdev, a mirror. The special vdev
+    /// holds the metadata of the pool; data lies on the other vdevs. Default 0: no special vdev.
+    pub special: u32,
+    /// True to take a special vdev that survives fewer or more failed drives than the other vdevs, as
+    /// `zpool create -f` does. Default false.
+    pub special_force: bool,
 }
 
 /// Further key of RAIDZ.

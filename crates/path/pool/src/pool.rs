@@ -77,6 +77,8 @@ pub struct Pool {
     pub(crate) settings: PoolSettings,
     pub(crate) io: PoolIo,
     pub(crate) space: Space,
+    /// Free space of the special vdev.
+    pub(crate) special: Option<Space>,
     pub(crate) records: Records,
     pub(crate) txg: Txg,
     pub(crate) zil: Zil,
@@ -104,6 +106,10 @@ impl Pool {
         Pool {
             name,
             space: Space::new(&settings, &places, asize),
+            special: settings
+                .special
+                .as_ref()
+                .map(|vdev| Space::of_special(vdev, settings.ashift)),
             records: Records::new(&settings, places),
             io,
             txg: Txg::new(

@@ -16,6 +16,8 @@ const SERVICE: Duration = Duration::from_millis(10);
 mod l2arc;
 #[path = "processor_tests.rs"]
 mod processor;
+#[path = "special_tests.rs"]
+mod special;
 
 /// A pool and its drives.
 struct Bench {

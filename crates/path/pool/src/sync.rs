@@ -157,11 +157,9 @@ impl Pool {
     fn write_metadata(&mut self, now: Time, psize: u64, copies: u32) {
         let psize = psize.next_multiple_of(1 << self.settings.ashift);
         for _ in 0..copies {
-            let io = &self.io;
-            let found = self
-                .space
-                .take(|vdev| io.asize(vdev, psize, false), |_| true);
-            let Ok(dva) = found else { continue };
+            let Some(dva) = self.metadata_place(psize) else {
+                continue;
+            };
             let asize = self.io.asize(dva.vdev as usize, psize, false);
             self.space.metadata.push((dva, asize));
             self.counts.metadata += psize;
@@ -172,11 +170,40 @@ impl Pool {
         }
     }
 
+    /// Returns a place for a block of metadata: on the special vdev, or on the other vdevs if the
+    /// special vdev is full (`spa_preferred_class`, `zio_dva_allocate`).
+    fn metadata_place(&mut self, psize: u64) -> Option<crate::Dva> {
+        let special = self.settings.vdevs.len();
+        let io = &self.io;
+        if let Some(space) = &mut self.special
+            && let Ok(dva) = space.take(|_| io.asize(special, psize, false), |_| true)
+        {
+            return Some(crate::Dva {
+                vdev: special as u32,
+                offset: dva.offset,
+            });
+        }
+        let found = self
+            .space
+            .take(|vdev| io.asize(vdev, psize, false), |_| true);
+        found.ok()
+    }
+
+    /// Frees the blocks of metadata of the group before.
+    fn free_metadata(&mut self) {
+        for (dva, asize) in std::mem::take(&mut self.space.metadata) {
+            match &mut self.special {
+                Some(space) if dva.vdev as usize == self.settings.vdevs.len() => {
+                    space.free(crate::Dva { vdev: 0, ..dva }, asize);
+                }
+                _ => self.space.free(dva, asize),
+            }
+        }
+    }
+
     /// Writes the indirect blocks above the records of the group, level by level.
     fn write_indirect(&mut self, now: Time) {
-        for (dva, asize) in std::mem::take(&mut self.space.metadata) {
-            self.space.free(dva, asize);
-        }
+        self.free_metadata();
         let records = self.settings.volsize / self.settings.record;
         let mut shift = POINTERS_SHIFT;
         loop {
@@ -232,6 +259,9 @@ impl Pool {
         self.txg.step = Step::Idle;
         self.txg.groups += 1;
         self.space.group_ended();
+        if let Some(space) = &mut self.special {
+            space.group_ended();
+        }
         self.zil.forget();
         self.begin_if_due(now);
     }
