@@ -57,6 +57,34 @@ const WITHOUT: &[(&str, &str)] = &[
         "layout lzvs-geo member_zones",
         "of members that are drives the zones are known; tests of the layout and of arrays",
     ),
+    (
+        "layout mirror special_force",
+        "allows a special vdev that is refused otherwise: tests of the pool",
+    ),
+    (
+        "layout raidz1 special_force",
+        "allows a special vdev that is refused otherwise: tests of the pool",
+    ),
+    (
+        "layout raidz2 special_force",
+        "allows a special vdev that is refused otherwise: tests of the pool",
+    ),
+    (
+        "layout raidz3 special_force",
+        "allows a special vdev that is refused otherwise: tests of the pool",
+    ),
+    (
+        "layout draid1 special_force",
+        "allows a special vdev that is refused otherwise: tests of the pool",
+    ),
+    (
+        "layout draid2 special_force",
+        "allows a special vdev that is refused otherwise: tests of the pool",
+    ),
+    (
+        "layout draid3 special_force",
+        "allows a special vdev that is refused otherwise: tests of the pool",
+    ),
     ("layout xor failed", "none is accepted"),
     (
         "workload trace skip_bad",

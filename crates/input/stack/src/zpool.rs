@@ -261,7 +261,7 @@ fn pool(file: &str, tree: &[Entry]) -> Result<ZfsPool, StackError> {
         }
         match heading {
             "special" => {
-                let message = "found a special vdev; fullstroke has none. Remove the lines below `special` to simulate the pool without it";
+                let message = "found a special vdev, whose drives differ from the others. Remove the lines below `special`, and add the drives to the stack file by `[[volume.members]]` and `special`";
                 return Err(fail(file, entry.line, message.to_owned()));
             }
             "logs" | "log" if !has_children => {

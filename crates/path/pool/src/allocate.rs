@@ -248,8 +248,29 @@ impl Space {
                 turn: vdev.turn(ALIQUOT),
             }
         };
+        Space::with(settings.vdevs.iter().enumerate().map(vdev).collect())
+    }
+
+    /// Returns the free space of the special vdev, which is empty.
+    pub(crate) fn of_special((vdev, child): &(crate::Vdev, u64), ashift: u32) -> Space {
+        let cut = Metaslabs::of(vdev.size(*child));
+        let alignment = vdev.alignment(ashift);
+        let metaslabs = (0..cut.count).map(|number| {
+            let size = 1u64 << cut.shift;
+            Metaslab::new(number << cut.shift, size / alignment * alignment, 0)
+        });
+        Space::with(vec![VdevSpace {
+            metaslabs: metaslabs.collect(),
+            shift: cut.shift,
+            active: None,
+            alignment,
+            turn: vdev.turn(ALIQUOT),
+        }])
+    }
+
+    fn with(vdevs: Vec<VdevSpace>) -> Space {
         Space {
-            vdevs: settings.vdevs.iter().enumerate().map(vdev).collect(),
+            vdevs,
             rotor: 0,
             taken: 0,
             freed: (0..=DEFER).map(|_| Vec::new()).collect(),

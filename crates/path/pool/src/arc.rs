@@ -38,6 +38,8 @@ struct Ends {
 #[derive(Debug)]
 pub(crate) struct RecordCache {
     capacity: u64,
+    /// True after the first eviction: `arc_warm`.
+    has_evicted: bool,
     /// Target length of `recent`.
     target: u64,
     entries: Vec<Entry>,
@@ -56,6 +58,7 @@ impl RecordCache {
         };
         RecordCache {
             capacity,
+            has_evicted: false,
             target: 0,
             entries: Vec::new(),
             free: Vec::new(),
@@ -176,6 +179,48 @@ impl RecordCache {
         let at = self.lists[from as usize].oldest;
         self.unlink(at);
         self.link(at, ghost);
+        self.has_evicted = true;
+    }
+
+    /// Returns true if records have been evicted.
+    pub(crate) fn has_evicted(&self) -> bool {
+        self.has_evicted
+    }
+
+    /// Returns the records of a list in the order in which they leave the cache. Before the first
+    /// eviction the newest record is first.
+    pub(crate) fn leaving(&self, is_frequent: bool) -> impl Iterator<Item = u64> + '_ {
+        let list = match is_frequent {
+            true => List::Frequent,
+            false => List::Recent,
+        };
+        let ends = self.lists[list as usize];
+        let mut at = match self.has_evicted {
+            true => ends.oldest,
+            false => ends.newest,
+        };
+        std::iter::from_fn(move || {
+            let entry = self.entries.get(at as usize)?;
+            at = match self.has_evicted {
+                true => entry.before,
+                false => entry.after,
+            };
+            Some(entry.record)
+        })
+    }
+
+    /// Changes the capacity. Evicts the records that do not fit.
+    pub(crate) fn resize(&mut self, capacity: u64) {
+        self.capacity = capacity;
+        self.target = self.target.min(capacity);
+        let resident = |cache: &RecordCache| {
+            cache.lists[List::Recent as usize].length + cache.lists[List::Frequent as usize].length
+        };
+        // `make_room` keeps a place for a new record.
+        while resident(self) > capacity {
+            self.make_room(false);
+        }
+        self.trim_ghosts();
     }
 
     fn trim_ghosts(&mut self) {
@@ -255,6 +300,20 @@ mod tests {
         (1000..5000).for_each(|record| _ = read(&mut cache, record));
         let kept = (0..50).filter(|&record| cache.holds(record)).count();
         assert_eq!(kept, 50);
+    }
+
+    #[test]
+    fn a_smaller_cache_evicts_the_oldest() {
+        let mut cache = RecordCache::new(10);
+        (0..10).for_each(|record| _ = read(&mut cache, record));
+        assert_eq!(
+            cache.leaving(false).next(),
+            Some(9),
+            "the newest, as nothing was evicted"
+        );
+        cache.resize(4);
+        assert_eq!(cache.leaving(false).collect::<Vec<_>>(), [6, 7, 8, 9]);
+        assert!((0..6).all(|record| !cache.holds(record)));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The checked settings of a pool.
 
 use crate::capacity::{DRIVE_MIN, FRONT, PARTITION, PoolCapacity, child_size};
+use crate::checks::{check_failed_special, check_l2arc, check_processor, special};
 use crate::draid::{Draid, DraidShape};
 use crate::keys::{
     DraidKeys, Kind, MemoryKeys, MirrorKeys, RaidzKeys, ResilverKind, ScanKeys, Sync, VdevKeys,
@@ -19,10 +20,15 @@ pub struct PoolSettings {
     /// The vdevs, each with the bytes between the labels of its smallest drive. The drives of a vdev
     /// follow each other in the list of members.
     pub vdevs: Vec<(Vdev, u64)>,
+    /// The mirror for metadata behind the data drives, with the bytes between the labels of its
+    /// smallest drive.
+    pub special: Option<(Vdev, u64)>,
     /// The map of records from before an expansion, for all vdevs.
     pub old: Option<Vdev>,
     /// Number of log drives, the last members.
     pub logs: usize,
+    /// Number of drives with a cache of records, the last members in front of the log drives.
+    pub caches: usize,
     /// Capacity of each member.
     pub members: Vec<Sectors>,
     /// The failed drives.
@@ -63,8 +69,10 @@ impl PoolSettings {
         check_scan(&scan)?;
         let ashift = vdev_keys.ashift.unwrap_or(12);
         check_numbers(ashift, &volume, &memory)?;
-        let logs = vdev_keys.logs as usize;
-        let data = members.len().saturating_sub(logs);
+        check_processor(memory.processor.as_ref())?;
+        let (logs, caches) = (vdev_keys.logs as usize, vdev_keys.caches as usize);
+        let others = logs + caches + vdev_keys.special as usize;
+        let data = members.len().saturating_sub(others);
         let width = width(kind, &vdev_keys, data)?;
         check_drives(members)?;
         let (new, old) = vdev(kind, width as u64, ashift, keys)?;
@@ -77,6 +85,9 @@ impl PoolSettings {
             .collect();
         let record = volume.recordsize.0;
         let psize = compressed(record, volume.compression, ashift);
+        let cached = members.len() - logs - caches..members.len() - logs;
+        check_l2arc(&memory, &members[cached], psize)?;
+        let special = special(&vdev_keys, &members[data..], &new, ashift)?;
         let shown = old.as_ref().unwrap_or(&new);
         // Since 2.3 the ratio of deflation stays that of the width before the expansion.
         let shown: Vec<(Vdev, u64)> = vdevs
@@ -89,11 +100,14 @@ impl PoolSettings {
         let capacity = PoolCapacity::of(&shown, record, psize);
         let volsize = volsize(&volume, &capacity)?;
         check_failed(&vdev_keys.failed, &vdevs, width, members.len())?;
+        check_failed_special(&vdev_keys, data)?;
         let (resilver, rebuild_limit) = resilver_kind(kind, keys)?;
         Ok(PoolSettings {
             vdevs,
+            special,
             old,
             logs,
+            caches,
             members: members.to_vec(),
             failed: vdev_keys.failed,
             ashift,
@@ -120,6 +134,17 @@ impl PoolSettings {
         let share = (records * asize) as f64 / vdev.size(*child).max(1) as f64;
         let bytes = FRONT + (*child as f64 * share.min(1.0)) as u64;
         Sectors((PARTITION + bytes / SECTOR_BYTES).min(self.members[member].0))
+    }
+
+    /// Returns the number of data drives.
+    pub fn data_drives(&self) -> usize {
+        self.vdevs.len() * self.width()
+    }
+
+    /// Returns the members with a cache of records.
+    pub fn caches(&self) -> std::ops::Range<usize> {
+        let end = self.members.len() - self.logs;
+        end - self.caches..end
     }
 
     /// Returns the number of drives of each vdev.
@@ -199,9 +224,15 @@ fn check_numbers(ashift: u32, volume: &VolumeKeys, memory: &MemoryKeys) -> Resul
 /// Returns the number of drives of each vdev.
 fn width(kind: Kind, keys: &VdevKeys, data: usize) -> Result<usize, ConfigError> {
     if data == 0 {
-        let message = match keys.logs {
-            0 => "a pool needs drives; found none".to_owned(),
-            logs => format!("all drives are log devices, by logs = {logs}; add drives for data"),
+        let message = match (keys.logs, keys.caches + keys.special) {
+            (0, 0) => "a pool needs drives; found none".to_owned(),
+            (logs, 0) => {
+                format!("all drives are log devices, by logs = {logs}; add drives for data")
+            }
+            (logs, _) => format!(
+                "all drives are log devices, caches or special, by logs = {logs}, caches = {} and special = {}; add drives for data",
+                keys.caches, keys.special
+            ),
         };
         return Err(ConfigError::new("members", message));
     }

@@ -13,6 +13,7 @@ use fullstroke_contract::{
     Completion, Effects, Extent, Hints, Operation, Request, RequestId, RequestStatus, Slots,
 };
 use fullstroke_units::{SECTOR_BYTES, Time};
+use std::ops::Range;
 
 /// Bit of the ids of commands to a whole drive, which pass no queue.
 const WHOLE: u64 = 1 << 63;
@@ -60,6 +61,11 @@ pub(crate) enum Purpose {
     Scrub,
     /// A block of a resilver is written.
     Repair,
+    /// A record is written into the cache on flash devices.
+    Fill {
+        /// The record.
+        record: u64,
+    },
 }
 
 /// A block in flight.
@@ -108,6 +114,7 @@ impl Cause {
 /// The drives of a pool, and the blocks in flight.
 #[derive(Debug)]
 pub(crate) struct PoolIo {
+    /// The vdevs, the special vdev last.
     vdevs: Vec<Vdev>,
     /// The map of records from before an expansion.
     old: Option<Vdev>,
@@ -122,6 +129,8 @@ pub(crate) struct PoolIo {
     /// Blocks that ended in the present event.
     pub(crate) ended: Vec<Block>,
     map: BlockMap,
+    /// Drives with a cache of records.
+    caches: Range<usize>,
     /// Bytes before the labels at the end of each drive.
     ends: Vec<u64>,
     ashift: u32,
@@ -140,6 +149,7 @@ impl PoolIo {
             vdevs: settings
                 .vdevs
                 .iter()
+                .chain(&settings.special)
                 .map(|(vdev, _)| vdev.clone())
                 .collect(),
             old: settings.old.clone(),
@@ -156,6 +166,7 @@ impl PoolIo {
                 .iter()
                 .map(|disk| FRONT + crate::capacity::child_size(*disk))
                 .collect(),
+            caches: settings.caches(),
             ashift: settings.ashift,
             moved: (0, 0),
         }
@@ -189,10 +200,18 @@ impl PoolIo {
     /// Returns true if each vdev has lost at most as many drives as it survives.
     pub(crate) fn answers(&self) -> bool {
         self.vdevs.iter().enumerate().all(|(index, vdev)| {
-            let drives = index * self.width..(index + 1) * self.width;
-            let lost = drives.filter(|&drive| !self.is_readable(drive)).count();
+            let lost = self
+                .drives(index)
+                .filter(|&drive| !self.is_readable(drive))
+                .count();
             lost as u64 <= vdev.survives()
         })
+    }
+
+    /// Returns the drives of a vdev.
+    fn drives(&self, vdev: usize) -> Range<usize> {
+        let first = vdev * self.width;
+        first..first + self.vdevs[vdev].children() as usize
     }
 
     /// Returns the first drive of a vdev.
@@ -290,7 +309,7 @@ impl PoolIo {
                     }
                     continue;
                 }
-                match self.choose_copy(first, dva.offset) {
+                match self.choose_copy(self.drives(dva.vdev as usize), dva.offset) {
                     Some(copy) => read(self, row.all().start + copy),
                     None => self.blocks[block].status = RequestStatus::Lost,
                 }
@@ -327,7 +346,8 @@ impl PoolIo {
 
     /// Chooses the copy of a mirror by the number of I/Os in each drive and the distance to the last
     /// one (`vdev_mirror_load`, `vdev_mirror_child_select`).
-    fn choose_copy(&self, first: usize, offset: u64) -> Option<usize> {
+    fn choose_copy(&self, drives: Range<usize>, offset: u64) -> Option<usize> {
+        let first = drives.start;
         let load = |copy: usize| {
             let (length, last) = self.leaves[first + copy].load();
             let distance = last.abs_diff(FRONT + offset);
@@ -338,7 +358,7 @@ impl PoolIo {
             };
             u64::from(length) + seek
         };
-        let alive = || (0..self.width).filter(|copy| self.is_readable(first + copy));
+        let alive = || (0..drives.len()).filter(|copy| self.is_readable(first + copy));
         let least = alive().map(load).min()?;
         let equal = alive().filter(|&copy| load(copy) == least);
         // Copies with equal load take turns by address, so that a sequential read stays on one copy

@@ -22,6 +22,15 @@ pub struct VdevKeys {
     /// Number of drives at the end of the list that hold the intent log and nothing else (SLOG).
     /// Default 0: the intent log lies on the vdevs.
     pub logs: u32,
+    /// Number of drives in front of the log drives that hold a cache of records (L2ARC). The rules
+    /// of the cache stand in `l2arc`. Default 0.
+    pub caches: u32,
+    /// Number of drives behind the data drives that form the special vdev, a mirror. The special vdev
+    /// holds the metadata of the pool; data lies on the other vdevs. Default 0: no special vdev.
+    pub special: u32,
+    /// True to take a special vdev that survives fewer or more failed drives than the other vdevs, as
+    /// `zpool create -f` does. Default false.
+    pub special_force: bool,
 }
 
 /// Further key of RAIDZ.
@@ -143,6 +152,77 @@ pub struct MemoryKeys {
     /// Largest distance of the read-ahead (`zfetch_max_distance`). Default 64MiB; OpenZFS 0.8 had
     /// 8MiB.
     pub prefetch_distance: Bytes,
+    /// Time of the processor for records, such as `{ threads = 8, encryption_mb_per_s = 64 }`.
+    /// Default: the processor needs no time.
+    pub processor: Option<ProcessorKeys>,
+    /// Rules of the cache on the drives of `caches`, such as `{ write_max = "32MiB" }`.
+    pub l2arc: L2arcKeys,
+}
+
+/// Rules of the cache of records on flash devices (L2ARC).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct L2arcKeys {
+    /// Bytes in use on each drive. Default: the whole drive.
+    pub size: Option<Bytes>,
+    /// Largest number of bytes written at a time (`l2arc_write_max`), once a second. Default 8MiB;
+    /// since OpenZFS 2.3 32MiB.
+    pub write_max: Bytes,
+    /// Bytes that the feeding thread looks at in each list of the ARC, in multiples of `write_max`
+    /// (`l2arc_headroom`). Default 2; since OpenZFS 2.3 8.
+    pub headroom: u32,
+    /// True if records that were only read ahead are not written, and if read-ahead does not read
+    /// from the cache (`l2arc_noprefetch`). Default true.
+    pub noprefetch: bool,
+}
+
+impl Default for L2arcKeys {
+    fn default() -> L2arcKeys {
+        L2arcKeys {
+            size: None,
+            write_max: Bytes(8 << 20),
+            headroom: 2,
+            noprefetch: true,
+        }
+    }
+}
+
+/// Time of the processor for the records of a pool. Work without a rate needs no time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProcessorKeys {
+    /// Number of threads that check, compress and encrypt records. Default 8.
+    pub threads: u32,
+    /// Checksums by a thread, in 10^6 bytes a second (`fletcher_4_bench`: 4,000 without vector units,
+    /// 8,000 with SSE). Default: no time.
+    pub checksum_mb_per_s: Option<f64>,
+    /// Encryption and decryption by a thread, in 10^6 bytes a second. AES-GCM of OpenZFS 0.8 without
+    /// vector units has about 64, by AVX since 0.8.4 about 12 times as much. Default: no encryption.
+    pub encryption_mb_per_s: Option<f64>,
+    /// Compression by a thread, in 10^6 bytes a second. Default: no time.
+    pub compress_mb_per_s: Option<f64>,
+    /// Decompression by the caller, in 10^6 bytes a second. Default: no time.
+    pub decompress_mb_per_s: Option<f64>,
+    /// Data whose parity a thread computes, in 10^6 bytes a second (`vdev_raidz_bench`, times the
+    /// number of data drives). Default: no time.
+    pub parity_mb_per_s: Option<f64>,
+    /// Copies of the caller between memory and program, in 10^6 bytes a second. This rate also
+    /// stands for all other work of a single program. Default: no time.
+    pub copy_mb_per_s: Option<f64>,
+}
+
+impl Default for ProcessorKeys {
+    fn default() -> ProcessorKeys {
+        ProcessorKeys {
+            threads: 8,
+            checksum_mb_per_s: None,
+            encryption_mb_per_s: None,
+            compress_mb_per_s: None,
+            decompress_mb_per_s: None,
+            parity_mb_per_s: None,
+            copy_mb_per_s: None,
+        }
+    }
 }
 
 impl Default for VolumeKeys {
@@ -178,6 +258,8 @@ impl Default for MemoryKeys {
             txg_timeout_s: 5,
             prefetch: true,
             prefetch_distance: Bytes(64 << 20),
+            processor: None,
+            l2arc: L2arcKeys::default(),
         }
     }
 }

@@ -54,7 +54,7 @@ impl Layout for PoolLayout {
     }
 
     fn failures_survived(&self) -> u32 {
-        let vdevs = self.settings.vdevs.iter();
+        let vdevs = self.settings.vdevs.iter().chain(&self.settings.special);
         vdevs.map(|(vdev, _)| vdev.survives()).min().unwrap_or(0) as u32
     }
 
@@ -69,14 +69,14 @@ impl Layout for PoolLayout {
     fn answers(&self) -> bool {
         let width = self.settings.width();
         let impaired = self.states.impaired();
-        self.settings
-            .vdevs
-            .iter()
-            .enumerate()
-            .all(|(index, (vdev, _))| {
-                let lost = impaired.iter().filter(|&&m| m as usize / width == index);
-                lost.count() as u64 <= vdev.survives()
-            })
+        let vdevs = self.settings.vdevs.iter().chain(&self.settings.special);
+        vdevs.enumerate().all(|(index, (vdev, _))| {
+            let drives = index * width..index * width + vdev.children() as usize;
+            let lost = impaired
+                .iter()
+                .filter(|&&member| drives.contains(&(member as usize)));
+            lost.count() as u64 <= vdev.survives()
+        })
     }
 
     fn locate(&self, lbn: Lbn) -> Location {

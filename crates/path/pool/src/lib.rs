@@ -19,16 +19,19 @@ mod allocate;
 mod arc;
 mod block;
 pub mod capacity;
+mod checks;
 mod commit;
 mod config;
 pub mod draid;
 mod draid_seeds;
 mod io;
 mod keys;
+mod l2arc;
 mod layout;
 pub mod parity;
 mod place;
 mod pool;
+mod processor;
 mod queue;
 pub mod raidz;
 mod registry;
@@ -47,8 +50,8 @@ pub use capacity::PoolCapacity;
 pub use config::PoolSettings;
 pub use draid::{Draid, DraidShape};
 pub use keys::{
-    DraidKeys, Kind, MemoryKeys, MirrorKeys, RaidzKeys, ResilverKind, ScanKeys, Sync, VdevKeys,
-    VolumeKeys,
+    DraidKeys, Kind, L2arcKeys, MemoryKeys, MirrorKeys, ProcessorKeys, RaidzKeys, ResilverKind,
+    ScanKeys, Sync, VdevKeys, VolumeKeys,
 };
 pub use layout::PoolLayout;
 pub use place::{Dva, FirstPlaces};

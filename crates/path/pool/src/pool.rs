@@ -6,14 +6,16 @@
 //! |---|---|
 //! | `pool.rs`, `pool/` | requests, reads of records, admission of writers |
 //! | `arc.rs`, `zfetch.rs` | records in memory, read-ahead |
+//! | `l2arc.rs` | records on flash devices |
 //! | `txg.rs`, `sync.rs` | dirty records, and the steps of a transaction group |
 //! | `zil.rs`, `commit.rs` | the intent log |
 //! | `allocate.rs` | a place for each block |
+//! | `processor.rs` | time of the processor for records |
 //! | `io.rs`, `io/`, `queue.rs` | columns of blocks, and the queue of each drive |
 //! | `resilver.rs`, `segments.rs` | scrubs, and filling a new drive |
 //! | `scan.rs`, `scatter.rs` | the order of the records of a scan, and scattered records |
 //!
-//! Departures from ZFS: the processor needs no time. Metadata is in memory for reads, and has an
+//! Departures from ZFS: metadata is in memory for reads, and has an
 //! estimated size for writes (`sync.rs`). A read of a record that is being read ahead does
 //! not hurry the read-ahead. A record without a free place is written over its old place.
 
@@ -24,12 +26,14 @@ use crate::allocate::Space;
 use crate::config::PoolSettings;
 use crate::io::{Block, PoolIo, Purpose};
 use crate::keys::Sync;
+use crate::l2arc::L2arc;
 use crate::place::FirstPlaces;
+use crate::processor::{Job, Processor, add_work};
 use crate::queue::async_writes;
 use crate::resilver::Resilver;
 use crate::txg::{Step, Txg};
 use crate::zil::Zil;
-use fullstroke_contract::{Completion, Effects, Extent, Request, RequestStatus, Slots};
+use fullstroke_contract::{Completion, Effects, Extent, Operation, Request, RequestStatus, Slots};
 use fullstroke_units::{Duration, SECTOR_BYTES, Time};
 use records::Records;
 use std::collections::VecDeque;
@@ -73,9 +77,13 @@ pub struct Pool {
     pub(crate) settings: PoolSettings,
     pub(crate) io: PoolIo,
     pub(crate) space: Space,
+    /// Free space of the special vdev.
+    pub(crate) special: Option<Space>,
     pub(crate) records: Records,
     pub(crate) txg: Txg,
     pub(crate) zil: Zil,
+    pub(crate) processor: Processor,
+    pub(crate) l2arc: L2arc,
     pub(crate) resilver: Resilver,
     pub(crate) asked: Slots<Asked>,
     /// Writers that go on at a time.
@@ -98,6 +106,10 @@ impl Pool {
         Pool {
             name,
             space: Space::new(&settings, &places, asize),
+            special: settings
+                .special
+                .as_ref()
+                .map(|vdev| Space::of_special(vdev, settings.ashift)),
             records: Records::new(&settings, places),
             io,
             txg: Txg::new(
@@ -106,6 +118,8 @@ impl Pool {
                 Duration::from_secs(memory.txg_timeout_s.into()),
             ),
             zil: Zil::default(),
+            processor: Processor::new(&settings),
+            l2arc: L2arc::new(&settings),
             resilver: Resilver::scrubbing(&settings),
             asked: Slots::default(),
             delayed: VecDeque::new(),
@@ -148,6 +162,7 @@ impl Pool {
         let indirect = Zil::is_indirect(size, record, has_logs);
         for number in self.records_of(request.extent) {
             self.txg.dirty(number);
+            self.l2arc.forget(number);
             if indirect {
                 self.zil.note_indirect(number);
             }
@@ -198,6 +213,7 @@ impl Pool {
         self.txg.outstanding -= 1;
         self.txg.written(record);
         self.records.arc.insert(record);
+        self.processor.written(record);
         self.admit_stalled(now);
     }
 
@@ -223,6 +239,9 @@ impl Pool {
     fn settle(&mut self, now: Time, out: &mut Effects) {
         // Each step may end blocks without I/O, and ended blocks may allow further steps.
         loop {
+            while let Some(job) = self.processor.ended(now) {
+                self.job_ended(now, job, out);
+            }
             while let Some(block) = self.io.ended.pop() {
                 self.block_ended(now, &block, out);
             }
@@ -244,6 +263,7 @@ impl Pool {
                 break;
             }
         }
+        self.feed_caches(now);
         // Drives get their I/O last, because the dirty data after all steps determine the limit of
         // writes.
         let most = self.settings.memory.dirty_data_max.0;
@@ -252,7 +272,11 @@ impl Pool {
 
     fn block_ended(&mut self, now: Time, block: &Block, out: &mut Effects) {
         match block.purpose {
-            Purpose::Read { record } => self.record_read(now, record, block, out),
+            Purpose::Read { record } => {
+                if !self.processor.check(now, record, block) {
+                    self.record_read(now, record, block, out);
+                }
+            }
             Purpose::Data { record, vdev } => self.record_written(now, record, vdev),
             Purpose::Group => self.txg.outstanding -= 1,
             Purpose::Log => {
@@ -263,10 +287,48 @@ impl Pool {
                 self.waited(asked, block);
                 self.complete(now, asked, out);
             }
+            Purpose::Fill { record } => self.l2arc.filled(record),
             Purpose::Resilver { .. } | Purpose::Scrub | Purpose::Repair => {
                 self.resilver_ended(block);
             }
         }
+    }
+
+    /// Takes note of work of the processor that has ended.
+    fn job_ended(&mut self, now: Time, job: Job, out: &mut Effects) {
+        match job {
+            Job::Read {
+                record,
+                mut block,
+                began,
+            } => {
+                add_work(&mut block.last, began, now);
+                self.record_read(now, record, &block, out);
+            }
+            Job::Write { record } => self.txg.prepared.push_back(record),
+            Job::Call { asked, began } => {
+                let at = &mut self.asked[asked];
+                add_work(&mut at.last, began, now);
+                match at.request.operation {
+                    Operation::Write => self.admit(now, asked),
+                    _ => self.finish(now, asked),
+                }
+            }
+        }
+    }
+
+    /// Begins the caller's work for a request whose records are in memory. Returns false if this
+    /// needs no time.
+    fn calls(&mut self, now: Time, asked: u32) -> bool {
+        let request = &self.asked[asked].request;
+        let bytes = request.extent.sectors.0 * SECTOR_BYTES;
+        let mut work = Duration::ZERO;
+        if request.operation == Operation::Read {
+            for record in self.records_of(request.extent) {
+                work += self.processor.access(record);
+            }
+        }
+        self.processor.call(now, asked, bytes, work)
     }
 
     /// Returns the answer to a request that cannot be served.

@@ -12,6 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const SERVICE: Duration = Duration::from_millis(10);
 
+#[path = "l2arc_tests.rs"]
+mod l2arc;
+#[path = "processor_tests.rs"]
+mod processor;
+#[path = "special_tests.rs"]
+mod special;
+
 /// A pool and its drives.
 struct Bench {
     pool: Pool,

@@ -121,7 +121,7 @@ impl Pool {
 
     /// Carries out an operator's order.
     pub(crate) fn carry_out(&mut self, order: LayerOrder) -> Result<(), Refusal> {
-        let members = self.settings.members.len() - self.settings.logs;
+        let members = self.settings.data_drives();
         let known = |member: usize| {
             let message = || format!("there is no data drive {member}; the pool has {members}");
             (member < members)

@@ -93,6 +93,12 @@ impl Pool {
 
     /// Writes records of the group, as many as may be in flight.
     fn write_records(&mut self, now: Time) {
+        while let Some(&record) = self.txg.prepared.front() {
+            if !self.write_record(now, record) {
+                return;
+            }
+            self.txg.prepared.pop_front();
+        }
         while let Some(&record) = self.txg.writing.get(self.txg.taken) {
             if let Some(dva) = self.txg.logged.remove(&record) {
                 // The intent log has written the record to its place.
@@ -102,26 +108,33 @@ impl Pool {
                 self.admit_stalled(now);
                 continue;
             }
-            let Some(dva) = self.new_place(record) else {
-                return;
+            let is_taken = match self.processor.prepares() {
+                true => self.processor.prepare(now, record),
+                false => self.write_record(now, record),
             };
+            if !is_taken {
+                return;
+            }
             self.txg.taken += 1;
             self.txg.outstanding += 1;
-            self.in_flight[dva.vdev as usize] += 1;
-            self.counts.written += self.settings.record;
-            let purpose = Purpose::Data {
-                record,
-                vdev: dva.vdev,
-            };
-            let psize = self.settings.psize;
-            self.io.write(
-                now,
-                (dva, psize),
-                Class::AsyncWrite,
-                purpose,
-                Cause::background(),
-            );
         }
+    }
+
+    /// Writes a record of the group. Returns false if no vdev takes a further write now.
+    fn write_record(&mut self, now: Time, record: u64) -> bool {
+        let Some(dva) = self.new_place(record) else {
+            return false;
+        };
+        self.in_flight[dva.vdev as usize] += 1;
+        self.counts.written += self.settings.record;
+        let purpose = Purpose::Data {
+            record,
+            vdev: dva.vdev,
+        };
+        let block = (dva, self.settings.psize);
+        let cause = Cause::background();
+        self.io.write(now, block, Class::AsyncWrite, purpose, cause);
+        true
     }
 
     /// Moves a record to a new place; `None` if no vdev takes a further write now.
@@ -148,11 +161,9 @@ impl Pool {
     fn write_metadata(&mut self, now: Time, psize: u64, copies: u32) {
         let psize = psize.next_multiple_of(1 << self.settings.ashift);
         for _ in 0..copies {
-            let io = &self.io;
-            let found = self
-                .space
-                .take(|vdev| io.asize(vdev, psize, false), |_| true);
-            let Ok(dva) = found else { continue };
+            let Some(dva) = self.metadata_place(psize) else {
+                continue;
+            };
             let asize = self.io.asize(dva.vdev as usize, psize, false);
             self.space.metadata.push((dva, asize));
             self.counts.metadata += psize;
@@ -163,13 +174,42 @@ impl Pool {
         }
     }
 
+    /// Returns a place for a block of metadata: on the special vdev, or on the other vdevs if the
+    /// special vdev is full (`spa_preferred_class`, `zio_dva_allocate`).
+    fn metadata_place(&mut self, psize: u64) -> Option<crate::Dva> {
+        let special = self.settings.vdevs.len();
+        let io = &self.io;
+        if let Some(space) = &mut self.special
+            && let Ok(dva) = space.take(|_| io.asize(special, psize, false), |_| true)
+        {
+            return Some(crate::Dva {
+                vdev: special as u32,
+                offset: dva.offset,
+            });
+        }
+        let found = self
+            .space
+            .take(|vdev| io.asize(vdev, psize, false), |_| true);
+        found.ok()
+    }
+
+    /// Frees the blocks of metadata of the group before.
+    fn free_metadata(&mut self) {
+        for (dva, asize) in std::mem::take(&mut self.space.metadata) {
+            match &mut self.special {
+                Some(space) if dva.vdev as usize == self.settings.vdevs.len() => {
+                    space.free(crate::Dva { vdev: 0, ..dva }, asize);
+                }
+                _ => self.space.free(dva, asize),
+            }
+        }
+    }
+
     /// Writes the indirect blocks above the records of the group, level by level.
     fn write_indirect(&mut self, now: Time) {
         // Each group writes the metadata anew at other places, so the places of the group before
         // become free.
-        for (dva, asize) in std::mem::take(&mut self.space.metadata) {
-            self.space.free(dva, asize);
-        }
+        self.free_metadata();
         let records = self.settings.volsize / self.settings.record;
         let mut shift = POINTERS_SHIFT;
         loop {
@@ -230,6 +270,9 @@ impl Pool {
         self.txg.step = Step::Idle;
         self.txg.groups += 1;
         self.space.group_ended();
+        if let Some(space) = &mut self.special {
+            space.group_ended();
+        }
         self.zil.forget();
         self.begin_if_due(now);
     }

@@ -12,7 +12,7 @@
 
 use crate::place::Dva;
 use fullstroke_units::{Duration, Time};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// Percentage of dirty data from which a group is written: `zfs_dirty_data_sync_percent`.
 const SYNC_PERCENT: u64 = 20;
@@ -64,6 +64,8 @@ pub(crate) struct Txg {
     pub(crate) writing: Vec<u64>,
     /// Number of records of `writing` that have been taken.
     pub(crate) taken: usize,
+    /// Records that the processor has prepared, and that have no place yet.
+    pub(crate) prepared: VecDeque<u64>,
     /// Places of records that the intent log has written already.
     pub(crate) logged: HashMap<u64, Dva>,
     /// Bytes of dirty records.
@@ -91,6 +93,7 @@ impl Txg {
             open: Vec::new(),
             writing: Vec::new(),
             taken: 0,
+            prepared: VecDeque::new(),
             logged: HashMap::new(),
             dirty: 0,
             most,

@@ -15,6 +15,7 @@ mod memory;
 #[path = "../../../../../samples/oracle/table.rs"]
 mod oracle;
 mod pool;
+mod pool_measured;
 mod power;
 mod programs;
 mod rebuild;

@@ -63,10 +63,25 @@ impl PoolIo {
         size: u64,
         purpose: Purpose,
     ) {
-        let block = self.keep(purpose, Cause::background());
+        let place = (member, offset, size);
+        let how = (Operation::Write, Class::SyncWrite);
+        self.leaf(now, place, how, purpose, Cause::background());
+    }
+
+    /// Reads or writes a piece of one drive: the drive, the first byte behind the beginning of the
+    /// partition, and the number of bytes.
+    pub(crate) fn leaf(
+        &mut self,
+        now: Time,
+        (member, offset, size): (usize, u64, u64),
+        (operation, class): (Operation, Class),
+        purpose: Purpose,
+        cause: Cause,
+    ) {
+        let block = self.keep(purpose, cause);
         let io = LeafIo {
-            class: Class::SyncWrite,
-            operation: Operation::Write,
+            class,
+            operation,
             offset,
             size,
             block: Some(block),
@@ -105,7 +120,9 @@ impl PoolIo {
     ) {
         let block = self.keep(purpose, Cause::background());
         for member in 0..self.leaves.len() {
-            if self.failed[member] || only.is_some_and(|only| !only[member]) {
+            // Nobody waits for what lies in a cache.
+            let is_cached = operation == Operation::Flush && self.caches.contains(&member);
+            if self.failed[member] || is_cached || only.is_some_and(|only| !only[member]) {
                 continue;
             }
             self.blocks[block].remaining += 1;

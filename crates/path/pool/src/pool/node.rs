@@ -42,7 +42,7 @@ impl Node for Pool {
         match request.operation {
             Operation::Read => {
                 self.read(now, asked);
-                if self.asked[asked].remaining == 0 {
+                if self.asked[asked].remaining == 0 && !self.calls(now, asked) {
                     self.finish(now, asked);
                 }
             }
@@ -99,16 +99,24 @@ impl Node for Pool {
             return Wake::Work(Time::ZERO);
         }
         let writer = self.delayed.front().map_or(Time::NEVER, |(at, _)| *at);
-        match (self.txg.scan_ends(), self.txg.due()) {
+        let writer = writer.min(self.processor.next());
+        let feed = self.l2arc.next();
+        let wake = match (self.txg.scan_ends(), self.txg.due()) {
             // Writers may wait for the group behind the turn of a scan.
             (Some(ends), _) if !self.asked.is_empty() => Wake::Work(ends.min(writer)),
-            (Some(ends), _) => Wake::Chore(ends),
+            (Some(ends), _) => Wake::Chore(ends.min(writer)),
             (None, due) if writer < Time::NEVER => {
                 Wake::Work(due.map_or(writer, |due| due.min(writer)))
             }
             // Nobody waits for a group that is not full.
             (None, Some(due)) => Wake::Chore(due),
             (None, None) => Wake::NEVER,
+        };
+        match wake {
+            // A run does not go on for the caches.
+            Wake::NEVER if feed < Time::NEVER => Wake::Chore(feed),
+            Wake::Work(at) => Wake::Work(at.min(feed)),
+            Wake::Chore(at) => Wake::Chore(at.min(feed)),
         }
     }
 
@@ -133,6 +141,10 @@ impl Node for Pool {
             });
         let (runs, free) = self.space.fragments();
         let mb = |bytes: u64| bytes as f64 / 1e6;
+        let of_cache = |bytes: u64| match self.settings.caches {
+            0 => f64::NAN,
+            _ => mb(bytes),
+        };
         let scrub = self.scrub_readings();
         let all = [
             ("pool_hit_share", counts.hits as f64 / counts.reads as f64),
@@ -146,6 +158,13 @@ impl Node for Pool {
             ("pool_metadata_written_mb", mb(counts.metadata)),
             ("pool_delayed_ms", counts.delayed.as_millis_f64()),
             ("pool_log_commits", self.zil.commits as f64),
+            (
+                "pool_l2arc_hit_share",
+                self.l2arc.hits as f64 / self.l2arc.misses as f64,
+            ),
+            ("pool_l2arc_written_mb", of_cache(self.l2arc.fed)),
+            ("pool_l2arc_headers_mb", of_cache(self.l2arc.headers())),
+            ("pool_processor_ms", self.processor.worked.as_millis_f64()),
             ("pool_drive_ios", issued as f64),
             ("pool_joined_ios", joined as f64),
             ("pool_drive_read_mb", mb(self.io.moved.0)),

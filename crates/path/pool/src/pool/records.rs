@@ -85,9 +85,40 @@ impl Pool {
         self.asked[asked].remaining += 1;
         if head.is_none() {
             let cause = Cause::of(&self.asked[asked].request);
-            let place = self.place_of(record);
-            let purpose = Purpose::Read { record };
-            self.io.read(now, place, Class::SyncRead, purpose, cause);
+            self.read_record(now, record, Class::SyncRead, cause);
+        }
+    }
+
+    /// Begins to read a record: from a cache on flash, or from the vdevs.
+    fn read_record(&mut self, now: Time, record: u64, class: Class, cause: Cause) {
+        let purpose = Purpose::Read { record };
+        let is_ahead = class == Class::AsyncRead;
+        match self.l2arc.find(record, is_ahead) {
+            Some((member, offset)) if !self.io.has_failed(member) => {
+                let place = (member, offset, self.settings.psize);
+                let how = (Operation::Read, class);
+                self.io.leaf(now, place, how, purpose, cause);
+            }
+            _ => {
+                let place = self.place_of(record);
+                self.io.read(now, place, class, purpose, cause);
+            }
+        }
+    }
+
+    /// Writes records that leave the memory soon to the caches on flash, if the time has come.
+    pub(super) fn feed_caches(&mut self, now: Time) {
+        if self.l2arc.next() > now {
+            return;
+        }
+        let mut writes = Vec::new();
+        self.l2arc.feed(now, &mut self.records.arc, &mut writes);
+        writes.retain(|(member, ..)| !self.io.has_failed(*member));
+        for (member, offset, record) in writes {
+            let place = (member, offset, self.settings.psize);
+            let how = (Operation::Write, Class::AsyncWrite);
+            let purpose = Purpose::Fill { record };
+            self.io.leaf(now, place, how, purpose, Cause::background());
         }
     }
 
@@ -96,6 +127,7 @@ impl Pool {
         let records = self.records_of(request.extent);
         for record in records.clone() {
             self.counts.reads += 1;
+            self.l2arc.asked_for(record);
             if self.txg.holds(record) || self.records.arc.access(record) {
                 self.counts.hits += 1;
             } else {
@@ -110,10 +142,8 @@ impl Pool {
                     // again.
                     self.records.reading.insert(record, NONE);
                     self.counts.fetched += 1;
-                    let place = self.place_of(record);
-                    let purpose = Purpose::Read { record };
-                    let cause = Cause::of(&request);
-                    self.io.read(now, place, Class::AsyncRead, purpose, cause);
+                    self.l2arc.read_ahead(record);
+                    self.read_record(now, record, Class::AsyncRead, Cause::of(&request));
                 }
             }
         }
@@ -140,7 +170,7 @@ impl Pool {
             }
             before = Some(number);
         }
-        if self.asked[asked].remaining == 0 {
+        if self.asked[asked].remaining == 0 && !self.calls(now, asked) {
             self.admit(now, asked);
         }
     }
@@ -155,6 +185,9 @@ impl Pool {
             let waiter = self.records.waiters.take(next);
             next = waiter.next;
             if !self.waited(waiter.asked, block) {
+                continue;
+            }
+            if self.calls(now, waiter.asked) {
                 continue;
             }
             let asked = &self.asked[waiter.asked];
