@@ -9,7 +9,8 @@
 //!    settled and the intervals are narrow, or when a round has run the whole load.
 //! 3. Each redundant layout runs with a failed drive, on the requests of the second round, and then
 //!    during a rebuild, on the requests of the first round. A rebuild has many requests of its own,
-//!    so that a long run would take minutes.
+//!    so that a long run would take minutes. Last, it runs with a slow drive, on the requests of the
+//!    second round.
 //!
 //! Each layout has the first value of each list in [`Choices`](crate::Choices). No setting is
 //! searched, so the answer ranks layouts only.
@@ -17,6 +18,7 @@
 use crate::advise::{Chosen, Finals, check};
 use crate::layouts::{Arrangement, arrangements, has_parity};
 use crate::order::order;
+use crate::slow_drive::with_a_slow_drive;
 use crate::{
     Advice, AdviceRequest, AdviseError, ArrayOutcome, DataLossChance, ExcludedLayout, Finalist,
     loss,
@@ -86,7 +88,7 @@ pub struct GradualProgress {
 }
 
 /// The part of the work that the next steps belong to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     /// Rounds with all drives.
     Healthy,
@@ -105,6 +107,8 @@ pub struct GradualAdvice {
     phase: Phase,
     /// Requests of the round in progress.
     size: u64,
+    /// Requests of the runs with a failed drive, and with a slow drive.
+    condition_size: u64,
     /// Index of the layout of the next step.
     next: usize,
     /// Runs of the round in progress, seed by seed.
@@ -113,6 +117,7 @@ pub struct GradualAdvice {
     healthy: (u64, Vec<RunResult>),
     degraded: Vec<Option<ArrayOutcome>>,
     rebuilding: Vec<Option<ArrayOutcome>>,
+    slow: Vec<Option<ArrayOutcome>>,
     settled: bool,
     whole_load: bool,
     steps: usize,
@@ -136,6 +141,7 @@ impl GradualAdvice {
         let mut advice = GradualAdvice {
             degraded: vec![None; chosen.len()],
             rebuilding: vec![None; chosen.len()],
+            slow: vec![None; chosen.len()],
             request,
             chosen,
             left_out,
@@ -143,6 +149,7 @@ impl GradualAdvice {
             load,
             phase: Phase::Healthy,
             size: first,
+            condition_size: first,
             next: 0,
             running: Vec::new(),
             healthy: (0, Vec::new()),
@@ -218,7 +225,11 @@ impl GradualAdvice {
         for (index, one) in self.chosen.iter().enumerate() {
             let whole = &self.healthy.1[index * seeds..(index + 1) * seeds];
             let (degraded, rebuilding) = (self.degraded[index], self.rebuilding[index]);
-            finalists.push(request.finalist(one, whole, degraded, rebuilding));
+            let mut finalist = request.finalist(one, whole, degraded, rebuilding);
+            if let Some(slow) = self.slow[index] {
+                finalist.set_slow(&request.wishes, slow);
+            }
+            finalists.push(finalist);
         }
         let ranking = Ranking::of_seeds(&self.healthy.1, seeds, request.metric());
         order(&mut finalists, &request.wishes, &ranking);
@@ -226,6 +237,7 @@ impl GradualAdvice {
             settled: self.settled(&ranking),
             finalists,
             ranking,
+            chosen: Vec::new(),
         };
         let runs = self.steps * seeds;
         Some(request.concluded(finals, self.left_out.clone(), Vec::new(), runs))
@@ -276,6 +288,7 @@ impl GradualAdvice {
         let recipe = &self.chosen[index].recipe;
         let recipe = match self.phase {
             Phase::Healthy => Some(recipe.clone()),
+            Phase::In(slow @ Condition::Slow(_)) => with_a_slow_drive(recipe, slow)?,
             Phase::In(condition) => recipe.in_condition(condition)?,
             Phase::Over => None,
         };
@@ -313,15 +326,17 @@ impl GradualAdvice {
                 match condition {
                     Condition::Degraded => self.degraded[index] = outcome,
                     Condition::Rebuilding => self.rebuilding[index] = outcome,
-                    // No step runs with a slow member.
-                    Condition::Slow => {}
+                    Condition::Slow(_) => self.slow[index] = outcome,
                 }
                 if last {
                     self.next = 0;
-                    self.size = self.plan.first;
-                    self.phase = match condition {
-                        Condition::Degraded => Phase::In(Condition::Rebuilding),
-                        Condition::Rebuilding | Condition::Slow => Phase::Over,
+                    (self.size, self.phase) = match condition {
+                        Condition::Degraded => (self.plan.first, Phase::In(Condition::Rebuilding)),
+                        Condition::Rebuilding => {
+                            let slow = self.request.slow_condition();
+                            (self.condition_size, Phase::In(slow))
+                        }
+                        Condition::Slow(_) => (self.size, Phase::Over),
                     };
                 }
             }
@@ -346,6 +361,7 @@ impl GradualAdvice {
         let done = self.settled && is_precise(&ranking);
         if done || self.whole_load || size == self.size {
             self.size = self.size.min(self.plan.first.saturating_mul(GROWTH));
+            self.condition_size = self.size;
             self.phase = Phase::In(Condition::Degraded);
         } else {
             self.size = size.min(self.load.total.unwrap_or(u64::MAX));
@@ -357,10 +373,11 @@ impl GradualAdvice {
             return String::new();
         };
         let when = match self.phase {
-            Phase::Over | Phase::In(Condition::Slow) => return String::new(),
+            Phase::Over => return String::new(),
             Phase::Healthy => "with all drives",
             Phase::In(Condition::Degraded) => "with a failed drive",
             Phase::In(Condition::Rebuilding) => "during a rebuild",
+            Phase::In(Condition::Slow(_)) => "with a slow drive",
         };
         format!("{} {when}, {} requests", one.arrangement.name(), self.size)
     }
