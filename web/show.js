@@ -95,6 +95,7 @@ function rows(finalist, ranked, most) {
     ["all drives", finalist.healthy, ranked.ci95_half_width_of_mean],
     ["one failed", finalist.degraded, null],
     ["rebuilding", finalist.rebuilding, null],
+    ["one slow", finalist.slow, null],
   ];
   const cells = [];
   for (const [name, outcome, half] of conditions) {
@@ -141,7 +142,7 @@ function card(finalist, ranked, index, most, settled) {
 /** Fills the list of finalists from an advice. */
 export function finalists(list, advice, settled) {
   const of = (name) => advice.candidates.find((ranked) => ranked.name === name);
-  const outcomes = advice.finalists.flatMap((one) => [one.healthy, one.degraded, one.rebuilding]).filter(Boolean);
+  const outcomes = advice.finalists.flatMap((one) => [one.healthy, one.degraded, one.rebuilding, one.slow]).filter(Boolean);
   const most = Math.max(...outcomes.map((one) => one.p99_ms ?? 0), Number.MIN_VALUE);
   const by = advice.by;
   const cards = advice.finalists.map((one, index) => {

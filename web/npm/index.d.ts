@@ -74,6 +74,8 @@ export interface Finalist {
   healthy: Outcome;
   degraded: Outcome | null;
   rebuilding: Outcome | null;
+  /** With a drive that takes longer without failing. */
+  slow: Outcome | null;
   loss: { chance_a_year: number; [field: string]: unknown };
   [field: string]: unknown;
 }
@@ -107,7 +109,7 @@ export interface Question {
   wishes?: Wishes;
   drive_price?: number;
   choices?: { layouts?: string[]; chunks?: string[]; elevators?: string[]; write_caches?: boolean[]; stripe_caches?: number[]; recordsizes?: string[]; controllers?: string[] };
-  assumptions?: { mttf_hours?: number; unreadable_bits?: number; replace_hours?: number };
+  assumptions?: { mttf_hours?: number; unreadable_bits?: number; replace_hours?: number; slow_factor?: number };
   changes?: Changes;
   /** Requests of the first round. Default 2000. */
   first?: number;

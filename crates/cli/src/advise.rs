@@ -2,7 +2,7 @@
 
 use crate::fail_unless::FailUnless;
 use crate::memory::peak_rss_mb;
-use crate::options::{Changes, above_zero, jobs};
+use crate::options::{Changes, above_zero, jobs, slow_factor};
 use crate::output::{CommandFailure, CommandOutput};
 use crate::outputs::{self, read_for};
 use crate::report::Reporting;
@@ -22,6 +22,8 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+mod tails;
 
 /// Recommend a layout for the given drives, load and wishes. The answer has reasons, the runner-up
 /// and the conditions that would change the advice (docs/advise.md).
@@ -86,6 +88,10 @@ pub(crate) struct Arguments {
     /// Time until a failed drive is replaced, in hours. Default 24.
     #[arg(long, value_name = "HOURS", help_heading = "Assumptions", value_parser = above_zero)]
     replace_hours: Option<f64>,
+
+    /// Factor by which the slow drive of the runs with a slow drive takes longer. Default 2.5.
+    #[arg(long, value_name = "FACTOR", help_heading = "Assumptions", value_parser = slow_factor)]
+    slow_factor: Option<f64>,
 
     /// Largest number of requests that the extension of runs simulates. Runs are extended until the
     /// answer is settled. Default 1,000,000; with --requests, runs have that length.
@@ -278,6 +284,7 @@ impl Arguments {
                 mttf_hours: self.mttf_hours.unwrap_or(assumed.mttf_hours),
                 unreadable_bits: self.unreadable_bits.unwrap_or(assumed.unreadable_bits),
                 replace_hours: self.replace_hours.unwrap_or(assumed.replace_hours),
+                slow_factor: self.slow_factor.unwrap_or(assumed.slow_factor),
             },
             jobs: jobs(self.jobs),
             timeline: self.reporting.page_wanted(),
@@ -310,6 +317,9 @@ impl fmt::Display for AdviceText<'_> {
             writeln!(f, "{sentence}")?;
         }
         writeln!(f, "\n{}\n", finalists(&advice.finalists, &advice.wishes))?;
+        if let Some(tails) = tails::table(&advice.finalists, advice.assumptions.slow_factor) {
+            writeln!(f, "{tails}\n")?;
+        }
         if !advice.would_change.is_empty() {
             let as_far = match advice.settled.is_settled() {
                 true => "",
@@ -349,10 +359,9 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
     ];
     let mut table = table(others, &[1, 7]);
     for finalist in finalists {
-        let misses = finalist
-            .misses
-            .iter()
-            .chain(&finalist.misses_without_a_drive);
+        let misses = (finalist.misses.iter())
+            .chain(&finalist.misses_without_a_drive)
+            .chain(&finalist.misses_with_a_slow_drive);
         let misses: Vec<String> = misses.map(MissedWish::in_short).collect();
         table.add_row([
             finalist.place.to_string(),

@@ -13,8 +13,8 @@ use fullstroke_device::DeviceIdentity;
 use fullstroke_live::Admission;
 use fullstroke_store::{
     Allowances, ArrayError, Copies, Design, Device, FileDevice, GearDirection, JournalPolicy,
-    Listen, OpenPurpose, Question, Repair, Roster, Serve, Serving, Timed, ask, assemble_with,
-    check_standby, check_ublk, create, destroy, examine, owners, serve, unused,
+    Listen, OpenPurpose, Question, Repair, Roster, Serve, Serving, SlowMembers, Timed, ask,
+    assemble_with, check_standby, check_ublk, create, destroy, examine, owners, serve, unused,
 };
 use fullstroke_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -212,7 +212,12 @@ pub(crate) struct Assemble {
     #[arg(long, value_name = "SECONDS", default_value_t = MEMBER_TIMEOUT.as_secs())]
     member_timeout: u64,
 
-    /// Have a shell run this when a member fails or is missing, a spare is used, a member
+    /// A member whose reads take this many times as long as the median of the others counts as
+    /// slow, which is reported; 0 for no reports. Three minutes in a row decide.
+    #[arg(long, value_name = "FACTOR", default_value_t = SlowMembers::default().factor)]
+    slow_factor: f64,
+
+    /// Have a shell run this when a member fails or is missing or slow, a spare is used, a member
     /// is filled, a scrub finds something or the array halts; FULLSTROKE_ARRAY, _STATE,
     /// _EVENT, _SLOT, _DEVICE and _WHY say what happened.
     #[arg(long, value_name = "COMMAND")]
@@ -447,6 +452,7 @@ impl Assemble {
             admission,
             standby_after: self.standby_after,
             member_timeout: Duration::from_secs(self.member_timeout),
+            slow_members: self.slow_members()?,
             on_failure: self.on_failure.clone(),
         };
         let mut shown = Ok(());
@@ -470,6 +476,24 @@ impl Assemble {
         // A failed print does not end the server. The error is returned at the end.
         serve(array, &options, &stop, &mut ready, &mut tell).map_err(CommandFailure::input)?;
         shown
+    }
+
+    /// Returns the watch over slow members.
+    fn slow_members(&self) -> Result<Option<SlowMembers>, CommandFailure> {
+        let factor = self.slow_factor;
+        if factor == 0.0 {
+            return Ok(None);
+        }
+        if !(factor > 1.0 && factor.is_finite()) {
+            let message = format!(
+                "--slow-factor: found {factor}; expected a factor above 1, such as 2, or 0 for no reports"
+            );
+            return Err(CommandFailure::Input(message));
+        }
+        Ok(Some(SlowMembers {
+            factor,
+            ..SlowMembers::default()
+        }))
     }
 
     fn allowances(&self) -> Result<Allowances, CommandFailure> {

@@ -4,7 +4,7 @@ use crate::bars::Bars;
 use crate::fail_unless::FailUnless;
 use crate::memory::peak_rss_mb;
 use crate::metrics;
-use crate::options::{Changes, LoadSearchOptions, jobs};
+use crate::options::{Changes, LoadSearchOptions, jobs, slow_factor};
 use crate::output::{CommandFailure, CommandOutput, print_error, write_whole};
 use crate::outputs::{self, OutputKind, Target, read_for};
 use crate::perfetto::Perfetto;
@@ -61,10 +61,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     rebuilding: bool,
 
-    /// Also run every redundant stack with a first member that takes ten times as long without
-    /// failing. Other kinds of slow members: --vary volume.slow.factor=2,10.
-    #[arg(long)]
-    slow: bool,
+    /// Also run every redundant stack with a first member that takes FACTOR times as long without
+    /// failing. Default 2.5. Other kinds of slow members: keys of [[volume.slow]].
+    #[arg(long, value_name = "FACTOR", num_args = 0..=1, require_equals = true, default_missing_value = "2.5", value_parser = slow_factor)]
+    slow: Option<f64>,
 
     /// Draw the distance between the heads of each stack's drives over time, as SVG.
     #[arg(long, value_name = "FILE.svg", conflicts_with = "find")]
@@ -371,14 +371,11 @@ impl Arguments {
     /// Returns the conditions in which stacks run besides the healthy state.
     fn conditions(&self) -> Vec<Condition> {
         let asked = [
-            (self.degraded, Condition::Degraded),
-            (self.rebuilding, Condition::Rebuilding),
-            (self.slow, Condition::Slow),
+            self.degraded.then_some(Condition::Degraded),
+            self.rebuilding.then_some(Condition::Rebuilding),
+            self.slow.map(Condition::Slow),
         ];
-        asked
-            .into_iter()
-            .filter_map(|(asked, condition)| asked.then_some(condition))
-            .collect()
+        asked.into_iter().flatten().collect()
     }
 }
 

@@ -28,6 +28,7 @@ Examples:
   fullstroke ctl /run/array.sock status
   fullstroke ctl /run/array.sock fail 3
   fullstroke ctl /run/array.sock restore 3 --rate 100MiB
+  fullstroke ctl /run/array.sock slow 3 --factor 10
   fullstroke ctl /run/array.sock speed --max 200MiB";
 
 #[derive(Debug, Subcommand)]
@@ -59,6 +60,17 @@ enum ControlOrder {
         /// since the failure. A failed volume then has all its data again.
         #[arg(long, conflicts_with_all = ["rate", "accept_data_loss"])]
         re_add: bool,
+    },
+    /// Make a drive slow without failing it, until the server ends. Each part of a request takes
+    /// longer: overhead, seek, rotation and transfer.
+    Slow {
+        /// Name of the drive, such as 3.
+        drive: String,
+        /// Factor by which the drive takes longer, such as 10. 1 ends the slowness.
+        #[arg(long, value_name = "FACTOR")]
+        factor: f64,
+        #[command(flatten)]
+        at: At,
     },
     /// Limit the speed of rebuilds. The limits hold for current and later rebuilds, also after a
     /// restart.
@@ -202,6 +214,11 @@ impl ControlOrder {
                 drive: drive.clone(),
                 rate: *rate,
                 accept_data_loss: *accept_data_loss,
+            },
+            ControlOrder::Slow { drive, factor, at } => ControlRequest::Slow {
+                export: at.export.clone(),
+                drive: drive.clone(),
+                factor: *factor,
             },
             ControlOrder::Speed { max, min, at } => ControlRequest::Speed {
                 export: at.export.clone(),

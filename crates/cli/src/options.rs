@@ -207,6 +207,13 @@ pub(crate) fn above_zero(text: &str) -> Result<f64, Reason> {
     number.ok_or_else(|| Reason::new("expected a number above 0"))
 }
 
+/// Reads the factor of a slow member.
+pub(crate) fn slow_factor(text: &str) -> Result<f64, Reason> {
+    let factor = text.parse().ok();
+    let factor = factor.filter(|factor: &f64| *factor > 1.0 && factor.is_finite());
+    factor.ok_or_else(|| Reason::new("expected a factor above 1, such as 2.5"))
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum BeyondOption {
     /// Stop with an error.

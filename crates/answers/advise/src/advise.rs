@@ -147,10 +147,15 @@ pub struct Finalist {
     pub degraded: Option<ArrayOutcome>,
     /// Outcome during a rebuild; `None` without redundancy.
     pub rebuilding: Option<ArrayOutcome>,
+    /// Outcome with one slow drive; `None` without redundancy, or if the layout cannot have a slow
+    /// drive.
+    pub slow: Option<ArrayOutcome>,
     /// Wishes missed with all drives.
     pub misses: Vec<MissedWish>,
     /// Wishes met with all drives, but not with a failed drive or during a rebuild.
     pub misses_without_a_drive: Vec<MissedWish>,
+    /// Wishes met with all drives, but not with a slow drive. These misses do not change the order.
+    pub misses_with_a_slow_drive: Vec<MissedWish>,
     /// Wishes whose result may be chance, because the runs are too short.
     pub doubts: Vec<DoubtfulWish>,
     /// Parameters of the chance of data loss.
@@ -191,7 +196,9 @@ pub fn advise(request: &AdviceRequest, progress: &dyn Fn(&str)) -> Result<Advice
         chosen.push(found);
     }
     progress("the best of each on all of the load: healthy, degraded, rebuilding");
-    let finals = request.settled_finals(&chosen, by, &mut runs, progress)?;
+    let mut finals = request.settled_finals(&chosen, by, &mut runs, progress)?;
+    progress("the same with a slow drive");
+    request.add_slow(&mut finals, &mut runs)?;
     progress("the same at more than this load");
     let at_loads = request.at_loads(&chosen, &finals.finalists, &mut runs)?;
     Ok(request.concluded(finals, left_out, at_loads, runs))
@@ -202,6 +209,8 @@ pub(crate) struct Finals {
     pub(crate) finalists: Vec<Finalist>,
     pub(crate) ranking: Ranking,
     pub(crate) settled: Settled,
+    /// The candidates of the finalists, with the load of the last runs.
+    pub(crate) chosen: Vec<Chosen>,
 }
 
 /// Refuses wishes that do not apply to the load or the drive.
@@ -279,6 +288,7 @@ fn sound(request: &AdviceRequest) -> Result<(), AdviseError> {
     above("mttf_hours", Some(assumptions.mttf_hours), 0.0)?;
     above("unreadable_bits", Some(assumptions.unreadable_bits), 1.0)?;
     above("replace_hours", Some(assumptions.replace_hours), 0.0)?;
+    above("slow_factor", Some(assumptions.slow_factor), 1.0)?;
     once("layouts", &choices.layouts)?;
     once("controllers", &choices.controllers)?;
     // Keys that `advise` chooses, or that belong under [drives] and [choices].
@@ -326,15 +336,10 @@ impl AdviceRequest {
             finalists,
             mut ranking,
             settled,
+            ..
         } = finals;
-        let recommendation = words::recommendation(
-            &finalists,
-            &ranking,
-            &self.wishes,
-            &self.drive,
-            &self.costs,
-            &settled,
-        );
+        let recommendation =
+            words::recommendation(&finalists, &ranking, &words::Asked::of(self), &settled);
         let would_change = would_change(&finalists, &left_out, &self.wishes, &ranking, &at_loads);
         // The first candidate by one number may differ from the recommended one. The page states
         // both.
@@ -561,6 +566,7 @@ impl AdviceRequest {
                     finalists,
                     ranking,
                     settled,
+                    chosen,
                 });
             };
             progress(&format!(
@@ -688,8 +694,10 @@ impl AdviceRequest {
             healthy,
             degraded,
             rebuilding,
+            slow: None,
             misses,
             misses_without_a_drive,
+            misses_with_a_slow_drive: Vec::new(),
             doubts,
             redundancy,
             loss,
@@ -746,11 +754,13 @@ impl AdviceRequest {
                     healthy,
                     degraded: None,
                     rebuilding: None,
+                    slow: None,
                     misses,
                     ..finalist.clone()
                 };
                 there.push(Finalist {
                     misses_without_a_drive: Vec::new(),
+                    misses_with_a_slow_drive: Vec::new(),
                     doubts: Vec::new(),
                     ..finalist
                 });

@@ -519,6 +519,8 @@ mod tests {
             healthy: outcome(healthy),
             degraded: Some(outcome(healthy)),
             rebuilding: Some(outcome(filled)),
+            slow: None,
+            misses_with_a_slow_drive: Vec::new(),
             misses: Vec::new(),
             misses_without_a_drive: Vec::new(),
             redundancy,

@@ -9,7 +9,8 @@
 //!    settled and the intervals are narrow, or when a round has run the whole load.
 //! 3. Each redundant layout runs with a failed drive, on the requests of the second round, and then
 //!    during a rebuild, on the requests of the first round. A rebuild has many requests of its own,
-//!    so that a long run would take minutes.
+//!    so that a long run would take minutes. Last, it runs with a slow drive, on the requests of the
+//!    second round.
 //!
 //! The runs of step 3 do not depend on the rounds. Other threads or workers may carry them out at the
 //! same time ([`GradualAdvice::outcome`]) and hand the outcomes over ([`GradualAdvice::take_outcome`]).
@@ -20,6 +21,7 @@
 use crate::advise::{Chosen, Finals, check};
 use crate::layouts::{Arrangement, arrangements, has_parity};
 use crate::order::order;
+use crate::slow_drive::with_a_slow_drive;
 use crate::{
     Advice, AdviceRequest, AdviseError, ArrayOutcome, Condition, DataLossChance, ExcludedLayout,
     Finalist, loss,
@@ -42,7 +44,11 @@ const EQUAL_SHARE: f64 = 0.03;
 const PRECISE_SHARE: f64 = 0.1;
 
 /// Conditions of the runs after the rounds, in their order.
-const CONDITIONS: [Condition; 2] = [Condition::Degraded, Condition::Rebuilding];
+const CONDITIONS: [Condition; 3] = [
+    Condition::Degraded,
+    Condition::Rebuilding,
+    Condition::Slow,
+];
 
 /// Numbers of requests of the first round and of the largest round, and the load of all rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,7 +100,7 @@ pub struct GradualProgress {
 }
 
 /// The part of the work that the next steps belong to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     /// Rounds with all drives.
     Healthy,
@@ -124,6 +130,8 @@ pub struct GradualAdvice {
     degraded: Vec<Option<Option<ArrayOutcome>>>,
     /// Outcomes during a rebuild, by layout.
     rebuilding: Vec<Option<Option<ArrayOutcome>>>,
+    /// Outcomes with a slow drive, by layout.
+    slow: Vec<Option<Option<ArrayOutcome>>>,
     settled: bool,
     whole_load: bool,
     steps: usize,
@@ -147,6 +155,7 @@ impl GradualAdvice {
         let mut advice = GradualAdvice {
             degraded: vec![None; chosen.len()],
             rebuilding: vec![None; chosen.len()],
+            slow: vec![None; chosen.len()],
             request,
             chosen,
             left_out,
@@ -218,8 +227,8 @@ impl GradualAdvice {
         Ok(self.progress(last))
     }
 
-    /// Returns the runs that the rounds do not need: each layout with a failed drive, and each
-    /// layout during a rebuild.
+    /// Returns the runs that the rounds do not need: each layout with a failed drive, during a
+    /// rebuild, and with a slow drive.
     pub fn conditions(&self) -> Vec<(String, Condition)> {
         let names = || self.chosen.iter().map(|one| one.arrangement.name());
         let of = |condition| names().map(move |name| (name, condition));
@@ -256,7 +265,7 @@ impl GradualAdvice {
     ) -> Result<GradualProgress, AdviseError> {
         let index = self.index(name)?;
         if !CONDITIONS.contains(&condition) {
-            let why = "condition: expected degraded or rebuilding".to_owned();
+            let why = "condition: expected degraded, rebuilding or slow".to_owned();
             return Err(AdviseError::Impossible(why));
         }
         Ok(self.put(index, condition, outcome))
@@ -289,6 +298,7 @@ impl GradualAdvice {
     fn outcomes(&mut self, condition: Condition) -> &mut Vec<Option<Option<ArrayOutcome>>> {
         match condition {
             Condition::Rebuilding => &mut self.rebuilding,
+            Condition::Slow => &mut self.slow,
             Condition::Healthy | Condition::Degraded => &mut self.degraded,
         }
     }
@@ -333,7 +343,11 @@ impl GradualAdvice {
             let whole = &self.healthy.1[index * seeds..(index + 1) * seeds];
             let (degraded, rebuilding) = (self.degraded[index], self.rebuilding[index]);
             let (degraded, rebuilding) = (degraded.flatten(), rebuilding.flatten());
-            finalists.push(request.finalist(one, whole, degraded, rebuilding));
+            let mut finalist = request.finalist(one, whole, degraded, rebuilding);
+            if let Some(slow) = self.slow[index].flatten() {
+                finalist.set_slow(&request.wishes, slow);
+            }
+            finalists.push(finalist);
         }
         let ranking = Ranking::of_seeds(&self.healthy.1, seeds, request.metric());
         order(&mut finalists, &request.wishes, &ranking);
@@ -341,6 +355,7 @@ impl GradualAdvice {
             settled: self.settled(&ranking),
             finalists,
             ranking,
+            chosen: Vec::new(),
         };
         let runs = self.steps * seeds;
         Some(request.concluded(finals, self.left_out.clone(), Vec::new(), runs))
@@ -393,7 +408,7 @@ impl GradualAdvice {
         let second = self.plan.first.saturating_mul(GROWTH);
         match condition {
             Condition::Healthy => self.size,
-            Condition::Degraded => second.min(self.load.total.unwrap_or(u64::MAX)),
+            Condition::Degraded | Condition::Slow => second.min(self.load.total.unwrap_or(u64::MAX)),
             Condition::Rebuilding => self.plan.first,
         }
     }
@@ -427,6 +442,7 @@ impl GradualAdvice {
             Condition::Healthy => Some(recipe.clone()),
             Condition::Degraded => recipe.in_condition(lab::Condition::Degraded)?,
             Condition::Rebuilding => recipe.in_condition(lab::Condition::Rebuilding)?,
+            Condition::Slow => with_a_slow_drive(recipe, self.request.slow_condition())?,
         };
         let mut candidates = Vec::new();
         if let Some(recipe) = recipe {
@@ -475,6 +491,7 @@ impl GradualAdvice {
             }
             Phase::In(Condition::Degraded) => ("with a failed drive", Condition::Degraded),
             Phase::In(Condition::Rebuilding) => ("during a rebuild", Condition::Rebuilding),
+            Phase::In(Condition::Slow) => ("with a slow drive", Condition::Slow),
         };
         let requests = self.length(condition);
         format!("{} {when}, {requests} requests", one.arrangement.name())

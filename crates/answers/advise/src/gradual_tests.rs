@@ -73,7 +73,7 @@ fn rounds_grow_until_the_ranking_is_settled_and_conditions_follow() {
         found
             .finalists
             .iter()
-            .all(|one| one.degraded.is_some() && one.rebuilding.is_some())
+            .all(|one| one.degraded.is_some() && one.rebuilding.is_some() && one.slow.is_some())
     );
     // Both workloads keep their proportions.
     let report = &found.ranking.candidates[0].report;
@@ -105,7 +105,8 @@ fn a_whole_load_ends_the_rounds_even_if_nothing_is_settled() {
         }
     };
     assert!(last.whole_load, "{last:?}");
-    assert_eq!((steps, last.requests), (9, 40));
+    // Three layouts, each healthy, degraded, rebuilding and with a slow drive.
+    assert_eq!((steps, last.requests), (12, 40));
 }
 
 #[test]

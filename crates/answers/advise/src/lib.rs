@@ -2,7 +2,7 @@
 //!
 //! [`advise`] first excludes impossible layouts by arithmetic. Chunks, elevators and caches of each
 //! remaining layout race on parts of the load. The best candidate of each layout runs on the whole
-//! load with all drives, with a failed drive, and during a rebuild. The result is a recommendation
+//! load with all drives, with a failed drive, during a rebuild, and with a slow drive. The result is a recommendation
 //! with its reasons, the second choice, and the changes that would alter the answer.
 //!
 //! | file | contents |
@@ -12,6 +12,7 @@
 //! | `advise.rs` | races and runs |
 //! | `gradual.rs` | advice that becomes surer step by step |
 //! | `outcome.rs` | outcome of a run in comparison with the wishes |
+//! | `slow_drive.rs` | finalists with a slow drive |
 //! | `order.rs` | the order of finalists |
 //! | `loss.rs` | the chance of data loss |
 //! | `words.rs` | the recommendation in sentences |
@@ -24,6 +25,7 @@ mod layouts;
 mod loss;
 mod order;
 mod outcome;
+mod slow_drive;
 mod wishes;
 mod words;
 

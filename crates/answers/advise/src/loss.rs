@@ -19,6 +19,7 @@
 //! 2009): failures are not independent, and rates are not constant. The estimate compares layouts;
 //! it promises nothing.
 
+use fullstroke_lab::SLOW_FACTOR;
 use serde::{Deserialize, Serialize};
 
 /// Hours in a year of 365.25 days.
@@ -40,10 +41,12 @@ pub struct Assumptions {
     pub unreadable_bits: f64,
     /// Hours until a failed drive is replaced. Default 24.
     pub replace_hours: f64,
+    /// Factor by which the slow drive of the runs with a slow drive takes longer. Default 2.5.
+    pub slow_factor: f64,
 }
 
 impl Default for Assumptions {
-    /// 10^6 hours, 10^15 bits, a day.
+    /// 10^6 hours, 10^15 bits, a day, 2.5.
     fn default() -> Assumptions {
         Assumptions {
             // 10^6 hours and one unreadable sector in 10^15 bits are figures of data sheets of
@@ -51,6 +54,7 @@ impl Default for Assumptions {
             mttf_hours: 1e6,
             unreadable_bits: 1e15,
             replace_hours: 24.0,
+            slow_factor: SLOW_FACTOR,
         }
     }
 }

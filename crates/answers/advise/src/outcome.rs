@@ -23,6 +23,8 @@ pub struct ArrayOutcome {
     /// 99th percentile of the response time, in ms.
     #[serde(deserialize_with = "number_or_nan")]
     pub p99_ms: f64,
+    /// 99.9th percentile of the response time, in ms.
+    pub p999_ms: f64,
     /// Bytes read and written, in 10^6 bytes per second.
     #[serde(deserialize_with = "number_or_nan")]
     pub mb_per_s: f64,
@@ -45,6 +47,8 @@ pub struct ArrayOutcome {
     pub requests: u64,
     /// Number of requests beyond `p99_ms`, over all runs.
     pub p99_beyond: u64,
+    /// Number of requests beyond `p999_ms`, over all runs.
+    pub p999_beyond: u64,
     /// Half the width of the 95 % confidence interval of `p99_ms`; `None` if the runs are too short.
     pub p99_ci95_half_width: Option<f64>,
     /// Half the width of the 95 % confidence interval of `mb_per_s`.
@@ -92,6 +96,8 @@ pub enum Condition {
     Degraded,
     /// One drive is new, and a rebuild runs.
     Rebuilding,
+    /// One drive is slow without failing.
+    Slow,
 }
 
 impl Condition {
@@ -101,6 +107,7 @@ impl Condition {
             Condition::Healthy => "",
             Condition::Degraded => "with a failed drive ",
             Condition::Rebuilding => "during a rebuild ",
+            Condition::Slow => "with a slow drive ",
         }
     }
 }
@@ -122,6 +129,7 @@ impl MissedWish {
             Condition::Healthy => self.wish.to_owned(),
             Condition::Degraded => format!("{} (one failed)", self.wish),
             Condition::Rebuilding => format!("{} (rebuilding)", self.wish),
+            Condition::Slow => format!("{} (one slow)", self.wish),
         }
     }
 }
@@ -147,6 +155,7 @@ impl ArrayOutcome {
         ArrayOutcome {
             mean_ms: mean(&|report| report.times.response_ms.mean),
             p99_ms: mean(&|report| report.times.response_ms.p99),
+            p999_ms: mean(&|report| report.times.response_ms.p999),
             mb_per_s: mean(&|report| report.rates.mb_per_s),
             mean_w: all(&|report| report.array.energy.as_ref().map(|energy| energy.mean_w)),
             carried_share: mean(&|report| {
@@ -177,6 +186,9 @@ impl ArrayOutcome {
                 .unwrap_or(0),
             p99_beyond: reports()
                 .map(|one| one.times.response_ms.beyond(0.99))
+                .sum(),
+            p999_beyond: reports()
+                .map(|one| one.times.response_ms.beyond(0.999))
                 .sum(),
             p99_ci95_half_width: half_width(ran, Metric::RESPONSE_P99),
             mb_per_s_ci95_half_width: half_width(ran, Metric::MB_PER_S),

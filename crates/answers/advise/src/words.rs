@@ -2,7 +2,9 @@
 //! its premise does not hold.
 
 use crate::order::{FailedDistance, ranked};
-use crate::{ArrayOutcome, Assumptions, Costs, FORMULA, Finalist, MissedWish, Wishes};
+use crate::{
+    AdviceRequest, ArrayOutcome, Assumptions, Costs, FORMULA, Finalist, MissedWish, Wishes,
+};
 use fullstroke_counters::Counter;
 use fullstroke_lab::{Ranking, Reason, Settled, capacity};
 use fullstroke_measure::{Metric, Significance, factor_in_words, number, parity_in_words};
@@ -24,15 +26,38 @@ pub(crate) fn assumed(assumptions: &Assumptions) -> String {
     )
 }
 
+/// The parts of a request that sentences name.
+pub(crate) struct Asked<'a> {
+    wishes: &'a Wishes,
+    drive: &'a str,
+    costs: &'a Costs,
+    slow_factor: f64,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn of(request: &'a AdviceRequest) -> Asked<'a> {
+        Asked {
+            wishes: &request.wishes,
+            drive: &request.drive,
+            costs: &request.costs,
+            slow_factor: request.assumptions.slow_factor,
+        }
+    }
+}
+
 /// Returns the recommended layout with the reasons, and the second choice.
 pub(crate) fn recommendation(
     finalists: &[Finalist],
     ranking: &Ranking,
-    wishes: &Wishes,
-    drive: &str,
-    costs: &Costs,
+    asked: &Asked<'_>,
     settled: &Settled,
 ) -> Vec<String> {
+    let Asked {
+        wishes,
+        drive,
+        costs,
+        slow_factor,
+    } = *asked;
     let Some(first) = finalists.first() else {
         return Vec::new();
     };
@@ -43,6 +68,7 @@ pub(crate) fn recommendation(
         settled.to_string(),
         speed(first, wishes),
         without_a_drive(first, wishes),
+        with_a_slow_drive(first, wishes, slow_factor),
     ];
     sentences.extend(time_went(first, ranking));
     sentences.push(chance(first));
@@ -272,6 +298,25 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
         number(degraded.p99_ms),
         number(rebuilding.p99_ms)
     )
+}
+
+/// Returns the times with a slow drive.
+fn with_a_slow_drive(first: &Finalist, wishes: &Wishes, factor: f64) -> String {
+    let Some(slow) = &first.slow else {
+        return String::new();
+    };
+    let when = format!("With a drive that takes {} times as long", number(factor));
+    let is_whole = slow.complete && slow.carried_share >= 1.0;
+    match (wishes.streams, slow.underruns) {
+        (Some(_), Some(underruns)) => format!("{when}, there are {underruns} underruns."),
+        _ if !is_whole || slow.grows => format!("{when}, the array does not carry the load."),
+        _ => format!(
+            "{when}, 99 % of requests end within {} ms and 99.9 % within {} ms (with all drives: {} ms).",
+            number(slow.p99_ms),
+            number(slow.p999_ms),
+            number(first.healthy.p999_ms)
+        ),
+    }
 }
 
 /// Returns the largest parts of the mean response time.

@@ -60,7 +60,7 @@ mod whole_load;
 pub use align::{AlignError, AlignmentInput, Gain, GainReads, MoveCost};
 pub use arrivals::arrivals;
 pub use batches::Batches;
-pub use candidate::{ComparedStack, Condition, Recipe, candidates, recipes};
+pub use candidate::{ComparedStack, Condition, Recipe, SLOW_FACTOR, candidates, recipes};
 pub use energy::{
     EnergyAnswer, EnergyPrice, EnergyQuestion, EnergyRuns, RefusedPolicy, StopPolicy, kwh_a_year,
 };

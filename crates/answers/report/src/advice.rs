@@ -88,16 +88,22 @@ pub(crate) fn wished_bars(advice: &Advice) -> Option<Drawing> {
     (!bars.is_empty()).then(|| chart::bars("finalists", title, axis, &bars))
 }
 
-/// Writes the wished number of each finalist with all drives, with a failed drive, and during a
-/// rebuild.
+/// Writes the wished number of each finalist with all drives, with a failed drive, during a rebuild,
+/// and with a slow drive.
 fn without_a_drive(page: &mut Markup, advice: &Advice) {
-    const CONDITIONS: [&str; 3] = ["all drives", "one failed drive", "during a rebuild"];
+    const CONDITIONS: [&str; 4] = [
+        "all drives",
+        "one failed drive",
+        "during a rebuild",
+        "one slow drive",
+    ];
     let (number, axis) = wished(advice);
     let of = |finalist: &Finalist| {
         let conditions = [
             Some(&finalist.healthy),
             finalist.degraded.as_ref(),
             finalist.rebuilding.as_ref(),
+            finalist.slow.as_ref(),
         ];
         conditions.map(|outcome| outcome.map_or(TableCell::Nothing, number))
     };
@@ -110,7 +116,7 @@ fn without_a_drive(page: &mut Markup, advice: &Advice) {
     };
     let ticks = CONDITIONS.iter().enumerate();
     let drawn = Graph {
-        title: "Effect of a failed drive on the best candidate of each layout".to_owned(),
+        title: "Effect of a failed or slow drive on the best candidate of each layout".to_owned(),
         x: "condition".to_owned(),
         y: axis.to_owned(),
         caption: None,
@@ -150,6 +156,10 @@ fn rebuilding(one: &Finalist) -> Option<&ArrayOutcome> {
     one.rebuilding.as_ref()
 }
 
+fn slow(one: &Finalist) -> Option<&ArrayOutcome> {
+    one.slow.as_ref()
+}
+
 fn finalists(page: &mut Markup, advice: &Advice) {
     let rows: Vec<(String, &Finalist)> = advice
         .finalists
@@ -169,6 +179,7 @@ fn finalists(page: &mut Markup, advice: &Advice) {
         outcome("p99 ms", NumberFormat::Plain, healthy, p99),
         outcome("one failed drive", NumberFormat::Plain, degraded, p99),
         outcome("rebuilding", NumberFormat::Plain, rebuilding, p99),
+        outcome("one slow drive", NumberFormat::Plain, slow, p99),
         outcome("underruns", NumberFormat::Whole, healthy, |outcome| {
             outcome.underruns.into()
         }),
@@ -180,6 +191,7 @@ fn finalists(page: &mut Markup, advice: &Advice) {
         }),
     ];
     table(page, "The best of each layout", &columns, &rows);
+    tails(page, &rows, advice.assumptions.slow_factor);
     losses(page, &rows);
     let whys = |misses: &[MissedWish]| {
         TableCell::Texts(misses.iter().map(|miss| miss.why.clone()).collect())
@@ -196,9 +208,27 @@ fn finalists(page: &mut Markup, advice: &Advice) {
             NumberFormat::Plain,
             |one: &Finalist| whys(&one.misses_without_a_drive),
         ),
+        column(
+            "misses with a slow drive",
+            NumberFormat::Plain,
+            |one: &Finalist| whys(&one.misses_with_a_slow_drive),
+        ),
     ];
     table(page, "Settings and missed wishes", &columns, &rows);
     left_out(page, &advice.left_out);
+}
+
+/// Writes the 99.9th percentile of response times in the four states of an array.
+fn tails(page: &mut Markup, rows: &[(String, &Finalist)], slow_factor: f64) {
+    let p999 = |outcome: &ArrayOutcome| TableCell::from(outcome.p999_ms);
+    let columns = [
+        outcome("all drives", NumberFormat::Plain, healthy, p999),
+        outcome("one failed drive", NumberFormat::Plain, degraded, p999),
+        outcome("rebuilding", NumberFormat::Plain, rebuilding, p999),
+        outcome("one slow drive", NumberFormat::Plain, slow, p999),
+    ];
+    let title = format!("99.9th percentile (ms); a slow drive takes {slow_factor} times as long");
+    table(page, &title, &columns, rows);
 }
 
 /// Writes the hours of a rebuild and the chance of loss.

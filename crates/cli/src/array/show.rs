@@ -291,6 +291,10 @@ fn status_lines(status: &Value) -> Vec<String> {
         } else {
             state
         };
+        let state = match slot["slowness"].as_f64() {
+            Some(factor) => format!("{state}, {factor:.1}x slow"),
+            None => state,
+        };
         lines.push(format!("{index}  {state}  {}", text(&slot["device"])));
     }
     let spares = status["spares"].as_array().into_iter().flatten();

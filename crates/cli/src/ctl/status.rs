@@ -138,10 +138,12 @@ fn shown(total: Total) -> String {
     }
 }
 
-/// Returns the state of a drive, with the progress of its rebuild.
+/// Returns the state of a drive, with the progress of its rebuild, or with its slowness.
 fn state(drive: &DriveStatus) -> String {
-    match drive.rebuilt_share {
-        Some(share) => format!("{} {:.1} %", drive.state.name(), 100.0 * share),
-        None => drive.state.name().to_owned(),
+    let state = drive.state.name();
+    match (drive.rebuilt_share, drive.slowness) {
+        (Some(share), _) => format!("{state} {:.1} %", 100.0 * share),
+        (None, Some(factor)) => format!("{state}, {}x slow", number(factor)),
+        (None, None) => state.to_owned(),
     }
 }

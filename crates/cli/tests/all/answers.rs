@@ -792,6 +792,14 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
             .iter()
             .all(|one| one["rebuilding"]["rebuild_hours"].as_f64() > Some(1.0))
     );
+    // A slow drive is the fourth state.
+    assert_eq!(advice["assumptions"]["slow_factor"], 2.5);
+    for one in finalists {
+        let p999 = |state: &str| one[state]["p999_ms"].as_f64().unwrap();
+        assert!(p999("healthy") < p999("slow"), "{one}");
+    }
+    let refusal = refused(&["advise", &wishes, "--slow-factor", "1"]);
+    assert!(refusal.contains("a factor above 1"), "{refusal}");
     // With two tolerated failures, data loss is rarer.
     let chance = |name: &str| {
         let one = finalists.iter().find(|one| one["name"] == name).unwrap();
@@ -804,6 +812,7 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
         "Take raid",
         " for a load of ",
         "; chance of data loss within a year: ",
+        "With a drive that takes 2.5 times as long, 99 % of requests end within ",
         "Parts of the mean response time: ",
         "Second is",
         "mean time to data loss",
@@ -840,6 +849,27 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
         "{}",
         text.len()
     );
+}
+
+#[test]
+fn a_slow_member_is_a_condition_of_compare_with_a_factor() {
+    let folder = Folder::new();
+    let stack = small_requests(&folder, "five", "raid5", 4, &poisson(40.0));
+    let few = ["--requests", "400", "--by", "response_ms.p99"];
+    let values = |option: &str| -> [f64; 2] {
+        let ranking = json(&[&["compare", &stack, option][..], &few].concat());
+        let each = ranking["candidates"].as_array().unwrap();
+        ["five", "five slow"].map(|name| {
+            let one = each.iter().find(|one| one["name"] == name);
+            one.unwrap()["value"].as_f64().unwrap()
+        })
+    };
+    let ([healthy, slow], [same, slower]) = (values("--slow"), values("--slow=10"));
+    assert_eq!(healthy, same);
+    assert!(healthy < slow && slow < slower, "{healthy} {slow} {slower}");
+    assert_eq!(values("--slow=2.5"), [healthy, slow]);
+    let refusal = refused(&["compare", &stack, "--slow=0.5"]);
+    assert!(refusal.contains("a factor above 1"), "{refusal}");
 }
 
 #[test]

@@ -48,6 +48,11 @@ pub enum LayerOrder {
     },
     /// Sets the speed of this rebuild and of later rebuilds.
     Speed(RebuildSpeed),
+    /// Changes the speed of a drive. The drive itself takes this order, not its volume.
+    Slow {
+        /// Factor by which the drive takes longer, in thousandths. 1000 ends the slowness.
+        thousandths: u32,
+    },
     /// Stops all rebuilds until the next restore, because no more requests will come. I/Os in
     /// flight end normally.
     Rest,

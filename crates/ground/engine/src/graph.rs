@@ -552,6 +552,15 @@ impl Graph {
             .ok_or_else(|| Refusal("there is no such volume in this stack".into()))
     }
 
+    /// Returns the drive at `path`.
+    pub(crate) fn drive_at(&self, path: &[usize]) -> Result<NodeId, Refusal> {
+        let mut drives = self.drives.iter().filter(|drive| !self.is_hidden(drive));
+        drives
+            .find(|drive| self.path(drive.node) == path)
+            .map(|drive| drive.node)
+            .ok_or_else(|| Refusal("there is no such drive in this stack".into()))
+    }
+
     /// Returns the next wake-up of a node.
     pub(crate) fn next_wake(&self, node: NodeId) -> Wake {
         self.nodes[node.0 as usize].next_wake()

@@ -174,10 +174,10 @@ impl Machine {
     }
 
     /// Gives an order to the volume at `path`: the member indices from the root, empty for the
-    /// uppermost volume.
+    /// uppermost volume. [`LayerOrder::Slow`] goes to the drive at `path`.
     ///
     /// # Errors
-    /// There is no such volume, or the volume refuses the order.
+    /// There is no such volume or drive, or it refuses the order.
     pub fn order<O: Observer>(
         &mut self,
         now: Time,
@@ -186,7 +186,10 @@ impl Machine {
         observer: &mut O,
     ) -> Result<(), Refusal> {
         self.now = self.now.max(now);
-        let node = self.graph.volume_at(path)?;
+        let node = match order {
+            LayerOrder::Slow { .. } => self.graph.drive_at(path)?,
+            _ => self.graph.volume_at(path)?,
+        };
         let now = self.now;
         let mut answer = Ok(());
         self.call(node, |volume, cx| answer = volume.ordered(now, order, cx));

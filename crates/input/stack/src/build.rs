@@ -325,7 +325,7 @@ impl Stack {
             .check_no_pool()
             .map_err(|error| self.document.error(error))?;
         let summary = self.summary()?;
-        let layers = self.layers_over(&self.volume.filled(), Above::Clients, true)?;
+        let layers = self.layers_over(&self.volume.filled().slowable(), Above::Clients, true)?;
         let shape = self
             .volume
             .shape()
@@ -1153,6 +1153,18 @@ impl VolumeSpec {
         }
         let mut below = members.iter().enumerate();
         below.try_for_each(|(index, member)| member.add_rebuilt(&[path, &[index]].concat(), all))
+    }
+
+    /// Returns the same volume with drives that orders can make slow.
+    fn slowable(mut self) -> VolumeSpec {
+        match &mut self {
+            VolumeSpec::Drive(model, _) => *model = model.clone().slowable(),
+            VolumeSpec::Volume { members, .. } => {
+                let given = std::mem::take(members);
+                *members = given.into_iter().map(VolumeSpec::slowable).collect();
+            }
+        }
+        self
     }
 
     /// Returns the same volume with all members filled.

@@ -249,14 +249,28 @@ impl DriveModel {
         })
     }
 
+    /// Returns the same model as a drive that an order can make slow while the drive runs
+    /// ([`LayerOrder::Slow`](fullstroke_contract::LayerOrder::Slow)). A drive with several arms
+    /// stays as it is, and refuses the order.
+    #[must_use]
+    pub fn slowable(self) -> DriveModel {
+        if self.slow.is_some() || self.config.actuators != 1 {
+            return self;
+        }
+        DriveModel {
+            slow: Some(Arc::new(Slowness::none())),
+            ..self
+        }
+    }
+
     /// True if the drive may answer a read as lost.
     pub fn loses_reads(&self) -> bool {
         self.slow.as_ref().is_some_and(|slow| slow.loses_reads())
     }
 
-    /// True if the drive answers late.
+    /// True if the description has keys of a slow drive.
     pub fn is_slow(&self) -> bool {
-        self.slow.is_some()
+        self.slow.as_ref().is_some_and(|slow| !slow.is_none())
     }
 
     /// Angle by which the platters lead at time 0.

@@ -13,6 +13,9 @@
 //!    a limit (`erc`) the drive retries until the sector is read. With a limit the drive gives up
 //!    after this time, and the read ends as lost. A write of a bad sector mends the sector.
 //!
+//! An order ([`LayerOrder::Slow`](fullstroke_contract::LayerOrder::Slow)) stretches the clock as
+//! well, in place of the factor of the keys, until another order sets the factor to 1.
+//!
 //! | file | content |
 //! |---|---|
 //! | `config.rs` | the keys |

@@ -157,6 +157,7 @@ impl Pool {
                 Ok(())
             }
             LayerOrder::Speed(_) => Ok(()),
+            LayerOrder::Slow { .. } => Err(Refusal("a pool is not slow; its drives may be".into())),
             LayerOrder::Rest => {
                 self.resilver.member = None;
                 self.resilver.scrubs = false;

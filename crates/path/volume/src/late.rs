@@ -10,6 +10,7 @@
 //! | `fail.rs` | fails the member after a timeout |
 //! | `sit_out.rs` | leaves a persistently slow member out of reads, as OpenZFS 2.4 does |
 //! | `node.rs` | the node |
+//! | `peers.rs` | finds members that are slow beside their peers |
 //!
 //! With each policy the node also answers for unreadable sectors: the other members give the data,
 //! and the member gets the data again. A volume without a policy has no such node.
@@ -20,6 +21,7 @@
 mod around;
 mod fail;
 mod node;
+mod peers;
 mod sit_out;
 mod wait;
 
@@ -29,6 +31,7 @@ mod tests;
 pub use around::AroundConfig;
 pub use fail::FailConfig;
 pub use node::LateVolume;
+pub use peers::{IoTotals, PeerChange, PeerConfig, PeerWatch};
 pub use sit_out::SitOutConfig;
 pub use wait::WaitConfig;
 

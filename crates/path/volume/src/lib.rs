@@ -78,8 +78,8 @@ mod worked_example;
 pub use gears::{CopiedRows, GearedRows, Gears, ShiftRules};
 pub use geometry::{Geometry, ParityRows, Stripe};
 pub use late::{
-    AroundConfig, BuildLateRule, FailConfig, LATE_REGISTRY, LateRule, LateVolume, SitOutConfig,
-    WaitConfig, late_rule,
+    AroundConfig, BuildLateRule, FailConfig, IoTotals, LATE_REGISTRY, LateRule, LateVolume,
+    PeerChange, PeerConfig, PeerWatch, SitOutConfig, WaitConfig, late_rule,
 };
 pub use layout::{BuildLayout, Layout, Location, Role};
 pub use like::Like;

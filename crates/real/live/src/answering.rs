@@ -130,6 +130,7 @@ fn drive(name: &str) -> DriveStatus {
         name: name.into(),
         state: DriveState::Alive,
         rebuilt_share: None,
+        slowness: None,
         queue_length: 4,
         head_share: 0.5,
         head_cylinder: 5000,

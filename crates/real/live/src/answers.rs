@@ -40,6 +40,11 @@ impl ConfiguredServer {
             ControlRequest::ReAdd { export, drive } => {
                 answered(self.re_add(export.as_deref(), &drive))
             }
+            ControlRequest::Slow {
+                export,
+                drive,
+                factor,
+            } => answered(self.slow(export.as_deref(), &drive, factor)),
             ControlRequest::Speed {
                 export,
                 least,
@@ -148,6 +153,17 @@ impl ConfiguredServer {
         ))
     }
 
+    fn slow(&mut self, export: Option<&str>, drive: &str, factor: f64) -> Result<String, Refusal> {
+        let (index, path) = self.drive(export, drive)?;
+        let thousandths = thousandths(factor)?;
+        let now = self.now(index);
+        self.worlds[index].slow(now, &path, thousandths)?;
+        Ok(match thousandths == ONE_THOUSANDTHS {
+            true => format!("drive {drive} is not slow by order"),
+            false => format!("drive {drive} takes {factor} times as long, until the server ends"),
+        })
+    }
+
     fn speed(&mut self, export: Option<&str>, speed: RebuildSpeed) -> Result<String, Refusal> {
         let index = self.export(export)?;
         let now = self.now(index);
@@ -197,6 +213,20 @@ impl ConfiguredServer {
             }
         }
     }
+}
+
+/// Thousandths of a factor of 1.
+const ONE_THOUSANDTHS: u32 = 1000;
+
+/// Returns the thousandths of a factor.
+fn thousandths(factor: f64) -> Result<u32, Refusal> {
+    let thousandths = (factor * f64::from(ONE_THOUSANDTHS)).round();
+    let fits = factor >= 1.0 && thousandths <= f64::from(u32::MAX);
+    fits.then_some(thousandths as u32).ok_or_else(|| {
+        Refusal(format!(
+            "found the factor {factor}; expected 1, which ends the slowness, or more"
+        ))
+    })
 }
 
 fn speed_in_words(most: Option<Bytes>) -> String {
@@ -273,12 +303,14 @@ fn drives(world: &ServedStack) -> Vec<DriveStatus> {
     let tree = world.machine.graph();
     let statistics = world.machine.counters().drives;
     let members = world.store.status();
+    let slowness = (0..).map(|drive| world.peers.slowness(drive));
     let rows = tree
         .drive_names()
         .zip(tree.drive_gauges())
         .zip(tree.drive_tracks())
-        .zip(statistics);
-    rows.map(|(((name, gauge), tracks), statistics)| {
+        .zip(statistics)
+        .zip(slowness);
+    rows.map(|((((name, gauge), tracks), statistics), slowness)| {
         let capacity = tracks.capacity();
         // A drive without sectors has no last address; 0 is then the only cylinder.
         let last = fullstroke_units::Lbn(capacity.0.saturating_sub(1));
@@ -293,6 +325,7 @@ fn drives(world: &ServedStack) -> Vec<DriveStatus> {
             name: name.to_owned(),
             state: member.map_or(DriveState::Alive, |member| member.state.into()),
             rebuilt_share,
+            slowness,
             queue_length: gauge.queue_length,
             head_share: f64::from(gauge.head.0) / f64::from(cylinders),
             head_cylinder: gauge.head.0,

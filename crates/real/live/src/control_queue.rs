@@ -46,6 +46,16 @@ pub enum ControlRequest {
         /// Name of the drive.
         drive: String,
     },
+    /// Makes a drive slow without failing it, until the server ends.
+    Slow {
+        /// Name of the export; default: the only export.
+        #[serde(default)]
+        export: Option<String>,
+        /// Name of the drive.
+        drive: String,
+        /// Factor by which the drive takes longer. 1 ends the slowness.
+        factor: f64,
+    },
     /// Sets the speed of all rebuilds, present and future.
     Speed {
         /// Name of the export; default: the only export.

@@ -62,6 +62,7 @@ mod served_stack;
 mod server;
 mod signal_extent;
 mod signals;
+mod slow_drives;
 mod status;
 mod ticket;
 mod tickets;

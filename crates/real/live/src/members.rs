@@ -441,4 +441,4 @@ fn refusal(error: StoreError) -> Refusal {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

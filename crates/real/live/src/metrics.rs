@@ -399,6 +399,10 @@ fn drives(page: &mut MetricsPage, status: &ServerStatus) {
     });
     let help = "Filled share of the drive: below 1 during a rebuild, 0 after a failure.";
     gauge("fullstroke_drive_rebuilt_ratio", help, &rebuilt_ratio);
+    let help = "Mean time of an I/O as a multiple of the median of the other drives, for a slow drive; 1 for others.";
+    gauge("fullstroke_drive_slowness_ratio", help, &|drive| {
+        drive.slowness.unwrap_or(1.0)
+    });
     drive_counters(page, status);
     drive_power_states(page, status);
     drive_states(page, status);

@@ -82,6 +82,9 @@ pub(crate) struct RecordedOrder {
     /// For a speed order: least and largest rate of rebuilds.
     #[serde(default)]
     pub(crate) speed: Option<(u64, Option<u64>)>,
+    /// Factor of a slow drive in thousandths; `path` is then the drive's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) slow: Option<u32>,
 }
 
 impl RecordedOrder {
@@ -117,6 +120,7 @@ impl RecordedOrder {
             LayerOrder::Speed(RebuildSpeed { least, most }) => {
                 recorded.speed = Some((least.0, most.map(|most| most.0)));
             }
+            LayerOrder::Slow { thousandths } => recorded.slow = Some(thousandths),
             LayerOrder::Rest => unreachable!("a server's volumes rebuild until it ends"),
         }
         recorded
@@ -124,6 +128,9 @@ impl RecordedOrder {
 
     pub(crate) fn order(&self) -> LayerOrder {
         let member = self.member;
+        if let Some(thousandths) = self.slow {
+            return LayerOrder::Slow { thousandths };
+        }
         match (self.speed, self.restore) {
             (Some((least, most)), _) => LayerOrder::Speed(RebuildSpeed {
                 least: Bytes(least),

@@ -7,6 +7,7 @@ use crate::member_names::dotted;
 use crate::record::RequestRecorder;
 use crate::scrub_state::Scrub;
 use crate::signals::Signals;
+use crate::slow_drives::watch_of;
 use crate::status::{ComparingStatus, GearStatus, Operations};
 use crate::ticket::{ClientId, RequestOutcome, Ticket, extent, is_unaligned, timed};
 use crate::tickets::TicketTable;
@@ -16,6 +17,7 @@ use fullstroke_engine::Machine;
 use fullstroke_nbd::{Allocation, CommandFlags, ErrorCode, RequestCommand, StatusExtent};
 use fullstroke_store::bytes::Store;
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
+use fullstroke_volume::PeerWatch;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
@@ -64,6 +66,8 @@ pub(crate) struct ServedStack {
     /// Volumes, and the gears for their data to follow.
     pub(crate) shifts: VecDeque<(Vec<usize>, Gear)>,
     pub(crate) tickets: TicketTable,
+    /// Finds drives that are slow beside the others.
+    pub(crate) peers: PeerWatch,
 }
 
 /// A volume with gears.
@@ -95,6 +99,7 @@ impl ServedStack {
         ServedStack {
             name,
             layout,
+            peers: watch_of(&machine),
             machine,
             to_compare: store.left_to_compare(),
             told_loss: store.has_failed() || store.has_lost_data(),

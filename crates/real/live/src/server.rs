@@ -247,6 +247,7 @@ impl ConfiguredServer {
             }
             world.signals.notify_clients();
             world.tell_dropped();
+            world.tell_slow();
             // Answering ends no request, so the vector can be put back.
             let mut ended = std::mem::take(&mut world.watch.ended);
             self.may_admit |= !ended.is_empty();

@@ -268,6 +268,10 @@ pub struct DriveStatus {
     pub state: DriveState,
     /// Filled share, during a rebuild.
     pub rebuilt_share: Option<f64>,
+    /// Mean time of an I/O as a multiple of the median of the other drives, if the drive is slow;
+    /// `None` for other drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowness: Option<f64>,
     /// Number of requests in the drive.
     pub queue_length: u32,
     /// Position of the arm, from the outside (0) to the inside (1).

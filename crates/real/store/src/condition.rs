@@ -4,6 +4,7 @@
 use crate::ArrayError;
 use crate::error::is_out_of_space;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// An event for the operator of the array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArrayEvent {
-    /// `failed`, `degraded`, `halted`, `mismatch`, `spare`, `filled`; `mended`, `filling`; `stands`
+    /// `failed`, `degraded`, `halted`, `mismatch`, `spare`, `filled`, `slow`, `usual`; `mended`, `filling`; `stands`
     /// and `turns` of members in the low gear and out of it; `standby`, or `refused` if a device
     /// refused standby.
     pub kind: &'static str,
@@ -41,6 +42,8 @@ pub(crate) struct ArrayCondition {
     /// loss yet.
     lost: AtomicBool,
     events: Mutex<Vec<ArrayEvent>>,
+    /// Slow members, each with the time of a read as a multiple of the median of the others.
+    slow: Mutex<BTreeMap<usize, f64>>,
 }
 
 impl ArrayCondition {
@@ -136,6 +139,21 @@ impl ArrayCondition {
     /// Returns the events since the last call.
     pub(crate) fn take_events(&self) -> Vec<ArrayEvent> {
         std::mem::take(&mut self.events())
+    }
+
+    /// Notes whether the member of a slot is slow, and by which factor.
+    pub(crate) fn note_slowness(&self, slot: usize, factor: Option<f64>) {
+        let mut slow = self.slow.lock().unwrap_or_else(PoisonError::into_inner);
+        match factor {
+            Some(factor) => drop(slow.insert(slot, factor)),
+            None => drop(slow.remove(&slot)),
+        }
+    }
+
+    /// Returns the factor of a slow member.
+    pub(crate) fn slowness(&self, slot: usize) -> Option<f64> {
+        let slow = self.slow.lock().unwrap_or_else(PoisonError::into_inner);
+        slow.get(&slot).copied()
     }
 
     fn events(&self) -> MutexGuard<'_, Vec<ArrayEvent>> {

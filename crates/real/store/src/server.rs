@@ -18,7 +18,7 @@ pub use fullstroke_transport::socket::Listen;
 
 use crate::array::Array;
 use crate::standby::StandbyWatch;
-use crate::{ArrayError, ArrayEvent, RequestScratch};
+use crate::{ArrayError, ArrayEvent, RequestScratch, SlowMembers};
 use carrying::answer_client;
 use counts::AnsweredCounts;
 use fullstroke_contract::Gear;
@@ -52,9 +52,9 @@ const ENDING: Duration = Duration::from_secs(10);
 
 /// Kinds of events reported to the operator by `on_failure`: members fail or were missing when the
 /// array was assembled, the array halts, redundancy does not follow from the data, a spare is used,
-/// a member is filled.
-pub const TOLD: [&str; 6] = [
-    "failed", "degraded", "halted", "mismatch", "spare", "filled",
+/// a member is filled, a member is slow or no longer slow.
+pub const TOLD: [&str; 8] = [
+    "failed", "degraded", "halted", "mismatch", "spare", "filled", "slow", "usual",
 ];
 
 /// Options of serving.
@@ -74,6 +74,8 @@ pub struct Serve {
     pub standby_after: Option<fullstroke_units::Duration>,
     /// Time limit of requests to an added device; zero for no limit.
     pub member_timeout: Duration,
+    /// Watch over slow members; `None` for none.
+    pub slow_members: Option<SlowMembers>,
     /// Shell command for events of the kinds in [`TOLD`].
     pub on_failure: Option<String>,
 }
@@ -118,6 +120,7 @@ pub fn serve(
         counts: AnsweredCounts::default(),
         watch: Mutex::new(watch),
         member_timeout: options.member_timeout,
+        slow_members: options.slow_members,
         ends: AtomicBool::new(false),
     });
     let listeners = open_listeners(&options.listen)?;
@@ -261,7 +264,7 @@ impl ServerState {
         }
     }
 
-    /// Shifts gears, fills members, clears marks, and puts members to standby. While there are
+    /// Shifts gears, fills members, clears marks, puts members to standby, and finds slow members. While there are
     /// requests, rebuilds and shifts take half of the time.
     fn keep(&self) {
         let mut worker = RequestScratch::new();
@@ -269,6 +272,9 @@ impl ServerState {
         let mut tidied = Instant::now();
         let mut next_copy = start;
         let mut is_low = false;
+        let since_start = || Time::from_nanos(start.elapsed().as_nanos() as u64);
+        let settings = self.slow_members;
+        let mut peers = settings.map(|settings| self.array.peer_watch(settings, since_start()));
         while !self.ends.load(Ordering::SeqCst) {
             let began = Instant::now();
             let is_shifted = self.array.is_to_be_shifted();
@@ -294,14 +300,16 @@ impl ServerState {
                 tidied = Instant::now();
                 // The error is reported as an event, and by the next request.
                 let _ = self.array.tidy();
+                if let Some(peers) = &mut peers {
+                    self.array.look_for_slow_members(peers, since_start());
+                }
             }
             let was_low = std::mem::replace(&mut is_low, self.array.gear() == Some(Gear::Low));
             if let Some(watch) = &mut *self.watch.lock().unwrap_or_else(PoisonError::into_inner) {
                 if is_low && !was_low {
                     self.array.stop_standing();
                 }
-                let now = Time::from_nanos(start.elapsed().as_nanos() as u64);
-                let _ = self.array.rest(watch, now);
+                let _ = self.array.rest(watch, since_start());
             }
         }
     }

@@ -66,6 +66,9 @@ pub struct SlotStatus {
     /// True if the member gets no requests, because the array is in the low gear.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stands: bool,
+    /// Time of a read as a multiple of the median of the other members, if the member is slow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowness: Option<f64>,
 }
 
 /// The states of [`ArrayStatus`], and of [`SlotStatus`].
@@ -101,6 +104,7 @@ impl Array {
             SlotStatus {
                 standby,
                 stands,
+                slowness: self.condition.slowness(index),
                 ..slot_status(slot, state, used)
             }
         });
@@ -165,5 +169,6 @@ fn slot_status(slot: &MemberSlot, state: MemberState, used: u64) -> SlotStatus {
         missed_only,
         standby: false,
         stands: false,
+        slowness: None,
     }
 }

@@ -18,7 +18,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl FileDevice {
     /// Opens a device or file as [`open`](FileDevice::open) does, within a time limit; zero means
@@ -194,10 +194,12 @@ impl Device for Timed {
     }
     fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         let length = into.len();
+        let began = Instant::now();
         let mut read = self.within(move |device| {
             let mut buffer = Aligned::default();
             device.read(at, buffer.of(length)).map(|()| buffer)
         })?;
+        self.limit.note_read(began.elapsed());
         into.copy_from_slice(read.of(length));
         Ok(())
     }

@@ -70,8 +70,13 @@ impl Carrier {
                 let attended = transfers.iter().filter_map(standby);
                 let uses: Vec<AccessGuard<'_>> =
                     attended.map(|standby| standby.begin(direction)).collect();
+                let read = |transfer: &MemberTransfer, took| {
+                    if let Some(limit) = limit(transfer) {
+                        limit.note_read(took);
+                    }
+                };
                 let (left, hung) =
-                    ring.carry_within(shortest, direction, transfers, &files, buffers);
+                    ring.carry_within(shortest, direction, transfers, &files, buffers, &read);
                 drop(uses);
                 for limit in hung.iter().filter_map(|&index| limit(&transfers[index])) {
                     limit.note_timeout();

@@ -18,6 +18,7 @@ fn drive(name: &str, head_share: f64) -> DriveStatus {
         name: name.into(),
         state: DriveState::Alive,
         rebuilt_share: None,
+        slowness: None,
         queue_length: 4,
         head_share,
         head_cylinder: 0,

@@ -1,5 +1,6 @@
 //! The keys of a slow drive.
 
+use super::clock::ONE;
 use crate::geometry::Geometry;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Sectors, Seed};
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Largest factor. A drive slower than this is a drive that stalls.
-const FACTOR_MAX: f64 = 10_000.0;
+pub(super) const FACTOR_MAX: f64 = 10_000.0;
 
 /// Largest number of random bad sectors.
 const BAD_MAX: u32 = 1_000_000;
@@ -88,6 +89,27 @@ pub(crate) struct Slowness {
 }
 
 impl Slowness {
+    /// Returns the keys of a drive that is slow by order only.
+    pub(crate) fn none() -> Slowness {
+        Slowness {
+            factor: ONE,
+            area: None,
+            bad: BTreeSet::new(),
+            recovery: Duration::ZERO,
+            erc: None,
+            stall: Duration::ZERO,
+            from: Duration::from_nanos(u64::MAX),
+            lasts: None,
+            every: None,
+            seed: Seed(0),
+        }
+    }
+
+    /// True if the drive is slow by order only.
+    pub(crate) fn is_none(&self) -> bool {
+        self.factor == ONE && self.stall == Duration::ZERO && self.bad.is_empty()
+    }
+
     /// True if the drive may answer a read as lost.
     pub(crate) fn loses_reads(&self) -> bool {
         !self.bad.is_empty() && self.erc.is_some_and(|limit| limit < self.recovery)

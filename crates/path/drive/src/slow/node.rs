@@ -1,19 +1,19 @@
 //! The node around a drive that answers late.
 
 use super::clock::{ONE, Pace, StretchedClock};
-use super::config::Slowness;
+use super::config::{FACTOR_MAX, Slowness};
 use super::periods::{PeriodState, Periods};
 use fullstroke_contract::{
-    Breakdown, Completion, Counters, Draw, Effect, Effects, Extent, Gauge, LayerReadings, Node,
-    NodeContext, Notice, Operation, Port, PowerState, Request, RequestId, RequestStatus, Slots,
-    Wake,
+    Breakdown, Completion, Counters, Draw, Effect, Effects, Extent, Gauge, LayerOrder,
+    LayerReadings, Node, NodeContext, Notice, Operation, Port, PowerState, Refusal, Request,
+    RequestId, RequestStatus, Slots, Wake,
 };
 use fullstroke_units::{Duration, Time};
 use std::collections::VecDeque;
 
 /// A drive that answers late.
 ///
-/// - **Events in**: `submit`, `wake`.
+/// - **Events in**: `submit`, `wake`, `ordered`.
 /// - **Effects out**: the completions and notices of the drive inside, at the times outside.
 ///
 /// Invariants: completions leave in the order of their times. The parts of a breakdown add up to
@@ -23,6 +23,7 @@ pub(crate) struct SlowDrive {
     slowness: Slowness,
     clock: StretchedClock,
     periods: Periods,
+    ordered: OrderedSlowness,
     /// Effects of the drive inside; empty between events.
     inside: Effects,
     slots: Slots<RequestOutside>,
@@ -40,6 +41,27 @@ struct RequestOutside {
     operation: Operation,
     extent: Extent,
     submitted: Time,
+}
+
+/// Slowness by order.
+#[derive(Clone, Copy, Debug, Default)]
+struct OrderedSlowness {
+    /// Factor in thousandths, and the time of the order. `None` for no order, or an ended one.
+    now: Option<(u64, Time)>,
+    /// Length of all ended orders.
+    before: Duration,
+    /// Number of orders that made the drive slow.
+    count: u64,
+}
+
+impl OrderedSlowness {
+    /// Returns the time under orders until `now`.
+    fn spent(&self, now: Time) -> Duration {
+        let present = self
+            .now
+            .map_or(Duration::ZERO, |(_, since)| now.saturating_since(since));
+        self.before.saturating_add(present)
+    }
 }
 
 /// Totals that the drive inside cannot know.
@@ -66,6 +88,7 @@ impl SlowDrive {
             drive,
             clock: StretchedClock::new(),
             periods: Periods::new(slowness),
+            ordered: OrderedSlowness::default(),
             slowness: slowness.clone(),
             inside: Effects::new(),
             slots: Slots::default(),
@@ -126,9 +149,12 @@ impl SlowDrive {
 
     /// Speed of the clock inside in the present state.
     fn pace(&self) -> Pace {
-        match self.periods.state {
-            PeriodState::Stalled => Pace::Standing,
-            PeriodState::Slow if self.slowness.area.is_none() => Pace::Factor(self.slowness.factor),
+        match (self.periods.state, self.ordered.now) {
+            (PeriodState::Stalled, _) => Pace::Standing,
+            (_, Some((factor, _))) => Pace::Factor(factor),
+            (PeriodState::Slow, None) if self.slowness.area.is_none() => {
+                Pace::Factor(self.slowness.factor)
+            }
             _ => Pace::Factor(ONE),
         }
     }
@@ -284,6 +310,30 @@ impl Node for SlowDrive {
         self.advance(now, cx.out);
     }
 
+    fn ordered(
+        &mut self,
+        now: Time,
+        order: LayerOrder,
+        cx: &mut NodeContext<'_>,
+    ) -> Result<(), Refusal> {
+        let LayerOrder::Slow { thousandths } = order else {
+            return Err(Refusal("a drive does not manage members".into()));
+        };
+        let factor = u64::from(thousandths);
+        if factor < ONE || factor > FACTOR_MAX as u64 * ONE {
+            let found = factor as f64 / ONE as f64;
+            let message = format!("found the factor {found}; expected 1 to {FACTOR_MAX}");
+            return Err(Refusal(message));
+        }
+        self.advance(now, cx.out);
+        let ordered = &mut self.ordered;
+        ordered.before = ordered.spent(now);
+        ordered.now = (factor > ONE).then_some((factor, now));
+        ordered.count += u64::from(factor > ONE);
+        self.clock.set(now, self.pace());
+        Ok(())
+    }
+
     fn next_wake(&self) -> Wake {
         let inside = self.drive.next_wake();
         let held = self.held.front().map_or(Time::NEVER, |held| held.finished);
@@ -331,10 +381,18 @@ impl Node for SlowDrive {
         }
         counters.drives.append(&mut inside.drives);
         counters.layers.append(&mut inside.layers);
+        // A drive that could be made slow, and never was, reports nothing.
+        if self.slowness.is_none() && self.ordered.count == 0 {
+            return;
+        }
+        let spent = self
+            .periods
+            .spent(now)
+            .saturating_add(self.ordered.spent(now));
         counters.layers.push(LayerReadings::new(
             "slow",
             &[
-                ("slow_s", self.periods.spent(now).as_secs_f64()),
+                ("slow_s", spent.as_secs_f64()),
                 ("slow_stalls", self.periods.stalls as f64),
                 ("slow_recovered", counts.recovered as f64),
                 ("slow_unreadable", counts.unreadable as f64),

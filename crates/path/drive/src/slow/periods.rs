@@ -37,7 +37,7 @@ impl Periods {
     pub(super) fn new(slowness: &Slowness) -> Periods {
         Periods {
             state: PeriodState::Healthy,
-            next: Time::ZERO + slowness.from,
+            next: Time::ZERO.saturating_add(slowness.from),
             end: Time::NEVER,
             stall: slowness.stall,
             lasts: slowness.lasts,

@@ -4,7 +4,8 @@ use crate::config::{BufferConfig, DriveConfig};
 use crate::drive::DriveModel;
 use crate::drive::tests::request;
 use fullstroke_contract::{
-    Completion, Counters, Effect, Effects, Node, NodeContext, Operation, Port, RequestStatus,
+    Completion, Counters, Effect, Effects, LayerOrder, Node, NodeContext, Operation, Port, Refusal,
+    RequestStatus,
 };
 use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
@@ -105,7 +106,102 @@ fn slow_configs() -> impl Strategy<Value = SlowConfig> {
         )
 }
 
+fn slowable(drive: DriveConfig) -> Box<dyn Node> {
+    let model = DriveModel::new(drive).unwrap().slowable();
+    assert!(!model.is_slow());
+    model.branch().unwrap().node
+}
+
+fn order(node: &mut dyn Node, at: Time, thousandths: u32) -> Result<(), Refusal> {
+    let mut out = Effects::new();
+    let order = LayerOrder::Slow { thousandths };
+    node.ordered(at, order, &mut NodeContext::alone(&mut out))
+}
+
+fn slow_s(node: &dyn Node, at: Time) -> Option<f64> {
+    let mut counters = Counters::default();
+    node.count(at, &mut counters);
+    let layer = counters.layers.iter().find(|layer| layer.layer == "slow")?;
+    layer
+        .readings
+        .iter()
+        .find(|reading| reading.name == "slow_s")
+        .map(|reading| reading.value)
+}
+
+#[test]
+fn an_order_makes_a_drive_slow_and_another_order_ends_that() {
+    let arrivals = [(0, 500, 8, false), (200_000_000, 100, 8, false)];
+    let plain = run(&mut *node(small_drive(), None), &arrivals, 0);
+    let mut slow = slowable(small_drive());
+    assert_eq!(slow_s(&*slow, Time::ZERO), None);
+    order(&mut *slow, Time::ZERO, 4000).unwrap();
+    let first = run(&mut *slow, &arrivals[..1], 0);
+    let response = |done: &[Completion], place: usize| done[place].breakdown.response().as_nanos();
+    assert!(response(&first, 0).abs_diff(4 * response(&plain, 0)) <= 4);
+    let end = Time::from_nanos(199_000_000);
+    order(&mut *slow, end, 1000).unwrap();
+    assert_eq!(slow_s(&*slow, end), Some(0.199));
+    let later = [(200_000_000, 100, 8, false)];
+    let second = run(&mut *slow, &later, 0);
+    // The platters have turned less, so only the parts without rotation are as before.
+    assert_eq!(second[0].breakdown.seek, plain[1].breakdown.seek);
+    assert_eq!(second[0].breakdown.transfer, plain[1].breakdown.transfer);
+    for wrong in [999, 0, 10_000_001] {
+        let refusal = order(&mut *slow, end, wrong).unwrap_err().to_string();
+        assert!(refusal.contains("expected 1 to 10000"), "{refusal}");
+    }
+}
+
 proptest! {
+    /// A drive that an order could make slow behaves as a plain drive until then.
+    #[test]
+    fn a_drive_without_an_order_is_a_plain_drive(arrivals in arrivals(), cache in any::<bool>(), late in 0u64..3_000_000) {
+        let drive = || if cache { buffered() } else { small_drive() };
+        let (mut plain, mut other) = (node(drive(), None), slowable(drive()));
+        prop_assert_eq!(run(&mut *plain, &arrivals, late), run(&mut *other, &arrivals, late));
+        let end = Time::from_nanos(60_000_000_000);
+        let drives = [&*plain, &*other].map(|node| {
+            let mut counters = Counters::default();
+            node.count(end, &mut counters);
+            counters.drives
+        });
+        prop_assert_eq!(&drives[0], &drives[1]);
+    }
+
+    /// Orders at any time lose no request, and parts add up.
+    #[test]
+    fn orders_at_any_time_lose_nothing(arrivals in arrivals(), slow in slow_configs(), orders in prop::collection::vec((0u64..40_000_000, 1000u32..9000), 1..8)) {
+        let mut node = node(small_drive(), Some(slow));
+        let (mut out, mut done, mut now) = (Effects::new(), 0, 0);
+        let mut orders = orders.into_iter();
+        for (id, (at, lbn, sectors, write)) in (0..).zip(arrivals.iter().copied()) {
+            while node.next_wake().at() < Time::from_nanos(at) {
+                let due = node.next_wake().at();
+                node.wake(due, &mut NodeContext::alone(&mut out));
+            }
+            now = at.max(now);
+            if let Some((_, thousandths)) = orders.next() {
+                let order = LayerOrder::Slow { thousandths };
+                node.ordered(Time::from_nanos(now), order, &mut NodeContext::alone(&mut out)).unwrap();
+            }
+            let operation = if write { Operation::Write } else { Operation::Read };
+            let request = request(id, lbn, sectors, operation);
+            node.submit(Time::from_nanos(now), Port::FIRST, request, &mut NodeContext::alone(&mut out));
+        }
+        while node.next_wake().is_work() {
+            let due = node.next_wake().at();
+            node.wake(due, &mut NodeContext::alone(&mut out));
+        }
+        for effect in out.drain() {
+            if let Effect::Complete { completion, .. } = effect {
+                done += 1;
+                prop_assert_eq!(completion.finished.since(completion.submitted), completion.breakdown.response());
+            }
+        }
+        prop_assert_eq!(done, arrivals.len());
+    }
+
     #[test]
     fn each_request_ends_once_with_parts_that_add_up(arrivals in arrivals(), slow in slow_configs(), cache in any::<bool>()) {
         let drive = if cache { buffered() } else { small_drive() };

@@ -499,7 +499,7 @@ impl LateVolume {
                     (member, MemberState::Rebuilding { done })
                 }
                 LayerOrder::ReAdd { member } => (member, MemberState::Alive),
-                LayerOrder::Speed(_) | LayerOrder::Rest => return Ok(()),
+                LayerOrder::Speed(_) | LayerOrder::Slow { .. } | LayerOrder::Rest => return Ok(()),
             };
             planner.layout.set_member_state(member, state);
         }

@@ -42,6 +42,9 @@ impl Volume {
                 check_rate(speed.most)?;
                 self.rebuilds.limit(now, speed);
             }
+            LayerOrder::Slow { .. } => {
+                return Err(Refusal("a volume is not slow; its drives may be".into()));
+            }
             LayerOrder::Rest => self.rebuilds.halted = true,
         }
         Ok(())

@@ -26,14 +26,15 @@ seek = "chosen"
 queue = "chosen"
 "#;
 
-const RAID5: &str = "layout = \"raid5\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4\n";
+pub(crate) const RAID5: &str =
+    "layout = \"raid5\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4\n";
 const RAID6: &str = "layout = \"raid6\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 5\n";
 const RAID10: &str = "layout = \"raid10\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4\n";
 const RAID1_OF_RAID5: &str = "layout = \"raid1\"\n[[volume.members]]\nlayout = \"raid5\"\nchunk = \"16KiB\"\n\
      drive = \"disk.toml\"\ndrives = 3\ncount = 2\n";
 
 /// Returns a volume of small disks with its data in memory.
-fn world(volume: &str) -> ServedStack {
+pub(crate) fn world(volume: &str) -> ServedStack {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("disk.toml"), DISK).unwrap();
     let file = folder.path().join("volume.toml");

@@ -140,4 +140,12 @@ fn members(page: &mut MetricsPage, export: (&'static str, &str), status: &ArrayS
             slot.filled,
         );
     }
+    let help = "Time of a read as a multiple of the median of the other members, for a slow member; 1 for others.";
+    let mut family = page.family("fullstroke_member_slowness_ratio", FamilyKind::Gauge, help);
+    for (place, slot) in slots() {
+        family.sample(
+            &[export, ("place", place), ("device", slot.device.as_str())],
+            slot.slowness.unwrap_or(1.0),
+        );
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::counts::AnsweredCounts;
 use super::jobs::Jobs;
+use crate::SlowMembers;
 use crate::array::Array;
 use crate::standby::StandbyWatch;
 use std::sync::Mutex;
@@ -17,5 +18,7 @@ pub(crate) struct ServerState {
     pub(crate) watch: Mutex<Option<StandbyWatch>>,
     /// Time limit of requests to a member.
     pub(crate) member_timeout: Duration,
+    /// Watch over slow members; `None` for none.
+    pub(crate) slow_members: Option<SlowMembers>,
     pub(crate) ends: AtomicBool,
 }

@@ -37,7 +37,8 @@ impl Ring {
 
     /// As [`carry`](Ring::carry), with a time limit, which the ring has to
     /// [keep](Ring::keeps_limits). Returns the indices of the transfers to try in another way, and
-    /// the indices of the unfinished ones. The latter are among the former.
+    /// the indices of the unfinished ones. The latter are among the former. Calls `read` with the
+    /// time of each read that has ended.
     pub(super) fn carry_within(
         &mut self,
         limit: Option<Duration>,
@@ -45,6 +46,7 @@ impl Ring {
         transfers: &[MemberTransfer],
         file: &dyn Fn(&MemberTransfer) -> Option<RawFd>,
         buffers: &mut Buffers<'_>,
+        read: &dyn Fn(&MemberTransfer, Duration),
     ) -> (Vec<usize>, Vec<usize>) {
         let Some(limit) = limit else {
             return (self.carry(direction, transfers, file, buffers), Vec::new());
@@ -67,7 +69,8 @@ impl Ring {
                     false => left.push(index),
                 }
             }
-            let until = Instant::now() + limit;
+            let began = Instant::now();
+            let until = began + limit;
             while !lent.is_empty() && self.wait_until(lent.len(), until) {
                 for entry in self.ring.completion() {
                     let index = entry.user_data() as usize;
@@ -81,6 +84,7 @@ impl Ring {
                         let into = buffers.at_mut(transfer.place, transfer.sectors);
                         let length = into.len();
                         into.copy_from_slice(memory.of(length));
+                        read(transfer, began.elapsed());
                     }
                     self.spare.push(memory);
                 }
@@ -277,8 +281,14 @@ mod tests {
             let begun = Instant::now();
             let all = [transfer(0), transfer(1), transfer(2)];
             let limit = Some(Duration::from_millis(100));
-            let ended =
-                ring.carry_within(limit, TransferDirection::Read, &all, &find, &mut buffers);
+            let ended = ring.carry_within(
+                limit,
+                TransferDirection::Read,
+                &all,
+                &find,
+                &mut buffers,
+                &|_, _| {},
+            );
             assert_eq!(ended, (vec![1], vec![1]));
             assert!(begun.elapsed() < Duration::from_secs(20));
             assert!(scratch[..512] == [7; 512] && scratch[1024..] == [7; 512]);
