@@ -6,7 +6,7 @@ use crate::kernel::{PAGE_SECTORS, VfsKernel};
 use crate::open::OpenFile;
 use crate::task::Task;
 use fullstroke_contract::Object;
-use fullstroke_files::{Caller, FileError, ObjectKind, PagePlace, path};
+use fullstroke_files::{Caller, FileError, InodeChange, ObjectKind, PagePlace, path};
 use fullstroke_memory::{FileAccess, PageRun};
 use fullstroke_programs::{Call, CallError, CallKind, Fd, OpenFlags};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Time};
@@ -46,18 +46,8 @@ impl VfsKernel {
                 self.files.get(process, fd)?.position = to;
                 Ok(to)
             }
-            Call::Fsync { fd } => {
-                let object = self.files.get(process, fd)?.object;
-                self.push(
-                    process,
-                    [
-                        Task::SyncObject(object),
-                        Task::Durable(object),
-                        Task::Tell(fd),
-                    ],
-                );
-                Ok(0)
-            }
+            Call::Fsync { fd } => self.fsync(process, fd, InodeChange::Any),
+            Call::Fdatasync { fd } => self.fsync(process, fd, InodeChange::Data),
             Call::Sync => {
                 self.push(process, [Task::SyncAll, Task::Commit]);
                 if self.fs.syncs_in_place() {
@@ -323,16 +313,27 @@ impl VfsKernel {
             );
         }
         if file.how.durable {
-            self.push(
-                process,
-                [
-                    Task::SyncObject(file.object),
-                    Task::Durable(file.object),
-                    Task::Tell(fd),
-                ],
-            );
+            let kind = if file.how.data_only {
+                InodeChange::Data
+            } else {
+                InodeChange::Any
+            };
+            self.fsync(process, fd, kind)?;
         }
         Ok(bytes)
+    }
+
+    fn fsync(&mut self, process: u32, fd: Fd, kind: InodeChange) -> Result<u64, CallError> {
+        let object = self.files.get(process, fd)?.object;
+        self.push(
+            process,
+            [
+                Task::SyncObject(object),
+                Task::Durable(object, kind),
+                Task::Tell(fd),
+            ],
+        );
+        Ok(0)
     }
 
     fn resize(
