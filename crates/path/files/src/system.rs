@@ -235,6 +235,8 @@ pub trait FileSystem: Send {
         length: Bytes,
         touches: &mut MetaAccesses,
     ) -> Result<(), FileError>;
+    /// Handles a read that changes the access time of an object.
+    fn accessed(&mut self, _caller: Caller, _object: Object, _touches: &mut MetaAccesses) {}
     /// Sets the length of the file.
     fn truncate(
         &mut self,

@@ -347,6 +347,12 @@ impl<F: DiskFormat> FileSystem for FileTree<F> {
         })
     }
 
+    fn accessed(&mut self, caller: Caller, object: Object, touches: &mut MetaAccesses) {
+        self.logged_as(caller, touches, InodeChange::Any, |tree, touches| {
+            tree.change_inode(object, touches);
+        });
+    }
+
     fn truncate(
         &mut self,
         caller: Caller,

@@ -114,6 +114,15 @@ impl Generation {
         for (key, value) in keys {
             files.entry(*key).or_insert(value.clone());
         }
+        // `relatime` is the default since Linux 2.6.30.
+        let atime = match self {
+            Generation::Linux6 => "relatime",
+            Generation::Linux2_6_23 => "strictatime",
+            Generation::Ideal => return,
+        };
+        if files.get("kind").is_some_and(|kind| kind != "raw") {
+            files.entry("atime").or_insert(atime.into());
+        }
     }
 
     /// Returns the policies of read-ahead and write-back of the page cache.

@@ -1,5 +1,6 @@
 //! State behind programs' calls: names, open files, page cache, journal, and requests in flight.
 
+use crate::access_times::{AccessTimeRule, AccessTimes};
 use crate::accounts::RequestAccounts;
 use crate::log::MetadataLog;
 use crate::open::OpenFiles;
@@ -21,6 +22,7 @@ pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KernelSettings {
     pub barrier: bool,
+    pub atime: AccessTimeRule,
     pub call_cost: Duration,
     pub copy_mb_per_s: f64,
 }
@@ -99,6 +101,7 @@ pub(crate) struct VfsKernel {
     pub accounts: RequestAccounts,
     /// For each object, the workload of the last write.
     pub writers: BTreeMap<Object, u16>,
+    pub access_times: AccessTimes,
     /// The only name in a file system without names.
     pub only_name: Option<String>,
     pub todo: CacheWork,
@@ -126,6 +129,7 @@ impl VfsKernel {
             random: site.seed.stream("vfs"),
             accounts: RequestAccounts::default(),
             writers: BTreeMap::new(),
+            access_times: AccessTimes::new(settings.atime),
             only_name: None,
             todo: CacheWork::default(),
             answers: FileSystemAnswers::default(),

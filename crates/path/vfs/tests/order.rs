@@ -665,6 +665,35 @@ fn an_fdatasync_of_an_overwrite_writes_no_transaction() {
     }
 }
 
+/// `relatime_need_update` of `fs/inode.c`: the first read of a file after a change dirties the inode.
+#[test]
+fn a_read_changes_the_inode_by_the_rule_of_access_times() {
+    let read = [
+        Call::Read {
+            fd: FD,
+            at: Some(0),
+            bytes: 4096,
+        },
+        Call::Sync,
+    ];
+    let mut calls = vec![Call::Open {
+        path: "there/two",
+        fd: FD,
+        how: OpenFlags::READ,
+    }];
+    (0..3).for_each(|_| calls.extend(read));
+    calls.extend([Call::List { path: "there" }, Call::Sync]);
+    for kind in ["ext4", "xfs"] {
+        for (rule, changes) in [("noatime", 0), ("relatime", 2), ("strictatime", 4)] {
+            let keys = json!({ "atime": rule });
+            let (commits, _) = logged(&unevenly(kind, &keys, vec![calls.clone()]));
+            // The files laid out before the program are in the first transaction.
+            let laid = logged(&unevenly(kind, &keys, vec![vec![Call::Sync]])).0;
+            assert_eq!(commits, changes.max(laid), "{kind}, {rule}");
+        }
+    }
+}
+
 /// `do_get_write_access` waits while the page is on its way into the log (`BH_Shadow`).
 #[test]
 fn a_write_waits_while_its_inode_is_written_to_the_log_of_ext4() {
