@@ -114,14 +114,10 @@ impl Generation {
         for (key, value) in keys {
             files.entry(*key).or_insert(value.clone());
         }
-        // `relatime` is the default since Linux 2.6.30.
-        let atime = match self {
-            Generation::Linux6 => "relatime",
-            Generation::Linux2_6_23 => "strictatime",
-            Generation::Ideal => return,
-        };
-        if files.get("kind").is_some_and(|kind| kind != "raw") {
-            files.entry("atime").or_insert(atime.into());
+        // `relatime` is the default since Linux 2.6.30. ext2 and the old XFS follow older kernels.
+        let old = files.get("kernel").is_some_and(|kernel| kernel == "2.6.24");
+        if today && !keys.is_empty() && !old {
+            files.entry("atime").or_insert("relatime".into());
         }
     }
 

@@ -40,8 +40,8 @@ pub struct FilesKeys {
     pub barrier: bool,
     /// Rule for the change of a file's access time by a read (mount options of the same names):
     /// "relatime" at the first read after a change of the file, and once in 24 hours; "strictatime"
-    /// at each read; "noatime" never. Default "relatime" in a host; "strictatime" in a host that is
-    /// `like = "linux-2.6.23"`; "noatime" in a host that is "ideal".
+    /// at each read; "noatime" never. Default "relatime" for ext4 and today's XFS in a host that is
+    /// `like = "linux-6.x"`, else "noatime".
     #[serde(default)]
     pub atime: AccessTimeRule,
     /// Processor time of each call, in addition to waits. Default 1us (assumed).
