@@ -58,6 +58,9 @@ pub struct Hints {
     pub direct: bool,
     /// Force unit access: the write must be on the medium when it completes.
     pub force_unit_access: bool,
+    /// True for a flush that makes way for a forced write of the same process, as the flush before
+    /// the commit record of a log (`REQ_PREFLUSH` with `REQ_FUA` in Linux).
+    pub before_forced_write: bool,
     /// True for a read from the medium that ignores buffers and compares the data with the last
     /// write. If the data differ, the read ends as `RequestStatus::Differs`.
     pub verify: bool,
@@ -87,6 +90,7 @@ impl Default for Hints {
             synchronous: true,
             direct: false,
             force_unit_access: false,
+            before_forced_write: false,
             verify: false,
             members: false,
             pulled: false,

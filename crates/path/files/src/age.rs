@@ -261,8 +261,15 @@ impl Ager<'_> {
             .write(caller, file, Bytes(0), Bytes(bytes), &mut self.touches)?;
         self.system.close(caller, file, &mut self.touches)?;
         let pages = 0..bytes.div_ceil(PAGE_BYTES);
+        self.system.write_back(
+            caller,
+            file,
+            pages.clone(),
+            &mut Vec::new(),
+            &mut self.touches,
+        )?;
         self.system
-            .write_back(caller, file, pages, &mut Vec::new(), &mut self.touches)?;
+            .written_back(caller, file, pages, &mut self.touches);
         self.aged.bytes_written += bytes;
         Ok(())
     }

@@ -10,7 +10,8 @@
 //! | multi-block allocation and the blocks it sets aside | `mballoc.rs` |
 //! | a tree of extents, 4 in the inode, 340 in a block | `ext4_ext_insert_extent` |
 //! | names by hash | `directory/htree.rs` |
-//! | a transaction every 5 s, data first | `journal.rs`, `ext4_jbd2_inode_add_write` |
+//! | a transaction every 5 s, data first without `dioread_nolock` | `journal.rs`, `ext4_jbd2_inode_add_write` |
+//! | new blocks unwritten until their data is there | `ext4_convert_unwritten_extents` |
 //!
 //! Not modelled: bigalloc, inline data, quotas, the 5 % reserved for root, hard links, extended
 //! attributes, `fast_commit`.
@@ -18,7 +19,7 @@
 use crate::directory::Style;
 use crate::ext2::check_make;
 use crate::extent_tree::{NodeCapacities, Nodes};
-use crate::format::{DiskFormat, Inode, New, NewObject, mpage};
+use crate::format::{DiskFormat, Inode, New, NewObject, WriteEnd, mpage};
 use crate::groups::{BLOCKS_PER_GROUP, GroupLayout, Groups, InodeSearch, Mke2fsOptions, Scheme};
 use crate::journal::{Journal, JournalFormat};
 use crate::map::MappedPages;
@@ -67,8 +68,14 @@ pub struct Config {
     /// true chooses the place of data at write-back, false at the write (mount option `delalloc`).
     /// Default true.
     pub delalloc: bool,
-    /// Order of data and metadata at a commit (mount option `data`). Default ordered.
+    /// Order of data and metadata at a commit (mount option `data`). Default ordered. With
+    /// `dioread_nolock` the transaction waits for no data in either mode.
     pub data: DataMode,
+    /// true if new blocks of delayed data are unwritten until their data is on the device; the end
+    /// of the write is then a change of metadata (mount option `dioread_nolock`, the default since
+    /// Linux 5.6). No effect with `delalloc = false`. Default true; false in a host that is `like =
+    /// "linux-2.6.23"` or "ideal".
+    pub dioread_nolock: bool,
     /// true if `mke2fs` has left out the bitmaps of unused groups, and the kernel makes these
     /// bitmaps and the blocks of new inodes without a read (`mke2fs -O uninit_bg` or
     /// `metadata_csum`). Default true; false in a host that is `like = "linux-2.6.23"` or "ideal".
@@ -96,6 +103,7 @@ impl Default for Config {
             commit: Duration::from_secs(5),
             delalloc: true,
             data: DataMode::default(),
+            dioread_nolock: true,
             uninit_bg: true,
         }
     }
@@ -467,8 +475,24 @@ impl DiskFormat for Ext4 {
         }
     }
 
+    fn leaf(&self, inode: &Inode<Ext4Inode>, page: u64) -> Option<u64> {
+        inode.extra.nodes.leaf(&inode.map, page)
+    }
+
+    /// `ext4_should_dioread_nolock`: only with delayed allocation. The end of a write changes the
+    /// extent (`ext4_convert_unwritten_extents`).
+    fn write_end(&self) -> WriteEnd {
+        if self.config.dioread_nolock && self.config.delalloc {
+            WriteEnd::Extents
+        } else {
+            WriteEnd::Nothing
+        }
+    }
+
+    /// The journal waits for data only if the new blocks are not unwritten
+    /// (`ext4_jbd2_inode_add_write` in `ext4_map_blocks`).
     fn ordered(&self) -> bool {
-        self.config.data == DataMode::Ordered
+        self.config.data == DataMode::Ordered && self.write_end() == WriteEnd::Nothing
     }
 }
 

@@ -17,6 +17,11 @@ pub(crate) struct Inode<X> {
     pub(crate) map: FileMap,
     /// Pages that a program has written and that have no place yet.
     pub(crate) delayed: DisjointRuns,
+    /// Pages with a place whose data is not on the device yet (unwritten extents).
+    pub(crate) unwritten: DisjointRuns,
+    /// Length in bytes in the inode on the device, for formats that change it at the end of a
+    /// write.
+    pub(crate) bytes_on_device: u64,
     pub(crate) directory: Option<Box<Directory>>,
     pub(crate) parent: u32,
     /// True while a program may still write to the file.
@@ -43,6 +48,17 @@ pub(crate) struct NewObject<'a, X> {
     pub(crate) parent: u32,
     pub(crate) parent_inode: &'a Inode<X>,
     pub(crate) name: &'a str,
+}
+
+/// The changes of metadata at the end of a data write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteEnd {
+    /// None.
+    Nothing,
+    /// New blocks are unwritten until their data is on the device. Then their extents change.
+    Extents,
+    /// As `Extents`; the length in the inode grows at the end of the write too.
+    ExtentsAndLength,
 }
 
 /// One format. The terms are those of [`crate::FileSystem`].
@@ -108,6 +124,11 @@ pub(crate) trait DiskFormat: Send {
     );
     /// Reads the metadata that map `pages`.
     fn walk(&self, inode: &Inode<Self::Extra>, pages: Range<u64>, touches: &mut MetaAccesses);
+    /// Returns the block of the inode's mapping with the extent of `page`. `None` if the inode
+    /// itself has the extent.
+    fn leaf(&self, _inode: &Inode<Self::Extra>, _page: u64) -> Option<u64> {
+        None
+    }
     /// Handles the last close by a program that could write.
     fn close(&mut self, number: u32, inode: &mut Inode<Self::Extra>, touches: &mut MetaAccesses);
 
@@ -132,6 +153,10 @@ pub(crate) trait DiskFormat: Send {
     /// See [`crate::FileSystem::cluster`].
     fn cluster(&self, _inode: &Inode<Self::Extra>, page: u64) -> Range<u64> {
         page..page + 1
+    }
+    /// Returns the changes of metadata at the end of a data write.
+    fn write_end(&self) -> WriteEnd {
+        WriteEnd::Nothing
     }
     /// Returns true if data with a new place must be on the device before the transaction that
     /// records the place.

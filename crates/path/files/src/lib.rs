@@ -57,6 +57,7 @@ mod xfs;
 mod conformance;
 
 pub use error::FileError;
+pub use journal::InodeChange;
 pub use metadata_accesses::{MetaAccess, MetaAccesses};
 pub use site::{FileSystemSite, Stripe};
 pub use system::{

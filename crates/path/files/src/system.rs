@@ -1,6 +1,6 @@
 //! Interface of every file system.
 
-use crate::{FileError, MetaAccesses};
+use crate::{FileError, InodeChange, MetaAccesses};
 use fullstroke_contract::Object;
 use fullstroke_units::{Bytes, Lbn, Sectors, Time};
 use serde::Serialize;
@@ -235,6 +235,8 @@ pub trait FileSystem: Send {
         length: Bytes,
         touches: &mut MetaAccesses,
     ) -> Result<(), FileError>;
+    /// Handles a read that changes the access time of an object.
+    fn accessed(&mut self, _caller: Caller, _object: Object, _touches: &mut MetaAccesses) {}
     /// Sets the length of the file.
     fn truncate(
         &mut self,
@@ -277,6 +279,22 @@ pub trait FileSystem: Send {
         touches: &mut MetaAccesses,
     ) -> Result<(), FileError>;
 
+    /// Handles the end of the write of `pages`: their data is on the device. Returns true if that
+    /// changes metadata, because new blocks count as unwritten until then, or because the length in
+    /// the inode grows only then. The pages stay under write-back until the change is made.
+    fn written_back(
+        &mut self,
+        _caller: Caller,
+        _file: Object,
+        _pages: Range<u64>,
+        _touches: &mut MetaAccesses,
+    ) -> bool {
+        false
+    }
+    /// Marks all placed pages of a file as unwritten, as `fallocate` leaves them. No effect if the
+    /// file system has no unwritten extents.
+    fn make_unwritten(&mut self, _file: Object) {}
+
     /// Returns true if metadata is held back until a commit.
     fn holds_metadata(&self) -> bool {
         false
@@ -299,9 +317,29 @@ pub trait FileSystem: Send {
     }
 
     /// Returns the number of the transaction with the last change of the object. `None` if
-    /// the log has contained the change for long, or without a journal.
-    fn last_change(&self, _object: Object) -> Option<u64> {
+    /// the log has contained the change for long, or without a journal. With
+    /// [`InodeChange::Data`], changes of times do not count, as for `fdatasync`.
+    fn last_change(&self, _object: Object, _kind: InodeChange) -> Option<u64> {
         None
+    }
+
+    /// Returns true if the log has copies of whole pages, and a page must not change while its copy
+    /// is on the way into the log (`BH_Shadow` of jbd2).
+    fn copies_pages(&self) -> bool {
+        false
+    }
+
+    /// Closes the running transaction. Its changes go to the open log buffer, which
+    /// [`write_pushed`](FileSystem::write_pushed) writes. Returns false if the transaction is
+    /// empty. Does nothing in a journal that writes each transaction by itself (jbd2).
+    fn push(&mut self) -> bool {
+        false
+    }
+    /// Adds to `plan` the writes of the open log buffer.
+    fn write_pushed(&mut self, _plan: &mut SyncPlan) {}
+    /// Returns true if an fsync pushes the running transaction (`xlog_cil_force_seq`).
+    fn pushes(&self) -> bool {
+        false
     }
 
     /// Returns true if an fsync that finds its changes in the transaction of another process

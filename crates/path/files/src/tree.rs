@@ -8,8 +8,8 @@ mod data;
 mod names;
 
 use crate::directory::{Directory, PageTouch};
-use crate::format::{DiskFormat, Inode};
-use crate::journal::Journal;
+use crate::format::{DiskFormat, Inode, WriteEnd};
+use crate::journal::{InodeChange, Journal};
 use crate::map::FileMap;
 use crate::runs::DisjointRuns;
 use crate::system::{
@@ -67,6 +67,8 @@ impl<F: DiskFormat> FileTree<F> {
             bytes: 0,
             map: FileMap::default(),
             delayed: DisjointRuns::default(),
+            unwritten: DisjointRuns::default(),
+            bytes_on_device: 0,
             directory,
             parent,
             open: kind == ObjectKind::File,
@@ -120,6 +122,17 @@ impl<F: DiskFormat> FileTree<F> {
         touches: &mut MetaAccesses,
         change: impl FnOnce(&mut Self, &mut MetaAccesses) -> T,
     ) -> T {
+        self.logged_as(caller, touches, InodeChange::Data, change)
+    }
+
+    /// Executes `change` as `logged` does. `kind` is the kind of the changes of inodes.
+    fn logged_as<T>(
+        &mut self,
+        caller: Caller,
+        touches: &mut MetaAccesses,
+        kind: InodeChange,
+        change: impl FnOnce(&mut Self, &mut MetaAccesses) -> T,
+    ) -> T {
         let mark = touches.mark();
         if self.journal.is_none() {
             return change(self, touches);
@@ -130,7 +143,7 @@ impl<F: DiskFormat> FileTree<F> {
         touches.set_unread(unread);
         if let Some(journal) = &mut self.journal {
             let (pages, inodes) = touches.since(mark);
-            journal.join(caller.now, pages, inodes);
+            journal.join(caller.now, pages, inodes, kind);
         }
         changed
     }
@@ -322,9 +335,22 @@ impl<F: DiskFormat> FileSystem for FileTree<F> {
         length: Bytes,
         touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
-        self.logged(caller, touches, |tree, touches| {
+        // With delayed allocation a write changes only the times. The length in the inode follows
+        // with the place or at the end of the write-back.
+        let kind = if self.format.delays() {
+            InodeChange::Any
+        } else {
+            InodeChange::Data
+        };
+        self.logged_as(caller, touches, kind, |tree, touches| {
             tree.write_bytes(caller, file, offset.0, length.0, touches)
         })
+    }
+
+    fn accessed(&mut self, caller: Caller, object: Object, touches: &mut MetaAccesses) {
+        self.logged_as(caller, touches, InodeChange::Any, |tree, touches| {
+            tree.change_inode(object, touches);
+        });
     }
 
     fn truncate(
@@ -357,6 +383,7 @@ impl<F: DiskFormat> FileSystem for FileTree<F> {
             inode.delayed.remove(inode.pages()..u64::MAX);
             let given_up = delayed - inode.delayed.total();
             format.close(file.0, inode, touches);
+            inode.unwritten.remove(inode.pages()..u64::MAX);
             assert!(
                 given_up <= tree.promised,
                 "{given_up} pages are given up, of {} promised",
@@ -403,6 +430,37 @@ impl<F: DiskFormat> FileSystem for FileTree<F> {
         Ok(())
     }
 
+    fn written_back(
+        &mut self,
+        caller: Caller,
+        file: Object,
+        pages: Range<u64>,
+        touches: &mut MetaAccesses,
+    ) -> bool {
+        if !self.end_write(file, pages.clone()) {
+            return false;
+        }
+        self.logged(caller, touches, |tree, touches| {
+            tree.change_inode(file, touches);
+            if let Ok(inode) = tree.inode(file)
+                && let Some(leaf) = tree.format.leaf(inode, pages.start)
+            {
+                touches.change(leaf);
+            }
+        });
+        true
+    }
+
+    fn make_unwritten(&mut self, file: Object) {
+        if self.format.write_end() != WriteEnd::Nothing
+            && let Ok((_, inode)) = self.parts(file)
+        {
+            for piece in inode.map.pieces() {
+                inode.unwritten.insert(piece.page..piece.end());
+            }
+        }
+    }
+
     fn holds_metadata(&self) -> bool {
         self.journal.is_some()
     }
@@ -443,8 +501,26 @@ impl<F: DiskFormat> FileSystem for FileTree<F> {
         self.journal.as_ref().map_or(0, Journal::number)
     }
 
-    fn last_change(&self, object: Object) -> Option<u64> {
-        self.journal.as_ref()?.last_change(object.0)
+    fn last_change(&self, object: Object, kind: InodeChange) -> Option<u64> {
+        self.journal.as_ref()?.last_change(object.0, kind)
+    }
+
+    fn copies_pages(&self) -> bool {
+        self.journal.as_ref().is_some_and(Journal::logs_pages)
+    }
+
+    fn pushes(&self) -> bool {
+        self.journal.as_ref().is_some_and(Journal::pushes)
+    }
+
+    fn push(&mut self) -> bool {
+        self.journal.as_mut().is_some_and(Journal::push)
+    }
+
+    fn write_pushed(&mut self, plan: &mut SyncPlan) {
+        if let Some(journal) = &mut self.journal {
+            journal.write_pushed(plan);
+        }
     }
 
     fn flushes_after_others(&self) -> bool {

@@ -22,7 +22,7 @@ mod space;
 
 use crate::directory::Style;
 use crate::extent_tree::{NodeCapacities, Nodes};
-use crate::format::{DiskFormat, Inode, New, NewObject};
+use crate::format::{DiskFormat, Inode, New, NewObject, WriteEnd};
 use crate::journal::{Journal, JournalFormat};
 use crate::map::MappedPages;
 use crate::system::{AllocatorRegions, FileSystem, ObjectKind, Usage};
@@ -517,6 +517,20 @@ impl DiskFormat for Xfs {
             .end()
             .max(inode.delayed.iter().last().map_or(0, |run| run.end));
         inode.extra.trimmed || ahead <= inode.pages()
+    }
+
+    fn leaf(&self, inode: &Inode<XfsInode>, page: u64) -> Option<u64> {
+        inode.extra.nodes.leaf(&inode.map, page)
+    }
+
+    /// Today delayed blocks become unwritten extents, and the end of the write changes extents and
+    /// length (`xfs_end_ioend`: `xfs_iomap_write_unwritten`, `xfs_setfilesize`). 2.6.24 changes the
+    /// length without a transaction.
+    fn write_end(&self) -> WriteEnd {
+        match self.config.kernel {
+            Kernel::Old => WriteEnd::Nothing,
+            Kernel::Today => WriteEnd::ExtentsAndLength,
+        }
     }
 
     fn delays(&self) -> bool {

@@ -37,6 +37,7 @@ enum FileCall {
     Read(usize, u64, u64),
     Write(usize, u64, u64),
     Fsync(usize),
+    Fdatasync(usize),
     Close(usize),
 }
 
@@ -174,10 +175,11 @@ impl FioProgram {
             };
             process.request = Some(request.id.0 as u32);
             if request.operation == Operation::Flush {
-                self.source
-                    .worker(worker)
+                let worker = self.source.worker(worker);
+                let data_only = worker.flushes_data_only();
+                worker
                     .flushed_files()
-                    .for_each(|file| process.fsync(file));
+                    .for_each(|file| process.fsync(file, data_only));
             } else {
                 process.transfer(&request);
             }
@@ -228,6 +230,7 @@ impl JobProcess {
             create: write,
             direct: job.direct,
             durable: job.durable_writes,
+            data_only: job.durable_data_only,
             ..OpenFlags::READ
         };
         let open = vec![false; places.len()];
@@ -256,9 +259,13 @@ impl JobProcess {
         }
     }
 
-    fn fsync(&mut self, file: usize) {
+    fn fsync(&mut self, file: usize, data_only: bool) {
         self.opened(file);
-        self.steps.push_back(FileCall::Fsync(file));
+        self.steps.push_back(if data_only {
+            FileCall::Fdatasync(file)
+        } else {
+            FileCall::Fsync(file)
+        });
     }
 
     fn transfer(&mut self, request: &Request) {
@@ -307,6 +314,7 @@ impl JobProcess {
                 }
             }
             FileCall::Fsync(file) => Call::Fsync { fd: fd(file) },
+            FileCall::Fdatasync(file) => Call::Fdatasync { fd: fd(file) },
             FileCall::Close(file) => Call::Close { fd: fd(file) },
         }
     }
@@ -334,13 +342,18 @@ impl Program for FioProgram {
                     .map(|path| InitialFile {
                         path: path.to_owned(),
                         bytes: None,
+                        unwritten: false,
                     }),
             );
             let allocated = job.files.allocated && !job.files.create_on_open;
-            if job.work.goes(IoDirection::Read) || job.files.overwrite || allocated {
+            // fio writes files that it reads or overwrites, and only reserves the others
+            // (`fallocate`).
+            let written = job.work.goes(IoDirection::Read) || job.files.overwrite;
+            if written || allocated {
                 let file = |place: &FilePlace| InitialFile {
                     path: place.path.clone(),
                     bytes: Some(Bytes(place.bytes)),
+                    unwritten: !written,
                 };
                 laid.extend(self.processes[processes.start].places.iter().map(file));
             }

@@ -235,9 +235,13 @@ pub(crate) struct FioJob {
     pub(crate) reap_least: u32,
     pub(crate) offload: bool,
     pub(crate) durable_writes: bool,
+    /// True if durable writes do not wait for changes of times (`sync=dsync`).
+    pub(crate) durable_data_only: bool,
     /// True if I/O bypasses the page cache.
     pub(crate) direct: bool,
     pub(crate) flush_every: u64,
+    /// True if these flushes are `fdatasync`.
+    pub(crate) flush_data_only: bool,
     pub(crate) flush_at_end: bool,
     pub(crate) class: PriorityClass,
     pub(crate) level: u8,
@@ -324,8 +328,10 @@ impl FioJob {
             reap_least: 1,
             offload: false,
             durable_writes: false,
+            durable_data_only: false,
             direct: false,
             flush_every: 0,
+            flush_data_only: false,
             flush_at_end: false,
             class: PriorityClass::BestEffort,
             level: 4,

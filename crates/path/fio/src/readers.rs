@@ -407,6 +407,13 @@ pub(crate) fn io_submit_mode(job: &mut FioJob, value: OptionValue<'_>) -> Done {
 
 pub(crate) fn fsync(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.flush_every = value.integer()?;
+    job.flush_data_only = false;
+    Ok(())
+}
+
+pub(crate) fn fdatasync(job: &mut FioJob, value: OptionValue<'_>) -> Done {
+    job.flush_every = value.integer()?;
+    job.flush_data_only = true;
     Ok(())
 }
 
@@ -417,13 +424,13 @@ pub(crate) fn end_fsync(job: &mut FioJob, value: OptionValue<'_>) -> Done {
 
 pub(crate) fn sync(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let known = [
-        ("0", false),
-        ("none", false),
-        ("1", true),
-        ("sync", true),
-        ("dsync", true),
+        ("0", (false, false)),
+        ("none", (false, false)),
+        ("1", (true, false)),
+        ("sync", (true, false)),
+        ("dsync", (true, true)),
     ];
-    job.durable_writes = value.choice(&known)?;
+    (job.durable_writes, job.durable_data_only) = value.choice(&known)?;
     Ok(())
 }
 

@@ -162,7 +162,12 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         read::io_submit_mode,
         "inline: a job ahead of its rate waits for its I/O first; offload: no wait",
     ),
-    simulated(&["fsync", "fdatasync"], read::fsync, "a flush after so many writes"),
+    simulated(&["fsync"], read::fsync, "a flush after so many writes"),
+    simulated(
+        &["fdatasync"],
+        read::fdatasync,
+        "a flush after so many writes; on files it waits for no change of times",
+    ),
     simulated(&["end_fsync", "fsync_on_close"], read::end_fsync, "a flush when a job that wrote has ended"),
     simulated(&["sync"], read::sync, "writes are on the medium when they complete (force unit access)"),
     simulated(

@@ -141,6 +141,12 @@ impl JobWorker {
         })
     }
 
+    /// Returns true if the current flush is an `fdatasync`. The flush at the end of an iteration is
+    /// an `fsync`.
+    pub(crate) fn flushes_data_only(&self) -> bool {
+        self.job.flush_data_only && self.phase != WaitPoint::Flushing(WorkerAction::Iterate)
+    }
+
     /// Returns the indices of the files that the current flush covers. As in fio, these are all
     /// files at the end of an iteration, else the file whose turn it is.
     pub(crate) fn flushed_files(&mut self) -> std::ops::Range<usize> {

@@ -19,6 +19,7 @@ use fullstroke_contract::registry::Keys;
 use fullstroke_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The generations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -101,12 +102,23 @@ impl Generation {
     /// Adds the keys of a file system in which the generations differ.
     pub(crate) fn complete_files(self, files: &mut Keys) {
         let today = self == Generation::Linux6;
-        let key = match files.get("kind").and_then(|kind| kind.as_str()) {
-            Some("xfs") => ("kernel", if today { "today" } else { "2.6.24" }.into()),
-            Some("ext4") => ("uninit_bg", today.into()),
-            _ => return,
+        let kernel = if today { "today" } else { "2.6.24" };
+        let keys: &[(&str, Value)] = match files.get("kind").and_then(|kind| kind.as_str()) {
+            Some("xfs") => &[("kernel", kernel.into())],
+            Some("ext4") => &[
+                ("uninit_bg", today.into()),
+                ("dioread_nolock", today.into()),
+            ],
+            _ => &[],
         };
-        files.entry(key.0).or_insert(key.1);
+        for (key, value) in keys {
+            files.entry(*key).or_insert(value.clone());
+        }
+        // `relatime` is the default since Linux 2.6.30. ext2 and the old XFS follow older kernels.
+        let old = files.get("kernel").is_some_and(|kernel| kernel == "2.6.24");
+        if today && !keys.is_empty() && !old {
+            files.entry("atime").or_insert("relatime".into());
+        }
     }
 
     /// Returns the policies of read-ahead and write-back of the page cache.

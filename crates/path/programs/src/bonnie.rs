@@ -311,6 +311,7 @@ impl Program for Bonnie {
         let laid = InitialFile {
             path: self.plan.path.clone(),
             bytes: Some(Bytes(self.plan.size)),
+            unwritten: false,
         };
         there.then_some(laid).into_iter().collect()
     }

@@ -26,6 +26,8 @@ pub struct OpenFlags {
     pub direct: bool,
     /// Each write completes when the data is on the medium (`O_SYNC`, `O_DSYNC`).
     pub durable: bool,
+    /// With `durable`, a write does not wait for changes of the file's times (`O_DSYNC`).
+    pub data_only: bool,
 }
 
 impl OpenFlags {
@@ -38,6 +40,7 @@ impl OpenFlags {
         append: false,
         direct: false,
         durable: false,
+        data_only: false,
     };
     /// For reading and writing; the file must exist.
     pub const WRITE: OpenFlags = OpenFlags {
@@ -106,6 +109,11 @@ pub enum Call<'a> {
         /// Number of the open file.
         fd: Fd,
     },
+    /// `fdatasync(2)`: as `fsync`, but changes of the file's times need not be durable.
+    Fdatasync {
+        /// Number of the open file.
+        fd: Fd,
+    },
     /// `sync(2)`: writes all dirty data and waits.
     Sync,
     /// `truncate(2)`.
@@ -167,7 +175,7 @@ pub enum CallKind {
     Write,
     /// A change of the position.
     Seek,
-    /// An fsync.
+    /// An fsync or fdatasync.
     Fsync,
     /// A sync.
     Sync,
@@ -234,7 +242,7 @@ impl Call<'_> {
             Call::Read { .. } => CallKind::Read,
             Call::Write { .. } => CallKind::Write,
             Call::Seek { .. } => CallKind::Seek,
-            Call::Fsync { .. } => CallKind::Fsync,
+            Call::Fsync { .. } | Call::Fdatasync { .. } => CallKind::Fsync,
             Call::Sync => CallKind::Sync,
             Call::Truncate { .. } | Call::Resize { .. } => CallKind::Truncate,
             Call::MakeDirectory { .. } => CallKind::Mkdir,

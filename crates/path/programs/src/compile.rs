@@ -482,11 +482,13 @@ impl Program for Compilation {
         let file = |file| InitialFile {
             path: self.path(file),
             bytes: Some(Bytes(self.bytes(file))),
+            unwritten: false,
         };
         // The directories of failed searches exist, and are empty.
         let missing = (0..self.config.lookups).map(|place| InitialFile {
             path: format!("{}/include-{place}", self.config.directory),
             bytes: None,
+            unwritten: false,
         });
         sources.chain(headers).map(file).chain(missing).collect()
     }

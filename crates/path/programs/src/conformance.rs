@@ -214,7 +214,7 @@ impl PlainHost {
                     .1 = to;
                 Ok(to)
             }
-            Call::Fsync { fd } => self
+            Call::Fsync { fd } | Call::Fdatasync { fd } => self
                 .open
                 .get(&(process, fd))
                 .map(|_| 0)

@@ -165,6 +165,7 @@ impl Program for Diff {
         let laid = |path: &String| InitialFile {
             path: path.clone(),
             bytes: Some(self.config.size),
+            unwritten: false,
         };
         self.config.files.iter().map(laid).collect()
     }

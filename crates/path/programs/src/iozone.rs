@@ -315,6 +315,7 @@ impl Program for Iozone {
             .map(|worker| InitialFile {
                 path: worker.path.clone(),
                 bytes: Some(self.config.size),
+                unwritten: false,
             })
             .collect()
     }

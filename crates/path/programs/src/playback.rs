@@ -427,6 +427,7 @@ impl Program for Playback {
         let laid = |number| InitialFile {
             path: self.config.file(number),
             bytes: Some(self.config.file_size),
+            unwritten: false,
         };
         (0..self.config.file_count()).map(laid).collect()
     }

@@ -67,6 +67,8 @@ pub struct InitialFile {
     pub path: String,
     /// Length of the file; `None` for a directory.
     pub bytes: Option<Bytes>,
+    /// True if the pages of the file have places and no data, as `fallocate` leaves them.
+    pub unwritten: bool,
 }
 
 /// A program, a state machine. When asked for the next action of a process, the program returns a

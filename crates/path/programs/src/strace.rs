@@ -210,7 +210,7 @@ mod tests {
                 .filter(|(_, text)| text.starts_with(call))
                 .count()
         };
-        assert_eq!(played("Fsync"), lines(" fdatasync("));
+        assert_eq!(played("Fdatasync"), lines(" fdatasync("));
         assert_eq!(played("Remove"), lines(" unlink("));
         assert_eq!(
             played("Open") + lines("\"/dev/urandom\""),

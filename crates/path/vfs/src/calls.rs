@@ -6,7 +6,7 @@ use crate::kernel::{PAGE_SECTORS, VfsKernel};
 use crate::open::OpenFile;
 use crate::task::Task;
 use fullstroke_contract::Object;
-use fullstroke_files::{Caller, FileError, ObjectKind, PagePlace, path};
+use fullstroke_files::{Caller, FileError, InodeChange, ObjectKind, PagePlace, path};
 use fullstroke_memory::{FileAccess, PageRun};
 use fullstroke_programs::{Call, CallError, CallKind, Fd, OpenFlags};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Time};
@@ -40,24 +40,14 @@ impl VfsKernel {
         match *call {
             Call::Open { path, fd, how } => self.open(caller, process, (path, fd, how), kind),
             Call::Close { fd } => self.close(caller, process, fd),
-            Call::Read { fd, at, bytes } => self.read(process, fd, at, bytes),
+            Call::Read { fd, at, bytes } => self.read(caller, process, (fd, at, bytes)),
             Call::Write { fd, at, bytes } => self.write(caller, process, (fd, at, bytes)),
             Call::Seek { fd, to } => {
                 self.files.get(process, fd)?.position = to;
                 Ok(to)
             }
-            Call::Fsync { fd } => {
-                let object = self.files.get(process, fd)?.object;
-                self.push(
-                    process,
-                    [
-                        Task::SyncObject(object),
-                        Task::Durable(object),
-                        Task::Tell(fd),
-                    ],
-                );
-                Ok(0)
-            }
+            Call::Fsync { fd } => self.fsync(process, fd, InodeChange::Any),
+            Call::Fdatasync { fd } => self.fsync(process, fd, InodeChange::Data),
             Call::Sync => {
                 self.push(process, [Task::SyncAll, Task::Commit]);
                 if self.fs.syncs_in_place() {
@@ -133,9 +123,10 @@ impl VfsKernel {
         act: impl FnOnce(&mut VfsKernel, Object, &str) -> Result<u64, FileError>,
     ) -> Result<u64, CallError> {
         let (directories, name) = path::split(path);
-        let done = self
-            .walk(caller, directories)
-            .and_then(|directory| act(self, directory, name));
+        let done = self.walk(caller, directories).and_then(|directory| {
+            self.access_times.changed(directory);
+            act(self, directory, name)
+        });
         self.follow_touches(thread);
         Ok(done?)
     }
@@ -224,10 +215,9 @@ impl VfsKernel {
 
     fn read(
         &mut self,
+        caller: Caller,
         process: u32,
-        fd: Fd,
-        at: Option<u64>,
-        bytes: u64,
+        (fd, at, bytes): (Fd, Option<u64>, u64),
     ) -> Result<u64, CallError> {
         let file = *self.files.get(process, fd)?;
         let size = self.fs.attributes(file.object)?.bytes.0;
@@ -248,6 +238,7 @@ impl VfsKernel {
                 write: false,
             };
             self.push(process, [Task::PassCache { run, drop: false }, direct]);
+            self.accessed(caller, process, file.object);
             return Ok(bytes);
         }
         self.threads[process].copied = bytes;
@@ -264,7 +255,17 @@ impl VfsKernel {
                 },
             )],
         );
+        self.accessed(caller, process, file.object);
         Ok(bytes)
+    }
+
+    /// Changes the access time of an object that was read, if the rule wants so (`touch_atime`).
+    fn accessed(&mut self, caller: Caller, thread: u32, object: Object) {
+        if self.has_no_names() || !self.access_times.read(caller.now, object) {
+            return;
+        }
+        self.fs.accessed(caller, object, &mut self.answers.touches);
+        self.follow_touches(thread);
     }
 
     fn write(
@@ -297,6 +298,7 @@ impl VfsKernel {
         }
         let workload = self.hints(process).workload;
         self.writers.insert(file.object, workload);
+        self.access_times.changed(file.object);
         if file.how.direct {
             let run = pages_of(file.object, offset, bytes);
             let direct = Task::Direct {
@@ -323,16 +325,27 @@ impl VfsKernel {
             );
         }
         if file.how.durable {
-            self.push(
-                process,
-                [
-                    Task::SyncObject(file.object),
-                    Task::Durable(file.object),
-                    Task::Tell(fd),
-                ],
-            );
+            let kind = if file.how.data_only {
+                InodeChange::Data
+            } else {
+                InodeChange::Any
+            };
+            self.fsync(process, fd, kind)?;
         }
         Ok(bytes)
+    }
+
+    fn fsync(&mut self, process: u32, fd: Fd, kind: InodeChange) -> Result<u64, CallError> {
+        let object = self.files.get(process, fd)?.object;
+        self.push(
+            process,
+            [
+                Task::SyncObject(object),
+                Task::Durable(object, kind),
+                Task::Tell(fd),
+            ],
+        );
+        Ok(0)
     }
 
     fn resize(
@@ -347,6 +360,7 @@ impl VfsKernel {
             .truncate(caller, object, Bytes(bytes), &mut self.answers.touches);
         self.follow_touches(thread);
         cut?;
+        self.access_times.changed(object);
         self.push(thread, [Task::Discard(object, bytes.div_ceil(PAGE_BYTES))]);
         Ok(bytes)
     }
@@ -355,6 +369,7 @@ impl VfsKernel {
         let object = self.find(caller, thread, path)?;
         let (directories, name) = path::split(path);
         let directory = self.walk(caller, directories)?;
+        self.access_times.changed(directory);
         self.answers.touches.clear();
         if !self.files.is_open(object) {
             return self.remove_name(caller, thread, directory, name);
@@ -391,6 +406,7 @@ impl VfsKernel {
     /// Removes an object: its dirty pages are not written.
     fn forget(&mut self, thread: u32, gone: Object) {
         self.writers.remove(&gone);
+        self.access_times.changed(gone);
         self.push(thread, [Task::Discard(gone, 0)]);
     }
 
@@ -421,6 +437,9 @@ impl VfsKernel {
         );
         self.follow_touches(thread);
         moved?;
+        for changed in [old, new, source] {
+            self.access_times.changed(changed);
+        }
         if let Some(gone) = replaced.filter(|&object| self.fs.attributes(object).is_err()) {
             self.forget(thread, gone);
         }
@@ -442,6 +461,8 @@ impl VfsKernel {
             }
         }
         self.answers.mapped = extents;
+        self.answers.touches.clear();
+        self.accessed(caller, thread, object);
         Ok(entries)
     }
 }

@@ -1,5 +1,6 @@
 //! The keys of `[host.files]`.
 
+use crate::access_times::AccessTimeRule;
 use crate::kernel::KernelSettings;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, check_known, find, known_keys, read, schema_of};
@@ -37,6 +38,12 @@ pub struct FilesKeys {
     /// option `barrier`). Default true.
     #[serde(default = "yes")]
     pub barrier: bool,
+    /// Rule for the change of a file's access time by a read (mount options of the same names):
+    /// "relatime" at the first read after a change of the file, and once in 24 hours; "strictatime"
+    /// at each read; "noatime" never. Default "relatime" for ext4 and today's XFS in a host that is
+    /// `like = "linux-6.x"`, else "noatime".
+    #[serde(default)]
+    pub atime: AccessTimeRule,
     /// Processor time of each call, in addition to waits. Default 1us (assumed).
     #[serde(default = "call_cost")]
     pub call_cost: Duration,
@@ -105,8 +112,12 @@ pub enum Preallocation {
 
 impl DiskKeys {
     /// Keys of `[host.files]` without meaning for disks in files, each with the reason.
-    pub const WITHOUT: [(&'static str, &'static str); 4] = [
+    pub const WITHOUT: [(&'static str, &'static str); 5] = [
         ("align", "guests place their own blocks; remove this key"),
+        (
+            "atime",
+            "the read of a guest changes no access time of the disk's file; remove this key",
+        ),
         (
             "align_read_ahead",
             "guests have their own read-ahead; remove this key",
@@ -241,6 +252,7 @@ impl FilesConfig {
     pub(crate) fn settings(&self) -> KernelSettings {
         KernelSettings {
             barrier: self.keys.barrier,
+            atime: self.keys.atime,
             call_cost: self.keys.call_cost,
             copy_mb_per_s: self.keys.copy_mb_per_s,
         }

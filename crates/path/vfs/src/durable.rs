@@ -4,7 +4,7 @@ use crate::kernel::VfsKernel;
 use crate::log::TransactionState;
 use crate::task::{Owner, Task, Waits};
 use fullstroke_contract::{Extent, Object, Operation};
-use fullstroke_files::LogWrite;
+use fullstroke_files::{InodeChange, LogWrite};
 use fullstroke_memory::OperationAnswer;
 use fullstroke_units::Time;
 
@@ -17,11 +17,11 @@ impl VfsKernel {
         &mut self,
         now: Time,
         thread: u32,
-        object: Option<Object>,
+        object: Option<(Object, InodeChange)>,
     ) -> OperationAnswer {
         let journals = self.fs.holds_metadata();
-        if journals && let Some(object) = object {
-            self.make_logged(thread, object);
+        if journals && let Some((object, kind)) = object {
+            self.make_logged(thread, object, kind);
             return OperationAnswer::Done;
         }
         if journals && self.log.is_busy() {
@@ -31,7 +31,7 @@ impl VfsKernel {
         let caller = self.caller(now, thread);
         match object {
             None => self.fs.commit(now, &mut self.answers.plan),
-            Some(object) => {
+            Some((object, _)) => {
                 let planned = self.fs.fsync(
                     caller,
                     object,
@@ -43,11 +43,23 @@ impl VfsKernel {
                 }
             }
         }
+        self.carry_out_plan(thread, object.is_some());
+        OperationAnswer::Done
+    }
+
+    /// Puts the steps of the plan before the other steps of a thread.
+    fn carry_out_plan(&mut self, thread: u32, is_fsync: bool) {
         let rest = std::mem::take(&mut self.threads[thread].tasks);
         self.follow_touches(thread);
-        self.follow_plan(thread, object.is_some());
+        self.follow_plan(thread, is_fsync);
         self.threads[thread].tasks.extend(rest);
-        OperationAnswer::Done
+    }
+
+    /// Writes the open log buffer, with all pushed transactions (`xlog_force_and_check_iclog`).
+    fn write_pushed(&mut self, thread: u32) {
+        self.answers.plan.clear();
+        self.fs.write_pushed(&mut self.answers.plan);
+        self.carry_out_plan(thread, false);
     }
 
     /// Makes a thread wait for the free log, and then carry out `again`.
@@ -62,11 +74,11 @@ impl VfsKernel {
     /// Adds the steps that bring the last change of a file into the log. The data of the file is on
     /// the device, possibly in its volatile cache: if no later log write flushes the device, the
     /// thread does (`needs_barrier` in `ext4_fsync_journal`).
-    fn make_logged(&mut self, thread: u32, object: Object) {
-        let transaction = self.fs.last_change(object);
+    fn make_logged(&mut self, thread: u32, object: Object, kind: InodeChange) {
+        let transaction = self.fs.last_change(object, kind);
         let others = self.fs.flushes_after_others();
         let (waits, flush) = match self.log.state(transaction) {
-            TransactionState::Running => (true, false),
+            TransactionState::Running | TransactionState::Pushed => (true, false),
             TransactionState::Committing => (true, others),
             TransactionState::Recording => (true, true),
             TransactionState::Committed => (false, true),
@@ -93,7 +105,9 @@ impl VfsKernel {
     }
 
     /// Waits until a transaction is in the log. The first thread that finds the log free writes the
-    /// transaction.
+    /// transaction. In XFS a thread first pushes the running transaction into the open log buffer.
+    /// While another buffer is on its way, the open one collects further transactions
+    /// (`xlog_force_lsn`).
     pub fn wait_for_transaction(
         &mut self,
         now: Time,
@@ -108,8 +122,20 @@ impl VfsKernel {
                 }
                 OperationAnswer::Done
             }
+            TransactionState::Running if self.fs.pushes() => {
+                if self.fs.push() {
+                    self.log.close_before(self.fs.transaction());
+                }
+                let again = Task::Logged { transaction, flush };
+                self.threads[thread].tasks.push_front(again);
+                OperationAnswer::Done
+            }
             TransactionState::Running if !self.log.is_busy() => {
                 self.make_durable(now, thread, None)
+            }
+            TransactionState::Pushed if !self.log.is_busy() => {
+                self.write_pushed(thread);
+                OperationAnswer::Done
             }
             _ => self.wait_for_log(thread, Task::Logged { transaction, flush }),
         }
@@ -118,14 +144,18 @@ impl VfsKernel {
     /// Turns the plan into steps.
     fn follow_plan(&mut self, thread: u32, is_fsync: bool) {
         let plan = std::mem::take(&mut self.answers.plan);
-        let closed = self.log.transaction();
+        let running = self.fs.transaction();
         if !plan.released.is_empty() || !plan.log.is_empty() {
-            self.log.enter(thread);
+            self.log.enter(thread, running);
             self.accounts.close_transaction(self.threads[thread].kind);
         }
         let steps = &mut self.threads[thread].tasks;
         steps.extend(plan.data.iter().map(|&object| Task::SyncObject(object)));
         steps.extend(plan.in_place.iter().map(|&page| Task::InPlace(page)));
+        if self.fs.copies_pages() && self.log.is_written_by(thread) {
+            self.log.copy(&plan.released);
+            steps.push_back(Task::Copy);
+        }
         for write in &plan.log {
             self.write_log(thread, write);
         }
@@ -147,7 +177,7 @@ impl VfsKernel {
         steps.extend(
             plan.released
                 .iter()
-                .map(|&page| Task::Release(page, closed)),
+                .map(|&page| Task::Release(page, running - 1)),
         );
         self.answers.plan = plan;
     }
@@ -173,10 +203,7 @@ impl VfsKernel {
         }
         steps.extend([Task::Settle, Task::Record]);
         if self.settings.barrier {
-            steps.extend([
-                Task::Issue(Operation::Flush, Extent::default(), false),
-                Task::Settle,
-            ]);
+            steps.extend([Task::FlushBeforeRecord, Task::Settle]);
         }
         steps.extend([
             Task::Issue(Operation::Write, extent, self.settings.barrier),
@@ -187,7 +214,17 @@ impl VfsKernel {
     /// Frees the log and wakes all waiting threads.
     pub fn leave_log(&mut self) {
         self.log.leave();
-        while let Some(waiting) = self.log.next_waiting() {
+        let mut woken = std::mem::take(&mut self.answers.woken);
+        woken.extend(self.log.all_waiting());
+        let pushed = woken.iter().filter(|&&one| self.has_pushed(one)).count();
+        // XFS wakes two groups: threads with pushed transactions (`ic_write_wait` in
+        // `xlog_state_done_syncing`) and threads of the written ones (`ic_force_wait`). Either may
+        // run first: under Linux 6.18 with two processors the former did in 68 of 127 cases.
+        if pushed > 0 && pushed < woken.len() {
+            let pushed_first = self.random.chance(0.5);
+            woken.sort_by_key(|&one| self.has_pushed(one) != pushed_first);
+        }
+        for waiting in woken.drain(..) {
             debug_assert_eq!(
                 self.threads[waiting].waits,
                 Waits::Log,
@@ -196,6 +233,35 @@ impl VfsKernel {
             self.threads[waiting].waits = Waits::No;
             self.threads.make_ready(waiting);
         }
+        self.answers.woken = woken;
+    }
+
+    /// True if a thread waits for a transaction in the open log buffer.
+    fn has_pushed(&self, thread: u32) -> bool {
+        let next = self.threads[thread].tasks.front();
+        matches!(next, Some(&Task::Logged { transaction, .. })
+            if self.log.state(Some(transaction)) == TransactionState::Pushed)
+    }
+
+    /// Notes that the log has copies of the pages, and that the commit record is next. Wakes all
+    /// threads that wait to change these pages.
+    pub fn record(&mut self) {
+        self.log.record();
+        self.log.end_copies();
+        while let Some(waiting) = self.log.next_with_copies() {
+            self.threads[waiting].waits = Waits::No;
+            self.threads.make_ready(waiting);
+        }
+    }
+
+    /// Lets a thread wait while pages that it changes are on their way into the log
+    /// (`do_get_write_access` waits for `BH_Shadow`).
+    pub fn wait_for_copies(&mut self, thread: u32) -> OperationAnswer {
+        if self.log.wait_for_copies(thread) {
+            self.threads[thread].waits = Waits::Log;
+            return OperationAnswer::Waits;
+        }
+        OperationAnswer::Done
     }
 
     /// Returns the time of the journal's next write of its running transaction.

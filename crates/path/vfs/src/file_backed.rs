@@ -11,7 +11,9 @@ use fullstroke_contract::{
     Completion, ConfigError, Counters, Effects, Extent, Gauge, Hints, LayerReadings, Node,
     NodeContext, Notice, Object, Operation, Port, Request, RequestStatus, Signal, Wake,
 };
-use fullstroke_files::{Caller, FileError, FileSystemSite, MetaAccesses, PageMapping, path};
+use fullstroke_files::{
+    Caller, FileError, FileSystemSite, InodeChange, MetaAccesses, PageMapping, path,
+};
 use fullstroke_memory::{FileAccess, FileId, PAGE_BYTES, PageCache, PageRun};
 use fullstroke_programs::InitialFile;
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors, Time};
@@ -116,10 +118,11 @@ impl FileBacked {
             InitialFile {
                 path: file_of(&disk.name),
                 bytes: Some(bytes),
+                unwritten: false,
             }
         };
         lay_out(&mut *fs, &disks.iter().map(laid).collect::<Vec<_>>()).map_err(not_made)?;
-        let mut kernel = VfsKernel::new(fs, cache, site.capacity, files.settings());
+        let mut kernel = VfsKernel::new(fs, cache, &site, files.settings());
         let mut open = Vec::new();
         for GuestDisk {
             name,
@@ -181,7 +184,10 @@ impl FileBacked {
         let object = disk.object;
         let offset = (extent.start.0 - disk.start.0) * SECTOR_BYTES;
         let bytes = extent.sectors.bytes().0;
-        let durable = [Task::SyncObject(object), Task::Durable(object)];
+        let durable = [
+            Task::SyncObject(object),
+            Task::Durable(object, InodeChange::Any),
+        ];
         match operation {
             Operation::Read => {
                 let steps = self.transfer(disk, (offset, bytes), &request.hints, false);

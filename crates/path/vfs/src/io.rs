@@ -261,13 +261,9 @@ impl VfsKernel {
         thread: u32,
         operation: Operation,
         extent: Extent,
-        force: bool,
+        hints: Hints,
         out: &mut Effects,
     ) {
-        let hints = Hints {
-            force_unit_access: force,
-            ..self.hints(thread)
-        };
         self.threads[thread].outstanding += 1;
         if operation == Operation::Flush {
             self.accounts.flush();
@@ -326,14 +322,14 @@ impl VfsKernel {
             true => self.fs.write_back(
                 caller,
                 object,
-                pages,
+                pages.clone(),
                 &mut mapped,
                 &mut self.answers.touches,
             ),
             false => self.fs.read_map(
                 caller,
                 object,
-                pages,
+                pages.clone(),
                 &mut mapped,
                 &mut self.answers.touches,
             ),
@@ -362,6 +358,10 @@ impl VfsKernel {
             self.threads[thread].result = Err(error.into());
         }
         self.threads[thread].tasks.push_back(Task::Settle);
+        if write {
+            let run = PageRun::new(object, pages.start, pages.end - pages.start);
+            self.threads[thread].tasks.push_back(Task::Convert(run));
+        }
         self.threads[thread].tasks.extend(rest);
         self.answers.mapped = mapped;
     }

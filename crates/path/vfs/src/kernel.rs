@@ -1,14 +1,17 @@
 //! State behind programs' calls: names, open files, page cache, journal, and requests in flight.
 
+use crate::access_times::{AccessTimeRule, AccessTimes};
 use crate::accounts::RequestAccounts;
 use crate::log::MetadataLog;
 use crate::open::OpenFiles;
 use crate::task::{Guest, Owner, ProcessIdentity, Task, Threads};
 use fullstroke_contract::{Hints, Object, Request, Slots};
-use fullstroke_files::{Caller, FileSystem, MetaAccess, MetaAccesses, PageMapping, SyncPlan};
+use fullstroke_files::{
+    Caller, FileSystem, FileSystemSite, MetaAccess, MetaAccesses, PageMapping, SyncPlan,
+};
 use fullstroke_memory::{CacheOut, IoId, PAGE_BYTES, PageCache, PageRun};
 use fullstroke_tracks::Boundaries;
-use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
+use fullstroke_units::{Duration, Random, SECTOR_BYTES, Sectors, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,6 +22,7 @@ pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KernelSettings {
     pub barrier: bool,
+    pub atime: AccessTimeRule,
     pub call_cost: Duration,
     pub copy_mb_per_s: f64,
 }
@@ -76,6 +80,8 @@ pub(crate) struct FileSystemAnswers {
     pub touches: MetaAccesses,
     pub mapped: Vec<PageMapping>,
     pub plan: SyncPlan,
+    /// Threads that the end of a log write wakes.
+    pub woken: Vec<u32>,
 }
 
 /// The whole state.
@@ -90,9 +96,12 @@ pub(crate) struct VfsKernel {
     pub threads: Threads,
     pub flights: Slots<PendingPurpose>,
     pub log: MetadataLog,
+    /// Order in which threads wake.
+    pub random: Random,
     pub accounts: RequestAccounts,
     /// For each object, the workload of the last write.
     pub writers: BTreeMap<Object, u16>,
+    pub access_times: AccessTimes,
     /// The only name in a file system without names.
     pub only_name: Option<String>,
     pub todo: CacheWork,
@@ -103,22 +112,24 @@ impl VfsKernel {
     pub fn new(
         fs: Box<dyn FileSystem>,
         cache: PageCache,
-        capacity: Sectors,
+        site: &FileSystemSite,
         settings: KernelSettings,
     ) -> VfsKernel {
         let log = MetadataLog::beginning_with(fs.transaction());
         VfsKernel {
             fs,
             cache,
-            capacity,
+            capacity: site.capacity,
             settings,
             tracks: None,
             files: OpenFiles::default(),
             threads: Threads::default(),
             flights: Slots::default(),
             log,
+            random: site.seed.stream("vfs"),
             accounts: RequestAccounts::default(),
             writers: BTreeMap::new(),
+            access_times: AccessTimes::new(settings.atime),
             only_name: None,
             todo: CacheWork::default(),
             answers: FileSystemAnswers::default(),
@@ -152,6 +163,7 @@ impl VfsKernel {
             Owner::Guest(Guest { request, .. }) => Hints {
                 direct: false,
                 force_unit_access: false,
+                before_forced_write: false,
                 ..request.hints
             },
             Owner::Cache | Owner::Journal => self.hints_without_process(),
@@ -171,6 +183,7 @@ impl VfsKernel {
     pub fn follow_touches(&mut self, thread: u32) {
         let holds = self.fs.holds_metadata();
         let kind = self.threads[thread].kind;
+        let mut copied = false;
         for &touch in self.answers.touches.list() {
             let tasks = &mut self.threads[thread].tasks;
             match touch {
@@ -181,6 +194,9 @@ impl VfsKernel {
                     self.accounts.dirty(page, kind);
                     if holds {
                         self.log.hold(page);
+                        if self.log.shadows(page) && !std::mem::replace(&mut copied, true) {
+                            tasks.push_back(Task::AwaitCopies);
+                        }
                     } else {
                         tasks.push_back(Task::DirtyPage(page));
                     }

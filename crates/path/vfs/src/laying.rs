@@ -4,7 +4,7 @@ use fullstroke_files::script::{ScriptPlayer, ScriptStep};
 use fullstroke_files::{Caller, FileError, FileSystem, MetaAccesses, path};
 use fullstroke_programs::InitialFile;
 use fullstroke_units::Time;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Creates files in order, with the directories on their paths. A file of sufficient length stays.
 pub(crate) fn lay_out(fs: &mut dyn FileSystem, files: &[InitialFile]) -> Result<(), FileError> {
@@ -15,7 +15,34 @@ pub(crate) fn lay_out(fs: &mut dyn FileSystem, files: &[InitialFile]) -> Result<
     // A single player for all steps, because its final sync must know all pages without a place.
     let mut player = ScriptPlayer::new(fs, Time::ZERO);
     steps.iter().try_for_each(|step| player.play(step))?;
-    player.play(&ScriptStep::Sync)
+    player.play(&ScriptStep::Sync)?;
+    drop(player);
+    let reserved = reserved(files);
+    for step in &steps {
+        if let ScriptStep::Create(path, _) = step
+            && reserved.contains(&**path)
+        {
+            let object = path::find(fs, Caller::default(), path, &mut MetaAccesses::new())?;
+            fs.make_unwritten(object);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the paths of files that have places and no data.
+fn reserved(files: &[InitialFile]) -> BTreeSet<&str> {
+    let of = |unwritten| {
+        let wanted = files.iter().filter(move |laid| laid.unwritten == unwritten);
+        wanted.map(|laid| laid.path.trim_matches('/'))
+    };
+    let mut reserved: BTreeSet<&str> = of(true).collect();
+    if !reserved.is_empty() {
+        // One program may write what another only reserves.
+        for path in of(false) {
+            reserved.remove(path);
+        }
+    }
+    reserved
 }
 
 /// Returns the steps for missing and for short files.

@@ -16,10 +16,12 @@
 //! | `task.rs`, `steps.rs` | these steps, and the threads that carry them out |
 //! | `kernel.rs` | the state that the steps change |
 //! | `open.rs` | open files |
+//! | `access_times.rs` | access times, and the reads that change them |
 //! | `io.rs` | requests for the I/O of the page cache |
 //! | `durable.rs`, `log.rs` | fsync, sync, the journal and its log |
 //! | `accounts.rs`, `call_costs.rs`, `tally.rs`, `series.rs`, `readings.rs` | requests by purpose, cost of calls, duration of calls, dirty memory over time, readings |
 
+mod access_times;
 mod accounts;
 mod call_costs;
 mod calls;
@@ -39,6 +41,7 @@ mod tally;
 mod task;
 mod vfs;
 
+pub use access_times::AccessTimeRule;
 pub use config::{DiskCache, DiskKeys, FilesConfig, FilesKeys, Preallocation};
 pub use file_backed::{Backing, FileBacked, GuestDisk};
 pub use vfs::{Equipment, Started, Vfs};

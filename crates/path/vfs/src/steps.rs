@@ -2,9 +2,9 @@
 
 use crate::kernel::{PendingPurpose, VfsKernel};
 use crate::task::{Owner, Task, Waits};
-use fullstroke_contract::{Effects, Object, RequestStatus};
-use fullstroke_files::FileSystem;
-use fullstroke_memory::{OperationAnswer, PageRun, Ticket};
+use fullstroke_contract::{Effects, Extent, Hints, Object, Operation, RequestStatus};
+use fullstroke_files::{Caller, FileSystem};
+use fullstroke_memory::{IoId, OperationAnswer, PageRun, Ticket};
 use fullstroke_programs::{CallError, Fd};
 use fullstroke_units::Time;
 
@@ -107,36 +107,21 @@ impl VfsKernel {
                 self.cache.invalidate(run);
                 OperationAnswer::Done
             }
-            Task::Issue(operation, extent, force) => {
-                self.issue_own(thread, operation, extent, force, out);
+            Task::Written(io, run) => {
+                self.cache.written(now, io, run, RequestStatus::Done, todo);
                 OperationAnswer::Done
             }
-            Task::Transfer(io, write) => {
-                self.transfer(now, thread, io, write, out);
-                OperationAnswer::Done
-            }
-            Task::Settle => return self.settle(thread),
-            Task::Durable(_)
+            Task::Durable(..)
             | Task::Commit
             | Task::Logged { .. }
+            | Task::Copy
+            | Task::AwaitCopies
             | Task::Record
             | Task::Release(..)
             | Task::LeaveLog => {
                 return self.log_step(now, thread, task);
             }
-            Task::Tell(fd) => {
-                self.tell(thread, fd);
-                OperationAnswer::Done
-            }
-            Task::Direct {
-                object,
-                offset,
-                bytes,
-                write,
-            } => {
-                self.transfer_directly(now, thread, object, (offset, bytes), write);
-                OperationAnswer::Done
-            }
+            _ => return self.device_step(now, thread, task, out),
         };
         if answer == OperationAnswer::Done {
             return OperationAnswer::Done;
@@ -145,16 +130,67 @@ impl VfsKernel {
         OperationAnswer::Waits
     }
 
+    /// Carries out a step that concerns the device or the results of a thread.
+    fn device_step(
+        &mut self,
+        now: Time,
+        thread: u32,
+        task: Task,
+        out: &mut Effects,
+    ) -> OperationAnswer {
+        match task {
+            Task::Issue(operation, extent, force) => {
+                let hints = Hints {
+                    force_unit_access: force,
+                    ..self.hints(thread)
+                };
+                self.issue_own(thread, operation, extent, hints, out);
+            }
+            Task::FlushBeforeRecord => {
+                let hints = Hints {
+                    before_forced_write: true,
+                    ..self.hints(thread)
+                };
+                self.issue_own(thread, Operation::Flush, Extent::default(), hints, out);
+            }
+            Task::Transfer(io, write) => {
+                self.transfer(now, thread, io, write, out);
+            }
+            Task::Settle => return self.settle(thread),
+            Task::Convert(run) => {
+                self.convert(now, thread, run);
+            }
+            Task::Tell(fd) => {
+                self.tell(thread, fd);
+            }
+            Task::Direct {
+                object,
+                offset,
+                bytes,
+                write,
+            } => {
+                self.transfer_directly(now, thread, object, (offset, bytes), write);
+            }
+            _ => unreachable!("{task:?} is no step of the device"),
+        }
+        OperationAnswer::Done
+    }
+
     /// Carries out a step that concerns the log.
     fn log_step(&mut self, now: Time, thread: u32, task: Task) -> OperationAnswer {
         match task {
-            Task::Durable(object) => self.make_durable(now, thread, Some(object)),
+            Task::Durable(object, kind) => self.make_durable(now, thread, Some((object, kind))),
             Task::Commit => self.make_durable(now, thread, None),
             Task::Logged { transaction, flush } => {
                 self.wait_for_transaction(now, thread, transaction, flush)
             }
+            Task::Copy => {
+                self.log.begin_copies();
+                OperationAnswer::Done
+            }
+            Task::AwaitCopies => self.wait_for_copies(thread),
             Task::Record => {
-                self.log.record();
+                self.record();
                 OperationAnswer::Done
             }
             Task::LeaveLog => {
@@ -211,7 +247,7 @@ impl VfsKernel {
                 run,
                 write: true,
             } => {
-                self.cache.written(now, io, run, status, self.todo.list());
+                self.end_write(now, (io, run), status);
             }
             PendingPurpose::Cache {
                 io,
@@ -236,6 +272,43 @@ impl VfsKernel {
                 }
             }
         }
+    }
+}
+
+impl VfsKernel {
+    /// Ends a write of the cache. If the end of the write changes metadata, the pages stay under
+    /// write-back until the change is made (`ext4_end_io_end`, `xfs_end_ioend`).
+    fn end_write(&mut self, now: Time, (io, run): (IoId, PageRun), status: RequestStatus) {
+        if status == RequestStatus::Done && run.object != Object::DEVICE {
+            self.answers.touches.clear();
+            let caller = Caller {
+                now,
+                process: self.hints_without_process().process,
+            };
+            let touches = &mut self.answers.touches;
+            if self
+                .fs
+                .written_back(caller, run.object, run.first..run.end(), touches)
+            {
+                let thread = self.threads.add(Owner::Cache);
+                self.follow_touches(thread);
+                self.threads[thread].tasks.push_back(Task::Written(io, run));
+                self.threads.make_ready(thread);
+                return;
+            }
+        }
+        self.cache.written(now, io, run, status, self.todo.list());
+    }
+
+    /// Changes metadata because a thread has written a run without the cache.
+    fn convert(&mut self, now: Time, thread: u32, run: PageRun) {
+        let caller = self.caller(now, thread);
+        let touches = &mut self.answers.touches;
+        self.fs
+            .written_back(caller, run.object, run.first..run.end(), touches);
+        let rest = std::mem::take(&mut self.threads[thread].tasks);
+        self.follow_touches(thread);
+        self.threads[thread].tasks.extend(rest);
     }
 }
 

@@ -1,8 +1,8 @@
 //! The steps of a call, and the threads that carry them out.
 
 use fullstroke_contract::{Extent, Hints, Object, Operation, Request};
-use fullstroke_files::PageMapping;
-use fullstroke_memory::{FileAccess, FileId, PageIo, PageRun};
+use fullstroke_files::{InodeChange, PageMapping};
+use fullstroke_memory::{FileAccess, FileId, IoId, PageIo, PageRun};
 use fullstroke_programs::{CallError, CallKind, Fd};
 use fullstroke_units::Time;
 use std::collections::VecDeque;
@@ -28,11 +28,16 @@ pub(crate) enum Task {
     SyncAll,
     /// Writes a metadata page to the device, if the page is dirty.
     InPlace(u64),
-    /// Makes a file durable by the plan of the file system.
-    Durable(Object),
+    /// Makes a file durable by the plan of the file system. With [`InodeChange::Data`] changes of
+    /// times need not be durable.
+    Durable(Object, InodeChange),
     /// Waits until a transaction is in the log, or writes the transaction. With `flush`, the device
     /// is flushed afterwards if another thread has written the transaction.
     Logged { transaction: u64, flush: bool },
+    /// Notes that the pages of the transaction are on their way into the log.
+    Copy,
+    /// Waits until changed pages have their copies in the log.
+    AwaitCopies,
     /// Notes that the commit record is about to be written.
     Record,
     /// Makes everything durable by the plan of the file system.
@@ -56,10 +61,16 @@ pub(crate) enum Task {
     Invalidate(PageRun),
     /// Issues a request to the device. The last field is true for FUA.
     Issue(Operation, Extent, bool),
+    /// Flushes the device before the forced write of a commit record.
+    FlushBeforeRecord,
     /// Waits until all requests of this thread have completed.
     Settle,
     /// Reports a failed write-back to the opener of this file, once.
     Tell(Fd),
+    /// Changes metadata because the data of a run is on the device.
+    Convert(PageRun),
+    /// Ends a write of the cache, after the changes of metadata at its end.
+    Written(IoId, PageRun),
     /// Issues an I/O of the cache after its place has been looked up. The last field is true for a
     /// write.
     Transfer(PageIo, bool),

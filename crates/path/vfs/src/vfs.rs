@@ -131,7 +131,7 @@ impl Vfs {
                 ConfigError::new("", format!("files of `{}`: {error}", one.name))
             })?;
         }
-        let mut kernel = VfsKernel::new(fs, cache, site.capacity, files.settings());
+        let mut kernel = VfsKernel::new(fs, cache, &site, files.settings());
         kernel.tracks = windows;
         let mut processes = Vec::new();
         let mut running = Vec::new();

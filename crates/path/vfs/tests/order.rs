@@ -38,6 +38,7 @@ impl Program for Calls {
         let file = |path: &str, bytes| InitialFile {
             path: path.into(),
             bytes,
+            unwritten: false,
         };
         vec![
             file("there/deep/one", Some(Bytes(100_000))),
@@ -72,6 +73,7 @@ impl Program for OnDevice {
         vec![InitialFile {
             path: "device".into(),
             bytes: Some(Bytes(4 << 20)),
+            unwritten: false,
         }]
     }
     fn processes(&self) -> u32 {
@@ -143,6 +145,7 @@ fn writes_to<'a>(
         .filter(move |served| served.request.operation == Operation::Write && within(served))
 }
 
+/// True for a commit record, or a log write of XFS.
 fn is_commit(served: &CompletedRequest) -> bool {
     served.request.hints.force_unit_access
 }
@@ -549,6 +552,188 @@ fn an_fsync_waits_for_its_own_transaction_and_does_not_write_that_of_others() {
     assert!((95..=125).contains(&log_writes), "{log_writes} log writes");
     // Each fsync flushes the device: by its own log write, or after that of another process.
     assert!(flushes(&xfs) >= 195, "{}", flushes(&xfs));
+}
+
+/// Runs `calls` on ext4 or today's XFS, on a device that needs 1 to 7 ms for a request, by address.
+fn unevenly(kind: &str, keys: &Value, each: Vec<Vec<Call<'static>>>) -> Vec<CompletedRequest> {
+    let capacity = Sectors(1 << 20);
+    let site = FileSystemSite {
+        capacity,
+        ..site(1)
+    };
+    let mut files = json!({ "kind": kind });
+    if kind == "xfs" {
+        files["kernel"] = "today".into();
+    }
+    for (key, value) in keys.as_object().unwrap() {
+        files[key] = value.clone();
+    }
+    let vfs = host_at(files, 1000, Box::new(Calls::new(each)), None, site);
+    let serve = |request: &Request| {
+        let place = request.extent.start.0 / 8 % 7;
+        (Duration::from_millis(1 + place), RequestStatus::Done)
+    };
+    run_within(capacity, vfs, serve, || None).1
+}
+
+/// Returns the log writes (of ext4: of commit records), and all flushes.
+fn logged(all: &[CompletedRequest]) -> (usize, usize) {
+    let flushes = all
+        .iter()
+        .filter(|one| one.request.operation == Operation::Flush);
+    (
+        all.iter().filter(|one| is_commit(one)).count(),
+        flushes.count(),
+    )
+}
+
+/// Returns calls that write `pages` pages in turn and make each durable.
+fn durable_pages(path: &'static str, pages: u64, durable: Call<'static>) -> Vec<Call<'static>> {
+    let mut calls = create(path, 4096)[..1].to_vec();
+    for page in 0..pages {
+        let at = Some(page * 4096);
+        let bytes = 4096;
+        calls.extend([Call::Write { fd: FD, at, bytes }, durable]);
+    }
+    calls
+}
+
+/// Linux 6.18 on a Deskstar 34GXP: 202 commits for 400 fsyncs of 4 processes with own files. The
+/// end of each data write is a change of its own, which is in the next transaction if the log is
+/// busy. Without this change all processes share every transaction.
+#[test]
+fn the_end_of_a_data_write_is_a_change_of_its_own() {
+    let fsync = Call::Fsync { fd: FD };
+    let each = || {
+        ["a", "b", "c", "d"]
+            .map(|path| durable_pages(path, 25, fsync))
+            .to_vec()
+    };
+    for kind in ["ext4", "xfs"] {
+        let (commits, _) = logged(&unevenly(kind, &json!({}), each()));
+        assert!(
+            (45..=75).contains(&commits),
+            "{kind}: {commits} of 100 fsyncs"
+        );
+    }
+    let shared = unevenly("ext4", &json!({ "dioread_nolock": false }), each());
+    let (commits, _) = logged(&shared);
+    assert!((25..=30).contains(&commits), "{commits} of 100 fsyncs");
+}
+
+/// Linux 6.18: 100 overwritten pages with `fdatasync` or O_DSYNC are 100 writes and 100 flushes on
+/// ext4 and on XFS. An appended page needs the log with `fdatasync` too.
+#[test]
+fn an_fdatasync_of_an_overwrite_writes_no_transaction() {
+    let fdatasync = Call::Fdatasync { fd: FD };
+    for kind in ["ext4", "xfs"] {
+        let (appended, _) = logged(&unevenly(
+            kind,
+            &json!({}),
+            vec![durable_pages("a", 10, fdatasync)],
+        ));
+        assert_eq!(appended, 10, "{kind}");
+        for (durable, log_writes) in [(fdatasync, 10), (Call::Fsync { fd: FD }, 20)] {
+            let mut calls = durable_pages("a", 10, fdatasync);
+            calls.extend_from_slice(&durable_pages("a", 10, durable)[1..]);
+            let found = logged(&unevenly(kind, &json!({}), vec![calls]));
+            assert_eq!(found, (log_writes, 20), "{kind}, {durable:?}");
+        }
+        let synchronous = |data_only| OpenFlags {
+            durable: true,
+            data_only,
+            ..OpenFlags::WRITE
+        };
+        for (data_only, log_writes) in [(true, 10), (false, 20)] {
+            let mut calls = durable_pages("a", 10, fdatasync);
+            calls.extend([
+                Call::Close { fd: FD },
+                Call::Open {
+                    path: "a",
+                    fd: FD,
+                    how: synchronous(data_only),
+                },
+            ]);
+            calls.extend((0..10).map(|page| Call::Write {
+                fd: FD,
+                at: Some(4096 * page),
+                bytes: 4096,
+            }));
+            let found = logged(&unevenly(kind, &json!({}), vec![calls]));
+            assert_eq!(found, (log_writes, 20), "{kind}, {data_only}");
+        }
+    }
+}
+
+/// `relatime_need_update` of `fs/inode.c`: the first read of a file after a change dirties the inode.
+#[test]
+fn a_read_changes_the_inode_by_the_rule_of_access_times() {
+    let read = [
+        Call::Read {
+            fd: FD,
+            at: Some(0),
+            bytes: 4096,
+        },
+        Call::Sync,
+    ];
+    let mut calls = vec![Call::Open {
+        path: "there/two",
+        fd: FD,
+        how: OpenFlags::READ,
+    }];
+    (0..3).for_each(|_| calls.extend(read));
+    calls.extend([Call::List { path: "there" }, Call::Sync]);
+    for kind in ["ext4", "xfs"] {
+        for (rule, changes) in [("noatime", 0), ("relatime", 2), ("strictatime", 4)] {
+            let keys = json!({ "atime": rule });
+            let (commits, _) = logged(&unevenly(kind, &keys, vec![calls.clone()]));
+            // The files laid out before the program are in the first transaction.
+            let laid = logged(&unevenly(kind, &keys, vec![vec![Call::Sync]])).0;
+            assert_eq!(commits, changes.max(laid), "{kind}, {rule}");
+        }
+    }
+}
+
+/// `do_get_write_access` waits while the page is on its way into the log (`BH_Shadow`).
+#[test]
+fn a_write_waits_while_its_inode_is_written_to_the_log_of_ext4() {
+    // Both inodes lie on one page. The second process writes while the first one's transaction is
+    // written, which takes long.
+    let slow = |request: &Request| {
+        let log = request.operation == Operation::Write && request.extent.sectors.0 > 8;
+        let time = Duration::from_millis(if log { 50 } else { 1 });
+        (time, RequestStatus::Done)
+    };
+    let first = durable_pages("a", 1, Call::Fsync { fd: FD });
+    let mut second = durable_pages("b", 1, Call::Stat { path: "b" });
+    second.extend(std::iter::repeat_n(
+        Call::Stat {
+            path: "there/deep/one",
+        },
+        5000,
+    ));
+    second.extend([
+        Call::Write {
+            fd: FD,
+            at: None,
+            bytes: 4096,
+        },
+        Call::Stat { path: "b" },
+    ]);
+    for (kind, waits) in [("ext4", true), ("xfs", false)] {
+        let program = Calls::new(vec![first.clone(), second.clone()]);
+        let (counters, _) = quiet(
+            host(json!({ "kind": kind }), 1000, 1, Box::new(program)),
+            slow,
+        );
+        let write = counters.hosts[0]
+            .operations
+            .iter()
+            .find(|operation| operation.kind == "write")
+            .unwrap();
+        let longest = write.times.latency_ms.max;
+        assert_eq!(longest > 10.0, waits, "{kind}: {longest} ms");
+    }
 }
 
 #[test]

@@ -33,10 +33,12 @@ impl Program for Chance {
             InitialFile {
                 path: "d0/f1".into(),
                 bytes: Some(Bytes(300_000)),
+                unwritten: false,
             },
             InitialFile {
                 path: "d1".into(),
                 bytes: None,
+                unwritten: false,
             },
         ]
     }
@@ -76,6 +78,7 @@ impl Program for Chance {
                     direct: random.chance(0.1),
                     durable: random.chance(0.1),
                     exclusive: random.chance(0.05),
+                    data_only: random.chance(0.5),
                 };
                 Call::Open {
                     path: &self.path,

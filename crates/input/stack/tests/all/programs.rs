@@ -456,7 +456,7 @@ fn streams_are_added_from_random_places_of_a_large_file_until_one_starts_late() 
     for kind in ["raw", "ext2", "xfs"] {
         let stack = format!(
             "seed = 3\n{PLAYBACK}{keys}{}{DISK}",
-            host(&format!("kind = \"{kind}\""))
+            host(&format!("kind = \"{kind}\"\natime = \"noatime\""))
         );
         let (outcome, seen) = run(&stack, "");
         let within = figure(&outcome, "within_latency");

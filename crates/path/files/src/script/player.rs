@@ -299,8 +299,15 @@ impl<'a> ScriptPlayer<'a> {
         };
         for run in runs.iter() {
             self.extents.clear();
+            self.system.write_back(
+                self.caller,
+                file,
+                run.clone(),
+                &mut self.extents,
+                &mut self.touches,
+            )?;
             self.system
-                .write_back(self.caller, file, run, &mut self.extents, &mut self.touches)?;
+                .written_back(self.caller, file, run, &mut self.touches);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Writes, truncation, and placement of delayed pages.
 
 use super::FileTree;
-use crate::format::{DiskFormat, Inode};
+use crate::format::{DiskFormat, Inode, WriteEnd};
 use crate::system::{ObjectKind, PAGE_BYTES};
 use crate::{Caller, FileError, MetaAccesses};
 use fullstroke_contract::Object;
@@ -180,13 +180,19 @@ impl<F: DiskFormat> FileTree<F> {
             let before = inode.map.pages();
             let placed = format.place(caller, file.0, inode, batch.clone(), touches);
             let delayed = inode.delayed.total();
+            if format.write_end() != WriteEnd::Nothing {
+                inode.unwritten.insert(batch.clone());
+            }
             match &placed {
                 Ok(()) => inode.delayed.remove(batch),
                 // Pages placed before the error keep their places; the other pages stay promised.
                 Err(_) => {
                     let gaps = inode.map.gaps(batch.clone());
                     inode.delayed.remove(batch);
-                    gaps.into_iter().for_each(|gap| inode.delayed.insert(gap));
+                    for gap in gaps {
+                        inode.unwritten.remove(gap.clone());
+                        inode.delayed.insert(gap);
+                    }
                 }
             }
             assert!(
@@ -208,6 +214,24 @@ impl<F: DiskFormat> FileTree<F> {
         }
     }
 
+    /// Notes that the data of `pages` is on the device. Returns true if that changes metadata:
+    /// unwritten extents become written, or the length in the inode grows.
+    pub(super) fn end_write(&mut self, file: Object, pages: Range<u64>) -> bool {
+        let end = self.format.write_end();
+        let Ok((_, inode)) = self.file(file) else {
+            return false;
+        };
+        if end == WriteEnd::Nothing {
+            return false;
+        }
+        let converts = inode.unwritten.first_in(pages.clone()).is_some();
+        let bytes = inode.bytes.min(pages.end.saturating_mul(PAGE_BYTES));
+        let grows = end == WriteEnd::ExtentsAndLength && bytes > inode.bytes_on_device;
+        inode.unwritten.remove(pages);
+        inode.bytes_on_device = inode.bytes_on_device.max(bytes);
+        converts || grows
+    }
+
     pub(super) fn set_length(
         &mut self,
         file: Object,
@@ -221,7 +245,9 @@ impl<F: DiskFormat> FileTree<F> {
         if pages > limit {
             return Err(FileError::TooLarge { pages, limit });
         }
+        inode.bytes_on_device = bytes;
         if bytes < inode.bytes {
+            inode.unwritten.remove(pages..u64::MAX);
             let delayed = inode.delayed.total();
             inode.delayed.remove(pages..u64::MAX);
             let given_up = delayed - inode.delayed.total();

@@ -37,6 +37,9 @@ pub(super) struct Flushes {
     running: VecDeque<u32>,
     /// Number of unfinished forced writes above a device without FUA. Each will need a flush.
     forced_writes: u32,
+    /// Latest arrival of a forced write that the flush before it has announced. `None` if no
+    /// write is announced.
+    announced_until: Option<Time>,
 }
 
 impl Flushes {
@@ -50,7 +53,29 @@ impl Flushes {
 
     /// Counts a submitted forced write. The write will need a flush.
     pub(super) fn begin_forced_write(&mut self) {
+        self.announced_until = None;
         self.forced_writes += 1;
+    }
+
+    /// Notes that the flush before a forced write has completed. In Linux both are one request, and
+    /// the write is in flight at once (`REQ_FSEQ_DATA` in `blk_flush_complete_seq`). Here the write
+    /// arrives at `until`, if this device gets the write.
+    pub(super) fn announce_forced_write(&mut self, until: Time) {
+        self.announced_until = Some(until);
+    }
+
+    /// Returns the time at which a pending flush no longer waits for an announced write.
+    pub(super) fn due(&self) -> Time {
+        match self.announced_until {
+            Some(until)
+                if !self.pending.is_empty()
+                    && self.running.is_empty()
+                    && self.forced_writes == 0 =>
+            {
+                until + Duration::from_nanos(1)
+            }
+            _ => Time::NEVER,
+        }
     }
 
     /// Records a forced write after its completion below. The write needs a flush now.
@@ -65,8 +90,10 @@ impl Flushes {
 
     /// True if a flush should be sent now. The flush waits for the one in flight, and for forced
     /// writes that could share the flush (`blk_kick_flush`, conditions C1 to C3).
-    pub(super) fn wants_to_go(&self, now: Time) -> bool {
-        let shared = self.forced_writes == 0 || now.since(self.pending_since) >= PENDING_TIMEOUT;
+    /// `ticks` is the time in the kernel's clock.
+    pub(super) fn wants_to_go(&self, now: Time, ticks: Time) -> bool {
+        let none = self.forced_writes == 0 && self.announced_until.is_none_or(|until| now > until);
+        let shared = none || ticks.since(self.pending_since) >= PENDING_TIMEOUT;
         self.running.is_empty() && !self.pending.is_empty() && shared
     }
 

@@ -189,6 +189,11 @@ impl BlockLayer {
             self.arrive(now, request);
             // A merge may have freed a request.
             self.admit_waiting(now);
+            if request.operation == Operation::Flush {
+                // The first flush of several goes alone, and the others share the next
+                // (`blk_insert_flush` calls `blk_kick_flush` at once).
+                self.send_flush(now, out);
+            }
             if request.hints.direct && self.plug.is_of_submission() {
                 // A direct request is a system call of its own, and the plug ends with the call
                 // (`blk_finish_plug` in `__submit_bio` and in `io_submit`).
@@ -510,6 +515,14 @@ impl BlockLayer {
         self.requests[slot] = after;
     }
 
+    /// Sends a flush, if one waits and may go.
+    fn send_flush(&mut self, now: Time, out: &mut Effects) {
+        if self.issued < self.queue_depth && self.flushes.wants_to_go(now, self.clock.read(now)) {
+            let first = self.flushes.send();
+            self.issue_flush(first, out);
+        }
+    }
+
     /// Fills the device up to the queue depth. Flushes go first, because they bypass the elevator.
     fn dispatch(&mut self, now: Time, below: LayersBelow<'_>, out: &mut Effects) {
         // A barrier waits for all earlier requests. The plug would hold these requests back.
@@ -517,10 +530,7 @@ impl BlockLayer {
             self.plug.pull();
         }
         // Flushes do not pass through the elevator, so they go before the elevator is asked.
-        if self.issued < self.queue_depth && self.flushes.wants_to_go(self.clock.read(now)) {
-            let first = self.flushes.send();
-            self.issue_flush(first, out);
-        }
+        self.send_flush(now, out);
         if self.issued < self.queue_depth
             && let Some(slot) = self.ahead.take()
         {
@@ -693,8 +703,14 @@ impl BlockLayer {
             return self.originals.piece_finished(original, completion, out);
         }
         while let Some(original) = self.flushes.completed() {
+            let request = self.originals.request(original);
+            let operation = request.operation;
+            if request.hints.before_forced_write && !self.fua {
+                self.flushes
+                    .announce_forced_write(now + self.originals.turnaround());
+            }
             // A forced write has given its request back already, when its own completion arrived.
-            if self.originals.request(original).operation == Operation::Flush {
+            if operation == Operation::Flush {
                 self.gate
                     .release(Direction::Write, self.originals.tag(original));
             }
@@ -760,6 +776,10 @@ impl Node for BlockLayer {
             None => due,
         };
         let due = due.min(self.originals.leaves_at()).min(self.gate.runs_at());
+        let due = match self.issued < self.queue_depth {
+            true => due.min(self.flushes.due()),
+            false => due,
+        };
         match &self.throttle {
             Some(throttle) if throttle.due() < due && throttle.is_idle() => {
                 Wake::Chore(throttle.due())

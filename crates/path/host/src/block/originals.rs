@@ -69,6 +69,11 @@ impl Originals {
         }
     }
 
+    /// Returns the time from a completion until the next request of its submitter has arrived.
+    pub(super) fn turnaround(&self) -> Duration {
+        self.time.turnaround()
+    }
+
     /// Returns the time at which the next completion reaches its submitter; NEVER if none is on its
     /// way.
     pub(super) fn leaves_at(&self) -> Time {

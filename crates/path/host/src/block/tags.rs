@@ -9,6 +9,10 @@
 pub(super) struct TagMap {
     /// Used numbers, as bits.
     words: Vec<u64>,
+    /// Numbers given back that still count as used. They become free when a search finds nothing
+    /// else in their word (`sbitmap_deferred_clear`). So a submitter without a limit rarely takes
+    /// the number that was just given back, and submitters who wait for number 0 find it free.
+    cleared: Vec<u64>,
     /// Number of requests.
     most: u32,
     /// Power of two of the numbers in a word.
@@ -29,6 +33,7 @@ impl TagMap {
         let words = u64::from(most).div_ceil(1 << shift) as usize;
         TagMap {
             words: vec![0; words],
+            cleared: vec![0; words],
             most,
             shift,
             hint: most / 2,
@@ -62,7 +67,12 @@ impl TagMap {
             let word = (first as usize + step) % count;
             let usable = self.usable(word, depth);
             let from = if step == 0 { bit } else { 0 };
-            let Some(found) = free_bit(self.words[word], from, usable) else {
+            let found = free_bit(self.words[word], from, usable).or_else(|| {
+                let cleared = std::mem::take(&mut self.cleared[word]);
+                self.words[word] &= !cleared;
+                free_bit(self.words[word], from, usable)
+            });
+            let Some(found) = found else {
                 continue;
             };
             self.words[word] |= 1 << found;
@@ -83,17 +93,20 @@ impl TagMap {
 
     /// Gives a number back. The next search begins there (`sbitmap_queue_clear`).
     pub(super) fn release(&mut self, number: u32) {
-        let word = &mut self.words[(number >> self.shift) as usize];
+        let word = (number >> self.shift) as usize;
         let bit = 1 << (number & ((1 << self.shift) - 1));
-        assert!(*word & bit != 0, "request {number} is given back unused");
-        *word &= !bit;
+        assert!(
+            self.words[word] & !self.cleared[word] & bit != 0,
+            "request {number} is given back unused"
+        );
+        self.cleared[word] |= bit;
         self.hint = number;
     }
 
     /// True if no number is used.
     #[cfg(test)]
     fn is_unused(&self) -> bool {
-        self.words.iter().all(|&word| word == 0)
+        self.words == self.cleared
     }
 }
 
@@ -123,6 +136,16 @@ mod tests {
         map.release(128);
         assert_eq!(map.take(1), None, "another number does not help");
         map.release(0);
+        assert_eq!(map.take(1), Some(0));
+    }
+
+    #[test]
+    fn a_number_given_back_is_taken_when_nothing_else_in_its_word_is_left() {
+        let mut map = TagMap::new(256);
+        assert_eq!(map.take(1), Some(0));
+        map.release(0);
+        let others: Vec<u32> = std::iter::from_fn(|| map.take(256)).take(63).collect();
+        assert_eq!(others, (1..64).collect::<Vec<_>>());
         assert_eq!(map.take(1), Some(0));
     }
 

@@ -1,5 +1,6 @@
 //! Tests of the layer under every elevator.
 
+use super::originals::HostTime;
 use super::{BlockLayer, Flushing, LayerSettings, Plugging, Tags};
 use crate::TickClock;
 use crate::elevator::testing::{CAPACITY, ModelTracks, build, settings};
@@ -597,6 +598,62 @@ fn flushes_that_wait_for_another_become_one() {
         ]
     );
     assert_eq!(trial.layer.gauge().queue_length, 0);
+}
+
+/// `blk_insert_flush` sends the first flush before it returns. XFS on Linux 6.18: after one log
+/// write three processes flush, and the device gets two flushes.
+#[test]
+fn of_flushes_of_one_instant_the_first_goes_alone_and_the_others_share_the_next() {
+    let time = HostTime {
+        submission: Duration::from_micros(13),
+        ..HostTime::default()
+    };
+    let settings = LayerSettings {
+        time,
+        ..sequence(4)
+    };
+    let mut trial = LayerTrial::new("noop", settings);
+    for id in 0..3 {
+        trial.submit(id, Flush, 0, 0);
+    }
+    trial.at(ms(2)).complete(0, ms(1), RequestStatus::Done);
+    assert_eq!((trial.sent.len(), trial.ids()), (2, vec![0]));
+    trial.at(ms(3)).complete(1, ms(2), RequestStatus::Done);
+    assert_eq!((trial.sent.len(), trial.ids()), (2, vec![0, 1, 2]));
+}
+
+/// A log write is a flush and a forced write. In Linux both are one request, so that a flush that
+/// arrives during the first shares the flush behind the second.
+#[test]
+fn a_flush_waits_for_the_forced_write_that_the_flush_before_announces() {
+    let before = Request {
+        id: RequestId(0),
+        operation: Flush,
+        hints: Hints {
+            before_forced_write: true,
+            ..Hints::default()
+        },
+        ..Request::default()
+    };
+    let settings = || LayerSettings {
+        fua: false,
+        ..sequence(4)
+    };
+    let mut trial = LayerTrial::new("noop", settings());
+    trial.submit_request(before).submit(1, Flush, 0, 0);
+    trial.at(ms(1)).complete(0, ms(0), RequestStatus::Done);
+    trial.submit_request(forced(2, 100, 8));
+    assert_eq!(trial.sent.len(), 2, "the first flush and the write");
+    trial.at(ms(2)).complete(1, ms(1), RequestStatus::Done);
+    assert_eq!((trial.sent.len(), trial.ids()), (3, vec![0]));
+    trial.at(ms(3)).complete(2, ms(2), RequestStatus::Done);
+    assert_eq!((trial.sent.len(), trial.ids()), (3, vec![0, 1, 2]));
+    // A device that does not get the write does not wait for it.
+    let mut trial = LayerTrial::new("noop", settings());
+    trial.submit_request(before).submit(1, Flush, 0, 0);
+    trial.at(ms(1)).complete(0, ms(0), RequestStatus::Done);
+    trial.at(ms(2));
+    assert_eq!(trial.sent.len(), 2, "the second flush goes alone");
 }
 
 #[test]

@@ -153,7 +153,11 @@ impl Instance {
         paths.dedup();
         paths
             .into_iter()
-            .map(|path| InitialFile { path, bytes: None })
+            .map(|path| InitialFile {
+                path,
+                bytes: None,
+                unwritten: false,
+            })
             .collect()
     }
 

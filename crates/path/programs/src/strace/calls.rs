@@ -69,7 +69,8 @@ impl CallRecorder {
             "sendfile" | "sendfile64" => self.copy(at, (1, 2), (0, usize::MAX)),
             "copy_file_range" => self.copy(at, (0, 1), (2, 3)),
             "lseek" => self.seek(at),
-            "fsync" | "fdatasync" => self.fsync(at),
+            "fsync" => self.fsync(at, |fd| RecordedStep::Fsync { fd }),
+            "fdatasync" => self.fsync(at, |fd| RecordedStep::Fdatasync { fd }),
             "sync" | "syncfs" => Some(self.play(process, begin, RecordedStep::Sync, false, &[])),
             "truncate" | "truncate64" => self.truncate(at),
             "ftruncate" | "ftruncate64" => self.resize(at),
@@ -452,22 +453,15 @@ impl CallRecorder {
         Some(CallTreatment::Noted)
     }
 
-    fn fsync(&mut self, at: At<'_>) -> Option<CallTreatment> {
+    fn fsync(&mut self, at: At<'_>, step: fn(u32) -> RecordedStep) -> Option<CallTreatment> {
         let CallEnd::Good(_) = at.end else {
             return None;
         };
         let Some(open) = self.opened(at, 0) else {
             return Some(CallTreatment::Noted);
         };
-        self.at_hand(at.process, at.begin, open).then(|| {
-            self.play(
-                at.process,
-                at.begin,
-                RecordedStep::Fsync { fd: open + 1 },
-                false,
-                &[],
-            )
-        })
+        self.at_hand(at.process, at.begin, open)
+            .then(|| self.play(at.process, at.begin, step(open + 1), false, &[]))
     }
 
     fn truncate(&mut self, at: At<'_>) -> Option<CallTreatment> {
@@ -869,5 +863,6 @@ fn how(flags: &str) -> OpenFlags {
         append: has(flags, "O_APPEND"),
         direct: has(flags, "O_DIRECT"),
         durable: has(flags, "O_SYNC") || has(flags, "O_DSYNC"),
+        data_only: has(flags, "O_DSYNC") && !has(flags, "O_SYNC"),
     }
 }

@@ -416,6 +416,7 @@ impl NamedFiles {
             Some(InitialFile {
                 path: path.to_owned(),
                 bytes,
+                unwritten: false,
             })
         };
         self.files.iter().filter_map(laid).collect()

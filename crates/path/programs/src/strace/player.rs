@@ -169,6 +169,7 @@ fn needs(step: RecordedStep) -> Option<u32> {
         | RecordedStep::Write { fd, .. }
         | RecordedStep::Append { fd, .. }
         | RecordedStep::Fsync { fd }
+        | RecordedStep::Fdatasync { fd }
         | RecordedStep::Resize { fd, .. } => Some(fd),
         _ => None,
     }
@@ -291,6 +292,7 @@ fn call(paths: &[Arc<str>], step: RecordedStep) -> Call<'_> {
             bytes,
         },
         RecordedStep::Fsync { fd } => Call::Fsync { fd: Fd(fd) },
+        RecordedStep::Fdatasync { fd } => Call::Fdatasync { fd: Fd(fd) },
         RecordedStep::Truncate { path, bytes } => Call::Truncate {
             path: text(path),
             bytes,

@@ -87,6 +87,9 @@ pub(super) enum RecordedStep {
     Fsync {
         fd: u32,
     },
+    Fdatasync {
+        fd: u32,
+    },
     Sync,
     Truncate {
         path: PathId,
@@ -128,6 +131,7 @@ impl Flags {
             how.append,
             how.direct,
             how.durable,
+            how.data_only,
         ];
         Flags(
             bits.iter()
@@ -146,6 +150,7 @@ impl Flags {
             append: bit(4),
             direct: bit(5),
             durable: bit(6),
+            data_only: bit(7),
         }
     }
 }

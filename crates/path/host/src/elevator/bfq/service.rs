@@ -44,6 +44,8 @@ enum QueueState {
 pub(super) struct Entity {
     class: PriorityClass,
     weight: u32,
+    /// Weight from the next time on at which the queue waits for service (`prio_changed`).
+    next_weight: u32,
     start: u64,
     finish: u64,
     place: QueueState,
@@ -102,6 +104,7 @@ impl ServiceQueues {
         self.entities.push(Entity {
             class,
             weight,
+            next_weight: weight,
             start: 0,
             finish: 0,
             place,
@@ -125,6 +128,7 @@ impl ServiceQueues {
         *entity = Entity {
             class,
             weight,
+            next_weight: weight,
             start: 0,
             finish: 0,
             place: QueueState::Away,
@@ -159,14 +163,27 @@ impl ServiceQueues {
         &mut self.entities[queue as usize]
     }
 
-    /// Sets the weight from now on. Existing virtual times stay.
+    /// Sets the weight from the next time on at which the queue waits for service. Until then the
+    /// old weight counts, even if the queue is idle: an idle queue of a favoured process that has
+    /// merged keeps the favoured weight (`bfq_update_fin_time_enqueue`).
     pub(super) fn set_weight(&mut self, queue: u32, weight: u32) {
+        self.entities[queue as usize].next_weight = weight;
+    }
+
+    /// Gives a queue its new weight now (`__bfq_entity_update_weight_prio`). Existing virtual times
+    /// stay.
+    pub(super) fn apply_weight(&mut self, queue: u32) {
         let entity = &mut self.entities[queue as usize];
         if entity.place != QueueState::Away {
             let weights = &mut self.classes[entity.class as usize].weights;
-            *weights = *weights + u64::from(weight) - u64::from(entity.weight);
+            *weights = *weights + u64::from(entity.next_weight) - u64::from(entity.weight);
         }
-        entity.weight = weight;
+        entity.weight = entity.next_weight;
+    }
+
+    /// Returns the weight that counts now.
+    pub(super) fn weight(&self, queue: u32) -> u32 {
+        self.entities[queue as usize].weight
     }
 
     /// Starts service for an idle queue. With `recovers`, the queue is treated as if it had wanted
@@ -196,7 +213,9 @@ impl ServiceQueues {
             class.weights += u64::from(weight);
             earliest
         };
-        self.entities[queue as usize].start = start;
+        // The weight counts from here on, as the queue does.
+        let entity = &mut self.entities[queue as usize];
+        (entity.start, entity.place) = (start, QueueState::Early);
         self.enqueue(queue, recovers);
     }
 
@@ -315,6 +334,7 @@ impl ServiceQueues {
     }
 
     fn enqueue(&mut self, queue: u32, recovers: Option<u32>) {
+        self.apply_weight(queue);
         let entity = &mut self.entities[queue as usize];
         let class = &mut self.classes[entity.class as usize];
         entity.finish = entity.start + virtual_time(entity.budget, u64::from(entity.weight));

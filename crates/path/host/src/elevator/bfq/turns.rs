@@ -2,7 +2,7 @@
 
 use super::Bfq;
 use super::injection::Injection;
-use super::queue::BfqQueue;
+use super::queue::{BfqQueue, weight};
 use super::raising::{FavourReason, tick_of};
 use crate::block::Requests;
 use fullstroke_contract::PriorityClass;
@@ -128,6 +128,12 @@ impl Bfq {
         raising.review(tick_of(now), *in_large_burst, longest);
         let idle_class = *class == PriorityClass::Idle;
         self.reweigh(queue);
+        // A favour that has begun or ended counts at once (`bfq_update_wr_data`).
+        let held = self.queue(queue);
+        let raised = held.raising.is_raised();
+        if (self.service.weight(queue) > weight(held.level)) != raised {
+            self.service.apply_weight(queue);
+        }
         if idle_class && self.population.busy() > 1 {
             self.end_turn(now, now, TurnEnd::Exhausted, requests);
         }
