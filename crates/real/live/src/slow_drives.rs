@@ -116,7 +116,9 @@ mod tests {
     fn a_drive_that_is_slow_by_order_is_found_by_its_times_and_no_other_drive_is() {
         let mut world = world(RAID5);
         let usual = read_for(&mut world, 60);
-        let slow = |world: &ServedStack| (0..4).map(|drive| world.peers.slowness(drive)).collect();
+        let slow = |world: &ServedStack| -> Vec<Option<f64>> {
+            (0..4).map(|drive| world.peers.slowness(drive)).collect()
+        };
         let none: Vec<Option<f64>> = vec![None; 4];
         assert_eq!(slow(&world), none);
         let now = world.machine.now();

@@ -320,7 +320,7 @@ impl Node for SlowDrive {
             return Err(Refusal("a drive does not manage members".into()));
         };
         let factor = u64::from(thousandths);
-        if factor < ONE || factor > FACTOR_MAX as u64 * ONE {
+        if !(ONE..=FACTOR_MAX as u64 * ONE).contains(&factor) {
             let found = factor as f64 / ONE as f64;
             let message = format!("found the factor {found}; expected 1 to {FACTOR_MAX}");
             return Err(Refusal(message));
