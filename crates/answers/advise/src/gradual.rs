@@ -442,6 +442,7 @@ fn first_settings(request: &AdviceRequest, arrangement: Arrangement) -> Chosen {
         settings,
         recipe,
         settings_alike: 0,
+        healthy: None,
     }
 }
 
