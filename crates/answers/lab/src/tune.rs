@@ -83,6 +83,12 @@ impl KeptRuns {
         }
     }
 
+    fn keep(&mut self, ran: RunResult) {
+        let repeat = &ran.measured.report.repeat;
+        let stack = (repeat.config_digest.clone(), repeat.seed);
+        self.runs.insert(stack, ran);
+    }
+
     /// Returns the run of this stack, and keeps the run no longer. `None` if there is no such run.
     pub fn take(&mut self, stack: &Stack) -> Option<RunResult> {
         self.runs
@@ -327,15 +333,7 @@ impl TuneSearch {
         // possible combination.
         let whole = possible(recipe, &space)?;
         let batches = Batches::new(&whole, self.batches)?;
-        // A race needs two batches for its first interval.
-        let most = batches.count().min(self.end.parts).max(2);
-        let rules = RaceRules {
-            batches: most,
-            first: self.first.clamp(2, most),
-            confidence: self.confidence,
-            more_is_better: self.by.more_is_better(),
-            candidates: points,
-        };
+        let rules = self.rules(batches.count(), points);
         let seed = whole.candidate()?.stack.seed();
         let impossible = RefCell::new(Vec::new());
         let is_possible = |assignments: &[String]| match with(recipe, assignments).candidate() {
@@ -368,9 +366,7 @@ impl TuneSearch {
                     requests += report.arrived.requests;
                     values.push(self.value(report));
                     if *batch < kept.seeds && !batches.are_windows() {
-                        let repeat = &report.repeat;
-                        let stack = (repeat.config_digest.clone(), repeat.seed);
-                        kept.runs.insert(stack, ran);
+                        kept.keep(ran);
                     }
                 }
                 progress(
@@ -423,6 +419,19 @@ impl TuneSearch {
             tuned.verdict = tuned.in_words();
         }
         Ok(tuned)
+    }
+
+    /// Returns the rules of a race of `points` candidates.
+    fn rules(&self, parts: usize, points: usize) -> RaceRules {
+        // A race needs two batches for its first interval.
+        let most = parts.min(self.end.parts).max(2);
+        RaceRules {
+            batches: most,
+            first: self.first.clamp(2, most),
+            confidence: self.confidence,
+            more_is_better: self.by.more_is_better(),
+            candidates: points,
+        }
     }
 
     /// Runs the recipes.
