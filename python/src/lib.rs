@@ -12,7 +12,8 @@ mod told_apart;
 
 use failed::Failed;
 use fullstroke_lab::{
-    ComparedStack, EnergyQuestion, LabError, PowerError, Ranking, Recipe, TuneSearch, Vary, candidates,
+    ComparedStack, EnergyQuestion, LabError, PowerError, Ranking, Recipe, SearchEnd, TuneSearch, Vary,
+    candidates,
     recipes, run_all,
 };
 use fullstroke_measure::{Metric, Stop};
@@ -411,6 +412,7 @@ fn tune<'py>(
         first,
         confidence,
         jobs: threads(jobs)?,
+        end: SearchEnd::default(),
     };
     let recipe = stack.recipe()?;
     let failed = Failed::default();

@@ -7,7 +7,7 @@ use crate::outputs::{self, read_for};
 use crate::report::Reporting;
 use crate::slow::Lines;
 use clap::Args;
-use fullstroke_lab::{Recipe, TuneSearch, Tuned, Vary, WholeLoad, recipes};
+use fullstroke_lab::{Recipe, SearchEnd, TuneSearch, Tuned, Vary, WholeLoad, recipes};
 use fullstroke_measure::{Metric, Stop};
 use fullstroke_report::{AnswerBody, CommandAnswer as Reported};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -97,6 +97,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
             .unwrap_or_else(|| (arguments.batches / 4).clamp(2, 8)) as usize,
         confidence: arguments.confidence,
         jobs: jobs(arguments.jobs),
+        end: SearchEnd::default(),
     };
     let bar = spinner(output);
     let lines = Lines::new();

@@ -12,8 +12,8 @@ use crate::{
 };
 use fullstroke_lab::{
     ComparedStack, Condition, DEFAULT_BUDGET, LabError, REBUILD_REQUESTS_OF_MANY, Ranking, Recipe,
-    RunResult, Settled, Settling, TuneSearch, Varied, Vary, VolumeReport, kwh_a_year, next_factor,
-    run_all, sample_rebuild,
+    RunResult, Settled, Settling, Varied, VolumeReport, kwh_a_year, next_factor, run_all,
+    sample_rebuild,
 };
 use fullstroke_measure::{Difference, Metric, RebuildReport, Stop, factor_in_words};
 use fullstroke_stack::{Overrides, Stack, StackError};
@@ -21,14 +21,6 @@ use serde::Serialize;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Number of parts of the load in the races of chunks, elevators and caches, and number of parts
-/// that all candidates see.
-const PARTS: usize = 16;
-const FIRST_PARTS: usize = 4;
-/// Probability that the best candidate does not drop out of a race.
-const CONFIDENCE: f64 = 0.95;
-/// Further multiples of the load for the answer.
-const LOADS: [f64; 2] = [1.5, 2.0];
 /// Factor of longer runs from which on two candidates count as nearly equal.
 const NEARLY_EQUAL: f64 = 100.0;
 /// Number of runs, each with a seed, if streams are wished.
@@ -126,8 +118,8 @@ pub struct Finalist {
     pub layout: String,
     /// Best chunk, elevator and caches, each as `key=value`.
     pub settings: Vec<String>,
-    /// Number of other settings equally good on parts of the load. `settings` is the best
-    /// of them on the whole load.
+    /// Number of other settings equally good on parts of the load. `settings` is the best on the
+    /// whole load among the first of them.
     pub settings_alike: usize,
     /// Memory of the controller, if there is one.
     pub controller: Controller,
@@ -173,6 +165,9 @@ pub(crate) struct Chosen {
     pub(crate) settings: Vec<String>,
     pub(crate) recipe: Recipe,
     pub(crate) settings_alike: usize,
+    /// Runs of `recipe` with all drives, one for each seed, if the choice of the settings made
+    /// them.
+    pub(crate) healthy: Option<Vec<RunResult>>,
 }
 
 /// Answers a request. `progress` is called with a description of each step.
@@ -405,117 +400,6 @@ impl AdviceRequest {
         ]
     }
 
-    /// Returns the best chunk, elevator and caches of an arrangement, and the number of runs.
-    fn choose(
-        &self,
-        arrangement: &Arrangement,
-        by: Metric,
-    ) -> Result<(Chosen, usize), AdviseError> {
-        let keys = self.values(&arrangement.layout);
-        let set_by_user = |key: &str| {
-            let own =
-                |assignment: &&String| assignment.split('=').next().map(str::trim) == Some(key);
-            self.overrides.set.iter().rfind(own)
-        };
-        let fits = |key: &str| key != "volume.stripe_cache" || has_parity(&arrangement.layout);
-        let set: Vec<String> = keys
-            .iter()
-            .filter(|(key, _)| fits(key))
-            .filter_map(|(key, _)| set_by_user(key).map(|own| own.replace('"', "")))
-            .collect();
-        let mut varied = Vec::new();
-        for (key, values) in keys
-            .iter()
-            .filter(|(key, values)| set_by_user(key).is_none() && !values.is_empty())
-        {
-            varied.push(format!("{key}={}", values.join(",")).parse::<Vary>()?);
-        }
-        let search = TuneSearch {
-            by,
-            sample: usize::MAX,
-            batches: PARTS,
-            first: FIRST_PARTS,
-            confidence: CONFIDENCE,
-            jobs: self.jobs,
-        };
-        let tuned = search.run(&arrangement.recipe, &varied, &|_, _| {})?;
-        let mut able: Vec<Chosen> = Vec::new();
-        for one in tuned
-            .candidates
-            .iter()
-            // Settings equal to the best need no run of their own.
-            .filter(|one| one.rank == 1 || one.may_be_best && !one.equal_to_best)
-        {
-            let settings = one.varied.assignments();
-            let mut recipe = arrangement.recipe.clone();
-            recipe.overrides.set.extend(settings.iter().cloned());
-            let settings = set.iter().cloned().chain(settings).collect();
-            able.push(Chosen {
-                arrangement: arrangement.clone(),
-                settings,
-                recipe,
-                settings_alike: 0,
-            });
-        }
-        assert!(
-            !able.is_empty(),
-            "the first of a search may be the best of {}",
-            tuned.candidates.len()
-        );
-        let (best, made) = self.best_on_all(&able, by)?;
-        Ok((best, tuned.runs + made))
-    }
-
-    /// Runs several settings on the whole load. Returns the one nearest to the wishes, or the best
-    /// by the metric, and the number of runs. A mean over parts differs from the value on the whole
-    /// load: the tail of a short part is its longest request.
-    fn best_on_all(&self, able: &[Chosen], by: Metric) -> Result<(Chosen, usize), AdviseError> {
-        if let [only] = able {
-            return Ok((only.clone(), 0));
-        }
-        let seeds = self.seeds();
-        let name = |one: &Chosen| one.settings.join(" ");
-        let mut candidates = Vec::new();
-        for one in able {
-            for recipe in one.recipe.with_seeds(seeds)? {
-                candidates.push(ComparedStack {
-                    name: name(one),
-                    ..recipe.candidate()?
-                });
-            }
-        }
-        let ran = run_all(&candidates, self.jobs, &|_| {})?;
-        let ranking = Ranking::of_seeds(&ran, seeds, by);
-        let rank = |one: &Chosen| {
-            let name = name(one);
-            ranking
-                .candidates
-                .iter()
-                .position(|ranked| ranked.name == name)
-        };
-        let far = |index: usize| {
-            let outcome = ArrayOutcome::new(&ran[index * seeds..(index + 1) * seeds]);
-            (
-                outcome.misses(&self.wishes, State::Healthy).len(),
-                outcome.shortfall(&self.wishes),
-            )
-        };
-        // First the number of missed wishes, then their distance, then the rank of the race: of two
-        // equal misses the faster one.
-        let nearest = (0..able.len()).min_by(|&one, &other| {
-            let (fewer, nearer) = (
-                far(one).0.cmp(&far(other).0),
-                far(one).1.total_cmp(&far(other).1),
-            );
-            fewer
-                .then(nearer)
-                .then(rank(&able[one]).cmp(&rank(&able[other])))
-        });
-        let mut best = able[nearest.unwrap_or(0)].clone();
-        best.settings_alike = able.len() - 1;
-        Ok((best, ran.len()))
-    }
-
     /// Runs the finals, and again with longer loads until the answer is settled, the budget is spent
     /// or the load ends.
     fn settled_finals(
@@ -528,7 +412,8 @@ impl AdviceRequest {
         let (mut chosen, mut spent, mut before) = (chosen.to_vec(), 0, 0);
         let mut rebuilds = Vec::new();
         loop {
-            let (mut finalists, healthy, simulated) = self.finals(&chosen, runs, &mut rebuilds)?;
+            let (mut finalists, healthy, simulated) =
+                self.finals(&mut chosen, runs, &mut rebuilds)?;
             let ranking = Ranking::of_seeds(&healthy, self.seeds(), by);
             order(&mut finalists, &self.wishes, &ranking);
             spent += simulated;
@@ -581,16 +466,17 @@ impl AdviceRequest {
 
     /// Runs each candidate in all conditions. Also returns the runs with all drives, seed by seed,
     /// and the number of simulated requests. `rebuilds` keeps the rebuild of each run for the next
-    /// round.
-    fn finals(
+    /// round. Runs that a candidate brings along are taken instead of made.
+    pub(crate) fn finals(
         &self,
-        chosen: &[Chosen],
+        chosen: &mut [Chosen],
         runs: &mut usize,
         rebuilds: &mut Vec<Option<RebuildReport>>,
     ) -> Result<(Vec<Finalist>, Vec<RunResult>, u64), AdviseError> {
         let seeds = self.seeds();
         let (mut recipes, mut owners) = (Vec::new(), Vec::new());
-        for (index, one) in chosen.iter().enumerate() {
+        let mut known: Vec<Option<RunResult>> = Vec::new();
+        for (index, one) in chosen.iter_mut().enumerate() {
             let conditions = [Condition::Degraded, Condition::Rebuilding];
             let others = conditions.map(|condition| one.recipe.in_condition(condition));
             let [degraded, rebuilding] = others;
@@ -599,27 +485,36 @@ impl AdviceRequest {
                 if let Some(recipe) = recipe {
                     recipes.extend(recipe.with_seeds(seeds)?);
                     owners.push((index, form));
+                    let made = (form == 0).then(|| one.healthy.take()).flatten();
+                    known.extend(made.into_iter().flatten().map(Some));
+                    known.resize_with(recipes.len(), || None);
                 }
             }
         }
-        let mut candidates = recipes
-            .iter()
-            .map(Recipe::candidate)
-            .collect::<Result<Vec<_>, _>>()?;
-        candidates
-            .iter_mut()
-            .for_each(|candidate| candidate.timeline = self.timeline);
-        let mut ran = run_all(&candidates, self.jobs, &|_| {})?;
-        *runs += ran.len();
+        let (mut ran, made) = self.runs_of(&recipes, known)?;
+        *runs += made;
         let mut simulated: u64 = ran
             .iter()
             .map(|ran| ran.measured.report.arrived.requests)
             .sum();
         // The hours of a rebuild do not depend on the length of the load, so that the windows of the
-        // first round serve all rounds.
+        // first round serve all rounds. The windows have seeds of their own, so that the windows of
+        // one seed serve all seeds.
+        let mut sampled = None;
         for (place, (recipe, ran)) in recipes.iter().zip(&mut ran).enumerate() {
             if let Some(known) = rebuilds.get(place) {
                 ran.measured.report.array.rebuild.clone_from(known);
+                continue;
+            }
+            sampled = sampled.filter(|_| place % seeds != 0);
+            let grows = ran.measured.report.grows();
+            if let Some(rebuild) = &mut ran.measured.report.array.rebuild
+                && let Some(hours) = sampled.clone()
+                && rebuild.estimated
+                && !grows
+            {
+                *rebuild = hours;
+                rebuilds.push(Some(rebuild.clone()));
                 continue;
             }
             simulated += sample_rebuild(
@@ -629,7 +524,9 @@ impl AdviceRequest {
                 REBUILD_REQUESTS_OF_MANY,
                 &Stop::default(),
             )?;
-            rebuilds.push(ran.measured.report.array.rebuild.clone());
+            let rebuild = ran.measured.report.array.rebuild.clone();
+            sampled = rebuild.clone().filter(|rebuild| rebuild.windows > 0);
+            rebuilds.push(rebuild);
         }
         let of = |index: usize, form: usize| {
             let place = owners.iter().position(|owner| *owner == (index, form))?;
@@ -645,6 +542,36 @@ impl AdviceRequest {
             finalists.push(self.finalist(one, whole, condition(1), condition(2)));
         }
         Ok((finalists, healthy, simulated))
+    }
+
+    /// Returns the runs of the recipes in their order, and the number of runs made. A known run is
+    /// taken, under the name of its recipe, instead of made.
+    pub(crate) fn runs_of(
+        &self,
+        recipes: &[Recipe],
+        known: Vec<Option<RunResult>>,
+    ) -> Result<(Vec<RunResult>, usize), AdviseError> {
+        let mut candidates = Vec::new();
+        for (recipe, _) in recipes.iter().zip(&known).filter(|(_, run)| run.is_none()) {
+            let timeline = self.timeline;
+            candidates.push(ComparedStack {
+                timeline,
+                ..recipe.candidate()?
+            });
+        }
+        let made = run_all(&candidates, self.jobs, &|_| {})?;
+        let count = made.len();
+        let mut made = made.into_iter();
+        let mut ran: Vec<RunResult> = known
+            .into_iter()
+            .filter_map(|run| run.or_else(|| made.next()))
+            .collect();
+        assert_eq!(ran.len(), recipes.len(), "each recipe has a run");
+        for (run, recipe) in ran.iter_mut().zip(recipes) {
+            run.varied = recipe.varied.clone();
+            run.measured.report.name.clone_from(&recipe.name);
+        }
+        Ok((ran, count))
     }
 
     pub(crate) fn finalist(
@@ -704,72 +631,6 @@ impl AdviceRequest {
             mttdl_hours: with_numbers(redundancy, self.assumptions, loss),
         }
     }
-
-    /// Returns the recommended finalist at multiples of the load, with all drives. Empty if
-    /// requests wait for completions, because such a load cannot be hurried.
-    fn at_loads(
-        &self,
-        chosen: &[Chosen],
-        finalists: &[Finalist],
-        runs: &mut usize,
-    ) -> Result<Vec<AtLoad>, AdviseError> {
-        let seeds = self.seeds();
-        let mut at_loads = Vec::new();
-        for load in LOADS {
-            let wishes = Wishes {
-                streams: self.wishes.streams.map(|count| more_of(count, load)),
-                ..self.wishes
-            };
-            let mut candidates = Vec::new();
-            for one in chosen {
-                let mut recipe = one.recipe.clone();
-                recipe.overrides.set.extend(
-                    wishes
-                        .streams
-                        .map(|count| format!("workload.streams={count}")),
-                );
-                for recipe in recipe.with_seeds(seeds)? {
-                    let mut candidate = recipe.candidate()?;
-                    if wishes.streams.is_none() {
-                        if !candidate.can_be_hurried()? {
-                            return Ok(at_loads);
-                        }
-                        candidate.load = load;
-                    }
-                    candidates.push(candidate);
-                }
-            }
-            let ran = run_all(&candidates, self.jobs, &|_| {})?;
-            *runs += ran.len();
-            let ranking = Ranking::of_seeds(&ran, seeds, self.metric());
-            let mut there: Vec<Finalist> = Vec::new();
-            for (one, own) in chosen.iter().zip(ran.chunks(seeds)) {
-                let name = one.arrangement.name();
-                let Some(finalist) = finalists.iter().find(|finalist| finalist.name == name) else {
-                    continue;
-                };
-                let healthy = ArrayOutcome::new(own);
-                let misses = healthy.misses(&wishes, State::Healthy);
-                let finalist = Finalist {
-                    healthy,
-                    degraded: None,
-                    rebuilding: None,
-                    slow: None,
-                    misses,
-                    ..finalist.clone()
-                };
-                there.push(Finalist {
-                    misses_without_a_drive: Vec::new(),
-                    misses_with_a_slow_drive: Vec::new(),
-                    doubts: Vec::new(),
-                    ..finalist
-                });
-            }
-            order(&mut there, &wishes, &ranking);
-            at_loads.extend(AtLoad::new(load, &wishes, &there, finalists));
-        }
-        Ok(at_loads)
-    }
 }
 
 /// Returns the factor by which the runs are too short for the answer; at most 1 if the answer is
@@ -792,9 +653,4 @@ fn too_short_by(finalists: &[Finalist], ranking: &Ranking, wishes: &Wishes) -> f
         // No affordable run tells candidates apart that are nearly equal.
         .filter(|factor| *factor <= NEARLY_EQUAL);
     wished.max(apart.unwrap_or(1.0))
-}
-
-/// Returns `count` times `load`, rounded up.
-fn more_of(count: u32, load: f64) -> u32 {
-    (f64::from(count) * load).ceil() as u32
 }

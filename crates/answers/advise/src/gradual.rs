@@ -574,6 +574,7 @@ fn first_settings(request: &AdviceRequest, arrangement: Arrangement) -> Chosen {
         settings,
         recipe,
         settings_alike: 0,
+        healthy: None,
     }
 }
 

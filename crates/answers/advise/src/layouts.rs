@@ -553,11 +553,11 @@ fn possible(request: &AdviceRequest, seen: &[(Arrangement, &'static str)]) -> St
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::{Assumptions, Costs, advise};
 
-    fn request(layouts: &[&str], drives: u32, set: &[&str]) -> AdviceRequest {
+    pub(crate) fn request(layouts: &[&str], drives: u32, set: &[&str]) -> AdviceRequest {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         AdviceRequest {
             stack: concat!(

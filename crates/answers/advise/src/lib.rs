@@ -9,7 +9,9 @@
 //! |---|---|
 //! | `wishes.rs` | the wish file |
 //! | `layouts.rs` | layouts with numbers of drives, possible and impossible |
-//! | `advise.rs` | races and runs |
+//! | `advise.rs` | the finalists and their runs |
+//! | `settings.rs` | the race of chunks, elevators and caches |
+//! | `loads.rs` | the answer at multiples of the load |
 //! | `gradual.rs` | advice that becomes surer step by step |
 //! | `outcome.rs` | outcome of a run in comparison with the wishes |
 //! | `slow_drive.rs` | finalists with a slow drive |
@@ -22,9 +24,11 @@ mod advise;
 mod changes;
 mod gradual;
 mod layouts;
+mod loads;
 mod loss;
 mod order;
 mod outcome;
+mod settings;
 mod slow_drive;
 mod wishes;
 mod words;

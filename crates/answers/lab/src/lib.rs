@@ -77,7 +77,9 @@ pub use rebuild::{REBUILD_REQUESTS, REBUILD_REQUESTS_OF_MANY, sample_rebuild};
 pub use render::capacity;
 pub use search_goal::{LargestLoad, MostRanking, SearchGoal};
 pub use space::{Point, Space};
-pub use tune::{ImpossibleCombination, TuneSearch, Tuned, TunedCandidate, Tuner};
+pub use tune::{
+    ImpossibleCombination, KeptRuns, SearchEnd, TuneSearch, Tuned, TunedCandidate, Tuner,
+};
 pub use varied::{Varied, VariedValues};
 pub use vary::Vary;
 pub use whole_load::WholeLoad;

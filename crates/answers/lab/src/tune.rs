@@ -1,14 +1,15 @@
 //! Finds the best of many combinations of values in a race.
 
 use crate::{
-    Batches, CandidateResult, ComparedStack, LabError, Point, Race, RaceRules, Recipe, Space,
-    Varied, VariedValues, Vary, run_all,
+    Batches, CandidateResult, ComparedStack, LabError, Point, Race, RaceRules, Recipe, RunResult,
+    Space, Varied, VariedValues, Vary, run_all,
 };
 use fullstroke_measure::{Difference, Metric, Report, Significance, Stop, number, table};
+use fullstroke_stack::Stack;
 use fullstroke_units::Random;
 use serde::Serialize;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -41,6 +42,58 @@ pub struct TuneSearch {
     pub confidence: f64,
     /// Number of runs at the same time.
     pub jobs: usize,
+    /// End of the search.
+    pub end: SearchEnd,
+}
+
+/// When a search ends. Default: one candidate is left, or all parts are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchEnd {
+    /// Largest number of parts that a candidate sees.
+    pub parts: usize,
+    /// Number of candidates that need no further rung.
+    pub left: usize,
+}
+
+impl Default for SearchEnd {
+    fn default() -> SearchEnd {
+        SearchEnd {
+            parts: usize::MAX,
+            left: 1,
+        }
+    }
+}
+
+/// Runs of a search that a caller may need again. Runs on parts of a trace are not kept, because
+/// nobody else makes the same runs.
+#[derive(Clone, Debug, Default)]
+pub struct KeptRuns {
+    /// Number of seeds, from the first one, whose runs are kept. Default 0.
+    pub seeds: usize,
+    /// Runs by the digest and the seed of their stack.
+    runs: BTreeMap<(String, u64), RunResult>,
+}
+
+impl KeptRuns {
+    /// Keeps the runs of the first `seeds` seeds.
+    pub fn of_seeds(seeds: usize) -> KeptRuns {
+        KeptRuns {
+            seeds,
+            runs: BTreeMap::new(),
+        }
+    }
+
+    fn keep(&mut self, ran: RunResult) {
+        let repeat = &ran.measured.report.repeat;
+        let stack = (repeat.config_digest.clone(), repeat.seed);
+        self.runs.insert(stack, ran);
+    }
+
+    /// Returns the run of this stack, and keeps the run no longer. `None` if there is no such run.
+    pub fn take(&mut self, stack: &Stack) -> Option<RunResult> {
+        self.runs
+            .remove(&(stack.digest().to_owned(), stack.seed().0))
+    }
 }
 
 /// A running search: a race that neighbours of the best point join between rungs. The search does
@@ -51,6 +104,8 @@ pub struct Tuner<'a> {
     points: Vec<Point>,
     known: BTreeSet<Point>,
     is_possible: IsPossible<'a>,
+    /// Number of candidates that need no further rung. Default 1.
+    enough: usize,
 }
 
 /// Returns true if a point, given as `key=value` for each key, can be run.
@@ -160,6 +215,7 @@ impl<'a> Tuner<'a> {
             points,
             known,
             is_possible,
+            enough: 1,
         };
         first.into_iter().for_each(|point| _ = tuner.join(point));
         // If no point of the sample is possible, the first possible point of the space starts
@@ -198,7 +254,8 @@ impl<'a> Tuner<'a> {
     /// Judges the values. Returns `false` if the search is over.
     pub fn judge(&mut self) -> bool {
         self.race.judge();
-        !self.race.is_settled() || self.neighbours_join() || self.race.advance()
+        let goes_on = !self.race.is_settled() || self.neighbours_join();
+        goes_on || (self.race.running() > self.enough && self.race.advance())
     }
 
     /// Adds the leader's neighbours that are not known yet. Returns true if a point joined.
@@ -241,7 +298,21 @@ impl TuneSearch {
         varied: &[Vary],
         progress: &dyn Fn(usize, usize),
     ) -> Result<Tuned, LabError> {
-        self.run_until(&Stop::default(), recipe, varied, progress)
+        let kept = &mut KeptRuns::default();
+        self.run_until(&Stop::default(), recipe, varied, progress, kept)
+    }
+
+    /// Runs the search as [`run`](TuneSearch::run), and keeps runs for further use.
+    ///
+    /// # Errors
+    /// As [`run`](TuneSearch::run).
+    pub fn run_keeping(
+        &self,
+        recipe: &Recipe,
+        varied: &[Vary],
+        kept: &mut KeptRuns,
+    ) -> Result<Tuned, LabError> {
+        self.run_until(&Stop::default(), recipe, varied, &|_, _| {}, kept)
     }
 
     /// Runs the search until the end or until `stop` is set.
@@ -254,6 +325,7 @@ impl TuneSearch {
         recipe: &Recipe,
         varied: &[Vary],
         progress: &dyn Fn(usize, usize),
+        kept: &mut KeptRuns,
     ) -> Result<Tuned, LabError> {
         let space = Space::new(varied);
         let points = space.points();
@@ -261,14 +333,7 @@ impl TuneSearch {
         // possible combination.
         let whole = possible(recipe, &space)?;
         let batches = Batches::new(&whole, self.batches)?;
-        let rules = RaceRules {
-            // A race needs two batches for its first interval.
-            batches: batches.count().max(2),
-            first: self.first.clamp(2, batches.count().max(2)),
-            confidence: self.confidence,
-            more_is_better: self.by.more_is_better(),
-            candidates: points,
-        };
+        let rules = self.rules(batches.count(), points);
         let seed = whole.candidate()?.stack.seed();
         let impossible = RefCell::new(Vec::new());
         let is_possible = |assignments: &[String]| match with(recipe, assignments).candidate() {
@@ -282,6 +347,7 @@ impl TuneSearch {
         };
         let random = &mut seed.stream("tune");
         let mut tuner = Tuner::new(space, rules, self.sample, random, Box::new(is_possible));
+        tuner.enough = self.end.left;
         let mut requests = 0;
         loop {
             let due = tuner.due();
@@ -294,12 +360,15 @@ impl TuneSearch {
                 let recipes = some.iter().map(|(point, batch)| {
                     batches.recipe(&with(recipe, &tuner.assignments(*point)), *batch)
                 });
-                let reports = self.reports(&recipes.collect::<Vec<_>>(), stop)?;
-                requests += reports
-                    .iter()
-                    .map(|report| report.arrived.requests)
-                    .sum::<u64>();
-                values.extend(reports.iter().map(|report| self.value(report)));
+                let ran = self.ran(&recipes.collect::<Vec<_>>(), stop)?;
+                for ((_, batch), ran) in some.iter().zip(ran) {
+                    let report = &ran.measured.report;
+                    requests += report.arrived.requests;
+                    values.push(self.value(report));
+                    if *batch < kept.seeds && !batches.are_windows() {
+                        kept.keep(ran);
+                    }
+                }
                 progress(
                     tuner.race().value_count() + values.len(),
                     tuner.race().running(),
@@ -338,21 +407,35 @@ impl TuneSearch {
         varied: &[Vary],
         progress: &dyn Fn(usize, usize),
     ) -> Result<Tuned, LabError> {
-        let mut tuned = self.run_until(stop, recipe, varied, progress)?;
+        let kept = &mut KeptRuns::default();
+        let mut tuned = self.run_until(stop, recipe, varied, progress, kept)?;
         if let Some(best) = tuned
             .candidates
             .first()
             .filter(|_| tuned.can_afford_whole_load())
         {
-            let whole = self.reports(&[with(recipe, &best.varied.assignments())], stop)?;
-            tuned.whole_load_value = whole.first().map(|report| self.value(report));
+            let whole = self.ran(&[with(recipe, &best.varied.assignments())], stop)?;
+            tuned.whole_load_value = whole.first().map(|ran| self.value(&ran.measured.report));
             tuned.verdict = tuned.in_words();
         }
         Ok(tuned)
     }
 
-    /// Runs the recipes and returns their reports.
-    fn reports(&self, recipes: &[Recipe], stop: &Stop) -> Result<Vec<Report>, LabError> {
+    /// Returns the rules of a race of `points` candidates.
+    fn rules(&self, parts: usize, points: usize) -> RaceRules {
+        // A race needs two batches for its first interval.
+        let most = parts.min(self.end.parts).max(2);
+        RaceRules {
+            batches: most,
+            first: self.first.clamp(2, most),
+            confidence: self.confidence,
+            more_is_better: self.by.more_is_better(),
+            candidates: points,
+        }
+    }
+
+    /// Runs the recipes.
+    fn ran(&self, recipes: &[Recipe], stop: &Stop) -> Result<Vec<RunResult>, LabError> {
         let stopped_by = |candidate| ComparedStack {
             stop: stop.clone(),
             ..candidate
@@ -365,7 +448,7 @@ impl TuneSearch {
         if let Some(first) = ran.first() {
             self.by.check(&[&first.measured.report])?;
         }
-        Ok(ran.into_iter().map(|ran| ran.measured.report).collect())
+        Ok(ran)
     }
 
     /// Returns the value of the metric; NaN for a run that did not serve every request.
@@ -683,7 +766,7 @@ mod tests {
         Space::new(&varied.map(|argument| argument.parse().unwrap()))
     }
 
-    fn search(sample: usize, seed: u64) -> Tuner<'static> {
+    fn search(sample: usize, seed: u64, enough: usize) -> Tuner<'static> {
         let rules = RaceRules {
             batches: 128,
             first: 8,
@@ -693,6 +776,7 @@ mod tests {
         };
         let random = &mut Seed(seed).stream("tune");
         let mut tuner = Tuner::new(space(), rules, sample, random, Box::new(|_| true));
+        tuner.enough = enough;
         let noisy = valley(seed);
         loop {
             for (candidate, batches) in tuner.due() {
@@ -714,7 +798,7 @@ mod tests {
     fn over_seeds(sample: usize, seeds: u64) -> (u64, f64) {
         let (mut right, mut told) = (0, 0);
         for seed in 0..seeds {
-            let tuner = search(sample, seed);
+            let tuner = search(sample, seed, 1);
             right += u64::from(
                 tuner.race().leader().map(|leader| tuner.point(leader)) == Some(&vec![3, 1, 5]),
             );
@@ -731,6 +815,19 @@ mod tests {
             100.0 * share
         );
         assert!(right >= 38 && share <= 0.15, "{right} of 40 at {share}");
+    }
+
+    #[test]
+    fn a_search_that_may_leave_many_points_ends_after_its_first_rung_with_the_best_among_them() {
+        for seed in 0..5 {
+            let (many, one) = (search(200, seed, 199), search(200, seed, 1));
+            assert_eq!(many.race().value_count(), 200 * 8);
+            assert!(many.race().value_count() < one.race().value_count());
+            let standings = many.race().standings();
+            let left = standings.iter().take(many.race().running());
+            let points: Vec<_> = left.map(|one| many.point(one.candidate)).collect();
+            assert!(points.contains(&&vec![3, 1, 5]), "seed {seed}");
+        }
     }
 
     #[test]
