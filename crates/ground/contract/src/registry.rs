@@ -4,10 +4,7 @@
 //! the command line, the JSON schema of stack files, the reference page and the conformance tests
 //! all derive from the registry.
 
-mod fields;
-
 use crate::ConfigError;
-use fields::field_names;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -29,32 +26,8 @@ pub struct PolicyEntry<F> {
 pub type Keys = Map<String, Value>;
 
 /// Returns the JSON schema of a config type, for [`PolicyEntry::schema`].
-#[cfg(not(target_family = "wasm"))]
-pub fn schema_of<C: JsonSchema + DeserializeOwned>() -> Schema {
-    let schema = schemars::SchemaGenerator::default().into_root_schema_for::<C>();
-    // The module for browsers relies on this.
-    debug_assert_eq!(
-        known_keys(&schema),
-        known_keys(&schema_of_names(field_names::<C>())),
-        "the keys of the schema differ from the keys of the reader"
-    );
-    schema
-}
-
-/// Returns the names of the keys of a config type as a schema, for [`PolicyEntry::schema`]. A run uses
-/// nothing else of a schema, and whole schemas are a tenth of the module for browsers.
-#[cfg(target_family = "wasm")]
-pub fn schema_of<C: JsonSchema + DeserializeOwned>() -> Schema {
-    schema_of_names(field_names::<C>())
-}
-
-fn schema_of_names(names: &[&str]) -> Schema {
-    let named = names
-        .iter()
-        .map(|name| ((*name).to_owned(), Value::Bool(true)));
-    let mut schema = Schema::default();
-    schema.insert("properties".to_owned(), Value::Object(named.collect()));
-    schema
+pub fn schema_of<C: JsonSchema>() -> Schema {
+    schemars::SchemaGenerator::default().into_root_schema_for::<C>()
 }
 
 /// Returns the entry called `name`. Otherwise returns an error at `key` with the most similar name.
@@ -82,7 +55,7 @@ pub fn find<'a, F>(
 
 /// Reads a config type from `keys`. Errors: an unknown key (the message suggests the most similar
 /// known key), a missing key, or a value of the wrong type.
-pub fn read<C: JsonSchema + DeserializeOwned>(keys: &Keys) -> Result<C, ConfigError> {
+pub fn read<C: DeserializeOwned + JsonSchema>(keys: &Keys) -> Result<C, ConfigError> {
     // The schema knows the names of the keys. serde alone would say "unknown field" without a
     // suggestion.
     let schema = schema_of::<C>();
