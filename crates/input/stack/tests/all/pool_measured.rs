@@ -131,7 +131,7 @@ fn the_host_of_a_measured_table_limits_the_wide_pools_only() {
 
 /// A hot set that does not fit into the ARC.
 #[test]
-fn an_l2arc_helps_a_hot_set_and_hurts_where_its_headers_take_the_memory() {
+fn an_l2arc_helps_a_hot_set_that_the_memory_does_not_hold() {
     let mean = |region: &str, exponent: f64, size: &str, l2arc: &str| {
         let workload = format!(
             "size = \"{size}\"\nregion_size = \"{region}\"\n\
