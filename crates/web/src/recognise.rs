@@ -2,7 +2,7 @@
 
 use crate::commands::CommandError;
 use fullstroke_fio::JobSet;
-use fullstroke_stack::{FileSource, MdArray, drives, facts};
+use fullstroke_stack::{FileSource, MdArray, facts};
 use fullstroke_trace::{TraceOptions, TraceReader, TraceSummary};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -96,28 +96,8 @@ fn mdadm(name: &str, text: &str) -> Result<Value, CommandError> {
     let arrays = MdArray::read(name, text)?;
     let mut found = Vec::new();
     for array in arrays {
-        let drive = nearest_drive(array.member_bytes);
+        let drive = facts::nearest(array.member_bytes, &array.devices);
         found.push(json!({ "array": array, "drive": drive, "stack": array.to_stack(&drive) }));
     }
     Ok(json!({ "kind": "mdadm", "arrays": found }))
-}
-
-/// Returns the smallest drive of the library that holds `bytes`; the largest drive if none does.
-fn nearest_drive(bytes: Option<u64>) -> String {
-    let mut sizes: Vec<(u64, String)> = facts::library()
-        .into_iter()
-        .map(|drive| (drive.capacity_bytes, drive.name))
-        .collect();
-    // By size and then by name, so that of equal sizes the same drive is chosen each time.
-    sizes.sort_unstable();
-    let least = bytes.unwrap_or(u64::MAX);
-    let fitting = sizes.iter().find(|(size, _)| *size >= least);
-    let chosen = fitting.or(sizes.last()).map(|(_, name)| name.clone());
-    chosen.unwrap_or_else(|| {
-        drives::names()
-            .first()
-            .copied()
-            .unwrap_or_default()
-            .to_owned()
-    })
 }

@@ -19,7 +19,7 @@ pub struct ReadyLoad {
 }
 
 /// All ready loads.
-pub const READY_LOADS: [ReadyLoad; 4] = [
+pub const READY_LOADS: [ReadyLoad; 10] = [
     ReadyLoad {
         name: "office",
         what: "files of an office or a family",
@@ -40,6 +40,36 @@ pub const READY_LOADS: [ReadyLoad; 4] = [
         what: "backups that are written in order",
         text: include_str!("ready/backup.toml"),
     },
+    ReadyLoad {
+        name: "films-and-backup",
+        what: "films for a family, and a backup at the same time",
+        text: include_str!("ready/films-and-backup.toml"),
+    },
+    ReadyLoad {
+        name: "cameras",
+        what: "recordings of cameras",
+        text: include_str!("ready/cameras.toml"),
+    },
+    ReadyLoad {
+        name: "database",
+        what: "a database whose log lies on another volume",
+        text: include_str!("ready/database.toml"),
+    },
+    ReadyLoad {
+        name: "mail",
+        what: "a mail server",
+        text: include_str!("ready/mail.toml"),
+    },
+    ReadyLoad {
+        name: "small-files",
+        what: "a backup store of many small files",
+        text: include_str!("ready/small-files.toml"),
+    },
+    ReadyLoad {
+        name: "build",
+        what: "a build server",
+        text: include_str!("ready/build.toml"),
+    },
 ];
 
 /// True if a path names a ready load, known or unknown, rather than a file.
@@ -59,4 +89,19 @@ pub(crate) fn ready(path: &std::path::Path) -> Option<Result<&'static ReadyLoad,
             known.join(", ")
         )
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Overrides, Stack};
+
+    #[test]
+    fn every_ready_load_is_a_stack() {
+        for load in READY_LOADS {
+            let path = format!("{READY_PREFIX}{}", load.name);
+            let stack = Stack::load(path.as_ref(), &Overrides::default());
+            assert!(stack.is_ok(), "{path}: {:?}", stack.err());
+        }
+    }
 }
