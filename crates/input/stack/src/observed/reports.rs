@@ -16,6 +16,16 @@ pub(super) struct Report {
     pub(super) rows: Vec<(String, Row)>,
 }
 
+impl Report {
+    fn new(tool: &'static str, average: bool) -> Report {
+        Report {
+            tool,
+            average,
+            rows: Vec::new(),
+        }
+    }
+}
+
 pub(super) const IOSTAT: &str = "iostat";
 const SAR: &str = "sar -d";
 /// Transfers of all disks together.
@@ -122,11 +132,7 @@ pub(super) fn reports(file: &str, text: &str) -> Result<Vec<Report>, StackError>
                 || average;
             first.get_or_insert_with(|| found.clone());
             if begins {
-                reports.push(Report {
-                    tool: found.tool,
-                    average,
-                    rows: Vec::new(),
-                });
+                reports.push(Report::new(found.tool, average));
             }
             heading = Some(found);
             continue;
@@ -138,11 +144,7 @@ pub(super) fn reports(file: &str, text: &str) -> Result<Vec<Report>, StackError>
         if columns.tool == SAR_ALL && words.first() == Some(&"Average:") {
             // The averages have no heading of their own, and no AM or PM.
             words.splice(..1, columns.names[..=columns.at].iter().copied());
-            reports.push(Report {
-                tool: SAR_ALL,
-                average: true,
-                rows: Vec::new(),
-            });
+            reports.push(Report::new(SAR_ALL, true));
         }
         if columns.tool == ZPOOL && line.starts_with('-') {
             continue;
