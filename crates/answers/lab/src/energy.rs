@@ -508,12 +508,6 @@ fn policies(
             None => mean_watts_half_width(report),
             Some(_) => None,
         };
-        let stops = |statistics: &MemberStatistics| {
-            statistics
-                .power
-                .as_ref()
-                .map_or(0, |power| power.spin_downs())
-        };
         let stops_a_year = report
             .array
             .members
@@ -560,6 +554,12 @@ fn policies(
         }
     };
     ran.iter().zip(idle_times).map(policy).collect()
+}
+
+/// Returns the number of stops of a drive.
+fn stops(statistics: &MemberStatistics) -> u64 {
+    let power = statistics.power.as_ref();
+    power.map_or(0, |power| power.spin_downs())
 }
 
 fn stops_a_year(statistics: &MemberStatistics) -> f64 {
