@@ -23,7 +23,7 @@ const POOLS = ["mirror:2", "raidz1", "raidz2"];
 const SHOWN_REASONS = 6;
 const LOAD = "load.toml";
 const FIRST_DRIVE = "seagate-exos-x16-16tb";
-const FIRST_USE = "films-backup";
+const FIRST_USE = "films-and-backup";
 
 let engine;
 let drives = [];

@@ -18,7 +18,8 @@ const BUDGET: &str = "500000";
 struct Answers {
     count: String,
     drive: String,
-    load: String,
+    /// A ready load or a stack file, and a trace or job file in the place of its load.
+    load: Vec<String>,
     failures: String,
     usable: Option<String>,
 }
@@ -33,7 +34,8 @@ pub(crate) fn execute(output: &CommandOutput) -> Result<(), CommandFailure> {
     let mut input = io::stdin().lock();
     let answers = Answers::ask(&mut input, &mut io::stdout())?;
     let arguments = answers.arguments();
-    let command = format!("fullstroke {}", arguments.join(" "));
+    let quoted: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
+    let command = format!("fullstroke {}", quoted.join(" "));
     output.print_text("\nRuns are simulated; this takes up to two minutes.")?;
     let asked = advise::Arguments::of(&arguments)?;
     let advice = advise::answer(&asked, output)?;
@@ -65,14 +67,21 @@ impl Answers {
             input,
             screen,
             &format!(
-                "What are they for? A number, or a stack file or trace file [1]\n{}",
+                "What are they for? A number, or a stack file (.toml), a job file of fio or a trace [1]\n{}",
                 uses.join("\n")
             ),
             load,
         )?;
+        // The last number of a range is the largest.
+        let most = count.rsplit("..").next().and_then(|most| most.parse().ok());
+        let most: u32 = most.unwrap_or(u32::MAX);
         let failures = question(input, screen, "How many drives may fail? [1]", |text| {
             let text = if text.is_empty() { "1" } else { text };
             match text.parse::<u32>() {
+                Ok(failures) if failures >= most => Err(format!(
+                    "found {failures}; of {most} drives at most {} may fail",
+                    most.saturating_sub(1)
+                )),
                 Ok(_) => Ok(text.to_owned()),
                 Err(_) => Err(format!("found `{text}`; expected a number, such as 1")),
             }
@@ -100,7 +109,8 @@ impl Answers {
 
     /// Returns the arguments of the command that asks the same.
     fn arguments(&self) -> Vec<String> {
-        let mut arguments = vec!["advise", &self.load];
+        let mut arguments = vec!["advise"];
+        arguments.extend(self.load.iter().map(String::as_str));
         let Answers {
             count,
             drive,
@@ -144,9 +154,18 @@ fn question<T>(
 fn count_and_drive(text: &str) -> Result<(String, String), String> {
     let (mut count, mut drive) = (None, None);
     for word in text.split_whitespace().filter(|word| *word != "x") {
-        match word.parse::<DriveCounts>() {
-            Ok(_) => count = Some(word.to_owned()),
-            Err(_) => drive = Some(word.to_owned()),
+        let place = match word.parse::<DriveCounts>() {
+            Ok(_) => &mut count,
+            Err(error) if is_count(word) => {
+                return Err(error.to_string());
+            }
+            Err(_) => &mut drive,
+        };
+        if place.replace(word.to_owned()).is_some() {
+            return Err(format!(
+                "found `{text}`; expected one number or range and one drive, such as `4 {}`",
+                DEFAULT_DRIVES.1
+            ));
         }
     }
     let drive = drive.unwrap_or_else(|| DEFAULT_DRIVES.1.to_owned());
@@ -156,19 +175,51 @@ fn count_and_drive(text: &str) -> Result<(String, String), String> {
     Ok((count.unwrap_or_else(|| DEFAULT_DRIVES.0.to_owned()), drive))
 }
 
-/// Reads the number of a ready load, or the name of a file.
-fn load(text: &str) -> Result<String, String> {
+/// Returns true for a word that begins as a number, and not for the name of a drive file.
+fn is_count(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_ascii_digit() || first == '-')
+        && !word.ends_with(".toml")
+}
+
+/// Reads the number of a ready load, or the name of a file. A trace and a job file take the place of
+/// the load of the first ready load.
+fn load(text: &str) -> Result<Vec<String>, String> {
     let text = if text.is_empty() { "1" } else { text };
     let place = text.parse::<usize>().ok();
     if let Some(load) = place.and_then(|place| READY_LOADS.get(place.checked_sub(1)?)) {
-        return Ok(format!("{READY_PREFIX}{}", load.name));
+        return Ok(vec![format!("{READY_PREFIX}{}", load.name)]);
     }
-    match std::path::Path::new(text).is_file() {
-        true => Ok(text.to_owned()),
-        false => Err(format!(
+    if !std::path::Path::new(text).is_file() {
+        return Err(format!(
             "found `{text}`; expected a number from 1 to {}, or a file",
             READY_LOADS.len()
-        )),
+        ));
+    }
+    if text.ends_with(".toml") {
+        return Ok(vec![text.to_owned()]);
+    }
+    let option = match is_job_file(text) {
+        true => "--fio",
+        false => "--trace",
+    };
+    let first = format!("{READY_PREFIX}{}", READY_LOADS[0].name);
+    Ok(vec![first, option.to_owned(), text.to_owned()])
+}
+
+/// Returns true for a file with a section in brackets, as job files of fio have and traces lack.
+fn is_job_file(path: &str) -> bool {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines()
+        .map(str::trim)
+        .any(|line| line.starts_with('[') && line.ends_with(']'))
+}
+
+/// Returns a word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,+%".contains(letter);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
@@ -193,17 +244,49 @@ mod tests {
     }
 
     #[test]
+    fn a_trace_and_a_job_file_take_the_place_of_the_load() {
+        let folder = std::env::temp_dir().join(format!("fullstroke-ask-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let trace = file("my load.csv", "time_s,op,lba,bytes\n1,R,8,4096\n");
+        let jobs = file("job.fio", "[j]\nrw=read\n");
+        let of = |path: &str| load(path).unwrap();
+        assert_eq!(of(&trace)[..2], ["load:office", "--trace"]);
+        assert_eq!(of(&jobs)[..2], ["load:office", "--fio"]);
+        assert_eq!(quoted(&trace), format!("'{trace}'"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
     fn an_answer_that_cannot_be_used_is_asked_again() {
-        let (answers, screen) = asked("4..6 wd-red-plus-8tb\n9\n2\ntwo\n2\n20\n20TB\n");
+        let (answers, screen) = asked("4..6 wd-red-plus-8tb\n99\n2\ntwo\n2\n20\n20TB\n");
         assert_eq!(
             answers.arguments()[..10].join(" "),
             "advise load:vm-host --drive wd-red-plus-8tb --drives 4..6 --failures 2 --usable 20TB"
         );
         assert!(
-            screen.contains("found `9`; expected a number from 1 to 8"),
+            screen.contains("found `99`; expected a number from 1 to 11"),
             "{screen}"
         );
         assert!(screen.contains("found `two`"), "{screen}");
+        let (answers, screen) = asked("-1 wd-red-plus-8tb\n4 wd-red-plus-8tb extra\n4\n\n4\n3\n\n");
+        assert_eq!(
+            (answers.count.as_str(), answers.failures.as_str()),
+            ("4", "3")
+        );
+        assert!(screen.contains("-1"), "{screen}");
+        assert!(
+            screen.contains("found `4 wd-red-plus-8tb extra`"),
+            "{screen}"
+        );
+        assert!(
+            screen.contains("of 4 drives at most 3 may fail"),
+            "{screen}"
+        );
         assert!(
             Answers::ask(&mut "4\n".as_bytes(), &mut Vec::new()).is_err(),
             "the input ends before the last question"

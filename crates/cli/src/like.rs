@@ -2,8 +2,7 @@
 
 use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
-use fullstroke_stack::{MdArray, ObservedLoad, ZfsPool, drives};
-use fullstroke_units::SECTOR_BYTES;
+use fullstroke_stack::{MdArray, ObservedLoad, ZfsPool, drives, facts};
 use std::fs;
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -13,8 +12,9 @@ use std::path::PathBuf;
 /// FILE holds the output of `mdadm --detail /dev/md0`, the output of `mdadm --examine` for one or
 /// more members, or /proc/mdstat: the array. `zpool status` or `zpool list -v`, with the
 /// output of `zpool get all` and `zfs get all` behind if you like: the pool. `iostat -x 10` (Linux,
-/// FreeBSD, Solaris), `sar -d`, `sadf -d` or `zpool iostat -v 10`, also in JSON: the load of a disk,
-/// as rates and sizes. The drives are those of the library that are nearest in capacity; name your own with --drive.
+/// FreeBSD, Solaris), `sar -d`, `sar -b`, `sadf -d` or `zpool iostat -v 10`, also in JSON: the load of a disk,
+/// as rates and sizes. The drive is a drive of the library: by
+/// the model number in the names of the members, or else by the capacity. Name your own with --drive.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Text about the array; `-` reads standard input.
@@ -47,7 +47,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     if ZfsPool::recognise(&text) {
         let pools = ZfsPool::read(&name, &text).map_err(CommandFailure::input)?;
         let pool = chosen(pools, |pool| &pool.name, arguments)?;
-        let drive = drive(arguments, pool.member_bytes)?;
+        let drive = drive(arguments, pool.member_bytes, &pool.devices)?;
         return match output.json() {
             true => output.show_json(&pool),
             false => output.print(&pool.to_stack(&drive)),
@@ -55,7 +55,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     }
     let arrays = MdArray::read(&name, &text).map_err(CommandFailure::input)?;
     let array = chosen(arrays, |array| &array.name, arguments)?;
-    let drive = drive(arguments, array.member_bytes)?;
+    let drive = drive(arguments, array.member_bytes, &array.devices)?;
     match output.json() {
         true => output.show_json(&array),
         false => output.print(&array.to_stack(&drive)),
@@ -81,7 +81,7 @@ fn observed(
             names.join(", ")
         )));
     };
-    let drive = drive(arguments, None)?;
+    let drive = drive(arguments, None, &[])?;
     match output.json() {
         true => output.show_json(load),
         false => output.print(&load.to_stack(name, &drive).map_err(CommandFailure::input)?),
@@ -89,13 +89,17 @@ fn observed(
 }
 
 /// Returns the drive that the user names, or else the nearest drive of the library.
-fn drive(arguments: &Arguments, member_bytes: Option<u64>) -> Result<String, CommandFailure> {
+fn drive(
+    arguments: &Arguments,
+    member_bytes: Option<u64>,
+    devices: &[String],
+) -> Result<String, CommandFailure> {
     match &arguments.drive {
         Some(drive) => {
             drives::load(drive).map_err(CommandFailure::input)?;
             Ok(drive.clone())
         }
-        None => nearest_drive(member_bytes),
+        None => Ok(facts::nearest(member_bytes, devices)),
     }
 }
 
@@ -120,22 +124,5 @@ fn chosen<T>(
             arguments.file.display(),
             names.join(", ")
         ))),
-    }
-}
-
-/// Returns the smallest drive of the library that holds `bytes`; the largest drive if none does.
-fn nearest_drive(bytes: Option<u64>) -> Result<String, CommandFailure> {
-    let mut sizes = Vec::new();
-    for name in drives::names() {
-        let model = drives::load_unchecked(name).map_err(CommandFailure::input)?;
-        sizes.push((model.config().capacity_sectors.0 * SECTOR_BYTES, name));
-    }
-    // By size and then by name, so that of equal sizes the same drive is chosen in each run.
-    sizes.sort_unstable();
-    let least = bytes.unwrap_or(u64::MAX);
-    let fitting = sizes.iter().find(|(size, _)| *size >= least);
-    match fitting.or(sizes.last()) {
-        Some((_, name)) => Ok((*name).to_owned()),
-        None => Err(CommandFailure::input("the library has no drive")),
     }
 }

@@ -123,7 +123,7 @@ fn mdadm(name: &str, text: &str) -> Result<Value, CommandError> {
     let found = arrays.iter().map(|array| {
         json!({
             "name": array.name, "layout": array.layout, "drives": array.members,
-            "drive": array.member_bytes.map(nearest_drive),
+            "drive": array.member_bytes.map(|bytes| facts::nearest(Some(bytes), &array.devices)),
         })
     });
     Ok(json!({ "kind": "array", "arrays": found.collect::<Vec<_>>() }))
@@ -140,7 +140,7 @@ fn zpool(name: &str, text: &str) -> Result<Value, CommandError> {
         };
         json!({
             "name": pool.name, "layout": pool.layout, "drives": pool.width * pool.vdevs,
-            "shape": shape, "drive": pool.member_bytes.map(nearest_drive),
+            "shape": shape, "drive": pool.member_bytes.map(|bytes| facts::nearest(Some(bytes), &pool.devices)),
         })
     });
     Ok(json!({ "kind": "pool", "arrays": found.collect::<Vec<_>>() }))
@@ -150,7 +150,7 @@ fn observed(name: &str, text: &str) -> Result<Value, CommandError> {
     let loads = ObservedLoad::read(name, text)?;
     let load = ObservedLoad::busiest(&loads)
         .ok_or_else(|| CommandError::Other(format!("{name}: found no whole disk")))?;
-    let stack = load.to_stack(name, &nearest_drive(0))?;
+    let stack = load.to_stack(name, &facts::nearest(None, &[]))?;
     Ok(json!({ "kind": "load", "load": load, "stack": stack }))
 }
 
@@ -158,25 +158,6 @@ fn drive_file(files: &FileSource, path: &Path) -> Result<Value, CommandError> {
     let name = path.display().to_string();
     let model = drives::load_in(files, &name)?;
     Ok(json!({ "kind": "drive", "drive": facts::Facts::new(&name, &model) }))
-}
-
-/// Returns the smallest drive of the library that holds `bytes`; the largest drive if none does.
-fn nearest_drive(bytes: u64) -> String {
-    let mut sizes: Vec<(u64, String)> = facts::library()
-        .into_iter()
-        .map(|drive| (drive.capacity_bytes, drive.name))
-        .collect();
-    // By size and then by name, so that of equal sizes the same drive is chosen each time.
-    sizes.sort_unstable();
-    let fitting = sizes.iter().find(|(size, _)| *size >= bytes);
-    let chosen = fitting.or(sizes.last()).map(|(_, name)| name.clone());
-    chosen.unwrap_or_else(|| {
-        drives::names()
-            .first()
-            .copied()
-            .unwrap_or_default()
-            .to_owned()
-    })
 }
 
 #[cfg(test)]

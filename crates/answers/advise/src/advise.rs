@@ -12,8 +12,8 @@ use crate::{
 };
 use fullstroke_lab::{
     ComparedStack, Condition, DEFAULT_BUDGET, LabError, REBUILD_REQUESTS_OF_MANY, Ranking, Recipe,
-    RunResult, Settled, Settling, Varied, VolumeReport, kwh_a_year, next_factor, run_all,
-    sample_rebuild,
+    RunResult, Settled, Settling, Varied, VolumeReport, kwh_a_year, mean_watts_half_width,
+    next_factor, run_all, sample_rebuild,
 };
 use fullstroke_measure::{Difference, Metric, RebuildReport, Stop, factor_in_words};
 use fullstroke_stack::{Overrides, Stack, StackError};
@@ -131,6 +131,9 @@ pub struct Finalist {
     pub price_per_tb: Option<f64>,
     /// Energy of a year under this load, in kilowatt-hours; `None` without power figures.
     pub kwh_a_year: Option<f64>,
+    /// Half the width of the 95 % confidence interval of `kwh_a_year`; `None` if the runs are too
+    /// short for an interval.
+    pub kwh_a_year_ci95_half_width: Option<f64>,
     /// Price of this energy.
     pub energy_cost_a_year: Option<f64>,
     /// Outcome with all drives.
@@ -541,6 +544,10 @@ impl AdviceRequest {
             let condition = |form| of(index, form).map(ArrayOutcome::new);
             finalists.push(self.finalist(one, whole, condition(1), condition(2)));
         }
+        // The page of an advice draws no power.
+        for run in &mut healthy {
+            run.measured.report.over_time.watts = None;
+        }
         Ok((finalists, healthy, simulated))
     }
 
@@ -615,6 +622,8 @@ impl AdviceRequest {
             price,
             price_per_tb: price.map(|price| price / usable_tb),
             kwh_a_year,
+            kwh_a_year_ci95_half_width: mean_watts_half_width(&whole[0].measured.report)
+                .map(fullstroke_lab::kwh_a_year),
             energy_cost_a_year: kwh_a_year
                 .zip(self.costs.energy_per_kwh)
                 .map(|(kwh, price)| kwh * price),

@@ -514,6 +514,7 @@ mod tests {
             price: Some(100.0 * f64::from(drives)),
             price_per_tb: None,
             kwh_a_year: None,
+            kwh_a_year_ci95_half_width: None,
             energy_cost_a_year: None,
             doubts: Vec::new(),
             healthy: outcome(healthy),

@@ -188,12 +188,20 @@ fn money(first: &Finalist, costs: &Costs) -> String {
         .price_per_tb
         .map(|price| format!("A usable TB costs {} {currency}", number(price)));
     let energy = first.kwh_a_year.map(|kwh| {
+        let half_width = first.kwh_a_year_ci95_half_width;
+        let with_interval = |value: f64| {
+            let share = half_width.map(|half_width| half_width / kwh);
+            share.map_or_else(
+                || format!("about {}", number(value)),
+                |share| format!("{} ± {}", number(value), number(share * value)),
+            )
+        };
         let cost = first.energy_cost_a_year.map_or_else(String::new, |cost| {
-            format!(" ({} {currency})", number(cost))
+            format!(" ({} {currency})", with_interval(cost))
         });
         format!(
             "the drives take {} kWh a year{cost} under this load",
-            number(kwh)
+            with_interval(kwh)
         )
     });
     let sentence = per_tb

@@ -77,6 +77,21 @@ pub fn kwh_a_year(watts: f64) -> f64 {
     watts * YEAR_S / KWH_J
 }
 
+/// Returns half the width of the 95 % confidence interval of the mean power of all drives, in watts.
+/// `None` if the run did not record the power over time, or is too short for independent spans.
+#[must_use]
+pub fn mean_watts_half_width(report: &Report) -> Option<f64> {
+    let watts = report.over_time.watts.as_ref()?;
+    series_half_width(full_spans(watts), CONFIDENCE)
+}
+
+/// Returns the power of all drives in each span. The last span of a report may be shorter and is
+/// left out.
+fn full_spans(watts: &WattsReport) -> &[f64] {
+    let full = (watts.end_s / watts.span_s) as usize;
+    &watts.all_w[..full.min(watts.all_w.len())]
+}
+
 /// Checked candidates for an [`EnergyQuestion`].
 pub struct EnergyRuns {
     candidates: Vec<ComparedStack>,
@@ -148,8 +163,13 @@ pub struct StopPolicy {
     pub too_short_by: Option<f64>,
     /// Energy of a year at `mean_w`, in kilowatt-hours.
     pub kwh_a_year: f64,
+    /// Half the width of the 95 % confidence interval of `kwh_a_year`; `None` if the load is too
+    /// short for an interval.
+    pub kwh_a_year_ci95_half_width: Option<f64>,
     /// Price of this energy; `None` without a price of a kilowatt-hour.
     pub cost_a_year: Option<f64>,
+    /// Half the width of the 95 % confidence interval of `cost_a_year`.
+    pub cost_a_year_ci95_half_width: Option<f64>,
     /// Number of reads and writes behind the response times.
     pub requests: u64,
     /// Mean response time.
@@ -160,6 +180,8 @@ pub struct StopPolicy {
     pub response_ms_p999: f64,
     /// The longest response time.
     pub response_ms_max: f64,
+    /// Number of stops in the run, of the drive with the most stops.
+    pub stops: u64,
     /// Stops per year of the drive with the most stops.
     pub stops_a_year: f64,
     /// Years until this drive has used up its rated start-stop cycles.
@@ -428,10 +450,7 @@ fn side_by_side(one: &WattsReport, other: &WattsReport) -> Vec<(f64, f64)> {
     let span_s = one.span_s.max(other.span_s);
     let wide = |watts: &WattsReport| -> Vec<f64> {
         let size = (span_s / watts.span_s).round().max(1.0) as usize;
-        // The last span of a report may be shorter.
-        let full = (watts.end_s / watts.span_s) as usize;
-        let known = &watts.all_w[..full.min(watts.all_w.len())];
-        known
+        full_spans(watts)
             .chunks_exact(size)
             .map(|span| span.iter().sum::<f64>() / size as f64)
             .collect()
@@ -482,6 +501,13 @@ fn policies(
     let first = ran.first().map(|ran| &ran.measured.report);
     let policy = |(ran, after): (&RunResult, Option<Duration>)| {
         let report = &ran.measured.report;
+        let too_short_by = after
+            .map(|after| LOAD_OF_IDLE_TIMES * after.as_secs_f64() / load_s)
+            .filter(|factor| *factor > 1.0);
+        let half_width_w = match too_short_by {
+            None => mean_watts_half_width(report),
+            Some(_) => None,
+        };
         let stops_a_year = report
             .array
             .members
@@ -501,16 +527,25 @@ fn policies(
             saved_share: 1.0 - watts(report) / turning,
             saved_share_ci95_half_width: first
                 .and_then(|first| saved_half_width(first, report, after, load_s)),
-            too_short_by: after
-                .map(|after| LOAD_OF_IDLE_TIMES * after.as_secs_f64() / load_s)
-                .filter(|factor| *factor > 1.0),
+            too_short_by,
             kwh_a_year: kwh_a_year(watts(report)),
+            kwh_a_year_ci95_half_width: half_width_w.map(kwh_a_year),
             cost_a_year: price.map(|price| price.of_a_year(watts(report))),
+            cost_a_year_ci95_half_width: price
+                .zip(half_width_w)
+                .map(|(price, watts)| price.of_a_year(watts)),
             requests: report.times.response_ms.count,
             response_ms_mean: report.times.response_ms.mean,
             response_ms_p99: report.times.response_ms.p99,
             response_ms_p999: report.times.response_ms.p999,
             response_ms_max: report.times.response_ms.max,
+            stops: report
+                .array
+                .members
+                .iter()
+                .map(|member| stops(&member.statistics))
+                .max()
+                .unwrap_or(0),
             stops_a_year,
             years: rated
                 // Without a stop, no number of years uses up the rated stops.
@@ -519,6 +554,12 @@ fn policies(
         }
     };
     ran.iter().zip(idle_times).map(policy).collect()
+}
+
+/// Returns the number of stops of a drive.
+fn stops(statistics: &MemberStatistics) -> u64 {
+    let power = statistics.power.as_ref();
+    power.map_or(0, |power| power.spin_downs())
 }
 
 fn stops_a_year(statistics: &MemberStatistics) -> f64 {

@@ -63,6 +63,7 @@ pub use batches::Batches;
 pub use candidate::{ComparedStack, Condition, Recipe, SLOW_FACTOR, candidates, recipes};
 pub use energy::{
     EnergyAnswer, EnergyPrice, EnergyQuestion, EnergyRuns, RefusedPolicy, StopPolicy, kwh_a_year,
+    mean_watts_half_width,
 };
 pub use error::LabError;
 pub use experiment::{CandidateProgress, RunResult, VolumeReport, run, run_all};

@@ -622,6 +622,13 @@ fn a_saving_has_an_interval_kilowatt_hours_and_a_price() {
         (of("cost_a_year") - 0.3 * of("kwh_a_year")).abs() < 1e-9,
         "{policy:#}"
     );
+    let kwh = of("kwh_a_year_ci95_half_width");
+    assert!(0.0 < kwh && kwh < of("kwh_a_year"), "{policy:#}");
+    assert!(
+        (of("cost_a_year_ci95_half_width") - 0.3 * kwh).abs() < 1e-9,
+        "{policy:#}"
+    );
+    assert!(of("stops") > 0.0, "{policy:#}");
     let text = success(&ask);
     for part in ["Stopping pays: ", " ± ", "kWh or", "CHF a year"] {
         assert!(text.contains(part), "{part}: {text}");

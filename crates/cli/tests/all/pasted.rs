@@ -116,4 +116,11 @@ fn like_makes_a_stack_of_a_summary_and_of_a_pool() {
         like.contains("layout = \"raidz1\"") && like.contains("drives = 3"),
         "{like}"
     );
+    let array = "/dev/md0:\n        Raid Level : raid5\n        Array Size : 11720656896 (10.92 TiB 12.00 TB)\n     \
+        Used Dev Size : 3906885632 (3.64 TiB 4.00 TB)\n      Raid Devices : 4\n             State : clean\n            \
+        Layout : left-symmetric\n        Chunk Size : 512K\n";
+    std::fs::write(&text, array).unwrap();
+    // A shingled drive of this size is in the library too.
+    let like = success(&["like", &text]);
+    assert!(like.contains("drive = \"wd-red-plus-4tb\""), "{like}");
 }

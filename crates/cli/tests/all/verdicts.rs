@@ -437,7 +437,17 @@ fn a_ready_load_is_named_without_a_file() {
         error.contains("known: office, vm-host, films, backup"),
         "{error}"
     );
-    for name in ["vm-host", "films", "backup"] {
+    for name in [
+        "vm-host",
+        "films",
+        "backup",
+        "films-and-backup",
+        "cameras",
+        "database",
+        "mail",
+        "small-files",
+        "build",
+    ] {
         success(&["stack", "check", &format!("load:{name}")]);
     }
 }

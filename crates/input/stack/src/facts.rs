@@ -1,7 +1,11 @@
 //! The numbers of a data sheet, computed from a drive's model.
 
+mod nearest;
+
 use fullstroke_drive::DriveModel;
 use serde::{Deserialize, Serialize};
+
+pub use nearest::nearest;
 
 /// The facts of all drives of the library. The models of all drives take 100 ms to build, because
 /// the seek tables have some 10 million entries together; a list of the library must not wait.

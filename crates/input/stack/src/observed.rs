@@ -1,5 +1,5 @@
-//! Reads summaries of a load: the output of `iostat` (Linux, FreeBSD, Solaris), of `sar -d`, and of
-//! `zpool iostat`.
+//! Reads summaries of a load: the output of `iostat` (Linux, FreeBSD, Solaris), of `sar -d` and
+//! `sar -b`, and of `zpool iostat`.
 //!
 //! A summary has rates and sizes, and neither addresses nor arrival times. A stack file that is made of
 //! a summary says its assumptions.
@@ -84,14 +84,17 @@ impl ObservedLoad {
         Ok(loads)
     }
 
-    /// Returns the load with the most requests among whole disks; partitions and the volumes of dm have the
-    /// same requests again.
+    /// Returns the load with the most requests among whole disks. Partitions, md arrays and the
+    /// volumes of dm have the same requests again; an array is chosen only if the text has no disk.
     pub fn busiest(loads: &[ObservedLoad]) -> Option<&ObservedLoad> {
         let rate = |load: &&ObservedLoad| load.reads_per_s + load.writes_per_s;
-        let whole = loads
-            .iter()
-            .filter(|load| !load.device.starts_with("dm-") && !load.device.starts_with("loop"));
-        whole.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+        let busiest = |is: &dyn Fn(&str) -> bool| {
+            let some = loads.iter().filter(|load| is(&load.device));
+            some.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+        };
+        let above = |device: &str| UPPER_DEVICES.iter().any(|name| device.starts_with(name));
+        let part = |device: &str| loads.iter().any(|load| is_partition(device, &load.device));
+        busiest(&|device| !above(device) && !part(device)).or_else(|| busiest(&|_| true))
     }
 
     /// Returns a stack file with this load on one drive.
@@ -155,6 +158,22 @@ impl ObservedLoad {
         }
         Ok(text)
     }
+}
+
+/// Beginnings of the names of devices that lie above disks: volumes of dm, md arrays, files, DRBD,
+/// ZFS volumes.
+const UPPER_DEVICES: [&str; 5] = ["dm-", "md", "loop", "drbd", "zd"];
+
+/// Returns true for a partition of a disk: `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`.
+fn is_partition(device: &str, disk: &str) -> bool {
+    let Some(rest) = device.strip_prefix(disk) else {
+        return false;
+    };
+    let number = match disk.ends_with(|letter: char| letter.is_ascii_digit()) {
+        true => rest.strip_prefix('p').unwrap_or(""),
+        false => rest,
+    };
+    !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit())
 }
 
 /// Returns the size of requests with this mean: the two multiples of 4 KiB beside the mean, with weights.
@@ -307,6 +326,43 @@ mod tests {
             (load.read_response_ms, load.utilisation_percent),
             (Some(6.0), Some(30.0))
         );
+    }
+
+    #[test]
+    fn the_busiest_disk_is_no_array_and_no_partition() {
+        let row = |name: &str, per_s: u32| format!("{name} {per_s}.0 40.0 0.0 0.0\n");
+        let text = |rows: &[(&str, u32)]| {
+            let rows: String = rows.iter().map(|&(name, rate)| row(name, rate)).collect();
+            format!("Device tps kB_read/s kB_wrtn/s kB_read\n{rows}")
+        };
+        let busiest = |rows: &[(&str, u32)]| {
+            let loads = ObservedLoad::read("io", &text(rows)).unwrap();
+            ObservedLoad::busiest(&loads).unwrap().device.clone()
+        };
+        assert_eq!(busiest(&[("md0", 90), ("sda", 20), ("sda1", 20)]), "sda");
+        let nvme = [("nvme0n1", 9), ("nvme0n1p1", 9), ("sdb", 3)];
+        assert_eq!(busiest(&nvme), "nvme0n1");
+        assert_eq!(busiest(&[("md0", 90), ("md1", 95)]), "md1");
+    }
+
+    #[test]
+    fn transfers_of_all_disks_are_read() {
+        let header =
+            "12:00:01 AM       tps      rtps      wtps      dtps   bread/s   bwrtn/s   bdscd/s\n";
+        let rows = "12:10:01 AM     42.30     20.00     10.00      0.00   1280.00    640.00      0.00\n\
+            12:20:01 AM     52.30     30.00     20.00      0.00   1920.00   1280.00      0.00\n";
+        let average =
+            "Average:        47.30     25.00     15.00      0.00   1600.00    960.00      0.00\n";
+        for text in [
+            format!("{header}{rows}"),
+            format!("{header}{rows}{average}"),
+        ] {
+            let load = ObservedLoad::read("sar.txt", &text).unwrap().remove(0);
+            assert_eq!((load.device.as_str(), load.tool), ("all disks", "sar -b"));
+            assert_eq!((load.reads_per_s, load.writes_per_s), (25.0, 15.0));
+            assert_eq!((load.read_kib, load.write_kib), (32.0, 32.0));
+            assert!(!load.divided);
+        }
     }
 
     #[test]

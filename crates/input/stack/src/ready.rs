@@ -30,10 +30,13 @@ pub const READY_LOADS: &[ReadyLoad] = ready_loads![
     "vm-host": "virtual machines, or a small database",
     "films": "films for several viewers at a time",
     "backup": "backups that are written in order",
-    "films-backup": "films and a backup at once",
+    "films-and-backup": "films for a family, and a backup at the same time",
     "photos": "photos and clips that are edited",
-    "database": "a database with popular places",
-    "cameras": "cameras that record",
+    "cameras": "recordings of cameras",
+    "database": "a database whose log lies on another volume",
+    "mail": "a mail server",
+    "small-files": "a backup store of many small files",
+    "build": "a build server",
 ];
 
 impl ReadyLoad {
@@ -61,4 +64,19 @@ pub(crate) fn ready(path: &std::path::Path) -> Option<Result<&'static ReadyLoad,
             known.join(", ")
         )
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Overrides, Stack};
+
+    #[test]
+    fn every_ready_load_is_a_stack() {
+        for load in READY_LOADS {
+            let path = format!("{READY_PREFIX}{}", load.name);
+            let stack = Stack::load(path.as_ref(), &Overrides::default());
+            assert!(stack.is_ok(), "{path}: {:?}", stack.err());
+        }
+    }
 }

@@ -64,10 +64,11 @@ impl EnergyAnswer {
             );
         }
         format!(
-            "Stopping pays: `{name}` saves {saved} ± {interval} %{}, {}, and stops the busiest drive {} times a year{}.",
+            "Stopping pays: `{name}` saves {saved} ± {interval} %{}, {}, and stops the busiest drive {} times a year ({} stops in the run){}.",
             self.money(best),
             self.speed(best),
             number(best.stops_a_year),
+            best.stops,
             self.used_up(best)
         )
     }
@@ -77,14 +78,41 @@ impl EnergyAnswer {
         let Some(turning) = self.policies.first() else {
             return String::new();
         };
-        let kwh = number(turning.kwh_a_year - best.kwh_a_year);
+        // The interval of the share is that of the same spans of both runs.
+        let share = best.saved_share_ci95_half_width;
+        let saved =
+            |all: f64, own: f64| with_interval(all - own, share.map(|half_width| half_width * all));
+        let kwh = saved(turning.kwh_a_year, best.kwh_a_year);
         let cost = match (&self.price, turning.cost_a_year, best.cost_a_year) {
             (Some(price), Some(turning), Some(own)) => {
-                format!(" or {} {}", number(turning - own), price.currency)
+                format!(" or {} {}", saved(turning, own), price.currency)
             }
             _ => String::new(),
         };
         format!(" ({kwh} kWh{cost} a year)")
+    }
+
+    /// Returns the energy of a year of drives that always turn.
+    fn a_year(&self) -> String {
+        let Some(turning) = self.policies.first() else {
+            return String::new();
+        };
+        let kwh = with_interval(turning.kwh_a_year, turning.kwh_a_year_ci95_half_width);
+        let cost = match (&self.price, turning.cost_a_year) {
+            (Some(price), Some(cost)) => {
+                let cost = with_interval(cost, turning.cost_a_year_ci95_half_width);
+                format!(" or {cost} {}", price.currency)
+            }
+            _ => String::new(),
+        };
+        let doubt = match turning.kwh_a_year_ci95_half_width {
+            Some(_) => String::new(),
+            None => format!(
+                ", without an interval: the load of {} s is too short",
+                number(self.load_s)
+            ),
+        };
+        format!("The drives take {kwh} kWh{cost} a year under this load{doubt}.")
     }
 
     fn speed(&self, best: &StopPolicy) -> String {
@@ -125,13 +153,14 @@ impl EnergyAnswer {
             .max_by(|one, other| one.1.total_cmp(&other.1));
         let pays = "Stopping the platters does not pay for this load";
         let Some((name, factor)) = longest else {
-            return format!("{pays}.");
+            return format!("{pays}. {}", self.a_year());
         };
         format!(
-            "{pays} at idle times up to {} s. The load of {} s says nothing about longer ones: {name} would need a load {} times as long.",
+            "{pays} at idle times up to {} s. The load of {} s says nothing about longer ones: {name} would need a load {} times as long. {}",
             number(self.load_s / LOAD_OF_IDLE_TIMES),
             number(self.load_s),
-            factor_in_words(factor)
+            factor_in_words(factor),
+            self.a_year()
         )
     }
 
@@ -151,9 +180,13 @@ impl EnergyAnswer {
                 policy
                     .saved_share_ci95_half_width
                     .map_or_else(|| "-".to_owned(), percent),
-                number(policy.kwh_a_year),
+                with_interval(policy.kwh_a_year, policy.kwh_a_year_ci95_half_width),
             ];
-            row.extend(policy.cost_a_year.map(number));
+            row.extend(
+                policy
+                    .cost_a_year
+                    .map(|cost| with_interval(cost, policy.cost_a_year_ci95_half_width)),
+            );
             row.extend([
                 number(policy.stops_a_year),
                 policy.years.map_or_else(|| "-".to_owned(), number),
@@ -208,6 +241,14 @@ impl EnergyAnswer {
                 )
             }
         }
+    }
+}
+
+/// Returns a number with half the width of its interval, or with the word that there is none.
+fn with_interval(value: f64, half_width: Option<f64>) -> String {
+    match half_width {
+        Some(half_width) => format!("{} ± {}", number(value), number(half_width)),
+        None => format!("about {}", number(value)),
     }
 }
 

@@ -16,8 +16,22 @@ pub(super) struct Report {
     pub(super) rows: Vec<(String, Row)>,
 }
 
+impl Report {
+    fn new(tool: &'static str, average: bool) -> Report {
+        Report {
+            tool,
+            average,
+            rows: Vec::new(),
+        }
+    }
+}
+
 pub(super) const IOSTAT: &str = "iostat";
 const SAR: &str = "sar -d";
+/// Transfers of all disks together.
+const SAR_ALL: &str = "sar -b";
+/// Name of the only row of `sar -b`.
+const ALL_DISKS: &str = "all disks";
 pub(super) const ZPOOL: &str = "zpool iostat";
 
 /// Columns of `zpool iostat`. Further columns are latencies (`-l`).
@@ -35,7 +49,7 @@ impl<'a> Header<'a> {
     /// Returns the names of the columns. In front of the device, sar has the time of the report.
     fn columns(&self) -> &[&'a str] {
         match self.tool {
-            SAR => &self.names[self.at..],
+            SAR | SAR_ALL => &self.names[self.at..],
             _ => &self.names,
         }
     }
@@ -87,6 +101,11 @@ fn header(line: &str) -> Option<Header<'_>> {
                 names: columns,
             });
         }
+        // The last word of the time stands where another table has the device.
+        [_, .., "bread/s", "bwrtn/s"] | [_, .., "bread/s", "bwrtn/s", "bdscd/s"] => {
+            let tps = names.iter().position(|word| *word == "tps")?;
+            (SAR_ALL, tps.checked_sub(1)?)
+        }
         _ => (SAR, names.iter().position(|word| *word == "DEV")?),
     };
     let has = |name: &str| names.contains(&name);
@@ -113,11 +132,7 @@ pub(super) fn reports(file: &str, text: &str) -> Result<Vec<Report>, StackError>
                 || average;
             first.get_or_insert_with(|| found.clone());
             if begins {
-                reports.push(Report {
-                    tool: found.tool,
-                    average,
-                    rows: Vec::new(),
-                });
+                reports.push(Report::new(found.tool, average));
             }
             heading = Some(found);
             continue;
@@ -125,7 +140,12 @@ pub(super) fn reports(file: &str, text: &str) -> Result<Vec<Report>, StackError>
         let Some(columns) = &heading else {
             continue;
         };
-        let words = fields(line);
+        let mut words = fields(line);
+        if columns.tool == SAR_ALL && words.first() == Some(&"Average:") {
+            // The averages have no heading of their own, and no AM or PM.
+            words.splice(..1, columns.names[..=columns.at].iter().copied());
+            reports.push(Report::new(SAR_ALL, true));
+        }
         if columns.tool == ZPOOL && line.starts_with('-') {
             continue;
         }
@@ -154,7 +174,11 @@ pub(super) fn reports(file: &str, text: &str) -> Result<Vec<Report>, StackError>
         if is_parent {
             row.insert(PARENT_OF_NEXT.to_owned(), 1.0);
         }
-        report.rows.push((words[columns.at].to_owned(), row));
+        let device = match columns.tool {
+            SAR_ALL => ALL_DISKS,
+            _ => words[columns.at],
+        };
+        report.rows.push((device.to_owned(), row));
     }
     for report in &mut reports {
         report
@@ -175,7 +199,7 @@ fn indent(line: &str) -> usize {
 fn row(file: &str, line: usize, columns: &Header<'_>, words: &[&str]) -> Result<Row, StackError> {
     let mut row = Row::new();
     for (place, (name, word)) in columns.names.iter().zip(words).enumerate() {
-        let is_before = columns.tool == SAR && place < columns.at;
+        let is_before = matches!(columns.tool, SAR | SAR_ALL) && place < columns.at;
         let is_other = columns.tool == ZPOOL && !(3..OF_ZPOOL.len()).contains(&place);
         if place == columns.at || is_before || is_other {
             continue;
@@ -190,6 +214,12 @@ fn row(file: &str, line: usize, columns: &Header<'_>, words: &[&str]) -> Result<
             // zpool iostat counts bytes.
             "rB/s" => row.insert("rkB/s".to_owned(), value / 1024.0),
             "wB/s" => row.insert("wkB/s".to_owned(), value / 1024.0),
+            // `sar -b` names the columns of `iostat -x` anew; its blocks are sectors of 512 bytes
+            // (sysstat, man page of sar).
+            "rtps" => row.insert("r/s".to_owned(), value),
+            "wtps" => row.insert("w/s".to_owned(), value),
+            "bread/s" => row.insert("rsec/s".to_owned(), value),
+            "bwrtn/s" => row.insert("wsec/s".to_owned(), value),
             name => row.insert(name.to_owned(), value),
         };
     }

@@ -114,6 +114,19 @@ mod tests {
     }
 
     #[test]
+    fn rows_without_a_disk_and_the_end_of_a_terminal_are_left_out() {
+        let text = b"TIME(s)        COMM           PID    DISK    T  SECTOR    BYTES   LAT(ms)\n\
+            0.000000       ?              0              R  -1        8         0.23\n\
+            2.016202       ?              0              R  18446744073709551615 8         0.24\n\
+            3.016202       x              5      sda     W  77        8192      0.24\n\
+            4.016202       x              5      sda     FF 18446744073709551615 0 0.24\n^C\n";
+        let rows = rows_of(&FORMAT, text).unwrap();
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[0].start, rows[0].sectors), (77, 16));
+        assert_eq!(rows[1].operation, Operation::Flush);
+    }
+
+    #[test]
     fn every_set_of_columns_is_read() {
         for (header, row) in [
             (

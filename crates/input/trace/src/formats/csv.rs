@@ -5,6 +5,7 @@
 //! the columns of other tables, also by their number. A unit stands in the name (`latency_us`,
 //! `LAT(ms)`), or follows from the first rows (`guess.rs`); a note says each guess.
 
+mod blocks;
 mod guess;
 mod map;
 mod names;
@@ -52,6 +53,11 @@ const OWN_HEADERS: [&str; 4] = [
     "timestamp,response,iotype,lun,offset,size",
     "timestamp,hostname,disknumber,type,offset,size,responsetime",
 ];
+
+/// Address of a request without an address.
+const UNPLACED: &[u8] = b"-1";
+/// The same address as an unsigned number, in the tables of tracers.
+const UNPLACED_UNSIGNED: &[u8] = b"18446744073709551615";
 
 /// Number of lines among which the header stands; comments and titles may stand in front.
 const HEADER_LINES: usize = 16;
@@ -128,6 +134,11 @@ fn map_option(role: Role) -> &'static str {
 fn is_rule(line: &[u8]) -> bool {
     line.iter()
         .all(|byte| matches!(byte, b'-' | b'=' | b'+' | b'|' | b' ' | b'\t'))
+}
+
+/// Returns true for the line of a terminal on which a tracer was stopped.
+fn is_end(line: &[u8]) -> bool {
+    line.trim_ascii() == b"^C"
 }
 
 fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, TraceFault> {
@@ -212,6 +223,22 @@ impl CsvRows {
         Some(number)
     }
 
+    /// Returns true for a row of a table aligned with spaces that lacks a name and has no address:
+    /// biosnoop of older bcc prints `?` for the program and nothing for the disk of such requests.
+    fn is_unnamed(&mut self, line: &[u8]) -> bool {
+        if !self.table.delimiter.is_spaces() {
+            return false;
+        }
+        self.table.split(line, &mut self.fields);
+        let mut fields = self.fields.iter().map(|&(begin, end)| &line[begin..end]);
+        self.fields.len() < self.table.width && fields.any(|text| self.is_unplaced(text))
+    }
+
+    /// Returns true for the address of a request without an address.
+    fn is_unplaced(&self, text: &[u8]) -> bool {
+        text == UNPLACED || (text == UNPLACED_UNSIGNED && self.table.delimiter.is_spaces())
+    }
+
     /// Parses one line into the values of its columns.
     fn values(&mut self, line: &[u8]) -> Parsed<Option<RowValues>> {
         let mut fields = std::mem::take(&mut self.fields);
@@ -255,6 +282,11 @@ impl CsvRows {
         if let Some(operation) = self.table.operation {
             values.operation = operation;
         }
+        if values.in_bytes(&self.table).is_none() {
+            let found = format!("blocks of {} bytes", values.block_size);
+            let expected = "a range of bytes that ends below 2^64".to_owned();
+            return Err(mismatch(0, found, expected));
+        }
         values.device = self.number_of(&device).ok_or_else(|| {
             mismatch(
                 0,
@@ -282,12 +314,17 @@ impl CsvRows {
             Role::Latency => values.latency = field.duration(comma)?,
             Role::Queue => values.queue = field.duration(comma)?,
             Role::Start => {
-                values.unplaced = text == b"-1";
+                values.unplaced = self.is_unplaced(text);
                 if !values.unplaced {
                     let start = values::scaled(text, column.unit, comma)
                         .or_else(|| values::suffixed(column.role, text, comma));
                     values.start = start.ok_or_else(|| field.mismatch("an address from 0 on"))?;
                 }
+            }
+            Role::BlockSize => {
+                let size = values::scaled(text, column.unit, comma)
+                    .or_else(|| values::suffixed(Role::Size, text, comma));
+                values.block_size = size.ok_or_else(|| field.mismatch("the size of a block"))?;
             }
             Role::Size => {
                 let size = values::scaled(text, column.unit, comma)
@@ -368,6 +405,7 @@ struct RowValues {
     operation: Operation,
     start: u64,
     size: u64,
+    block_size: u64,
     device: u32,
     process: u32,
     unplaced: bool,
@@ -384,13 +422,18 @@ fn mismatch(column: usize, found: String, expected: String) -> Box<Mismatch> {
 
 impl LineParser for CsvRows {
     fn row(&mut self, line: &[u8]) -> Parsed<Option<TraceRow>> {
-        if line.starts_with(b"#") || is_rule(line) || line == self.header {
+        if line.starts_with(b"#") || is_rule(line) || line == self.header || is_end(line) {
+            return Ok(None);
+        }
+        if self.is_unnamed(line) {
+            self.unplaced += 1;
             return Ok(None);
         }
         let Some(values) = self.values(line)? else {
             return Ok(None);
         };
-        if values.unplaced {
+        // A flush has no address.
+        if values.unplaced && !values.operation.is_of_all() {
             self.unplaced += 1;
             return Ok(None);
         }

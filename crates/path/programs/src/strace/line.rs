@@ -74,7 +74,12 @@ const SECONDS_MAX: u64 = 3_800_000_000;
 /// Names the text found and the text expected.
 pub(super) fn line(text: &str) -> Result<Option<ProcessLine<'_>>, Reason> {
     let text = text.trim();
-    if text.is_empty() || text.starts_with("strace: ") {
+    // `-k` writes a stack below each call, in lines that begin with `>`.
+    if text.is_empty()
+        || text.starts_with("strace: ")
+        || text.starts_with("> ")
+        || is_of_summary(text)
+    {
         return Ok(None);
     }
     let (pid, text) = process(text)?;
@@ -87,9 +92,25 @@ pub(super) fn line(text: &str) -> Result<Option<ProcessLine<'_>>, Reason> {
     }))
 }
 
-/// Reads `[pid  8028] ` or `8028  ` before the time.
+/// Returns true for a line of the table of calls that `-C` writes at the end.
+fn is_of_summary(text: &str) -> bool {
+    if text.starts_with("% time ") || text.starts_with("------ ") {
+        return true;
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let Some((name, numbers)) = words.split_last() else {
+        return false;
+    };
+    let is_number = |word: &&str| word.replace(',', ".").parse::<f64>().is_ok();
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    numbers.len() >= 3 && numbers.iter().all(is_number) && name.chars().all(is_name)
+}
+
+/// Reads `[pid  8028] ` or `8028  ` before the time. With `-Y` the name of the program stands behind
+/// the pid: `8028<make>`.
 fn process(text: &str) -> Result<(Option<u32>, &str), Reason> {
     let number = |digits: &str| {
+        let digits = digits.split('<').next().unwrap_or(digits);
         digits
             .trim()
             .parse()
@@ -104,6 +125,10 @@ fn process(text: &str) -> Result<(Option<u32>, &str), Reason> {
     match text.as_bytes().get(digits) {
         Some(b' ' | b'\t') if digits > 0 => {
             Ok((number(&text[..digits])?, text[digits..].trim_start()))
+        }
+        Some(b'<') if digits > 0 => {
+            let (_, rest) = text.split_once("> ").ok_or("found `<` without `> `")?;
+            Ok((number(&text[..digits])?, rest.trim_start()))
         }
         _ => Ok((None, text)),
     }
@@ -331,6 +356,26 @@ mod tests {
         match line(text).unwrap().unwrap().event {
             TraceEvent::Call(ended) => ended,
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn names_of_programs_stacks_and_the_table_of_calls_are_passed_over() {
+        let call = |text: &str| line(text).unwrap().unwrap();
+        for text in [
+            "1234<my cat>  1700000000.001 close(3) = 0 <0.00001>",
+            "[pid  1234<cat>] 1700000000.001 close(3) = 0 <0.00001>",
+        ] {
+            assert_eq!(call(text).pid, Some(1234), "{text}");
+        }
+        for text in [
+            " > /usr/lib/libc.so.6(fsync+0x14) [0xf0]",
+            "% time     seconds  usecs/call     calls    errors syscall",
+            "------ ----------- ----------- --------- --------- ----------------",
+            " 50.00    0.000100          10        10         2 read",
+            "100.00    0.000200                    20           total",
+        ] {
+            assert_eq!(line(text), Ok(None), "{text}");
         }
     }
 

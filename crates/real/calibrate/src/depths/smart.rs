@@ -31,6 +31,8 @@ pub struct SmartReport {
     pub surface_minutes: Option<f64>,
     /// Spin-up time in ms: raw value of attribute 3.
     pub spin_up_ms: Option<f64>,
+    /// True for a device of flash memory. A disk whose report names no speed is not one.
+    pub solid: bool,
 }
 
 /// Reads a report.
@@ -47,14 +49,12 @@ pub fn read_smart(path: &Path) -> Result<SmartReport, DepthsError> {
         true => of_json(&file, &text)?,
         false => of(&file, &text),
     };
-    // ATA: `Solid State Device`; JSON: a speed of 0. A disk that is silent has no line at all.
-    let solid = text.contains("Solid State Device") || text.contains("\"rotation_rate\": 0");
-    if report.rpm.is_none() && solid {
+    if report.rpm.is_none() && report.solid {
         return Err(DepthsError::row(
             &file,
             "Rotation Rate",
             "a solid state device",
-            "a disk that rotates",
+            "a disk that rotates; a stack takes a flash device of the library (`fullstroke drive list`)",
         ));
     }
     if report.bytes.is_none() && report.rpm.is_none() {
@@ -80,6 +80,7 @@ fn of_json(file: &str, text: &str) -> Result<SmartReport, DepthsError> {
     })?;
     let at = |pointer: &str| json.pointer(pointer);
     let whole = |pointer: &str| at(pointer).and_then(serde_json::Value::as_u64);
+    let is_nvme = at("/device/protocol").and_then(serde_json::Value::as_str) == Some("NVMe");
     let name = at("/model_name").or_else(|| at("/scsi_model_name"));
     let attributes = at("/ata_smart_attributes/table").and_then(serde_json::Value::as_array);
     let spin_up = attributes
@@ -106,6 +107,8 @@ fn of_json(file: &str, text: &str) -> Result<SmartReport, DepthsError> {
         physical_sector: whole("/physical_block_size").map(|bytes| bytes as u32),
         surface_minutes: minutes.or(seconds.map(|seconds| seconds / 60.0)),
         spin_up_ms,
+        // smartctl writes a speed of 0 for a solid state device.
+        solid: is_nvme || whole("/rotation_rate") == Some(0),
     })
 }
 
@@ -133,8 +136,11 @@ fn of(file: &str, text: &str) -> SmartReport {
         let (key, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.trim();
         match key.trim() {
-            "Device Model" | "Product" => report.model = Some(value.to_owned()),
+            // The lines of NVMe: https://www.smartmontools.org, nvmeprint.cpp.
+            "Total NVM Capacity" | "NVMe Version" => report.solid = true,
+            "Device Model" | "Product" | "Model Number" => report.model = Some(value.to_owned()),
             "User Capacity" => report.bytes = value.split("bytes").next().and_then(number),
+            "Rotation Rate" if value.starts_with("Solid State") => report.solid = true,
             "Rotation Rate" => {
                 report.rpm = value
                     .split("rpm")
@@ -155,11 +161,15 @@ fn of(file: &str, text: &str) -> SmartReport {
                 report.physical_sector = number(value).map(|bytes| bytes as u32);
             }
             "Long (extended) Self-test duration" => {
-                report.surface_minutes = value
-                    .split("seconds")
-                    .next()
-                    .and_then(number)
-                    .map(|seconds| seconds as f64 / 60.0);
+                // `13740 seconds [229.0 minutes]`, or `1110 minutes [18.5 hours]`.
+                let unit = value.split_whitespace().nth(1).unwrap_or_default();
+                let of_minute = match unit.trim_end_matches('s') {
+                    "minute" => 1.0,
+                    "hour" => 1.0 / 60.0,
+                    _ => 60.0,
+                };
+                let digits = value.split_whitespace().next().and_then(number);
+                report.surface_minutes = digits.map(|count| count as f64 / of_minute);
             }
             "Sector Size" => {
                 report.logical_sector = number(value).map(|bytes| bytes as u32);
@@ -228,6 +238,20 @@ Long (extended) Self-test duration: 13740 seconds [229.0 minutes]
             (Some(512), Some(4096))
         );
         assert_eq!(report.surface_minutes, Some(229.0));
+        let text = "Long (extended) Self-test duration: 1110 minutes [18.5 hours]\n";
+        assert_eq!(of("r.txt", text).surface_minutes, Some(1110.0));
+    }
+
+    #[test]
+    fn flash_devices_are_told_apart_in_each_form() {
+        let ssd = r#"{"model_name":"a","user_capacity":{"bytes":1000204886016},"rotation_rate":0}"#;
+        assert!(of_json("x", ssd).unwrap().solid);
+        let nvme = r#"{"device":{"protocol":"NVMe"},"user_capacity":{"bytes":1000204886016}}"#;
+        assert!(of_json("x", nvme).unwrap().solid);
+        let text = "Model Number: Samsung SSD 980 PRO 1TB\nTotal NVM Capacity: 1,000,204,886,016 [1.00 TB]\n";
+        assert!(of("r.txt", text).solid);
+        assert!(of("r.txt", "Rotation Rate:    Solid State Device\n").solid);
+        assert!(!of("r.txt", "User Capacity:    2,000,398,934,016 bytes\n").solid);
     }
 
     #[test]

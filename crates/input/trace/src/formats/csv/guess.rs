@@ -62,10 +62,16 @@ pub(super) fn settle(table: &mut Table, head: &TraceHead<'_>, header: &[u8]) -> 
             }
             Role::Start | Role::Size => {
                 let bytes = are_bytes(&texts, comma);
-                Some(if bytes {
-                    (1, "bytes", of_vscsi)
-                } else {
-                    (SECTOR_BYTES, "sectors of 512 bytes", false)
+                Some(match (bytes, table.has(Role::BlockSize)) {
+                    (true, _) => (1, "bytes", of_vscsi),
+                    (false, false) => (SECTOR_BYTES, "sectors of 512 bytes", false),
+                    (false, true) => {
+                        match column.role {
+                            Role::Start => table.start_in_blocks = true,
+                            _ => table.size_in_blocks = true,
+                        }
+                        (1, "blocks of the size in the table", false)
+                    }
                 })
             }
             _ => None,

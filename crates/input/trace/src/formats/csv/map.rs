@@ -117,6 +117,8 @@ pub(super) struct PlannedColumn {
     /// Index of the column, from 0.
     pub(super) index: usize,
     pub(super) name: String,
+    /// True if the user gave the unit.
+    pub(super) unit_is_given: bool,
 }
 
 /// Columns of a table that have a role.
@@ -135,6 +137,10 @@ pub(super) struct Table {
     pub(super) time_is_end: bool,
     /// True if the device is a number in one column.
     pub(super) numbered: bool,
+    /// True if addresses count blocks of the column of block sizes.
+    pub(super) start_in_blocks: bool,
+    /// True if sizes count blocks of the column of block sizes.
+    pub(super) size_in_blocks: bool,
 }
 
 impl Table {
@@ -161,6 +167,8 @@ impl Table {
             operation: None,
             time_is_end: false,
             numbered: false,
+            start_in_blocks: false,
+            size_in_blocks: false,
             names,
         };
         table.columns = table.planned(&[]);
@@ -211,6 +219,8 @@ impl Table {
             operation: None,
             time_is_end: false,
             numbered: false,
+            start_in_blocks: false,
+            size_in_blocks: false,
         }
     }
 
@@ -234,8 +244,12 @@ impl Table {
         Ok(PlannedColumn {
             role: named.role,
             unit: named.unit.or(own).unwrap_or(0),
+            unit_is_given: named.unit.is_some(),
             index,
-            name: named.name.clone(),
+            name: match self.names[index].is_empty() {
+                true => named.name.clone(),
+                false => self.names[index].clone(),
+            },
         })
     }
 
@@ -254,6 +268,7 @@ impl Table {
             columns.push(PlannedColumn {
                 role,
                 unit: unit.unwrap_or(0),
+                unit_is_given: false,
                 index,
                 name: name.clone(),
             });
@@ -274,6 +289,9 @@ impl Table {
 
     /// Sets what follows from the columns.
     fn settle(&mut self) {
+        self.start_in_blocks = false;
+        self.size_in_blocks = false;
+        super::blocks::settle(self);
         let last = |column: &PlannedColumn| column.index + 1;
         // A column of text may be empty at the end of a row.
         let needed = self.columns.iter().filter(|column| {
@@ -286,6 +304,7 @@ impl Table {
                     | Role::IsRead
                     | Role::Start
                     | Role::Size
+                    | Role::BlockSize
             )
         });
         self.width = needed.map(last).max().unwrap_or(0);
@@ -304,7 +323,7 @@ impl Table {
             .any(|name| name.eq_ignore_ascii_case(lower))
     }
 
-    fn has(&self, role: Role) -> bool {
+    pub(super) fn has(&self, role: Role) -> bool {
         self.columns.iter().any(|column| column.role == role)
     }
 

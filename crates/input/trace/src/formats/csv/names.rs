@@ -12,6 +12,8 @@ pub(super) enum Role {
     IsRead,
     Start,
     Size,
+    /// Size of a block, in which other columns count.
+    BlockSize,
     Latency,
     Queue,
     Device,
@@ -208,8 +210,6 @@ pub(super) const ROLES: &[RoleNames] = &[
             "datalength",
             "datalen",
             "amount",
-            "blocksize",
-            "bs",
             "bytes",
             "nbytes",
             "numbytes",
@@ -244,6 +244,20 @@ pub(super) const ROLES: &[RoleNames] = &[
             "iolength",
             "iobytes",
             "requestlength",
+        ],
+    },
+    RoleNames {
+        role: Role::BlockSize,
+        option: "block_size",
+        names: &[
+            "blocksize",
+            "bs",
+            "blksize",
+            "blksz",
+            "blockbytes",
+            "logicalblocksize",
+            "lbasize",
+            "sectorsize",
         ],
     },
     RoleNames {
@@ -465,10 +479,10 @@ pub(super) fn unit_of(role: Role, name: &str) -> Option<u64> {
     let lower = name.to_lowercase();
     let units: &[(&str, u64)] = match role {
         Role::Time | Role::EndTime | Role::Latency | Role::Queue => &TIME_UNITS,
-        Role::Start | Role::Size => &BYTE_UNITS,
+        Role::Start | Role::Size | Role::BlockSize => &BYTE_UNITS,
         _ => return None,
     };
-    if matches!(role, Role::Start | Role::Size)
+    if matches!(role, Role::Start | Role::Size | Role::BlockSize)
         && let Ok(bytes) = lower.parse::<u64>()
     {
         return (1..=1 << 30).contains(&bytes).then_some(bytes);
@@ -536,6 +550,16 @@ fn role_of(joined: &str) -> Option<Role> {
         .iter()
         .find(|roles| roles.names.contains(&joined))
         .map(|roles| roles.role)
+}
+
+/// Returns true if a joined name is the name of a role, without a unit.
+pub(super) fn is_role(joined: &str) -> bool {
+    role_of(joined).is_some()
+}
+
+/// Returns a name in lower case without separators.
+pub(super) fn joined(name: &str) -> String {
+    words_of(name).concat()
 }
 
 /// Returns the words of a name in lower case: `ResponseTime (ms)` has `response`, `time`, `ms`.
