@@ -563,6 +563,7 @@ impl AdviceRequest {
             let timeline = self.timeline;
             candidates.push(ComparedStack {
                 timeline,
+                watts: true,
                 ..recipe.candidate()?
             });
         }

@@ -781,7 +781,9 @@ impl Node for BlockLayer {
             false => due,
         };
         match &self.throttle {
-            Some(throttle) if throttle.due() < due && throttle.is_idle() => {
+            // A run does not wait for the throttle alone. A completion on its way to the submitter
+            // is work, even if the throttle's window ends before the completion arrives.
+            Some(throttle) if due == Time::NEVER && throttle.is_idle() => {
                 Wake::Chore(throttle.due())
             }
             Some(throttle) => due.min(throttle.due()).into(),

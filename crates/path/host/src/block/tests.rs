@@ -8,7 +8,7 @@ use crate::elevator::{Elevator, REGISTRY};
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{
     Breakdown, Completion, Counters, Effect, Effects, Extent, Hints, Node, NodeContext, Operation,
-    Port, PriorityClass, Request, RequestId, RequestStatus, Stripes,
+    Port, PriorityClass, Request, RequestId, RequestStatus, Stripes, Wake,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
@@ -764,6 +764,47 @@ fn a_flush_waits_five_seconds_for_forced_writes_and_no_longer() {
     assert_eq!(trial.sent.len(), 1);
     trial.at(ms(5001)).submit(2, Read, 100, 8);
     assert_eq!(trial.sent[1].operation, Flush);
+}
+
+#[test]
+fn a_run_waits_for_a_completion_that_arrives_after_the_end_of_a_throttles_window() {
+    let settings = LayerSettings {
+        read_target: Some(Duration::from_millis(75)),
+        time: HostTime {
+            submission: Duration::ZERO,
+            completion: Duration::from_nanos(14_000),
+        },
+        ..unplugged(32)
+    };
+    let mut trial = LayerTrial::new("deadline", settings);
+    // A write in the background opens a window of 100 ms.
+    let write = Request {
+        id: RequestId(1),
+        operation: Write,
+        extent: Extent::new(0, 8),
+        hints: Hints {
+            synchronous: false,
+            ..Hints::default()
+        },
+        ..Request::default()
+    };
+    trial.submit_request(write).at(ms(50));
+    trial.complete(0, ms(0), RequestStatus::Done).at(ms(90));
+    assert_eq!(trial.ids(), [1]);
+    assert_eq!(
+        trial.layer.next_wake(),
+        Wake::Chore(ms(100)),
+        "nothing waits for the end of the window"
+    );
+    trial.submit(2, Read, 800, 8);
+    let just_before = Time::from_nanos(99_990_000);
+    trial
+        .at(just_before)
+        .complete(1, ms(90), RequestStatus::Done);
+    assert_eq!(trial.ids(), [1], "the completion is on its way");
+    assert_eq!(trial.layer.next_wake(), Wake::Work(ms(100)));
+    trial.at(ms(101));
+    assert_eq!(trial.ids(), [1, 2]);
 }
 
 #[test]

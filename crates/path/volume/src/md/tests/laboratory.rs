@@ -54,6 +54,8 @@ pub(super) struct Laboratory {
     array: TestedArray,
     gauges: Vec<Gauge>,
     pub(super) now: Time,
+    /// Latency of a flush of a member; zero for a member without a write cache.
+    pub(super) flush_latency: Duration,
     /// Completions by time and order of submission.
     flying: BinaryHeap<Reverse<Landing>>,
     submissions: u64,
@@ -108,6 +110,7 @@ impl Laboratory {
             },
             gauges: vec![gauge; members],
             now: Time::ZERO,
+            flush_latency: LATENCY,
             flying: BinaryHeap::new(),
             submissions: 0,
             issued: Vec::new(),
@@ -141,7 +144,11 @@ impl Laboratory {
                         ));
                     }
                     self.gauges[member].queue_length += 1;
-                    let due = self.now + LATENCY;
+                    let latency = match request.operation {
+                        Operation::Flush => self.flush_latency,
+                        _ => LATENCY,
+                    };
+                    let due = self.now + latency;
                     self.flying.push(Reverse((
                         due,
                         self.submissions,
@@ -201,6 +208,11 @@ impl Laboratory {
         landing.min(self.array.node().next_wake().at())
     }
 
+    /// True if a request is under way. A run does not wait for anything else.
+    pub(super) fn has_work(&self) -> bool {
+        !self.flying.is_empty() || self.array.node().next_wake().is_work()
+    }
+
     /// Carries out the next event.
     pub(super) fn step(&mut self) {
         let next = self.next();
@@ -216,7 +228,7 @@ impl Laboratory {
                 submitted,
                 finished: next,
                 breakdown: Breakdown {
-                    transfer: LATENCY,
+                    transfer: next.since(submitted),
                     ..Breakdown::default()
                 },
                 ..Completion::default()

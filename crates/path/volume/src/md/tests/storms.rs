@@ -1,12 +1,16 @@
 //! Random requests, with members that fail.
 
+use super::super::bitmap::WriteIntent;
+use super::super::records::Records;
 use super::laboratory::Laboratory;
 use fullstroke_contract::{LayerOrder, Operation, RequestStatus};
-use fullstroke_units::Seed;
+use fullstroke_units::{Bytes, Duration, Seed};
 use serde_json::json;
 
-/// Carries out random requests, many at a time, on an array with few stripes.
-fn storm(seed: u64) {
+/// Carries out random requests, many at a time, on an array with few stripes. With `recorded`, the
+/// array has superblocks and a bitmap of small regions, requests lie far apart, and pauses let the
+/// array and its regions become clean.
+fn storm(seed: u64, recorded: bool) {
     let mut random = Seed(seed).stream("storm");
     let (layout, parities) = [("raid4", 1), ("raid5", 1), ("raid6", 2)][random.below(3) as usize];
     let members = parities + 2 + random.below(5) as usize;
@@ -16,25 +20,53 @@ fn storm(seed: u64) {
         "like": "md", "chunk": chunk, "stripe_cache": 17 + random.below(40), "parity_updates": updates,
         "preread_bypass_threshold": random.below(3), "largest_member_io": 4096_u64 << random.below(8),
     });
-    let mut laboratory = Laboratory::new(layout, &keys, members);
+    let mut laboratory = match recorded {
+        true => {
+            let delays = [0, 1_000_000, 201_000_000];
+            let records = Records {
+                bitmap: Some(WriteIntent::Internal),
+                region: Bytes(4096 << random.below(9)),
+                safe_mode_delay: Duration::from_nanos(delays[random.below(3) as usize]),
+            };
+            let mut laboratory = Laboratory::recorded(layout, &keys, members, records);
+            if random.below(2) == 0 {
+                laboratory.flush_latency = Duration::ZERO;
+            }
+            laboratory
+        }
+        false => Laboratory::new(layout, &keys, members),
+    };
+    let span = if recorded { 64 << 20 } else { 1 << 20 };
     let (requests, depth) = (400, 1 + random.below(40));
     let (mut submitted, mut failed) = (0, 0);
     while (laboratory.done.len() as u64) < requests {
         let in_flight = submitted - laboratory.done.len() as u64;
         let idle = in_flight == 0;
+        if recorded && idle && random.below(4) == 0 {
+            laboratory.rest(Duration::from_nanos(1 << random.below(35)));
+        }
         if submitted < requests && in_flight < depth && (idle || random.below(3) > 0) {
-            let operation = match random.below(3) {
-                0 => Operation::Read,
+            let operation = match random.below(if recorded { 20 } else { 3 }) {
+                0 | 3..=8 => Operation::Read,
+                9 => Operation::Flush,
                 _ => Operation::Write,
             };
             // Most requests meet in a small region, and some are whole pages.
             let unit = if random.below(2) == 0 { 512 } else { 4096 };
-            let offset = random.below((1 << 20) / unit) * unit;
+            let offset = random.below(span / unit) * unit;
             let most = 1 << random.below(10);
             let bytes = (1 + random.below(most)) * unit;
-            laboratory.submit(submitted, operation, offset, bytes);
+            match operation {
+                Operation::Flush => laboratory.submit(submitted, operation, 0, 0),
+                _ => laboratory.submit(submitted, operation, offset, bytes),
+            }
             submitted += 1;
         } else {
+            // A run ends when nothing but chores is left.
+            assert!(
+                laboratory.has_work(),
+                "seed {seed}: {in_flight} requests wait for ever"
+            );
             laboratory.step();
         }
         if failed < parities && submitted > 100 * (failed as u64 + 1) {
@@ -59,7 +91,14 @@ fn storm(seed: u64) {
 #[test]
 fn every_request_ends_once_while_members_fail() {
     for seed in 0..60 {
-        storm(seed);
+        storm(seed, false);
+    }
+}
+
+#[test]
+fn every_request_ends_once_above_a_bitmap_while_members_fail() {
+    for seed in 0..120 {
+        storm(seed, true);
     }
 }
 
