@@ -53,7 +53,7 @@ pub(crate) fn check_l2arc(
     let limit = memory.arc.0 / 100 * HEADERS_PERCENT;
     if headers > limit {
         let message = format!(
-            "the cache holds {} records of {}, and their headers need {} of memory. ZFS stops writing at              {HEADERS_PERCENT} % of the ARC (l2arc_meta_percent), {} here. Give a larger arc, larger records,              or a smaller l2arc.size, at most {}",
+            "the cache holds {} records of {}, and their headers need {} of memory. ZFS stops writing at {HEADERS_PERCENT} % of the ARC (l2arc_meta_percent), {} here. Give a larger arc, larger records, or a smaller l2arc.size, at most {}",
             bytes / psize,
             Bytes(psize),
             Bytes(headers),
@@ -115,7 +115,7 @@ pub(crate) fn special(
     let survives = children - 1;
     if survives != data.survives() && !keys.special_force {
         let message = format!(
-            "found {children}; the special vdev survives {survives} failed drives, the other vdevs {} (mismatched              replication level: without its special vdev a pool is lost). Give special = {}, or special_force = true",
+            "found {children}; the special vdev survives {survives} failed drives, the other vdevs {} (mismatched replication level: without its special vdev a pool is lost). Give special = {}, or special_force = true",
             data.survives(),
             data.survives() + 1
         );
