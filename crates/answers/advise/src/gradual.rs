@@ -44,11 +44,7 @@ const EQUAL_SHARE: f64 = 0.03;
 const PRECISE_SHARE: f64 = 0.1;
 
 /// Conditions of the runs after the rounds, in their order.
-const CONDITIONS: [Condition; 3] = [
-    Condition::Degraded,
-    Condition::Rebuilding,
-    Condition::Slow,
-];
+const CONDITIONS: [Condition; 3] = [Condition::Degraded, Condition::Rebuilding, Condition::Slow];
 
 /// Numbers of requests of the first round and of the largest round, and the load of all rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -408,7 +404,9 @@ impl GradualAdvice {
         let second = self.plan.first.saturating_mul(GROWTH);
         match condition {
             Condition::Healthy => self.size,
-            Condition::Degraded | Condition::Slow => second.min(self.load.total.unwrap_or(u64::MAX)),
+            Condition::Degraded | Condition::Slow => {
+                second.min(self.load.total.unwrap_or(u64::MAX))
+            }
             Condition::Rebuilding => self.plan.first,
         }
     }

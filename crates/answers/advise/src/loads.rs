@@ -127,7 +127,6 @@ fn more_of(count: u32, load: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::layouts::arrangements;
     use crate::layouts::tests::request;
     use fullstroke_units::Duration;

@@ -205,6 +205,7 @@ mod tests {
         mttf_hours: 200_000.0,
         unreadable_bits: 1e300,
         replace_hours: 0.0,
+        slow_factor: SLOW_FACTOR,
     };
 
     fn array(drives: u32, survived: u32, partners: u32) -> Redundancy {
@@ -313,7 +314,7 @@ mod tests {
         fn longer_repairs_and_less_redundancy_never_lose_less(
             drives in 4u32..60, hours in 0.1..500.0f64, bits in 1e13..1e17f64, mttf in 1e5..3e6f64,
         ) {
-            let assumed = Assumptions { mttf_hours: mttf, unreadable_bits: bits, replace_hours: 4.0 };
+            let assumed = Assumptions { mttf_hours: mttf, unreadable_bits: bits, replace_hours: 4.0, ..SURE };
             let of = |survived, hours| loss(array(drives, survived, drives - survived), assumed, hours);
             for survived in 0..3 {
                 let (short, long) = (of(survived, hours), of(survived, 2.0 * hours));

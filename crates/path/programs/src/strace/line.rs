@@ -361,12 +361,12 @@ mod tests {
 
     #[test]
     fn names_of_programs_stacks_and_the_table_of_calls_are_passed_over() {
-        let call = |text: &str| line(text).unwrap().unwrap();
         for text in [
             "1234<my cat>  1700000000.001 close(3) = 0 <0.00001>",
             "[pid  1234<cat>] 1700000000.001 close(3) = 0 <0.00001>",
         ] {
-            assert_eq!(call(text).pid, Some(1234), "{text}");
+            let read = line(text).unwrap().unwrap();
+            assert_eq!(read.pid, Some(1234), "{text}");
         }
         for text in [
             " > /usr/lib/libc.so.6(fsync+0x14) [0xf0]",
