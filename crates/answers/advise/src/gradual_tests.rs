@@ -168,7 +168,7 @@ fn outcomes_from_elsewhere_give_the_same_advice_at_any_time() {
     let elsewhere = GradualAdvice::new(request(MIX), PLAN).unwrap();
     let mut advice = GradualAdvice::new(request(MIX), PLAN).unwrap();
     let conditions = advice.conditions();
-    assert_eq!(conditions.len(), 6);
+    assert_eq!(conditions.len(), 9);
     let mut last = None;
     for (index, (name, condition)) in conditions.iter().enumerate() {
         // Some arrive before the first round ends, and some after the last.
@@ -191,7 +191,7 @@ fn outcomes_from_elsewhere_give_the_same_advice_at_any_time() {
         healthy
             .unwrap_err()
             .to_string()
-            .contains("degraded or rebuilding")
+            .contains("degraded, rebuilding or slow")
     );
     let unknown = advice.take_outcome("raid7", Condition::Degraded, None);
     assert!(unknown.unwrap_err().to_string().contains("raid10 of 4"));

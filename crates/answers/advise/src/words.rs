@@ -313,7 +313,7 @@ fn with_a_slow_drive(first: &Finalist, wishes: &Wishes, factor: f64) -> String {
     let Some(slow) = &first.slow else {
         return String::new();
     };
-    let when = format!("With a drive that takes {} times as long", number(factor));
+    let when = format!("With a drive that takes {factor} times as long");
     let is_whole = slow.complete && slow.carried_share >= 1.0;
     match (wishes.streams, slow.underruns) {
         (Some(_), Some(underruns)) => format!("{when}, there are {underruns} underruns."),

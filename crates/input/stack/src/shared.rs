@@ -55,10 +55,18 @@ impl SharedTable {
                 "the hosts share the whole array; remove this key",
             ));
         }
+        let sets_access_times = below.get("files").is_some_and(|files| files.get("atime").is_some());
         let below = HostConfig::read(&below)?;
         let files = below
             .files()
-            .map(DiskKeys::read)
+            .cloned()
+            .map(|mut keys| {
+                // A host's default. The reads of guests change no access time of a disk's file.
+                if !sets_access_times {
+                    keys.remove("atime");
+                }
+                DiskKeys::read(&keys)
+            })
             .transpose()
             .map_err(|error| error.below("files"))?;
         if stage.server.is_some() {

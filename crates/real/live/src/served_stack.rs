@@ -7,7 +7,6 @@ use crate::member_names::dotted;
 use crate::record::RequestRecorder;
 use crate::scrub_state::Scrub;
 use crate::signals::Signals;
-use crate::slow_drives::watch_of;
 use crate::status::{ComparingStatus, GearStatus, Operations};
 use crate::ticket::{ClientId, RequestOutcome, Ticket, extent, is_unaligned, timed};
 use crate::tickets::TicketTable;
@@ -17,7 +16,7 @@ use fullstroke_engine::Machine;
 use fullstroke_nbd::{Allocation, CommandFlags, ErrorCode, RequestCommand, StatusExtent};
 use fullstroke_store::bytes::Store;
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
-use fullstroke_volume::PeerWatch;
+use fullstroke_volume::{PeerConfig, PeerWatch};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
@@ -99,7 +98,11 @@ impl ServedStack {
         ServedStack {
             name,
             layout,
-            peers: watch_of(&machine),
+            peers: PeerWatch::new(
+                machine.graph().drive_names().count(),
+                PeerConfig::default(),
+                machine.now(),
+            ),
             machine,
             to_compare: store.left_to_compare(),
             told_loss: store.has_failed() || store.has_lost_data(),

@@ -7,17 +7,10 @@
 use crate::record::RecordedOrder;
 use crate::served_stack::ServedStack;
 use fullstroke_contract::{LayerOrder, MemberStatistics, Refusal};
-use fullstroke_engine::Machine;
 use fullstroke_store::bytes::MemberStatus;
 use fullstroke_transport::print_error;
 use fullstroke_units::{Duration, Time};
-use fullstroke_volume::{IoTotals, PeerConfig, PeerWatch};
-
-/// Returns the watch over the drives of a machine.
-pub(crate) fn watch_of(machine: &Machine) -> PeerWatch {
-    let drives = machine.graph().drive_names().count();
-    PeerWatch::new(drives, PeerConfig::default(), machine.now())
-}
+use fullstroke_volume::IoTotals;
 
 impl ServedStack {
     /// Lets the drive at `path` take longer by a factor, in thousandths. 1000 ends the slowness.

@@ -79,6 +79,7 @@ mod tests {
         assert_eq!(of("ST16000NM001G-2KK103"), "seagate-exos-x16-16tb");
         assert_eq!(of("WDC_WD80EFZZ-68BTXN0"), "wd-red-plus-8tb");
         assert_eq!(of("ST8000AS0002-1NA17Z"), "seagate-archive-8tb");
-        assert_eq!(of("unknown"), "samsung-f1-1tb");
+        assert_eq!(of("unknown"), "hitachi-7k1000c-1tb");
+        assert_eq!(of("SAMSUNG_HD103UJ_S13P"), "samsung-f1-1tb");
     }
 }
