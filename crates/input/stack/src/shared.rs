@@ -55,7 +55,9 @@ impl SharedTable {
                 "the hosts share the whole array; remove this key",
             ));
         }
-        let sets_access_times = below.get("files").is_some_and(|files| files.get("atime").is_some());
+        let sets_access_times = below
+            .get("files")
+            .is_some_and(|files| files.get("atime").is_some());
         let below = HostConfig::read(&below)?;
         let files = below
             .files()

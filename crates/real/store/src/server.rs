@@ -124,15 +124,7 @@ pub fn serve(
         ends: AtomicBool::new(false),
     });
     let listeners = open_listeners(&options.listen)?;
-    let warnings = listeners
-        .iter()
-        .filter_map(|at| admission.warning(at, false))
-        .chain(
-            options
-                .metrics
-                .and_then(|at| admission.warning_of_pages(at)),
-        )
-        .collect();
+    let warnings = warnings(options, &listeners);
     let control = &options.control;
     let refused = |error| cannot_listen(&control.display().to_string(), error);
     let orders =
@@ -186,6 +178,19 @@ pub fn serve(
     server.array.release();
     drop(orders);
     stopped
+}
+
+/// Returns the warnings about addresses that anyone can reach.
+fn warnings(options: &Serve, listeners: &[Listener]) -> Vec<String> {
+    let admission = &options.admission;
+    let pages = options
+        .metrics
+        .and_then(|at| admission.warning_of_pages(at));
+    listeners
+        .iter()
+        .filter_map(|at| admission.warning(at, false))
+        .chain(pages)
+        .collect()
 }
 
 fn open_listeners(listen: &[Listen]) -> Result<Vec<Listener>, ArrayError> {

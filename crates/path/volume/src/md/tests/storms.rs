@@ -4,8 +4,8 @@ use super::super::bitmap::WriteIntent;
 use super::super::records::Records;
 use super::laboratory::Laboratory;
 use fullstroke_contract::{LayerOrder, Operation, RequestStatus};
-use fullstroke_units::{Bytes, Duration, Seed};
-use serde_json::json;
+use fullstroke_units::{Bytes, Duration, Random, Seed};
+use serde_json::{Value, json};
 
 /// Carries out random requests, many at a time, on an array with few stripes. With `recorded`, the
 /// array has superblocks and a bitmap of small regions, requests lie far apart, and pauses let the
@@ -21,19 +21,7 @@ fn storm(seed: u64, recorded: bool) {
         "preread_bypass_threshold": random.below(3), "largest_member_io": 4096_u64 << random.below(8),
     });
     let mut laboratory = match recorded {
-        true => {
-            let delays = [0, 1_000_000, 201_000_000];
-            let records = Records {
-                bitmap: Some(WriteIntent::Internal),
-                region: Bytes(4096 << random.below(9)),
-                safe_mode_delay: Duration::from_nanos(delays[random.below(3) as usize]),
-            };
-            let mut laboratory = Laboratory::recorded(layout, &keys, members, records);
-            if random.below(2) == 0 {
-                laboratory.flush_latency = Duration::ZERO;
-            }
-            laboratory
-        }
+        true => recorded_laboratory(layout, &keys, members, &mut random),
         false => Laboratory::new(layout, &keys, members),
     };
     let span = if recorded { 64 << 20 } else { 1 << 20 };
@@ -86,6 +74,27 @@ fn storm(seed: u64, recorded: bool) {
         let whole = done.finished.since(done.submitted);
         assert_eq!(whole, done.breakdown.response(), "seed {seed}");
     }
+}
+
+/// Returns an array with superblocks and a bitmap of small regions. The flushes of half of the
+/// arrays take no time.
+fn recorded_laboratory(
+    layout: &str,
+    keys: &Value,
+    members: usize,
+    random: &mut Random,
+) -> Laboratory {
+    let delays = [0, 1_000_000, 201_000_000];
+    let records = Records {
+        bitmap: Some(WriteIntent::Internal),
+        region: Bytes(4096 << random.below(9)),
+        safe_mode_delay: Duration::from_nanos(delays[random.below(3) as usize]),
+    };
+    let mut laboratory = Laboratory::recorded(layout, keys, members, records);
+    if random.below(2) == 0 {
+        laboratory.flush_latency = Duration::ZERO;
+    }
+    laboratory
 }
 
 #[test]
