@@ -5,14 +5,18 @@ use crate::question::{Question, ask, outcome, stack_file, step, take_outcome};
 use crate::recognise::recognise;
 use fullstroke_advise::{AdviceRequest, AdviseError, Condition, WishError, WishFile, advise};
 use fullstroke_lab::{
-    ComparedStack, DEFAULT_BUDGET, LabError, Ranking, Recipe, Vary, recipes, run,
+    ComparedStack, DEFAULT_BUDGET, LabError, REBUILD_REQUESTS, REBUILD_REQUESTS_OF_MANY, Ranking,
+    Recipe, Vary, recipes, run, sample_rebuild,
 };
-use fullstroke_measure::Metric;
+use fullstroke_measure::{Metric, Stop};
 use fullstroke_stack::{Overrides, READY_LOADS, ReadyLoad, StackError, facts};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+
+/// Number of runs at a time. A module has one thread.
+const JOBS: usize = 1;
 
 /// Reason of a command without an answer.
 #[derive(Debug, Error)]
@@ -189,8 +193,15 @@ fn run_one(
 ) -> Result<Value, CommandError> {
     let recipes = recipes(&[stack.to_owned()], overrides, &[]);
     let candidate = recipes[0].candidate()?;
-    let ran = run(&candidate, None, progress)?;
+    let mut ran = run(&candidate, None, progress)?;
     ran.check_measured()?;
+    sample_rebuild(
+        &recipes[0],
+        &mut ran,
+        JOBS,
+        REBUILD_REQUESTS,
+        &Stop::default(),
+    )?;
     Ok(json!(ran.measured.report))
 }
 
@@ -215,9 +226,17 @@ fn compare(
         .map(Recipe::candidate)
         .collect::<Result<Vec<ComparedStack>, _>>()?;
     let mut ran = Vec::new();
-    // One after the other: a module has one thread.
     for candidate in &candidates {
         ran.push(run(candidate, None, progress)?);
+    }
+    for (recipe, ran) in recipes.iter().zip(&mut ran) {
+        sample_rebuild(
+            recipe,
+            ran,
+            JOBS,
+            REBUILD_REQUESTS_OF_MANY,
+            &Stop::default(),
+        )?;
     }
     let ranking = Ranking::by(&ran, 1, by)?;
     let mut answer = json!(ranking);
@@ -258,7 +277,7 @@ fn advise_file(
         wishes: file.wishes,
         choices: file.choices,
         assumptions: file.assumptions,
-        jobs: 1,
+        jobs: JOBS,
         timeline: false,
         costs: file.costs,
         budget: file.budget.or(Some(DEFAULT_BUDGET)),
@@ -272,4 +291,31 @@ fn advise_file(
     answer["peak_rss_mb"] = Value::Null;
     answer["version"] = json!(env!("CARGO_PKG_VERSION"));
     Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hours_of_a_rebuild_come_from_windows_as_on_the_command_line() {
+        let mut session = Session::default();
+        let stack = "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = 300\n\
+            arrivals = { process = \"poisson\", rate_per_s = 20 }\n[volume]\nlayout = \"raid5\"\n\
+            drive = \"seagate-cheetah-9lp\"\ndrives = 4\nrebuild = 0\n";
+        session.put("stack.toml", stack.as_bytes());
+        for command in [
+            json!({ "command": "run", "stack": "stack.toml" }),
+            json!({ "command": "compare", "stacks": ["stack.toml"] }),
+        ] {
+            let answer = session.call(&command.to_string(), &|_, _| {});
+            let answer: Value = serde_json::from_str(&answer).unwrap();
+            let report = match command["command"] == "run" {
+                true => &answer["answer"],
+                false => &answer["answer"]["candidates"][0]["report"],
+            };
+            let windows = report["rebuild"]["windows"].as_u64();
+            assert!(windows >= Some(12), "{command}: {}", report["rebuild"]);
+        }
+    }
 }
