@@ -36,7 +36,7 @@ function forbidConnections() {
   document.head.append(policy);
 }
 
-/** Largest number of workers: the conditions of a question are six to eight runs. */
+/** Largest number of workers. A question of three layouts has nine runs in conditions. */
 const WORKERS_MAX = 8;
 /** Largest size of all files together with helpers: each worker has a copy of each file. */
 const COPIED_BYTES_MAX = 64 << 20;
