@@ -224,16 +224,8 @@ impl BlockCache {
         let origin = request.operation == Operation::Flush && self.rule.flushes_origin();
         self.slots[slot].commits = true;
         self.slots[slot].left = 1 + u32::from(map.is_some());
-        if let Some((place, sectors)) = map {
-            let part = Part {
-                start: 0,
-                sectors,
-                origin: false,
-                cache: Some(place),
-                mark: Part::UNMARKED,
-            };
-            let what = (Operation::Write, Extent::new(0, sectors), durable());
-            self.issue(now, what, part, IoPurpose::Commit(slot), cx);
+        if let Some(map) = map {
+            self.write_map(now, map, IoPurpose::Commit(slot), cx);
         }
         let part = Part {
             origin,
@@ -302,18 +294,29 @@ impl BlockCache {
     fn due(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         self.check_loss(now);
         if self.loss == Loss::None
-            && let Some((place, sectors)) = self.rule.timer(now)
+            && let Some(map) = self.rule.timer(now)
         {
-            let part = Part {
-                start: 0,
-                sectors,
-                origin: false,
-                cache: Some(place),
-                mark: Part::UNMARKED,
-            };
-            let what = (Operation::Write, Extent::new(0, sectors), durable());
-            self.issue(now, what, part, IoPurpose::Map, cx);
+            self.write_map(now, map, IoPurpose::Map, cx);
         }
+    }
+
+    /// Writes a part of the map durably to the flash device: place and sectors.
+    fn write_map(
+        &mut self,
+        now: Time,
+        (place, sectors): (u64, u64),
+        purpose: IoPurpose,
+        cx: &mut NodeContext<'_>,
+    ) {
+        let part = Part {
+            start: 0,
+            sectors,
+            origin: false,
+            cache: Some(place),
+            mark: Part::UNMARKED,
+        };
+        let what = (Operation::Write, Extent::new(0, sectors), durable());
+        self.issue(now, what, part, purpose, cx);
     }
 
     /// Takes the end of an I/O on all its devices.

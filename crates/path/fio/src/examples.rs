@@ -2,9 +2,9 @@
 //! installed. `FULLSTROKE_FIO_EXAMPLES` names another folder, and `FULLSTROKE_GENERATE=1` writes the
 //! list.
 
-use crate::{FioSource, JobSet};
-use fullstroke_contract::{Completion, Effects, Node as _, NodeContext, Operation, Port};
-use fullstroke_units::{Duration, Sectors, Seed, Time};
+use crate::{FioSource, JobSet, testing};
+use fullstroke_contract::Operation;
+use fullstroke_units::{Sectors, Seed};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -83,27 +83,11 @@ const ETCD: &str = "fio --rw=write --ioengine=sync --fdatasync=1 --directory=tes
 fn buffered_blocks_of_any_size_reach_the_volume_in_pages() {
     let set = JobSet::parse("a.fio", ETCD, &BTreeMap::new()).unwrap();
     let mut source = FioSource::new(&set, VOLUME, Seed(1), Some(7)).unwrap();
-    let (mut out, mut now, mut seen) = (Effects::new(), Time::ZERO, Vec::new());
-    while source.next_wake().is_work() {
-        now = now.max(source.next_wake().at());
-        source.wake(now, &mut NodeContext::alone(&mut out));
-        while !out.is_empty() {
-            let submitted = now;
-            now += Duration::from_millis(1);
-            for request in out.requests().collect::<Vec<_>>() {
-                let extent = request.extent;
-                seen.push((request.operation, extent.start.0, extent.sectors.0));
-                let completion = Completion {
-                    id: request.id,
-                    submitted,
-                    finished: now,
-                    ..Completion::default()
-                };
-                let mut cx = NodeContext::alone(&mut out);
-                source.completed(now, Port::FIRST, completion, &mut cx);
-            }
-        }
-    }
+    let mut seen = Vec::new();
+    testing::run(&mut source, |request| {
+        let extent = request.extent;
+        seen.push((request.operation, extent.start.0, extent.sectors.0));
+    });
     // Bytes 0 to 2300, 2300 to 4600, 4600 to 6900: pages 0, 0 and 1, 1.
     let writes: Vec<_> = seen
         .iter()

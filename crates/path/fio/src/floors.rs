@@ -63,9 +63,8 @@ pub(crate) fn missed(job: &FioJob, tally: &WorkerTally) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FioSource, JobSet};
-    use fullstroke_contract::{Completion, Effects, Node as _, NodeContext, Port};
-    use fullstroke_units::{Sectors, Seed, Time};
+    use crate::{FioSource, JobSet, testing};
+    use fullstroke_units::{Sectors, Seed};
     use std::collections::BTreeMap;
 
     /// Runs a job whose I/Os take 1 ms each, one after another: 1000 IOPS. Returns the notes.
@@ -73,25 +72,7 @@ mod tests {
         let text = format!("[a]\nrw=read\nbs=4k\nsize=400k\n{options}");
         let set = JobSet::parse("a.fio", &text, &BTreeMap::new()).unwrap();
         let mut source = FioSource::new(&set, Sectors(1 << 21), Seed(1), None).unwrap();
-        let (mut out, mut now) = (Effects::new(), Time::ZERO);
-        while source.next_wake().is_work() {
-            now = now.max(source.next_wake().at());
-            source.wake(now, &mut NodeContext::alone(&mut out));
-            while !out.is_empty() {
-                let submitted = now;
-                now += Duration::from_millis(1);
-                for request in out.requests().collect::<Vec<_>>() {
-                    let completion = Completion {
-                        id: request.id,
-                        submitted,
-                        finished: now,
-                        ..Completion::default()
-                    };
-                    let mut cx = NodeContext::alone(&mut out);
-                    source.completed(now, Port::FIRST, completion, &mut cx);
-                }
-            }
-        }
+        testing::run(&mut source, |_| {});
         source
             .results()
             .report(Vec::new(), Duration::from_secs(1))

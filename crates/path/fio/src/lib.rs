@@ -73,6 +73,8 @@ mod source;
 mod surroundings;
 mod table;
 mod tally;
+#[cfg(test)]
+mod testing;
 mod think;
 mod units;
 mod worker;

@@ -1,11 +1,13 @@
 //! Compares the format of the results with fio itself, if fio is installed.
 
-use fullstroke_contract::{Completion, Effects, Node as _, NodeContext, Port};
 use fullstroke_fio::{FioSource, JobSet};
-use fullstroke_units::{Duration, Sectors, Seed, Time};
+use fullstroke_units::{Duration, Sectors, Seed};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
+
+#[path = "../src/testing.rs"]
+mod testing;
 
 const JOB: &str =
     "[global]\nioengine=null\nsize=1m\n[a]\nrw=randrw\niodepth=4\n[b]\nstonewall\nrw=read\n";
@@ -14,29 +16,7 @@ const JOB: &str =
 fn simulated(text: &str) -> Value {
     let set = JobSet::parse("a.fio", text, &BTreeMap::new()).unwrap();
     let mut source = FioSource::new(&set, Sectors(1 << 21), Seed(1), None).unwrap();
-    let (mut out, mut now) = (Effects::new(), Time::ZERO);
-    while source.next_wake().is_work() {
-        now = now.max(source.next_wake().at());
-        source.wake(now, &mut NodeContext::alone(&mut out));
-        while !out.is_empty() {
-            let submitted = now;
-            now += Duration::from_millis(1);
-            for request in out.requests().collect::<Vec<_>>() {
-                let completion = Completion {
-                    id: request.id,
-                    submitted,
-                    finished: now,
-                    ..Completion::default()
-                };
-                source.completed(
-                    now,
-                    Port::FIRST,
-                    completion,
-                    &mut NodeContext::alone(&mut out),
-                );
-            }
-        }
-    }
+    testing::run(&mut source, |_| {});
     source
         .results()
         .report(Vec::new(), Duration::from_secs(1))

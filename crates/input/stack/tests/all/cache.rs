@@ -1,5 +1,6 @@
 //! A cache on a flash device in front of a volume.
 
+use crate::stack_files::{load, reading};
 use fullstroke_contract::{Counters, RequestStatus};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_stack::{Overrides, Stack};
@@ -21,18 +22,6 @@ impl Observer for Responses {
     }
 }
 
-fn load(text: &str, set: &[&str]) -> Result<Stack, String> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("stack.toml");
-    fs::write(&path, text).unwrap();
-    let set = set.iter().map(|&set| set.to_owned()).collect();
-    let overrides = Overrides {
-        set,
-        ..Overrides::default()
-    };
-    Stack::load(&path, &overrides).map_err(|error| error.to_string())
-}
-
 /// Returns the mean response time in ms, the lost requests and the counters.
 fn run(set: &[&str]) -> (f64, usize, Counters) {
     let mut responses = Responses::default();
@@ -40,14 +29,6 @@ fn run(set: &[&str]) -> (f64, usize, Counters) {
     let end = stack.build().unwrap().engine().run(&mut responses).unwrap();
     let mean = responses.sum_ms / responses.count as f64;
     (mean, responses.lost, end.counters)
-}
-
-fn reading(counters: &Counters, name: &str) -> f64 {
-    let layers = counters.layers.iter().flat_map(|layer| &layer.readings);
-    layers
-        .filter(|reading| reading.name == name)
-        .map(|reading| reading.value)
-        .sum()
 }
 
 const STACK: &str = r#"

@@ -23,6 +23,7 @@ mod reference_mechanics;
 mod signals;
 mod slow;
 mod spindles;
+mod stack_files;
 mod tracks;
 #[path = "../../../../../samples/oracle/whole.rs"]
 mod whole;

@@ -1,9 +1,8 @@
 //! Slow members, and the policies against them.
 
+use crate::stack_files::{load, reading};
 use fullstroke_contract::{Counters, RequestStatus};
 use fullstroke_engine::{Finished, Observer};
-use fullstroke_stack::{Overrides, Stack};
-use std::fs;
 
 /// Response times in ms, and the number of requests without data.
 #[derive(Default)]
@@ -28,31 +27,11 @@ impl Responses {
     }
 }
 
-fn load(text: &str, set: &[&str]) -> Result<Stack, String> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("stack.toml");
-    fs::write(&path, text).unwrap();
-    let set = set.iter().map(|&set| set.to_owned()).collect();
-    let overrides = Overrides {
-        set,
-        ..Overrides::default()
-    };
-    Stack::load(&path, &overrides).map_err(|error| error.to_string())
-}
-
 fn run(text: &str, set: &[&str]) -> (Responses, Counters) {
     let mut responses = Responses::default();
     let stack = load(text, set).unwrap_or_else(|error| panic!("{error}"));
     let end = stack.build().unwrap().engine().run(&mut responses).unwrap();
     (responses, end.counters)
-}
-
-fn reading(counters: &Counters, name: &str) -> f64 {
-    let layers = counters.layers.iter().flat_map(|layer| &layer.readings);
-    layers
-        .filter(|reading| reading.name == name)
-        .map(|reading| reading.value)
-        .sum()
 }
 
 /// Reads and writes on an array of eight.

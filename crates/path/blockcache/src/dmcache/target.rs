@@ -178,6 +178,22 @@ impl DmCache {
         })
     }
 
+    /// Looks for a block, and promotes the block if the policy wants so. Returns the place of a hit,
+    /// which then has one user more. With `passthrough` there are no hits.
+    fn access(&mut self, now: Time, block: u64, write: bool) -> Option<u32> {
+        if self.mode == DmCacheMode::Passthrough {
+            return None;
+        }
+        let (hit, promotes) = self.smq.access(now, block, write);
+        if promotes {
+            self.promote(block);
+        }
+        if let Some(index) = hit {
+            self.users[index as usize] += 1;
+        }
+        hit
+    }
+
     fn is_idle(&self, now: Time) -> bool {
         self.in_flight == 0 && now >= self.idle_since + IDLE
     }
@@ -187,25 +203,19 @@ impl CacheRule for DmCache {
     fn read(&mut self, now: Time, start: u64, sectors: u64, parts: &mut Vec<Part>) {
         for (block, from, length) in self.blocks_of(start, sectors) {
             self.begin_part();
-            if self.mode == DmCacheMode::Passthrough {
-                self.bypassed += length;
-                parts.push(Part::of_origin(from, length));
-                continue;
-            }
-            let (hit, promotes) = self.smq.access(now, block, false);
-            if promotes {
-                self.promote(block);
-            }
-            parts.push(match hit {
-                None => Part::of_origin(from, length),
-                Some(index) => {
-                    self.users[index as usize] += 1;
-                    Part {
-                        origin: false,
-                        cache: Some(self.on_flash(block, index, from)),
-                        ..Part::of_origin(from, length)
+            parts.push(match self.access(now, block, false) {
+                None => {
+                    // A read that the policy has seen is a miss, and no bypass.
+                    if self.mode == DmCacheMode::Passthrough {
+                        self.bypassed += length;
                     }
+                    Part::of_origin(from, length)
                 }
+                Some(index) => Part {
+                    origin: false,
+                    cache: Some(self.on_flash(block, index, from)),
+                    ..Part::of_origin(from, length)
+                },
             });
         }
     }
@@ -225,21 +235,11 @@ impl CacheRule for DmCache {
         for (block, from, length) in self.blocks_of(start, sectors) {
             self.begin_part();
             *self.writes.entry(block).or_default() += 1;
-            if self.mode == DmCacheMode::Passthrough {
-                self.bypassed += length;
-                parts.push(Part::of_origin(from, length));
-                continue;
-            }
-            let (hit, promotes) = self.smq.access(now, block, true);
-            if promotes {
-                self.promote(block);
-            }
-            let Some(index) = hit else {
+            let Some(index) = self.access(now, block, true) else {
                 self.bypassed += length;
                 parts.push(Part::of_origin(from, length));
                 continue;
             };
-            self.users[index as usize] += 1;
             let back = self.mode == DmCacheMode::Writeback;
             if back && !self.smq.blocks[index as usize].dirty {
                 self.smq.set_dirty(index, true);
