@@ -10,7 +10,7 @@
 //! | `fail.rs` | fails the member after a timeout |
 //! | `sit_out.rs` | leaves a persistently slow member out of reads, as OpenZFS 2.4 does |
 //! | `node.rs` | the node |
-//! | `peers.rs` | finds members that are slow beside their peers |
+//! | `peers.rs` | finds members that are slower than the other members |
 //!
 //! With each policy the node also answers for unreadable sectors: the other members give the data,
 //! and the member gets the data again. A volume without a policy has no such node.

@@ -1,4 +1,4 @@
-//! Members that are slow beside their peers, seen from their I/O alone.
+//! Finds members that are slower than the other members by the times of their I/O.
 //!
 //! Hao et al. ("The Tail at Store", FAST 2016, section 3) compare each disk with the median of its
 //! RAID group, and count a disk as slow from twice the median on. [`PeerWatch`] makes the same
@@ -100,7 +100,7 @@ struct WatchedPeer {
     slow: Option<f64>,
 }
 
-/// Finds members that are slow beside their peers.
+/// Compares members over windows of time, and finds the slow members.
 ///
 /// - **Events in**: [`look`](PeerWatch::look).
 /// - **Getters**: [`due`](PeerWatch::due), [`slowness`](PeerWatch::slowness).
