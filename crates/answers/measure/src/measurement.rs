@@ -125,6 +125,9 @@ pub(crate) enum OperationClass {
     Write = 1,
 }
 
+/// Index of the transfer time in [`CompletedSample::parts`].
+pub(crate) const TRANSFER: usize = 5;
+
 /// One successful read or write; times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompletedSample {

@@ -1,6 +1,6 @@
 //! Throughput of each process, and fairness.
 
-use crate::measurement::{CompletedSample, OperationClass, megabytes};
+use crate::measurement::{CompletedSample, OperationClass, TRANSFER, megabytes};
 use crate::moments::TimeMoments;
 use serde::Serialize;
 
@@ -36,6 +36,8 @@ pub struct GroupReport {
     pub reads: u64,
     /// Number of successful writes.
     pub writes: u64,
+    /// Successful reads for which no sector passed under a head: a buffer of a drive or a cache above had all data.
+    pub reads_from_memory: u64,
     /// Bytes read and written by all processes together, in 10^6 bytes per second.
     pub mb_per_s: f64,
     /// Bytes read and written by each process.
@@ -82,6 +84,7 @@ pub(crate) struct ProcessTotals {
 struct ProcessCounts {
     requests: [u64; 2],
     sectors: [u64; 2],
+    reads_from_memory: u64,
     response: TimeMoments,
 }
 
@@ -102,6 +105,10 @@ impl ProcessTotals {
         if let Some(counts) = self.counts.get_mut(index) {
             counts.requests[class as usize] += 1;
             counts.sectors[class as usize] += sample.sectors;
+            if class == OperationClass::Read {
+                // A read that takes even one sector from the medium has a transfer time.
+                counts.reads_from_memory += u64::from(sample.parts[TRANSFER] == 0);
+            }
             counts.response.record(sample.response);
         }
     }
@@ -157,6 +164,7 @@ impl ProcessTotals {
             processes: each.len(),
             reads: sum.requests[OperationClass::Read as usize],
             writes: sum.requests[OperationClass::Write as usize],
+            reads_from_memory: sum.reads_from_memory,
             mb_per_s: sum.bandwidth(seconds),
             process_mb_per_s: AcrossProcesses::new(&each),
             fairness: fairness(&each),
@@ -174,6 +182,7 @@ impl ProcessCounts {
             self.requests[class] += other.requests[class];
             self.sectors[class] += other.sectors[class];
         }
+        self.reads_from_memory += other.reads_from_memory;
         self.response.add(&other.response);
     }
 
@@ -250,7 +259,9 @@ mod tests {
         for _ in 0..3 {
             processes.record(1, OperationClass::Read, &sample(2, 1000));
         }
-        processes.record(2, OperationClass::Read, &sample(8, 1000));
+        let mut from_medium = sample(8, 1000);
+        from_medium.parts[TRANSFER] = 1;
+        processes.record(2, OperationClass::Read, &from_medium);
         processes.record(3, OperationClass::Write, &sample(5, 2000));
         processes.record(0, OperationClass::Read, &sample(99, 9));
         processes.record(4, OperationClass::Read, &sample(99, 9));
@@ -274,6 +285,8 @@ mod tests {
             (readers.processes, readers.reads, readers.mb_per_s),
             (2, 4, 2.048)
         );
+        assert_eq!(readers.reads_from_memory, 3);
+        assert_eq!(groups[1].reads_from_memory, 0, "writes do not count");
         assert_eq!(
             (readers.process_mb_per_s.min, readers.process_mb_per_s.max),
             (0.512, 1.536)
