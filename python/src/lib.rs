@@ -14,7 +14,7 @@ use failed::Failed;
 use fullstroke_lab::{
     ComparedStack, EnergyQuestion, LabError, PowerError, Ranking, Recipe, SearchEnd, TuneSearch, Vary,
     candidates,
-    recipes, run_all,
+    REBUILD_REQUESTS, RunResult, recipes, run_all, sample_rebuild, sample_rebuilds,
 };
 use fullstroke_measure::{Metric, Stop};
 use fullstroke_predict::PredictQuestion;
@@ -244,8 +244,16 @@ impl Stack {
 #[pyfunction]
 fn run(py: Python<'_>, stack: Given) -> PyResult<Bound<'_, PyAny>> {
     let (stack, failed) = (stack.stack()?, Failed::default());
-    let recipe = stack.recipe()?;
-    let work = || fullstroke_lab::run(&stack.candidate(&recipe, &failed)?, None, &|_, _| {});
+    let (recipe, threads) = (stack.recipe()?, threads(None)?);
+    let work = || {
+        let mut ran = fullstroke_lab::run(&stack.candidate(&recipe, &failed)?, None, &|_, _| {})?;
+        if !stack.has_policies() {
+            // The windows of a rebuild are built from the file, which does not have the policies.
+            let (most, stop) = (REBUILD_REQUESTS, failed.stop());
+            sample_rebuild(&recipe, &mut ran, threads, most, stop)?;
+        }
+        Ok::<RunResult, LabError>(ran)
+    };
     let ran = failed.wait_for(py, work)?;
     python(py, &ran.map_err(refused)?.measured.report)
 }
@@ -275,7 +283,13 @@ fn compare<'py>(
     let failed = Failed::default();
     let ran = failed.wait_for(py, || {
         let candidates = told_apart::candidates(&stacks, seeds, &failed)?;
-        run_all(&candidates, jobs, &|_| {})
+        let (candidates, recipes): (Vec<ComparedStack>, Vec<Option<Recipe>>) =
+            candidates.into_iter().unzip();
+        let mut ran = run_all(&candidates, jobs, &|_| {})?;
+        for (recipe, ran) in recipes.iter().zip(ran.chunks_mut(1)) {
+            sample_rebuilds(recipe, ran, jobs, failed.stop())?;
+        }
+        Ok::<Vec<RunResult>, LabError>(ran)
     })?;
     python(
         py,

@@ -7,7 +7,8 @@ use fullstroke_stack::Overrides;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Returns a candidate for each stack and seed.
+/// Returns a candidate for each stack and seed, with the candidate's recipe. A stack with a policy of
+/// Python's has no recipe, because no file describes the policy.
 ///
 /// As with `--vary`, stacks of one file are named by the keys that differ. Files of equal names are
 /// named by their paths. Stacks that are still alike are numbered. The list ends early after an
@@ -16,7 +17,7 @@ pub(crate) fn candidates(
     stacks: &[Stack],
     seeds: usize,
     failed: &Failed,
-) -> Result<Vec<ComparedStack>, LabError> {
+) -> Result<Vec<(ComparedStack, Option<Recipe>)>, LabError> {
     let mut by_file: BTreeMap<&PathBuf, Vec<&Stack>> = BTreeMap::new();
     stacks
         .iter()
@@ -48,7 +49,7 @@ pub(crate) fn candidates(
             if *number > 1 {
                 candidate.name = format!("{} ({number})", candidate.name);
             }
-            candidates.push(candidate);
+            candidates.push((candidate, (!stack.has_policies()).then_some(recipe)));
         }
     }
     Ok(candidates)

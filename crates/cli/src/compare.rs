@@ -13,9 +13,8 @@ use crate::report::Reporting;
 use crate::whole_load::LoadSearchOutput;
 use clap::Args;
 use fullstroke_lab::{
-    CandidateProgress, ComparedStack, Condition, LabError, MostRanking, REBUILD_REQUESTS_OF_MANY,
-    Ranking, Recipe, RunResult, SearchGoal, Varied, Vary, WholeLoad, recipes, run_all,
-    sample_rebuild,
+    CandidateProgress, ComparedStack, Condition, LabError, MostRanking, Ranking, Recipe, RunResult,
+    SearchGoal, Varied, Vary, WholeLoad, recipes, run_all, sample_rebuilds,
 };
 use fullstroke_measure::{Difference, Metric, Stop};
 use fullstroke_report::{AnswerBody, CommandAnswer, plots};
@@ -198,7 +197,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     });
     bars.clear();
     let mut ran = ran.map_err(CommandFailure::input)?;
-    sample_rebuilds(&recipes, &mut ran, jobs)?;
+    sample_rebuilds(&recipes, &mut ran, jobs, &Stop::default()).map_err(CommandFailure::input)?;
     let mut metrics = arguments.by.iter().copied();
     let ranking = Ranking::by(&ran, seeds, metrics.next()).map_err(CommandFailure::input)?;
     let others = metrics.map(|by| Ranking::by(&ran, seeds, Some(by)));
@@ -227,25 +226,6 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     };
     arguments.write(&ran, &comparison).and(shown)?;
     arguments.failing.check(ranking.candidates.iter())
-}
-
-/// Samples the rebuild of each candidate that rebuilds, with fewer requests than for a single run.
-fn sample_rebuilds(
-    recipes: &[Recipe],
-    ran: &mut [RunResult],
-    jobs: usize,
-) -> Result<(), CommandFailure> {
-    for (recipe, ran) in recipes.iter().zip(ran) {
-        sample_rebuild(
-            recipe,
-            ran,
-            jobs,
-            REBUILD_REQUESTS_OF_MANY,
-            &Stop::default(),
-        )
-        .map_err(CommandFailure::input)?;
-    }
-    Ok(())
 }
 
 /// Ranks the candidates by the highest load that each carries.

@@ -5,8 +5,8 @@ use crate::question::{Question, ask, outcome, stack_file, step, take_outcome};
 use crate::recognise::recognise;
 use fullstroke_advise::{AdviceRequest, AdviseError, Condition, WishError, WishFile, advise};
 use fullstroke_lab::{
-    ComparedStack, DEFAULT_BUDGET, LabError, REBUILD_REQUESTS, REBUILD_REQUESTS_OF_MANY, Ranking,
-    Recipe, Vary, recipes, run, sample_rebuild,
+    ComparedStack, DEFAULT_BUDGET, LabError, REBUILD_REQUESTS, Ranking, Recipe, Vary, recipes, run,
+    sample_rebuild, sample_rebuilds,
 };
 use fullstroke_measure::{Metric, Stop};
 use fullstroke_stack::{Overrides, READY_LOADS, ReadyLoad, StackError, facts};
@@ -229,15 +229,7 @@ fn compare(
     for candidate in &candidates {
         ran.push(run(candidate, None, progress)?);
     }
-    for (recipe, ran) in recipes.iter().zip(&mut ran) {
-        sample_rebuild(
-            recipe,
-            ran,
-            JOBS,
-            REBUILD_REQUESTS_OF_MANY,
-            &Stop::default(),
-        )?;
-    }
+    sample_rebuilds(&recipes, &mut ran, JOBS, &Stop::default())?;
     let ranking = Ranking::by(&ran, 1, by)?;
     let mut answer = json!(ranking);
     answer["not_redundant"] = json!([]);

@@ -74,7 +74,7 @@ pub use power::{PowerError, lacking_power, require_power};
 pub use race::{CandidateResult, Race, RaceRules};
 pub use ranking::{Ranked, Ranking};
 pub use reasons::Reason;
-pub use rebuild::{REBUILD_REQUESTS, REBUILD_REQUESTS_OF_MANY, sample_rebuild};
+pub use rebuild::{REBUILD_REQUESTS, REBUILD_REQUESTS_OF_MANY, sample_rebuild, sample_rebuilds};
 pub use render::capacity;
 pub use search_goal::{LargestLoad, MostRanking, SearchGoal};
 pub use space::{Point, Space};

@@ -106,6 +106,25 @@ pub fn sample_rebuild(
     }
 }
 
+/// Samples the rebuild of each run, as [`sample_rebuild`] does. `recipes` has the recipe of each
+/// run in the same order. Each answer may take [`REBUILD_REQUESTS_OF_MANY`] requests, because the
+/// runs of a comparison are many. Returns the number of simulated requests.
+///
+/// # Errors
+/// Errors of a stack or of a run.
+pub fn sample_rebuilds<'a>(
+    recipes: impl IntoIterator<Item = &'a Recipe>,
+    ran: &mut [RunResult],
+    jobs: usize,
+    stop: &Stop,
+) -> Result<u64, LabError> {
+    let mut simulated = 0;
+    for (recipe, ran) in recipes.into_iter().zip(ran) {
+        simulated += sample_rebuild(recipe, ran, jobs, REBUILD_REQUESTS_OF_MANY, stop)?;
+    }
+    Ok(simulated)
+}
+
 /// The rebuild of a stack, and the length of its windows.
 struct Sampling<'a> {
     recipe: &'a Recipe,
