@@ -14,7 +14,7 @@ use failed::Failed;
 use fullstroke_lab::{
     ComparedStack, EnergyQuestion, LabError, PowerError, Ranking, Recipe, SearchEnd, TuneSearch, Vary,
     candidates,
-    REBUILD_REQUESTS, RunResult, recipes, run_all, sample_rebuild, sample_rebuilds,
+    RunResult, recipes, run_all, sample_long_work, sample_long_works,
 };
 use fullstroke_measure::{Metric, Stop};
 use fullstroke_predict::PredictQuestion;
@@ -248,9 +248,9 @@ fn run(py: Python<'_>, stack: Given) -> PyResult<Bound<'_, PyAny>> {
     let work = || {
         let mut ran = fullstroke_lab::run(&stack.candidate(&recipe, &failed)?, None, &|_, _| {})?;
         if !stack.has_policies() {
-            // The windows of a rebuild are built from the file, which does not have the policies.
-            let (most, stop) = (REBUILD_REQUESTS, failed.stop());
-            sample_rebuild(&recipe, &mut ran, threads, most, stop)?;
+            // The windows of a rebuild or scrub are built from the file, which does not have the
+            // policies.
+            sample_long_work(&recipe, &mut ran, threads, failed.stop())?;
         }
         Ok::<RunResult, LabError>(ran)
     };
@@ -287,7 +287,7 @@ fn compare<'py>(
             candidates.into_iter().unzip();
         let mut ran = run_all(&candidates, jobs, &|_| {})?;
         for (recipe, ran) in recipes.iter().zip(ran.chunks_mut(1)) {
-            sample_rebuilds(recipe, ran, jobs, failed.stop())?;
+            sample_long_works(recipe, ran, jobs, failed.stop())?;
         }
         Ok::<Vec<RunResult>, LabError>(ran)
     })?;

@@ -51,6 +51,27 @@ def test_compare_ranks_as_the_command_does():
     assert order(ranking) == order(printed)
 
 
+def test_the_hours_of_a_rebuild_come_from_windows_as_the_commands_do(tmp_path):
+    stack = tmp_path / "stack.toml"
+    stack.write_text(
+        """
+        [workload]
+        kind = "synthetic"
+        arrivals = { process = "poisson", rate_per_s = 20 }
+        requests = 2000
+        [volume]
+        layout = "raid1"
+        drive = "wd-red-plus-4tb"
+        drives = 2
+        rebuild = 1
+        """
+    )
+    rebuild = fullstroke.run(stack)["rebuild"]
+    assert rebuild["hours_ci95_half_width"] > 0 and rebuild["windows"] >= 12
+    [candidate] = fullstroke.compare([stack], by="rebuild.hours")["candidates"]
+    assert candidate["value"] == pytest.approx(rebuild["hours"], rel=0.05)
+
+
 CLOCKS = ("answered_us", "equations_us", "tabulated_ms", "took_ms")
 
 

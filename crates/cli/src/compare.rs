@@ -14,7 +14,7 @@ use crate::whole_load::LoadSearchOutput;
 use clap::Args;
 use fullstroke_lab::{
     CandidateProgress, ComparedStack, Condition, LabError, MostRanking, Ranking, Recipe, RunResult,
-    SearchGoal, Varied, Vary, WholeLoad, recipes, run_all, sample_rebuilds,
+    SearchGoal, Varied, Vary, WholeLoad, recipes, run_all, sample_long_works,
 };
 use fullstroke_measure::{Difference, Metric, Stop};
 use fullstroke_report::{AnswerBody, CommandAnswer, plots};
@@ -197,7 +197,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     });
     bars.clear();
     let mut ran = ran.map_err(CommandFailure::input)?;
-    sample_rebuilds(&recipes, &mut ran, jobs, &Stop::default()).map_err(CommandFailure::input)?;
+    sample_long_works(&recipes, &mut ran, jobs, &Stop::default()).map_err(CommandFailure::input)?;
     let mut metrics = arguments.by.iter().copied();
     let ranking = Ranking::by(&ran, seeds, metrics.next()).map_err(CommandFailure::input)?;
     let others = metrics.map(|by| Ranking::by(&ran, seeds, Some(by)));
@@ -212,7 +212,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         peak_rss_mb: peak_rss_mb(),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let notes = notes(&not_redundant, assumed);
+    let notes = scrubs(&ran) + &notes(&not_redundant, assumed);
     // The files are written even if standard output has no reader any more.
     let shown = match arguments.csv {
         true => output.print(&csv::ranking(&ranking, &others)),
@@ -226,6 +226,17 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     };
     arguments.write(&ran, &comparison).and(shown)?;
     arguments.failing.check(ranking.candidates.iter())
+}
+
+/// Returns a line for each run with a scrub: the hours with their interval.
+fn scrubs(ran: &[RunResult]) -> String {
+    let line = |ran: &RunResult| {
+        let report = &ran.measured.report;
+        let scrub = report.array.scrub.as_ref()?;
+        let name = &report.name;
+        Some(format!("\nscrub of {name}: {}", scrub.hours_in_words()))
+    };
+    ran.iter().filter_map(line).collect()
 }
 
 /// Ranks the candidates by the highest load that each carries.

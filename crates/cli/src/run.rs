@@ -15,8 +15,8 @@ use crate::whole_load::LoadSearchOutput;
 use clap::{Args, ValueEnum};
 use fullstroke_fio::FioGroupResults;
 use fullstroke_lab::{
-    LargestLoad, MostRanking, REBUILD_REQUESTS, Recipe, RunResult, SearchGoal, WholeLoad,
-    candidates, recipes, run, sample_rebuild,
+    LargestLoad, MostRanking, Recipe, RunResult, SearchGoal, WholeLoad, candidates, recipes, run,
+    sample_long_work,
 };
 use fullstroke_measure::{PerfettoFile, Stop};
 use fullstroke_report::{AnswerBody, CommandAnswer, plots};
@@ -129,7 +129,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         let mut ran = ran.map_err(CommandFailure::input)?;
         ran.check_measured().map_err(CommandFailure::input)?;
         for recipe in &recipes {
-            sample_rebuild(recipe, &mut ran, jobs, REBUILD_REQUESTS, &Stop::default())
+            sample_long_work(recipe, &mut ran, jobs, &Stop::default())
                 .map_err(CommandFailure::input)?;
         }
         ran.measured.report.cost.peak_rss_mb = peak_rss_mb();

@@ -5,8 +5,8 @@ use crate::question::{Question, ask, outcome, stack_file, step, take_outcome};
 use crate::recognise::recognise;
 use fullstroke_advise::{AdviceRequest, AdviseError, Condition, WishError, WishFile, advise};
 use fullstroke_lab::{
-    ComparedStack, DEFAULT_BUDGET, LabError, REBUILD_REQUESTS, Ranking, Recipe, Vary, recipes, run,
-    sample_rebuild, sample_rebuilds,
+    ComparedStack, DEFAULT_BUDGET, LabError, Ranking, Recipe, Vary, recipes, run, sample_long_work,
+    sample_long_works,
 };
 use fullstroke_measure::{Metric, Stop};
 use fullstroke_stack::{Overrides, READY_LOADS, ReadyLoad, StackError, facts};
@@ -195,13 +195,7 @@ fn run_one(
     let candidate = recipes[0].candidate()?;
     let mut ran = run(&candidate, None, progress)?;
     ran.check_measured()?;
-    sample_rebuild(
-        &recipes[0],
-        &mut ran,
-        JOBS,
-        REBUILD_REQUESTS,
-        &Stop::default(),
-    )?;
+    sample_long_work(&recipes[0], &mut ran, JOBS, &Stop::default())?;
     Ok(json!(ran.measured.report))
 }
 
@@ -229,7 +223,7 @@ fn compare(
     for candidate in &candidates {
         ran.push(run(candidate, None, progress)?);
     }
-    sample_rebuilds(&recipes, &mut ran, JOBS, &Stop::default())?;
+    sample_long_works(&recipes, &mut ran, JOBS, &Stop::default())?;
     let ranking = Ranking::by(&ran, 1, by)?;
     let mut answer = json!(ranking);
     answer["not_redundant"] = json!([]);

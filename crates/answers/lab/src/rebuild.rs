@@ -31,11 +31,11 @@ const WINDOW_S: f64 = 60.0;
 const WINDOW_MIN_S: f64 = 5.0;
 
 /// Largest number of requests in a window, so that a busy load does not take minutes.
-const REQUESTS_MAX: f64 = 40_000.0;
+pub(crate) const REQUESTS_MAX: f64 = 40_000.0;
 
 /// Largest number of requests in all windows of a single answer. Two million requests beside the
 /// rebuild of 24 TB take about 20 s of processor time.
-pub const REBUILD_REQUESTS: u64 = 2_000_000;
+pub(crate) const REBUILD_REQUESTS: u64 = 2_000_000;
 
 /// The same for one of many answers, such as the layouts of an advice.
 pub const REBUILD_REQUESTS_OF_MANY: u64 = 800_000;
@@ -50,10 +50,10 @@ const PAGE_BYTES: u64 = 4096;
 
 /// A window: its place as a share of the time of the rebuild at full speed, and its result.
 #[derive(Clone, Copy, Debug)]
-struct Window {
-    place: f64,
-    slowness: f64,
-    filled_share: f64,
+pub(crate) struct Window {
+    pub(crate) place: f64,
+    pub(crate) slowness: f64,
+    pub(crate) filled_share: f64,
 }
 
 /// Replaces the hours of a rebuild in `ran` by hours from windows all over the drive, with an
@@ -106,27 +106,8 @@ pub fn sample_rebuild(
     }
 }
 
-/// Samples the rebuild of each run, as [`sample_rebuild`] does. `recipes` has the recipe of each
-/// run in the same order. Each answer may take [`REBUILD_REQUESTS_OF_MANY`] requests, because the
-/// runs of a comparison are many. Returns the number of simulated requests.
-///
-/// # Errors
-/// Errors of a stack or of a run.
-pub fn sample_rebuilds<'a>(
-    recipes: impl IntoIterator<Item = &'a Recipe>,
-    ran: &mut [RunResult],
-    jobs: usize,
-    stop: &Stop,
-) -> Result<u64, LabError> {
-    let mut simulated = 0;
-    for (recipe, ran) in recipes.into_iter().zip(ran) {
-        simulated += sample_rebuild(recipe, ran, jobs, REBUILD_REQUESTS_OF_MANY, stop)?;
-    }
-    Ok(simulated)
-}
-
 /// The rebuild of a stack, and the length of its windows.
-struct Sampling<'a> {
+pub(crate) struct Sampling<'a> {
     recipe: &'a Recipe,
     plans: Vec<RebuildPlan>,
     table: String,
@@ -150,6 +131,26 @@ impl<'a> Sampling<'a> {
         let plans: Vec<RebuildPlan> = members.into_iter().map(plan).collect();
         let rate = requests as f64 / seconds;
         let wanted_s = WINDOW_S.min(REQUESTS_MAX / rate).max(WINDOW_MIN_S);
+        let ideal_s = plans
+            .iter()
+            .map(|one| one.ideal_s(one.from.0, one.used.0))
+            .sum();
+        Ok(Sampling {
+            plans,
+            table,
+            ideal_s,
+            ..Sampling::loads(recipe, seconds, wanted_s)?
+        })
+    }
+
+    /// Returns the loads of windows of `wanted_s` seconds, without a rebuild. The load of the stack
+    /// takes `seconds`.
+    pub(crate) fn loads(
+        recipe: &'a Recipe,
+        seconds: f64,
+        wanted_s: f64,
+    ) -> Result<Sampling<'a>, LabError> {
+        let stack = recipe.candidate()?.stack;
         // Each part of a trace is about as long as a window; a short trace is one part.
         let count = (seconds / wanted_s).floor().clamp(1.0, WINDOWS_MAX as f64) as usize;
         let mut parts = stack.trace_parts(count)?.unwrap_or_default();
@@ -165,12 +166,9 @@ impl<'a> Sampling<'a> {
         let settling_s = (SETTLING_SHARE * window_s).min(SETTLING_MAX_S);
         Ok(Sampling {
             recipe,
-            ideal_s: plans
-                .iter()
-                .map(|one| one.ideal_s(one.from.0, one.used.0))
-                .sum(),
-            plans,
-            table,
+            ideal_s: 0.0,
+            plans: Vec::new(),
+            table: String::new(),
             parts,
             factor: wanted_s / seconds,
             settling: Duration::from_millis((1000.0 * settling_s) as u64),
@@ -212,23 +210,35 @@ impl<'a> Sampling<'a> {
         Ok((windows, simulated))
     }
 
-    /// Builds the run of window number `index` at `place`.
-    fn candidate(&self, place: f64, index: usize) -> Result<ComparedStack, LabError> {
+    /// Returns the stack with the load of window number `index`, or with the first part of this
+    /// load.
+    pub(crate) fn load(&self, index: usize, first_part: f64) -> Result<Recipe, LabError> {
         let mut recipe = self.recipe.clone();
         match self.parts.get(index % self.parts.len().max(1)) {
             Some([from, to]) => {
+                let length = to.as_secs_f64() - from.as_secs_f64();
+                let to = match first_part < 1.0 {
+                    true => *from + Duration::from_millis((1000.0 * first_part * length) as u64),
+                    false => *to,
+                };
                 let keys = &mut recipe.overrides.trace_keys;
                 keys.insert("from".to_owned(), json!(from));
                 keys.insert("to".to_owned(), json!(to));
             }
             None => {
-                if let Some(scaled) = recipe.scaled(self.factor)? {
+                if let Some(scaled) = recipe.scaled(self.factor * first_part)? {
                     recipe = scaled;
                 }
                 let seed = self.first_seed.wrapping_add(1 + index as u64);
                 recipe.overrides.set.push(format!("seed={seed}"));
             }
         }
+        Ok(recipe)
+    }
+
+    /// Builds the run of window number `index` at `place`.
+    fn candidate(&self, place: f64, index: usize) -> Result<ComparedStack, LabError> {
+        let mut recipe = self.load(index, 1.0)?;
         let bytes = self.begin_bytes(place);
         recipe
             .overrides
@@ -296,7 +306,7 @@ pub(crate) fn plan(member: RebuiltMember) -> RebuildPlan {
 
 /// Returns the mean slowness over the drive and half the width of its interval. `windows` are in
 /// the order of their places. `None` with fewer than two windows.
-fn mean_slowness(windows: &[Window]) -> Option<(f64, f64)> {
+pub(crate) fn mean_slowness(windows: &[Window]) -> Option<(f64, f64)> {
     if windows.len() < 2 {
         return None;
     }

@@ -101,6 +101,7 @@ mod recorder;
 mod reference;
 mod render;
 mod report;
+mod scrub;
 mod slowest;
 mod spread;
 mod stop;
@@ -138,6 +139,7 @@ pub use report::{
     HostCost, OperationReport, OperationsReport, OverTime, PerOperation, Quantity, ReadWriteRates,
     ReadWriteTimes, Repeat, Report, TimeParts, requests_beyond,
 };
+pub use scrub::ScrubReport;
 pub use slowest::{SLOWEST_SHARES, SlowestReport};
 pub use stop::Stop;
 pub use streams::{StreamReport, StreamsReport};

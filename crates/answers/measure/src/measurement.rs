@@ -291,13 +291,13 @@ impl Measurement {
                 rebuild: self.rebuild(),
                 energy: EnergyReport::new(&members, both.requests),
                 members,
-                drive_notes: Vec::new(),
                 layers: layer_reports(&counters.layers),
                 gear_shifts_s: counters
                     .gear_shifts
                     .iter()
                     .map(|at| at.as_secs_f64())
                     .collect(),
+                ..ArrayReport::default()
             },
             heads: self.heads.report(outcome.end),
             over_time: OverTime::default(),

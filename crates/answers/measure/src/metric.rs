@@ -41,6 +41,7 @@ enum MetricKind {
     Host(OfHost),
     Elapsed,
     Rebuild(usize),
+    ScrubHours,
     Energy(usize),
     Member(usize),
     Layer(usize),
@@ -406,7 +407,8 @@ impl Metric {
             .into_iter()
             .chain(processes)
             .chain(streams)
-            .chain(rebuilds);
+            .chain(rebuilds)
+            .chain([MetricKind::ScrubHours]);
         let energy = (0..ENERGY.len()).map(MetricKind::Energy);
         let requests = times
             .chain(parts)
@@ -532,6 +534,7 @@ impl Metric {
             MetricKind::Host(of) => of.name(),
             MetricKind::Elapsed => "programs.elapsed_s".to_owned(),
             MetricKind::Rebuild(rebuild) => format!("rebuild.{}", REBUILDS[rebuild].0),
+            MetricKind::ScrubHours => "scrub.hours".to_owned(),
             MetricKind::Energy(number) => format!("energy.{}", ENERGY[number].0),
             MetricKind::Member(member) => format!("members.{}", member_metric(member).0.key),
             MetricKind::Layer(reading) => format!("layers.{}", READINGS[reading].name),
@@ -622,6 +625,7 @@ impl Metric {
             MetricKind::Rebuild(rebuild) => {
                 ["until the rebuilt members are whole", "filled a second"][rebuild].to_owned()
             }
+            MetricKind::ScrubHours => "until a pool has read all its records".to_owned(),
             MetricKind::Energy(number) => ENERGY[number].2.to_owned(),
             MetricKind::Member(member) => {
                 format!("{}, mean over drives", member_metric(member).1.meaning)
@@ -648,6 +652,7 @@ impl Metric {
             | MetricKind::Part(_) => false,
             MetricKind::Workload(_, OfWorkload::Response(_))
             | MetricKind::Elapsed
+            | MetricKind::ScrubHours
             | MetricKind::Energy(_) => false,
         }
     }
@@ -734,6 +739,10 @@ impl Metric {
                 .rebuild
                 .as_ref()
                 .map_or(f64::NAN, REBUILDS[rebuild].1),
+            MetricKind::ScrubHours => {
+                let scrub = report.array.scrub.as_ref();
+                scrub.map_or(f64::NAN, |scrub| scrub.hours)
+            }
             MetricKind::Energy(number) => report
                 .array
                 .energy
@@ -793,10 +802,11 @@ impl Metric {
     }
 
     /// Returns half the width of the 95 % confidence interval that the report itself has for this
-    /// metric: the hours of a rebuild. `None` for metrics whose interval comes from batches.
+    /// metric: the hours of a rebuild or scrub. `None` for metrics whose interval comes from batches.
     pub fn own_half_width(&self, report: &Report) -> Option<f64> {
         match self.0 {
             MetricKind::Rebuild(0) => report.array.rebuild.as_ref()?.hours_ci95_half_width,
+            MetricKind::ScrubHours => report.array.scrub.as_ref()?.hours_ci95_half_width,
             _ => None,
         }
     }
@@ -844,6 +854,7 @@ impl Metric {
             | MetricKind::Host(_)
             | MetricKind::Elapsed
             | MetricKind::Rebuild(_)
+            | MetricKind::ScrubHours
             | MetricKind::Energy(_)
             | MetricKind::Member(_)
             | MetricKind::Layer(_) => None,
@@ -883,6 +894,7 @@ impl Metric {
             | MetricKind::Host(_)
             | MetricKind::Elapsed
             | MetricKind::Rebuild(_)
+            | MetricKind::ScrubHours
             | MetricKind::Energy(_)
             | MetricKind::Member(_)
             | MetricKind::Layer(_) => (0.0, 0.0),

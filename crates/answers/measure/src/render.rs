@@ -178,6 +178,9 @@ fn write_heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         number(report.rates.simulated_s)
     )?;
     write_load(report, f)?;
+    if let Some(scrub) = &report.array.scrub {
+        writeln!(f, "scrub of all records: {}", scrub.hours_in_words())?;
+    }
     let Some(rebuild) = &report.array.rebuild else {
         return Ok(());
     };

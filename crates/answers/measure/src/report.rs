@@ -3,8 +3,8 @@
 use crate::layers::over_layers;
 use crate::{
     AcrossProcesses, Backlog, EnergyReport, GroupReport, HeadsReport, HostReport, LayerReport,
-    MemberReport, Overload, ProcessReport, RebuildReport, SlowestReport, StreamsReport,
-    TimelineReport, WattsReport, WindowsReport, WorkloadReport,
+    MemberReport, Overload, ProcessReport, RebuildReport, ScrubReport, SlowestReport,
+    StreamsReport, TimelineReport, WattsReport, WindowsReport, WorkloadReport,
 };
 use fullstroke_contract::Operation;
 use serde::Serialize;
@@ -195,6 +195,9 @@ pub struct ArrayReport {
     /// Rebuild during the run; `null` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rebuild: Option<RebuildReport>,
+    /// Scrub of a pool, from windows all over its records; `null` if there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scrub: Option<ScrubReport>,
     /// Energy; `null` if no drive has power figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<EnergyReport>,

@@ -8,8 +8,8 @@ use fullstroke_counters::Counter;
 use fullstroke_drive::{DriveConfig, DriveModel, PowerConfig};
 use fullstroke_engine::{Engine, Finished, Observer as _, RunOutcome};
 use fullstroke_measure::{
-    MeasuredRun, Measurement, Metric, RebuildReport, RunIdentity, RunRecorder, StreamsReport,
-    WarmUp,
+    MeasuredRun, Measurement, Metric, RebuildReport, RunIdentity, RunRecorder, ScrubReport,
+    StreamsReport, WarmUp,
 };
 use fullstroke_units::{Duration, Random, Seed, Time};
 use fullstroke_workload::Streams;
@@ -329,6 +329,12 @@ fn every_metric_has_its_value_in_the_json_under_its_name() {
         windows: 12,
         simulated_share: 0.5,
         slowness: 2.0,
+    });
+    report.array.scrub = Some(ScrubReport {
+        hours: 12.0,
+        hours_ci95_half_width: Some(0.5),
+        windows: 12,
+        simulated_share: 0.01,
     });
     report.kinds.operations.flush = report.kinds.reads;
     report.kinds.operations.discard = report.kinds.writes;

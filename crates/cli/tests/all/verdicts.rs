@@ -451,3 +451,39 @@ fn a_ready_load_is_named_without_a_file() {
         success(&["stack", "check", &format!("load:{name}")]);
     }
 }
+
+#[test]
+fn the_hours_of_a_scrub_have_an_interval_that_holds_the_whole_scrub() {
+    let folder = Folder::new();
+    let stack = folder.name("pool.toml");
+    let text = "seed = 1\n[workload]\nkind = \"synthetic\"\nduration = \"20s\"\nsize = \"16KiB\"\n\
+        arrivals = { process = \"poisson\", rate_per_s = 2 }\n\
+        [volume]\nlayout = \"raidz1\"\ndrive = \"quantum-atlas-10k\"\ndrives = 3\n\
+        volsize = \"8GiB\"\nscrub = true\n";
+    std::fs::write(&stack, text).unwrap();
+    let scrub = |seconds: u32| -> Value {
+        let duration = format!("workload.duration={seconds}s");
+        let ran = success(&["run", &stack, "--set", &duration, "--json"]);
+        let ran: Value = serde_json::from_str(&ran).unwrap();
+        ran["scrub"].clone()
+    };
+    let (sampled, whole) = (scrub(20), scrub(400));
+    let of = |scrub: &Value, key: &str| scrub[key].as_f64().unwrap();
+    assert_eq!(of(&whole, "simulated_share"), 1.0, "{whole}");
+    let (share, half) = ("simulated_share", "hours_ci95_half_width");
+    assert!(
+        of(&sampled, share) < 1.0 && of(&sampled, half) > 0.0,
+        "{sampled}"
+    );
+    let apart = (of(&sampled, "hours") / of(&whole, "hours") - 1.0).abs();
+    assert!(apart < 0.1, "{sampled} {whole}");
+    let text = success(&[
+        "compare",
+        &stack,
+        "--vary",
+        "volume.scrub_from=0,0.5",
+        "--by",
+        "scrub.hours",
+    ]);
+    assert!(text.contains("windows all over the records"), "{text}");
+}
