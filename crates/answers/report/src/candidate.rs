@@ -95,6 +95,7 @@ impl<'a> CandidateReport<'a> {
             CandidateOrigin::Tuned(tuned) => Some(tuned.value),
             _ => None,
         };
+        // A run without a request has NaN, which has no place on an axis and no form in JSON.
         value.filter(|value| value.is_finite())
     }
 
@@ -221,6 +222,8 @@ impl Naming {
         lasts.sort_unstable();
         lasts.dedup();
         Naming {
+            // Settings of one stack file share the name of the file, so the name tells them apart
+            // only if it differs.
             by_name: keys.is_empty() || all.iter().any(|one| one.name() != all[0].name()),
             short: lasts.len() == keys.len(),
         }
@@ -242,6 +245,7 @@ fn last(key: &str) -> &str {
 }
 
 fn shortened(label: String) -> String {
+    // Counted in letters, because a cut inside a letter of several bytes would panic.
     let letters = label.chars().count();
     if letters <= LABEL_MAX {
         return label;

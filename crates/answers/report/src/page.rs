@@ -116,6 +116,8 @@ fn within(answer: &CommandAnswer<'_>, source: &AnswerSource, room: Room) -> Stri
                 sections(page, answer, &candidates, room);
                 reproduce(page, answer, &candidates, source);
             });
+            // The script is last, because a browser runs the script where it stands, and by then
+            // all tables must exist.
             page.within("script", &[], |page| {
                 page.code(include_str!("script.js"));
             });
@@ -504,6 +506,7 @@ fn ranking(page: &mut Markup, answer: &CommandAnswer<'_>, candidates: &[Candidat
         true => "the best first",
         false => "in the order of the differences to the best; eliminated candidates last",
     };
+    // Without any value the candidates have no order, so the column of ranks is left out.
     match unmeasured(candidates).count() == candidates.len() {
         true => table(
             page,
@@ -707,6 +710,8 @@ impl OwnCharts {
             chart::queues(&mut drives, order, candidate);
             for (charts, one) in [(&mut own.heat, heat), (&mut own.drives, drives)] {
                 used += one.len();
+                // Stops at the first chart that does not fit, so that the page has the charts of
+                // the first candidates without a gap.
                 if used > room {
                     break 'each;
                 }
@@ -872,6 +877,7 @@ fn file(page: &mut Markup, name: &str, contents: &str) {
     if page.len() + own.len() <= ROOM_FOR_FILES {
         page.add(&own);
     } else if name.len() < 1000 && page.len() < BYTES_MAX - FOR_THE_END {
+        // A longer name would itself be too long for the room at the end.
         page.element(
             "p",
             &[("class", "note")],
@@ -882,6 +888,8 @@ fn file(page: &mut Markup, name: &str, contents: &str) {
 
 /// Returns words as a command line with the quotes of a shell.
 fn command_line(words: &[String]) -> String {
+    // Letters without a meaning in a POSIX shell (POSIX.1-2017, volume XCU, section 2.2). Words
+    // with others need quotes.
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
         true => word.clone(),

@@ -100,6 +100,8 @@ impl TableCell {
     pub(crate) fn show(&self, markup: &mut Markup, shown: NumberFormat) {
         match self {
             TableCell::Number(exact) => {
+                // The attribute `value` keeps all digits for the script that sorts a column, and
+                // for programs that read the page.
                 let words = exact
                     .as_f64()
                     .map_or_else(|| exact.to_string(), |value| shown.words(value));

@@ -259,6 +259,7 @@ impl Node for Stage {
     }
 
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
+        // The end comes first, because it frees the place below that the next request takes.
         self.end(now, completion.id.0 as u32, completion, cx.out);
         self.advance(now, cx.out);
     }

@@ -49,6 +49,7 @@ impl VfsKernel {
 
     /// Puts the steps of the plan before the other steps of a thread.
     fn carry_out_plan(&mut self, thread: u32, is_fsync: bool) {
+        // The remaining steps assume that the plan is done.
         let rest = std::mem::take(&mut self.threads[thread].tasks);
         self.follow_touches(thread);
         self.follow_plan(thread, is_fsync);
@@ -83,6 +84,8 @@ impl VfsKernel {
             TransactionState::Recording => (true, true),
             TransactionState::Committed => (false, true),
         };
+        // Steps are pushed to the front, the last one first: the wait for the log precedes the
+        // flush.
         if flush {
             self.flush_next(thread);
         }
@@ -150,6 +153,8 @@ impl VfsKernel {
             self.accounts.close_transaction(self.threads[thread].kind);
         }
         let steps = &mut self.threads[thread].tasks;
+        // Data reach their place before the log names them (`journal_submit_data_buffers` of
+        // `fs/jbd2/commit.c`, mode `data=ordered`).
         steps.extend(plan.data.iter().map(|&object| Task::SyncObject(object)));
         steps.extend(plan.in_place.iter().map(|&page| Task::InPlace(page)));
         if self.fs.copies_pages() && self.log.is_written_by(thread) {

@@ -245,6 +245,8 @@ impl FileBacked {
         let steps = match (self.buffered, write) {
             (true, false) => [Some(Task::Read(file, access)), None],
             (true, true) => {
+                // The storage below asked for these data, so that they must not wait for the next
+                // write-back of this cache.
                 let goes_on = hints.pulled.then_some(Task::PassCache { run, drop: false });
                 [Some(Task::Write(file, access)), goes_on]
             }
@@ -374,6 +376,9 @@ impl Node for FileBacked {
             Signal::Pull { extent, sectors } => {
                 let begun = self.kernel.pull(now, extent, sectors);
                 self.advance(now, None, cx.out);
+                // Any dirty pages serve a PULL without an extent, so the guests are asked only for
+                // the rest. With an extent, the caches of guests may have newer data of these
+                // sectors.
                 match extent {
                     Some(_) => notice.signal,
                     None => Signal::Pull {

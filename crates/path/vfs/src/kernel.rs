@@ -160,6 +160,8 @@ impl VfsKernel {
     pub fn hints(&self, thread: u32) -> Hints {
         match self.threads[thread].owner {
             Owner::Process(number) => self.threads.identity(number).hints(),
+            // These flags concern the request of the guest. The requests on the file decide about
+            // their own.
             Owner::Guest(Guest { request, .. }) => Hints {
                 direct: false,
                 force_unit_access: false,
@@ -194,6 +196,7 @@ impl VfsKernel {
                     self.accounts.dirty(page, kind);
                     if holds {
                         self.log.hold(page);
+                        // One wait is enough for all pages of a call.
                         if self.log.shadows(page) && !std::mem::replace(&mut copied, true) {
                             tasks.push_back(Task::AwaitCopies);
                         }

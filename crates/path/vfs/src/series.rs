@@ -34,6 +34,7 @@ impl Series {
         if self.samples.len() == SAMPLES {
             self.step = self.step + self.step;
             let mut at = 0;
+            // Every other sample stays, so that the samples still have equal distances.
             self.samples.retain(|_| {
                 at += 1;
                 at % 2 == 1

@@ -12,6 +12,7 @@ impl VfsKernel {
     /// Carries out all possible steps at this time.
     pub fn carry_out(&mut self, now: Time, out: &mut Effects) {
         loop {
+            // Taken, because the I/Os below may put further work on the list.
             let todo = self.todo.take();
             for io in &todo.reads {
                 self.begin_io(now, *io, false, out);
@@ -60,6 +61,7 @@ impl VfsKernel {
                 return;
             }
         }
+        // A call ends with its last request, even if none of its steps waits for that request.
         if self.threads[thread].outstanding > 0 {
             self.threads[thread].waits = Waits::Device;
             return;
@@ -279,6 +281,8 @@ impl VfsKernel {
     /// Ends a write of the cache. If the end of the write changes metadata, the pages stay under
     /// write-back until the change is made (`ext4_end_io_end`, `xfs_end_ioend`).
     fn end_write(&mut self, now: Time, (io, run): (IoId, PageRun), status: RequestStatus) {
+        // A failed write leaves the extent unwritten (`xfs_end_ioend` of `fs/xfs/xfs_aops.c`).
+        // Pages of the device have no extents.
         if status == RequestStatus::Done && run.object != Object::DEVICE {
             self.answers.touches.clear();
             let caller = Caller {
@@ -294,6 +298,7 @@ impl VfsKernel {
                 self.follow_touches(thread);
                 self.threads[thread].tasks.push_back(Task::Written(io, run));
                 self.threads.make_ready(thread);
+                // The page counts as written only after the steps of this thread (`Task::Written`).
                 return;
             }
         }

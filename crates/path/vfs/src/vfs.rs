@@ -238,6 +238,7 @@ impl Vfs {
             return;
         };
         let running = &mut self.running[process.program as usize];
+        // As for requests, the end of a call decides whether the call belongs to the warm-up.
         if ended >= self.counted_from {
             let moves = matches!(kind, CallKind::Read | CallKind::Write);
             let bytes = result
@@ -271,6 +272,8 @@ impl Vfs {
         };
         let mut alarm = Time::NEVER;
         let next = running.started.program.next(turn);
+        // A process that wakes and waits again has changed nothing, and wakes nobody. Otherwise two
+        // waiting processes would wake each other for ever.
         let goes_on = process.state != ProcessState::Woken || next != ProgramAction::Wait;
         match next {
             ProgramAction::Call(call) => {

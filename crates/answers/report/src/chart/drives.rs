@@ -151,6 +151,7 @@ impl Series<'_> {
         column_s: f64,
         drive: &DriveTimeline,
     ) {
+        // A strip of 46 pixels has room for the two ends of the scale only.
         for value in [0.0, scale.ticks().last().copied().unwrap_or(0.0)] {
             let y = scale.at(value);
             line(svg, (LEFT, y), (RIGHT, y), "rule");
@@ -160,6 +161,7 @@ impl Series<'_> {
         let least: Vec<f64> = numbers(drive, self.band[0]).collect();
         let width = time.at(column_s) - time.at(0.0);
         let mut way = String::new();
+        // A column without a request is NaN, and stays empty.
         for (column, most) in numbers(drive, self.band[1])
             .enumerate()
             .filter(|(_, most)| !most.is_nan())

@@ -28,6 +28,7 @@ pub(super) fn picture(
 
 /// Returns the shortest form of a number.
 pub(super) fn plain(value: &f64) -> String {
+    // Rounded to hide the error of binary fractions, as in 0.30000000000000004.
     format!("{}", (value * 1e6).round() / 1e6)
 }
 

@@ -84,6 +84,7 @@ fn cumulative(values: &[f64]) -> Vec<(f64, f64)> {
     let percent = |count: usize| 100.0 * count as f64 / values.len() as f64;
     let mut points = vec![(values.first().copied().unwrap_or(0.0), 0.0)];
     for (index, &ms) in values.iter().enumerate().skip(stride - 1).step_by(stride) {
+        // Two points for each value, because the distribution of a sample rises in steps.
         points.push((ms, points[points.len() - 1].1));
         points.push((ms, percent(index + 1)));
     }

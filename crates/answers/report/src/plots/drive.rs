@@ -173,6 +173,7 @@ impl DrivePicture {
             "LBN order of the first {} tracks, numbered from 0",
             self.tracks.len()
         );
+        // The ordinate runs downwards: surface 0 is on top, as in a drawing of the platters.
         let mut chart = chart(area, &caption).build_cartesian_2d(
             f64::from(first.min(last)) - 0.7..f64::from(last) + 0.7,
             f64::from(surfaces) + 0.6..-0.6,
@@ -254,6 +255,7 @@ fn seek_curve(model: &DriveModel) -> Vec<(u32, f64)> {
     let points = longest.min(CURVE_POINTS_MAX);
     let distance = |point: u32| {
         let share = f64::from(point) / f64::from(points.max(1));
+        // Short distances are denser, because the curve bends there (Ruemmler & Wilkes 1994).
         (share * share * f64::from(longest)).ceil() as u32
     };
     let mut distances: Vec<u32> = (1..=points).map(distance).collect();
@@ -282,6 +284,7 @@ fn first_tracks(model: &DriveModel, count: u32) -> Vec<TrackPlace> {
             cylinder: cylinder.0,
             surface,
         });
+        // The address always grows, so that an empty track cannot make the loop endless.
         lbn = Lbn((first + sectors).0.max(lbn.0 + 1));
     }
     places

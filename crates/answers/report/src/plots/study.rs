@@ -73,6 +73,7 @@ fn frame(figure: &Figure, plot: &Area<'_>, width: u32) -> Drawn {
     let (first, last) = places.fold((f64::MAX, f64::MIN), |(low, high), at| {
         (low.min(at), high.max(at))
     });
+    // At least 0.1, because a figure with one place has no width otherwise.
     let margin = ((last - first) * 0.04).max(0.1);
     let numeric = figure
         .ticks()
@@ -91,6 +92,7 @@ fn frame(figure: &Figure, plot: &Area<'_>, width: u32) -> Drawn {
         .y_label_area_size(64)
         .build_cartesian_2d(first - margin..last + margin, low..high)?;
     let named = |value: &f64| {
+        // Plotters writes one line of names. Several lines are drawn below by hand.
         if lines > 1 {
             String::new()
         } else {
@@ -209,5 +211,6 @@ fn name_at(figure: &Figure, value: f64, numeric: bool) -> String {
 
 /// Returns the shortest form of a number, never minus zero.
 fn plain(value: f64) -> String {
+    // The sum with 0 turns -0 into 0.
     format!("{}", (value * 1e6).round() / 1e6 + 0.0)
 }

@@ -45,6 +45,7 @@ impl ThreadPool {
         }
         let call = self.fairness.next()?;
         self.busy += 1;
+        // All threads share the processor. They overlap only while the file system works.
         let start = now.max(self.processor_free);
         self.processor_free = start + self.cost.take(start);
         Some((call, self.processor_free))
@@ -67,6 +68,8 @@ pub(super) struct Agenda {
 impl Agenda {
     pub(super) fn plan(&mut self, at: Time, call: u32) {
         self.planned += 1;
+        // The number keeps steps of one instant in the order of their planning, so that a run
+        // repeats.
         self.steps.push(Reverse((at, self.planned, call)));
     }
 
