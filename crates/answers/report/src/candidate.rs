@@ -198,30 +198,30 @@ pub(crate) fn saw_the_same(candidates: &[CandidateReport<'_>]) -> bool {
 }
 
 fn named<'a>(all: &[CandidateOrigin<'a>]) -> Vec<CandidateReport<'a>> {
-    let naming = Naming::of(all);
+    let parts = LabelParts::of(all);
     let each = all.iter().map(|place| CandidateReport {
-        label: naming.label(*place),
+        label: parts.label(*place),
         place: *place,
     });
     each.collect()
 }
 
 /// Parts of a label that distinguish a candidate from the others.
-struct Naming {
+struct LabelParts {
     /// True if the names of the stacks differ, so that the label contains the name.
     by_name: bool,
     /// True if the last part of a key identifies the key.
     short: bool,
 }
 
-impl Naming {
-    fn of(all: &[CandidateOrigin<'_>]) -> Naming {
+impl LabelParts {
+    fn of(all: &[CandidateOrigin<'_>]) -> LabelParts {
         let keys = all.first().map(|first| first.varied()).unwrap_or_default();
         let mut lasts: Vec<&str> = keys.iter().map(|(key, _)| last(key)).collect();
         // Sorted, so that `dedup` finds keys whose last parts are equal.
         lasts.sort_unstable();
         lasts.dedup();
-        Naming {
+        LabelParts {
             // Settings of one stack file share the name of the file, so the name tells them apart
             // only if it differs.
             by_name: keys.is_empty() || all.iter().any(|one| one.name() != all[0].name()),

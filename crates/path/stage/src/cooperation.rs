@@ -70,14 +70,14 @@ pub(crate) struct Cooperation {
     keys: CooperationKeys,
     log: HolderLog,
     /// Requests in the stage or below.
-    inside: Vec<Inside>,
+    inside: Vec<OpenRequest>,
     asked: Vec<AskedRead>,
     hosts: Vec<HostState>,
     counts: CooperationCounts,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Inside {
+struct OpenRequest {
     slot: u32,
     pages: (u64, u64),
     changes: bool,
@@ -162,7 +162,7 @@ impl Cooperation {
             self.inside.iter().all(|other| other.slot != slot),
             "the request of slot {slot} comes twice"
         );
-        self.inside.push(Inside {
+        self.inside.push(OpenRequest {
             slot,
             pages: (touched.start, touched.end),
             changes,
@@ -277,7 +277,7 @@ impl Cooperation {
         let Some(place) = self.inside.iter().position(|inside| inside.slot == slot) else {
             return;
         };
-        let Inside { spoilt, .. } = self.inside.swap_remove(place);
+        let OpenRequest { spoilt, .. } = self.inside.swap_remove(place);
         // A direct transfer bypasses the cache of the host, so the host holds nothing afterwards.
         if done && !spoilt && request.operation.transfers() && !request.hints.direct {
             self.log.note(pages_of(request.extent), from);

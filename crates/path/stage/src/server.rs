@@ -38,7 +38,7 @@ use fullstroke_contract::{
 };
 use fullstroke_units::{Sectors, Time};
 use network::Network;
-use threads::{Agenda, ThreadPool};
+use threads::{PlannedSteps, ThreadPool};
 
 /// A file server: one upper port for each client, one lower port.
 ///
@@ -55,7 +55,7 @@ pub struct FileServer {
     clients: Vec<Client>,
     requests: Slots<ClientRequest>,
     calls: Slots<Call>,
-    agenda: Agenda,
+    agenda: PlannedSteps,
     statistics: ServerStatistics,
     idle_since: Time,
 }
@@ -128,7 +128,7 @@ impl FileServer {
             rules,
             requests: Slots::default(),
             calls: Slots::default(),
-            agenda: Agenda::default(),
+            agenda: PlannedSteps::default(),
             statistics: ServerStatistics::default(),
             idle_since: Time::ZERO,
         })

@@ -6,7 +6,7 @@ use crate::config::{DiskCache, DiskKeys, FilesConfig, Preallocation};
 use crate::kernel::{PAGE_SECTORS, VfsKernel};
 use crate::laying::lay_out;
 use crate::places::FilePlaces;
-use crate::task::{Guest, Owner, Task};
+use crate::task::{GuestRequest, Task, ThreadOwner};
 use fullstroke_contract::{
     Completion, ConfigError, Counters, Effects, Extent, Gauge, Hints, LayerReadings, Node,
     NodeContext, Notice, Object, Operation, Port, Request, RequestStatus, Signal, Wake,
@@ -276,7 +276,9 @@ impl FileBacked {
     }
 
     fn end(&mut self, now: Time, thread: u32, last: Option<&Completion>, out: &mut Effects) {
-        let Owner::Guest(Guest { request, submitted }) = self.kernel.threads[thread].owner else {
+        let ThreadOwner::Guest(GuestRequest { request, submitted }) =
+            self.kernel.threads[thread].owner
+        else {
             return;
         };
         let result = std::mem::replace(&mut self.kernel.threads[thread].result, Ok(0));
@@ -346,7 +348,7 @@ impl Node for FileBacked {
                 RequestStatus::OutOfRange,
             ));
         };
-        let thread = self.kernel.threads.add(Owner::Guest(Guest {
+        let thread = self.kernel.threads.add(ThreadOwner::Guest(GuestRequest {
             request,
             submitted: now,
         }));

@@ -1,7 +1,7 @@
 //! Requests for the I/O of the page cache. The file system gives the places of the pages.
 
 use crate::kernel::{PAGE_SECTORS, PendingPurpose, VfsKernel};
-use crate::task::{Owner, Task};
+use crate::task::{Task, ThreadOwner};
 use fullstroke_contract::{
     Effects, Extent, Hints, Object, Operation, Request, RequestId, RequestStatus,
 };
@@ -18,7 +18,7 @@ impl VfsKernel {
             self.issue_io(&io, io.run, io.run.first * PAGE_SECTORS, write, out);
             return;
         }
-        let thread = self.threads.add(Owner::Cache);
+        let thread = self.threads.add(ThreadOwner::Cache);
         // Reads of metadata for this I/O are charged to the call that needs the pages.
         if !write && let Some(ticket) = io.ticket {
             self.threads[thread].kind = self.threads[ticket.0 as u32].kind;

@@ -1,6 +1,6 @@
 //! Measured and simulated distributions, one panel for each disk.
 
-use super::curves::{Area, Drawn, picture, plain};
+use super::curves::{DrawResult, SvgArea, picture, plain};
 use crate::plot::PlotError;
 use plotters::prelude::*;
 
@@ -38,7 +38,7 @@ pub fn distributions(panels: &[Distributions<'_>]) -> Result<String, PlotError> 
     })
 }
 
-fn draw(area: &Area<'_>, panel: &Distributions<'_>) -> Drawn {
+fn draw(area: &SvgArea<'_>, panel: &Distributions<'_>) -> DrawResult {
     let longest = |sorted_ms: &[f64]| sorted_ms.last().copied().unwrap_or(0.0);
     let longest_ms = longest(panel.measured_ms)
         .max(longest(panel.simulated_ms))

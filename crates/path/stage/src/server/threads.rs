@@ -60,12 +60,12 @@ impl ThreadPool {
 
 /// Next steps of calls by time, and in the order of their planning.
 #[derive(Debug, Default)]
-pub(super) struct Agenda {
+pub(super) struct PlannedSteps {
     steps: BinaryHeap<Reverse<(Time, u64, u32)>>,
     planned: u64,
 }
 
-impl Agenda {
+impl PlannedSteps {
     pub(super) fn plan(&mut self, at: Time, call: u32) {
         self.planned += 1;
         // The number keeps steps of one instant in the order of their planning, so that a run
