@@ -154,6 +154,7 @@ fn advice_for(
     let lines = Lines::new();
     let advice = advise(request, &|what| {
         bar.set_message(what.to_owned());
+        // Without a terminal the bar is hidden, and a line at a time shows that the search goes on.
         if bar.is_hidden() && !output.json() {
             lines.say(|| what.to_owned());
         }
@@ -237,6 +238,7 @@ impl Arguments {
 
     /// Builds the request. An option of the command line overrides the key of the file.
     fn request(&self, file: Option<WishFile>) -> Result<AdviceRequest, CommandFailure> {
+        // A stack file in place of a file of wishes: the options have all wishes.
         let file = file.unwrap_or_else(|| WishFile {
             stack: self.file.clone(),
             ..WishFile::default()

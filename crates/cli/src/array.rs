@@ -668,6 +668,6 @@ fn destroy_all(
     let names: Vec<String> = devices.iter().map(FileDevice::name).collect();
     output.show(
         &names,
-        format!("of no array any more: {}", names.join(", ")),
+        format!("no longer members of an array: {}", names.join(", ")),
     )
 }

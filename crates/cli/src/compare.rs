@@ -164,6 +164,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     }
     let began = Instant::now();
     let mut overrides = arguments.changes.overrides();
+    // Checked before the runs, which may take hours.
     outputs::check(
         arguments.targets(),
         &read_for(&arguments.stacks, &overrides, &arguments.vary),
@@ -182,6 +183,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         return rank_by_most(arguments, output, &recipes, most, assumed);
     }
     let seeds = arguments.seeds.get();
+    // With one seed the intervals come from parts of the run, and the seed is that of the stack
+    // file.
     let recipes = if seeds == 1 {
         recipes
     } else {
@@ -314,6 +317,7 @@ impl Arguments {
         let traced = window.map(|window| window.shared_by(candidates.len() / seeds));
         for (index, candidate) in candidates.iter_mut().enumerate() {
             candidate.timeline = self.reporting.page_wanted();
+            // Only the first seed of a stack is drawn, because the others differ by chance alone.
             candidate.perfetto = traced.filter(|_| index % seeds == 0);
         }
         Ok(candidates)
@@ -377,6 +381,7 @@ fn existing(
     recipes: Vec<Recipe>,
     varied: &[Vary],
 ) -> Result<(Vec<Recipe>, Vec<String>), CommandFailure> {
+    // A single `--vary` names each value on purpose, so a setting that does not exist is an error.
     if varied.len() < 2 {
         return Ok((recipes, Vec::new()));
     }
@@ -392,6 +397,7 @@ fn existing(
     }
     let assigns = |recipe: &Recipe, value: &String| recipe.overrides.set.contains(value);
     for (recipe, error) in errors {
+        // A value that no combination accepts is a mistake of the user.
         let mut values = varied.iter().flat_map(|vary| {
             let value = |value: &String| format!("{}={value}", vary.key());
             vary.values().iter().map(value).collect::<Vec<String>>()

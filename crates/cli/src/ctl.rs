@@ -163,7 +163,7 @@ fn signals_in_words(signals: &[SignalExtent]) -> String {
         SignalExtent::Push { start, sectors } => format!("PUSH {sectors} sectors from {start}"),
     };
     if signals.is_empty() {
-        return "nothing was said".to_owned();
+        return "no signals".to_owned();
     }
     signals.iter().map(line).collect::<Vec<_>>().join("\n")
 }

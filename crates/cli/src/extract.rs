@@ -151,6 +151,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     arguments.check_files()?;
     outputs::check(arguments.targets(), &arguments.read())?;
     let path = Path::new(&arguments.device);
+    // A drive file or a folder of DiskSim describes a drive. Any other path that exists is a
+    // device.
     let described = path
         .extension()
         .is_some_and(|extension| extension == "toml")

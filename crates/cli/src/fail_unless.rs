@@ -99,6 +99,7 @@ impl FailUnless {
                     _ => Verdict::Holds,
                 };
             }
+            // Without a candidate nothing is shown to hold.
             if !checked {
                 worst = Verdict::Fails;
             }
@@ -122,6 +123,8 @@ impl Requirement {
         if value.is_nan() {
             return (Verdict::Fails, "no value was measured".to_owned());
         }
+        // The response times of an overloaded array grow with the length of the run, so a value
+        // within the limit means nothing.
         if !ranked.complete || !ranked.carries {
             let why = "the array does not serve the whole load".to_owned();
             return (Verdict::Fails, why);
@@ -165,6 +168,7 @@ impl FromStr for Requirement {
     type Err = Reason;
 
     fn from_str(text: &str) -> Result<Requirement, Reason> {
+        // The list has `<=` before `<`, because the first sign that occurs divides the text.
         let found = RELATIONS.iter().find_map(|(sign, relation)| {
             let (metric, limit) = text.split_once(sign)?;
             Some((metric.trim(), *relation, limit.trim()))

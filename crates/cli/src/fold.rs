@@ -54,6 +54,7 @@ impl Grid {
             let row: Vec<char> = line.chars().collect();
             let with = mask(&row, used.clone());
             let found = runs(&with);
+            // A line that closes a gap between columns is a sentence below the table.
             if found.len() < columns.len() {
                 break;
             }

@@ -41,6 +41,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         _ => fs::read_to_string(&arguments.file),
     };
     let text = text.map_err(|error| CommandFailure::input(format!("{name}: {error}")))?;
+    // Loads and pools are known by their heads. Anything else goes to `MdArray`, whose error names
+    // all accepted reports.
     if ObservedLoad::recognise(&text) {
         return observed(&name, &text, arguments, output);
     }

@@ -26,6 +26,7 @@ pub(crate) fn ready() {
 }
 
 fn send(socket: &[u8], word: &[u8]) -> io::Result<()> {
+    // A leading @ names an abstract socket (`sd_notify(3)`).
     let address = match socket.strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,
         None => SocketAddr::from_pathname(OsStr::from_bytes(socket))?,

@@ -124,6 +124,8 @@ impl CommandOutput {
 
     /// Prints the content of a file. On a terminal, harmful control characters are escaped.
     pub(crate) fn print(&self, text: &str) -> Result<(), CommandFailure> {
+        // A file or a program gets the text unchanged. Only a terminal must be protected from
+        // control characters.
         if io::stdout().is_terminal() {
             self.write(&printable(text))
         } else {

@@ -283,8 +283,8 @@ impl StreamTestOutput {
         }
         if self.host_late_ms_max > self.read_plays_ms {
             lines.push(format!(
-                "this host woke a client {:.1} ms late, and a read plays {:.1} ms: stalls may be its own; larger \
-                 buffers, or fewer programs beside it, would tell",
+                "this host woke a client {:.1} ms late, and a read plays {:.1} ms: the host may have caused stalls; repeat the \
+                 test with larger buffers, or with fewer programs on the host",
                 self.host_late_ms_max, self.read_plays_ms
             ));
         }

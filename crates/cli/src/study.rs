@@ -140,6 +140,7 @@ impl Selection {
     fn load(&self, set: &[String], traces: &Traces) -> Result<Loaded, CommandFailure> {
         let (studies, store) = (self.find_with(traces)?, self.store());
         let load = || -> Result<_, StudyError> {
+            // Without results the list of runs is not built, because the list loads every stack.
             if store.is_empty()? {
                 return Ok((RunList::default(), Results::default()));
             }

@@ -279,7 +279,7 @@ fn rows((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Optio
         && long > CLEARLY_MORE * short
     {
         words.push_str(&format!(
-            ", since each takes {} ms there once it has its row, and {} ms here",
+            ", because a write that has its row takes {} ms there, and {} ms here",
             number(long),
             number(short)
         ));

@@ -198,6 +198,8 @@ fn fingerprint(
     arrivals(stack, &mut |now, request| {
         let arrival = PredictArrival::of(now, request);
         gatherer.add(arrival);
+        // One pass over the trace for both models, because reading the trace takes most of the
+        // time.
         load.add(arrival);
     })?;
     Ok((gatherer.finish(), load.finish()))
@@ -208,6 +210,7 @@ fn modelled(stack: &Stack, load: &Load) -> Result<QueueingPrediction, PredictErr
     let began = Instant::now();
     let drives = stack.drives();
     let mut shape = stack.shape()?;
+    // Timed apart from the answer: the tables belong to the drive and serve every load.
     let tables = DriveTables::new(drives[0], used(&shape))
         .map_err(|error| PredictError::Asked(error.to_string()))?;
     let tabulated_ms = began.elapsed().as_secs_f64() * 1e3;
@@ -447,6 +450,8 @@ impl PredictQuestion {
 }
 
 fn gears_that_cannot_be(gears: &Gears) -> PredictError {
+    // The thresholds are named only if nothing else is wrong, because their check assumes a
+    // possible number of sleeping disks.
     let can_be = gears.sleeping < gears.disks && gears.unit > 0 && gears.averaged > 0;
     if let Some(message) = gears.thresholds().err().filter(|_| can_be) {
         return PredictError::Asked(format!("--down, --up: {message}"));

@@ -213,6 +213,7 @@ impl<'a> WindowPass<'a> {
     /// if nothing arrives.
     fn until_mean_changes(&self) -> u64 {
         let averaged = u64::from(self.array.averaged);
+        // The window of a shift copies data, so it is processed alone.
         if self.marked {
             return 0;
         }
@@ -315,6 +316,8 @@ impl<'a> WindowPass<'a> {
                 far * self.far_s + (1.0 - far) * near
             }
         };
+        // In the low gear a run ends at each stripe, because the next unit of a sleeping disk is in
+        // the reserve.
         let runs = match cut {
             true => window
                 .runs

@@ -97,6 +97,8 @@ impl DiskParameters {
             short if short < GROWS_FROM => slope * (GROWS_FROM * short).sqrt(),
             long => slope * long,
         };
+        // The equation's curve is not the drive's own. Without the bound a long seek of a steep
+        // curve would exceed the drive's longest one.
         self.settle_s + moving.min((self.full_stroke_s - self.settle_s).max(0.0))
     }
 }

@@ -127,6 +127,7 @@ fn without_a_drive(page: &mut Markup, advice: &Advice) {
             .collect(),
         lines: advice.finalists.iter().map(line).collect(),
     };
+    // Without an underrun in any condition all values are 0, and lines at 0 tell nothing.
     if high > 0.0 {
         chart::lines(page, "conditions", &drawn);
     }

@@ -95,6 +95,7 @@ impl<'a> CandidateReport<'a> {
             CandidateOrigin::Tuned(tuned) => Some(tuned.value),
             _ => None,
         };
+        // A run without a request has NaN, which has no place on an axis and no form in JSON.
         value.filter(|value| value.is_finite())
     }
 
@@ -197,30 +198,32 @@ pub(crate) fn saw_the_same(candidates: &[CandidateReport<'_>]) -> bool {
 }
 
 fn named<'a>(all: &[CandidateOrigin<'a>]) -> Vec<CandidateReport<'a>> {
-    let naming = Naming::of(all);
+    let parts = LabelParts::of(all);
     let each = all.iter().map(|place| CandidateReport {
-        label: naming.label(*place),
+        label: parts.label(*place),
         place: *place,
     });
     each.collect()
 }
 
 /// Parts of a label that distinguish a candidate from the others.
-struct Naming {
+struct LabelParts {
     /// True if the names of the stacks differ, so that the label contains the name.
     by_name: bool,
     /// True if the last part of a key identifies the key.
     short: bool,
 }
 
-impl Naming {
-    fn of(all: &[CandidateOrigin<'_>]) -> Naming {
+impl LabelParts {
+    fn of(all: &[CandidateOrigin<'_>]) -> LabelParts {
         let keys = all.first().map(|first| first.varied()).unwrap_or_default();
         let mut lasts: Vec<&str> = keys.iter().map(|(key, _)| last(key)).collect();
         // Sorted, so that `dedup` finds keys whose last parts are equal.
         lasts.sort_unstable();
         lasts.dedup();
-        Naming {
+        LabelParts {
+            // Settings of one stack file share the name of the file, so the name tells them apart
+            // only if it differs.
             by_name: keys.is_empty() || all.iter().any(|one| one.name() != all[0].name()),
             short: lasts.len() == keys.len(),
         }
@@ -242,6 +245,7 @@ fn last(key: &str) -> &str {
 }
 
 fn shortened(label: String) -> String {
+    // Counted in letters, because a cut inside a letter of several bytes would panic.
     let letters = label.chars().count();
     if letters <= LABEL_MAX {
         return label;

@@ -26,6 +26,8 @@ impl Markup {
     pub(crate) fn text(&mut self, text: &str) -> &mut Markup {
         for letter in text.chars() {
             match letter {
+                // These escapes serve text and quoted attributes alike, so that one function is
+                // enough.
                 '&' => self.0.push_str("&amp;"),
                 '<' => self.0.push_str("&lt;"),
                 '>' => self.0.push_str("&gt;"),

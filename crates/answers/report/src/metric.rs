@@ -59,6 +59,7 @@ pub(crate) fn words(name: &str) -> String {
             else {
                 return name.to_owned();
             };
+            // "Mean response time", but "median of response times".
             let many = if statistic.ends_with(" of") && time.ends_with("time") {
                 "s"
             } else {
@@ -71,10 +72,12 @@ pub(crate) fn words(name: &str) -> String {
                 (format!("mean {words}"), scope)
             }
             Some(words) => (words.to_owned(), scope),
+            // The user sees an unknown name as typed.
             None => return name.to_owned(),
         },
         [] => return name.to_owned(),
     };
+    // These parts of a name only group other parts, and add nothing to the words.
     let of = scope
         .iter()
         .filter(|part| !["workloads", "hosts", "operations", "energy"].contains(part));

@@ -45,7 +45,7 @@ pub struct AnswerSource {
 
 /// Page lengths up to which optional parts are added.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct LengthLimits {
     /// Page length for charts of one candidate.
     charts: usize,
     /// Page length for tables of one candidate, and figures of studies.
@@ -54,9 +54,9 @@ struct Room {
     published: usize,
 }
 
-impl Room {
-    fn new(charts: usize) -> Room {
-        Room {
+impl LengthLimits {
+    fn new(charts: usize) -> LengthLimits {
+        LengthLimits {
             charts,
             tables: charts + 10_000,
             published: charts + 25_000,
@@ -69,7 +69,7 @@ impl Room {
 pub fn page(answer: &CommandAnswer<'_>, source: &AnswerSource) -> String {
     let mut page = String::new();
     for charts in ROOMS_FOR_CHARTS {
-        page = within(answer, source, Room::new(charts));
+        page = within(answer, source, LengthLimits::new(charts));
         if page.len() + FOR_THE_END / 2 <= BYTES_MAX {
             break;
         }
@@ -77,7 +77,7 @@ pub fn page(answer: &CommandAnswer<'_>, source: &AnswerSource) -> String {
     page
 }
 
-fn within(answer: &CommandAnswer<'_>, source: &AnswerSource, room: Room) -> String {
+fn within(answer: &CommandAnswer<'_>, source: &AnswerSource, limits: LengthLimits) -> String {
     let candidates = candidates(answer);
     let title = title(answer, &candidates);
     let mut page = Markup::new();
@@ -113,9 +113,11 @@ fn within(answer: &CommandAnswer<'_>, source: &AnswerSource, room: Room) -> Stri
             page.code(include_str!("patterns.svg"));
             page.within("main", &[], |page| {
                 page.element("h1", &[], &title);
-                sections(page, answer, &candidates, room);
+                sections(page, answer, &candidates, limits);
                 reproduce(page, answer, &candidates, source);
             });
+            // The script is last, because a browser runs the script where it stands, and by then
+            // all tables must exist.
             page.within("script", &[], |page| {
                 page.code(include_str!("script.js"));
             });
@@ -146,7 +148,7 @@ fn sections(
     page: &mut Markup,
     answer: &CommandAnswer<'_>,
     candidates: &[CandidateReport<'_>],
-    room: Room,
+    limits: LengthLimits,
 ) {
     let found = searches(answer);
     if !found.is_empty() {
@@ -154,18 +156,18 @@ fn sections(
             verdict(page, answer);
             borne(page, found);
         });
-        on_the_whole_load(page, answer, room);
+        on_the_whole_load(page, answer, limits);
         section(page, "tried", "How it was found", |page| {
-            tried(page, found, room.tables)
+            tried(page, found, limits.tables)
         });
     } else if let AnswerBody::Studies { checked, .. } = answer.found {
         section(page, "winner", "Verdicts of the claims", |page| {
             verdict(page, answer);
-            studies::verdicts(page, checked, room.charts);
+            studies::verdicts(page, checked, limits.charts);
         });
         if studies::has_figures(checked) {
             section(page, "figures", "The figures", |page| {
-                studies::figures(page, checked, room.tables)
+                studies::figures(page, checked, limits.tables)
             });
         }
         section(
@@ -173,14 +175,14 @@ fn sections(
             "published",
             "Comparison with the publication",
             |page| {
-                studies::published(page, checked, room.published);
+                studies::published(page, checked, limits.published);
             },
         );
         section(page, "sensitivity", "What survives", |page| {
             studies::survives(page, checked, ROOM_FOR_FILES)
         });
     } else {
-        of_candidates(page, answer, candidates, room);
+        of_candidates(page, answer, candidates, limits);
     }
 }
 
@@ -189,7 +191,7 @@ fn of_candidates(
     page: &mut Markup,
     answer: &CommandAnswer<'_>,
     candidates: &[CandidateReport<'_>],
-    room: Room,
+    limits: LengthLimits,
 ) {
     let shown = &candidates[..candidates.len().min(IN_A_CHART)];
     if let Some(advice) = answer.advice() {
@@ -211,7 +213,7 @@ fn of_candidates(
         });
     } else {
         section(page, "summary", "Measured values", |page| {
-            summary(page, candidates, room.tables)
+            summary(page, candidates, limits.tables)
         });
     }
     left_out(page, candidates.len(), shown.len());
@@ -219,9 +221,9 @@ fn of_candidates(
         return;
     }
     if shown.iter().any(|candidate| candidate.report().is_some()) {
-        measured(page, shown, room);
+        measured(page, shown, limits);
     } else {
-        on_the_whole_load(page, answer, room);
+        on_the_whole_load(page, answer, limits);
     }
     what_changes(page, answer, candidates, shown);
 }
@@ -253,7 +255,7 @@ fn what_changes(
 }
 
 /// Writes the measures of the best candidate of a search and of its nearest rivals.
-fn on_the_whole_load(page: &mut Markup, answer: &CommandAnswer<'_>, room: Room) {
+fn on_the_whole_load(page: &mut Markup, answer: &CommandAnswer<'_>, limits: LengthLimits) {
     let ran = candidate::on_the_whole_load(answer);
     if ran.is_empty() {
         return;
@@ -271,11 +273,11 @@ fn on_the_whole_load(page: &mut Markup, answer: &CommandAnswer<'_>, room: Room) 
         &[("class", "note")],
         &format!("The following sections show {which}, on {load}."),
     );
-    measured(page, &ran, room);
+    measured(page, &ran, limits);
 }
 
 /// Writes the measures of the candidates' runs.
-fn measured(page: &mut Markup, shown: &[CandidateReport<'_>], room: Room) {
+fn measured(page: &mut Markup, shown: &[CandidateReport<'_>], limits: LengthLimits) {
     section(page, "time", "Where the time went", |page| {
         time(page, shown)
     });
@@ -284,17 +286,17 @@ fn measured(page: &mut Markup, shown: &[CandidateReport<'_>], room: Room) {
         .filter_map(CandidateReport::report)
         .any(|report| report.over_time.timeline.is_some())
     {
-        let own = OwnCharts::new(shown, room.charts.saturating_sub(page.len()));
+        let own = CandidateCharts::new(shown, limits.charts.saturating_sub(page.len()));
         section(page, "latency", "Response times", |page| {
             latency(page, shown, &own)
         });
         section(page, "drives", "The drives over time", |page| {
             own.show(page, &own.drives);
-            members(page, shown, room.tables);
+            members(page, shown, limits.tables);
         });
     } else {
         section(page, "drives", "The drives", |page| {
-            members(page, shown, room.tables)
+            members(page, shown, limits.tables)
         });
     }
     if shown
@@ -504,6 +506,7 @@ fn ranking(page: &mut Markup, answer: &CommandAnswer<'_>, candidates: &[Candidat
         true => "the best first",
         false => "in the order of the differences to the best; eliminated candidates last",
     };
+    // Without any value the candidates have no order, so the column of ranks is left out.
     match unmeasured(candidates).count() == candidates.len() {
         true => table(
             page,
@@ -669,7 +672,7 @@ fn time(page: &mut Markup, candidates: &[CandidateReport<'_>]) {
     together(page, candidates);
 }
 
-fn latency(page: &mut Markup, candidates: &[CandidateReport<'_>], own: &OwnCharts) {
+fn latency(page: &mut Markup, candidates: &[CandidateReport<'_>], own: &CandidateCharts) {
     own.show(page, &own.heat);
     chart::percentiles(page, candidates);
     if candidates.len() > LINES {
@@ -686,15 +689,15 @@ fn latency(page: &mut Markup, candidates: &[CandidateReport<'_>], own: &OwnChart
 
 /// Charts of single candidates, as far as there is room: the map, the offsets and the queues of the
 /// first candidate, then those of the second, and so on.
-struct OwnCharts {
+struct CandidateCharts {
     heat: Vec<Markup>,
     drives: Vec<Markup>,
     candidates: usize,
 }
 
-impl OwnCharts {
-    fn new(candidates: &[CandidateReport<'_>], room: usize) -> OwnCharts {
-        let mut own = OwnCharts {
+impl CandidateCharts {
+    fn new(candidates: &[CandidateReport<'_>], room: usize) -> CandidateCharts {
+        let mut own = CandidateCharts {
             heat: Vec::new(),
             drives: Vec::new(),
             candidates: candidates.len(),
@@ -707,6 +710,8 @@ impl OwnCharts {
             chart::queues(&mut drives, order, candidate);
             for (charts, one) in [(&mut own.heat, heat), (&mut own.drives, drives)] {
                 used += one.len();
+                // Stops at the first chart that does not fit, so that the page has the charts of
+                // the first candidates without a gap.
                 if used > room {
                     break 'each;
                 }
@@ -872,6 +877,7 @@ fn file(page: &mut Markup, name: &str, contents: &str) {
     if page.len() + own.len() <= ROOM_FOR_FILES {
         page.add(&own);
     } else if name.len() < 1000 && page.len() < BYTES_MAX - FOR_THE_END {
+        // A longer name would itself be too long for the room at the end.
         page.element(
             "p",
             &[("class", "note")],
@@ -882,6 +888,8 @@ fn file(page: &mut Markup, name: &str, contents: &str) {
 
 /// Returns words as a command line with the quotes of a shell.
 fn command_line(words: &[String]) -> String {
+    // Letters without a meaning in a POSIX shell (POSIX.1-2017, volume XCU, section 2.2). Words
+    // with others need quotes.
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
         true => word.clone(),

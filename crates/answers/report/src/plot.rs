@@ -111,6 +111,7 @@ fn main_figures(
         AnswerBody::Ranking(_) | AnswerBody::Tuned(..) => {
             let by = answer.by();
             let bars = ranking_bars(answer, shown).ok_or_else(|| PlotError::Ranking(axis(by)))?;
+            // The parts add up to the mean alone. A ranking by another metric has no such figure.
             let parts = (by == "response_ms.mean")
                 .then(|| time_parts(shown))
                 .flatten();

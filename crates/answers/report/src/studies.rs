@@ -106,6 +106,7 @@ pub(crate) fn published(page: &mut Markup, checked: &[CheckedClaims<'_>], room: 
             words("holds if", |claim| Some(&claim.holds_if)),
             words("here", |claim| Some(&claim.shown)),
         ];
+        // Without a run there is nothing to put into the column `here`.
         let columns = if was_run(&study.claims) {
             &columns[..]
         } else {
@@ -184,6 +185,8 @@ fn each(
     for (number, study) in checked.iter().enumerate() {
         let mut own = Markup::new();
         write(&mut own, number, study);
+        // After a study that does not fit no other is shown, so that the page has the first studies
+        // without a gap.
         if left == 0 && page.len() + own.len() <= room {
             page.add(&own);
         } else {

@@ -274,6 +274,8 @@ pub(crate) fn polyline(
 ) {
     let points: Vec<(f64, f64)> = points.into_iter().collect();
     let mut way = String::new();
+    // NaN is a gap in the line. A single point between two gaps becomes a dot, because a line needs
+    // two points.
     for run in points.split(|(x, y)| x.is_nan() || y.is_nan()) {
         match run {
             [] => {}

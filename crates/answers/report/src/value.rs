@@ -100,6 +100,8 @@ impl TableCell {
     pub(crate) fn show(&self, markup: &mut Markup, shown: NumberFormat) {
         match self {
             TableCell::Number(exact) => {
+                // The attribute `value` keeps all digits for the script that sorts a column, and
+                // for programs that read the page.
                 let words = exact
                     .as_f64()
                     .map_or_else(|| exact.to_string(), |value| shown.words(value));
@@ -200,22 +202,22 @@ pub(crate) fn column<'a, R: ?Sized, C: Into<TableCell>>(
 }
 
 /// A column with its values in all rows.
-struct Used<'a, R: ?Sized> {
+struct UsedColumn<'a, R: ?Sized> {
     column: &'a ReportColumn<'a, R>,
     cells: Vec<TableCell>,
     /// Alignment of all cells: text left, numbers right. Long text may break into lines.
     class: &'static str,
 }
 
-impl<'a, R: ?Sized> Used<'a, R> {
-    fn new(column: &'a ReportColumn<'a, R>, rows: &[(String, &R)]) -> Used<'a, R> {
+impl<'a, R: ?Sized> UsedColumn<'a, R> {
+    fn new(column: &'a ReportColumn<'a, R>, rows: &[(String, &R)]) -> UsedColumn<'a, R> {
         let cells: Vec<TableCell> = rows.iter().map(|(_, row)| (column.of)(row)).collect();
         let class = match () {
             () if cells.iter().any(TableCell::is_long) => "text",
             () if cells.iter().any(TableCell::is_word) => "word",
             () => "short",
         };
-        Used {
+        UsedColumn {
             column,
             cells,
             class,
@@ -231,9 +233,9 @@ pub(crate) fn table<R: ?Sized>(
     columns: &[ReportColumn<'_, R>],
     rows: &[(String, &R)],
 ) {
-    let used: Vec<Used<'_, R>> = columns
+    let used: Vec<UsedColumn<'_, R>> = columns
         .iter()
-        .map(|column| Used::new(column, rows))
+        .map(|column| UsedColumn::new(column, rows))
         .filter(|used| used.cells.iter().any(|cell| !cell.is_empty()))
         .collect();
     // A region that scrolls must be reachable by keyboard (WCAG 2.1, 2.1.1), and needs a name then.
@@ -249,7 +251,7 @@ pub(crate) fn table<R: ?Sized>(
             markup.within("thead", &[], |markup| {
                 markup.within("tr", &[], |markup| {
                     markup.element("th", &[("scope", "col")], "name");
-                    for Used { column, class, .. } in &used {
+                    for UsedColumn { column, class, .. } in &used {
                         let attributes = [("scope", "col"), ("class", class)];
                         markup.element("th", &attributes, column.heading);
                     }

@@ -66,8 +66,8 @@ pub(super) fn assumed(design: &Design) -> Option<String> {
         what.push(format!("{zones} zones"));
     }
     Some(format!(
-        "{}, Lloyd's example, were taken for granted; the transfer rate is constant on members of which this is true, \
-         and --measure finds out what is",
+        "{} (Lloyd's example) are assumed; the transfer rate is constant only on members with these values; \
+         --measure measures the members",
         what.join(" and ")
     ))
 }

@@ -118,7 +118,7 @@ impl ArrayLines {
         }
         if report.regions_at_risk > 0 {
             lines.push(format!(
-                "{} regions were being written when a member was lost: its unflushed data of rows that were being written whole may be neither old nor new",
+                "{} regions were being written when a member was lost: unflushed data of that member in rows that were being written whole may be neither old nor new",
                 report.regions_at_risk
             ));
         }
@@ -352,14 +352,14 @@ fn scrub_lines(found: &Value) -> Vec<String> {
     }
     if undecided > 0 {
         lines.push(format!(
-            "{undecided} sectors are undecided and were left as they are: nothing proves which copy, parity or data is \
-             wrong; scrub --repair=data trusts the data, and makes parity and the other copies follow from it"
+            "{undecided} sectors are undecided and were left as they are: nothing proves which of copy, parity and data is \
+             wrong; scrub --repair=data trusts the data, and writes parity and the other copies again"
         ));
     }
     if let Some(failed) = found["failed_reads"].as_u64().filter(|failed| *failed > 0) {
         lines.push(format!(
-            "{failed} reads failed: data was computed from the other members and written again; parity and copies are \
-             among those that do not agree"
+            "{failed} reads failed: data was computed from the other members and written again; unreadable parity and copies count \
+             as sectors that do not agree"
         ));
     }
     for mismatch in found["first"].as_array().into_iter().flatten() {

@@ -346,7 +346,7 @@ fn verified_lines(verified: &Verified, text: &mut String) -> fmt::Result {
     )?;
     writeln!(
         text,
-        "by where reads begin, in sectors from the boundary next to it:"
+        "mean time by the begin of the read, in sectors from the nearest boundary:"
     )?;
     let longest = verified
         .offsets

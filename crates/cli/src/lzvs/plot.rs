@@ -67,6 +67,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
             .collect();
         let mut shape = service.shape;
         let rates = rates(&mut shape, &zones, arguments.reads.sectors()?, RATE_POINTS);
+        // Each measurement gets new drives, because reads move the heads and fill the buffers.
         let service = stack.serve().map_err(CommandFailure::input)?;
         let capacity = service.shape.capacity();
         let mut target = SimulatedReads::new(service.graph, capacity, stack.seed());

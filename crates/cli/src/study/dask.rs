@@ -66,6 +66,7 @@ pub(super) fn run_tasks(
         heard.map(|()| said.join().unwrap_or_default())
     });
     let status = child.wait().map_err(of_python);
+    // Merged after an error, too, so that finished runs are kept.
     let merged = writer.merge();
     let (said, status) = (said?, status?);
     if done < tasks.len() {

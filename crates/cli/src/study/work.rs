@@ -44,6 +44,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<(), CommandFailure> {
             Err(error) => StudyRunOutcome::Failed(error.to_string()),
         };
         let line = serde_json::to_string(&outcome).map_err(CommandFailure::input)?;
+        // A coordinator that has gone needs no result, so this is no error.
         writeln!(out, "{line}").map_err(|_| CommandFailure::NoReader)?;
     }
     Ok(())

@@ -420,7 +420,7 @@ fn a_record_of_which_nothing_could_be_written_is_told_and_leaves_nothing() {
     assert_eq!(end.status.code(), Some(2), "{}", end.complaints);
     let told = [
         "record.parquet`: File too large",
-        "none of its requests is kept",
+        "no request of the record is kept",
     ];
     assert!(
         told.iter().all(|words| end.complaints.contains(words)),

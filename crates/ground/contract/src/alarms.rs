@@ -62,6 +62,7 @@ impl Alarms {
         let before = self.winners[leaf] as usize;
         let now = if before != sleeper {
             let first = self.due[before];
+            // Of equal times the lower number wins, as in `earliest_of_group`.
             if due > first || due == first && sleeper > before {
                 return;
             }

@@ -272,6 +272,7 @@ impl Effects {
     }
     /// Ends the run with an error, because a workload cannot continue. The first error counts.
     pub fn stop(&mut self, why: SourceError) {
+        // The first reason is the cause. Later ones may only follow from it.
         self.stopped.get_or_insert(why);
     }
     /// Takes the error with which a workload has stopped; `None` if no workload has stopped.

@@ -49,7 +49,7 @@ pub enum TrackError {
 pub enum MisfitError {
     /// The device is larger or smaller than the table.
     #[error(
-        "the table is of a device of {table}, this one has {device}: the first address at which they differ is \
+        "the table describes a device of {table}, but this device has {device}: the first address at which they differ is \
          {}; extract the tracks of this device",
         Lbn(table.0.min(device.0))
     )]

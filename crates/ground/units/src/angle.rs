@@ -83,6 +83,7 @@ impl Spindle {
             return None;
         }
         let milli_rpm = milli as u64;
+        // A speed of at most 10^9 milli-rpm is below 2^32, so the shift by 96 bits loses no bit.
         let revolutions_per_ns = (u128::from(milli_rpm) << 96) / MILLI_NS_PER_MINUTE;
         let ns_per_revolution = (MILLI_NS_PER_MINUTE << 32) / u128::from(milli_rpm);
         let grace = ((revolutions_per_ns * u128::from(GRACE_NS)) >> 32) as u64;
@@ -108,6 +109,7 @@ impl Spindle {
     /// Returns the angle under the head at `now`.
     #[inline]
     pub fn angle_at(&self, now: Time) -> Angle {
+        // Whole revolutions overflow out of the 128 bits. The fraction of a revolution stays.
         let turned = u128::from(now.as_nanos()).wrapping_mul(self.revolutions_per_ns);
         Angle((turned >> 32) as u64)
     }

@@ -30,6 +30,7 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     let mut text = String::with_capacity(json.len() + 16);
     for letter in json.chars() {
         match harms(letter) {
+            // Four hexadecimal digits are enough, because no harmful character lies beyond U+FFFF.
             true => text.push_str(&format!("\\u{:04x}", u32::from(letter))),
             false => text.push(letter),
         }

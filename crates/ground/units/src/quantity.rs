@@ -73,6 +73,7 @@ const RATE_UNITS: &[(&str, u64)] = &[
 /// bytes there and the SI prefix means 64,000. `kB` is SI, and is read as 1000.
 pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
     let (number, unit) = split(text)?;
+    // Only one letter before the b is uncertain. `kib` passes, because the i says 1024.
     let prefix = unit.strip_suffix('b').filter(|prefix| prefix.len() == 1);
     if let Some(prefix) = prefix.filter(|prefix| "kmgtKMGT".contains(prefix)) {
         let prefix = prefix.to_uppercase();
@@ -133,6 +134,7 @@ fn scaled(
     units: &[(&str, u64)],
     expected: &'static str,
 ) -> Result<u64, QuantityError> {
+    // Case is ignored. The units whose case may matter (`kb`) were refused before.
     let unit_name = unit.to_uppercase();
     let Some(&(_, scale)) = units.iter().find(|(name, _)| *name == unit_name) else {
         return Err(QuantityError::UnknownUnit {
@@ -147,6 +149,7 @@ fn scaled(
 /// does not fit.
 fn scale_decimal(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    // Zeroes at the end do not change the value, and must not count against the limit of digits.
     let fraction = fraction.trim_end_matches('0');
     let whole = whole.parse::<u128>().ok()?.checked_mul(u128::from(scale))?;
     let fraction = if fraction.is_empty() {
@@ -158,6 +161,7 @@ fn scale_decimal(number: &str, scale: u64) -> Option<u64> {
             .filter(|&digits| digits <= 18)?;
         let numerator = fraction.parse::<u128>().ok()? * u128::from(scale);
         let denominator = 10u128.pow(digits);
+        // Half a byte does not exist. Rounding would hide a wrong unit.
         if !numerator.is_multiple_of(denominator) {
             return None;
         }

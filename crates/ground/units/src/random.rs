@@ -24,6 +24,8 @@ impl Seed {
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
+        // The factor is 2^64 divided by the golden ratio, the increment of SplitMix64 (Steele, Lea
+        // and Flood 2014). The factor spreads neighbouring seeds over all bits.
         let mixed = hash ^ self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Random(Xoshiro256PlusPlus::seed_from_u64(mixed))
     }
@@ -70,6 +72,8 @@ impl Random {
     #[inline]
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        // Box and Muller make two numbers. The second is dropped, because a kept number would be
+        // state between two calls of the stream.
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 

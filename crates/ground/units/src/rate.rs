@@ -14,6 +14,7 @@ impl BitRate {
     /// Returns the time of `bytes` at this rate, rounded up to nanoseconds. Returns
     /// [`Duration::MAX`] for a rate of 0 or a result that does not fit.
     pub fn span(self, bytes: Bytes) -> Duration {
+        // 2^64 bytes times 8 bits times 10^9 ns fit 97 bits.
         let nanobits = u128::from(bytes.0) * 8_000_000_000;
         match u128::from(self.0) {
             0 => Duration::MAX,

@@ -275,12 +275,15 @@ impl<'de> Deserialize<'de> for Bytes {
             fn visit_u64<E>(self, bytes: u64) -> Result<Bytes, E> {
                 Ok(Bytes(bytes))
             }
+            // TOML has signed integers only, so the sizes of a stack file come this way.
             fn visit_i64<E: serde::de::Error>(self, bytes: i64) -> Result<Bytes, E> {
                 u64::try_from(bytes)
                     .map(Bytes)
                     .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(bytes), &self))
             }
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Bytes, E> {
+                // A file may leave the unit out. Only a size that a person types needs a unit
+                // (`FromStr`).
                 parse_bytes(text).map(Bytes).map_err(E::custom)
             }
         }

@@ -250,6 +250,8 @@ impl Sum for Duration {
     fn sum<I: Iterator<Item = Duration>>(spans: I) -> Duration {
         let mut sum = Duration::ZERO;
         for span in spans {
+            // A checked sum of spans, so that an overflow names both operands as every other sum
+            // does.
             sum += span;
         }
         sum

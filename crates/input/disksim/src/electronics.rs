@@ -276,6 +276,7 @@ impl Electronics {
     ) -> Result<Electronics, ImportError> {
         fields.only(DISK_KEYS, strict, losses)?;
         let disk = DiskKeys::read(fields)?;
+        // `G4_LBA_64bit_4T.diskspecs`, an extracted file, has -0.015.
         if disk.sector_transfer_ms < 0.0 {
             let what = format!(
                 "found {}; a time cannot be negative, read it as 0",

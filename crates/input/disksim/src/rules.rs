@@ -113,6 +113,7 @@ fn settling(config: &mut DriveConfig, reading: &Reading) {
     let bound = (reading.settling * revolution_ms)
         .min(room)
         .min(seek.time(1).as_millis_f64());
+    // A larger value is no electronic switch alone. The file has the settling time in it already.
     if bound > 0.0 && config.head_switch_ms < bound / 2.0 {
         config.head_switch_ms = bound;
         config.turn_round_ms = bound * reading.turn_round;
@@ -219,6 +220,7 @@ fn buffer(disk: &DiskKeys, config: &DriveConfig, reading: &Reading) -> BufferCon
     let count = |number: i64| u32::try_from(number).unwrap_or(0);
     let track_buffer =
         disk.immediate_read != 0 && disk.read_free_blocks != 0 && reading.whole_tracks > 0.0;
+    // Such a segment overwrites its oldest sectors and so never fills up.
     let ring = disk.read_ahead_over_requested != 0;
     let short = disk.segment_sectors < shortest_track(config);
     let segments = count(disk.segments).max(1);

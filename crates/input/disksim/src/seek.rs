@@ -110,6 +110,7 @@ fn linear(one: f64, average: f64, full: f64, cylinders: u32) -> Vec<(u32, f64)> 
     // The mean distance of two random cylinders is a third of all cylinders.
     let third = cylinders / 3 + 1;
     let mut points = vec![(1, one)];
+    // A disk of few cylinders has no room for three different distances.
     if third > 1 && cylinders > third {
         points.extend([(third, average), (cylinders, full)]);
     }
@@ -157,6 +158,8 @@ impl Formula {
 
     /// Returns the curve, with given times for the first distances.
     fn config(&self, first: Vec<f64>, cylinders: u32) -> SeekConfig {
+        // Without measured times the equation holds for all distances, and the drive has a form for
+        // it.
         if first.is_empty() {
             return SeekConfig::TwoPiece {
                 a_ms: self.short.0,

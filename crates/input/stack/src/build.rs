@@ -467,6 +467,8 @@ impl Stack {
             let underneath = |layer: &HostConfig| -> Result<DeviceBelow, ConfigError> {
                 let below = self.volume.underneath(tracks(layer)?)?;
                 Ok(DeviceBelow {
+                    // A controller or a cache hides the arm of the drive from the elevator of the
+                    // host.
                     drive: below.drive && self.controller.is_none() && self.cache.is_none(),
                     ..below
                 })
@@ -730,6 +732,8 @@ impl VolumeSpec {
                 let above = build().map_err(|error| error.below("host.members"))?;
                 Ok(over(above, drive))
             }
+            // A JBOD of one member passes every request on, so it is a node only as the upper end
+            // of a link.
             VolumeSpec::Volume { members, .. } if self.is_only_its_member() => {
                 self.check_late()?;
                 let layout = self.layout()?;
@@ -1042,6 +1046,7 @@ impl VolumeSpec {
         }
         match self {
             VolumeSpec::Drive(model, _) => {
+                // The stream is named by a number, because equal drives must turn apart.
                 let mut random = seed.stream(&format!("spindle of drive {next}"));
                 *model = model.clone().turned(Angle(random.below(u64::MAX)));
                 *next += 1;

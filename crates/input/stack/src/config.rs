@@ -89,6 +89,8 @@ impl Stack {
             false => Like::Md,
         };
         let stack = Stack::read(path, overrides, default)?;
+        // Built once and dropped, so that a wrong key is an error before the run. Aging of file
+        // systems is left out, because aging takes long.
         stack.layers(false)?;
         match &stack.workloads {
             Workloads::Clients if stack.hosts.is_none() => {
@@ -145,6 +147,7 @@ impl Stack {
             measurement,
         } = tables;
         let spindles = Spindles::take(&mut volume);
+        // A hardware controller has firmware of its own, and not Linux's md.
         let default = match controller {
             Some(_) => Like::Ideal,
             None => default,
@@ -194,6 +197,7 @@ impl Stack {
     /// # Errors
     /// If there is no elevator, or if the new elevator refuses its place.
     pub fn with_elevator(mut self, trial: Trial) -> Result<Stack, StackError> {
+        // A trial has no text in the file, so its name stands for the trial.
         let digest = digest(&json!({ "stack": self.digest, "elevator": trial.name() }));
         let (layer, place) = match &mut self.hosts {
             Some(hosts) => (hosts.shared_layer_mut(), "shared"),
@@ -412,6 +416,7 @@ impl Tables {
 
 /// Returns sixteen hexadecimal digits: the start of the SHA-256 hash of `described`.
 pub(crate) fn digest(described: &Value) -> String {
+    // 64 bits are enough to tell the stacks of a comparison apart, and short enough for a report.
     let hash = Sha256::digest(described.to_string());
     hash.iter()
         .take(8)

@@ -134,6 +134,7 @@ impl Document {
     /// (`256KiB`).
     pub(crate) fn set(&mut self, assignment: &str) -> Result<(), StackError> {
         let refuse = |message: String| StackError::whole(format!("--set {assignment}"), message);
+        // Only the first = divides, because the value may be a table with further =.
         let (path, text) = assignment
             .split_once('=')
             .ok_or_else(|| refuse("expected key=value, such as volume.chunk=256KiB".into()))?;
@@ -238,6 +239,7 @@ impl Document {
     pub fn error(&self, error: ConfigError) -> StackError {
         let places = self.places();
         let mut key = error.key.as_str();
+        // A missing key has no line. The error names the line of the nearest table above.
         let place = loop {
             if let Some(place) = places.get(key) {
                 break Some(*place);
@@ -301,6 +303,7 @@ fn place_at<'a>(
         return Ok(value);
     };
     let next = match (step, value) {
+        // `--set` may name a table that the file does not have yet.
         (PathStep::Key(key), Value::Object(table)) => table
             .entry(*key)
             .or_insert_with(|| Value::Object(Map::new())),

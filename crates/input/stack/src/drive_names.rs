@@ -57,6 +57,7 @@ fn fits(wanted: &str, text: &str) -> bool {
     let begins = |sought: &String| words.iter().any(|word| word.starts_with(sought.as_str()));
     // A single letter or digit fits too many drives.
     let says_enough = sought.iter().map(String::len).sum::<usize>() >= 2;
+    // The joined words find `wd40 efpx`, which divides a word of the name.
     says_enough && (sought.iter().all(begins) || words.concat().contains(&sought.concat()))
 }
 

@@ -315,6 +315,7 @@ fn title(known: &str) -> String {
     let text = LIBRARY
         .get_file(file_of(known))
         .and_then(include_dir::File::contents_utf8);
+    // Only one line is read, because each look-up of a name reads the titles of all drives.
     let title = text.and_then(|text| text.lines().find_map(|line| line.strip_prefix("title = ")));
     title.unwrap_or_default().trim_matches('"').to_owned()
 }
@@ -331,6 +332,8 @@ fn model(document: &Document, values: &Map<String, Value>) -> Result<DriveModel,
 fn merge(values: &mut Map<String, Value>, settings: &Map<String, Value>) {
     for (key, setting) in settings {
         match (values.get_mut(key), setting) {
+            // A table with another policy replaces the whole table, because the keys of the former
+            // policy would be unknown.
             (Some(Value::Object(below)), Value::Object(above)) if !above.contains_key("policy") => {
                 merge(below, above);
             }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 pub fn files(path: &Path, overrides: &Overrides) -> Vec<PathBuf> {
     let source = &overrides.files;
     let mut files = vec![path.to_owned()];
+    // An error of the file is reported where the file is loaded.
     let Ok(mut document) = Document::read_in(source, path) else {
         return files;
     };

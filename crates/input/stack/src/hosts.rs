@@ -297,6 +297,7 @@ impl Hosts {
                 true => Err(UnknownTracks::File),
                 false => part_of(&*stack.tracks(wanted)?, region),
             };
+            // A host has a part of the array, which need not begin with a stripe.
             let ground = Ground {
                 capacity: sectors,
                 stripe: None,

@@ -10,6 +10,7 @@ const COUNT: usize = REGISTRY.len() + 1 + POOLS.len();
 
 /// Every layout.
 pub(crate) const LAYOUTS: &[PolicyEntry<BuildLayout>] = &{
+    // Joined by hand, because a constant cannot join two lists otherwise.
     let mut layouts = [XOR; COUNT];
     let mut index = 0;
     while index < REGISTRY.len() {

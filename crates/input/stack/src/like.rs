@@ -45,6 +45,7 @@ pub(crate) fn complete(layout: &str, own: &mut Keys, default: Like) {
     let Some((_, defaults)) = DEFAULTS.iter().find(|(name, _)| *name == layout) else {
         return;
     };
+    // `dummy_parity_reads = false` does not ask for the ideal planner.
     let says = |key: &str| own.get(key).is_some_and(|value| value != &json!(false));
     let is_ideal = OF_IDEAL.into_iter().any(says);
     if default == Like::Md && layout != BY_WORD && !own.contains_key(LIKE) && !is_ideal {

@@ -43,6 +43,7 @@ impl MdArray {
     /// # Errors
     /// If the text describes no array, or an array that fullstroke does not have.
     pub fn read(file: &str, text: &str) -> Result<Vec<MdArray>, StackError> {
+        // Only /proc/mdstat has these words: the first in its head, the second in each array.
         let arrays = match text.contains("Personalities") || text.contains("blocks super") {
             true => mdstat(file, text)?,
             false => described(file, text)?,
@@ -221,7 +222,7 @@ fn chunk_of(file: &str, line: usize, value: &str) -> Result<Bytes, StackError> {
     };
     let factor = match unit.trim().chars().next() {
         None => Some(1),
-        // 'k')|mdadm's K and M are powers of 1024.
+        // mdadm's K and M are powers of 1024.
         Some('K' | 'k') => Some(1024),
         Some('M' | 'm') => Some(1024 * 1024),
         Some(_) => None,
@@ -349,6 +350,7 @@ impl MdadmBlock {
         }
         let mut array = block.array;
         array.devices = vec![String::new(); array.members as usize];
+        // `--examine` prints a block for each member. Blocks with one UUID are one array.
         if block.examined {
             let known = arrays.iter().position(|(uuid, _)| *uuid == block.uuid);
             let at = known.unwrap_or_else(|| {
@@ -368,6 +370,7 @@ impl MdadmBlock {
                 continue;
             };
             *slot = device;
+            // A working member is `active sync`, an absent one `removed` or `faulty`.
             if state.contains("rebuilding") {
                 array.rebuilding.push(place);
             } else if !state.contains("sync") {
@@ -466,6 +469,7 @@ fn mdstat_members(words: &[&str], array: &mut MdArray) {
     let states = words
         .iter()
         .rfind(|word| word.starts_with('[') && word.contains(['U', '_']));
+    // RAID 0 and linear arrays have no counts such as [4/4].
     array.members = counts.unwrap_or(array.devices.len() as u32);
     if let Some(states) = states {
         array.missing = lost_letters(states.trim_start_matches('['), array.members);

@@ -92,6 +92,8 @@ impl ObservedLoad {
             let some = loads.iter().filter(|load| is(&load.device));
             some.max_by(|a, b| rate(a).total_cmp(&rate(b)))
         };
+        // A request to a partition or to a device above disks counts at the disk, too, so these
+        // rows would count twice.
         let above = |device: &str| UPPER_DEVICES.iter().any(|name| device.starts_with(name));
         let part = |device: &str| loads.iter().any(|load| is_partition(device, &load.device));
         busiest(&|device| !above(device) && !part(device)).or_else(|| busiest(&|_| true))
@@ -169,6 +171,8 @@ fn is_partition(device: &str, disk: &str) -> bool {
     let Some(rest) = device.strip_prefix(disk) else {
         return false;
     };
+    // The kernel puts a p between a disk's name that ends in a digit and the number, as in
+    // nvme0n1p1.
     let number = match disk.ends_with(|letter: char| letter.is_ascii_digit()) {
         true => rest.strip_prefix('p').unwrap_or(""),
         false => rest,
@@ -184,6 +188,7 @@ fn sizes(mean_kib: f64) -> String {
     let below = (mean_kib / STEP_KIB).floor().max(1.0) * STEP_KIB;
     let above = below + STEP_KIB;
     let upper = ((mean_kib - below) / STEP_KIB).clamp(0.0, 1.0);
+    // The weight would be printed as 0.00.
     if upper < 0.005 {
         return format!("\"{below:.0}KiB\"");
     }

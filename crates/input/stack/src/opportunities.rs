@@ -113,7 +113,7 @@ impl Opportunities {
         {
             None => Ok(()),
             Some(index) => {
-                let message = "it issues I/O of its own, which the bytes of a served stack cannot follow; remove it";
+                let message = "the opportunity issues I/O of its own, which a served stack cannot carry out on its bytes; remove this table";
                 Err(ConfigError::new(at(index), message))
             }
         }

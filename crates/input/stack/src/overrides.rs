@@ -315,6 +315,7 @@ fn replace_by_trace(document: &mut Document, trace: &Path) -> Result<(), StackEr
         _ => Map::from_iter([("kind".to_owned(), json!("trace"))]),
     };
     workload.insert("path".into(), json!(trace));
+    // The format in the file belongs to the former trace.
     workload.remove("format");
     put(document, "workload", Value::Object(workload))
 }

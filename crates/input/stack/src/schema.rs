@@ -186,6 +186,7 @@ fn host(definitions: &mut Map<String, Value>) -> Value {
         .iter()
         .map(|entry| policy(entry, "elevator", keys.clone(), definitions));
     let mut each: Vec<Value> = with_elevator.collect();
+    // Without an elevator only these keys have an effect.
     let without = ["queue_depth", "files", "memory", "pushed", "members"]
         .map(|key| (key.to_owned(), keys[key].clone()));
     plain["properties"] = Value::Object(without.into_iter().collect());

@@ -167,6 +167,7 @@ impl LatePolicy {
         let empty = MemberState::Rebuilding {
             done: Default::default(),
         };
+        // A member under rebuild has no data to read around a slow member with.
         for &member in rebuilt {
             layout.set_member_state(member as usize, empty);
         }

@@ -130,6 +130,7 @@ impl DriveTracks {
             return Ok(Arc::clone(known));
         }
         let own = own(model)?;
+        // Another thread may have been first. Both tables are equal.
         Ok(Arc::clone(self.known.get_or_init(|| own)))
     }
 
@@ -274,6 +275,8 @@ fn contiguous(
         at += sectors;
     }
     let table = Boundaries::behind_each_other(&parts, "the drives below")?;
+    // The other members are copies, and one table holds for all copies only if their tracks are
+    // equal.
     if parts.len() < members.len() {
         check_copies(&table, &tables)?;
     }

@@ -91,6 +91,7 @@ impl Inherited {
             .buffer
             .as_ref()
             .map(|buffer| buffer.write_back);
+        // A drive without a buffer has no write cache, so `false` is true already.
         match (self.write_cache, has_cache) {
             (None | Some(false), None) | (None, _) => Ok(described),
             (Some(true), None) => Err(StackError::whole(
@@ -200,6 +201,7 @@ pub(crate) fn read_volume(
         .collect();
     check_known(&own, &known).map_err(|error| site.error(error))?;
 
+    // Completed first, because the defaults of md have a key of the rebuild, `speed_limit_max`.
     like::complete(entry.name, &mut own, inherited.like);
     let rebuild = RebuildKeys::take(&mut own).map_err(|error| site.error(error))?;
     let inherited = inherited.below(&mut own, site)?;

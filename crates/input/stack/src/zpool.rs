@@ -177,6 +177,7 @@ fn trees(file: &str, lines: &[&str], header: usize) -> Result<Vec<ZfsPool>, Stac
 
 /// Reads a line of a tree; `None` if the line is none.
 fn entry<'a>(at: usize, line: &'a str) -> Option<Entry<'a>> {
+    // `zpool status` begins its lines with a tab.
     let indent = line
         .chars()
         .take_while(|letter| letter.is_whitespace())
@@ -315,6 +316,7 @@ fn device(pool: &mut ZfsPool, widths: &mut [(usize, u32)], tree: &[Entry], index
         .rev()
         .find(|before| before.indent < entry.indent);
     if parent.is_some_and(|parent| is_group(parent.name)) {
+        // In a group the old disk comes first and the new disk last. The new disk is the member.
         let is_last = tree
             .get(index + 1)
             .is_none_or(|next| next.indent < entry.indent);
@@ -394,6 +396,7 @@ fn properties(pool: &str, lines: &[&str]) -> Vec<(String, String)> {
             }
             _ => None,
         };
+        // `zfs get` lists the pool before its datasets, so the value of the pool counts.
         if let Some((key, value)) = found
             && keys.iter().all(|(known, _)| known != key)
         {

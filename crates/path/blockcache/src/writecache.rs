@@ -465,6 +465,8 @@ impl CacheRule for Writecache {
     fn fill_ended(&mut self, _: Time, _: &Part) {}
 
     fn copy(&mut self, _: Time) -> Option<CopyIo> {
+        // Blocks on their way to the array count as free (`freelist_size + writeback_size` of
+        // dm-writecache.c).
         let free = self.free.len() + self.leaving;
         if free <= self.begins_at {
             self.writing_back = true;
@@ -483,7 +485,7 @@ impl CacheRule for Writecache {
         };
         let first = self.by_age.values().copied().find(|index| idle(index))?;
         let block = self.entry(first).block;
-        // Neighbours on both sides go along, if the copy is one run on both devices.
+        // The blocks behind go along as long as the copy is one run on both devices.
         let mut last = 0;
         let most = COPY_BLOCKS.min((self.jobs - self.leaving) as u64);
         while last + 1 < most {

@@ -261,6 +261,7 @@ impl Ager<'_> {
             .write(caller, file, Bytes(0), Bytes(bytes), &mut self.touches)?;
         self.system.close(caller, file, &mut self.touches)?;
         let pages = 0..bytes.div_ceil(PAGE_BYTES);
+        // With delayed allocation the file has no place before.
         self.system.write_back(
             caller,
             file,

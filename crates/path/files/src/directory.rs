@@ -115,6 +115,7 @@ impl Directory {
     /// Returns the object called `name` without reporting the pages read.
     pub(crate) fn look_up_unread(&mut self, name: &str) -> Option<Object> {
         let slot = self.entries.get(&key(name)).copied()?;
+        // A scan would end here, and the next one begins where the last has ended.
         if self.style == Style::Linear {
             self.start = slot.page;
         }

@@ -417,6 +417,7 @@ impl DiskFormat for Ext2 {
         if let Some(leaf) = inode.extra.indirect.leaf_within(page) {
             touches.change(leaf);
         }
+        // The next write must not continue at a block that was freed.
         inode.extra.last = None;
     }
 

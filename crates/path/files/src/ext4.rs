@@ -421,6 +421,7 @@ impl DiskFormat for Ext4 {
                     self.groups
                         .free_blocks(piece.block..piece.block + piece.pages, touches);
                 }
+                // The tree may have grown for the piece before it ran out of room.
                 self.fit_nodes(number, inode, touches)?;
                 return Err(error);
             }

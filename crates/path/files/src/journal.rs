@@ -153,6 +153,8 @@ impl Journal {
                     self.running.insert(page);
                     self.changes += 1;
                 }
+                // A freed page needs no copy in the log (`jbd2_journal_forget`,
+                // `xfs_trans_binval`).
                 MetaAccess::Forget(page) => {
                     self.running.remove(&page);
                 }

@@ -307,6 +307,7 @@ impl Mballoc {
         } else {
             (request.page, request.pages)
         };
+        // A run lies within one group.
         pages = pages.min(crate::groups::BLOCKS_PER_GROUP);
         // The run must not overlap pages of the file that have a place or blocks set aside.
         let neighbours = self.files.get(&request.inode).into_iter().flatten();
@@ -320,6 +321,7 @@ impl Mballoc {
                 high = high.min(run.start);
             }
         }
+        // The requested page belongs to the run, whatever its neighbours leave free.
         let aim_end = (start + pages).min(high).max(request.page + 1);
         start = start.max(low).min(request.page);
         pages = (aim_end - start).max(1);

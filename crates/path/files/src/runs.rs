@@ -90,6 +90,7 @@ impl DisjointRuns {
         if range.is_empty() {
             return;
         }
+        // A part that is in the set already must not count twice in the total.
         self.remove(range.clone());
         self.total += range.end - range.start;
         let mut merged = range;

@@ -19,7 +19,10 @@ pub(crate) fn evaluate(text: &str, factor: &dyn Fn(&str) -> Option<u64>) -> Resu
     };
     let value = reader.sum()?;
     if !reader.rest.trim_start().is_empty() {
-        return Err(reason!("there is more behind it: `{}`", reader.rest));
+        return Err(reason!(
+            "found more behind the expression: `{}`",
+            reader.rest
+        ));
     }
     u64::try_from(value)
         .map_err(|_| reason!("the value {value} is negative or does not fit into 64 bits"))

@@ -204,10 +204,13 @@ impl FioProgram {
             ))
         })?;
         let asked = process.asked.take();
+        // That was the open in front of the transfer, or one of several flushes.
         if !process.steps.is_empty() {
             return Ok(());
         }
         if let Some(slot) = process.request.take() {
+            // A short transfer met the end of the file. On a volume that is an address beyond the
+            // end.
             let whole = asked.is_none_or(|asked| asked == *bytes);
             let status = if whole {
                 RequestStatus::Done

@@ -93,6 +93,7 @@ pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<OffsetDistributio
         "random" => Ok(OffsetDistribution::Uniform),
         "zipf" => {
             let (theta, center) = shape(rest, 1.1)?;
+            // fio's `zipf_next` (`lib/zipf.c`) divides by 1 - theta.
             if !(theta > 0.0 && theta.is_finite()) || theta == 1.0 {
                 return Err(reason!(
                     "found theta {theta}; expected a positive number other than 1"

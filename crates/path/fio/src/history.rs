@@ -100,6 +100,8 @@ impl WriteHistory {
         if !self.verify.on || backlog == 0 || length == 0 {
             return None;
         }
+        // A part that was read back may leave a multiple of the backlog again. Without a write in
+        // between, the whole list would be read at once.
         if self.batch == 0 && length.is_multiple_of(backlog) && !self.read_last {
             self.batch = if self.verify.batch > 0 {
                 self.verify.batch

@@ -175,6 +175,8 @@ impl Offsets {
         );
         let mut bytes = self.sizes[at].draw(self.span.min(room) - offset, random);
         if let (Chooser::Map { coverage, unit }, true) = (&mut self.chooser, drawn) {
+            // A block that would reach into a used one ends there (`mark_random_map` in fio's
+            // `io_u.c`).
             let taken = coverage.take(offset / *unit, bytes.div_ceil(*unit));
             bytes = bytes.min(taken * *unit);
         }
@@ -214,6 +216,7 @@ impl Offsets {
         if !self.random {
             return self.sequential(at).map(|offset| (offset, false));
         }
+        // `rw=randread:8` is one random offset and seven I/Os that follow it.
         if self.modifier > 1 {
             if self.run > 0 {
                 self.run -= 1;
@@ -242,8 +245,11 @@ impl Offsets {
         let Some((_, end)) = self.last[at] else {
             return Some(0);
         };
+        // With random I/O the number behind the colon counts I/Os and is no distance.
         let skip = if self.random { 0 } else { self.modifier };
         let length = self.span;
+        // Backward I/O that reaches the beginning goes on from the end (`get_next_seq_offset` in
+        // fio's `io_u.c`).
         let offset = match end.checked_add_signed(skip) {
             Some(offset) => offset,
             None => length.saturating_add_signed(skip),
@@ -251,11 +257,14 @@ impl Offsets {
         if offset.saturating_add(self.sizes[at].smallest()) <= length {
             return Some(offset);
         }
+        // A skip never ends a job at the end of its region: the amount of I/O ends it.
         (self.endless || skip != 0 || self.zone.is_some()).then_some(0)
     }
 
     fn drawn(&mut self, at: usize, random: &mut Random) -> Option<(u64, bool)> {
         let offset = match self.choose(at, random) {
+            // A job bound by time starts a new map when all places are used (`get_next_rand_block`
+            // in fio's `io_u.c`).
             None if self.endless || self.zone.is_some() => {
                 self.reset_chooser(random);
                 self.choose(at, random)

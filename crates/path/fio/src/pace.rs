@@ -78,6 +78,7 @@ impl DirectionTimetables {
             return;
         };
         lane.issued = lane.issued.saturating_add(bytes);
+        // Gaps of a Poisson process are independent, so a late I/O is not caught up.
         lane.due = if self.poisson {
             lane.due + random.exponential(span(lane.block, lane.bytes_per_s))
         } else {

@@ -61,6 +61,7 @@ impl JobSet {
         };
         for section in sections {
             let job = set.read_job(section)?;
+            // Whether the jobs work on files is not known yet. The error counts only then.
             if set.off_files.is_none() {
                 set.off_files = crate::files::check(&set, &job, section).err();
             }
@@ -122,6 +123,7 @@ impl JobSet {
         let mut job = FioJob::new(&section.name, section.line);
         let settings = || section.inherited.iter().chain(&section.own);
         let mut kb_base = 1024;
+        // Read before all others, because values in front of the option depend on it, too.
         for setting in settings().filter(|setting| setting.option == "kb_base") {
             kb_base = grammar::kb_base(setting.value.as_deref().unwrap_or_default())
                 .map_err(|problem| self.error_at(setting, problem))?;

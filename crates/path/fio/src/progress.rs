@@ -86,6 +86,8 @@ impl WorkerProgress {
             .max()
             .unwrap_or(0)
             .max(1);
+        // fio begins no iteration for a rest smaller than its largest block (`keep_running` in
+        // `backend.c`).
         job.io_size.is_some()
             && !self.has_all_ios(job)
             && self.limit.saturating_sub(self.total) >= largest

@@ -448,6 +448,8 @@ pub(crate) fn prioclass(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     job.class = match value.within(0, 3)? {
         1 => PriorityClass::RealTime,
         3 => PriorityClass::Idle,
+        // Class 0 is no class. The kernel then takes best-effort for a normal process
+        // (ioprio_set(2)).
         _ => PriorityClass::BestEffort,
     };
     Ok(())

@@ -90,6 +90,7 @@ pub(crate) fn amounts(
     } else {
         1
     };
+    // With `filesize` the region is the file, and `size` is only the amount of I/O.
     let limit = io_size
         .or(said.filter(|_| job.file_size.is_some()))
         .unwrap_or(size);

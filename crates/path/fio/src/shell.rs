@@ -64,6 +64,7 @@ impl ShellReader<'_> {
         match letter {
             '\\' => self.escaped(),
             '\'' | '"' => self.quoted(letter)?,
+            // A `#` in front of the command is the prompt of a superuser.
             '#' if self.word.is_none() && command_begun => {
                 while self.letters.peek().is_some_and(|next| *next != '\n') {
                     self.take();
@@ -97,6 +98,7 @@ impl ShellReader<'_> {
     /// Reads the letter behind a backslash. A backslash at the end of a line joins the lines.
     fn escaped(&mut self) {
         match self.take() {
+            // A file from Windows ends its lines with two letters.
             Some('\r') if self.letters.peek() == Some(&'\n') => drop(self.take()),
             Some('\n') | None => {}
             Some(letter) => self.push(letter),

@@ -118,6 +118,8 @@ impl FioSource {
                 (expected, _) => expected,
             },
         };
+        // Only the start times are set here. I/O may be issued from the first wake on, when the
+        // rest of the stack exists.
         source.release(Time::ZERO);
         source.ready.clear();
         let alarms = source
@@ -160,6 +162,7 @@ impl FioSource {
         status: RequestStatus,
         out: &mut Effects,
     ) {
+        // The latency on files is that of the call alone, without the open in front of it.
         self.slots[slot].submitted = began;
         let flight = self.slots.take(slot);
         let at = flight.worker as usize;
@@ -205,6 +208,7 @@ impl FioSource {
         if self.workers.iter().any(|worker| worker.job.exit_all) {
             self.exit_all(now, at);
         }
+        // `exitall` may have ended whole stages behind this one.
         while self.stages.get(self.stage) == Some(&0) {
             self.stage += 1;
         }

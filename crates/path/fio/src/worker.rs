@@ -257,6 +257,8 @@ impl JobWorker {
             .map_or(Time::NEVER, |runtime| self.ramp_end + runtime);
         self.thinking.start(now);
         self.pace.restart(now);
+        // Nothing is in flight yet, so the drain ends at once. The first iteration thus begins as
+        // every other does.
         self.phase = WaitPoint::Draining(WorkerAction::Iterate);
         desk.tally.begin(self.ramp_end);
     }
@@ -277,6 +279,8 @@ impl JobWorker {
         if let Some(block) = self.history.take_of_backlog() {
             return self.read_back(now, block, desk);
         }
+        // A new draw after the wait would favour the direction whose time has come. fio's
+        // `rate_ddir` (`io_u.c`) keeps its direction, too.
         let drawn = self.held.take().unwrap_or_else(|| self.draw_direction());
         match self.paced(now, drawn) {
             Ok(direction) => self.issue_next(now, direction, desk),
@@ -284,6 +288,8 @@ impl JobWorker {
                 self.held = Some(direction);
                 // The job must not sleep beyond the end of its run time.
                 let until = due.min(self.stop.max(now));
+                // `rate_ddir` waits for the I/O in flight before it sleeps (`io_u_quiesce`), but
+                // not with `io_submit_mode=offload`.
                 let offload = self.job.offload;
                 self.phase = if offload {
                     WaitPoint::Asleep(until)
@@ -360,6 +366,7 @@ impl JobWorker {
             IoDirection::Read => (IoDirection::Write, 100 - self.job.read_percent),
             _ => (IoDirection::Read, self.job.read_percent),
         };
+        // A direction with a share of 0 % stays without I/O (`rwmix` in `rate_ddir`).
         if self.job.work != JobDirections::Mixed || share == 0 {
             return Err((due, drawn));
         }
@@ -482,6 +489,8 @@ impl JobWorker {
     /// Issues a flush. A flush for which the job waits does not count as in flight.
     fn flush(&mut self, now: Time, desk: &mut WorkerContext<'_>, next: WorkerAction) {
         self.flush_due = false;
+        // At the end of an iteration nothing else is in flight, and the next iteration must see the
+        // flush done. So every engine waits there.
         let queued = self.job.engine == Engine::QueuedFlush && next == WorkerAction::Run;
         if queued {
             self.in_flight += 1;
@@ -530,6 +539,8 @@ impl JobWorker {
     /// job.
     fn iterate(&mut self, now: Time, desk: &mut WorkerContext<'_>) {
         let may_issue = *desk.left > 0;
+        // The flush leads back to this function. Without the reset it would be issued again for
+        // ever.
         if self.job.flush_at_end && self.writes > 0 && may_issue {
             self.writes = 0;
             return self.flush(now, desk, WorkerAction::Iterate);

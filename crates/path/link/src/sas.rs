@@ -64,7 +64,7 @@ struct Lanes {
     expander_latency: Duration,
     /// To member 0, from member 0, to member 1, ...
     lanes: Vec<SasLane>,
-    under_way: BinaryHeap<Reverse<UnderWay>>,
+    under_way: BinaryHeap<Reverse<MovingTransfer>>,
     statistics: LinkStatistics,
 }
 
@@ -80,7 +80,7 @@ struct SasLane {
 
 /// A transfer in flight; the smallest arrives first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct UnderWay {
+struct MovingTransfer {
     finished: Time,
     /// Keeps the order of offers among transfers with equal arrival.
     number: u64,
@@ -196,7 +196,7 @@ impl Link for Lanes {
         // The total of transfers so far is unique and ascending, so no counter of its own is
         // needed.
         let number = statistics.transfers();
-        self.under_way.push(Reverse(UnderWay {
+        self.under_way.push(Reverse(MovingTransfer {
             finished,
             number,
             delivered,

@@ -117,7 +117,7 @@ fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, Progr
     }
     if !meet(&config.under, &config.mount) {
         let message = format!(
-            "found `{}`, which holds nothing of `mount = \"{}\"`; expected a directory in `mount`, or one that holds `mount`",
+            "found `{}`, which lies neither in nor above `mount = \"{}\"`; expected a directory in `mount`, or a directory above `mount`",
             config.under, config.mount
         );
         return Err(ConfigError::new("under", message).into());

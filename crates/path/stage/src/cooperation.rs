@@ -70,14 +70,14 @@ pub(crate) struct Cooperation {
     keys: CooperationKeys,
     log: HolderLog,
     /// Requests in the stage or below.
-    inside: Vec<Inside>,
+    inside: Vec<OpenRequest>,
     asked: Vec<AskedRead>,
     hosts: Vec<HostState>,
     counts: CooperationCounts,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Inside {
+struct OpenRequest {
     slot: u32,
     pages: (u64, u64),
     changes: bool,
@@ -154,13 +154,15 @@ impl Cooperation {
             }
         }
         if changes {
+            // The copies of other hosts are old now. The end of the write enters the writer as
+            // holder (`ended`).
             self.log.forget(touched.clone());
         }
         debug_assert!(
             self.inside.iter().all(|other| other.slot != slot),
             "the request of slot {slot} comes twice"
         );
-        self.inside.push(Inside {
+        self.inside.push(OpenRequest {
             slot,
             pages: (touched.start, touched.end),
             changes,
@@ -177,6 +179,7 @@ impl Cooperation {
         from: Port,
         request: &Request,
     ) -> Option<Port> {
+        // A verification must read the medium, and a copy in a host says nothing about the medium.
         if request.operation != Operation::Read || request.hints.verify {
             return None;
         }
@@ -274,7 +277,8 @@ impl Cooperation {
         let Some(place) = self.inside.iter().position(|inside| inside.slot == slot) else {
             return;
         };
-        let Inside { spoilt, .. } = self.inside.swap_remove(place);
+        let OpenRequest { spoilt, .. } = self.inside.swap_remove(place);
+        // A direct transfer bypasses the cache of the host, so the host holds nothing afterwards.
         if done && !spoilt && request.operation.transfers() && !request.hints.direct {
             self.log.note(pages_of(request.extent), from);
         }
@@ -358,6 +362,7 @@ impl HolderLog {
                 self.order.len(),
                 self.pages_max
             );
+            // The oldest entry goes. If the page was noted again since, the newer entry stays.
             if self.order.len() as u64 > self.pages_max
                 && let Some((page, number)) = self.order.pop_front()
                 && self

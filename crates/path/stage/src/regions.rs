@@ -64,6 +64,7 @@ impl HostRegions {
         wanted: &[RegionRequest],
         capacity: Sectors,
     ) -> Result<HostRegions, (usize, ConfigError)> {
+        // Equal parts end at pages of 4 KiB, so that no page of the array belongs to two hosts.
         const UNIT: u64 = 8;
         let said: u64 = wanted
             .iter()

@@ -38,7 +38,7 @@ use fullstroke_contract::{
 };
 use fullstroke_units::{Sectors, Time};
 use network::Network;
-use threads::{Agenda, ThreadPool};
+use threads::{PlannedSteps, ThreadPool};
 
 /// A file server: one upper port for each client, one lower port.
 ///
@@ -55,7 +55,7 @@ pub struct FileServer {
     clients: Vec<Client>,
     requests: Slots<ClientRequest>,
     calls: Slots<Call>,
-    agenda: Agenda,
+    agenda: PlannedSteps,
     statistics: ServerStatistics,
     idle_since: Time,
 }
@@ -128,7 +128,7 @@ impl FileServer {
             rules,
             requests: Slots::default(),
             calls: Slots::default(),
-            agenda: Agenda::default(),
+            agenda: PlannedSteps::default(),
             statistics: ServerStatistics::default(),
             idle_since: Time::ZERO,
         })
@@ -167,6 +167,7 @@ impl FileServer {
             let done = Completion::at_once(request.id, now, RequestStatus::Done);
             return out.complete_to(port, done);
         }
+        // A flush has no sectors, and is one call.
         let calls = request.extent.sectors.0.div_ceil(limit.0).max(1);
         let slot = self.requests.keep(ClientRequest {
             port,
@@ -307,6 +308,7 @@ impl FileServer {
         } = self.calls.take(call);
         let charge = self.rules.charge(extent.sectors.bytes().0);
         let open = &mut self.requests[slot];
+        // The request fails if one of its calls fails.
         open.status = open.status.max(answer.status);
         open.calls_left -= 1;
         let stable = open.request.hints.force_unit_access;
@@ -352,12 +354,15 @@ impl FileServer {
 
 impl Node for FileServer {
     fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut NodeContext<'_>) {
+        // Earlier steps come first, because they may free a thread or the window that this request
+        // needs.
         self.catch_up(now, cx.out);
         let known = matches!(
             request.operation,
             Operation::Read | Operation::Write | Operation::Flush
         );
         let status = match self.regions.below(from, request.extent) {
+            // Clients send no discards and no commands for platters: the file stays as it is.
             _ if !known => Some(RequestStatus::Done),
             Some(_) => None,
             None => Some(RequestStatus::OutOfRange),

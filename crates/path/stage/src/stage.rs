@@ -5,7 +5,7 @@ use crate::cost::RequestCost;
 use crate::fairness::Fairness;
 use crate::regions::HostRegions;
 use crate::statistics::StageStatistics;
-use crate::turns::Turns;
+use crate::turns::PullTurns;
 use fullstroke_contract::{
     Completion, Counters, Effects, Extent, Gauge, Node, NodeContext, Notice, Operation, Port,
     Request, RequestId, RequestStatus, Signal, Slots, Wake,
@@ -44,7 +44,7 @@ pub struct Stage {
     /// Number of requests in flight to the array.
     issued: u32,
     idle_since: Time,
-    turns: Turns,
+    turns: PullTurns,
     cooperation: Option<Cooperation>,
     statistics: StageStatistics,
 }
@@ -76,7 +76,7 @@ impl Stage {
             free: Time::ZERO,
             issued: 0,
             idle_since: Time::ZERO,
-            turns: Turns::default(),
+            turns: PullTurns::default(),
             cooperation: None,
             statistics: StageStatistics::default(),
         }
@@ -259,6 +259,7 @@ impl Node for Stage {
     }
 
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut NodeContext<'_>) {
+        // The end comes first, because it frees the place below that the next request takes.
         self.end(now, completion.id.0 as u32, completion, cx.out);
         self.advance(now, cx.out);
     }

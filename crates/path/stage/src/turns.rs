@@ -6,9 +6,9 @@
 use fullstroke_contract::Port;
 use fullstroke_units::Sectors;
 
-/// The order of hosts.
+/// Hosts in the order of their PULLs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct PullTurns {
     hosts: Vec<LastPull>,
     next: usize,
 }
@@ -17,22 +17,22 @@ pub(crate) struct Turns {
 #[derive(Clone, Copy, Debug, Default)]
 struct LastPull {
     /// Requested sectors not yet written by the host.
-    left: Sectors,
+    unwritten: Sectors,
     /// True if the host was skipped since the PULL.
-    passed: bool,
+    skipped: bool,
 }
 
-impl Turns {
+impl PullTurns {
     /// Returns the next of `hosts` hosts, and records a PULL of `sectors` to the host.
     pub(crate) fn next(&mut self, hosts: usize, sectors: Sectors) -> Port {
         self.hosts.resize(hosts, LastPull::default());
         // If all hosts were skipped, all hosts are asked again.
         for _ in 0..hosts {
             let asked = &mut self.hosts[self.next];
-            if asked.left == Sectors::ZERO || asked.passed {
+            if asked.unwritten == Sectors::ZERO || asked.skipped {
                 break;
             }
-            asked.passed = true;
+            asked.skipped = true;
             self.next = (self.next + 1) % hosts;
         }
         assert!(
@@ -42,8 +42,8 @@ impl Turns {
         );
         let host = self.next;
         self.hosts[host] = LastPull {
-            left: sectors,
-            passed: false,
+            unwritten: sectors,
+            skipped: false,
         };
         self.next = (host + 1) % hosts;
         Port::of(host)
@@ -52,7 +52,7 @@ impl Turns {
     /// Records a write of a host.
     pub(crate) fn wrote(&mut self, host: Port, sectors: Sectors) {
         if let Some(asked) = self.hosts.get_mut(host.index()) {
-            asked.left = Sectors(asked.left.0.saturating_sub(sectors.0));
+            asked.unwritten = Sectors(asked.unwritten.0.saturating_sub(sectors.0));
         }
     }
 }
@@ -63,7 +63,7 @@ mod tests {
 
     /// The asked hosts in `turns` turns, with the given granules of dirty data per host.
     fn asked(mut dirty: Vec<u32>, turns: usize) -> Vec<usize> {
-        let mut order = Turns::default();
+        let mut order = PullTurns::default();
         let turn = |_| {
             let host = order.next(dirty.len(), Sectors(8)).index();
             if dirty[host] > 0 {

@@ -55,6 +55,8 @@ impl AccessTimes {
         let tick = |time: Time| time.as_nanos() / (1_000_000_000 / HZ);
         let due = match self.rule {
             AccessTimeRule::Noatime => false,
+            // No entry: the file changed after its last read, and `relatime_need_update` compares
+            // the two times.
             AccessTimeRule::Relatime => last.is_none_or(|last| now.since(last) >= DAY),
             AccessTimeRule::Strictatime => last.is_none_or(|last| tick(last) != tick(now)),
         };

@@ -5,7 +5,7 @@ use fullstroke_programs::CallKind;
 
 /// Number of requests to the device by purpose.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Traffic {
+pub(crate) struct RequestCounts {
     pub data: u64,
     pub metadata_reads: u64,
     pub metadata_writes: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Traffic {
 #[derive(Debug, Default)]
 pub(crate) struct RequestAccounts {
     costs: CallCosts,
-    traffic: Traffic,
+    traffic: RequestCounts,
 }
 
 impl RequestAccounts {
@@ -27,7 +27,7 @@ impl RequestAccounts {
     }
 
     /// Returns the number of requests by purpose.
-    pub fn traffic(&self) -> Traffic {
+    pub fn traffic(&self) -> RequestCounts {
         self.traffic
     }
 

@@ -49,6 +49,8 @@ impl VfsKernel {
             Call::Fsync { fd } => self.fsync(process, fd, InodeChange::Any),
             Call::Fdatasync { fd } => self.fsync(process, fd, InodeChange::Data),
             Call::Sync => {
+                // Data, then metadata, then the pages of the device, as `ksys_sync` of `fs/sync.c`
+                // does.
                 self.push(process, [Task::SyncAll, Task::Commit]);
                 if self.fs.syncs_in_place() {
                     self.push(process, [Task::SyncObject(Object::DEVICE)]);
@@ -138,6 +140,7 @@ impl VfsKernel {
         (path, fd, how): (&str, Fd, OpenFlags),
         kind: &mut CallKind,
     ) -> Result<u64, CallError> {
+        // A recording may lack the close of a descriptor, as after `close_range`.
         if self.files.get(process, fd).is_ok() {
             self.close(caller, process, fd)?;
         }
@@ -237,6 +240,8 @@ impl VfsKernel {
                 bytes,
                 write: false,
             };
+            // Dirty pages are written first, so that the direct read finds their data on the device
+            // (`kiocb_write_and_wait` of `mm/filemap.c`).
             self.push(process, [Task::PassCache { run, drop: false }, direct]);
             self.accessed(caller, process, file.object);
             return Ok(bytes);
@@ -276,6 +281,8 @@ impl VfsKernel {
     ) -> Result<u64, CallError> {
         let file = *self.files.writable(process, fd)?;
         let size = self.fs.attributes(file.object)?.bytes.0;
+        // With O_APPEND, Linux appends even if the call names an offset (`pwrite(2)`, section
+        // "Bugs").
         let offset = if file.how.append {
             size
         } else {
@@ -337,6 +344,8 @@ impl VfsKernel {
 
     fn fsync(&mut self, process: u32, fd: Fd, kind: InodeChange) -> Result<u64, CallError> {
         let object = self.files.get(process, fd)?.object;
+        // Data before the journal (`file_write_and_wait_range` at the begin of `ext4_sync_file` and
+        // `xfs_file_fsync`). Failures of earlier write-back are reported last.
         self.push(
             process,
             [

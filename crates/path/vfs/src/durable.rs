@@ -2,7 +2,7 @@
 
 use crate::kernel::VfsKernel;
 use crate::log::TransactionState;
-use crate::task::{Owner, Task, Waits};
+use crate::task::{Task, ThreadOwner, WaitReason};
 use fullstroke_contract::{Extent, Object, Operation};
 use fullstroke_files::{InodeChange, LogWrite};
 use fullstroke_memory::OperationAnswer;
@@ -49,6 +49,7 @@ impl VfsKernel {
 
     /// Puts the steps of the plan before the other steps of a thread.
     fn carry_out_plan(&mut self, thread: u32, is_fsync: bool) {
+        // The remaining steps assume that the plan is done.
         let rest = std::mem::take(&mut self.threads[thread].tasks);
         self.follow_touches(thread);
         self.follow_plan(thread, is_fsync);
@@ -66,7 +67,7 @@ impl VfsKernel {
     fn wait_for_log(&mut self, thread: u32, again: Task) -> OperationAnswer {
         let waiting = &mut self.threads[thread];
         waiting.tasks.push_front(again);
-        waiting.waits = Waits::Log;
+        waiting.waits = WaitReason::Log;
         self.log.wait(thread);
         OperationAnswer::Waits
     }
@@ -83,6 +84,8 @@ impl VfsKernel {
             TransactionState::Recording => (true, true),
             TransactionState::Committed => (false, true),
         };
+        // Steps are pushed to the front, the last one first: the wait for the log precedes the
+        // flush.
         if flush {
             self.flush_next(thread);
         }
@@ -150,6 +153,8 @@ impl VfsKernel {
             self.accounts.close_transaction(self.threads[thread].kind);
         }
         let steps = &mut self.threads[thread].tasks;
+        // Data reach their place before the log names them (`journal_submit_data_buffers` of
+        // `fs/jbd2/commit.c`, mode `data=ordered`).
         steps.extend(plan.data.iter().map(|&object| Task::SyncObject(object)));
         steps.extend(plan.in_place.iter().map(|&page| Task::InPlace(page)));
         if self.fs.copies_pages() && self.log.is_written_by(thread) {
@@ -227,10 +232,10 @@ impl VfsKernel {
         for waiting in woken.drain(..) {
             debug_assert_eq!(
                 self.threads[waiting].waits,
-                Waits::Log,
+                WaitReason::Log,
                 "thread {waiting} stands before the log, and waits for something else"
             );
-            self.threads[waiting].waits = Waits::No;
+            self.threads[waiting].waits = WaitReason::No;
             self.threads.make_ready(waiting);
         }
         self.answers.woken = woken;
@@ -249,7 +254,7 @@ impl VfsKernel {
         self.log.record();
         self.log.end_copies();
         while let Some(waiting) = self.log.next_with_copies() {
-            self.threads[waiting].waits = Waits::No;
+            self.threads[waiting].waits = WaitReason::No;
             self.threads.make_ready(waiting);
         }
     }
@@ -258,7 +263,7 @@ impl VfsKernel {
     /// (`do_get_write_access` waits for `BH_Shadow`).
     pub fn wait_for_copies(&mut self, thread: u32) -> OperationAnswer {
         if self.log.wait_for_copies(thread) {
-            self.threads[thread].waits = Waits::Log;
+            self.threads[thread].waits = WaitReason::Log;
             return OperationAnswer::Waits;
         }
         OperationAnswer::Done
@@ -275,7 +280,7 @@ impl VfsKernel {
     /// Begins to write the running transaction of the journal, if it is due.
     pub fn commit_if_due(&mut self, now: Time) {
         if self.next_commit() <= now {
-            let thread = self.threads.add(Owner::Journal);
+            let thread = self.threads.add(ThreadOwner::Journal);
             self.threads[thread].tasks.push_back(Task::Commit);
             self.log.begin_thread();
             self.threads.make_ready(thread);

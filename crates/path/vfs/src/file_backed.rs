@@ -6,7 +6,7 @@ use crate::config::{DiskCache, DiskKeys, FilesConfig, Preallocation};
 use crate::kernel::{PAGE_SECTORS, VfsKernel};
 use crate::laying::lay_out;
 use crate::places::FilePlaces;
-use crate::task::{Guest, Owner, Task};
+use crate::task::{GuestRequest, Task, ThreadOwner};
 use fullstroke_contract::{
     Completion, ConfigError, Counters, Effects, Extent, Gauge, Hints, LayerReadings, Node,
     NodeContext, Notice, Object, Operation, Port, Request, RequestStatus, Signal, Wake,
@@ -245,6 +245,8 @@ impl FileBacked {
         let steps = match (self.buffered, write) {
             (true, false) => [Some(Task::Read(file, access)), None],
             (true, true) => {
+                // The storage below asked for these data, so that they must not wait for the next
+                // write-back of this cache.
                 let goes_on = hints.pulled.then_some(Task::PassCache { run, drop: false });
                 [Some(Task::Write(file, access)), goes_on]
             }
@@ -274,7 +276,9 @@ impl FileBacked {
     }
 
     fn end(&mut self, now: Time, thread: u32, last: Option<&Completion>, out: &mut Effects) {
-        let Owner::Guest(Guest { request, submitted }) = self.kernel.threads[thread].owner else {
+        let ThreadOwner::Guest(GuestRequest { request, submitted }) =
+            self.kernel.threads[thread].owner
+        else {
             return;
         };
         let result = std::mem::replace(&mut self.kernel.threads[thread].result, Ok(0));
@@ -344,7 +348,7 @@ impl Node for FileBacked {
                 RequestStatus::OutOfRange,
             ));
         };
-        let thread = self.kernel.threads.add(Owner::Guest(Guest {
+        let thread = self.kernel.threads.add(ThreadOwner::Guest(GuestRequest {
             request,
             submitted: now,
         }));
@@ -374,6 +378,9 @@ impl Node for FileBacked {
             Signal::Pull { extent, sectors } => {
                 let begun = self.kernel.pull(now, extent, sectors);
                 self.advance(now, None, cx.out);
+                // Any dirty pages serve a PULL without an extent, so the guests are asked only for
+                // the rest. With an extent, the caches of guests may have newer data of these
+                // sectors.
                 match extent {
                     Some(_) => notice.signal,
                     None => Signal::Pull {

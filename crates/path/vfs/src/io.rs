@@ -1,7 +1,7 @@
 //! Requests for the I/O of the page cache. The file system gives the places of the pages.
 
 use crate::kernel::{PAGE_SECTORS, PendingPurpose, VfsKernel};
-use crate::task::{Owner, Task};
+use crate::task::{Task, ThreadOwner};
 use fullstroke_contract::{
     Effects, Extent, Hints, Object, Operation, Request, RequestId, RequestStatus,
 };
@@ -18,7 +18,7 @@ impl VfsKernel {
             self.issue_io(&io, io.run, io.run.first * PAGE_SECTORS, write, out);
             return;
         }
-        let thread = self.threads.add(Owner::Cache);
+        let thread = self.threads.add(ThreadOwner::Cache);
         // Reads of metadata for this I/O are charged to the call that needs the pages.
         if !write && let Some(ticket) = io.ticket {
             self.threads[thread].kind = self.threads[ticket.0 as u32].kind;
@@ -90,6 +90,7 @@ impl VfsKernel {
             let mut page = run.first;
             while page < run.end() {
                 let (pages, start) = self.place_of(run, page);
+                // A page without a place is on none of the wanted sectors.
                 let start = start.map_or(u64::MAX, |start| start.0);
                 // The pages of the piece with at least one requested sector.
                 let before = wanted.start.0.saturating_sub(start) / PAGE_SECTORS;
@@ -224,9 +225,12 @@ impl VfsKernel {
         let mut hints =
             asks.map_or_else(|| self.hints_without_process(), |thread| self.hints(thread));
         let origin = asks.map_or(Request::BACKGROUND, |thread| self.origin(thread));
+        // Write-back has no process. Its requests count for the workload that last wrote the file.
         if let Some(&workload) = self.writers.get(&run.object).filter(|_| asks.is_none()) {
             hints.workload = workload;
         }
+        // REQ_SYNC marks requests that somebody waits for (`wbc_to_write_flags` of
+        // `include/linux/writeback.h`).
         hints.synchronous = matches!(io.why, IoReason::Read | IoReason::Fill | IoReason::Sync);
         hints.pulled = io.why == IoReason::Pull;
         let of_metadata = run.object == Object::DEVICE && self.fs.root() != Object::DEVICE;

@@ -4,7 +4,7 @@ use crate::access_times::{AccessTimeRule, AccessTimes};
 use crate::accounts::RequestAccounts;
 use crate::log::MetadataLog;
 use crate::open::OpenFiles;
-use crate::task::{Guest, Owner, ProcessIdentity, Task, Threads};
+use crate::task::{GuestRequest, ProcessIdentity, Task, ThreadOwner, Threads};
 use fullstroke_contract::{Hints, Object, Request, Slots};
 use fullstroke_files::{
     Caller, FileSystem, FileSystemSite, MetaAccess, MetaAccesses, PageMapping, SyncPlan,
@@ -159,23 +159,27 @@ impl VfsKernel {
     /// Returns hints for requests of a thread.
     pub fn hints(&self, thread: u32) -> Hints {
         match self.threads[thread].owner {
-            Owner::Process(number) => self.threads.identity(number).hints(),
-            Owner::Guest(Guest { request, .. }) => Hints {
+            ThreadOwner::Process(number) => self.threads.identity(number).hints(),
+            // These flags concern the request of the guest. The requests on the file decide about
+            // their own.
+            ThreadOwner::Guest(GuestRequest { request, .. }) => Hints {
                 direct: false,
                 force_unit_access: false,
                 before_forced_write: false,
                 ..request.hints
             },
-            Owner::Cache | Owner::Journal => self.hints_without_process(),
+            ThreadOwner::Cache | ThreadOwner::Journal => self.hints_without_process(),
         }
     }
 
     /// Returns the origin of a thread's requests: the request of the guest.
     pub fn origin(&self, thread: u32) -> u64 {
         match self.threads[thread].owner {
-            Owner::Guest(Guest { request, .. }) => request.origin,
+            ThreadOwner::Guest(GuestRequest { request, .. }) => request.origin,
             // Requests of programs get their numbers when they leave the node.
-            Owner::Process(_) | Owner::Cache | Owner::Journal => Request::BACKGROUND,
+            ThreadOwner::Process(_) | ThreadOwner::Cache | ThreadOwner::Journal => {
+                Request::BACKGROUND
+            }
         }
     }
 
@@ -194,6 +198,7 @@ impl VfsKernel {
                     self.accounts.dirty(page, kind);
                     if holds {
                         self.log.hold(page);
+                        // One wait is enough for all pages of a call.
                         if self.log.shadows(page) && !std::mem::replace(&mut copied, true) {
                             tasks.push_back(Task::AwaitCopies);
                         }

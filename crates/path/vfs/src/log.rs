@@ -115,6 +115,7 @@ impl MetadataLog {
             self.writer
         );
         self.close_before(running);
+        // Transactions that were pushed since the last writer are written together.
         self.writing = self.writing.end..running;
         self.records = false;
         self.writer = Some(thread);
@@ -212,6 +213,8 @@ impl MetadataLog {
             transaction < self.transaction,
             "page {page} is released before transaction {transaction} is closed"
         );
+        // A page that a later transaction changed again stays back until that transaction is in the
+        // log.
         let due = self
             .held
             .get(&page)

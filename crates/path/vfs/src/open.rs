@@ -29,7 +29,7 @@ struct OpenObject {
 
 /// Result of a close.
 #[derive(Clone, Debug)]
-pub(crate) struct Closed {
+pub(crate) struct ClosedFile {
     pub file: OpenFile,
     /// True if the file is no longer open for writing.
     pub last_writer: bool,
@@ -80,13 +80,13 @@ impl OpenFiles {
         own.next().map(|(&(_, fd), _)| fd)
     }
 
-    pub fn close(&mut self, process: u32, fd: Fd) -> Result<Closed, CallError> {
+    pub fn close(&mut self, process: u32, fd: Fd) -> Result<ClosedFile, CallError> {
         let slot = self
             .by_fd
             .remove(&(process, fd))
             .ok_or(CallError::BadFd(fd))?;
         let file = self.files.take(slot);
-        let mut closed = Closed {
+        let mut closed = ClosedFile {
             file,
             last_writer: false,
             orphan: None,

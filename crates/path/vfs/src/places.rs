@@ -31,6 +31,7 @@ impl FilePlaces {
                 return None;
             };
             let first = piece.page * PAGE_SECTORS;
+            // The last page of a file may extend beyond the end of the disk.
             let sectors = (piece.pages * PAGE_SECTORS).min(sectors.saturating_sub(first));
             (sectors > 0).then_some(FileRun {
                 device: device.0,

@@ -9,15 +9,15 @@ const FIRST_STEP: Duration = Duration::from_millis(10);
 
 /// Samples at equal distances. The distance doubles when there are too many samples.
 #[derive(Clone, Debug)]
-pub(crate) struct Series {
+pub(crate) struct SampleSeries {
     step: Duration,
     next: Time,
     samples: Vec<(Time, f64)>,
 }
 
-impl Default for Series {
-    fn default() -> Series {
-        Series {
+impl Default for SampleSeries {
+    fn default() -> SampleSeries {
+        SampleSeries {
             step: FIRST_STEP,
             next: Time::ZERO,
             samples: Vec::new(),
@@ -25,7 +25,7 @@ impl Default for Series {
     }
 }
 
-impl Series {
+impl SampleSeries {
     /// Takes a sample, if one is due.
     pub fn sample(&mut self, now: Time, value: impl FnOnce() -> f64) {
         if now < self.next {
@@ -34,6 +34,7 @@ impl Series {
         if self.samples.len() == SAMPLES {
             self.step = self.step + self.step;
             let mut at = 0;
+            // Every other sample stays, so that the samples still have equal distances.
             self.samples.retain(|_| {
                 at += 1;
                 at % 2 == 1
@@ -54,7 +55,7 @@ mod tests {
 
     #[test]
     fn however_long_it_goes_on_samples_are_few_and_spread_evenly() {
-        let mut series = Series::default();
+        let mut series = SampleSeries::default();
         for ms in 0..100_000 {
             series.sample(Time::ZERO + Duration::from_millis(ms), || ms as f64);
         }

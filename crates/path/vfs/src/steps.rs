@@ -1,7 +1,7 @@
 //! Execution of the steps of threads.
 
 use crate::kernel::{PendingPurpose, VfsKernel};
-use crate::task::{Owner, Task, Waits};
+use crate::task::{Task, ThreadOwner, WaitReason};
 use fullstroke_contract::{Effects, Extent, Hints, Object, Operation, RequestStatus};
 use fullstroke_files::{Caller, FileSystem};
 use fullstroke_memory::{IoId, OperationAnswer, PageRun, Ticket};
@@ -12,6 +12,7 @@ impl VfsKernel {
     /// Carries out all possible steps at this time.
     pub fn carry_out(&mut self, now: Time, out: &mut Effects) {
         loop {
+            // Taken, because the I/Os below may put further work on the list.
             let todo = self.todo.take();
             for io in &todo.reads {
                 self.begin_io(now, *io, false, out);
@@ -38,10 +39,10 @@ impl VfsKernel {
         let waiting = &mut self.threads[thread];
         assert_eq!(
             waiting.waits,
-            Waits::Cache,
+            WaitReason::Cache,
             "the cache answers thread {thread}, which waits for something else"
         );
-        waiting.waits = Waits::No;
+        waiting.waits = WaitReason::No;
         if status != RequestStatus::Done {
             waiting.result = Err(CallError::Device);
         }
@@ -52,7 +53,7 @@ impl VfsKernel {
     fn run(&mut self, now: Time, thread: u32, out: &mut Effects) {
         debug_assert_eq!(
             self.threads[thread].waits,
-            Waits::No,
+            WaitReason::No,
             "thread {thread} goes on, and waits"
         );
         while let Some(task) = self.threads[thread].tasks.pop_front() {
@@ -60,14 +61,15 @@ impl VfsKernel {
                 return;
             }
         }
+        // A call ends with its last request, even if none of its steps waits for that request.
         if self.threads[thread].outstanding > 0 {
-            self.threads[thread].waits = Waits::Device;
+            self.threads[thread].waits = WaitReason::Device;
             return;
         }
         match self.threads[thread].owner {
-            Owner::Process(_) | Owner::Guest(_) => self.threads.end(thread),
-            Owner::Cache => self.threads.remove(thread),
-            Owner::Journal => {
+            ThreadOwner::Process(_) | ThreadOwner::Guest(_) => self.threads.end(thread),
+            ThreadOwner::Cache => self.threads.remove(thread),
+            ThreadOwner::Journal => {
                 self.log.end_thread();
                 self.threads.remove(thread);
             }
@@ -126,7 +128,7 @@ impl VfsKernel {
         if answer == OperationAnswer::Done {
             return OperationAnswer::Done;
         }
-        self.threads[thread].waits = Waits::Cache;
+        self.threads[thread].waits = WaitReason::Cache;
         OperationAnswer::Waits
     }
 
@@ -235,7 +237,7 @@ impl VfsKernel {
         if self.threads[thread].outstanding == 0 {
             return OperationAnswer::Done;
         }
-        self.threads[thread].waits = Waits::Device;
+        self.threads[thread].waits = WaitReason::Device;
         OperationAnswer::Waits
     }
 
@@ -266,8 +268,8 @@ impl VfsKernel {
                 if status != RequestStatus::Done {
                     waiting.result = Err(CallError::Device);
                 }
-                if waiting.outstanding == 0 && waiting.waits == Waits::Device {
-                    waiting.waits = Waits::No;
+                if waiting.outstanding == 0 && waiting.waits == WaitReason::Device {
+                    waiting.waits = WaitReason::No;
                     self.threads.make_ready(thread);
                 }
             }
@@ -279,6 +281,8 @@ impl VfsKernel {
     /// Ends a write of the cache. If the end of the write changes metadata, the pages stay under
     /// write-back until the change is made (`ext4_end_io_end`, `xfs_end_ioend`).
     fn end_write(&mut self, now: Time, (io, run): (IoId, PageRun), status: RequestStatus) {
+        // A failed write leaves the extent unwritten (`xfs_end_ioend` of `fs/xfs/xfs_aops.c`).
+        // Pages of the device have no extents.
         if status == RequestStatus::Done && run.object != Object::DEVICE {
             self.answers.touches.clear();
             let caller = Caller {
@@ -290,10 +294,11 @@ impl VfsKernel {
                 .fs
                 .written_back(caller, run.object, run.first..run.end(), touches)
             {
-                let thread = self.threads.add(Owner::Cache);
+                let thread = self.threads.add(ThreadOwner::Cache);
                 self.follow_touches(thread);
                 self.threads[thread].tasks.push_back(Task::Written(io, run));
                 self.threads.make_ready(thread);
+                // The page counts as written only after the steps of this thread (`Task::Written`).
                 return;
             }
         }

@@ -7,7 +7,7 @@ use fullstroke_programs::{CallError, CallKind, Fd};
 use fullstroke_units::Time;
 use std::collections::VecDeque;
 
-/// One step.
+/// One task of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Task {
     /// Brings a metadata page into memory.
@@ -96,11 +96,11 @@ impl ProcessIdentity {
 
 /// Owner of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum ThreadOwner {
     /// A process, by its number in the node.
     Process(u32),
     /// A guest with a disk in a file.
-    Guest(Guest),
+    Guest(GuestRequest),
     /// The cache, for I/O of pages.
     Cache,
     /// The journal.
@@ -109,7 +109,7 @@ pub(crate) enum Owner {
 
 /// A request of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Guest {
+pub(crate) struct GuestRequest {
     pub request: Request,
     /// Time when the request arrived.
     pub submitted: Time,
@@ -117,7 +117,7 @@ pub(crate) struct Guest {
 
 /// Reason for the wait of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waits {
+pub(crate) enum WaitReason {
     /// The thread does not wait.
     No,
     /// The cache.
@@ -128,12 +128,12 @@ pub(crate) enum Waits {
     Log,
 }
 
-/// A thread that carries out steps one after another.
+/// A thread that carries out tasks one after another.
 #[derive(Debug)]
 pub(crate) struct Thread {
-    pub owner: Owner,
+    pub owner: ThreadOwner,
     pub tasks: VecDeque<Task>,
-    pub waits: Waits,
+    pub waits: WaitReason,
     /// Number of requests in flight.
     pub outstanding: u32,
     /// Kind of call charged for the work.
@@ -147,11 +147,11 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    pub fn new(owner: Owner) -> Thread {
+    pub fn new(owner: ThreadOwner) -> Thread {
         Thread {
             owner,
             tasks: VecDeque::new(),
-            waits: Waits::No,
+            waits: WaitReason::No,
             outstanding: 0,
             kind: CallKind::Write,
             result: Ok(0),
@@ -180,7 +180,7 @@ impl Threads {
     pub fn add_process(&mut self, identity: ProcessIdentity) {
         let number = self.identities.len() as u32;
         self.identities.push(identity);
-        let thread = self.add(Owner::Process(number));
+        let thread = self.add(ThreadOwner::Process(number));
         assert_eq!(thread, number, "processes come before all others");
     }
 
@@ -198,7 +198,7 @@ impl Threads {
     pub fn make_ready(&mut self, slot: u32) {
         debug_assert_eq!(
             self[slot].waits,
-            Waits::No,
+            WaitReason::No,
             "thread {slot} is made ready, and waits"
         );
         self.ready.push_back(slot);
@@ -223,7 +223,7 @@ impl Threads {
         self.ended.pop_front()
     }
 
-    pub fn add(&mut self, owner: Owner) -> u32 {
+    pub fn add(&mut self, owner: ThreadOwner) -> u32 {
         match self.free.pop() {
             Some(slot) => {
                 // Lists of an ended thread keep their memory for the next one.

@@ -4,7 +4,7 @@ use crate::config::FilesConfig;
 use crate::kernel::VfsKernel;
 use crate::laying::lay_out;
 use crate::readings;
-use crate::series::Series;
+use crate::series::SampleSeries;
 use crate::tally::CallTally;
 use crate::task::ProcessIdentity;
 use fullstroke_contract::{
@@ -63,7 +63,7 @@ pub struct Equipment<'a> {
 /// carries out its steps one after another: metadata in memory, pages of the cache, the journal.
 /// The call ends with its processor time.
 pub struct Vfs {
-    running: Vec<Running>,
+    running: Vec<RunningProgram>,
     processes: Vec<ProgramProcess>,
     /// Times of the next actions of processes.
     alarms: Alarms,
@@ -73,12 +73,12 @@ pub struct Vfs {
     /// Calls of all programs.
     tally: CallTally,
     /// Dirty memory over time, in 10^6 bytes.
-    dirty: Series,
+    dirty: SampleSeries,
     /// Name of the host.
     name: String,
 }
 
-struct Running {
+struct RunningProgram {
     started: Started,
     /// Index of the first process.
     first: u32,
@@ -148,7 +148,7 @@ impl Vfs {
                     answer: None,
                 });
             }
-            running.push(Running {
+            running.push(RunningProgram {
                 started,
                 first,
                 alive: count,
@@ -173,7 +173,7 @@ impl Vfs {
             events,
             counted_from,
             tally,
-            dirty: Series::default(),
+            dirty: SampleSeries::default(),
             name: String::new(),
         })
     }
@@ -238,6 +238,7 @@ impl Vfs {
             return;
         };
         let running = &mut self.running[process.program as usize];
+        // As for requests, the end of a call decides whether the call belongs to the warm-up.
         if ended >= self.counted_from {
             let moves = matches!(kind, CallKind::Read | CallKind::Write);
             let bytes = result
@@ -271,6 +272,8 @@ impl Vfs {
         };
         let mut alarm = Time::NEVER;
         let next = running.started.program.next(turn);
+        // A process that wakes and waits again has changed nothing, and wakes nobody. Otherwise two
+        // waiting processes would wake each other for ever.
         let goes_on = process.state != ProcessState::Woken || next != ProgramAction::Wait;
         match next {
             ProgramAction::Call(call) => {
@@ -371,7 +374,7 @@ impl Node for Vfs {
     fn count(&self, now: Time, counters: &mut Counters) {
         let mut host = readings::of_host(&self.kernel, &self.tally, since(self.counted_from, now));
         for running in &self.running {
-            let Running {
+            let RunningProgram {
                 started,
                 tally,
                 alive,

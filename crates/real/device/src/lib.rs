@@ -111,7 +111,7 @@ pub fn open(path: &Path, access: DeviceAccess, cache: CacheUse) -> Result<Opened
     let mut file = opened.map_err(|error| match error.raw_os_error() {
         Some(libc::EINVAL) if direct => OpenError::NoWayPast(error),
         Some(libc::EBUSY) => OpenError::InUse(format!(
-            "{error}: it, or a part of it, is mounted or otherwise in use"
+            "{error}: the device or one of its partitions is mounted or otherwise in use"
         )),
         _ => OpenError::Host(error),
     })?;

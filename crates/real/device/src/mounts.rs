@@ -36,6 +36,6 @@ pub(crate) fn mount_of(number: u64) -> Option<String> {
         numbers
             .iter()
             .any(|one| one == number)
-            .then(|| format!("it, or a part of it, is mounted at {place}"))
+            .then(|| format!("the device or one of its partitions is mounted at {place}"))
     })
 }

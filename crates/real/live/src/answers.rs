@@ -190,8 +190,8 @@ impl ConfiguredServer {
             .features
             .contains(Features::READ_ONLY)
         {
-            let message = "it is served read-only (--read-only, or no room for the store): nothing of it changes, \
-                        the states of its drives neither; serve it without --read-only, and with room";
+            let message = "the export is served read-only (--read-only, or no room for the store), so neither its data nor the \
+                        states of its drives can change; serve the stack without --read-only, and with room";
             return Err(Refusal(message.into()));
         }
         Ok(())

@@ -173,7 +173,7 @@ impl RecordError {
 fn kept_text(kept: Option<&(u64, PathBuf)>) -> String {
     match kept {
         Some((rows, path)) => format!("kept its first {rows} requests in `{}`", path.display()),
-        None => "none of its requests is kept".to_owned(),
+        None => "no request of the record is kept".to_owned(),
     }
 }
 

@@ -131,8 +131,8 @@ fn verdict(scrub: &bytes::Scrub, impaired: bool) -> ControlResponse {
     }
     if *undecided_sectors > 0 {
         parts.push(format!(
-            "{undecided_sectors} are undecided and were left as they are: nothing proves which copy, parity or data is \
-             wrong; scrub --repair=data trusts the data, and makes parity and the other copies follow from it"
+            "{undecided_sectors} are undecided and were left as they are: nothing proves which of copy, parity and data is \
+             wrong; scrub --repair=data trusts the data, and writes parity and the other copies again"
         ));
     }
     let proven = mismatched_sectors - undecided_sectors - repaired_sectors;

@@ -38,7 +38,7 @@ pub enum ProtocolError {
     },
     /// Unknown export in `NBD_OPT_EXPORT_NAME`, whose answer has no room for an error.
     #[error(
-        "export name: found `{name}`, which is not offered; expected one that the list of exports shows"
+        "export name: found `{name}`, which is not offered; expected a name from the list of exports"
     )]
     UnknownExport {
         /// Requested name, up to its 256th byte.

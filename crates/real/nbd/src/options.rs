@@ -337,19 +337,19 @@ impl ContextQueries<'_> {
     }
 }
 
-const NO_ENCRYPTION: &str = "there is no encryption here; go on without it";
+const NO_ENCRYPTION: &str = "this server has no encryption; go on without encryption";
 const TLS_REQUIRED: Refusal = (
     option_reply::TLS_REQUIRED,
     "found an option in the clear; expected TLS first",
 );
-const NOT_KNOWN: &str = "this option is not known here; go on without it";
+const NOT_KNOWN: &str = "this server does not know the option; go on without the option";
 const SHORT: Refusal = (
     option_reply::INVALID,
     "found a field that reaches beyond the end of the option",
 );
 const UNKNOWN: Refusal = (
     option_reply::UNKNOWN,
-    "no such export; expected one that the list of exports shows",
+    "no such export; expected a name from the list of exports",
 );
 
 fn no_data(data: &[u8]) -> Result<(), Refusal> {

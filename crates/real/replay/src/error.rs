@@ -53,8 +53,8 @@ pub enum ReplayError {
     },
     /// The kernel does not provide io_uring.
     #[error(
-        "io_uring cannot be used here: {source}; it needs Linux 5.11 or later that allows it \
-         (kernel.io_uring_disabled = 0, and no filter of a container); --io threads does without"
+        "io_uring cannot be used here: {source}; expected Linux 5.11 or later that allows io_uring \
+         (kernel.io_uring_disabled = 0, and no filter of a container); --io threads needs no io_uring"
     )]
     Ring {
         /// Error of the kernel.
@@ -62,8 +62,8 @@ pub enum ReplayError {
     },
     /// The kernel does not provide io_uring to a thread that issues several requests in one call.
     #[error(
-        "--threads with --batch hands several requests to the kernel in one call, which takes io_uring, and that cannot \
-         be used here: {source}; --threads without --batch does without"
+        "--threads with --batch hands several requests to the kernel in one call, which needs io_uring, and io_uring cannot \
+         be used here: {source}; --threads without --batch needs no io_uring"
     )]
     Together {
         /// Error of the kernel.

@@ -555,7 +555,8 @@ pub fn assemble_with(
 }
 
 /// Reason of a read-only assembly by order.
-const BY_ORDER: &str = "it was assembled read-only; stop it, and assemble it without --read-only";
+const BY_ORDER: &str =
+    "the array was assembled read-only; stop the array, and assemble the array without --read-only";
 /// Reason of a read-only assembly without room.
 const NO_ROOM: &str =
     "a member's file system is full; make room, stop the array, and assemble it again";

@@ -30,7 +30,7 @@ pub enum ArrayError {
     #[error("{0}")]
     Refused(String),
     /// Members of the last assembly are missing.
-    #[error("{0}; assemble it without them with --degraded, if they are gone")]
+    #[error("{0}; if these members are gone, assemble the array without them: --degraded")]
     Missing(String),
     /// The sectors cannot be computed from the remaining members.
     #[error("{extent:?} was lost: more members have failed than the array survives")]

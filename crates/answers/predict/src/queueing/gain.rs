@@ -77,6 +77,7 @@ impl QueueGain {
         }
         let last = found[found.len() - 1].0 as usize;
         Ok(QueueGain {
+            // One factor for each number, so that the chain of states only looks them up.
             factors: (1..=last)
                 .map(|count| between(&found, count as f64))
                 .collect(),
@@ -118,6 +119,7 @@ fn between(found: &[(f64, (f64, f64))], count: f64) -> (f64, f64) {
 
 /// Returns the time of an access while `outstanding` requests are always outstanding.
 fn kept_full(model: &DriveModel, used: u64, outstanding: u64) -> Result<Moments, ConfigError> {
+    // A constant seed, so that two predictions for one drive have the same table.
     let mut full = Full {
         drive: model.drive()?,
         random: Seed(1).stream("queue gain"),
@@ -132,6 +134,8 @@ fn kept_full(model: &DriveModel, used: u64, outstanding: u64) -> Result<Moments,
         if done >= WARMING {
             accesses.push((1.0, Moments::of(now.since(before).as_secs_f64())));
         }
+        // In a closed load the time between two completions is the time of an access, waiting
+        // excluded.
         before = now;
         full.send(now);
     }

@@ -115,6 +115,8 @@ impl LoadGatherer {
                 index += 1;
                 index % 2 == 1
             });
+            // The current request may not be on the wider grid. Without the second test the sample
+            // would have one irregular interval for each doubling.
             self.every *= 2;
             if !self.requests.is_multiple_of(self.every) {
                 return;

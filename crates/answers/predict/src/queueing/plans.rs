@@ -208,6 +208,8 @@ impl ReachedDrives {
                 let [of_first, of_second] =
                     [first, second].map(|drive| f64::from(self.both[drive * (self.drives + 1)]));
                 if both > 0.0 {
+                    // Each pair counts as often as a request reaches both, so that a pair that is
+                    // rarely used does not move the mean.
                     pairs += both;
                     either += both * both / (of_first + of_second - both);
                     one += both * both / (of_first * of_second).sqrt();

@@ -54,6 +54,8 @@ pub fn waiting(
             service: first,
         });
     }
+    // Tested at the longest queue, because the service becomes shorter with the choice: a load
+    // above the rate of a single request may still be served.
     if rate * chosen(STATES).mean >= 1.0 {
         return None;
     }
@@ -65,9 +67,14 @@ pub fn waiting(
         let probability = chain.next(rate, service);
         served.push((probability, service));
         let total: f64 = chain.probabilities.iter().sum();
+        // An arm that gains little from its queue may be overloaded in all states before the last.
+        // The states then grow without bound until they exceed a float.
         if !total.is_finite() {
             return None;
         }
+        // Weighted by the state, because the sum that must have converged is the mean number. A
+        // state with more arrivals than services cannot be the last: later states are more
+        // probable.
         if probability * (state as f64) < RARE * total && rate * service.mean < 1.0 {
             break;
         }
@@ -137,6 +144,8 @@ struct More {
 
 impl More {
     fn new(rate: f64, service: Moments) -> More {
+        // A constant service has no variance and so no finite shape. With the smallest one here the
+        // number of arrivals is Poisson to six digits.
         let shape = 1.0 / service.scv().max(1e-6);
         let load = rate * service.mean / shape;
         let none = (-shape * load.ln_1p()).exp();

@@ -251,6 +251,8 @@ impl<'a> Members<'a> {
             .last_s(2)
                 - read.mean);
         let half = self.drive.arm.revolution_s() / 2.0;
+        // Only the place within the revolution matters. Half a revolution is its mean if the reads
+        // are far apart.
         half * (1.0 - (-apart / half).exp())
     }
 
@@ -292,6 +294,8 @@ impl<'a> Members<'a> {
             - self.mixed(|kind| self.accesses[kind].positioning()).mean;
         let overhead =
             self.mixed(|kind| Moments::of(self.drive.overhead_s(kind != READ, queue.busy)));
+        // Writes back have no positioning of their own here, so their wait for the sector cannot be
+        // taken out of the mean service. The curve's value at the mean queue stands in.
         if positioning > 0.0 && self.rates[BACK] == 0.0 {
             ((queue.service.mean - rest - overhead.mean) / positioning).clamp(0.0, 1.0)
         } else {
@@ -374,6 +378,8 @@ impl<'a> Members<'a> {
         let [reads, fresh, back] = self.rates;
         let writes = fresh + back;
         let delay_s = buffer.destage_delay.as_secs_f64();
+        // Without a discipline the drive destages in the order of arrival and gains nothing from
+        // the writes it holds.
         let kept = if buffer.destage_discipline.is_some() {
             (1.0 + writes * delay_s) as usize
         } else {
@@ -403,6 +409,7 @@ impl<'a> Members<'a> {
         } else {
             1.0
         };
+        // Cobham's wait for the rest of a destage, over the time that other reads leave free.
         let behind = writes * destage.square / 2.0 / (1.0 - queue.busy);
         let read = self.response(READ, &queue, reads, of_reads, behind);
         let taken = |kind: usize| PartMoments {
@@ -448,6 +455,7 @@ impl<'a> Members<'a> {
             let (alone_s, alone) = answered.undisturbed;
             let all_alone = alone.powi(back as i32);
             let disturbed = if all_alone < 1.0 {
+                // The mean number of disturbed writes, given that there is one.
                 back as f64 * (1.0 - alone) / (1.0 - all_alone)
             } else {
                 1.0

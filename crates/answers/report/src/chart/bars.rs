@@ -52,6 +52,7 @@ fn draw(svg: &mut Markup, scale: &Axis, top: f64, (name, value, half_width): &Ba
     );
     let mut end = scale.at(*value);
     if let Some(half_width) = half_width {
+        // The number stands behind the whisker, so that the two do not cover each other.
         let (from, to) = (scale.at(value - half_width), scale.at(value + half_width));
         whisker(svg, (from, to), middle);
         end = to;

@@ -121,6 +121,7 @@ pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate
                 );
             }
             let sign = sign(significance(candidate));
+            // The sign comes after the whisker, because SVG paints later marks above earlier ones.
             label(svg, (scale.at(value), middle + 5.0), "middle sign", sign);
         }
     });

@@ -18,22 +18,22 @@ const GAP: f64 = 14.0;
 const DRIVES: usize = 12;
 
 /// A list of a drive with one number for each column. NaN leaves the column empty.
-type List = fn(&DriveTimeline) -> &[f64];
+type TimelineList = fn(&DriveTimeline) -> &[f64];
 
 /// Drawn data of a drive: a band between two lists, and a line through a third list.
-struct Series<'a> {
+struct DriveCurves<'a> {
     id: String,
     title: String,
     unit: &'a str,
     axis: &'a str,
-    band: [List; 2],
-    line: List,
+    band: [TimelineList; 2],
+    line: TimelineList,
     legend: [&'a str; 2],
 }
 
 /// Draws the first addresses of the requests of each drive.
 pub(crate) fn offsets(markup: &mut Markup, order: usize, candidate: &CandidateReport<'_>) {
-    let series = Series {
+    let curves = DriveCurves {
         id: format!("offsets-{order}"),
         title: format!("{}: where the drives' requests began", candidate.label),
         unit: "GB",
@@ -42,12 +42,12 @@ pub(crate) fn offsets(markup: &mut Markup, order: usize, candidate: &CandidateRe
         line: |drive| &drive.offset_gb_mean,
         legend: ["from the least to the most", "mean"],
     };
-    series.draw(markup, candidate);
+    curves.draw(markup, candidate);
 }
 
 /// Draws the number of requests in each drive when another request arrived.
 pub(crate) fn queues(markup: &mut Markup, order: usize, candidate: &CandidateReport<'_>) {
-    let series = Series {
+    let curves = DriveCurves {
         id: format!("queues-{order}"),
         title: format!(
             "{}: requests in the drives at the arrival of another",
@@ -59,10 +59,10 @@ pub(crate) fn queues(markup: &mut Markup, order: usize, candidate: &CandidateRep
         line: |drive| &drive.ahead_mean,
         legend: ["up to the most", "mean"],
     };
-    series.draw(markup, candidate);
+    curves.draw(markup, candidate);
 }
 
-impl Series<'_> {
+impl DriveCurves<'_> {
     fn draw(&self, markup: &mut Markup, candidate: &CandidateReport<'_>) {
         let timeline = candidate
             .report()
@@ -151,6 +151,7 @@ impl Series<'_> {
         column_s: f64,
         drive: &DriveTimeline,
     ) {
+        // A strip of 46 pixels has room for the two ends of the scale only.
         for value in [0.0, scale.ticks().last().copied().unwrap_or(0.0)] {
             let y = scale.at(value);
             line(svg, (LEFT, y), (RIGHT, y), "rule");
@@ -160,6 +161,7 @@ impl Series<'_> {
         let least: Vec<f64> = numbers(drive, self.band[0]).collect();
         let width = time.at(column_s) - time.at(0.0);
         let mut way = String::new();
+        // A column without a request is NaN, and stays empty.
         for (column, most) in numbers(drive, self.band[1])
             .enumerate()
             .filter(|(_, most)| !most.is_nan())
@@ -188,6 +190,6 @@ impl Series<'_> {
 }
 
 /// Returns the numbers of a list.
-fn numbers(drive: &DriveTimeline, list: List) -> impl Iterator<Item = f64> {
+fn numbers(drive: &DriveTimeline, list: TimelineList) -> impl Iterator<Item = f64> {
     list(drive).iter().copied()
 }

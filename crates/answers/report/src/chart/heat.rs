@@ -72,6 +72,7 @@ pub(crate) fn heat_map(order: usize, candidate: &CandidateReport<'_>) -> Option<
     };
     let seconds = column_s * span.columns as f64;
     Some(Drawing::of(frame, |svg| {
+        // The lines of the rows come first, so that the cells cover them.
         rows(svg, bounds, &span, bottom);
         let time = Axis::linear((0.0, seconds), (LEFT, RIGHT));
         horizontal(svg, &time, (TOP, bottom), "arrival (s)");

@@ -43,6 +43,7 @@ pub(crate) fn percentiles(markup: &mut Markup, candidates: &[CandidateReport<'_>
     if curves.is_empty() {
         return;
     }
+    // Four nines are the right end of the axis: 99.99 %, the last named share.
     let x = Axis::linear((0.0, 4.0), (LEFT, RIGHT));
     let y = Axis::logarithmic((least, most), (BOTTOM, TOP));
     let legend: Vec<LegendEntry> = curves

@@ -76,6 +76,7 @@ fn one(
     let values = values_of(key, given, candidates);
     let lines = lines(key, &values, drawn, candidates);
     let measured = |(_, points): &Line| points.iter().any(Option::is_some);
+    // One value has no effect to show.
     if values.len() < 2 || !lines.iter().any(measured) {
         return;
     }
@@ -86,6 +87,7 @@ fn one(
             .flat_map(|(_, points)| points.iter().flatten())
             .copied()
     };
+    // The axis contains 0, so that a small effect does not look large.
     let (least, most) = (points().fold(0.0, f64::min), points().fold(0.0, f64::max));
     let step = (RIGHT - LEFT) / values.len() as f64;
     let x = |place: usize| LEFT + step * (place as f64 + 0.5);
@@ -217,6 +219,7 @@ fn lines(
             }
         }
         let Some(place) = place else { continue };
+        // Candidates that differ only in `key` are points of one line.
         let index = lines
             .iter()
             .position(|(known, _)| *known == name)

@@ -78,6 +78,8 @@ impl StackedParts<'_> {
     /// Returns the values of a candidate; NaN becomes zero.
     fn values(&self, candidate: &CandidateReport<'_>) -> Vec<f64> {
         let values = candidate.report().and_then(self.values);
+        // A candidate without a report keeps its row, so that all charts of a page have the same
+        // rows.
         let mut values = values.unwrap_or_else(|| vec![0.0; self.names.len()]);
         for value in values.iter_mut().filter(|value| !value.is_finite()) {
             // NaN would hide the whole candidate.
@@ -175,6 +177,7 @@ impl StackedParts<'_> {
         for (part, ((_, class), value)) in self.names.iter().zip(values).enumerate() {
             let (left, right) = (scale.at(from), scale.at(from + value));
             from += value;
+            // Thinner parts are invisible, and would only lengthen the page.
             if right - left < 0.2 || !shown.contains(&part) {
                 continue;
             }

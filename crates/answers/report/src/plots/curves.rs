@@ -4,16 +4,16 @@ use crate::plot::PlotError;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type SvgArea<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Result of the plotting library.
-pub(super) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+pub(super) type DrawResult = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
 /// Creates a picture of `what` with this size, drawn by `draw`.
 pub(super) fn picture(
     what: &'static str,
     size: (u32, u32),
-    draw: impl FnOnce(&Area<'_>) -> Drawn,
+    draw: impl FnOnce(&SvgArea<'_>) -> DrawResult,
 ) -> Result<String, PlotError> {
     let mut svg = String::new();
     let page = SVGBackend::with_string(&mut svg, size).into_drawing_area();
@@ -28,6 +28,7 @@ pub(super) fn picture(
 
 /// Returns the shortest form of a number.
 pub(super) fn plain(value: &f64) -> String {
+    // Rounded to hide the error of binary fractions, as in 0.30000000000000004.
     format!("{}", (value * 1e6).round() / 1e6)
 }
 
@@ -47,7 +48,12 @@ const COLORS: [RGBColor; 6] = [
 ];
 
 /// Draws the curves from 0 on, with the labels of the axes.
-pub(super) fn panel(area: &Area<'_>, caption: &str, axes: [&str; 2], curves: &[Curve]) -> Drawn {
+pub(super) fn panel(
+    area: &SvgArea<'_>,
+    caption: &str,
+    axes: [&str; 2],
+    curves: &[Curve],
+) -> DrawResult {
     let points = || curves.iter().flat_map(|curve| &curve.points);
     // An axis needs a length above 0 even if all values are 0.
     let right = points().map(|point| point.0).fold(1e-6, f64::max);
@@ -93,7 +99,7 @@ pub(super) fn panel(area: &Area<'_>, caption: &str, axes: [&str; 2], curves: &[C
 }
 
 /// Draws each curve's name beside the curve, in the margin.
-fn legend(area: &Area<'_>, curves: &[Curve], margin: u32) -> Drawn {
+fn legend(area: &SvgArea<'_>, curves: &[Curve], margin: u32) -> DrawResult {
     let (width, height) = area.dim_in_pixel();
     let left = (width - margin) as i32 + 14;
     let row = 20

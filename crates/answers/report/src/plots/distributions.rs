@@ -1,6 +1,6 @@
 //! Measured and simulated distributions, one panel for each disk.
 
-use super::curves::{Area, Drawn, picture, plain};
+use super::curves::{DrawResult, SvgArea, picture, plain};
 use crate::plot::PlotError;
 use plotters::prelude::*;
 
@@ -38,7 +38,7 @@ pub fn distributions(panels: &[Distributions<'_>]) -> Result<String, PlotError> 
     })
 }
 
-fn draw(area: &Area<'_>, panel: &Distributions<'_>) -> Drawn {
+fn draw(area: &SvgArea<'_>, panel: &Distributions<'_>) -> DrawResult {
     let longest = |sorted_ms: &[f64]| sorted_ms.last().copied().unwrap_or(0.0);
     let longest_ms = longest(panel.measured_ms)
         .max(longest(panel.simulated_ms))
@@ -84,6 +84,7 @@ fn cumulative(values: &[f64]) -> Vec<(f64, f64)> {
     let percent = |count: usize| 100.0 * count as f64 / values.len() as f64;
     let mut points = vec![(values.first().copied().unwrap_or(0.0), 0.0)];
     for (index, &ms) in values.iter().enumerate().skip(stride - 1).step_by(stride) {
+        // Two points for each value, because the distribution of a sample rises in steps.
         points.push((ms, points[points.len() - 1].1));
         points.push((ms, percent(index + 1)));
     }

@@ -1,6 +1,6 @@
 //! A drive: zone rates, seek curve, and order of LBNs on the first tracks.
 
-use super::curves::{Area, Drawn, picture, plain};
+use super::curves::{DrawResult, SvgArea, picture, plain};
 use crate::plot::PlotError;
 use fullstroke_contract::TrackExtent;
 use fullstroke_drive::{DriveModel, SeekConfig};
@@ -74,7 +74,7 @@ impl DrivePicture {
         picture("the plot", PAGE, |page| self.panels(page))
     }
 
-    fn panels(&self, page: &Area<'_>) -> Drawn {
+    fn panels(&self, page: &SvgArea<'_>) -> DrawResult {
         let page = page
             .margin(8, 0, 0, 0)
             .titled(&self.title, ("sans-serif", 20))?;
@@ -85,7 +85,7 @@ impl DrivePicture {
         self.track_map(&lower)
     }
 
-    fn zone_rates(&self, area: &Area<'_>) -> Drawn {
+    fn zone_rates(&self, area: &SvgArea<'_>) -> DrawResult {
         let end = self.zones.last().map_or(1, |zone| zone.end_lbn);
         let fastest = self
             .zones
@@ -112,7 +112,7 @@ impl DrivePicture {
         Ok(())
     }
 
-    fn seek_curve(&self, area: &Area<'_>) -> Drawn {
+    fn seek_curve(&self, area: &SvgArea<'_>) -> DrawResult {
         let farthest = self.seek_ms.last().map_or(1, |point| point.0);
         let longest_ms = self
             .seek_ms
@@ -158,7 +158,7 @@ impl DrivePicture {
             .draw()
     }
 
-    fn track_map(&self, area: &Area<'_>) -> Drawn {
+    fn track_map(&self, area: &SvgArea<'_>) -> DrawResult {
         let cylinders = self.tracks.iter().map(|track| track.cylinder);
         let (first, last) = cylinders.fold((u32::MAX, 0), |(low, high), cylinder| {
             (low.min(cylinder), high.max(cylinder))
@@ -173,6 +173,7 @@ impl DrivePicture {
             "LBN order of the first {} tracks, numbered from 0",
             self.tracks.len()
         );
+        // The ordinate runs downwards: surface 0 is on top, as in a drawing of the platters.
         let mut chart = chart(area, &caption).build_cartesian_2d(
             f64::from(first.min(last)) - 0.7..f64::from(last) + 0.7,
             f64::from(surfaces) + 0.6..-0.6,
@@ -220,7 +221,7 @@ impl DrivePicture {
     }
 }
 
-fn chart<'a, 'b>(area: &'a Area<'b>, caption: &str) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
+fn chart<'a, 'b>(area: &'a SvgArea<'b>, caption: &str) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
     let mut chart = ChartBuilder::on(area);
     chart
         .caption(caption, ("sans-serif", 16))
@@ -254,6 +255,7 @@ fn seek_curve(model: &DriveModel) -> Vec<(u32, f64)> {
     let points = longest.min(CURVE_POINTS_MAX);
     let distance = |point: u32| {
         let share = f64::from(point) / f64::from(points.max(1));
+        // Short distances are denser, because the curve bends there (Ruemmler & Wilkes 1994).
         (share * share * f64::from(longest)).ceil() as u32
     };
     let mut distances: Vec<u32> = (1..=points).map(distance).collect();
@@ -282,6 +284,7 @@ fn first_tracks(model: &DriveModel, count: u32) -> Vec<TrackPlace> {
             cylinder: cylinder.0,
             surface,
         });
+        // The address always grows, so that an empty track cannot make the loop endless.
         lbn = Lbn((first + sectors).0.max(lbn.0 + 1));
     }
     places

@@ -1,6 +1,6 @@
 //! A figure of a study: lines with intervals, and published points as crosses.
 
-use super::curves::{Area, Drawn, picture};
+use super::curves::{DrawResult, SvgArea, picture};
 use crate::plot::PlotError;
 use fullstroke_study::{ChartLine, Figure};
 use plotters::coord::types::RangedCoordf64;
@@ -54,7 +54,7 @@ pub fn figure(figure: &Figure) -> Result<String, PlotError> {
     picture("the figure", PAGE, |page| draw(figure, page))
 }
 
-fn draw(figure: &Figure, page: &Area<'_>) -> Drawn {
+fn draw(figure: &Figure, page: &SvgArea<'_>) -> DrawResult {
     let legend = legend(figure);
     let width = if legend.is_empty() {
         PAGE.0
@@ -67,12 +67,13 @@ fn draw(figure: &Figure, page: &Area<'_>) -> Drawn {
 }
 
 /// Draws the axes with the names below them, and the lines.
-fn frame(figure: &Figure, plot: &Area<'_>, width: u32) -> Drawn {
+fn frame(figure: &Figure, plot: &SvgArea<'_>, width: u32) -> DrawResult {
     let (low, high) = figure.ordinate();
     let places = figure.ticks().iter().map(|tick| tick.0);
     let (first, last) = places.fold((f64::MAX, f64::MIN), |(low, high), at| {
         (low.min(at), high.max(at))
     });
+    // At least 0.1, because a figure with one place has no width otherwise.
     let margin = ((last - first) * 0.04).max(0.1);
     let numeric = figure
         .ticks()
@@ -91,6 +92,7 @@ fn frame(figure: &Figure, plot: &Area<'_>, width: u32) -> Drawn {
         .y_label_area_size(64)
         .build_cartesian_2d(first - margin..last + margin, low..high)?;
     let named = |value: &f64| {
+        // Plotters writes one line of names. Several lines are drawn below by hand.
         if lines > 1 {
             String::new()
         } else {
@@ -125,7 +127,7 @@ fn draw_line(
     figure: &Figure,
     line: &ChartLine,
     colour: RGBColor,
-) -> Drawn {
+) -> DrawResult {
     let style = ShapeStyle {
         color: colour.to_rgba(),
         filled: true,
@@ -150,7 +152,7 @@ fn draw_line(
     Ok(())
 }
 
-fn draw_legend(beside: &Area<'_>, legend: Vec<(String, Option<RGBColor>)>) -> Drawn {
+fn draw_legend(beside: &SvgArea<'_>, legend: Vec<(String, Option<RGBColor>)>) -> DrawResult {
     for (number, (name, colour)) in legend.into_iter().enumerate() {
         let y = 60 + LEADING * i32::try_from(number).unwrap_or(i32::MAX / LEADING);
         match colour {
@@ -209,5 +211,6 @@ fn name_at(figure: &Figure, value: f64, numeric: bool) -> String {
 
 /// Returns the shortest form of a number, never minus zero.
 fn plain(value: f64) -> String {
+    // The sum with 0 turns -0 into 0.
     format!("{}", (value * 1e6).round() / 1e6 + 0.0)
 }

@@ -1,6 +1,6 @@
 //! Volumes side by side: completion times and rates by address, and arm movements.
 
-use super::curves::{Area, Curve, Drawn, panel, picture};
+use super::curves::{Curve, DrawResult, SvgArea, panel, picture};
 use crate::plot::PlotError;
 use fullstroke_lab::lzvs::{RateAt, Seeks, Sweep, VolumeRates};
 use fullstroke_units::Sectors;
@@ -29,7 +29,7 @@ pub fn volumes(all: &[VolumeDrawing<'_>], load: &str) -> Result<String, PlotErro
     picture("the plot", PAGE, |page| panels(page, all, load))
 }
 
-fn panels(page: &Area<'_>, all: &[VolumeDrawing<'_>], load: &str) -> Drawn {
+fn panels(page: &SvgArea<'_>, all: &[VolumeDrawing<'_>], load: &str) -> DrawResult {
     let (upper, lower) = page.split_vertically(UPPER_HEIGHT);
     let (left, right) = upper.split_horizontally(PAGE.0 / 2);
     let times = all.iter().map(|drawn| Curve {
@@ -83,6 +83,7 @@ fn panels(page: &Area<'_>, all: &[VolumeDrawing<'_>], load: &str) -> Drawn {
 /// Returns the share of movements up to each distance.
 fn seek_curve(drawn: &VolumeDrawing<'_>, seeks: &Seeks) -> Curve {
     let count = seeks.cylinders.len();
+    // 300 to 600 points are enough for a panel of 1200 pixels.
     let step = (count / 300).max(1);
     let place = |(index, &cylinders): (usize, &u32)| {
         (

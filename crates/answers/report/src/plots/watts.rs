@@ -38,6 +38,8 @@ pub fn watts(report: &Report) -> Result<String, PlotError> {
 fn points(watts: &WattsReport, mean_w: &[f64]) -> Vec<(f64, f64)> {
     let span = |(at, &mean): (usize, &f64)| {
         let begin = at as f64 * watts.span_s;
+        // Two points make a step: the mean holds for the whole span. The last span ends with the
+        // run.
         [
             (begin, mean),
             ((begin + watts.span_s).min(watts.end_s), mean),

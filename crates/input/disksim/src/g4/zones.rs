@@ -273,6 +273,7 @@ impl RepeatedPieces {
 fn separate(sections: Vec<RepeatedPieces>) -> Result<Vec<RepeatedPieces>, TooMany> {
     let mut separate: Vec<RepeatedPieces> = Vec::new();
     for section in sections {
+        // The sections so far are sorted and apart, so those that reach into this one are the last.
         let apart = separate.partition_point(|before| before.end() <= section.cylinder);
         let mut joined = separate.split_off(apart);
         if joined.is_empty() {
@@ -386,6 +387,7 @@ impl TrackZone {
                 let sectors = u64::from(piece.sectors);
                 hit.then(|| (base + start.0 + track as u64 * sectors, sectors))
             });
+        // Tracks without a piece lie at the end of the group, in the order of the fillers.
         found.or_else(|| {
             let sectors = u64::from(self.longest);
             let mut start = base + self.group.0;
@@ -454,6 +456,8 @@ impl TrackZone {
         let first = tree
             .slips
             .partition_point(|slip| slip.0 + slip.1 <= self.section.lbn);
+        // A slip of the tree may cross tracks, and the sectors between the tracks are not part of
+        // it.
         for &(start, sectors) in tree.slips[first..].iter().take_while(|slip| slip.0 < end) {
             let (mut at, to) = (start.max(self.section.lbn), (start + sectors).min(end));
             while at < to {

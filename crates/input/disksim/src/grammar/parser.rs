@@ -205,6 +205,7 @@ impl DocumentParser<'_> {
         let Some(parent) = self.document.named.get(&block.kind).cloned() else {
             return Ok(());
         };
+        // A block may name another block as its type. Its own type is then that of the other.
         block.kind.clone_from(&parent.kind);
         self.inherited += parent.parameters.len();
         if self.inherited > MAX_INHERITED {
@@ -398,6 +399,7 @@ impl DocumentParser<'_> {
                 line,
             };
             match token {
+                // The end of an included file is not the end of the text.
                 Token::End if depth > 1 => {
                     self.open.pop();
                 }
@@ -502,6 +504,7 @@ fn scalar(word: String) -> Content {
             number
         });
     }
+    // Rust would read the words `inf` and `nan` as numbers.
     if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return Content::Word(word);
     }

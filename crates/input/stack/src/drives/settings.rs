@@ -85,6 +85,7 @@ fn scale_power(values: &mut Map<String, Value>, settings: &Map<String, Value>) {
     }
     for key in ["spin_up_j", "spin_down_j"] {
         if let Some(joules) = power.get(key).and_then(Value::as_f64) {
+            // Kinetic energy grows with the square of the speed.
             power.insert(key.to_owned(), json!(joules * ratio * ratio));
         }
     }

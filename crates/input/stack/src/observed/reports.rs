@@ -241,6 +241,7 @@ fn number(name: &str, word: &str) -> Option<f64> {
         }
         _ => (&word[..], 1.0),
     };
+    // `zpool iostat` prints `-` where a vdev has no value.
     if digits == "-" {
         return Some(0.0);
     }

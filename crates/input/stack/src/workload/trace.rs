@@ -222,6 +222,7 @@ impl Trace {
         while (arrivals.len() as u64) < limit
             && let Some(record) = reader.next().map_err(error)?
         {
+            // The reader counts times from `from` on.
             arrivals.push(self.config.from + record.arrival.since(Time::ZERO));
         }
         Ok(arrivals)
@@ -235,6 +236,7 @@ pub(crate) fn parts_of(arrivals: &[Duration], parts: usize) -> Vec<[Duration; 2]
     let Some(&last) = arrivals.last() else {
         return Vec::new();
     };
+    // Behind the last arrival, because the end of a part does not belong to the part.
     let end = last + Duration::from_nanos(1);
     let begin = |part: usize| {
         arrivals

@@ -82,6 +82,8 @@ impl Buckets {
     /// Gives out up to `wanted` sectors of one bucket, with an I/O in flight to them. Returns place,
     /// sectors and generation. `None` if no bucket can be had.
     pub(super) fn allocate(&mut self, wanted: u64, dirty: bool) -> Option<(u64, u64, u32)> {
+        // Clean and dirty data have buckets of their own, so that a clean bucket can be reused as a
+        // whole.
         let which = usize::from(dirty);
         if self.open[which].is_none() {
             let bucket = self.take_bucket()?;
@@ -131,11 +133,14 @@ impl Buckets {
         if wanted == 0 {
             return;
         }
+        // A cache may have millions of buckets, so only the chosen ones are sorted.
         all.select_nth_unstable(wanted - 1);
         all.truncate(wanted);
         all.sort_unstable();
         for (.., index) in all {
             let bucket = &mut self.buckets[index as usize];
+            // The new generation makes the extents of the old content stale, without a search of
+            // the map (`bch_inc_gen`).
             bucket.generation += 1;
             bucket.live = 0;
             bucket.taken = false;

@@ -49,6 +49,8 @@ impl Bypass {
     /// writes of `writeback`.
     pub(super) fn passes(&mut self, now: Time, start: u64, sectors: u64, exempt: bool) -> bool {
         let congested = self.congestion(now);
+        // While the cache is congested, synchronous writes are judged by their length, too
+        // (`check_should_bypass`, request.c).
         if congested.is_none() && (self.cutoff == 0 || exempt) {
             return false;
         }
@@ -87,6 +89,7 @@ impl Bypass {
         if self.thresholds.iter().all(|limit| *limit == Duration::ZERO) {
             return None;
         }
+        // Congestion wears off by one each 1024 us (`bch_get_congested`, request.c).
         let since = now.saturating_since(self.congested_last).as_nanos() / 1000;
         let level = (since / 1024) as i64 + self.congested;
         if level >= 0 {
@@ -113,6 +116,7 @@ impl Bypass {
         }
         if took > limit {
             self.congested_last = now;
+            // `bch_bbio_count_io_errors` (io.c) divides microseconds by 1024.
             let ms = (took.as_nanos() / 1_024_000) as i64;
             self.congested -= ms.min(CONGESTED_MAX + self.congested);
         } else if self.congested < 0 {

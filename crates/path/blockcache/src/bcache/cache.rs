@@ -223,6 +223,7 @@ impl Bcache {
         while at < end {
             let Some((place, sectors, generation)) = self.buckets.allocate(end - at, !through)
             else {
+                // The write waits as a whole, so that no part of it is on the flash device alone.
                 for part in parts.drain(first..) {
                     self.notes.take(part.mark);
                     part.cache
@@ -407,6 +408,8 @@ impl CacheRule for Bcache {
         if part.origin {
             remove(&mut self.origin_writes, (start, end));
         }
+        // A read that began before this write has older data, and must not fill the cache with
+        // them.
         for index in 0..self.fills.len() {
             let fill = &mut self.notes[self.fills[index]];
             if fill.start < end && start < fill.end {

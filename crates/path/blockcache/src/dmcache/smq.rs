@@ -174,6 +174,8 @@ impl Smq {
         };
         let level = block.place.level;
         let above = (level + 1).min(LEVELS - 1);
+        // The first entry of the level above changes places, so that the levels keep their sizes
+        // (`q_requeue`).
         if level < LEVELS - 1
             && let Some(other) = queue.first_of(above)
         {
@@ -189,6 +191,7 @@ impl Smq {
         if let Some(&index) = self.hot_table.get(&block) {
             let hot = self.hot[index as usize];
             self.hot_stats.accessed(hot.place.level);
+            // A hit block rises once in a period (`update_hotspot_queue`).
             let jump = if hot.hit { 0 } else { self.level_jump };
             let level = (hot.place.level + jump).min(LEVELS - 1);
             if jump > 0
@@ -266,6 +269,7 @@ impl Smq {
         };
         let threshold = threshold / [4, 2, 1][self.hot_stats.assess()];
         self.read_level = LEVELS - threshold;
+        // A write must be more popular than a read by two levels (`update_promote_levels`).
         self.write_level = LEVELS - threshold + 2;
     }
 

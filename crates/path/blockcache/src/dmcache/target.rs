@@ -118,6 +118,8 @@ impl DmCache {
         {
             return;
         }
+        // Without a free block, the promotion is given up and frees a block for a later one
+        // (`queue_promotion`).
         if self.smq.free.is_empty() {
             if self.smq.wants_demotion() {
                 let users = &self.users;

@@ -80,6 +80,7 @@ impl Directory {
             self.leaves.insert(0, self.used.len() as u64);
             touched.push(PageTouch::Fresh(self.used.len() as u64));
             self.used.push(self.used[0] - DOTS);
+            // The root holds only addresses now. As a full page it takes no further name.
             self.used[0] = PAGE;
         } else if self.needs_node(hash(name)) {
             self.add_node(hash(name), touched);
@@ -135,6 +136,7 @@ impl Directory {
     /// full index page is split.
     fn add_node(&mut self, hash: u32, touched: &mut Vec<PageTouch>) {
         let new = self.used.len() as u64;
+        // An index page is full for names.
         self.used.push(PAGE);
         touched.extend([PageTouch::Fresh(new), PageTouch::Change(0)]);
         match self

@@ -224,6 +224,7 @@ impl Directory {
             .map(|((hash, _), _)| *hash)
             .take_while(|hash| next.is_none_or(|next| *hash < next))
             .collect();
+        // Half of the names and not of the bytes, because every name takes 8 bytes of a leaf.
         let middle = hashes[hashes.len() / 2];
         let old = self.xfs_leaf(name);
         let new = LEAVES + self.leaves.len() as u64 + 1;

@@ -40,6 +40,8 @@ pub(super) fn block(
     let Some(pool) = pool else {
         return new_block(groups, goal, 1, touches);
     };
+    // The pool serves a goal at or just before its first block (`ext2_alloc_block`). With another
+    // goal the file goes on elsewhere.
     if pool.run.is_empty() || (goal != pool.run.start && goal + 1 != pool.run.start) {
         pool.discard(groups, touches);
         let track = tracks.and_then(|tracks| new_track(groups, goal, tracks, touches));

@@ -153,6 +153,7 @@ impl WindowSearch<'_> {
             if window.run.is_empty() || failed || !suits(window, goal) {
                 window.size = window.size.max(count);
                 self.new_window(group, goal.unwrap_or(start), window, touches)?;
+                // Any block of the new window will do if the goal is not in it.
                 if !suits(window, goal) {
                     goal = None;
                 }

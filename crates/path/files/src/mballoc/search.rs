@@ -57,6 +57,8 @@ pub(super) fn regular(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
                 continue;
             }
             let whole = matches!(criterion, Criterion::Buddy(_) | Criterion::LongRuns);
+            // These criteria need one run of the whole length. The bound spares most searches in
+            // vain.
             if whole && groups.longest(group) < aim.pages {
                 continue;
             }
@@ -72,6 +74,7 @@ pub(super) fn regular(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
                 Some(GroupSearchResult::Best(run)) => {
                     longer(&mut best, start + run.start..start + run.end)
                 }
+                // The bound was too high. An exact one spares the next search.
                 None => groups.measure_longest(group),
             }
         }

@@ -210,6 +210,7 @@ impl<'a> ScriptPlayer<'a> {
             .ok();
         self.system
             .rename(self.caller, (old, name), (new, new_name), &mut self.touches)?;
+        // A rename onto itself leaves the file in place.
         if let Some(gone) = replaced.filter(|&gone| self.system.attributes(gone).is_err()) {
             self.forget(gone);
         }

@@ -173,6 +173,8 @@ impl<F: DiskFormat> FileTree<F> {
             else {
                 return Ok(());
             };
+            // The whole run and not only its part from `at` on, because XFS gives all of it a place
+            // at once.
             let run = inode.delayed.run_at(run.start).unwrap_or(run);
             let asked = run.start.max(at)..run.end.min(pages.end);
             let batch = format.batch(run, asked.clone());

@@ -152,6 +152,7 @@ impl<F: DiskFormat> FileTree<F> {
         page: u64,
         touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
+        // The other free pages are promised to delayed data.
         if self.format.free_pages() <= self.promised {
             return Err(self.no_space(1));
         }
@@ -253,10 +254,12 @@ impl<F: DiskFormat> FileTree<F> {
             .find(from, name, touches)?
             .ok_or_else(|| FileError::NotFound(name.to_owned()))?;
         let target = self.find(to, new_name, touches)?;
+        // rename(2) of an object onto itself does nothing.
         if target == Some(moved) {
             return Ok(());
         }
         self.must_not_be_below(moved, to, name)?;
+        // The new name comes first. If there is no room for it, the old name is still there.
         match target {
             None => self.add_name(caller, to, new_name, moved, touches)?,
             Some(target) => self.replace(moved, target, (to, new_name), touches)?,

@@ -179,6 +179,7 @@ impl Inodes {
             align: pages,
         };
         let run = space.allocate(&wish, touches)?;
+        // The search returns a shorter run if there is no longer one, and a chunk must be whole.
         if run.end - run.start < pages {
             let (needed, free) = (pages, space.free());
             space.free_pages(run, touches);

@@ -195,6 +195,7 @@ impl Space {
             } else {
                 u64::from(group) * self.group_pages
             };
+            // A group without an aligned place is still better than a group far away.
             for align in [wish.align.max(1), 1] {
                 let wish = Wish {
                     target,

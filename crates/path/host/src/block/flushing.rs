@@ -72,6 +72,7 @@ impl Flushes {
                     && self.running.is_empty()
                     && self.forced_writes == 0 =>
             {
+                // A write that arrives exactly at `until` still shares the flush.
                 until + Duration::from_nanos(1)
             }
             _ => Time::NEVER,

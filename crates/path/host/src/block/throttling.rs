@@ -204,6 +204,8 @@ impl WriteBackThrottle {
             fastest_read,
             writes,
         } = self.window;
+        // A read in flight has no time yet. Without this test a device that answers no read would
+        // count as one with writes only.
         if age > now.since(self.window_began) || (age > self.target && reads == 0) {
             return WindowVerdict::Exceeded;
         }

@@ -34,6 +34,8 @@ impl PageCache {
     pub fn discard_run(&mut self, now: Time, run: PageRun, out: &mut CacheOut) {
         self.each_held(run, |cache, slot| {
             if cache.pages.get(slot).is(flag::BUSY) {
+                // The device still uses the memory of a page under I/O, so the page stays until the
+                // end of the I/O.
                 cache.pages.change(slot, flag::DOOMED, flag::DIRTY);
             } else {
                 cache.drop_stretch(slot);
@@ -88,6 +90,7 @@ impl PageCache {
                 place,
                 out,
             );
+            // Pages that nobody requested are worth no wait for memory.
             if came == 0 {
                 break;
             }

@@ -189,6 +189,7 @@ impl PageCache {
                 },
                 window.mark,
             );
+            // Without memory the rest of the window is not read (`page_cache_ra_unbounded`).
             if fetched < gap.pages {
                 return;
             }
@@ -220,6 +221,7 @@ impl PageCache {
         let flags = flag::READING | flag::FRESH;
         let mut came = self.admit(now, asked, flags, ListPlace::Usual, out);
         self.counters.misses += came;
+        // Read-ahead gets memory only after the requested pages.
         if came == asked.pages {
             let beside = PageRun::new(run.object, asked.end(), run.end() - asked.end());
             let ahead = self.admit(now, beside, flags | flag::AHEAD, ListPlace::Usual, out);

@@ -101,6 +101,8 @@ impl PageCache {
                 return true;
             }
             let page = stretch.first.max(sync.next);
+            // A page under write-back that is dirty again waits for the end of its I/O first
+            // (`write_cache_pages` with WB_SYNC_ALL).
             if stretch.is(flag::WRITING) {
                 sync.wait = Wait::Written(page);
                 return false;

@@ -144,6 +144,7 @@ impl PageCache {
                     write.wait = Wait::Page(write.next);
                     return false;
                 }
+                // The page goes with the end of its I/O, and the write then takes a new page.
                 if stretch.is(flag::DOOMED) {
                     write.wait = Wait::Written(write.next);
                     return false;
@@ -209,6 +210,7 @@ impl PageCache {
             return self.fill(now, write, out);
         }
         let mut to = self.pages.next_held(write.object, write.next).min(most);
+        // The last page gets a turn of its own, because the rest of the page must be read first.
         if to == write.end && to > write.next + 1 && self.needs_filling(write, to - 1) {
             to -= 1;
         }

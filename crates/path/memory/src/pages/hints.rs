@@ -55,6 +55,8 @@ impl Hints {
     #[inline]
     fn place(&self, object: Object, page: u64) -> usize {
         let key = page.wrapping_add(u64::from(object.0) << 40);
+        // Multiplicative hashing by 2^64 divided by the golden ratio (Knuth, volume 3, section
+        // 6.4).
         let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (65 - self.bits);
         2 * hash as usize
     }

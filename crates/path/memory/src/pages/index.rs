@@ -285,6 +285,8 @@ impl Index {
             self.nodes.push(IndexNode::EMPTY);
             self.nodes.len() as u32 - 1
         });
+        // A split at the end leaves the left node full, because a sequential file adds keys in
+        // ascending order.
         let keep = if at == FAN_OUT { FAN_OUT } else { FAN_OUT / 2 };
         let [left_node, right_node] = self
             .nodes

@@ -146,8 +146,10 @@ impl Today {
             state.start = hole;
             state.size = next_size(hole - index + ask.wanted, most);
         }
+        // Folios grow by a factor of four from window to window.
         state.order += 2;
         let align = 1 << state.order.min(most.trailing_zeros());
+        // A window up to the boundary of a folio ends without a short folio.
         let aligned_end = (state.start + state.size) / align * align;
         if aligned_end > state.start {
             state.size = aligned_end - state.start;

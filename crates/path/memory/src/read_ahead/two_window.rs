@@ -114,6 +114,7 @@ impl ReadAheadState {
         self.ahead_start = self.start + self.size;
         self.ahead_size = ask.clipped(self.ahead_start, size);
         let on = self.submit(ask, plan, self.ahead_start, self.ahead_size);
+        // With `force` the read is longer than the window, so it needs the pages ahead in any case.
         if !on && !force {
             (self.ahead_start, self.ahead_size) = (0, 0);
         }

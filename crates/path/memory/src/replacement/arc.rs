@@ -59,6 +59,7 @@ impl Arc {
 
 impl Replacement for Arc {
     fn wanted(&mut self, _: &PageTable, run: PageRun, free: u64) -> u64 {
+        // A second question for one page must not adapt the target again.
         if let Some((object, page, _)) = self.coming
             && (object, page) == (run.object, run.first)
         {
@@ -71,6 +72,8 @@ impl Replacement for Arc {
             self.ghosts.forget(PageRun { pages: 1, ..run });
             return 1;
         }
+        // As in 2Q the victim depends on the page that comes, so full memory takes pages one by
+        // one.
         if free == 0 { 1 } else { alike.min(free) }
     }
 

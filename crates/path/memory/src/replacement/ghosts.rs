@@ -11,6 +11,7 @@ pub(super) struct Ghosts(PageTable);
 impl Ghosts {
     /// Remembers the pages of a stretch as the newest of a list.
     pub fn remember(&mut self, gone: &Stretch, list: u8) {
+        // A page may have come back and left again. Its ghost must stand in one list only.
         self.forget(gone.run());
         let slot = self.0.add(gone.run(), 0);
         self.0.push_newest(list, slot);

@@ -289,6 +289,7 @@ impl Replacement for Lru2 {
     }
 
     fn victim(&mut self, pages: &mut PageTable, most: u64) -> Option<u32> {
+        // The kernel balances the lists before each round of 32 pages, and not at each page.
         if self.round == 0 || pages.pages_in(INACTIVE) == 0 {
             self.balance(pages);
             self.round = CLUSTER;

@@ -187,6 +187,8 @@ impl WritebackRates {
             return;
         }
         self.write = (rate + old * (PERIOD - elapsed)) / PERIOD;
+        // The average follows only a rate that goes on in one direction, so one burst does not move
+        // it.
         if average > old && old >= self.write {
             self.write_average = average - ((average - old) >> 3);
         } else if average < old && old <= self.write {
@@ -206,11 +208,14 @@ impl WritebackRates {
     ) {
         let dirty_rate = (dirtied - self.dirtied) * HZ / elapsed;
         let task = ((self.limit as i64 * pos_ratio) / ONE) as u64 + 1;
+        // The device's rate, shared among as many writers as the rate of dirtying stands for. No
+        // writer alone gets more than the device.
         let balanced = (task * self.write_average / (dirty_rate | 1)).min(self.write_average);
         let (least, most) = (
             self.balanced.min(balanced).min(task),
             self.balanced.max(balanced).max(task),
         );
+        // The limit moves only towards the setpoint. On the other side `pos_ratio` does the rest.
         let step = if dirty < setpoint {
             least.saturating_sub(self.limit)
         } else {
@@ -539,6 +544,7 @@ impl WriteBack for Today {
         // The think time of the writer since its last pause counts as pause.
         let pause = period as i64 - (now as i64 - writer.paused as i64);
         if pause < shortest as i64 {
+            // More than a second of think time is no credit: the file may be written rarely.
             if pause < -(HZ as i64) {
                 (writer.paused, writer.dirtied) = (now, 0);
             } else if period > 0 {

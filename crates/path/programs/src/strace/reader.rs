@@ -169,7 +169,7 @@ impl RecordingReader {
         };
         if pending.name != name {
             let reason = reason!(
-                "found that `{name}` goes on; expected `{}`, which had begun",
+                "found the end of `{name}`; expected the end of `{}`, which had begun",
                 pending.name
             );
             self.recorder.forget_call(process);

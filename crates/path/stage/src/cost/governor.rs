@@ -115,6 +115,8 @@ impl Governor {
         if load > threshold {
             return highest;
         }
+        // Between the two thresholds the frequency stays, so that the governor does not swing at
+        // each sample.
         if self.current == 0 || load >= safe {
             return self.current;
         }

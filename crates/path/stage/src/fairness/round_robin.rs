@@ -26,6 +26,7 @@ pub(super) fn build(_: &Keys, weights: &[u32]) -> Result<Box<dyn Fairness>, Conf
 
 impl Fairness for RoundRobin {
     fn add(&mut self, host: usize, slot: u32, _: Sectors) {
+        // A host has one place in the turns, however many of its requests wait.
         if self.hosts[host].is_empty() {
             self.turns.push_back(host as u32);
         }

@@ -52,6 +52,8 @@ pub(super) fn build(keys: &Keys, weights: &[u32]) -> Result<Box<dyn Fairness>, C
             format!("found {}; expected a sector at least", config.quantum.0),
         ));
     }
+    // The host with the smallest weight gets one quantum. A division by the largest weight could
+    // leave a host without a sector.
     let least = u64::from(weights.iter().copied().min().unwrap_or(1).max(1));
     let host = |&weight: &u32| WeightedHost {
         queue: VecDeque::new(),
@@ -69,6 +71,7 @@ pub(super) fn build(keys: &Keys, weights: &[u32]) -> Result<Box<dyn Fairness>, C
 impl Fairness for Weighted {
     fn add(&mut self, host: usize, slot: u32, sectors: Sectors) {
         let queue = &mut self.hosts[host];
+        // An idle host saves no credit for later (Shreedhar & Varghese 1995, deficit round robin).
         if queue.queue.is_empty() {
             self.turns.push_back(host as u32);
             queue.left = queue.quantum;

@@ -37,6 +37,7 @@ impl Client {
     /// Removes the next call for its transmission, if the window has room for `charge`. A call
     /// larger than the window goes alone.
     pub(super) fn send(&mut self, charge: u64) -> bool {
+        // Otherwise a call that is longer than the window would wait for ever.
         let fits = self.used == 0 || self.used + charge <= self.window;
         if fits {
             self.used += charge;

@@ -73,6 +73,7 @@ impl Network {
     pub(super) fn utilisation(&self, now: Time) -> f64 {
         let whole = now.since(Time::ZERO).as_secs_f64();
         if whole > 0.0 {
+            // Two directions, each of which can be busy all the time.
             self.worked.as_secs_f64() / whole / 2.0
         } else {
             0.0

@@ -45,6 +45,7 @@ impl ThreadPool {
         }
         let call = self.fairness.next()?;
         self.busy += 1;
+        // All threads share the processor. They overlap only while the file system works.
         let start = now.max(self.processor_free);
         self.processor_free = start + self.cost.take(start);
         Some((call, self.processor_free))
@@ -59,14 +60,16 @@ impl ThreadPool {
 
 /// Next steps of calls by time, and in the order of their planning.
 #[derive(Debug, Default)]
-pub(super) struct Agenda {
+pub(super) struct PlannedSteps {
     steps: BinaryHeap<Reverse<(Time, u64, u32)>>,
     planned: u64,
 }
 
-impl Agenda {
+impl PlannedSteps {
     pub(super) fn plan(&mut self, at: Time, call: u32) {
         self.planned += 1;
+        // The number keeps steps of one instant in the order of their planning, so that a run
+        // repeats.
         self.steps.push(Reverse((at, self.planned, call)));
     }
 

@@ -91,8 +91,8 @@ pub(crate) fn migrate(
     description.check(folder, digest, members)?;
     if !old.clean || !old.complete {
         return Err(StoreError::Refused(format!(
-            "`{}` is of format 2, and its server was killed or ended before it had compared all; serve it with the \
-             version of fullstroke that wrote it and stop that server, and then this version migrates it",
+            "`{}` has format 2, and its last server ended before all redundancy was compared; serve the folder with the \
+             version of fullstroke that wrote the folder, stop that server, and this version then migrates the folder",
             folder.display()
         )));
     }
@@ -142,8 +142,8 @@ fn read(folder: &Path) -> Result<OldSuperblock, StoreError> {
     if format != Some(OLD_FORMAT) {
         let format = format.map_or("none".to_owned(), |format| format.to_string());
         let detail = format!(
-            "found the format {format}, expected {OLD_FORMAT}, which this version of fullstroke migrates; serve \
-             it with the version that wrote it"
+            "found the format {format}; expected {OLD_FORMAT}, which this version of fullstroke migrates; serve \
+             the store with the version that wrote the store"
         );
         return Err(damaged(path, &detail));
     }

@@ -54,7 +54,7 @@ fn look_at(path: &Path, lengths: FileLengths) -> Result<Arc<dyn Device>, StoreEr
 /// Error for a folder without a complete store: a read-only opening makes none.
 fn no_store_in(folder: &Path) -> StoreError {
     StoreError::Refused(format!(
-        "`{}` holds no store that was made to its end, and none is made read-only; open it once for \
+        "`{}` holds no complete store, and a read-only opening makes none; open the folder once for \
          writing, or give another folder",
         folder.display()
     ))
