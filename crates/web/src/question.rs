@@ -6,6 +6,7 @@ use fullstroke_advise::{
     AdviceRequest, ArrayOutcome, Assumptions, Choices, Condition, Costs, GradualAdvice,
     GradualProgress, RoundPlan, Wishes,
 };
+use fullstroke_contract::registry::read_value;
 use fullstroke_measure::Stop;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -134,8 +135,8 @@ pub(crate) fn take_outcome(
     outcome: Value,
 ) -> Result<Value, CommandError> {
     let asked = session.asked.as_mut().ok_or_else(nothing_asked)?;
-    let outcome: Option<ArrayOutcome> = serde_json::from_value(restored(outcome))
-        .map_err(|error| CommandError::Other(format!("outcome: {error}")))?;
+    let outcome: Option<ArrayOutcome> = read_value(restored(outcome))
+        .map_err(|(_, error)| CommandError::Other(format!("outcome: {error}")))?;
     let made = asked.take_outcome(name, condition, outcome)?;
     Ok(stepped(asked, &made))
 }
