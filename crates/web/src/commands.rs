@@ -1,7 +1,7 @@
 //! The commands of a page, and their answers.
 
 use crate::Session;
-use crate::question::{Question, ask, outcome, stack_file, step, take_outcome};
+use crate::question::{Question, ask, outcome, stack_file, step, take_outcome, watch};
 use crate::recognise::recognise;
 use fullstroke_advise::{AdviceRequest, AdviseError, Condition, WishError, WishFile, advise};
 use fullstroke_contract::registry::read_value;
@@ -83,6 +83,8 @@ pub(crate) enum Command {
     /// Returns the outcome of a layout in a condition. The advice does not change: another worker may
     /// have the advice.
     Outcome { name: String, condition: Condition },
+    /// Returns the events of a layout over time, for drawings.
+    Watch { name: String, condition: Condition },
     /// Takes an outcome of another worker.
     TakeOutcome {
         name: String,
@@ -190,6 +192,7 @@ pub(crate) fn carry_out(
         Command::Ask(question) => ask(session, *question),
         Command::Step {} => step(session, progress),
         Command::Outcome { name, condition } => outcome(session, &name, condition, progress),
+        Command::Watch { name, condition } => watch(session, &name, condition, progress),
         Command::TakeOutcome {
             name,
             condition,
