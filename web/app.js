@@ -1,6 +1,7 @@
 // The page: a question in a form, and the answer as it becomes surer.
 
 import { Engine, Refusal, Stopped, hindrance } from "./engine.js";
+import { Watch } from "./watch.js";
 import { arithmetic, called, capacity, finalists, make, report, sentences, three } from "./show.js";
 
 const at = (id) => document.getElementById(id);
@@ -37,6 +38,8 @@ let pool = null;
 /** Number of the question. A step of an older question is ignored. */
 let asked = 0;
 let latest = null;
+/** The drawing of the drives at work. */
+let watch;
 
 function problem(text) {
   at("problem").textContent = text ?? "";
@@ -67,6 +70,11 @@ function fillDrives() {
   const filled = groups.map(([label, fits]) => make("optgroup", { label }, ...bySize.filter((drive) => fits(drive.capacity_bytes)).map(option)));
   at("drive").replaceChildren(...filled);
   at("drive").value = FIRST_DRIVE;
+}
+
+/** Returns the bytes of the chosen drive. */
+function chosenCapacity() {
+  return drives.find((one) => one.name === at("drive").value)?.capacity_bytes ?? Infinity;
 }
 
 function tellDrive() {
@@ -107,6 +115,7 @@ function loadOf(name, path, found) {
   if (found.kind === "array" || found.kind === "pool") {
     const [array] = found.arrays;
     at("count").value = array.drives;
+    tellCount();
     if (array.drive) at("drive").value = array.drive;
     pool = found.kind === "pool" ? array.shape : null;
     tellDrive();
@@ -164,7 +173,8 @@ async function fileChosen() {
     at("file").value = "";
     return;
   }
-  await stop();
+  // An answer stays usable: only a run in progress ends.
+  if (at("stop").hidden === false) await stop();
   await takeFile(file.name, await file.arrayBuffer());
 }
 
@@ -193,6 +203,25 @@ function tellLoad() {
   at("load").setAttribute("aria-valuetext", said);
 }
 
+/** Hours until a failed drive is replaced, by the place of the slider, each with its words. */
+const REPLACED = [[1, "an hour"], [4, "4 hours"], [12, "12 hours"], [24, "a day"], [72, "3 days"], [168, "a week"], [672, "4 weeks"]];
+/** Place of the slider for the assumption of the command line. */
+const REPLACED_FIRST = 3;
+
+const replaced = () => REPLACED[Number(at("replace").value)] ?? REPLACED[REPLACED_FIRST];
+
+function tellReplaced() {
+  const [, said] = replaced();
+  at("replace-said").textContent = said;
+  at("replace").setAttribute("aria-valuetext", said);
+}
+
+/** Puts the number of drives of the form at the slider. */
+function tellCount() {
+  at("drives-slider").value = at("count").value;
+  at("drives-said").textContent = at("count").value;
+}
+
 /** Returns the question of the form. */
 function question() {
   const number = (id) => (at(id).value === "" ? null : Number(at(id).value));
@@ -203,12 +232,12 @@ function question() {
   if (number("watts") !== null) wishes.watts = number("watts");
   if (number("price") !== null) wishes.price = number("price");
   const choices = pool ? { ...CHOICES, layouts: [...new Set([pool, ...POOLS, ...CHOICES.layouts])], recordsizes: ["128KiB"] } : CHOICES;
-  const chosen = { drive: at("drive").value, counts: [Number(at("count").value)], wishes, choices, load: factor() };
+  const chosen = { drive: at("drive").value, counts: [Number(at("count").value)], wishes, choices, assumptions: { replace_hours: replaced()[0] }, load: factor() };
   if (number("drive-price") !== null) chosen.drive_price = number("drive-price");
   return chosen;
 }
 
-const FIELDS = ["drive", "count", "use", "failures", "usable", "p99", "mb-per-s", "watts", "drive-price", "price", "load"];
+const FIELDS = ["drive", "count", "use", "failures", "usable", "p99", "mb-per-s", "watts", "drive-price", "price", "load", "replace"];
 
 /** Returns the question as it stands in a link. */
 function fields() {
@@ -240,6 +269,7 @@ function command() {
   words.push("--drive", word(drive === ownDrive?.path ? ownDrive.name : drive), "--drives", at("count").value);
   const options = [["failures", ""], ["usable", "TB"], ["p99", "ms"], ["mb-per-s", ""], ["watts", ""], ["drive-price", ""], ["price", ""]];
   for (const [id, unit] of options) if (at(id).value !== "") words.push(`--${id}`, `${at(id).value}${unit}`);
+  if (Number(at("replace").value) !== REPLACED_FIRST) words.push("--replace-hours", String(replaced()[0]));
   return words.join(" ");
 }
 
@@ -265,6 +295,7 @@ async function fromLink() {
 async function stop() {
   asked += 1;
   busy(false);
+  watch.end();
   await engine.stop();
 }
 
@@ -276,6 +307,7 @@ async function ask() {
   latest = null;
   at("found").hidden = false;
   at("take").hidden = true;
+  watch.end();
   for (const id of ["reasons", "changes", "left-out", "arithmetic", "key"]) at(id).hidden = true;
   at("finalists").replaceChildren();
   at("verdict").textContent = "The layouts are being tried …";
@@ -299,6 +331,7 @@ async function ask() {
     });
     engine.endHelpers();
     busy(false);
+    await watch.begin(latest);
   } catch (error) {
     if (number !== asked) return;
     asked += 1;
@@ -402,6 +435,7 @@ async function saveReport() {
 function questionInWords() {
   const chosen = (id) => at(id).selectedOptions[0]?.text ?? at(id).value;
   const pairs = [["Drives", `${at("count").value} of ${chosen("drive")}`], ["Load", own ? at("file-facts").textContent : `${chosen("use")}. ${at("use-about").textContent}`]];
+  pairs.push(["A failed drive is replaced after", replaced()[1]]);
   pairs.push(["Load, times", at("load-said").textContent], ["Failed drives without loss", chosen("failures")]);
   const wishes = [["usable", "Usable, TB"], ["p99", "99 % within, ms"], ["mb-per-s", "MB/s"], ["watts", "Watts"], ["drive-price", "Price of a drive"], ["price", "Price of all drives"]];
   for (const [id, label] of wishes) if (at(id).value !== "") pairs.push([label, at(id).value]);
@@ -425,8 +459,14 @@ function listen() {
     at("answer").focus({ preventScroll: true });
   });
   at("load").addEventListener("input", tellLoad);
+  at("replace").addEventListener("input", tellReplaced);
+  at("count").addEventListener("input", tellCount);
+  at("drives-slider").addEventListener("input", () => {
+    at("count").value = at("drives-slider").value;
+    tellCount();
+  });
   // A reader who has an answer sees the next one without a further click.
-  for (const id of ["load", "count", "failures", "drive", "use"]) {
+  for (const id of ["load", "drives-slider", "replace", "count", "failures", "drive", "use"]) {
     at(id).addEventListener("change", () => latest && at("question").reportValidity() && ask());
   }
   at("drive").addEventListener("change", tellDrive);
@@ -467,11 +507,14 @@ async function begin() {
   }
   fillDrives();
   fillUses();
+  watch = new Watch((name, condition) => engine.call({ command: "watch", name, condition }), chosenCapacity, told);
   listen();
   const linked = await fromLink();
   tellDrive();
   tellUse();
   tellLoad();
+  tellCount();
+  tellReplaced();
   at("private").textContent = "Files never leave this browser: the page has forbidden itself every connection.";
   at("go").disabled = false;
   if (linked) ask();

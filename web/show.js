@@ -1,7 +1,9 @@
 // Draws the answer. Each function returns elements, or fills an element of the page.
 
 const SVG = "http://www.w3.org/2000/svg";
-const PARTS = ["queue", "parity", "overhead", "cache", "seek", "switch", "rotation", "transfer"];
+export const PARTS = ["queue", "parity", "overhead", "cache", "seek", "switch", "rotation", "transfer"];
+/** Names of the parts for readers. */
+const PART_NAMES = { queue: "queue", parity: "waiting for parity", overhead: "commands and cables", cache: "cache", seek: "arm", switch: "head change", rotation: "rotation", transfer: "transfer" };
 
 /** Returns an element with attributes and children. */
 export function make(name, attributes = {}, ...children) {
@@ -13,7 +15,8 @@ export function make(name, attributes = {}, ...children) {
   return element;
 }
 
-function draw(name, attributes, ...children) {
+/** Returns an element of a drawing. */
+export function draw(name, attributes, ...children) {
   const element = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   element.append(...children);
@@ -41,11 +44,17 @@ export function called(name) {
   return name.replace(/ of (\d+)/, " of $1 drives").replace(pattern, width ? `${title} (groups of ${width})` : title);
 }
 
-/** Returns a chance a year in words. */
+/** Returns a chance a year in words. Chances of one form can be compared. */
 export function chance(share) {
   if (share === null || share === undefined) return "unknown";
   if (share === 0) return "0";
-  return share >= 0.001 ? `${three(100 * share)} %` : `1 in ${Math.round(1 / share).toLocaleString("en")}`;
+  return share >= 0.2 ? `${Math.round(100 * share)} %` : `1 in ${Number((1 / share).toPrecision(2)).toLocaleString("en")}`;
+}
+
+/** Returns a sentence of the simulator with the names of layouts for readers. */
+export function readable(sentence) {
+  const names = /\b(?:raid\d+|raidz\d(?::\d+)?|mirror(?::\d+)?|draid\d(?::[\w:]+)?) of \d+\b(?: drives)?/g;
+  return sentence.replaceAll(names, (name) => called(name.replace(/ drives$/, "")));
 }
 
 function mayFail(count) {
@@ -85,7 +94,7 @@ function stacked(parts, whole) {
 function legend(parts, whole) {
   const shown = PARTS.map((part, index) => [part, index, (parts[part] ?? 0) / whole]).filter(([, , share]) => share >= 0.005);
   const items = shown.map(([part, index, share]) =>
-    make("li", {}, draw("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" }, draw("rect", { class: `p${index}`, width: 10, height: 10 })), ` ${part} ${Math.round(100 * share)} %`),
+    make("li", {}, draw("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" }, draw("rect", { class: `p${index}`, width: 10, height: 10 })), ` ${PART_NAMES[part]} ${Math.round(100 * share)} %`),
   );
   return make("ul", { class: "legend", "aria-label": "Parts of the mean response time" }, ...items);
 }
@@ -100,7 +109,7 @@ function rows(finalist, ranked, most) {
   const cells = [];
   for (const [name, outcome, half] of conditions) {
     if (!outcome) continue;
-    const more = half === null || half === undefined ? "" : ` ± ${three(half)}`;
+    const more = half === null || half === undefined ? "" : ` ± ${Number(half.toPrecision(2))}`;
     cells.push(make("span", { class: "name" }, name), bar(outcome.mean_ms, half, outcome.p99_ms, most));
     cells.push(make("span", { class: "value" }, `${three(outcome.mean_ms)}${more} ms, 99 % in ${three(outcome.p99_ms)} ms`));
   }
@@ -120,7 +129,7 @@ function tag(ranked, index, settled) {
 function card(finalist, ranked, index, most, settled) {
   const { volume, loss, price } = finalist;
   const facts = [`${capacity(volume.usable_bytes)} usable`, mayFail(volume.failures_survived)];
-  facts.push(`chance of loss in a year ${chance(loss.chance_a_year)}`);
+  facts.push(`chance of loss in a year: ${chance(loss.chance_a_year)}`);
   if (finalist.rebuilding?.rebuild_hours) facts.push(`rebuild ${three(finalist.rebuilding.rebuild_hours)} h`);
   if (finalist.healthy.mean_w) facts.push(`${three(finalist.healthy.mean_w)} W`);
   if (price !== null) facts.push(`price ${three(price)}`);
@@ -132,7 +141,7 @@ function card(finalist, ranked, index, most, settled) {
     index === 0 ? { class: "first" } : {},
     make("div", { class: "head" }, make("h3", {}, `${index + 1}. ${called(finalist.name)}`), make("span", { class: "tag" }, tag(ranked, index, settled))),
     make("ul", { class: "facts" }, ...facts.map((fact) => make("li", {}, fact))),
-    make("div", { class: "bars" }, ...rows(finalist, ranked, most), make("span", { class: "name" }, "parts of the mean"), stacked(parts, whole), make("span", { class: "value" }, "")),
+    make("div", { class: "bars" }, ...rows(finalist, ranked, most), make("span", { class: "name" }, "where the mean goes"), stacked(parts, whole), make("span", { class: "value" }, "")),
     legend(parts, whole),
   );
   if (misses.length > 0) item.append(make("p", { class: "misses" }, `Missed: ${misses.join("; ")}.`));
@@ -156,7 +165,7 @@ export function finalists(list, advice, settled) {
 
 /** Fills a part of the page with sentences, and hides the part without any. Sentences after the first `shown` fold. */
 export function sentences(part, texts, shown = Infinity) {
-  const items = (some) => some.map((text) => make("li", {}, text));
+  const items = (some) => some.map((text) => make("li", {}, readable(text)));
   part.hidden = texts.length === 0;
   part.querySelector("details")?.remove();
   part.querySelector("ul").replaceChildren(...items(texts.slice(0, shown)));
@@ -169,7 +178,7 @@ const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").
 /** Returns the answer as a page that needs nothing else: the question, the drawings, the stack file and all numbers. */
 export function report(found, question, command, stack, advice) {
   const body = found.cloneNode(true);
-  for (const id of ["#take", "#progress", "#arithmetic"]) body.querySelector(id)?.remove();
+  for (const id of ["#take", "#progress", "#arithmetic", "#watch"]) body.querySelector(id)?.remove();
   for (const hidden of body.querySelectorAll("[hidden]")) hidden.remove();
   for (const folded of body.querySelectorAll("details")) folded.open = true;
   body.removeAttribute("id");

@@ -1,6 +1,6 @@
 // Keeps the page's own files, so that the page works without a network. `make site` writes the digest of the files.
 const CACHE = "fullstroke-DIGEST";
-const FILES = ["./", "index.html", "looks.css", "style.css", "app.js", "engine.js", "show.js", "worker.js", "icon.svg", "fullstroke.wasm"];
+const FILES = ["./", "index.html", "looks.css", "style.css", "app.js", "engine.js", "show.js", "watch.js", "worker.js", "icon.svg", "fullstroke.wasm"];
 
 addEventListener("install", (event) => {
   event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(FILES)).then(() => skipWaiting()));

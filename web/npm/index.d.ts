@@ -125,6 +125,20 @@ export interface Step {
   advice: Advice | null;
 }
 
+export type Condition = "healthy" | "degraded" | "rebuilding" | "slow";
+
+/** Events over time, in columns of equal length. */
+export interface Timeline {
+  /** Seconds of a column. */
+  column_s: number;
+  /** Lower bounds of the rows of `cells`, in ms. */
+  rows_ms: number[];
+  cells: { column: number; row: number; requests: number; cause: string }[];
+  /** A column without requests has null. */
+  drives: { name: string; requests: number[]; ahead_max: (number | null)[]; offset_gb_mean: (number | null)[]; [field: string]: unknown }[];
+  [field: string]: unknown;
+}
+
 export class FullstrokeError extends Error {}
 
 export class Fullstroke {
@@ -135,6 +149,8 @@ export class Fullstroke {
   run(stack: string, changes?: Changes): Report;
   compare(stacks: string[], options?: { by?: string; vary?: string[]; changes?: Changes }): Ranking;
   advise(wishes: string, changes?: Changes): Advice;
+  /** Returns the events of a layout of the question over time; null if the layout has no such condition. */
+  watch(name: string, condition?: Condition): Timeline | null;
   /** Asks a question, and yields after each step until the answer is settled. */
   ask(question: Question): Generator<Step, void>;
   /** Carries out a command of docs/browser.md. */

@@ -75,6 +75,11 @@ export class Fullstroke {
     return this.call({ command: "advise", wishes, changes });
   }
 
+  /** Returns the events of a layout of the question over time: heads, queues and causes. */
+  watch(name, condition = "healthy") {
+    return this.call({ command: "watch", name, condition }).timeline;
+  }
+
   /** Asks a question, and yields `{ progress, advice }` after each step, until the answer is settled. */
   *ask(question) {
     this.call({ command: "ask", ...question });

@@ -36,6 +36,10 @@ test("a question is answered step by step", async () => {
   const steps = [...simulator.ask(question)];
   assert.equal(steps.length, 9);
   assert.equal(steps.at(-1).advice.finalists.length, 3);
+  const timeline = simulator.watch("raid5 of 4", "degraded");
+  assert.equal(timeline.drives.length, 3);
+  assert.ok(timeline.drives[0].offset_gb_mean.some((place) => place > 0));
+  assert.equal(simulator.watch("raid5 of 4").drives.length, 4);
   assert.ok(simulator.call({ command: "stack-file", name: "raid5 of 4" }).text.includes("raid5"));
 });
 

@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { createReadStream, mkdtempSync, rmSync, statSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { extname, join, normalize } from "node:path";
 
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".wasm": "application/wasm" };
@@ -28,8 +28,12 @@ export async function serve(folder) {
   return { address: `http://127.0.0.1:${server.address().port}/`, asked, close: () => (server.closeAllConnections(), server.close()) };
 }
 
-/** Factor of all waiting times, for a machine that does other work too. */
-export const PATIENCE = Number(process.env.PATIENCE ?? 1);
+/** Number of cores. */
+export const CORES = availableParallelism();
+/** Seconds without work of the browser after which a wait has failed. */
+const REST_S = 20;
+/** Share of one core below which the browser rests. The questions of a wait need about 0.02. */
+const REST_SHARE = 0.06;
 
 /** A page of a headless browser, driven by the DevTools protocol over two pipes. */
 export class Page {
@@ -79,7 +83,8 @@ export class Page {
     const id = ++this.calls;
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });
-      this.process.stdio[3].write(`${JSON.stringify({ id, method, params, sessionId: session })}\0`);
+      // Without a session the browser itself answers.
+      this.process.stdio[3].write(`${JSON.stringify({ id, method, params, sessionId: session ?? undefined })}\0`);
     });
   }
 
@@ -90,13 +95,36 @@ export class Page {
     return result.value;
   }
 
-  /** Waits until an expression is true. Returns the seconds. */
-  async until(expression, seconds, what) {
+  /** Returns the CPU seconds of all processes of the browser so far. */
+  async cpuSeconds() {
+    const { processInfo } = await this.send("SystemInfo.getProcessInfo", {}, null);
+    return processInfo.reduce((sum, { cpuTime }) => sum + cpuTime, 0);
+  }
+
+  /**
+   * Waits until an expression is true. Returns the seconds. `seconds` is CPU time of the browser for each core, so that other
+   * work on the machine does not end the wait. A browser that rests will not make the expression true.
+   */
+  until(expression, seconds, what) {
+    return this.wait(() => this.value(`Boolean(${expression})`), seconds, what);
+  }
+
+  /** Waits until a function returns true; see `until`. */
+  async wait(holds, seconds, what) {
     const began = performance.now();
-    const most = seconds * PATIENCE;
-    while (!(await this.value(`Boolean(${expression})`))) {
-      if (performance.now() - began > most * 1000) throw new Error(`${what}: not within ${most} s. The page says: ${await this.value("document.querySelector('#answer')?.innerText.slice(0, 600)")}`);
+    let [looked, cpu, spent, rested] = [began, null, 0, 0];
+    while (!(await holds())) {
       await new Promise((resolve) => setTimeout(resolve, 50));
+      const passed = (performance.now() - looked) / 1000;
+      if (passed < 1) continue;
+      const now = await this.cpuSeconds();
+      const worked = cpu === null ? passed : Math.max(0, now - cpu);
+      [looked, cpu, spent] = [performance.now(), now, spent + worked];
+      rested = worked < REST_SHARE * passed ? rested + passed : 0;
+      if (spent > seconds * CORES || rested > REST_S) {
+        const why = rested > REST_S ? `the browser has rested for ${Math.round(rested)} s` : `not within ${seconds} s of work`;
+        throw new Error(`${what}: ${why}. The page says: ${await this.value("document.querySelector('#answer, body')?.innerText.slice(0, 600)")}`);
+      }
     }
     return (performance.now() - began) / 1000;
   }

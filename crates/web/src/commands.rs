@@ -1,9 +1,10 @@
 //! The commands of a page, and their answers.
 
 use crate::Session;
-use crate::question::{Question, ask, outcome, stack_file, step, take_outcome};
+use crate::question::{Question, ask, outcome, stack_file, step, take_outcome, watch};
 use crate::recognise::recognise;
 use fullstroke_advise::{AdviceRequest, AdviseError, Condition, WishError, WishFile, advise};
+use fullstroke_contract::registry::read_value;
 use fullstroke_lab::{
     ComparedStack, DEFAULT_BUDGET, LabError, Ranking, Recipe, Vary, recipes, run, sample_long_work,
     sample_long_works,
@@ -49,7 +50,7 @@ impl CommandError {
 
 /// A command.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Command {
     /// Returns the version.
     Version {},
@@ -82,6 +83,8 @@ pub(crate) enum Command {
     /// Returns the outcome of a layout in a condition. The advice does not change: another worker may
     /// have the advice.
     Outcome { name: String, condition: Condition },
+    /// Returns the events of a layout over time, for drawings.
+    Watch { name: String, condition: Condition },
     /// Takes an outcome of another worker.
     TakeOutcome {
         name: String,
@@ -91,6 +94,23 @@ pub(crate) enum Command {
     },
     /// Returns the stack file of a layout of the advice.
     StackFile { name: String },
+}
+
+impl Command {
+    /// Reads `{"command": NAME, ...}`. The other keys belong to the command.
+    pub(crate) fn read(text: &str) -> Result<Command, CommandError> {
+        let mut keys: Map<String, Value> =
+            serde_json::from_str(text).map_err(CommandError::Command)?;
+        let name = match keys.remove("command") {
+            Some(Value::String(name)) => name,
+            Some(other) => {
+                let why = format!("command: found {other}; expected a name");
+                return Err(CommandError::Other(why));
+            }
+            None => return Err(CommandError::other("the key `command` is missing")),
+        };
+        read_value(json!({ name: keys })).map_err(|(_, error)| CommandError::Command(error))
+    }
 }
 
 /// Changes of a stack file.
@@ -172,6 +192,7 @@ pub(crate) fn carry_out(
         Command::Ask(question) => ask(session, *question),
         Command::Step {} => step(session, progress),
         Command::Outcome { name, condition } => outcome(session, &name, condition, progress),
+        Command::Watch { name, condition } => watch(session, &name, condition, progress),
         Command::TakeOutcome {
             name,
             condition,

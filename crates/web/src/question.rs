@@ -6,6 +6,7 @@ use fullstroke_advise::{
     AdviceRequest, ArrayOutcome, Assumptions, Choices, Condition, Costs, GradualAdvice,
     GradualProgress, RoundPlan, Wishes,
 };
+use fullstroke_contract::registry::read_value;
 use fullstroke_measure::Stop;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -126,6 +127,18 @@ pub(crate) fn outcome(
     Ok(json!({ "name": name, "condition": condition, "outcome": outcome }))
 }
 
+/// Returns the events of a layout in a condition over time.
+pub(crate) fn watch(
+    session: &Session,
+    name: &str,
+    condition: Condition,
+    progress: Progress<'_>,
+) -> Result<Value, CommandError> {
+    let asked = session.asked.as_ref().ok_or_else(nothing_asked)?;
+    let timeline = asked.timeline(name, condition, &Stop::default(), progress)?;
+    Ok(json!({ "name": name, "condition": condition, "timeline": timeline }))
+}
+
 /// Takes the outcome that [`outcome`] has returned in another worker.
 pub(crate) fn take_outcome(
     session: &mut Session,
@@ -134,8 +147,8 @@ pub(crate) fn take_outcome(
     outcome: Value,
 ) -> Result<Value, CommandError> {
     let asked = session.asked.as_mut().ok_or_else(nothing_asked)?;
-    let outcome: Option<ArrayOutcome> = serde_json::from_value(restored(outcome))
-        .map_err(|error| CommandError::Other(format!("outcome: {error}")))?;
+    let outcome: Option<ArrayOutcome> = read_value(restored(outcome))
+        .map_err(|(_, error)| CommandError::Other(format!("outcome: {error}")))?;
     let made = asked.take_outcome(name, condition, outcome)?;
     Ok(stepped(asked, &made))
 }
@@ -221,6 +234,27 @@ mod tests {
             for candidate in candidates {
                 assert!(candidate["value"].as_f64().unwrap() > 0.0, "{}", load.name);
             }
+        }
+    }
+
+    #[test]
+    fn a_layout_at_work_has_heads_queues_and_causes_over_time() {
+        let mut session = asked(READY_LOADS[0].text);
+        for condition in ["healthy", "degraded", "rebuilding"] {
+            let command = json!({ "command": "watch", "name": "raid5 of 6", "condition": condition });
+            let answer = session.call(&command.to_string(), &|_, _| {});
+            let answer: Value = serde_json::from_str(&answer).unwrap();
+            let timeline = &answer["answer"]["timeline"];
+            let drives = timeline["drives"].as_array().unwrap();
+            // The drive in place of the failed one receives data during a rebuild alone.
+            let working = if condition == "degraded" { 5 } else { 6 };
+            assert_eq!(drives.len(), working, "{condition}");
+            for drive in drives {
+                let columns = drive["requests"].as_array().unwrap().len();
+                assert!((10..=96).contains(&columns), "{condition}: {columns} columns");
+                assert_eq!(drive["offset_gb_mean"].as_array().unwrap().len(), columns);
+            }
+            assert!(timeline["cells"].as_array().unwrap().len() > 10);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The state behind the commands.
 
-use crate::commands::{self, CommandError};
+use crate::commands::{self, Command};
 use fullstroke_advise::GradualAdvice;
 use fullstroke_stack::{FileSource, MemoryFiles};
 use serde_json::{Value, json};
@@ -46,8 +46,7 @@ impl Session {
     /// `progress` is called during runs with the number of finished requests and, if known, the
     /// total number.
     pub fn call(&mut self, command: &str, progress: &dyn Fn(u64, Option<u64>)) -> String {
-        let answer = serde_json::from_str(command)
-            .map_err(CommandError::Command)
+        let answer = Command::read(command)
             .and_then(|command| commands::carry_out(self, command, progress));
         let whole: Value = match answer {
             Ok(answer) => json!({ "answer": answer }),

@@ -18,6 +18,8 @@
 //! Each layout has the first value of each list in [`Choices`](crate::Choices). No setting is
 //! searched, so the answer ranks layouts only.
 
+mod watch;
+
 use crate::advise::{Chosen, Finals, check};
 use crate::layouts::{Arrangement, arrangements, has_parity};
 use crate::order::order;
@@ -435,6 +437,16 @@ impl GradualAdvice {
         index: usize,
         condition: Condition,
     ) -> Result<Vec<ComparedStack>, AdviseError> {
+        self.candidates_of(index, condition, self.length(condition))
+    }
+
+    /// Returns the candidates of a layout in a condition on the first `requests` requests.
+    fn candidates_of(
+        &self,
+        index: usize,
+        condition: Condition,
+        requests: u64,
+    ) -> Result<Vec<ComparedStack>, AdviseError> {
         let recipe = &self.chosen[index].recipe;
         let recipe = match condition {
             Condition::Healthy => Some(recipe.clone()),
@@ -444,7 +456,7 @@ impl GradualAdvice {
         };
         let mut candidates = Vec::new();
         if let Some(recipe) = recipe {
-            let recipe = self.load.first_requests(recipe, self.length(condition));
+            let recipe = self.load.first_requests(recipe, requests);
             for recipe in recipe.with_seeds(self.request.seeds())? {
                 let candidate = recipe.candidate()?;
                 candidates.push(ComparedStack {

@@ -3,7 +3,7 @@
 /// All names of readings, one per line. Reports and metrics derive from this list. A name ends with
 /// the unit.
 #[rustfmt::skip]
-pub const READINGS: &[ReadingName] = &[
+pub static READINGS: &[ReadingName] = &[
     less("replay_duration_ratio", "time from the first to the last request of the replay, divided by that of the trace"),
     less("replay_outstanding_trace_mean", "mean number of outstanding requests of the trace at an arrival"),
     less("replay_outstanding_mean", "the same value for the replay"),

@@ -4,7 +4,12 @@
 //! the command line, the JSON schema of stack files, the reference page and the conformance tests
 //! all derive from the registry.
 
+mod fields;
+mod reader;
+
 use crate::ConfigError;
+use fields::field_names;
+pub use reader::read_value;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -26,8 +31,27 @@ pub struct PolicyEntry<F> {
 pub type Keys = Map<String, Value>;
 
 /// Returns the JSON schema of a config type, for [`PolicyEntry::schema`].
-pub fn schema_of<C: JsonSchema>() -> Schema {
+#[cfg(not(target_family = "wasm"))]
+pub fn schema_of<C: JsonSchema + DeserializeOwned>() -> Schema {
     schemars::SchemaGenerator::default().into_root_schema_for::<C>()
+}
+
+/// Returns the names of the keys of a config type as a schema, for [`PolicyEntry::schema`]. A run uses
+/// nothing else of a schema, and whole schemas are a tenth of the module for browsers.
+#[cfg(target_family = "wasm")]
+pub fn schema_of<C: JsonSchema + DeserializeOwned>() -> Schema {
+    let named = names_of::<C>().into_iter();
+    let named = named.map(|name| (name, Value::Bool(true)));
+    let mut schema = Schema::default();
+    schema.insert("properties".to_owned(), Value::Object(named.collect()));
+    schema
+}
+
+/// Returns the names of the keys of a config type, sorted.
+fn names_of<C: DeserializeOwned>() -> Vec<String> {
+    let mut names: Vec<String> = field_names::<C>().iter().map(|&name| name.into()).collect();
+    names.sort_unstable();
+    names
 }
 
 /// Returns the entry called `name`. Otherwise returns an error at `key` with the most similar name.
@@ -56,16 +80,13 @@ pub fn find<'a, F>(
 /// Reads a config type from `keys`. Errors: an unknown key (the message suggests the most similar
 /// known key), a missing key, or a value of the wrong type.
 pub fn read<C: DeserializeOwned + JsonSchema>(keys: &Keys) -> Result<C, ConfigError> {
-    // The schema knows the names of the keys. serde alone would say "unknown field" without a
-    // suggestion.
-    let schema = schema_of::<C>();
-    check_known(keys, &known_keys(&schema))?;
-    serde_path_to_error::deserialize(Value::Object(keys.clone())).map_err(|error| {
-        let path = error.path().to_string();
-        // serde_path_to_error writes `.` for the whole value, and the whole table has no key.
-        let key = if path == "." { String::new() } else { path };
-        ConfigError::new(key, without_position(error.inner()))
-    })
+    // serde alone would say "unknown field" without a suggestion.
+    let names = names_of::<C>();
+    #[cfg(not(target_family = "wasm"))]
+    debug_assert_eq!(names, known_keys(&schema_of::<C>()), "names and schema");
+    check_known(keys, &names)?;
+    read_value(Value::Object(keys.clone()))
+        .map_err(|(key, error)| ConfigError::new(key, without_position(&error)))
 }
 
 /// Returns an error at the first key outside `known`.
