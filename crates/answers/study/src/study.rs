@@ -3,12 +3,12 @@
 use crate::StudyError;
 use crate::axes::{Matrix, label};
 use crate::claims::{Claim, OBTAINED, RESTORED};
-use crate::config::{FigureConfig, StudyConfig};
+use crate::config::{FigureConfig, LINES_MAX, StudyConfig};
+use crate::digests::hex;
 use crate::expression::{
     Bindings, CONFIDENCE, Definition, Estimate, Evaluator, Expression, ExpressionError,
     ExpressionValue, Problem, ResultSource, check_names, parse, parse_signature,
 };
-use crate::figure::LINES_MAX;
 use crate::metrics::standard;
 use crate::text::Template;
 use crate::variation::{Extent, Settings, StudyChoice, Variation, set_at, settings_of};
@@ -678,14 +678,6 @@ impl Study {
         }
         Ok((hex(&whole.finalize()), hex(&substance.finalize())))
     }
-}
-
-/// Returns the first sixteen hexadecimal digits.
-pub(crate) fn hex(hash: &[u8]) -> String {
-    hash.iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 /// Name of the axis of the traces that a study replays.

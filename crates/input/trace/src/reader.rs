@@ -23,9 +23,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Number of rows requested from a parser at a time.
-const ROWS_AT_ONCE: usize = 512;
-
 /// Reader of a trace as a stream of [`TraceRecord`]s in order of arrival.
 ///
 /// - Getters: [`file`](Self::file), [`format`](Self::format), [`skipped`](Self::skipped),

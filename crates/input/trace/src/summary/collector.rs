@@ -1,11 +1,10 @@
 //! Statistics of requests, updated with each request.
 
+use super::numbers::{
+    AddressSummary, BYTES_PER_GIB, Completions, OperationSummary, TraceSummary, gib, share,
+};
 use super::recent::RecentEnds;
 use super::spread::QuantityDistribution;
-use super::{
-    AddressSummary, BYTES_PER_GIB, Completions, OperationSummary, TraceSummary, gib, share,
-    without_addresses,
-};
 use crate::footprint::Footprint;
 use crate::{TraceReader, TraceRecord};
 use fullstroke_contract::Operation;
@@ -319,4 +318,8 @@ fn operations(
         response_ms: collector.responses.distribution(time_unit),
     })
     .collect()
+}
+
+fn without_addresses(remedy: &'static str) -> String {
+    format!("the addresses of the requests are unknown, so the trace cannot be simulated: {remedy}")
 }
