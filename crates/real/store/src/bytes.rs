@@ -17,7 +17,7 @@
 //! | `loss.rs` | data that was given up, until it is written again |
 //! | `gears.rs` | arrays with standby members: the copies that a shift makes |
 //! | `states.rs` | how the failure of one member fails others, in nested volumes |
-//! | `node.rs`, `array.rs` | the tree of drives and volumes; plans on bytes |
+//! | `node.rs`, `array.rs`, `member.rs` | the tree of drives and volumes; plans on bytes; a member of a volume |
 //! | `gathered.rs` | the bytes of each member I/O in one piece |
 //! | `verify.rs` | comparing redundancy with data, and mending |
 //! | `media.rs`, `transaction.rs` | all media; changes before they are made |
@@ -82,6 +82,7 @@ mod lock;
 mod loss;
 mod marks;
 mod media;
+mod member;
 mod members;
 mod node;
 mod old;

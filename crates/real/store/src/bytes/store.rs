@@ -5,6 +5,7 @@ use crate::bytes::StoreError;
 use crate::bytes::lock::Lock;
 use crate::bytes::loss::LostData;
 use crate::bytes::media::Media;
+use crate::bytes::member::Member as _;
 use crate::bytes::node::StoreNode;
 use crate::bytes::records::Records;
 use crate::bytes::redo::RecordingResult;
