@@ -41,11 +41,18 @@ pub struct Stack {
     pub(crate) cache: Option<CacheSpec>,
     pub(crate) volume: VolumeSpec,
     files: FileSource,
-    name: String,
-    title: String,
+    names: StackNames,
     seed: Seed,
     measurement: MeasurementConfig,
     pub(crate) digest: String,
+}
+
+/// Names of a stack for people.
+struct StackNames {
+    /// Name of the file without folder and extension.
+    name: String,
+    /// Title in the file, or the name.
+    title: String,
 }
 
 const KEYS: &[&str] = &[
@@ -122,7 +129,6 @@ impl Stack {
         };
         let mut stack = Stack {
             cache: CacheSpec::read(&document, &folder)?,
-            title: title.unwrap_or_else(|| name.clone()),
             digest: String::new(),
             document,
             workloads,
@@ -134,7 +140,10 @@ impl Stack {
             link,
             volume,
             files: overrides.files.clone(),
-            name,
+            names: StackNames {
+                title: title.unwrap_or_else(|| name.clone()),
+                name,
+            },
             seed,
             measurement,
         };
@@ -145,12 +154,12 @@ impl Stack {
 
     /// Returns the file's name without folder and extension.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.names.name
     }
 
     /// Returns the title in the file, or the name.
     pub fn title(&self) -> &str {
-        &self.title
+        &self.names.title
     }
 
     /// Returns the seed of all random numbers.

@@ -11,7 +11,7 @@
 //! | `store.rs` | [`Store`]: reads, writes, zeros, discards, allocation, scrubbing |
 //! | `opening.rs` | making a store, and opening and mending it |
 //! | `reading.rs` | a store that is opened read-only |
-//! | `durability.rs`, `sync.rs` | syncing, also from another thread; tidying; closing |
+//! | `durability.rs`, `sync.rs`, `checkpoints.rs` | syncing, also from another thread; tidying; closing |
 //! | `members.rs` | members fail, are restored, and are filled again |
 //! | `healing.rs` | failures of the host's storage, and their consequences |
 //! | `loss.rs` | data that was given up, until it is written again |
@@ -72,6 +72,7 @@
 //! degraded, in memory and in files, and the time to mend a region.
 
 mod array;
+mod checkpoints;
 mod description;
 mod durability;
 mod error;
