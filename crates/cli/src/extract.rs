@@ -1,10 +1,11 @@
 //! `fullstroke extract`: finds a disk's tracks and mechanics from outside.
 
+mod check;
 mod checked;
 mod found;
 mod kinds;
 
-use self::checked::check;
+use self::check::check;
 use self::found::ExtractionResult;
 use crate::output::{CommandFailure, CommandOutput, write_whole};
 use crate::outputs::{self, Target};

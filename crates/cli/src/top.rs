@@ -5,7 +5,7 @@
 //! | `top/frame.rs` | the screen of two looks at the server |
 //! | `top/rates.rs` | rates between two looks |
 //! | `top/history.rs` | recent looks |
-//! | `top/asker.rs` | thread that polls the server |
+//! | `top/question.rs`, `top/asker.rs` | one question; thread that polls the server |
 //! | `top/look.rs` | colours and signs |
 //! | `top/keys.rs` | keys from the terminal |
 //! | `top/screen.rs` | setup and restoration of the terminal |
@@ -15,6 +15,7 @@ mod frame;
 mod history;
 mod keys;
 mod look;
+mod question;
 mod rates;
 mod screen;
 
@@ -23,16 +24,15 @@ use crate::output::{CommandFailure, CommandOutput};
 use asker::AnswerReceiver;
 use clap::Args;
 use frame::View;
-use fullstroke_live::ControlError;
-use fullstroke_live::{ControlRequest, ControlResponse, ServerStatus, ask};
+use fullstroke_live::ServerStatus;
 use fullstroke_units::Duration;
 use history::History;
 use keys::TopKey;
 use look::TerminalAbilities;
+use question::{NoStatus, look_at};
 use screen::Screen;
 use std::io::{self, IsTerminal as _};
-use std::path::{Path, PathBuf};
-use thiserror::Error;
+use std::path::PathBuf;
 
 /// Watch a running server: rates, queues and arms.
 ///
@@ -90,32 +90,6 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         TerminalAbilities::of_environment(),
     )
     .map_err(broken)
-}
-
-/// Reason of a missing status.
-#[derive(Debug, Error)]
-enum NoStatus {
-    /// The server refused the question.
-    #[error("{0}")]
-    Said(String),
-    #[error("the server answered another question")]
-    OtherAnswer,
-    #[error(transparent)]
-    Unanswered(#[from] ControlError),
-}
-
-/// Asks the server for its status once.
-fn look_at(path: &Path) -> Result<ServerStatus, NoStatus> {
-    match ask(path, &ControlRequest::Status) {
-        Ok(ControlResponse::Status(status)) => Ok(*status),
-        Ok(
-            ControlResponse::Done { message }
-            | ControlResponse::Wrong { message }
-            | ControlResponse::Refused { message },
-        ) => Err(NoStatus::Said(message)),
-        Ok(ControlResponse::Signals { .. }) => Err(NoStatus::OtherAnswer),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// State of the display: recent looks and the scroll position.

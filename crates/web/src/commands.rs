@@ -1,50 +1,36 @@
 //! The commands of a page, and their answers.
 
-use crate::Session;
+use crate::changes::{Changes, Progress};
+use crate::error::CommandError;
 use crate::question::{Question, ask, outcome, stack_file, step, take_outcome, watch};
 use crate::recognise::recognise;
-use fullstroke_advise::{AdviceRequest, AdviseError, Condition, WishError, WishFile, advise};
+use crate::session::Session;
+use fullstroke_advise::{AdviceRequest, Condition, WishFile, advise};
 use fullstroke_contract::registry::read_value;
 use fullstroke_lab::{
-    ComparedStack, DEFAULT_BUDGET, LabError, Ranking, Recipe, Vary, recipes, run, sample_long_work,
+    ComparedStack, DEFAULT_BUDGET, Ranking, Recipe, Vary, recipes, run, sample_long_work,
     sample_long_works,
 };
 use fullstroke_measure::{Metric, Stop};
-use fullstroke_stack::{Overrides, READY_LOADS, ReadyLoad, StackError, facts};
+use fullstroke_stack::{Overrides, READY_LOADS, ReadyLoad, facts};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use thiserror::Error;
 
 /// Number of runs at a time. A module has one thread.
 const JOBS: usize = 1;
 
-/// Reason of a command without an answer.
-#[derive(Debug, Error)]
-pub enum CommandError {
-    /// The command is no command of this module.
-    #[error("the command cannot be read: {0}")]
-    Command(serde_json::Error),
-    /// A stack or another file cannot be used.
-    #[error(transparent)]
-    Stack(#[from] StackError),
-    /// A run failed.
-    #[error(transparent)]
-    Lab(#[from] LabError),
-    /// There is no advice.
-    #[error(transparent)]
-    Advise(#[from] AdviseError),
-    /// A wish file cannot be used.
-    #[error(transparent)]
-    Wish(#[from] WishError),
-    /// Another reason.
-    #[error("{0}")]
-    Other(String),
-}
-
-impl CommandError {
-    pub(crate) fn other(error: impl std::fmt::Display) -> CommandError {
-        CommandError::Other(error.to_string())
+impl Session {
+    /// Carries out a command in JSON. Returns `{"answer": ...}`, or `{"error": "a sentence"}`.
+    /// `progress` is called during runs with the number of finished requests and, if known, the
+    /// total number.
+    pub fn call(&mut self, command: &str, progress: &dyn Fn(u64, Option<u64>)) -> String {
+        let answer = Command::read(command).and_then(|command| carry_out(self, command, progress));
+        let whole: Value = match answer {
+            Ok(answer) => json!({ "answer": answer }),
+            Err(error) => json!({ "error": error.to_string() }),
+        };
+        whole.to_string()
     }
 }
 
@@ -113,42 +99,6 @@ impl Command {
     }
 }
 
-/// Changes of a stack file.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Changes {
-    /// `key=value` pairs, in order.
-    set: Vec<String>,
-    /// Trace in place of the workload.
-    trace: Option<PathBuf>,
-    /// Job file of fio in place of the workload.
-    fio: Option<PathBuf>,
-    /// Further keys of the trace.
-    trace_keys: Map<String, Value>,
-    /// Drive in place of the stack's drive.
-    drive: Option<String>,
-    /// Seed in place of the stack's seed.
-    seed: Option<u64>,
-    /// Number of requests after which the workload ends.
-    requests: Option<u64>,
-}
-
-impl Changes {
-    pub(crate) fn overrides(self, session: &Session) -> Overrides {
-        Overrides {
-            set: self.set,
-            trace: self.trace,
-            fio: self.fio,
-            trace_keys: self.trace_keys,
-            drive: self.drive,
-            seed: self.seed,
-            requests: self.requests,
-            files: session.files().clone(),
-            ..Overrides::default()
-        }
-    }
-}
-
 /// Stacks to compare.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -162,8 +112,6 @@ pub(crate) struct Comparison {
     #[serde(default)]
     changes: Changes,
 }
-
-pub(crate) type Progress<'a> = &'a dyn Fn(u64, Option<u64>);
 
 /// Carries out a command.
 pub(crate) fn carry_out(

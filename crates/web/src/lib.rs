@@ -10,16 +10,19 @@
 //! |---|---|
 //! | `session.rs` | the state behind the commands |
 //! | `commands.rs` | the commands and their answers |
+//! | `changes.rs`, `error.rs` | changes of a stack file; reasons of a command without an answer |
 //! | `question.rs` | a question, and its answer step by step |
 //! | `recognise.rs` | the kind of a dropped file |
 //! | `raw.rs` | the functions that the page calls, in WebAssembly only |
 
+mod changes;
 mod commands;
+mod error;
 mod question;
 #[cfg(target_family = "wasm")]
 mod raw;
 mod recognise;
 mod session;
 
-pub use commands::CommandError;
+pub use error::CommandError;
 pub use session::Session;

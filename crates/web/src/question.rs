@@ -1,7 +1,8 @@
 //! A question about drives and a load, and its answer step by step.
 
-use crate::Session;
-use crate::commands::{Changes, CommandError, Progress};
+use crate::changes::{Changes, Progress};
+use crate::error::CommandError;
+use crate::session::Session;
 use fullstroke_advise::{
     AdviceRequest, ArrayOutcome, Assumptions, Choices, Condition, Costs, GradualAdvice,
     GradualProgress, RoundPlan, Wishes,

@@ -1,6 +1,6 @@
 //! The kind of a dropped file.
 
-use crate::commands::CommandError;
+use crate::error::CommandError;
 use fullstroke_fio::JobSet;
 use fullstroke_stack::{FileSource, MdArray, ObservedLoad, ZfsPool, drives, facts};
 use fullstroke_trace::{TraceOptions, TraceReader, TraceSummary};

@@ -1,9 +1,7 @@
 //! The state behind the commands.
 
-use crate::commands::{self, Command};
 use fullstroke_advise::GradualAdvice;
 use fullstroke_stack::{FileSource, MemoryFiles};
-use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,18 +38,5 @@ impl Session {
     /// Returns the files.
     pub(crate) fn files(&self) -> &FileSource {
         &self.files
-    }
-
-    /// Carries out a command in JSON. Returns `{"answer": ...}`, or `{"error": "a sentence"}`.
-    /// `progress` is called during runs with the number of finished requests and, if known, the
-    /// total number.
-    pub fn call(&mut self, command: &str, progress: &dyn Fn(u64, Option<u64>)) -> String {
-        let answer = Command::read(command)
-            .and_then(|command| commands::carry_out(self, command, progress));
-        let whole: Value = match answer {
-            Ok(answer) => json!({ "answer": answer }),
-            Err(error) => json!({ "error": error.to_string() }),
-        };
-        whole.to_string()
     }
 }

@@ -7,70 +7,22 @@ use crate::order::{misses, order};
 use crate::outcome::Condition as State;
 use crate::words;
 use crate::{
-    ArrayOutcome, Assumptions, Choices, Controller, Costs, DataLossChance, DoubtfulWish,
-    ExcludedLayout, MissedWish, Redundancy, Wishes, loss,
+    AdviceRequest, AdviseError, ArrayOutcome, Assumptions, Costs, ExcludedLayout, Finalist, Wishes,
+    loss,
 };
 use fullstroke_lab::{
-    ComparedStack, Condition, DEFAULT_BUDGET, LabError, REBUILD_REQUESTS_OF_MANY, Ranking, Recipe,
-    RunResult, Settled, Settling, Varied, VolumeReport, kwh_a_year, mean_watts_half_width,
-    next_factor, run_all, sample_rebuild,
+    ComparedStack, Condition, DEFAULT_BUDGET, REBUILD_REQUESTS_OF_MANY, Ranking, Recipe, RunResult,
+    Settled, Settling, Varied, kwh_a_year, mean_watts_half_width, next_factor, run_all,
+    sample_rebuild,
 };
 use fullstroke_measure::{Difference, Metric, RebuildReport, Stop, factor_in_words};
-use fullstroke_stack::{Overrides, Stack, StackError};
+use fullstroke_stack::Stack;
 use serde::Serialize;
-use std::path::PathBuf;
-use thiserror::Error;
 
 /// Factor of longer runs from which on two candidates count as nearly equal.
 const NEARLY_EQUAL: f64 = 100.0;
 /// Number of runs, each with a seed, if streams are wished.
 const STREAM_SEEDS: usize = 5;
-
-/// Question to `advise`.
-#[derive(Clone, Debug)]
-pub struct AdviceRequest {
-    /// Stack file with the workload and the hosts of the load.
-    pub stack: PathBuf,
-    /// Changes to the stack file.
-    pub overrides: Overrides,
-    /// Drive: a name of the library, or a file.
-    pub drive: String,
-    /// Permitted numbers of drives.
-    pub counts: Vec<u32>,
-    /// Price of a drive.
-    pub drive_price: Option<f64>,
-    /// Price of a controller.
-    pub controller_price: Option<f64>,
-    /// Requirements of the array.
-    pub wishes: Wishes,
-    /// Layouts and settings to try.
-    pub choices: Choices,
-    /// Assumptions about failures.
-    pub assumptions: Assumptions,
-    /// Number of runs at the same time.
-    pub jobs: usize,
-    /// True if the runs keep timelines for pictures.
-    pub timeline: bool,
-    /// Currency, and the price of energy.
-    pub costs: Costs,
-    /// Largest number of requests that the extension of runs simulates; `None` for runs of the
-    /// length that the user chose.
-    pub budget: Option<u64>,
-}
-
-/// Reason why there is no advice.
-#[derive(Debug, Error)]
-pub enum AdviseError {
-    /// Nothing meets the wishes. The message names the possible values.
-    #[error("{0}")]
-    Impossible(String),
-    /// The stack cannot be used.
-    #[error(transparent)]
-    Stack(#[from] StackError),
-    /// A run failed.
-    #[error(transparent)]
-    Lab(#[from] LabError),
-}
 
 /// The advice.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -105,60 +57,6 @@ pub struct Advice {
     /// Ranking of the finalists with all drives, by the wished speed.
     #[serde(flatten)]
     pub ranking: Ranking,
-}
-
-/// The best candidate of one layout.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Finalist {
-    /// Rank, from 1.
-    pub place: usize,
-    /// Name: `raid6 of 6`.
-    pub name: String,
-    /// Layout: `raid6`.
-    pub layout: String,
-    /// Best chunk, elevator and caches, each as `key=value`.
-    pub settings: Vec<String>,
-    /// Number of other settings equally good on parts of the load. `settings` is the best on the
-    /// whole load among the first of them.
-    pub settings_alike: usize,
-    /// Memory of the controller, if there is one.
-    pub controller: Controller,
-    /// Size and redundancy of the volume.
-    pub volume: VolumeReport,
-    /// Price of the drives and the controller.
-    pub price: Option<f64>,
-    /// `price` for each usable terabyte (10^12 bytes).
-    pub price_per_tb: Option<f64>,
-    /// Energy of a year under this load, in kilowatt-hours; `None` without power figures.
-    pub kwh_a_year: Option<f64>,
-    /// Half the width of the 95 % confidence interval of `kwh_a_year`; `None` if the runs are too
-    /// short for an interval.
-    pub kwh_a_year_ci95_half_width: Option<f64>,
-    /// Price of this energy.
-    pub energy_cost_a_year: Option<f64>,
-    /// Outcome with all drives.
-    pub healthy: ArrayOutcome,
-    /// Outcome with one failed drive; `None` without redundancy.
-    pub degraded: Option<ArrayOutcome>,
-    /// Outcome during a rebuild; `None` without redundancy.
-    pub rebuilding: Option<ArrayOutcome>,
-    /// Outcome with one slow drive; `None` without redundancy, or if the layout cannot have a slow
-    /// drive.
-    pub slow: Option<ArrayOutcome>,
-    /// Wishes missed with all drives.
-    pub misses: Vec<MissedWish>,
-    /// Wishes met with all drives, but not with a failed drive or during a rebuild.
-    pub misses_without_a_drive: Vec<MissedWish>,
-    /// Wishes met with all drives, but not with a slow drive. These misses do not change the order.
-    pub misses_with_a_slow_drive: Vec<MissedWish>,
-    /// Wishes whose result may be chance, because the runs are too short.
-    pub doubts: Vec<DoubtfulWish>,
-    /// Parameters of the chance of data loss.
-    pub redundancy: Redundancy,
-    /// Chance of data loss.
-    pub loss: DataLossChance,
-    /// Formula of the mean time to data loss in hours, with the numbers of this array.
-    pub mttdl_hours: String,
 }
 
 /// A layout with its best settings.

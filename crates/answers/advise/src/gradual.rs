@@ -107,6 +107,17 @@ enum Phase {
     Over,
 }
 
+/// Outcomes in conditions, by layout. `None` is an outcome that has not run. The inner `None` is a
+/// layout that has no such condition.
+struct OutcomesByCondition {
+    /// Outcomes with a failed drive.
+    degraded: Vec<Option<Option<ArrayOutcome>>>,
+    /// Outcomes during a rebuild.
+    rebuilding: Vec<Option<Option<ArrayOutcome>>>,
+    /// Outcomes with a slow drive.
+    slow: Vec<Option<Option<ArrayOutcome>>>,
+}
+
 /// An advice in the making.
 pub struct GradualAdvice {
     request: AdviceRequest,
@@ -123,13 +134,7 @@ pub struct GradualAdvice {
     running: Vec<RunResult>,
     /// Runs of the last complete round, with its number of requests.
     healthy: (u64, Vec<RunResult>),
-    /// Outcomes with a failed drive, by layout. The inner `None` is a layout that has no such
-    /// condition.
-    degraded: Vec<Option<Option<ArrayOutcome>>>,
-    /// Outcomes during a rebuild, by layout.
-    rebuilding: Vec<Option<Option<ArrayOutcome>>>,
-    /// Outcomes with a slow drive, by layout.
-    slow: Vec<Option<Option<ArrayOutcome>>>,
+    outcomes: OutcomesByCondition,
     settled: bool,
     whole_load: bool,
     steps: usize,
@@ -151,9 +156,11 @@ impl GradualAdvice {
         let least = load.least();
         let first = plan.first.max(least).min(load.total.unwrap_or(u64::MAX));
         let mut advice = GradualAdvice {
-            degraded: vec![None; chosen.len()],
-            rebuilding: vec![None; chosen.len()],
-            slow: vec![None; chosen.len()],
+            outcomes: OutcomesByCondition {
+                degraded: vec![None; chosen.len()],
+                rebuilding: vec![None; chosen.len()],
+                slow: vec![None; chosen.len()],
+            },
             request,
             chosen,
             left_out,
@@ -295,9 +302,9 @@ impl GradualAdvice {
 
     fn outcomes(&mut self, condition: Condition) -> &mut Vec<Option<Option<ArrayOutcome>>> {
         match condition {
-            Condition::Rebuilding => &mut self.rebuilding,
-            Condition::Slow => &mut self.slow,
-            Condition::Healthy | Condition::Degraded => &mut self.degraded,
+            Condition::Rebuilding => &mut self.outcomes.rebuilding,
+            Condition::Slow => &mut self.outcomes.slow,
+            Condition::Healthy | Condition::Degraded => &mut self.outcomes.degraded,
         }
     }
 
@@ -339,10 +346,13 @@ impl GradualAdvice {
         let mut finalists: Vec<Finalist> = Vec::new();
         for (index, one) in self.chosen.iter().enumerate() {
             let whole = &self.healthy.1[index * seeds..(index + 1) * seeds];
-            let (degraded, rebuilding) = (self.degraded[index], self.rebuilding[index]);
+            let (degraded, rebuilding) = (
+                self.outcomes.degraded[index],
+                self.outcomes.rebuilding[index],
+            );
             let (degraded, rebuilding) = (degraded.flatten(), rebuilding.flatten());
             let mut finalist = request.finalist(one, whole, degraded, rebuilding);
-            if let Some(slow) = self.slow[index].flatten() {
+            if let Some(slow) = self.outcomes.slow[index].flatten() {
                 finalist.set_slow(&request.wishes, slow);
             }
             finalists.push(finalist);

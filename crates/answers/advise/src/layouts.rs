@@ -1,165 +1,9 @@
 //! Possible and impossible arrangements of the drives in layouts.
 
-use crate::{AdviceRequest, AdviseError, Redundancy, Wishes};
+use crate::{AdviceRequest, AdviseError, Controller, Redundancy, Wishes};
 use fullstroke_lab::{Condition, LabError, Recipe, Varied, capacity};
 use fullstroke_stack::{Overrides, Stack, VolumeSummary};
-use fullstroke_units::Bytes;
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
-use thiserror::Error;
-
-/// Permitted number of drives: a number, or a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Text")]
-pub struct DriveCounts {
-    least: u32,
-    most: u32,
-}
-
-/// Largest number of drives.
-const DRIVES_MAX: u32 = 64;
-
-/// A count in a file: a number or a text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Text {
-    Number(u32),
-    Text(String),
-}
-
-/// A text that is no number of drives.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "found `{found}`; expected a number of drives from 1 to {DRIVES_MAX}, or a range such as 4..8, written with two dots"
-)]
-pub struct CountsError {
-    found: String,
-}
-
-impl TryFrom<Text> for DriveCounts {
-    type Error = CountsError;
-
-    fn try_from(text: Text) -> Result<DriveCounts, CountsError> {
-        match text {
-            Text::Number(count) => count.to_string().parse(),
-            Text::Text(text) => text.parse(),
-        }
-    }
-}
-
-impl FromStr for DriveCounts {
-    type Err = CountsError;
-
-    fn from_str(text: &str) -> Result<DriveCounts, CountsError> {
-        let wrong = || CountsError {
-            found: text.to_owned(),
-        };
-        let (least, most) = text.split_once("..").unwrap_or((text, text));
-        let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
-        let (least, most) = (number(least)?, number(most)?);
-        if least == 0 || least > most || most > DRIVES_MAX {
-            return Err(wrong());
-        }
-        Ok(DriveCounts { least, most })
-    }
-}
-
-impl DriveCounts {
-    /// Returns every number of the range.
-    pub fn each(self) -> Vec<u32> {
-        assert!(
-            1 <= self.least && self.least <= self.most,
-            "{} to {} drives",
-            self.least,
-            self.most
-        );
-        (self.least..=self.most).collect()
-    }
-}
-
-/// A RAID controller between host and drives, with this much battery-backed memory; `None` means no
-/// controller.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Controller(pub Option<Bytes>);
-
-/// A text that is no controller.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("found `{found}`; expected none, or the memory of a controller such as 1GiB")]
-pub struct ControllerError {
-    found: String,
-}
-
-impl TryFrom<String> for Controller {
-    type Error = ControllerError;
-
-    fn try_from(text: String) -> Result<Controller, ControllerError> {
-        match text.as_str() {
-            "none" => Ok(Controller(None)),
-            size => size
-                .parse()
-                .map(|size| Controller(Some(size)))
-                .map_err(|_| ControllerError {
-                    found: text.clone(),
-                }),
-        }
-    }
-}
-
-impl From<Controller> for String {
-    fn from(controller: Controller) -> String {
-        controller.to_string()
-    }
-}
-
-impl fmt::Display for Controller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(memory) => memory.fmt(f),
-            None => f.write_str("none"),
-        }
-    }
-}
-
-/// Layouts and settings to try.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Choices {
-    /// Names of layouts. The name of a pool may have a shape: `raidz1:4` has vdevs of 4 drives,
-    /// `draid2:4d:1s` has groups of 4 data drives and a distributed spare.
-    pub layouts: Vec<String>,
-    /// Chunk sizes.
-    pub chunks: Vec<String>,
-    /// Elevators of the host.
-    pub elevators: Vec<String>,
-    /// States of the drives' write caches to try: true for on.
-    pub write_caches: Vec<bool>,
-    /// Sizes of the stripe cache of layouts with parity, in stripes: 17 to 32768 for an array like
-    /// md. 0 means no cache, and only an array like `ideal` has none. Default 256, the default of
-    /// md, and 4096.
-    pub stripe_caches: Vec<u32>,
-    /// Sizes of records of pools. Default 16KiB, 128KiB and 1MiB.
-    pub recordsizes: Vec<String>,
-    /// Controllers, each tried with every layout. Default: none, because a controller costs extra.
-    pub controllers: Vec<Controller>,
-}
-
-impl Default for Choices {
-    fn default() -> Choices {
-        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Choices {
-            layouts: all(&["raid10", "raid5", "raid6", "raid0"]),
-            chunks: all(&["64KiB", "256KiB", "1MiB"]),
-            elevators: all(&["mq-deadline", "bfq"]),
-            write_caches: vec![true, false],
-            // 256 is md's default (`NR_STRIPES` in raid5.c).
-            stripe_caches: vec![256, 4096],
-            recordsizes: all(&["16KiB", "128KiB", "1MiB"]),
-            controllers: vec![Controller(None)],
-        }
-    }
-}
+use serde::Serialize;
 
 /// The layout of a pool and its shape, in the notation of `zpool create`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -555,7 +399,7 @@ fn possible(request: &AdviceRequest, seen: &[(Arrangement, &'static str)]) -> St
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{Assumptions, Costs, advise};
+    use crate::{Assumptions, Choices, Costs, advise};
 
     pub(crate) fn request(layouts: &[&str], drives: u32, set: &[&str]) -> AdviceRequest {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();

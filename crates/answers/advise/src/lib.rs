@@ -8,8 +8,10 @@
 //! | file | contents |
 //! |---|---|
 //! | `wishes.rs` | the wish file |
+//! | `request.rs`, `choices.rs` | the question, and the layouts and settings to try |
 //! | `layouts.rs` | layouts with numbers of drives, possible and impossible |
 //! | `advise.rs` | the finalists and their runs |
+//! | `finalist.rs` | the best candidate of one layout |
 //! | `settings.rs` | the race of chunks, elevators and caches |
 //! | `loads.rs` | the answer at multiples of the load |
 //! | `gradual.rs` | advice that becomes surer step by step |
@@ -22,21 +24,27 @@
 
 mod advise;
 mod changes;
+mod choices;
+mod finalist;
 mod gradual;
 mod layouts;
 mod loads;
 mod loss;
 mod order;
 mod outcome;
+mod request;
 mod settings;
 mod slow_drive;
 mod wishes;
 mod words;
 
-pub use advise::{Advice, AdviceRequest, AdviseError, Finalist, advise};
+pub use advise::{Advice, advise};
 pub use changes::AtLoad;
+pub use choices::{Choices, Controller, ControllerError, CountsError, DriveCounts};
+pub use finalist::Finalist;
 pub use gradual::{GradualAdvice, GradualProgress, PossibleLayout, RoundPlan};
-pub use layouts::{Choices, Controller, ControllerError, CountsError, DriveCounts, ExcludedLayout};
+pub use layouts::ExcludedLayout;
 pub use loss::{Assumptions, DataLossChance, FORMULA, Redundancy, loss};
 pub use outcome::{ArrayOutcome, Condition, DoubtfulWish, MissedWish};
+pub use request::{AdviceRequest, AdviseError};
 pub use wishes::{Costs, DEFAULT_CURRENCY, WishError, WishFile, Wishes};

@@ -1,7 +1,7 @@
 //! Runs one candidate, or many on all cores.
 
-use crate::load::at_load;
-use crate::rebuild;
+use crate::hurried::at_load;
+use crate::rebuild_plan;
 use crate::stopwatch::Stopwatch;
 use crate::{ComparedStack, LabError, Varied};
 use fullstroke_counters::Counter;
@@ -201,7 +201,7 @@ fn measurement(
         requests: 0,
         until: Time::ZERO + stack.measurement().warm_up,
     };
-    let rebuilt = stack.rebuilt_members()?.into_iter().map(rebuild::plan);
+    let rebuilt = stack.rebuilt_members()?.into_iter().map(rebuild_plan::plan);
     Ok(Measurement::new(warm_up)
         .with_processes(stack.process_names())
         .with_workloads(stack.workload_names())

@@ -74,3 +74,12 @@ impl Source for AcceleratedSource {
         self.source.expected_requests()
     }
 }
+
+/// Returns the source of a candidate's run at `load`.
+pub(crate) fn at_load(source: Box<dyn Source>, load: f64) -> Box<dyn Source> {
+    if load == 1.0 {
+        source
+    } else {
+        Box::new(AcceleratedSource::new(source, load))
+    }
+}

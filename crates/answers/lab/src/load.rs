@@ -1,8 +1,6 @@
 //! The largest load that a stack carries.
 
-use crate::hurried::AcceleratedSource;
 use crate::{DEFAULT_BUDGET, LabError, Recipe, RunResult, Settled, Settling, run};
-use fullstroke_contract::Source;
 use fullstroke_counters::Counter;
 use fullstroke_measure::{BEYOND_MIN, Metric, number, percentile, table};
 use fullstroke_units::Duration;
@@ -252,15 +250,6 @@ fn search(
         requests: requests.get(),
         simulated: simulated.get(),
     })
-}
-
-/// Returns the source of a candidate's run at `load`.
-pub(crate) fn at_load(source: Box<dyn Source>, load: f64) -> Box<dyn Source> {
-    if load == 1.0 {
-        source
-    } else {
-        Box::new(AcceleratedSource::new(source, load))
-    }
 }
 
 /// Returns the largest load that holds and the smallest load that fails, [`PRECISION`] apart. A

@@ -1,7 +1,8 @@
 //! Explains why one candidate answers sooner than another, in sentences that follow from the
 //! measures of both runs. A clause is left out if its premise does not hold.
 
-use crate::{Condition, Ranked};
+use crate::Condition;
+use crate::ranked::Ranked;
 use fullstroke_counters::Counter;
 use fullstroke_measure::{Metric, Report, SLOWEST_SHARES, TimeParts, comes_round, number};
 use serde::Serialize;

@@ -12,9 +12,9 @@
 //! Mathematical Statistics 12(4), 1941), which a smooth change along the drive hardly enters. A
 //! window has a load of its own: a part of a trace, or a seed.
 
+use crate::rebuild_plan::plan;
 use crate::{ComparedStack, LabError, Recipe, RunResult, run_all};
 use fullstroke_measure::{RebuildPlan, RebuildReport, Stop, half_width_of_mean};
-use fullstroke_stack::RebuiltMember;
 use fullstroke_units::{Duration, SECTOR_BYTES};
 use serde_json::json;
 
@@ -282,25 +282,6 @@ impl<'a> Sampling<'a> {
             simulated_share: (rebuild.share + filled).min(1.0),
             ..rebuild.clone()
         };
-    }
-}
-
-/// Returns the plan by which a measurement follows the rebuild of a member.
-pub(crate) fn plan(member: RebuiltMember) -> RebuildPlan {
-    let RebuiltMember {
-        path,
-        table: _,
-        from,
-        used,
-        zones,
-        most,
-    } = member;
-    RebuildPlan {
-        path,
-        from,
-        used,
-        zones,
-        most,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Decides from the number of requests in flight whether the drives carry the load. The crate's
 //! documentation describes the method.
 
-use crate::interval::student_point;
+use crate::student::student_point;
 use fullstroke_units::{Duration, Time};
 use serde::Serialize;
 use std::fmt;

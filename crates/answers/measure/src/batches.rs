@@ -1,11 +1,22 @@
 //! The requests of a run in batches by arrival number.
 
-use crate::measurement::{CompletedSample, OperationClass};
+use crate::sample::{CompletedSample, OperationClass};
 use crate::tallies::Tallies;
 use fullstroke_units::Time;
 
 /// Largest number of batches. If a request lies beyond the last batch, neighbours are merged.
 const BATCHES_MAX: usize = 64;
+
+/// Least number of batches after merging.
+pub(crate) const BATCHES_MIN: usize = 10;
+
+/// Least number of requests of a batch, and least number of requests expected beyond a percentile
+/// in a batch.
+pub(crate) const REQUESTS_MIN: f64 = 10.0;
+
+/// Least number of requests beyond a percentile in a run with an interval: 10 in each of 10
+/// batches.
+pub(crate) const REQUESTS_FOR_INTERVAL: f64 = REQUESTS_MIN * BATCHES_MIN as f64;
 
 /// The first batches hold `2^FIRST_SHIFT` requests each.
 const FIRST_SHIFT: u32 = 4;

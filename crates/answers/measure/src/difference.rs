@@ -1,6 +1,7 @@
 //! Differences between two runs of one workload, batch by batch.
 
-use crate::interval::{Paired, paired_interval, sign_test, student_point, student_share};
+use crate::interval::{Paired, paired_interval, sign_test};
+use crate::student::{student_point, student_share};
 use crate::{MeasuredRun, Metric};
 use serde::{Serialize, Serializer};
 

@@ -2,7 +2,6 @@
 
 use crate::MemberReport;
 use fullstroke_contract::{PowerState, PowerStatistics};
-use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
 /// Energy of the drives with power figures, from time 0 to the last completion, including the
@@ -85,24 +84,5 @@ impl EnergyReport {
             wakes: known.map(|power| power.wakes()).sum(),
             residency_share: StateShares::of(&sum),
         })
-    }
-}
-
-/// One drive's seconds in each state, and its spin-ups and spin-downs.
-pub(crate) struct MemberPower<'a>(pub(crate) &'a PowerStatistics);
-
-impl Serialize for MemberPower<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for state in PowerState::ALL {
-            map.serialize_entry(
-                &format!("{}_s", state.name()),
-                &self.0.time_in(state).as_secs_f64(),
-            )?;
-        }
-        map.serialize_entry("spin_downs", &self.0.spin_downs())?;
-        map.serialize_entry("spin_ups", &self.0.spin_ups())?;
-        map.serialize_entry("wakes", &self.0.wakes())?;
-        map.end()
     }
 }

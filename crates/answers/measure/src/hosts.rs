@@ -1,6 +1,6 @@
 //! Measures of hosts with programs: calls on files, and transactions.
 
-use crate::metric::kept;
+use crate::names::kept;
 use fullstroke_contract::registry::nearest;
 use fullstroke_contract::{
     EventTimes, HostReadings, LatencyDistribution, OperationReadings, ProgramReadings,

@@ -1,22 +1,11 @@
 //! Confidence intervals from batches. The crate's documentation describes the method.
 
-use crate::batches::Batches;
+use crate::batches::{BATCHES_MIN, Batches, REQUESTS_MIN};
 use crate::metric::{Metric, View};
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
+use crate::student::student_t;
 
 /// Least number of batches for an interval.
 pub const BATCHES_FOR_INTERVAL: usize = 20;
-
-/// Least number of batches after merging.
-const BATCHES_MIN: usize = 10;
-
-/// Least number of requests of a batch, and least number of requests expected beyond a percentile
-/// in a batch.
-const REQUESTS_MIN: f64 = 10.0;
-
-/// Least number of requests beyond a percentile in a run with an interval: 10 in each of 10
-/// batches.
-pub(crate) const REQUESTS_FOR_INTERVAL: f64 = REQUESTS_MIN * BATCHES_MIN as f64;
 
 /// Largest number of spans of a series.
 const SPANS_MAX: usize = 64;
@@ -240,25 +229,6 @@ pub fn half_width_of_mean(variance: f64, freedom: f64, confidence: f64) -> f64 {
     student_t(confidence, freedom) * variance.sqrt()
 }
 
-/// Returns the two-sided point of Student's t.
-fn student_t(confidence: f64, freedom: f64) -> f64 {
-    student_point(0.5 + confidence / 2.0, freedom)
-}
-
-/// Returns the share of Student's t below `value`.
-pub(crate) fn student_share(value: f64, freedom: f64) -> f64 {
-    // Student's distribution exists for all degrees of freedom above 0. 0.5 says nothing.
-    StudentsT::new(0.0, 1.0, freedom).map_or(0.5, |distribution| distribution.cdf(value))
-}
-
-/// Returns the one-sided point of Student's t.
-pub(crate) fn student_point(confidence: f64, freedom: f64) -> f64 {
-    // An infinite point makes an interval that excludes nothing.
-    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |distribution| {
-        distribution.inverse_cdf(confidence)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,7 +246,7 @@ mod tests {
         assert_eq!(series_half_width(&noise[..9], 0.95), None);
         assert_eq!(series_half_width(&[3.0; 100], 0.95), Some(0.0));
     }
-    use crate::measurement::{CompletedSample, OperationClass};
+    use crate::sample::{CompletedSample, OperationClass};
     use fullstroke_units::{Random, Seed, Time};
 
     /// Returns response times in which each time carries over the share `memory` of the time
@@ -333,17 +303,6 @@ mod tests {
     fn the_interval_of_correlated_responses_still_covers_the_truth() {
         let share = coverage(5_000, 0.97);
         assert!((0.88..=0.99).contains(&share), "{share}");
-    }
-
-    #[test]
-    fn student_points_are_those_of_the_tables() {
-        for (freedom, expected) in [(9.0, 2.262), (19.0, 2.093), (63.0, 1.998)] {
-            assert!(
-                (student_t(0.95, freedom) - expected).abs() < 1e-3,
-                "{freedom}"
-            );
-        }
-        assert!((student_t(0.99, 9.0) - 3.250).abs() < 1e-3);
     }
 
     #[test]

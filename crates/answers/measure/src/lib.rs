@@ -8,7 +8,8 @@
 //! | file | contents |
 //! |---|---|
 //! | `measurement.rs` | counters, one request at a time |
-//! | `moments.rs`, `spread.rs` | exact moments, and percentiles, of one quantity |
+//! | `moments.rs`, `spread.rs`, `distribution.rs` | exact moments, and percentiles, of one quantity |
+//! | `sample.rs`, `operations.rs` | one read or write, and the requests of each operation |
 //! | `batches.rs` | the same requests in batches by arrival number |
 //! | `backlog.rs` | verdict on overload |
 //! | `interval.rs` | confidence intervals from batches |
@@ -84,6 +85,7 @@
 mod backlog;
 mod batches;
 mod difference;
+mod distribution;
 mod energy;
 mod heads;
 mod hosts;
@@ -94,6 +96,8 @@ mod measurement;
 mod members;
 mod metric;
 mod moments;
+mod names;
+mod operations;
 mod perfetto;
 mod processes;
 mod rebuild;
@@ -101,11 +105,13 @@ mod recorder;
 mod reference;
 mod render;
 mod report;
+mod sample;
 mod scrub;
 mod slowest;
 mod spread;
 mod stop;
 mod streams;
+mod student;
 mod tallies;
 mod timeline;
 mod watts;
@@ -119,6 +125,7 @@ pub use difference::{
     Difference, Significance, chance_below_zero, difference_over_seeds, half_width_over_seeds,
     paired_difference,
 };
+pub use distribution::{BEYOND_MIN, Distribution, TimeParts, requests_beyond};
 pub use energy::{EnergyReport, StateShares};
 pub use heads::HeadsReport;
 pub use hosts::{CallReport, HostReport, ProgramReport, TransactionReport};
@@ -128,6 +135,7 @@ pub use log::{LOG_COLUMNS, LogColumn, RequestLog};
 pub use measurement::{MeasuredRun, Measurement, RunIdentity, WarmUp};
 pub use members::MemberReport;
 pub use metric::{AbsentMetric, Metric, UnknownMetric};
+pub use operations::{OperationReport, OperationsReport};
 pub use perfetto::{PERFETTO_REQUESTS, PerfettoFile, PerfettoRun, PerfettoTrace, PerfettoWindow};
 pub use processes::{AcrossProcesses, GroupReport, ProcessReport, ResponseSummary};
 pub use rebuild::{RebuildPlan, RebuildReport};
@@ -135,9 +143,8 @@ pub use recorder::{Progress, RunRecorder};
 pub use reference::reference;
 pub use render::{STAR, factor_in_words, number, p99_in_words, percentile, table};
 pub use report::{
-    ArrayReport, Arrived, BEYOND_MIN, BatchReport, ByProcess, BySource, Distribution, DriveIo,
-    HostCost, OperationReport, OperationsReport, OverTime, PerOperation, Quantity, ReadWriteRates,
-    ReadWriteTimes, Repeat, Report, TimeParts, requests_beyond,
+    ArrayReport, Arrived, BatchReport, ByProcess, BySource, DriveIo, HostCost, OverTime,
+    PerOperation, Quantity, ReadWriteRates, ReadWriteTimes, Repeat, Report,
 };
 pub use scrub::ScrubReport;
 pub use slowest::{SLOWEST_SHARES, SlowestReport};

@@ -2,6 +2,7 @@
 
 use crate::backlog::Flow;
 use crate::batches::Batches;
+use crate::distribution::TimeParts;
 use crate::energy::EnergyReport;
 use crate::heads::Heads;
 use crate::hosts::host_reports;
@@ -9,20 +10,21 @@ use crate::interval::interval;
 use crate::layers::layer_reports;
 use crate::members::{MemberReport, member_reports};
 use crate::metric::{CONFIDENCE, Metric};
+use crate::operations::{OperationsReport, operation_report};
 use crate::processes::{AcrossProcesses, ProcessTotals, fairness};
-use crate::rebuild::{RebuildPlan, RebuildReport, RebuildSettling};
+use crate::rebuild::{RebuildPlan, RebuildWatch};
 use crate::report::{
-    ArrayReport, Arrived, BatchReport, ByProcess, BySource, DriveIo, HostCost, OperationReport,
-    OperationsReport, OverTime, PerOperation, Quantity, ReadWriteRates, ReadWriteTimes, Repeat,
-    Report, TimeParts,
+    ArrayReport, Arrived, BatchReport, ByProcess, BySource, DriveIo, HostCost, OverTime,
+    PerOperation, Quantity, ReadWriteRates, ReadWriteTimes, Repeat, Report,
 };
+use crate::sample::{CompletedSample, OperationClass, megabytes, rate};
 use crate::slowest::Slowest;
 use crate::spread::TimeDistribution;
 use crate::workloads::Workloads;
 use fullstroke_contract::{Notice, Operation, Request, RequestStatus};
 use fullstroke_counters::Counter;
-use fullstroke_engine::{Finished, Observer, Rebuilds, RunOutcome};
-use fullstroke_units::{SECTOR_BYTES, Time};
+use fullstroke_engine::{Finished, Observer, RunOutcome};
+use fullstroke_units::Time;
 
 /// The beginning of a run that is simulated but not counted. A request counts when both limits are
 /// passed.
@@ -94,9 +96,7 @@ pub struct Measurement {
     batches: Batches,
     processes: ProcessTotals,
     workloads: Workloads,
-    rebuild_plans: Vec<RebuildPlan>,
-    rebuilds: Rebuilds,
-    settling: RebuildSettling,
+    rebuilds: RebuildWatch,
     /// Flow of an open load; `None` for a closed load.
     flow: Option<Flow>,
     heads: Heads,
@@ -116,26 +116,6 @@ impl Apart {
             sectors: 0,
         }
     }
-}
-
-/// Operations with data transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OperationClass {
-    Read = 0,
-    Write = 1,
-}
-
-/// Index of the transfer time in [`CompletedSample::parts`].
-pub(crate) const TRANSFER: usize = 5;
-
-/// One successful read or write; times in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CompletedSample {
-    pub(crate) response: u64,
-    /// Queue, parity, overhead, seek, rotation, transfer.
-    pub(crate) parts: [u64; 6],
-    pub(crate) sectors: u64,
-    pub(crate) finished: Time,
 }
 
 impl MeasuredRun {
@@ -177,9 +157,7 @@ impl Measurement {
             batches: Batches::default(),
             processes: ProcessTotals::default(),
             workloads: Workloads::default(),
-            rebuild_plans: Vec::new(),
-            rebuilds: Rebuilds::default(),
-            settling: RebuildSettling::default(),
+            rebuilds: RebuildWatch::default(),
             flow: None,
             heads: Heads::default(),
         }
@@ -217,18 +195,14 @@ impl Measurement {
     /// Reports the rebuild of the members in `plans`.
     #[must_use]
     pub fn with_rebuilds(mut self, plans: Vec<RebuildPlan>) -> Measurement {
-        for plan in &plans {
-            self.rebuilds
-                .begin(Time::ZERO, &plan.path, plan.from, plan.used);
-        }
-        self.rebuild_plans = plans;
+        self.rebuilds.begin(plans);
         self
     }
 
     /// Leaves out the time until `until` in the slowness of rebuilds.
     #[must_use]
     pub fn with_rebuild_settling(mut self, until: Time) -> Measurement {
-        self.settling.until = until;
+        self.rebuilds.settle(until);
         self
     }
 
@@ -288,7 +262,7 @@ impl Measurement {
                 hosts: host_reports(&counters.hosts),
             },
             array: ArrayReport {
-                rebuild: self.rebuild(),
+                rebuild: self.rebuilds.report(),
                 energy: EnergyReport::new(&members, both.requests),
                 members,
                 layers: layer_reports(&counters.layers),
@@ -320,11 +294,6 @@ impl Measurement {
             report,
             batches: self.batches,
         }
-    }
-
-    /// Returns the rebuild of the run, if there is one.
-    fn rebuild(&self) -> Option<RebuildReport> {
-        RebuildReport::new(&self.rebuild_plans, self.rebuilds.all(), &self.settling)
     }
 
     /// Returns the number of requests by status, and the verdict on the load.
@@ -418,10 +387,7 @@ impl Observer for Measurement {
     }
 
     fn noticed(&mut self, path: &[usize], notice: &Notice) {
-        if !self.rebuild_plans.is_empty() {
-            self.rebuilds.note_notice(path, notice);
-            self.settling.note(&self.rebuild_plans, self.rebuilds.all());
-        }
+        self.rebuilds.note(path, notice);
     }
 
     #[inline]
@@ -484,19 +450,6 @@ impl Observer for Measurement {
     }
 }
 
-pub(crate) fn operation_report(
-    responses: &TimeDistribution,
-    sectors: u64,
-    simulated_s: f64,
-) -> Option<OperationReport> {
-    (responses.count() > 0).then(|| OperationReport {
-        requests: responses.count(),
-        response_ms: responses.distribution(),
-        iops: rate(responses.count() as f64, simulated_s),
-        mb_per_s: megabytes(sectors, simulated_s),
-    })
-}
-
 /// Adds the intervals of the mean times.
 fn add_intervals(report: &mut Report, batches: &Batches) {
     let half_width = |metric: Metric, value: f64| interval(metric, batches, value, CONFIDENCE);
@@ -518,16 +471,6 @@ fn add_intervals(report: &mut Report, batches: &Batches) {
             response.ci95_half_width = half_width(Metric::mean_of_class(class), response.mean);
         }
     }
-}
-
-/// Returns `amount` per second; zero for a run without duration.
-pub(crate) fn rate(amount: f64, seconds: f64) -> f64 {
-    if seconds > 0.0 { amount / seconds } else { 0.0 }
-}
-
-/// Returns megabytes (10^6) per second.
-pub(crate) fn megabytes(sectors: u64, seconds: f64) -> f64 {
-    rate(sectors as f64 * SECTOR_BYTES as f64 / 1e6, seconds)
 }
 
 /// Returns `one` divided by `other`; NaN if `other` is zero.

@@ -1,7 +1,6 @@
 //! Measures of each drive.
 
-use crate::energy::MemberPower;
-use fullstroke_contract::MemberStatistics;
+use fullstroke_contract::{MemberStatistics, PowerState, PowerStatistics};
 use fullstroke_counters::{Counter, ReportNumber};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -44,6 +43,25 @@ impl Serialize for MemberReport {
         if let Some(power) = &self.statistics.power {
             map.serialize_entry("power", &MemberPower(power))?;
         }
+        map.end()
+    }
+}
+
+/// One drive's seconds in each state, and its spin-ups and spin-downs.
+struct MemberPower<'a>(&'a PowerStatistics);
+
+impl Serialize for MemberPower<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for state in PowerState::ALL {
+            map.serialize_entry(
+                &format!("{}_s", state.name()),
+                &self.0.time_in(state).as_secs_f64(),
+            )?;
+        }
+        map.serialize_entry("spin_downs", &self.0.spin_downs())?;
+        map.serialize_entry("spin_ups", &self.0.spin_ups())?;
+        map.serialize_entry("wakes", &self.0.wakes())?;
         map.end()
     }
 }

@@ -1,18 +1,17 @@
 //! The numbers of a report by their dotted names.
 
-use crate::batches::{BatchSums, ClassSums};
+use crate::batches::{BatchSums, ClassSums, REQUESTS_FOR_INTERVAL};
+use crate::distribution::{Distribution, requests_beyond};
 use crate::hosts::{HostReport, OfHost, longest, unknown};
-use crate::interval::REQUESTS_FOR_INTERVAL;
 use crate::layers::over_layers;
-use crate::measurement::OperationClass;
-use crate::report::{Distribution, Quantity, Report, requests_beyond};
+use crate::names::kept;
+use crate::report::{Quantity, Report};
+use crate::sample::OperationClass;
 use crate::{EnergyReport, MemberReport, OperationReport, RebuildReport, StreamsReport, TimeParts};
 use fullstroke_contract::registry::nearest;
 use fullstroke_contract::{Operation, READINGS};
 use fullstroke_counters::{ComparedBy, Counter, Reported};
 use fullstroke_units::SECTOR_BYTES;
-use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
 /// Confidence of the intervals in a report.
@@ -967,19 +966,6 @@ fn of_workload(name: &str) -> Option<Metric> {
         time => OfWorkload::Response(statistic(time.strip_prefix("response_ms.")?)?),
     };
     Some(Metric(MetricKind::Workload(kept(workload), of)))
-}
-
-/// Returns `name` with static lifetime. Each name is stored once and never freed, because metrics
-/// are `Copy` and hold `&'static str`.
-pub(crate) fn kept(name: &str) -> &'static str {
-    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = names.get(name) {
-        return known;
-    }
-    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    names.insert(name);
-    name
 }
 
 /// Returns all metrics as a short list. Times share the names of their statistics.

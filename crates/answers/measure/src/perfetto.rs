@@ -92,7 +92,7 @@ impl PerfettoFile {
             shown.add(*name, run, cut.unwrap_or(run.trace.window.to));
         }
         PerfettoFile {
-            bytes: wire::write(&shown),
+            bytes: wire::write(&shown.contents),
             requests: shown.requests,
             cut,
         }

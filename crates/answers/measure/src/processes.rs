@@ -1,7 +1,7 @@
 //! Throughput of each process, and fairness.
 
-use crate::measurement::{CompletedSample, OperationClass, TRANSFER, megabytes};
 use crate::moments::TimeMoments;
+use crate::sample::{CompletedSample, OperationClass, TRANSFER, megabytes};
 use serde::Serialize;
 
 /// One process. The number is that of the hints of its requests.

@@ -1,7 +1,7 @@
 //! Duration of a rebuild, extrapolated from the part within the run.
 
-use fullstroke_contract::ZoneRate;
-use fullstroke_engine::{Rebuild, RebuildMark};
+use fullstroke_contract::{Notice, ZoneRate};
+use fullstroke_engine::{Rebuild, RebuildMark, Rebuilds};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use serde::Serialize;
 
@@ -48,19 +48,56 @@ pub struct RebuildReport {
     pub slowness: f64,
 }
 
+/// The rebuilds of a run, as notices tell.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RebuildWatch {
+    plans: Vec<RebuildPlan>,
+    rebuilds: Rebuilds,
+    settling: RebuildSettling,
+}
+
+impl RebuildWatch {
+    /// Begins the rebuild of the members in `plans`.
+    pub(crate) fn begin(&mut self, plans: Vec<RebuildPlan>) {
+        for plan in &plans {
+            self.rebuilds
+                .begin(Time::ZERO, &plan.path, plan.from, plan.used);
+        }
+        self.plans = plans;
+    }
+
+    /// Leaves out the time until `until` in the slowness.
+    pub(crate) fn settle(&mut self, until: Time) {
+        self.settling.until = until;
+    }
+
+    /// Notes a notice of the layer at `path`.
+    pub(crate) fn note(&mut self, path: &[usize], notice: &Notice) {
+        if !self.plans.is_empty() {
+            self.rebuilds.note_notice(path, notice);
+            self.settling.note(&self.plans, self.rebuilds.all());
+        }
+    }
+
+    /// Returns the rebuild of the run; `None` without plans.
+    pub(crate) fn report(&self) -> Option<RebuildReport> {
+        RebuildReport::new(&self.plans, self.rebuilds.all(), &self.settling)
+    }
+}
+
 /// A place in a rebuild.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RebuildSettling {
+struct RebuildSettling {
     /// Time after which the speed counts. Before, caches and queues are as empty as at no place
     /// inside a rebuild.
-    pub(crate) until: Time,
+    until: Time,
     /// State of each member at the first notice after this time, in the order of the plans.
-    pub(crate) marks: Vec<Option<RebuildMark>>,
+    marks: Vec<Option<RebuildMark>>,
 }
 
 impl RebuildSettling {
     /// Notes the state of the members after a notice.
-    pub(crate) fn note(&mut self, plans: &[RebuildPlan], seen: &[Rebuild]) {
+    fn note(&mut self, plans: &[RebuildPlan], seen: &[Rebuild]) {
         self.marks.resize(plans.len(), None);
         for (mark, plan) in self.marks.iter_mut().zip(plans) {
             let latest = seen.iter().find(|rebuild| rebuild.path == plan.path);
@@ -74,7 +111,7 @@ impl RebuildSettling {
 impl RebuildReport {
     /// Returns the report of the rebuild of the members in `plans`, as far as `seen`. The slowness
     /// counts from the marks of `settling` on.
-    pub(crate) fn new(
+    fn new(
         plans: &[RebuildPlan],
         seen: &[Rebuild],
         settling: &RebuildSettling,
@@ -173,8 +210,7 @@ impl RebuildPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_contract::{Notice, Signal};
-    use fullstroke_engine::Rebuilds;
+    use fullstroke_contract::Signal;
     use fullstroke_units::Lbn;
 
     fn plan(member: usize, most: Option<Bytes>) -> RebuildPlan {

@@ -1,6 +1,6 @@
 //! A report as text.
 
-use crate::report::{BEYOND_MIN, requests_beyond};
+use crate::distribution::{BEYOND_MIN, requests_beyond};
 use crate::words::parity_in_words;
 use crate::{
     AcrossProcesses, Distribution, EnergyReport, GroupReport, HostReport, LayerReport,

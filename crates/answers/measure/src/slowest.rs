@@ -1,7 +1,7 @@
 //! Parts of the response time of the slowest requests. A mean does not explain a percentile,
 //! because the slowest requests may wait for something else than most requests.
 
-use crate::report::TimeParts;
+use crate::distribution::TimeParts;
 use serde::Serialize;
 
 /// Buckets of each doubling of the response time. With 8, the limits of a bucket are 9 % apart.

@@ -1,6 +1,6 @@
 //! Measures of the clients of media streams.
 
-use crate::report::Distribution;
+use crate::distribution::Distribution;
 use crate::spread::TimeDistribution;
 use fullstroke_units::Duration;
 use fullstroke_workload::{StreamTally, StreamsResults};

@@ -1,7 +1,8 @@
 //! Measures of each of several workloads.
 
-use crate::measurement::{CompletedSample, OperationClass, megabytes, operation_report, rate};
-use crate::report::{Distribution, OperationReport};
+use crate::distribution::Distribution;
+use crate::operations::{OperationReport, operation_report};
+use crate::sample::{CompletedSample, OperationClass, megabytes, rate};
 use crate::spread::TimeDistribution;
 use serde::Serialize;
 

@@ -1,12 +1,12 @@
 //! A study with the verdicts on its claims, for `study check` and for pages.
 
-use crate::claims::JudgedClaim;
 use crate::figure::{FigureNumbers, drawn};
-use crate::held_out::StudyRecord;
+use crate::record::StudyRecord;
 use crate::run_list::RunList;
 use crate::store::Results;
 use crate::study::Study;
 use crate::variation::Variation;
+use crate::verdict::JudgedClaim;
 use serde::Serialize;
 
 /// The claims of one study.

@@ -344,6 +344,9 @@ pub struct ChoicesConfig {
     pub free: Vec<FreeConfig>,
 }
 
+/// Largest number of lines of a figure: the number of colours that a reader can distinguish.
+pub const LINES_MAX: usize = 14;
+
 /// One chart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

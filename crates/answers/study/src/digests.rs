@@ -1,6 +1,5 @@
 //! Keys of results in the store.
 
-use crate::study::hex;
 use fullstroke_stack::{Stack, StackError};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -64,4 +63,12 @@ fn digest_of_files(paths: &[PathBuf]) -> io::Result<String> {
         }
     }
     Ok(hex(&hash.finalize()))
+}
+
+/// Returns the first sixteen hexadecimal digits.
+pub(crate) fn hex(hash: &[u8]) -> String {
+    hash.iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

@@ -13,7 +13,7 @@ pub fn drawn(study: &Study, results: &StudyTable<'_>) -> Vec<FigureNumbers> {
     let figures = (0..study.figures.len()).filter_map(|number| {
         let caption = study.captions[number]
             .as_ref()
-            .map(|caption| caption.filled(study, results));
+            .map(|caption| caption.filled(&study.evaluator(results)));
         Some(Figure::new(study, number, results)?.numbers(caption))
     });
     figures.collect()
@@ -99,9 +99,6 @@ pub struct ChartLine {
     pub(crate) points: Vec<Option<(f64, Option<f64>)>>,
     pub(crate) published: Vec<(f64, f64)>,
 }
-
-/// Largest number of lines of a figure: the number of colours that a reader can distinguish.
-pub const LINES_MAX: usize = 14;
 
 /// Default rule of a figure: the ordinate begins at zero if the smallest value is less than this
 /// share of the largest.

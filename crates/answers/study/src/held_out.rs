@@ -4,11 +4,12 @@
 //! verdicts without repeating the runs. A record belongs to one state of the study. If more than
 //! the prose of the study changes, the record is invalid.
 
-use crate::claims::{ClaimVerdict, JudgedClaim};
+use crate::record::{StudyRecord, VerdictFlip};
 use crate::run_list::RunList;
 use crate::store::Results;
 use crate::study::Study;
 use crate::variation::{Extent, Variation};
+use crate::verdict::{ClaimVerdict, JudgedClaim};
 use crate::{StudyError, VERSION};
 use fullstroke_table::AtomicFile;
 use serde::{Deserialize, Serialize};
@@ -24,31 +25,6 @@ const NAME: &str = "held-out.json";
 #[serde(transparent)]
 pub struct HeldOut {
     studies: BTreeMap<String, StudyRecord>,
-}
-
-/// Record of one study.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StudyRecord {
-    /// Digest of the study without its prose at the time of the record.
-    substance: String,
-    /// Build of the runs.
-    version: String,
-    /// Tested settings.
-    pub tried: Vec<String>,
-    /// Settings with another verdict on claims, by the claim's id. Claims without an entry
-    /// kept their verdict.
-    pub flips: BTreeMap<String, Vec<VerdictFlip>>,
-}
-
-/// A setting with another verdict on a claim.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct VerdictFlip {
-    /// The setting.
-    pub with: String,
-    /// True if the claim holds with this setting.
-    pub holds: bool,
-    /// Value obtained with this setting.
-    pub obtained: String,
 }
 
 impl HeldOut {
@@ -113,21 +89,6 @@ impl HeldOut {
 }
 
 impl StudyRecord {
-    /// Returns the claims whose verdicts a choice reverses, each with the value of the choice.
-    pub(crate) fn flipped_by(&self, choice: &str) -> Vec<String> {
-        let mut flipped = Vec::new();
-        for (id, flips) in &self.flips {
-            let values = flips
-                .iter()
-                .filter_map(|flip| flip.with.strip_prefix(choice)?.strip_prefix(": "));
-            let values: Vec<&str> = values.collect();
-            if !values.is_empty() {
-                flipped.push(format!("{id} ({})", values.join(", ")));
-            }
-        }
-        flipped
-    }
-
     /// Judges a study's claims with its own settings and with all settings of `extent`; `None` if
     /// runs are missing.
     pub fn new(

@@ -17,7 +17,8 @@
 //! | `digests.rs` | keys of results |
 //! | `store.rs`, `version.rs` | the store of results, and the build of each result |
 //! | `runner.rs`, `parallel.rs` | missing runs, on all cores |
-//! | `claims.rs`, `text.rs` | verdicts, and their text |
+//! | `claims.rs`, `verdict.rs`, `text.rs` | claims, verdicts, and their text |
+//! | `task.rs`, `record.rs` | one run, and the record of a study's other settings |
 //! | `held_out.rs` | verdicts under other seeds and choices |
 //! | `best.rs` | the best value of an axis |
 //! | `figure.rs`, `page.rs` | charts, and the page of results |
@@ -38,34 +39,38 @@ mod metrics;
 mod page;
 mod parallel;
 mod predicted;
+mod record;
 mod run_list;
 mod runner;
 mod schema;
 mod store;
 mod study;
+mod task;
 mod text;
 mod unknown;
 mod variation;
+mod verdict;
 mod version;
 
 pub use axes::{Axis, AxisValue, Matrix, NamedSet};
 pub use best::{Best, RunnerUp, best};
 pub use checked::{ChangedClaims, CheckedClaims};
-pub use claims::{Claim, ClaimVerdict, Headline, JudgedClaim};
-pub use config::{ClaimKind, HeadlineCause, StudyConfig};
+pub use claims::Claim;
+pub use config::{ClaimKind, HeadlineCause, LINES_MAX, StudyConfig};
 pub use digests::Digests;
 pub use error::StudyError;
-pub use figure::{
-    AxisEnds, ChartLine, DrawnLine, DrawnPoint, Figure, FigureNumbers, LINES_MAX, Tick, drawn,
-};
-pub use held_out::{HeldOut, StudyRecord, VerdictFlip};
+pub use figure::{AxisEnds, ChartLine, DrawnLine, DrawnPoint, Figure, FigureNumbers, Tick, drawn};
+pub use held_out::HeldOut;
 pub use metrics::{PathError, RunNumber, keep};
 pub use page::{Draw, outdated_parts, write_pages};
 pub use predicted::NoEquations;
-pub use run_list::{RunList, StudyTable, Task};
+pub use record::{StudyRecord, VerdictFlip};
+pub use run_list::{RunList, StudyTable};
 pub use runner::run_tasks;
 pub use schema::schema;
-pub use store::{Key, Results, Store, StoreWriter};
+pub use store::{Results, Store, StoreWriter};
 pub use study::{Outline, Study, find, outlines};
+pub use task::{Key, Task};
 pub use variation::{ChoiceValue, Extent, StudyChoice, Variation};
+pub use verdict::{ClaimVerdict, Headline, JudgedClaim};
 pub use version::VERSION;

@@ -12,27 +12,24 @@ mod choices;
 mod folds;
 mod section;
 mod summary;
+mod table;
+mod verdicts;
 
 use crate::StudyError;
-use crate::figure::Figure;
 use crate::held_out::HeldOut;
 use crate::run_list::RunList;
 use crate::store::Results;
 use crate::study::{Study, find};
 use fullstroke_table::AtomicFile;
-use section::{StudySection, mark, not_run};
+use section::{MARK, StudySection, mark, not_run};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-const NAME: &str = "RESULTS.md";
-const FIGURES: &str = "figures";
-const MARK: &str = "<!-- study: ";
+pub use section::Draw;
 
-/// Draws a figure as SVG, or returns an error message. The study provides the numbers of a figure,
-/// the caller the style.
-pub type Draw<'a> = &'a dyn Fn(&Figure) -> Result<String, String>;
+const NAME: &str = "RESULTS.md";
 
 /// Page of a folder of studies.
 #[derive(Clone, Debug, Default)]
@@ -78,7 +75,7 @@ pub fn write_pages(
             }
         }
         let all = all_of(&folder)?;
-        page.head = summary::head(&folder, &page, &all, &held_out);
+        page.head = summary::head(&folder, &page.sections, &all, &held_out);
         put(&folder.join(NAME), &page.text(&all), &mut changed)?;
     }
     Ok(changed)
@@ -100,7 +97,7 @@ pub fn outdated_parts(
         let page = FolderPage::read(&folder)?;
         let held_out = HeldOut::read(&folder)?;
         let file = folder.join(NAME);
-        if page.head != summary::head(&folder, &page, &all_of(&folder)?, &held_out) {
+        if page.head != summary::head(&folder, &page.sections, &all_of(&folder)?, &held_out) {
             drifted.push(format!(
                 "{}: its sections and studies give another summary",
                 file.display()
@@ -200,12 +197,6 @@ fn all_of(folder: &Path) -> Result<Vec<Study>, StudyError> {
     )?;
     all.sort_by_key(|study| study.config.order.unwrap_or(u32::MAX));
     Ok(all)
-}
-
-/// Returns a line of a table. Ends of a cell in the text are escaped.
-fn row<const CELLS: usize>(cells: [&str; CELLS]) -> String {
-    let cells = cells.map(|cell| cell.replace('|', "\\|").replace('\n', " "));
-    format!("| {} |\n", cells.join(" | "))
 }
 
 fn read(path: &Path) -> Result<Option<String>, StudyError> {

@@ -6,28 +6,13 @@ use crate::digests::Digests;
 use crate::expression::{Estimate, ResultSource};
 use crate::metrics;
 use crate::parallel::in_parallel;
-use crate::store::{Key, Results};
+use crate::store::Results;
 use crate::study::{Study, overrides};
+use crate::task::{Key, Task};
 use crate::variation::{Extent, Variation};
 use fullstroke_stack::{Stack, StackError};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-
-/// One run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Task {
-    /// Key of the results.
-    pub key: Key,
-    /// First study and point of the run, as text.
-    pub name: String,
-    /// The stack file.
-    pub stack: PathBuf,
-    /// Keys set in the stack file.
-    pub set: Vec<String>,
-    /// Paths of the numbers kept besides the metrics.
-    pub paths: Vec<String>,
-}
 
 /// The runs of some studies.
 #[derive(Clone, Debug, Default)]

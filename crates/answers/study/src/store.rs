@@ -17,7 +17,7 @@
 
 use crate::StudyError;
 use crate::metrics::RunNumber;
-use crate::run_list::Task;
+use crate::task::{Key, Task};
 use crate::version::VERSION;
 use fullstroke_table::{ColumnType, Schema, TableError, TableReader, TableWriter};
 use sha2::{Digest as _, Sha256};
@@ -36,9 +36,6 @@ const BATCH: usize = 8192;
 /// Number of times that a reader starts again because another process merged the files during the
 /// read.
 const ATTEMPTS: usize = 10;
-
-/// Key of a run: the digest of its setup, and its seed.
-pub type Key = (String, u64);
 
 /// The numbers of many runs.
 #[derive(Clone, Debug, Default)]

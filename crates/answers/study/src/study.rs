@@ -3,12 +3,12 @@
 use crate::StudyError;
 use crate::axes::{Matrix, label};
 use crate::claims::{Claim, OBTAINED, RESTORED};
-use crate::config::{FigureConfig, StudyConfig};
+use crate::config::{FigureConfig, LINES_MAX, StudyConfig};
+use crate::digests::hex;
 use crate::expression::{
     Bindings, CONFIDENCE, Definition, Estimate, Evaluator, Expression, ExpressionError,
     ExpressionValue, Problem, ResultSource, check_names, parse, parse_signature,
 };
-use crate::figure::LINES_MAX;
 use crate::metrics::standard;
 use crate::text::Template;
 use crate::variation::{Extent, Settings, StudyChoice, Variation, set_at, settings_of};
@@ -48,14 +48,20 @@ pub struct Study {
     /// Templates of the notes and of each figure's caption.
     pub(crate) notes: Option<Template>,
     pub(crate) captions: Vec<Option<Template>>,
-    /// Keys for some points only.
-    settings: Settings,
-    /// Keys for some points only, by variant.
-    changed: Vec<Settings>,
+    settings: StudySettings,
     /// Digest of the file and of the files that it names; sixteen hexadecimal digits.
     pub digest: String,
     /// Digest without the prose for readers.
     pub substance: String,
+}
+
+/// Keys for some points only.
+#[derive(Clone, Debug, Default)]
+struct StudySettings {
+    /// Keys of the study.
+    own: Settings,
+    /// Keys of each variant.
+    of_variants: Vec<Settings>,
 }
 
 /// Checks the number of seeds and the confidence of the intervals over seeds.
@@ -178,8 +184,7 @@ impl Study {
             definitions: Vec::new(),
             claims: Vec::new(),
             figures: Vec::new(),
-            settings: Vec::new(),
-            changed: Vec::new(),
+            settings: StudySettings::default(),
             config,
             matrix,
             metrics,
@@ -188,7 +193,7 @@ impl Study {
         // The definitions come first, because claims and figures use them.
         study.define().map_err(at)?;
         study.read_claims().map_err(at)?;
-        study.settings = settings_of(&study.config.settings, &study.matrix).map_err(at)?;
+        study.settings.own = settings_of(&study.config.settings, &study.matrix).map_err(at)?;
         // After the claims, because an explanation must name a variant.
         study.read_variants().map_err(at)?;
         let shared = study
@@ -342,7 +347,8 @@ impl Study {
                 let message = format!("there are two variants `{}`", variant.title);
                 return Err(below(ConfigError::new("title", message)));
             }
-            self.changed
+            self.settings
+                .of_variants
                 .push(settings_of(&variant.settings, &self.matrix).map_err(below)?);
         }
         let titles: Vec<&str> = self
@@ -544,12 +550,12 @@ impl Study {
         // Later assignments replace earlier ones, so those of the variation come last.
         let mut set = self.config.set.clone();
         set.extend(chosen.iter().flat_map(|value| value.set.iter().cloned()));
-        set.extend(set_at(&self.settings, values));
+        set.extend(set_at(&self.settings.own, values));
         match variation {
             Variation::Base | Variation::Seeds(_) => {}
             Variation::Variant(variant) => {
                 set.extend(self.config.variants[variant].set.iter().cloned());
-                set.extend(set_at(&self.changed[variant], values));
+                set.extend(set_at(&self.settings.of_variants[variant], values));
             }
             Variation::Free(choice, value) => {
                 let value = &self.choices[choice].values[value];
@@ -678,14 +684,6 @@ impl Study {
         }
         Ok((hex(&whole.finalize()), hex(&substance.finalize())))
     }
-}
-
-/// Returns the first sixteen hexadecimal digits.
-pub(crate) fn hex(hash: &[u8]) -> String {
-    hash.iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 /// Name of the axis of the traces that a study replays.

@@ -1,10 +1,8 @@
 //! Values as text.
 
-use crate::Study;
 use crate::axes::Matrix;
 use crate::expression::{
-    Bindings, Estimate, Evaluator, Expression, ExpressionError, ExpressionValue, Problem,
-    ResultSource, parse,
+    Bindings, Estimate, Evaluator, Expression, ExpressionError, ExpressionValue, Problem, parse,
 };
 use crate::unknown::UnknownName;
 
@@ -82,8 +80,8 @@ impl Template {
     }
 
     /// Returns the text with values of the results.
-    pub(crate) fn filled(&self, study: &Study, data: &dyn ResultSource) -> String {
-        self.fill(&study.evaluator(data), &Bindings::new())
+    pub(crate) fn filled(&self, evaluator: &Evaluator<'_>) -> String {
+        self.fill(evaluator, &Bindings::new())
             .unwrap_or_else(|_| "a number in these words is missing".to_owned())
     }
 

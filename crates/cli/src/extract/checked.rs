@@ -1,12 +1,7 @@
-//! Comparison of the result with the truth of a simulated drive.
+//! The result beside the truth of a simulated drive.
 
-use super::found::ExtractionResult;
-use crate::output::CommandFailure;
-use fullstroke_calibrate::extract::{
-    BoundaryAccuracy, SeekTruth, compare, seek_curve, seek_error, skew_error, zone_error,
-};
-use fullstroke_drive::{BufferConfig, DriveModel};
-use fullstroke_tracks::Boundaries;
+use fullstroke_calibrate::extract::{BoundaryAccuracy, SeekTruth};
+use fullstroke_drive::BufferConfig;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 
@@ -14,98 +9,44 @@ use std::fmt::{self, Write as _};
 #[derive(Debug, Default, Serialize)]
 pub(super) struct CheckedResult {
     #[serde(skip_serializing_if = "Option::is_none")]
-    rpm: Option<(f64, f64)>,
+    pub(super) rpm: Option<(f64, f64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    boundaries: Option<BoundaryAccuracy>,
+    pub(super) boundaries: Option<BoundaryAccuracy>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    zones: Option<ZonesChecked>,
+    pub(super) zones: Option<ZonesChecked>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    skew_rms_revolutions: Option<f64>,
+    pub(super) skew_rms_revolutions: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    arms: Option<(u32, u32)>,
+    pub(super) arms: Option<(u32, u32)>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    seek_rms_ms: Option<f64>,
+    pub(super) seek_rms_ms: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) seeks: Vec<SeekTruth>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    zero_latency: Option<(Option<bool>, bool)>,
+    pub(super) zero_latency: Option<(Option<bool>, bool)>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cache: Option<CacheTruth>,
+    pub(super) cache: Option<CacheTruth>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    depth: Option<(u64, DepthTruth)>,
+    pub(super) depth: Option<(u64, DepthTruth)>,
 }
 
 #[derive(Debug, Serialize)]
-struct ZonesChecked {
-    found: u64,
-    truth: u64,
-    starts_off_sectors_mean: f64,
-    starts_off_sectors_most: u64,
+pub(super) struct ZonesChecked {
+    pub(super) found: u64,
+    pub(super) truth: u64,
+    pub(super) starts_off_sectors_mean: f64,
+    pub(super) starts_off_sectors_most: u64,
 }
 
 /// Configuration of the drive's buffer. `None` for a drive without one.
 #[derive(Debug, Serialize)]
-struct CacheTruth(Option<BufferConfig>);
+pub(super) struct CacheTruth(pub(super) Option<BufferConfig>);
 
 /// Configuration of the drive's queue.
 #[derive(Debug, Serialize)]
-struct DepthTruth {
-    commands: u32,
-    discipline: String,
-}
-
-/// Compares `found` with `model`.
-pub(super) fn check(
-    found: &ExtractionResult,
-    model: &DriveModel,
-) -> Result<CheckedResult, CommandFailure> {
-    let config = model.config();
-    let mut checked = CheckedResult {
-        arms: found.arms.map(|arms| (arms, config.actuators)),
-        rpm: found.rotation.map(|rotation| (rotation.rpm(), config.rpm)),
-        zero_latency: found
-            .latency
-            .map(|latency| (latency.zero_latency, config.zero_latency.reads())),
-        skew_rms_revolutions: found
-            .skews_of
-            .as_ref()
-            .map(|timed| skew_error(timed, model).0),
-        cache: found
-            .cache
-            .as_ref()
-            .map(|_| CacheTruth(config.buffer.clone())),
-        ..CheckedResult::default()
-    };
-    if let (Some(table), Some(_)) = (&found.table, &found.tracks) {
-        let truth = Boundaries::of(&*model.tracks(), "the drive").map_err(CommandFailure::input)?;
-        checked.boundaries = Some(compare(table, &truth));
-    }
-    if !found.zones.is_empty() {
-        let (starts_off_sectors_mean, starts_off_sectors_most, truth) =
-            zone_error(&found.zones, model);
-        let found = found.zones.len() as u64;
-        checked.zones = Some(ZonesChecked {
-            found,
-            truth,
-            starts_off_sectors_mean,
-            starts_off_sectors_most,
-        });
-    }
-    if let (Some(seeks), Some(table)) = (&found.seeks, &found.table) {
-        checked.seeks = seek_curve(seeks, table, model);
-        checked.seek_rms_ms = Some(seek_error(seeks, table, model).0);
-    }
-    checked.depth = found.depth.map(|depth| {
-        let queue = &config.queue;
-        (
-            depth.commands,
-            DepthTruth {
-                commands: queue.depth,
-                discipline: queue.discipline.clone(),
-            },
-        )
-    });
-    Ok(checked)
+pub(super) struct DepthTruth {
+    pub(super) commands: u32,
+    pub(super) discipline: String,
 }
 
 impl CheckedResult {

@@ -1,6 +1,6 @@
 //! Polls the server in a separate thread, so that keys work while the server does not answer.
 
-use super::{NoStatus, look_at};
+use super::question::{NoStatus, look_at};
 use fullstroke_live::ServerStatus;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};

@@ -19,6 +19,7 @@
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+mod choice;
 pub mod field;
 mod kernels;
 mod scalar;
@@ -30,4 +31,5 @@ mod x86_64;
 #[cfg(test)]
 mod proofs;
 
-pub use kernels::{Kernels, multiply_add, multiply_into, syndromes, xor_into};
+pub use choice::{multiply_add, multiply_into, syndromes, xor_into};
+pub use kernels::Kernels;

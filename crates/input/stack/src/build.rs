@@ -2,16 +2,16 @@
 
 use crate::StackError;
 use crate::config::{Stack, digest};
+use crate::drive_tracks::{TrackUse, below_layer};
 use crate::hosts::{HostNodes, Hosts};
 use crate::link::LinkSpec;
-use crate::rebuild::{Members, RebuildKeys, RebuiltMember};
+use crate::rebuild::{Members, RebuiltMember};
 use crate::shared::{Ground, over};
-use crate::slow::LatePolicy;
+use crate::spec::VolumeSpec;
 use crate::stripes::Striped;
-use crate::tracks::{DriveTracks, TrackUse};
 use crate::upper::{Ground as ProgramsGround, HostTerms, stripe_of};
 use crate::workloads::{TablePlace, WorkloadNumbers, lasts};
-use fullstroke_contract::registry::{self, Keys, PolicyEntry};
+use fullstroke_contract::registry;
 use fullstroke_contract::{ConfigError, Node, Source, Stripes, TrackTable};
 use fullstroke_controller::Controller;
 use fullstroke_drive::DriveModel;
@@ -23,12 +23,10 @@ use fullstroke_opportunity::OpportunitySite;
 use fullstroke_opportunity::UnknownArm;
 use fullstroke_pool::{Pool, PoolCapacity, PoolSettings};
 use fullstroke_smart::SmartArray;
-use fullstroke_tracks::{Boundaries, UnknownTracks};
-use fullstroke_units::{Angle, Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
+use fullstroke_tracks::Boundaries;
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
 use fullstroke_vfs::Vfs;
-use fullstroke_volume::{
-    BuildLayout, Coordination, Layout, MdVolume, Records, Shape, Surroundings, Volume,
-};
+use fullstroke_volume::{Coordination, Layout, MdVolume, Shape, Surroundings, Volume};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -61,45 +59,6 @@ pub struct VolumeSummary {
     /// Capacity of a pool as ZFS shows it; `None` if the volume is no pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolCapacity>,
-}
-
-/// Description of a drive, or of a volume of members.
-#[derive(Clone)]
-pub(crate) enum VolumeSpec {
-    Drive(DriveModel, DriveTracks),
-    Volume {
-        layout: &'static PolicyEntry<BuildLayout>,
-        keys: Keys,
-        members: Vec<VolumeSpec>,
-        /// Members to rebuild, and the speed limits.
-        rebuild: RebuildKeys,
-        /// Coordination of the members' queues; `None` = members do not know each other's queues.
-        coordination: Option<Coordination>,
-        /// Superblocks and bitmap of an array like md; `None` for an array without them.
-        records: Option<Records>,
-        /// Policy against slow members. `None` = the volume has no node for it.
-        late: Option<LatePolicy>,
-        /// Path of the volume in the stack file, for errors.
-        path: String,
-    },
-}
-
-/// Returns the tracks at whose boundaries requests of a host's layer end; `None` if the layer does
-/// not align.
-pub(crate) fn below_layer(
-    layer: &HostConfig,
-    tracks: impl FnOnce() -> Result<Arc<Boundaries>, UnknownTracks>,
-) -> Result<Option<Arc<Boundaries>>, ConfigError> {
-    if !layer.aligns_to_tracks() {
-        return Ok(None);
-    }
-    let advised = |error: UnknownTracks| {
-        ConfigError::new(
-            "track_aligned",
-            format!("{error}; move the key to [host.members], or remove the key"),
-        )
-    };
-    tracks().map(Some).map_err(advised)
 }
 
 /// Checks that queue lengths are both sent and used. If the volume sends queue lengths to the
@@ -168,7 +127,10 @@ impl PreparedRun {
             aged,
         };
         let hosts = match &stack.hosts {
-            Some(hosts) => hosts.nodes(capacity, stack.seed(), terms, stack)?,
+            Some(hosts) => {
+                let device = |wanted| stack.tracks(wanted);
+                hosts.nodes(capacity, stack.seed(), terms, &stack.document, &device)?
+            }
             None => {
                 let source = match stack.programs(terms)? {
                     Some(programs) => Box::new(programs) as Box<dyn Source>,
@@ -988,11 +950,6 @@ impl VolumeSpec {
         }
     }
 
-    /// Returns true for a pool like ZFS.
-    pub(crate) fn is_pool(&self) -> bool {
-        matches!(self, VolumeSpec::Volume { layout, .. } if fullstroke_pool::kind_of(layout.name).is_some())
-    }
-
     /// Returns the path of the first pool, from the top.
     fn path_of_pool(&self) -> Option<&str> {
         let VolumeSpec::Volume { members, path, .. } = self else {
@@ -1036,38 +993,6 @@ impl VolumeSpec {
             Ok(layout) if failed && layout.failures_survived() > 0 => whole.then_some(path),
             _ => members.iter().find_map(VolumeSpec::redundant),
         }
-    }
-
-    /// Gives each drive its own random angle at time 0. The drives are numbered from `next`.
-    pub(crate) fn turn_apart(&mut self, seed: Seed, next: &mut u32) -> Result<(), ConfigError> {
-        if self.is_xor() {
-            let message = "found \"apart\"; the disks of an xor array turn together";
-            return Err(ConfigError::new("spindles", message));
-        }
-        match self {
-            VolumeSpec::Drive(model, _) => {
-                // The stream is named by a number, because equal drives must turn apart.
-                let mut random = seed.stream(&format!("spindle of drive {next}"));
-                *model = model.clone().turned(Angle(random.below(u64::MAX)));
-                *next += 1;
-                Ok(())
-            }
-            VolumeSpec::Volume { members, .. } => members
-                .iter_mut()
-                .try_for_each(|member| member.turn_apart(seed, next)),
-        }
-    }
-
-    pub(crate) fn is_xor(&self) -> bool {
-        matches!(self, VolumeSpec::Volume { layout, .. } if layout.name == fullstroke_smart::LAYOUT.name)
-    }
-
-    /// Returns true if the volume or a member is an xor array.
-    pub(crate) fn has_xor(&self) -> bool {
-        let VolumeSpec::Volume { members, .. } = self else {
-            return false;
-        };
-        self.is_xor() || members.iter().any(VolumeSpec::has_xor)
     }
 
     /// Returns the used length of the longest drive.
@@ -1185,27 +1110,6 @@ impl VolumeSpec {
                 .for_each(|member| *member = member.filled());
         }
         filled
-    }
-
-    /// Returns true for a concatenation of one member, which equals this member.
-    pub(crate) fn is_only_its_member(&self) -> bool {
-        matches!(self, VolumeSpec::Volume { layout, members, .. } if layout.name == "jbod" && members.len() == 1)
-    }
-
-    /// Returns true if the volume is in fact a single drive.
-    pub(crate) fn is_drive(&self) -> bool {
-        self.as_drive().is_some()
-    }
-
-    /// Returns the drive if the volume is in fact a single drive.
-    pub(crate) fn as_drive(&self) -> Option<&DriveModel> {
-        match self {
-            VolumeSpec::Drive(model, _) => Some(model),
-            VolumeSpec::Volume { members, .. } if self.is_only_its_member() => {
-                members[0].as_drive()
-            }
-            VolumeSpec::Volume { .. } => None,
-        }
     }
 
     /// Returns the knowledge of a host's layer about the volume below. `tracks` are the tracks at

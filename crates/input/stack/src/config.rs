@@ -1,43 +1,29 @@
 //! The stack file: one file with workload, host, volume and drives.
 
-use crate::build::{PreparedRun, VolumeSpec};
 use crate::cache::CacheSpec;
 use crate::document::{Document, is_standard_input};
 use crate::folder::Folder;
 use crate::homes;
 use crate::hosts::Hosts;
 use crate::link::LinkSpec;
+use crate::measurement::MeasurementConfig;
 use crate::opportunities::Opportunities;
+use crate::spec::VolumeSpec;
 use crate::upper::UpperConfig;
 use crate::volume::{Inherited, Spindles, read_volume};
-use crate::workload::{Workload, no_workload, parts_of};
+use crate::workload::{Workload, parts_of};
 use crate::workloads::{TablePlace, Workloads};
-use crate::{Overrides, StackError, schema};
+use crate::{Overrides, StackError};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known, read};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_host::HostConfig;
-use fullstroke_host::elevator::Trial;
-use fullstroke_opportunity as opportunity;
 use fullstroke_trace::FileSource;
 use fullstroke_units::{Duration, Seed};
 use fullstroke_volume::Like;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
-
-/// Settings of the measurement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MeasurementConfig {
-    /// Start of the measurement. Requests that finish earlier are served but not counted. Requests
-    /// in flight at this time count with their whole response times. Rates refer to the time from
-    /// here to the last completion.
-    #[serde(default)]
-    pub warm_up: Duration,
-}
 
 /// A checked stack: all settings of its file and the command line can be built.
 pub struct Stack {
@@ -55,11 +41,18 @@ pub struct Stack {
     pub(crate) cache: Option<CacheSpec>,
     pub(crate) volume: VolumeSpec,
     files: FileSource,
-    name: String,
-    title: String,
+    names: StackNames,
     seed: Seed,
     measurement: MeasurementConfig,
-    digest: String,
+    pub(crate) digest: String,
+}
+
+/// Names of a stack for people.
+struct StackNames {
+    /// Name of the file without folder and extension.
+    name: String,
+    /// Title in the file, or the name.
+    title: String,
 }
 
 const KEYS: &[&str] = &[
@@ -79,46 +72,13 @@ const KEYS: &[&str] = &[
 ];
 
 impl Stack {
-    /// Reads and checks a stack file.
-    ///
-    /// # Errors
-    /// Names the file, line and key of the error, and the most similar known name.
-    pub fn load(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
-        let default = match overrides.ideal_arrays {
-            true => Like::Ideal,
-            false => Like::Md,
-        };
-        let stack = Stack::read(path, overrides, default)?;
-        // Built once and dropped, so that a wrong key is an error before the run. Aging of file
-        // systems is left out, because aging takes long.
-        stack.layers(false)?;
-        match &stack.workloads {
-            Workloads::Clients if stack.hosts.is_none() => {
-                return Err(stack.document.error(no_workload().below("workload")));
-            }
-            // A trace is opened only at the run.
-            Workloads::One(one) if one.trace_file().is_some() => {}
-            _ => _ = PreparedRun::new(&stack, false)?,
-        }
-        Ok(stack)
-    }
-
-    /// Reads and checks a stack file for clients. The file needs no workload, because requests come
-    /// from clients.
-    ///
-    /// # Errors
-    /// As for [`load`](Stack::load).
-    pub fn load_for_clients(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
-        // The bytes of a served volume were placed by these defaults, and the plans of the store
-        // are those of the ideal planner.
-        let stack = Stack::read(path, overrides, Like::Ideal)?;
-        stack.layers_for_clients()?;
-        Ok(stack)
-    }
-
     /// Reads a stack file. `default` is the implementation of arrays without the key `like`, if no
     /// controller runs the arrays.
-    fn read(path: &Path, overrides: &Overrides, default: Like) -> Result<Stack, StackError> {
+    pub(crate) fn read(
+        path: &Path,
+        overrides: &Overrides,
+        default: Like,
+    ) -> Result<Stack, StackError> {
         let mut document = Document::read_in(&overrides.files, path)?;
         let folder = Folder::of(path, &overrides.files);
         overrides.apply(&mut document)?;
@@ -170,7 +130,6 @@ impl Stack {
         };
         let mut stack = Stack {
             cache: CacheSpec::read(&document, &folder)?,
-            title: title.unwrap_or_else(|| name.clone()),
             digest: String::new(),
             document,
             workloads,
@@ -182,7 +141,10 @@ impl Stack {
             link,
             volume,
             files: overrides.files.clone(),
-            name,
+            names: StackNames {
+                title: title.unwrap_or_else(|| name.clone()),
+                name,
+            },
             seed,
             measurement,
         };
@@ -191,46 +153,14 @@ impl Stack {
         Ok(stack)
     }
 
-    /// Replaces the host's elevator by an elevator from outside: the elevator above the volume.
-    /// Several hosts share this elevator.
-    ///
-    /// # Errors
-    /// If there is no elevator, or if the new elevator refuses its place.
-    pub fn with_elevator(mut self, trial: Trial) -> Result<Stack, StackError> {
-        // A trial has no text in the file, so its name stands for the trial.
-        let digest = digest(&json!({ "stack": self.digest, "elevator": trial.name() }));
-        let (layer, place) = match &mut self.hosts {
-            Some(hosts) => (hosts.shared_layer_mut(), "shared"),
-            None => (&mut self.host, "host"),
-        };
-        let taken = layer.try_out(trial);
-        taken.map_err(|error| self.document.error(error.below(place)))?;
-        self.digest = digest;
-        self.layers(false)?;
-        Ok(self)
-    }
-
-    /// Adds an opportunity from outside. There is no check that a layer reacts to its signals.
-    ///
-    /// # Errors
-    /// If the number of opportunities is at its limit, or if the opportunity refuses its place.
-    pub fn with_opportunity(mut self, trial: opportunity::Trial) -> Result<Stack, StackError> {
-        self.digest = digest(&json!({ "stack": self.digest, "opportunity": trial.name() }));
-        self.opportunities
-            .try_out(trial)
-            .map_err(|error| self.document.error(error))?;
-        self.layers(false)?;
-        Ok(self)
-    }
-
     /// Returns the file's name without folder and extension.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.names.name
     }
 
     /// Returns the title in the file, or the name.
     pub fn title(&self) -> &str {
-        &self.title
+        &self.names.title
     }
 
     /// Returns the seed of all random numbers.
@@ -333,19 +263,6 @@ impl Stack {
     /// path.
     pub fn redundant_volume(&self) -> Option<&str> {
         self.volume.redundant()
-    }
-
-    /// Returns the JSON schema of stack files, for editors.
-    pub fn schema() -> Value {
-        schema::stack()
-    }
-
-    /// Builds fresh layers and sources at time 0.
-    ///
-    /// # Errors
-    /// If a trace cannot be opened.
-    pub fn build(&self) -> Result<PreparedRun, StackError> {
-        PreparedRun::new(self, true)
     }
 
     fn compute_digest(&self) -> String {

@@ -1,8 +1,8 @@
 //! The tables to which a key belongs, for a key that was written without its table: `chunk` is
 //! `volume.chunk`.
 
-use crate::config::MeasurementConfig;
 use crate::layouts::LAYOUTS;
+use crate::measurement::MeasurementConfig;
 use crate::{schema, workload};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, PolicyEntry, check_known, known_keys, schema_of};

@@ -1,12 +1,10 @@
 //! Several hosts above one array, `[[hosts]]`, and their common layers, `[shared]`.
 
 use crate::StackError;
-use crate::build::below_layer;
-use crate::config::Stack;
 use crate::document::Document;
+use crate::drive_tracks::{TrackUse, below_layer};
 use crate::folder::Folder;
 use crate::shared::{Ground as FilesGround, HostShares, SharedTable};
-use crate::tracks::TrackUse;
 use crate::upper::{Ground, HostTerms, UpperConfig};
 use crate::workload::{kind_of, no_workload};
 use crate::workloads::{TablePlace, WorkloadNumbers, Workloads, check_beside_others, check_name};
@@ -267,7 +265,8 @@ impl Hosts {
             .map_err(|error| error.below("shared"))
     }
 
-    /// Builds the nodes of each host above the shared layers, fresh.
+    /// Builds the nodes of each host above the shared layers, fresh. `device` returns the tracks of
+    /// the device that the hosts see.
     ///
     /// # Errors
     /// Errors of a workload or of a layer, at the key.
@@ -276,9 +275,9 @@ impl Hosts {
         capacity: Sectors,
         seed: Seed,
         terms: HostTerms,
-        stack: &Stack,
+        document: &Document,
+        device: &dyn Fn(TrackUse) -> Result<Arc<Boundaries>, UnknownTracks>,
     ) -> Result<Vec<HostNodes>, StackError> {
-        let document = &stack.document;
         let regions = self
             .regions(capacity)
             .map_err(|error| document.error(error))?;
@@ -295,7 +294,7 @@ impl Hosts {
             let tracks = |wanted| match self.shared.has_files() {
                 // A file may lie anywhere on the device, so its addresses have no known tracks.
                 true => Err(UnknownTracks::File),
-                false => part_of(&*stack.tracks(wanted)?, region),
+                false => part_of(&*device(wanted)?, region),
             };
             // A host has a part of the array, which need not begin with a stripe.
             let ground = Ground {

@@ -1,9 +1,9 @@
 //! The reference pages: every policy and its keys, from the registries. One page a table.
 
-use crate::config::MeasurementConfig;
 use crate::drives;
 use crate::hosts::HostsKeys;
 use crate::layouts::LAYOUTS;
+use crate::measurement::MeasurementConfig;
 use crate::schema;
 use crate::workload::{self, WorkloadKind};
 use crate::workloads::WorkloadKeys;

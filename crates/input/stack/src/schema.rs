@@ -1,9 +1,9 @@
 //! The JSON schemas of stack and drive files, assembled from the registries.
 
-use crate::config::MeasurementConfig;
 use crate::drives;
 use crate::hosts::HostsKeys;
 use crate::layouts::LAYOUTS;
+use crate::measurement::MeasurementConfig;
 use crate::workload::{self, WorkloadKind};
 use crate::workloads::WorkloadKeys;
 use fullstroke_contract::registry::{PolicyEntry, schema_of};

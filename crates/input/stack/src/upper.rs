@@ -1,7 +1,7 @@
 //! The upper half of a host: programs on files, through memory.
 
 use crate::StackError;
-use crate::tracks::TrackUse;
+use crate::drive_tracks::TrackUse;
 use crate::workloads::{TablePlace, WorkloadNumbers, Workloads};
 use fullstroke_contract::ConfigError;
 use fullstroke_files::{FileSystemSite, REGISTRY};

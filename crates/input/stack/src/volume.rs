@@ -1,13 +1,14 @@
 //! The volume of a stack file, with all volumes and drives below.
 
-use crate::build::VolumeSpec;
 use crate::document::Document;
+use crate::drive_tracks::{DriveTracks, GivenTracks};
 use crate::folder::Folder;
+use crate::late::LatePolicy;
 use crate::layouts::LAYOUTS;
 use crate::like;
 use crate::rebuild::{self, RebuildKeys};
-use crate::slow::{self, LatePolicy};
-use crate::tracks::{DriveTracks, GivenTracks};
+use crate::slow;
+use crate::spec::VolumeSpec;
 use crate::{StackError, drives};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known};

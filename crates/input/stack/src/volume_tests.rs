@@ -1,6 +1,6 @@
 //! `write_cache` in a volume decides whether its drives acknowledge writes in their buffers.
 
-use crate::build::VolumeSpec;
+use crate::spec::VolumeSpec;
 use crate::{Overrides, Stack};
 
 /// Returns the state of each drive's write cache; `None` for a drive without a buffer.

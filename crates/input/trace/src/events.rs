@@ -32,11 +32,14 @@
 //!
 //! A doubtful completion is left out of the request, and counted.
 
+mod event;
 mod pool;
 pub(crate) mod processors;
 pub(crate) mod stream;
 
 use crate::row::TraceRow;
+use event::AwaitedEvent;
+pub(crate) use event::{Action, KernelEvent};
 use fullstroke_contract::Operation;
 use pool::{OvertakingRequest, PendingRow, PendingRows};
 
@@ -68,36 +71,6 @@ const UNLIKELY_MIN: u64 = 16;
 const UNKNOWN_SHARE_TOLD: f64 = 0.01;
 /// Smallest number of requests in a trace for such a report.
 const GIVEN_MIN: u64 = 100;
-
-/// Kind of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    Queue,
-    Insert,
-    Issue,
-    Requeue,
-    Complete,
-}
-
-/// One event.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KernelEvent {
-    pub(crate) action: Action,
-    pub(crate) time: u64,
-    pub(crate) device: u32,
-    pub(crate) process: u32,
-    pub(crate) operation: Operation,
-    pub(crate) start: u64,
-    pub(crate) sectors: u64,
-    pub(crate) place: u64,
-}
-
-/// Event awaited by a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AwaitedEvent {
-    Issue,
-    Complete,
-}
 
 /// Histogram of numbers by magnitude.
 // One bucket for 0 and one for each of 64 bits.

@@ -44,8 +44,6 @@ formats! {
     ftrace,
 }
 
-pub(crate) use csv::ColumnMap;
-
 /// Name of the format of tables with named columns.
 pub(crate) const CSV: &str = csv::FORMAT.name;
 

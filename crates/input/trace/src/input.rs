@@ -1,8 +1,8 @@
 //! Bytes of a trace, read through one buffer of fixed size.
 
+use crate::columns::ColumnMap;
 use crate::fault::{TraceFault, TracePlace};
 use crate::fields::excerpt;
-use crate::formats::ColumnMap;
 use crate::{FileKind, FileSource};
 use std::fmt;
 use std::io::{self, Read};

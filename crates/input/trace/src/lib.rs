@@ -8,6 +8,7 @@
 //!
 //! A format is one file in `formats/` and one line in the list in `formats.rs`.
 
+mod columns;
 mod convert;
 mod error;
 mod events;

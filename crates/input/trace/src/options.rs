@@ -1,6 +1,7 @@
 //! Options of a reader.
 
-use crate::formats::{CSV, ColumnMap};
+use crate::columns::ColumnMap;
+use crate::formats::CSV;
 use crate::{FileSource, TraceError};
 use fullstroke_contract::Operation;
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
@@ -8,6 +9,10 @@ use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
 /// Default number of rows out of order. A row is sorted in if at most this many later rows were
 /// written before it.
 pub const SORT_WINDOW_ROWS: usize = 4096;
+
+/// Unit in which addresses are moved apart: 128 MiB, the longest extent of ext4 (32,768 blocks of
+/// 4 KiB; `EXT_INIT_MAX_LEN`, fs/ext4/ext4_extents.h, Linux 6.6).
+pub(crate) const EXTENT_SECTORS: u64 = (128 << 20) / SECTOR_BYTES;
 
 /// Treatment of a request beyond the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -57,7 +62,7 @@ impl FootprintPolicy {
         match text {
             "captured" => return Ok(FootprintPolicy::Captured),
             "spread" => {
-                let extent = Sectors(crate::place::EXTENT_SECTORS);
+                let extent = Sectors(EXTENT_SECTORS);
                 return Ok(FootprintPolicy::Spread { extent });
             }
             _ => {}

@@ -13,7 +13,7 @@ mod shuffle;
 mod spans;
 
 use crate::TraceError;
-use crate::options::{BeyondPolicy, FootprintPolicy, TraceOptions};
+use crate::options::{BeyondPolicy, EXTENT_SECTORS, FootprintPolicy, TraceOptions};
 use fullstroke_contract::Extent;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use shuffle::Shuffle;
@@ -22,9 +22,6 @@ use std::sync::Arc;
 
 /// Unit in which [`BeyondPolicy::Scale`] moves addresses: 1 MiB.
 const REGION_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
-/// Unit in which addresses are moved apart: 128 MiB, the longest extent of ext4 (32,768 blocks of
-/// 4 KiB; `EXT_INIT_MAX_LEN`, fs/ext4/ext4_extents.h, Linux 6.6).
-pub(crate) const EXTENT_SECTORS: u64 = (128 << 20) / SECTOR_BYTES;
 /// Share of the volume below which a note says that the arm hardly moves.
 const SMALL_SHARE: f64 = 0.05;
 /// Number of devices that a note or an error lists.

@@ -23,9 +23,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Number of rows requested from a parser at a time.
-const ROWS_AT_ONCE: usize = 512;
-
 /// Reader of a trace as a stream of [`TraceRecord`]s in order of arrival.
 ///
 /// - Getters: [`file`](Self::file), [`format`](Self::format), [`skipped`](Self::skipped),
@@ -52,16 +49,24 @@ pub struct TraceReader {
     /// Arrival of the latest request, on the format's clock.
     latest: u64,
     oddities: Oddities,
-    doubtful: u64,
-    skipped: u64,
-    /// Number of calls of the parser.
-    refills: u64,
+    counts: ReaderCounts,
     /// True if the parser has no more rows.
     ended: bool,
     /// True if no more records follow: an error was reported, or the time window is over.
     closed: bool,
     /// Requests left out by the selection; `None` as soon as a request was selected.
     unselected: Option<Unselected>,
+}
+
+/// Counts of a reader so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct ReaderCounts {
+    /// Completions that were left out, because they may belong to other requests.
+    doubtful: u64,
+    /// Damaged rows that were left out.
+    skipped: u64,
+    /// Calls of the parser.
+    refills: u64,
 }
 
 /// Outcome of a released row.
@@ -146,9 +151,7 @@ impl TraceReader {
             beginning: None,
             latest: 0,
             oddities: Oddities::default(),
-            doubtful: 0,
-            skipped: 0,
-            refills: 0,
+            counts: ReaderCounts::default(),
             ended: false,
             closed: false,
             unselected: Some(Unselected::default()),
@@ -167,13 +170,13 @@ impl TraceReader {
 
     /// Returns the number of damaged rows skipped so far; see [`TraceOptions::skip_bad`].
     pub fn skipped(&self) -> u64 {
-        self.skipped
+        self.counts.skipped
     }
 
     /// Returns the number of requests so far whose completion was left out, because it may belong
     /// to another request.
     pub fn doubtful(&self) -> u64 {
-        self.doubtful
+        self.counts.doubtful
     }
 
     /// Returns a remedy if the trace lacks addresses; all addresses are 0 then.
@@ -305,7 +308,7 @@ impl TraceReader {
                 self.oddities.add_size(self.format.place(row.place), row);
             }
             latest = row.arrival;
-            self.doubtful += u64::from(row.doubtful);
+            self.counts.doubtful += u64::from(row.doubtful);
             let later = |time: u64| {
                 // A completion before the arrival is damage; its response counts as 0.
                 Time::from_nanos(since.saturating_add(time.saturating_sub(row.arrival)))
@@ -389,7 +392,7 @@ impl TraceReader {
             if self.unselected.is_some() {
                 self.unselected = None;
             }
-            self.doubtful += u64::from(row.doubtful);
+            self.counts.doubtful += u64::from(row.doubtful);
             return self.record(row, since).map(Taken::Record);
         }
         if let Some(unselected) = &mut self.unselected {
@@ -468,7 +471,7 @@ impl TraceReader {
 
     /// Reads more rows.
     fn refill(&mut self) -> Result<(), TraceError> {
-        self.refills += 1;
+        self.counts.refills += 1;
         match self.source.read(self.window.space()) {
             Ok(true) => Ok(()),
             Ok(false) => {
@@ -494,8 +497,8 @@ impl TraceReader {
     fn skip(&mut self, fault: TraceFault) -> Result<(), TraceError> {
         let error = TraceError::from_fault(&self.file, fault);
         let tolerated = self.options.skip_bad;
-        if self.skipped < tolerated {
-            self.skipped += 1;
+        if self.counts.skipped < tolerated {
+            self.counts.skipped += 1;
             return Ok(());
         }
         if tolerated == 0 {
@@ -578,7 +581,11 @@ impl TraceReader {
     /// Returns a number that changes with the state behind [`skipped`](Self::skipped) and
     /// [`notes`](Self::notes).
     pub(crate) fn stamp(&self) -> [u64; 3] {
-        [self.skipped, self.refills, self.oddities.count()]
+        [
+            self.counts.skipped,
+            self.counts.refills,
+            self.oddities.count(),
+        ]
     }
 }
 

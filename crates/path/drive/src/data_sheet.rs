@@ -13,6 +13,7 @@
 //! | [`DataSheet::drive`] | the description, with sources and published numbers |
 
 mod layout;
+mod sheet;
 mod sources;
 
 use crate::check::checks;
@@ -26,13 +27,9 @@ use crate::seek::SeekTable;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, Duration, Sectors};
 use layout::TrackLayout;
+pub use sheet::DataSheet;
+use sheet::NEIGHBOUR_SKEW;
 
-/// Skew between neighbouring tracks, in revolutions: 1/16 on a Toshiba X300 (Wong), 0.05 to 0.2 on
-/// other drives of 2009 and later.
-const NEIGHBOUR_SKEW: f64 = 1.0 / 16.0;
-/// Skew at a change of head, in revolutions. The skew is wider because heads stand tens of tracks
-/// apart (Wong, "Track alignment across surfaces").
-const HEAD_SKEW: f64 = 3.0 / 16.0;
 /// Ratio of the inner rate to the outer rate: 229 of 500 sectors a track on a Toshiba X300 (Wong).
 const INNER_SHARE: f64 = 0.458;
 /// Average seek in ms, from the fit of the Exos X24 to its published random reads.
@@ -43,30 +40,6 @@ const FULL_STROKE: f64 = 2.1;
 const TOLERANCE: f64 = 0.01;
 /// Default size of the buffer.
 const BUFFER: Bytes = Bytes(64 << 20);
-
-/// The numbers of a data sheet.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DataSheet {
-    /// The drive's name for people.
-    pub title: String,
-    /// Number of sectors that the drive reports; [`sectors_of`] returns the number for the usual
-    /// sizes.
-    pub capacity: Sectors,
-    /// Revolutions a minute.
-    pub rpm: f64,
-    /// Sustained transfer rate at the outer edge, MB/s (10^6 bytes).
-    pub outer_mb_per_s: f64,
-    /// Sustained transfer rate at the inner edge, MB/s. Default: 0.458 of the outer rate.
-    pub inner_mb_per_s: Option<f64>,
-    /// Mean seek of random reads in ms. Default 8.5.
-    pub average_seek_ms: Option<f64>,
-    /// Recording surfaces. Default: from the track length.
-    pub surfaces: Option<u32>,
-    /// Size of the buffer. Default 64 MiB.
-    pub buffer: Option<Bytes>,
-    /// Class of the drive. Default: by speed and capacity, see [`DriveClass::of`].
-    pub class: Option<DriveClass>,
-}
 
 /// Returns the number of sectors that a drive sold with `capacity` reports. Up to 8 TB, the rule of
 /// IDEMA LBA1-03 applies. Above 8 TB, the result is the next multiple of 2^21 sectors, as on drives

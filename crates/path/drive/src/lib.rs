@@ -35,6 +35,7 @@ mod check;
 mod config;
 mod data_sheet;
 mod drive;
+mod edges;
 mod electronics;
 mod faults;
 mod flash;

@@ -3,11 +3,8 @@
 //! A write that covers a part of a physical sector cannot go to the medium as it is. The drive
 //! reads the sector, waits until the sector comes round, and writes the whole sector.
 
-use crate::arm::DriveArm;
 use crate::config::{DriveConfig, SECTOR, SECTOR_4K};
-use crate::mechanics::AccessTimes;
 use fullstroke_contract::{ConfigError, Extent};
-use fullstroke_units::{Sectors, Time};
 
 /// Sizes of physical and logical sectors, in sectors of 512 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +53,7 @@ impl SectorSizes {
 
     /// Returns the physical sectors of which a write of `extent` covers a part: the first, the
     /// last, or one.
-    fn edges(self, extent: Extent) -> impl Iterator<Item = Extent> {
+    pub(crate) fn edges(self, extent: Extent) -> impl Iterator<Item = Extent> {
         let of = |sector: u64| Extent::new(sector / self.physical * self.physical, self.physical);
         let (start, end) = (extent.start.0, extent.end().0);
         let first = (!start.is_multiple_of(self.physical)
@@ -69,35 +66,6 @@ impl SectorSizes {
     }
 }
 
-impl DriveArm {
-    /// Reads the physical sectors that a write of `extent` covers in part, from `now` on. Adds the
-    /// work to `work`, and returns the time when the arm can begin the write. A write of whole
-    /// physical sectors begins at `now`.
-    pub(crate) fn read_edges(&mut self, now: Time, extent: Extent, work: &mut AccessTimes) -> Time {
-        let sizes = self.sizes();
-        if !sizes.cuts(extent) {
-            return now;
-        }
-        let capacity = self.mechanics().geometry().capacity().0;
-        let mut at = now;
-        for edge in sizes.edges(extent) {
-            let sectors = edge.sectors.0.min(capacity - edge.start.0);
-            let edge = Extent {
-                sectors: Sectors(sectors),
-                ..edge
-            };
-            let position = self.mechanics().geometry().locate(edge.start);
-            let access = self.access(at, edge, &position, false);
-            at += access.duration();
-            work.seek += access.seek;
-            work.rotation += access.rotation;
-            work.transfer += access.transfer;
-            work.seek_cylinders += access.seek_cylinders;
-        }
-        at
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +73,7 @@ mod tests {
     use crate::drive::DriveModel;
     use crate::drive::tests::{request, serve};
     use fullstroke_contract::{Operation, RequestStatus};
+    use fullstroke_units::Time;
 
     const SIZES: SectorSizes = SectorSizes {
         physical: 8,

@@ -13,6 +13,7 @@
 //! | `map.rs` | the log of the cache, and the map |
 //! | `buffer.rs` | writes in the volatile buffer, before they reach the medium |
 //! | `node.rs` | the node: requests, and what the drive inside does for them |
+//! | `under_way.rs` | work under way inside the drive |
 //! | `writer.rs` | writes to the cache, or of whole bands |
 //! | `cleaner.rs` | cleaning |
 //! | `mover.rs` | moves of valid data to the end of the log |
@@ -27,6 +28,7 @@ mod config;
 mod map;
 mod mover;
 mod node;
+mod under_way;
 mod writer;
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ pub struct Moves {
 impl AlignerInput<'_> {
     /// Plans the moves.
     pub fn plan(&self) -> Moves {
-        let mut space = Space::new(self);
+        let mut space = Space::new(self.files, self.fixed, self.pages, self.tracks);
         let mut after = self.files.to_vec();
         let mut moves = Vec::new();
         let mut waiting: Vec<usize> = (0..after.len())

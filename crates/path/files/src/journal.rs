@@ -6,7 +6,7 @@
 //! release never meets that case.
 
 use crate::metadata_accesses::MetaAccess;
-use crate::system::{LogWrite, PAGE_SECTORS, SyncPlan};
+use crate::system::{InodeChange, LogWrite, PAGE_SECTORS, SyncPlan};
 use fullstroke_contract::Object;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,16 +30,6 @@ pub(crate) enum JournalFormat {
         /// buffers are full. Kernels before delayed logging (2.6.39) do so.
         each: bool,
     },
-}
-
-/// Kinds of changes of an inode. The larger kind includes the smaller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum InodeChange {
-    /// Changes that a program needs to find its data again: places, length, names. `fdatasync`
-    /// waits for these (`i_datasync_tid` of ext4, `ili_datasync_seq` of XFS).
-    Data,
-    /// Any change, also of the times alone.
-    Any,
 }
 
 /// Bytes of a changed inode in the log: three operation headers of 12 bytes, the format of the item

@@ -57,12 +57,11 @@ mod xfs;
 mod conformance;
 
 pub use error::FileError;
-pub use journal::InodeChange;
 pub use metadata_accesses::{MetaAccess, MetaAccesses};
 pub use site::{FileSystemSite, Stripe};
 pub use system::{
-    AllocatorRegions, Attributes, Caller, FileSystem, LogWrite, ObjectKind, PAGE_BYTES,
-    PAGE_SECTORS, PageMapping, PagePlace, SyncPlan, Usage,
+    AllocatorRegions, Attributes, Caller, FileSystem, InodeChange, LogWrite, ObjectKind,
+    PAGE_BYTES, PAGE_SECTORS, PageMapping, PagePlace, SyncPlan, Usage,
 };
 
 use fullstroke_contract::ConfigError;

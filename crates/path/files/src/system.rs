@@ -1,6 +1,6 @@
 //! Interface of every file system.
 
-use crate::{FileError, InodeChange, MetaAccesses};
+use crate::{FileError, MetaAccesses};
 use fullstroke_contract::Object;
 use fullstroke_units::{Bytes, Lbn, Sectors, Time};
 use serde::Serialize;
@@ -92,6 +92,16 @@ pub struct AllocatorRegions {
     /// Term of the file system for a region.
     #[serde(skip)]
     pub name: &'static str,
+}
+
+/// Kinds of changes of an inode. The larger kind includes the smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InodeChange {
+    /// Changes that a program needs to find its data again: places, length, names. `fdatasync`
+    /// waits for these (`i_datasync_tid` of ext4, `ili_datasync_seq` of XFS).
+    Data,
+    /// Any change, also of the times alone.
+    Any,
 }
 
 /// The writes that make something durable, in order. The steps are the fields in order. Each step

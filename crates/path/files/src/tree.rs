@@ -9,9 +9,10 @@ mod names;
 
 use crate::directory::{Directory, PageTouch};
 use crate::format::{DiskFormat, Inode, WriteEnd};
-use crate::journal::{InodeChange, Journal};
+use crate::journal::Journal;
 use crate::map::FileMap;
 use crate::runs::DisjointRuns;
+use crate::system::InodeChange;
 use crate::system::{
     AllocatorRegions, Attributes, Caller, FileSystem, ObjectKind, PAGE_SECTORS, PageMapping,
     PagePlace, SyncPlan, Usage,

@@ -7,17 +7,6 @@ use crate::job::{FioJob, IoDirection};
 use crate::tally::WorkerTally;
 use fullstroke_units::Duration;
 
-/// Limits of a job, by direction; `None` if there is no limit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FloorsOfJob {
-    /// Least rate, in bytes a second (`rate_min`).
-    pub(crate) bytes_per_s: [Option<u64>; 3],
-    /// Least number of I/Os a second (`rate_iops_min`).
-    pub(crate) iops: [Option<u64>; 3],
-    /// Largest latency (`max_latency`).
-    pub(crate) latency: [Option<Duration>; 3],
-}
-
 /// Returns a sentence for each limit that a clone of the job missed.
 pub(crate) fn missed(job: &FioJob, tally: &WorkerTally) -> Vec<String> {
     let seconds = tally.elapsed.as_secs_f64();

@@ -1,6 +1,5 @@
 //! Description of one job, as read from its file.
 
-use crate::floors::FloorsOfJob;
 use crate::units::Amount;
 use crate::zones::ZonesOfJob;
 use fullstroke_contract::{Operation, PriorityClass};
@@ -53,6 +52,17 @@ impl JobDirections {
             JobDirections::TrimThenWrite => direction != IoDirection::Read,
         }
     }
+}
+
+/// Limits of a job, by direction; `None` if there is no limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FloorsOfJob {
+    /// Least rate, in bytes a second (`rate_min`).
+    pub(crate) bytes_per_s: [Option<u64>; 3],
+    /// Least number of I/Os a second (`rate_iops_min`).
+    pub(crate) iops: [Option<u64>; 3],
+    /// Largest latency (`max_latency`).
+    pub(crate) latency: [Option<Duration>; 3],
 }
 
 /// Block sizes of one direction, in bytes.

@@ -1,6 +1,7 @@
 //! The promises of every link, tested with random offers.
 
-use crate::transfer::{DeliveredTransfer, Link, LinkTransfer, Payload, Station};
+use crate::link::Link;
+use crate::transfer::{DeliveredTransfer, LinkTransfer, Payload, Station};
 use crate::{LinkStatistics, REGISTRY};
 use fullstroke_contract::registry::Keys;
 use fullstroke_units::{Bytes, Duration, Time};

@@ -1,7 +1,8 @@
 //! `fc-al`: a Fibre Channel arbitrated loop.
 
+use crate::link::Link;
 use crate::shared::{Protocol, SharedMedium};
-use crate::transfer::{Link, LinkTransfer, Station};
+use crate::transfer::{LinkTransfer, Station};
 use crate::wire::{Framing, WireTime, frame_payload};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};

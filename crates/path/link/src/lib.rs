@@ -33,6 +33,7 @@
 //! member sends the data of a read in one piece, when all data are in the member's buffer.
 
 mod fc_al;
+mod link;
 mod node;
 mod queues;
 mod registry;
@@ -47,9 +48,10 @@ mod wire;
 mod conformance;
 
 pub use fc_al::FcAlConfig;
+pub use link::Link;
 pub use node::LinkNode;
 pub use registry::{BuildLink, REGISTRY};
 pub use sas::SasConfig;
 pub use scsi::ScsiConfig;
 pub use statistics::{LinkStatistics, Traffic};
-pub use transfer::{DeliveredTransfer, Link, LinkTransfer, Payload, Station};
+pub use transfer::{DeliveredTransfer, LinkTransfer, Payload, Station};

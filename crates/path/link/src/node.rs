@@ -1,6 +1,7 @@
 //! The node: transfers over a link between upper and lower ports.
 
-use crate::transfer::{DeliveredTransfer, Link, LinkTransfer, Payload, Station};
+use crate::link::Link;
+use crate::transfer::{DeliveredTransfer, LinkTransfer, Payload, Station};
 use fullstroke_contract::{
     Completion, Counters, Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId,
     RequestStatus, Slots, Wake,

@@ -1,7 +1,8 @@
 //! `sas`: a serial point-to-point connection for each member.
 
 use crate::LinkStatistics;
-use crate::transfer::{DeliveredTransfer, Link, LinkTransfer, Station};
+use crate::link::Link;
+use crate::transfer::{DeliveredTransfer, LinkTransfer, Station};
 use crate::wire::{Framing, WireTime, at_most_a_second, frame_payload};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};

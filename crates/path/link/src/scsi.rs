@@ -1,7 +1,8 @@
 //! `scsi`: a parallel SCSI bus.
 
+use crate::link::Link;
 use crate::shared::{Protocol, SharedMedium};
-use crate::transfer::{Link, LinkTransfer, Payload, Station};
+use crate::transfer::{LinkTransfer, Payload, Station};
 use crate::wire::{WireTime, at_most_a_second};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};

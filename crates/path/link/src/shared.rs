@@ -1,8 +1,9 @@
 //! A medium for one port at a time: the next port, and the duration of its use.
 
 use crate::LinkStatistics;
+use crate::link::Link;
 use crate::queues::{RankedQueues, WaitingTransfer};
-use crate::transfer::{DeliveredTransfer, Link, LinkTransfer, Station};
+use crate::transfer::{DeliveredTransfer, LinkTransfer, Station};
 use fullstroke_units::{Duration, Time};
 use std::collections::VecDeque;
 

@@ -1,6 +1,5 @@
-//! Transfers over a link, and the trait of links.
+//! Transfers over a link.
 
-use crate::LinkStatistics;
 use fullstroke_units::{Bytes, Time};
 
 /// A port of a link, different from a port of a node: 0 is the host, member `n` is `Station(n +
@@ -83,31 +82,4 @@ pub struct DeliveredTransfer {
     pub began: Time,
     /// Time when the last word reached the receiver.
     pub finished: Time,
-}
-
-/// A link with its ports.
-///
-/// - **Events in**: [`offer`](Link::offer), [`advance`](Link::advance).
-/// - **Effects out**: the deliveries of `advance`.
-/// - **Getters**: [`next_wake`](Link::next_wake), [`statistics`](Link::statistics).
-///
-/// After each event, the caller asks `next_wake`. Calls come in order of time. A late call changes
-/// nothing: the next port is chosen at the instant when the link becomes free, among the offers
-/// until then.
-pub trait Link: Send {
-    /// Queues `transfer`. Transfers of a port go in the order of the offers; on a link with several
-    /// lanes, in order on each lane.
-    ///
-    /// # Panics
-    /// Panics if one of the ports does not exist, or if both are the same.
-    fn offer(&mut self, now: Time, transfer: LinkTransfer);
-
-    /// Returns the time of the next due `advance`; [`Time::NEVER`] if nothing is in flight.
-    fn next_wake(&self) -> Time;
-
-    /// Puts all arrivals up to and including `now` into `delivered`, in order of arrival.
-    fn advance(&mut self, now: Time, delivered: &mut Vec<DeliveredTransfer>);
-
-    /// Counters up to the latest call.
-    fn statistics(&self) -> LinkStatistics;
 }

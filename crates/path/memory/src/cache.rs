@@ -1,6 +1,7 @@
 //! A page cache: replacement, read-ahead and write-back as one state machine.
 
 mod asking;
+mod pending;
 mod reading;
 mod room;
 mod syncing;
@@ -24,8 +25,8 @@ use crate::write_back::WriteBack;
 pub use asking::DataSource;
 use fullstroke_contract::{ConfigError, Object, RequestStatus, Slots};
 use fullstroke_units::Time;
+use pending::{Alarm, PendingOperation};
 use std::collections::BTreeMap;
-use waiting::{Alarm, PendingOperation};
 
 /// An open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -13,11 +13,10 @@ pub(crate) mod index;
 use crate::run::PageRun;
 use fullstroke_contract::Object;
 use hints::Hints;
+pub use hints::NONE;
 use index::{Index, Key, key, object_of};
 use std::cell::Cell;
 
-/// No stretch, or no page.
-pub const NONE: u32 = u32::MAX;
 /// Largest number of lists of a policy, [`ASIDE`] included.
 pub const LISTS: usize = 6;
 /// The list of victims not yet evictable.

@@ -2,10 +2,15 @@
 
 use crate::capacity::child_size;
 use crate::keys::{L2arcKeys, MemoryKeys, ProcessorKeys, VdevKeys};
-use crate::l2arc::{HEADER, HEADERS_PERCENT};
 use crate::vdev::Vdev;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, Sectors};
+
+/// Bytes of the header of a record that is on a device only: `HDR_L2ONLY_SIZE` (2.2).
+pub(crate) const HEADER: u64 = 96;
+
+/// Largest share of the ARC for headers in percent: `l2arc_meta_percent`.
+pub(crate) const HEADERS_PERCENT: u64 = 33;
 
 /// Checks the cache of records: the headers of all records on the devices must find room in the
 /// memory of the ARC.

@@ -12,15 +12,10 @@
 
 use crate::arc::RecordCache;
 use crate::capacity::{FRONT, child_size};
+use crate::checks::{HEADER, HEADERS_PERCENT};
 use crate::config::PoolSettings;
 use fullstroke_units::{Duration, Time};
 use std::collections::{HashMap, HashSet, VecDeque};
-
-/// Bytes of the header of a record that is on a device only: `HDR_L2ONLY_SIZE` (2.2).
-pub(crate) const HEADER: u64 = 96;
-
-/// Largest share of the ARC for headers in percent: `l2arc_meta_percent`.
-pub(crate) const HEADERS_PERCENT: u64 = 33;
 
 /// Time between two writes, and the time after a large write: `l2arc_feed_secs`,
 /// `l2arc_feed_min_ms`.

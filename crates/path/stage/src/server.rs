@@ -21,6 +21,7 @@ mod client;
 mod config;
 mod network;
 mod nfs;
+mod rules;
 mod smb;
 #[cfg(test)]
 mod tests;

@@ -83,7 +83,7 @@ impl ConfiguredServer {
     pub(crate) fn status(&self) -> ServerStatus {
         ServerStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            uptime_s: self.began.elapsed().as_secs_f64(),
+            uptime_s: self.upkeep.elapsed().as_secs_f64(),
             speed: match self.pace {
                 WorldPace::Times(speed) => Some(speed),
                 WorldPace::Immediate => None,

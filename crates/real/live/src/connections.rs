@@ -2,12 +2,12 @@
 
 use crate::client::ConnectedClient;
 use crate::poll::{Interest, Ready};
-use crate::server::{ConfiguredServer, FIRST_LISTENER, RETRY, client_key};
+use crate::server::{ConfiguredServer, FIRST_LISTENER, client_key};
 use crate::ticket::Ticket;
 use fullstroke_nbd::{Connection, ConnectionEvent, RequestCommand};
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Largest number of reads from one client before the other clients' turn.
 const READS_MAX: usize = 16;
@@ -33,11 +33,11 @@ impl ConfiguredServer {
         let sent = client.send();
         // Sent bytes may have made room for answers, and with that for requests that waited.
         self.begin_all(place);
-        let reads = self.stopping.is_none();
+        let reads = !self.ending.has_begun();
         let Some(client) = self.clients.at_mut(place) else {
             return;
         };
-        if self.stopping.is_some() {
+        if self.ending.has_begun() {
             client.end_input();
         }
         let settled = sent.and_then(|()| client.settle(&self.poll, reads));
@@ -52,11 +52,13 @@ impl ConfiguredServer {
 
     pub(crate) fn accept(&mut self, index: usize) {
         for _ in 0..ACCEPTS_MAX {
-            let Some(listener) = self.listeners.get(index) else {
+            let Some(listener) = self.listening.listeners().get(index) else {
                 return;
             };
             match listener.accept() {
-                Ok(stream) if self.admission.admits(&stream) && self.has_room_for_one() => {
+                Ok(stream)
+                    if self.listening.admission().admits(&stream) && self.has_room_for_one() =>
+                {
                     let connection = self.connection();
                     self.clients.add(|id| {
                         ConnectedClient::new(id, client_key(id), stream, connection, &self.poll)
@@ -74,7 +76,7 @@ impl ConfiguredServer {
 
     fn connection(&self) -> Connection {
         let mut connection = Connection::new(Arc::clone(&self.exports));
-        if let Some(encryption) = self.admission.encryption() {
+        if let Some(encryption) = self.listening.admission().encryption() {
             connection.set_encryption(encryption);
         }
         connection
@@ -114,8 +116,8 @@ impl ConfiguredServer {
 
     /// Enables or disables the listeners.
     pub(crate) fn listen(&mut self, readable: bool) {
-        self.accept_at = (!readable).then(|| Instant::now() + RETRY);
-        for (key, listener) in (FIRST_LISTENER..).zip(&self.listeners) {
+        self.listening.set_readable(readable);
+        for (key, listener) in (FIRST_LISTENER..).zip(self.listening.listeners()) {
             let _ = self.poll.modify(
                 listener,
                 key,
@@ -182,7 +184,7 @@ impl ConfiguredServer {
             return;
         };
         match client.export {
-            _ if client.is_queued || self.stopping.is_some() => {}
+            _ if client.is_queued || self.ending.has_begun() => {}
             // A client without a request must not be queued, because queued clients are not read.
             Some(world)
                 if !self.worlds[world].queued.is_empty() && !client.connection.has_request() => {}
@@ -235,7 +237,7 @@ impl ConfiguredServer {
 
     /// Begins requests of queued clients, some of each, as far as there is room.
     pub(crate) fn admit_queued(&mut self) {
-        if !std::mem::take(&mut self.may_admit) || self.stopping.is_some() {
+        if !std::mem::take(&mut self.may_admit) || self.ending.has_begun() {
             return;
         }
         for index in 0..self.worlds.len() {
@@ -293,7 +295,7 @@ impl ConfiguredServer {
             ConnectionEvent::Opened { export } => client.export = Some(export),
             ConnectionEvent::Disconnect => {}
             ConnectionEvent::StartTls => {
-                let config = self.admission.tls_config();
+                let config = self.listening.admission().tls_config();
                 if config.is_none_or(|config| client.start_tls(config).is_err()) {
                     self.close(place);
                 }
@@ -334,7 +336,7 @@ impl ConfiguredServer {
         // Freed memory may let the next queued client begin.
         self.may_admit = true;
         client.leave(&self.poll);
-        if self.accept_at.is_some() {
+        if self.listening.again_at().is_some() {
             self.listen(true);
         }
     }

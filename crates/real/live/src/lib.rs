@@ -48,6 +48,7 @@ mod deferred;
 mod durability;
 mod lateness;
 mod limits;
+mod listening;
 mod member_names;
 mod members;
 mod metrics;
@@ -67,6 +68,7 @@ mod status;
 mod ticket;
 mod tickets;
 mod totals;
+mod upkeep;
 mod watch;
 
 pub use clock::WorldPace;

@@ -2,6 +2,7 @@
 
 use crate::clock::WorldPace;
 use crate::control::ControlSocket;
+use crate::listening::Listening;
 use crate::metrics::MetricsServer;
 use crate::record::{RecordError, RequestRecorder, StackIdentity};
 use crate::served_stack::ServedStack;
@@ -177,9 +178,9 @@ pub fn serve(
             .and_then(|at| admission.warning_of_pages(at)),
     );
     let uris = listeners.iter().map(|at| admission.uri(at)).collect();
-    let mut server = ConfiguredServer::new(worlds, exports, listeners, signals, options.pace)
+    let listening = Listening::new(listeners, admission.clone());
+    let mut server = ConfiguredServer::new(worlds, exports, listening, signals, options.pace)
         .map_err(ServeError::host("event loop"))?;
-    server.admission = admission.clone();
     let handle = server.control.handle();
     let control = options.control.as_deref().map(|path| {
         ControlSocket::open(path, handle.clone()).map_err(ServeError::host(format!(
@@ -224,7 +225,7 @@ pub fn serve(
 /// fail.
 fn finish(server: ConfiguredServer) -> Result<ServerSummary, ServeError> {
     let exports = server.status().exports;
-    let uptime_s = server.began.elapsed().as_secs_f64();
+    let uptime_s = server.upkeep.elapsed().as_secs_f64();
     let mut recorded_requests = None;
     let mut failed = None;
     for mut world in server.worlds {

@@ -5,15 +5,16 @@ use crate::clients::ClientTable;
 use crate::clock::{WorldClock, WorldPace};
 use crate::completed::CompletedRequest;
 use crate::control_queue::ControlQueue;
-use crate::durability::{AwaitedMarks, SyncQueue, Syncer, UndurableRequest};
+use crate::durability::{Durability, UndurableRequest};
 use crate::limits;
+use crate::listening::Listening;
 use crate::poll::{Interest, Poll, Ready};
 use crate::served_stack::ServedStack;
 use crate::ticket::{ClientId, RequestOutcome, Ticket};
+use crate::upkeep::{Ending, IDLE_POLL, Upkeep};
 use fullstroke_contract::RequestStatus;
 use fullstroke_nbd::{ErrorCode, Exports, RequestCommand};
-use fullstroke_store::bytes::{MarkJob, MarkResult, SyncJob, SyncResult, TidyWork};
-use fullstroke_transport::socket::{Admission, Listener};
+use fullstroke_store::bytes::{MarkResult, SyncResult, TidyWork};
 use fullstroke_units::Time;
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
@@ -30,21 +31,14 @@ const CLIENT: u64 = 1 << 63;
 
 /// Niceness of the thread of the model's time: before all others.
 const NICENESS: i32 = -20;
-/// Longest sleep of the loop.
-const IDLE_POLL: Duration = Duration::from_secs(1);
 /// Time for clients to read their last answers when the server ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval of the checks for the end.
 const SHUTDOWN_POLL: Duration = Duration::from_millis(1);
-/// Time at the end in which requests in flight are finished at the world's pace; then without
-/// waiting.
-const DRAIN: Duration = Duration::from_secs(10);
 /// Longest time of the stacks without a check of the sockets, if nothing is waited for.
 const TIME_SLICE: Duration = Duration::from_micros(500);
 /// Number of events between two reads of the host's clock.
 const EVENTS: usize = 16;
-/// Pause before the next accept, if the host refuses.
-pub(crate) const RETRY: Duration = Duration::from_millis(100);
 
 /// Makes sleeps of this thread end on time. If requested, also raises the thread's priority so that
 /// the thread runs at once. The reason is that clients of the model's time should not wait for
@@ -66,50 +60,38 @@ pub(crate) struct ConfiguredServer {
     pub(crate) clock: WorldClock,
     pub(crate) pace: WorldPace,
     pub(crate) control: ControlQueue,
-    pub(crate) began: Instant,
+    pub(crate) upkeep: Upkeep,
     pub(crate) exports: Arc<Exports>,
     pub(crate) poll: Poll,
-    pub(crate) listeners: Vec<Listener>,
-    /// Time when listeners are tried again after a refusal of the host.
-    pub(crate) accept_at: Option<Instant>,
-    /// Admission over TCP, and encryption of connections.
-    pub(crate) admission: Admission,
+    pub(crate) listening: Listening,
     pub(crate) clients: ClientTable,
     pub(crate) budget: Budget,
     /// True if a request has ended or memory was freed, so that queued clients may be admitted.
     pub(crate) may_admit: bool,
     signals: UnixStream,
-    syncer: Syncer<SyncJob>,
-    sync_queues: Vec<SyncQueue>,
-    /// A second thread, because the first may be busy with gigabytes.
-    marker: Syncer<MarkJob>,
-    marks: Vec<AwaitedMarks>,
+    durability: Durability,
     answered: Vec<(usize, CompletedRequest)>,
-    tidy_at: Duration,
-    sweep_at: Duration,
-    pub(crate) stopping: Option<Instant>,
-    /// True if requests in flight are finished without waiting for the world's time.
-    hurrying: bool,
+    pub(crate) ending: Ending,
 }
 
 impl ConfiguredServer {
     pub(crate) fn new(
         worlds: Vec<ServedStack>,
         exports: Arc<Exports>,
-        listeners: Vec<Listener>,
+        listening: Listening,
         signals: UnixStream,
         pace: WorldPace,
     ) -> io::Result<ConfiguredServer> {
         let poll = Poll::new()?;
         let control = ControlQueue::new()?;
-        let syncer = Syncer::start("durability")?;
-        let marker = Syncer::start("marks")?;
+        let durability = Durability::start(worlds.len())?;
+        let [synced, marked] = durability.wakers();
         signals.set_nonblocking(true)?;
         poll.add(&signals, SIGNALS, Interest::READ)?;
         poll.add(&*control.waker, CONTROL, Interest::READ)?;
-        poll.add(&*syncer.waker, DURABLE, Interest::READ)?;
-        poll.add(&*marker.waker, MARKED, Interest::READ)?;
-        for (key, listener) in (FIRST_LISTENER..).zip(&listeners) {
+        poll.add(synced, DURABLE, Interest::READ)?;
+        poll.add(marked, MARKED, Interest::READ)?;
+        for (key, listener) in (FIRST_LISTENER..).zip(listening.listeners()) {
             poll.add(listener, key, Interest::READ)?;
         }
         let speed = match pace {
@@ -117,29 +99,21 @@ impl ConfiguredServer {
             WorldPace::Immediate => 1.0,
         };
         Ok(ConfiguredServer {
-            sync_queues: worlds.iter().map(|_| SyncQueue::default()).collect(),
-            marks: worlds.iter().map(|_| AwaitedMarks::default()).collect(),
             worlds,
             clock: WorldClock::start(speed),
             pace,
             control,
-            began: Instant::now(),
+            upkeep: Upkeep::begin(),
             exports,
             poll,
-            listeners,
-            accept_at: None,
-            admission: Admission::default(),
+            listening,
             clients: ClientTable::new(limits::clients_max()),
             budget: Budget::default(),
             may_admit: false,
             signals,
-            syncer,
-            marker,
+            durability,
             answered: Vec::new(),
-            tidy_at: IDLE_POLL,
-            sweep_at: IDLE_POLL,
-            stopping: None,
-            hurrying: false,
+            ending: Ending::default(),
         })
     }
 
@@ -165,16 +139,15 @@ impl ConfiguredServer {
     }
 
     fn is_over(&self) -> bool {
-        let Some(since) = self.stopping else {
+        let Some(lasts) = self.ending.lasts() else {
             return false;
         };
         let idle = self
             .worlds
             .iter()
             .all(|world| world.machine.in_flight() == 0 && !world.has_unanswered())
-            && self.sync_queues.iter().all(SyncQueue::is_empty)
-            && self.marks.iter().all(AwaitedMarks::is_empty);
-        idle && (self.clients.connected() == 0 || since.elapsed() >= SHUTDOWN_TIMEOUT)
+            && self.durability.is_idle();
+        idle && (self.clients.connected() == 0 || lasts >= SHUTDOWN_TIMEOUT)
     }
 
     /// Returns the time to wait for the next event.
@@ -185,15 +158,15 @@ impl ConfiguredServer {
             .map(|world| world.machine.next_wake())
             .min()
             .unwrap_or(Time::NEVER);
-        let mut most = if self.stopping.is_some() {
+        let mut most = if self.ending.has_begun() {
             SHUTDOWN_POLL
         } else {
             IDLE_POLL
         };
-        if self.stopping.is_none() {
-            most = most.min(self.tidy_at.saturating_sub(self.began.elapsed()));
+        if !self.ending.has_begun() {
+            most = most.min(self.upkeep.until_tidy());
         }
-        if let Some(at) = self.accept_at {
+        if let Some(at) = self.listening.again_at() {
             most = most.min(at.saturating_duration_since(Instant::now()));
         }
         // Something can be done without waiting, so the poll only looks.
@@ -221,7 +194,7 @@ impl ConfiguredServer {
 
     /// Returns true if the loop waits for the world's time.
     fn waits(&self) -> bool {
-        self.pace != WorldPace::Immediate && !self.hurrying
+        self.pace != WorldPace::Immediate && !self.ending.is_hurrying()
     }
 
     /// Returns the world's time for a request arriving now.
@@ -234,7 +207,7 @@ impl ConfiguredServer {
 
     /// Advances the stacks to the present, and answers finished requests.
     fn go_on(&mut self) {
-        self.hurrying |= self.stopping.is_some_and(|since| since.elapsed() >= DRAIN);
+        self.ending.hurry_if_late();
         let waits = self.waits();
         for index in 0..self.worlds.len() {
             let world = &mut self.worlds[index];
@@ -268,7 +241,7 @@ impl ConfiguredServer {
     /// Continues slow work on the data.
     fn work_on(&mut self, index: usize, until: Instant) {
         while !self.worlds[index].slow.is_empty() {
-            let (clients, hurrying) = (&self.clients, self.hurrying);
+            let (clients, hurrying) = (&self.clients, self.ending.is_hurrying());
             let wanted = |ticket: &Ticket| {
                 // A trim may be skipped.
                 let may_be_left = hurrying && ticket.request.command == RequestCommand::Trim;
@@ -288,22 +261,16 @@ impl ConfiguredServer {
     /// From time to time, when the host's disks are idle: does repairs now, instead of at the next
     /// opening of the data.
     fn tidy(&mut self) {
-        let now = self.began.elapsed();
-        if now < self.tidy_at {
+        let Some(now) = self.upkeep.tidy_due() else {
             return;
-        }
-        self.tidy_at = now + IDLE_POLL;
+        };
         for index in 0..self.worlds.len() {
-            if self.sync_queues[index].is_running() {
+            if self.durability.is_syncing(index) {
                 continue;
             }
             match self.worlds[index].store.tidy(now) {
                 Ok(TidyWork::Sync) => self.begin_sync(index),
-                // Half of the time belongs to the clients.
-                Ok(TidyWork::Again) => {
-                    let ended = self.began.elapsed();
-                    self.tidy_at = ended + (ended - now);
-                }
+                Ok(TidyWork::Again) => self.upkeep.tidy_again(now),
                 // The host may permit later a step that it refuses now.
                 Ok(TidyWork::Done | TidyWork::At(_)) | Err(_) => {}
             }
@@ -323,10 +290,9 @@ impl ConfiguredServer {
         }
         if status == RequestStatus::Done && ticket.request.command.changes() {
             let changes_at_once = world.announce(&ticket.request);
-            if !changes_at_once || !self.marks[index].waiting.is_empty() {
-                self.marks[index]
-                    .waiting
-                    .push_back(UndurableRequest { ended, ticket });
+            if !changes_at_once || self.durability.has_unmarked(index) {
+                self.durability
+                    .wait_for_marks(index, UndurableRequest { ended, ticket });
                 return self.begin_marking(index);
             }
         }
@@ -346,26 +312,24 @@ impl ConfiguredServer {
 
     /// Makes announced marks durable in another thread, one job at a time.
     fn begin_marking(&mut self, index: usize) {
-        if self.marks[index].running {
+        if self.durability.is_marking(index) {
             return;
         }
         if let Some(job) = self.worlds[index].store.mark_job() {
-            self.marks[index].running = true;
-            self.marker.begin(index, job);
+            self.durability.run_marking(index, job);
         }
     }
 
     /// Handles durable marks. The waiting changes are carried out in order. The first change
     /// without a durable mark ends this.
     fn end_marking(&mut self, index: usize, marked: MarkResult) {
-        self.marks[index].running = false;
+        self.durability.end_marking(index);
         // A stopped store reports this to every request.
         let _ = self.worlds[index].store.note_marked(marked);
-        while let Some(UndurableRequest { ended, ticket }) = self.marks[index].waiting.pop_front() {
+        while let Some(UndurableRequest { ended, ticket }) = self.durability.next_unmarked(index) {
             if !self.worlds[index].announce(&ticket.request) {
-                self.marks[index]
-                    .waiting
-                    .push_front(UndurableRequest { ended, ticket });
+                self.durability
+                    .put_back(index, UndurableRequest { ended, ticket });
                 break;
             }
             let answered = self.answered.len();
@@ -432,36 +396,35 @@ impl ConfiguredServer {
 
     /// Disconnects idle clients, and retries listeners after a refusal of the host.
     fn sweep(&mut self) {
-        if self.accept_at.is_some_and(|at| at <= Instant::now()) {
+        let again = self.listening.again_at();
+        if again.is_some_and(|at| at <= Instant::now()) {
             self.listen(true);
         }
-        let now = self.began.elapsed();
-        if now >= self.sweep_at {
-            self.sweep_at = now + IDLE_POLL;
+        if self.upkeep.sweep_due() {
             self.close_idle_clients();
         }
     }
 
     fn wait_until_durable(&mut self, index: usize, waiting: UndurableRequest) {
-        if self.sync_queues[index].push(waiting) {
+        if self.durability.wait_for_sync(index, waiting) {
             self.begin_sync(index);
         }
     }
 
     fn begin_sync(&mut self, index: usize) {
-        self.sync_queues[index].begin();
+        self.durability.begin_sync(index);
         let job = self.worlds[index].store.sync_job();
         if job.is_empty() {
             let done = job.run();
             self.end_sync(index, done);
         } else {
-            self.syncer.begin(index, job);
+            self.durability.run_sync(index, job);
         }
     }
 
     fn end_sync(&mut self, index: usize, synced: SyncResult) {
         let result = self.worlds[index].store.note_synced(synced);
-        let (waiting, again) = self.sync_queues[index].end();
+        let (waiting, again) = self.durability.end_sync(index);
         for UndurableRequest { ended, ticket } in waiting {
             if let Some(client) = self.clients.get(ticket.client) {
                 match &result {
@@ -508,14 +471,14 @@ impl ConfiguredServer {
             SIGNALS => self.read_signals(),
             CONTROL => self.take_control_requests(),
             DURABLE => {
-                self.syncer.waker.clear();
-                while let Some((index, synced)) = self.syncer.finished() {
+                self.durability.wakers()[0].clear();
+                while let Some((index, synced)) = self.durability.synced() {
                     self.end_sync(index, synced);
                 }
             }
             MARKED => {
-                self.marker.waker.clear();
-                while let Some((index, marked)) = self.marker.finished() {
+                self.durability.wakers()[1].clear();
+                while let Some((index, marked)) = self.durability.marked() {
                     self.end_marking(index, marked);
                 }
             }
@@ -536,17 +499,19 @@ impl ConfiguredServer {
         let mut signals = [0; 16];
         let count = self.signals.read(&mut signals).unwrap_or(0);
         // A second signal may arrive before the first is read.
-        self.hurrying |= count > 1 || (count > 0 && self.stopping.is_some());
+        if count > 1 || (count > 0 && self.ending.has_begun()) {
+            self.ending.hurry();
+        }
         self.stop();
     }
 
     /// Begins no more requests, and finishes those in flight.
     fn stop(&mut self) {
-        if self.stopping.is_some() {
+        if self.ending.has_begun() {
             return;
         }
-        self.stopping = Some(Instant::now());
-        for listener in self.listeners.drain(..) {
+        self.ending.begin();
+        for listener in self.listening.close() {
             let _ = self.poll.remove(&listener);
         }
         self.clients.touch_all();

@@ -15,6 +15,7 @@
 mod client;
 mod medium;
 mod ramp;
+mod ramp_state;
 mod server;
 
 pub use medium::{Medium, NbdAddress, Target};

@@ -11,13 +11,13 @@
 //! | `store.rs` | [`Store`]: reads, writes, zeros, discards, allocation, scrubbing |
 //! | `opening.rs` | making a store, and opening and mending it |
 //! | `reading.rs` | a store that is opened read-only |
-//! | `durability.rs`, `sync.rs` | syncing, also from another thread; tidying; closing |
+//! | `durability.rs`, `sync.rs`, `checkpoints.rs` | syncing, also from another thread; tidying; closing |
 //! | `members.rs` | members fail, are restored, and are filled again |
 //! | `healing.rs` | failures of the host's storage, and their consequences |
 //! | `loss.rs` | data that was given up, until it is written again |
 //! | `gears.rs` | arrays with standby members: the copies that a shift makes |
 //! | `states.rs` | how the failure of one member fails others, in nested volumes |
-//! | `node.rs`, `array.rs` | the tree of drives and volumes; plans on bytes |
+//! | `node.rs`, `array.rs`, `member.rs` | the tree of drives and volumes; plans on bytes; a member of a volume |
 //! | `gathered.rs` | the bytes of each member I/O in one piece |
 //! | `verify.rs` | comparing redundancy with data, and mending |
 //! | `media.rs`, `transaction.rs` | all media; changes before they are made |
@@ -72,6 +72,7 @@
 //! degraded, in memory and in files, and the time to mend a region.
 
 mod array;
+mod checkpoints;
 mod description;
 mod durability;
 mod error;
@@ -82,6 +83,7 @@ mod lock;
 mod loss;
 mod marks;
 mod media;
+mod member;
 mod members;
 mod node;
 mod old;

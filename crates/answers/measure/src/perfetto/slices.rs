@@ -1,7 +1,7 @@
 //! Contents of a trace: processes with tracks, slices on tracks, flows between slices, counters.
 
 use super::{ArmTrack, CompletedSlice, Depth, PerfettoRun, PerfettoTrace};
-use crate::perfetto::wire::{Counter, Note, PerfettoProcess, PerfettoTrack, Slice};
+use crate::perfetto::wire::{Counter, Note, PerfettoProcess, PerfettoTrack, Slice, TraceContents};
 use fullstroke_contract::{Breakdown, Completion, Extent, Operation, Request};
 use fullstroke_engine::Finished;
 use fullstroke_units::{Duration, Time};
@@ -11,10 +11,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 /// Contents of one run, or of several runs.
 #[derive(Debug, Default)]
 pub(super) struct RunSlices {
-    pub(super) processes: Vec<PerfettoProcess>,
-    pub(super) tracks: Vec<PerfettoTrack>,
-    pub(super) slices: Vec<Slice>,
-    pub(super) counters: Vec<Counter>,
+    pub(super) contents: TraceContents,
     /// Number of requests of workloads and drives.
     pub(super) requests: usize,
     /// Prefix of the names of processes.
@@ -90,14 +87,15 @@ impl RunSlices {
                 .map(|finished| (finished.arrived, finished.completion.finished));
             let lanes = self.add_lanes(process, spans, |lane| format!("requests, slot {lane}"));
             for (finished, track) in requests.iter().zip(lanes) {
-                slices.insert(finished.origin, self.slices.len());
-                self.slices.push(request_slice(finished, track));
+                slices.insert(finished.origin, self.contents.slices.len());
+                self.contents.slices.push(request_slice(finished, track));
             }
         }
         if !trace.under_way.is_empty() {
             let process = self.add_process("requests");
             let id = self.add_track(process, "under way".into(), true);
-            self.counters
+            self.contents
+                .counters
                 .extend(under_way(trace, to).map(|(at, value)| Counter {
                     track: id,
                     at,
@@ -131,8 +129,8 @@ impl RunSlices {
             });
             let lanes = self.add_lanes(process, spans, |lane| format!("slot {lane}"));
             for (index, track) in order.into_iter().zip(lanes) {
-                residences[index] = Some(self.slices.len());
-                self.slices.push(residence(served[index], track));
+                residences[index] = Some(self.contents.slices.len());
+                self.contents.slices.push(residence(served[index], track));
             }
         }
         let mut first_parts = vec![None; served.len()];
@@ -187,23 +185,24 @@ impl RunSlices {
         };
         let lanes = self.add_lanes(process, spans, beside);
         for (index, track) in order.into_iter().zip(lanes) {
-            first_parts[index] = Some(self.slices.len());
-            self.slices.extend(parts(served[index], track));
+            first_parts[index] = Some(self.contents.slices.len());
+            self.contents.slices.extend(parts(served[index], track));
         }
     }
 
     /// Adds a flow through the slices that have a duration, in order.
     fn add_flow(&mut self, slices: [Option<usize>; 3]) {
-        let lasts = |&slice: &usize| self.slices[slice].begin < self.slices[slice].end;
+        let lasts =
+            |&slice: &usize| self.contents.slices[slice].begin < self.contents.slices[slice].end;
         let mut slices: Vec<usize> = slices.into_iter().flatten().filter(lasts).collect();
         let Some(last) = slices.pop().filter(|_| !slices.is_empty()) else {
             return;
         };
         self.next_flow += 1;
         for slice in slices {
-            self.slices[slice].flows.push(self.next_flow);
+            self.contents.slices[slice].flows.push(self.next_flow);
         }
-        self.slices[last].flow_ends = Some(self.next_flow);
+        self.contents.slices[last].flow_ends = Some(self.next_flow);
     }
 
     fn add_depths(&mut self, trace: &PerfettoTrace, processes: &[u64], to: Time) {
@@ -220,7 +219,7 @@ impl RunSlices {
             let track = *tracks
                 .entry(drive)
                 .or_insert_with(|| self.add_track(process, "queue".into(), true));
-            self.counters.push(Counter {
+            self.contents.counters.push(Counter {
                 track,
                 at,
                 value: requests.into(),
@@ -262,7 +261,7 @@ impl RunSlices {
 
     fn add_process(&mut self, name: &str) -> u64 {
         self.next_id += 1;
-        self.processes.push(PerfettoProcess {
+        self.contents.processes.push(PerfettoProcess {
             id: self.next_id,
             name: format!("{}{name}", self.prefix),
         });
@@ -271,7 +270,7 @@ impl RunSlices {
 
     fn add_track(&mut self, process: u64, name: String, counter: bool) -> u64 {
         self.next_id += 1;
-        self.tracks.push(PerfettoTrack {
+        self.contents.tracks.push(PerfettoTrack {
             id: self.next_id,
             process,
             name,

@@ -3,8 +3,16 @@
 //! `track_event/` `track_event.proto`, `track_descriptor.proto`,
 //! `process_descriptor.proto`, `debug_annotation.proto`.
 
-use super::slices::RunSlices;
 use fullstroke_units::Time;
+
+/// Contents of the file.
+#[derive(Debug, Default)]
+pub(super) struct TraceContents {
+    pub(super) processes: Vec<PerfettoProcess>,
+    pub(super) tracks: Vec<PerfettoTrack>,
+    pub(super) slices: Vec<Slice>,
+    pub(super) counters: Vec<Counter>,
+}
 
 #[derive(Debug)]
 pub(super) struct PerfettoProcess {
@@ -98,7 +106,7 @@ mod annotation {
 const SEQUENCE: u64 = 1;
 
 /// Returns the contents of the file.
-pub(super) fn write(shown: &RunSlices) -> Vec<u8> {
+pub(super) fn write(shown: &TraceContents) -> Vec<u8> {
     let mut file = ProtobufMessage::default();
     for PerfettoProcess { id, name } in &shown.processes {
         let mut process = ProtobufMessage::default();
@@ -142,7 +150,7 @@ enum What<'a> {
 
 /// Returns the events by time. At the same time, slices end before others begin on their tracks.
 /// Slices without duration begin and end in between.
-fn in_order(shown: &RunSlices) -> Vec<(Time, What<'_>)> {
+fn in_order(shown: &TraceContents) -> Vec<(Time, What<'_>)> {
     let mut events = Vec::with_capacity(2 * shown.slices.len() + shown.counters.len());
     for (index, slice) in shown.slices.iter().enumerate() {
         let lasts = slice.begin < slice.end;

@@ -1,8 +1,8 @@
 //! Settings that reverse verdicts: open choices of the source, variants and other seeds.
 
 use super::folds::fold;
-use super::row;
-use super::summary::SectionSummary;
+use super::table::row;
+use super::verdicts::SectionSummary;
 use crate::held_out::HeldOut;
 use crate::study::Study;
 use std::collections::BTreeMap;

@@ -1,18 +1,25 @@
 //! The section of one study: figures in view; claims, variants, notes and numbers folded.
 
 use super::folds::fold;
-use super::summary::{SectionSummary, VerdictChange, counted};
-use super::{Draw, FIGURES, MARK, row};
-use crate::claims::{ClaimVerdict, JudgedClaim};
+use super::table::{counted, row};
+use super::verdicts::{SectionSummary, VerdictChange};
 use crate::expression::CONFIDENCE;
 use crate::figure::Figure;
-use crate::held_out::StudyRecord;
+use crate::record::StudyRecord;
 use crate::run_list::RunList;
 use crate::store::Results;
 use crate::study::Study;
 use crate::variation::Variation;
+use crate::verdict::{ClaimVerdict, JudgedClaim};
 use crate::{StudyError, text};
 use std::fmt::Write as _;
+
+const FIGURES: &str = "figures";
+pub(super) const MARK: &str = "<!-- study: ";
+
+/// Draws a figure as SVG, or returns an error message. The study provides the numbers of a figure,
+/// the caller the style.
+pub type Draw<'a> = &'a dyn Fn(&Figure) -> Result<String, String>;
 
 /// Section and figures of one study with its results.
 pub(super) struct StudySection {
@@ -57,7 +64,7 @@ impl StudySection {
             let name = format!("{FIGURES}/{stem}-{}.svg", config.id);
             let _ = write!(section, "![{}]({name})\n\n", config.title);
             if let Some(caption) = &study.captions[number] {
-                let _ = write!(section, "*{}*\n\n", caption.filled(study, &own));
+                let _ = write!(section, "*{}*\n\n", caption.filled(&study.evaluator(&own)));
             }
             let mut table = String::new();
             numbers(&config.x, &figure, &mut table);
@@ -75,7 +82,7 @@ impl StudySection {
         }
         untestable(study, &mut section);
         if let Some(notes) = &study.notes {
-            fold("Notes", &notes.filled(study, &own), &mut section);
+            fold("Notes", &notes.filled(&study.evaluator(&own)), &mut section);
         }
         Ok(Some(StudySection {
             text: section,

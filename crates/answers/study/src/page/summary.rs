@@ -2,131 +2,21 @@
 
 use super::choices;
 use super::folds::{anchor, fold};
-use super::{FolderPage, row};
-use crate::claims::{ClaimVerdict, JudgedClaim};
+use super::table::{counted, row};
+use super::verdicts::{HeadlineLine, SectionSummary, VerdictLine};
 use crate::expression::CONFIDENCE;
 use crate::held_out::HeldOut;
 use crate::study::Study;
-use serde::{Deserialize, Serialize};
+use crate::verdict::ClaimVerdict;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-const MARK: &str = "<!-- summary: ";
-
-/// Verdicts of a section. The section keeps them in a comment, so that the top of the page follows
-/// from its sections.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct SectionSummary {
-    /// Claims of the source with their verdicts.
-    claims: Vec<VerdictLine>,
-    /// Claims of this project.
-    ours: Vec<VerdictLine>,
-    /// Number of untestable sentences.
-    untestable: usize,
-    /// Verdicts that a variant reverses.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) changes: Vec<VerdictChange>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct VerdictLine {
-    id: String,
-    says: String,
-    verdict: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    headline: Option<HeadlineLine>,
-}
-
-/// A row of the headlines.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct HeadlineLine {
-    quote: String,
-    published: String,
-    obtained: String,
-    cause: String,
-    why: String,
-}
-
-/// A variant that reverses the verdict on a claim.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct VerdictChange {
-    /// Name of the claim.
-    pub(super) id: String,
-    /// Title of the variant.
-    pub(super) with: String,
-    /// True if the claim holds in the variant.
-    pub(super) holds: bool,
-}
-
-impl VerdictLine {
-    fn new(claim: &JudgedClaim) -> VerdictLine {
-        let quote = match (&claim.quote, &claim.at) {
-            (Some(quote), Some(at)) => format!("“{quote}” ({at})"),
-            _ => String::new(),
-        };
-        VerdictLine {
-            id: claim.id.clone(),
-            says: claim.says.clone(),
-            verdict: claim.verdict.text().to_owned(),
-            headline: claim.headline.as_ref().map(|headline| HeadlineLine {
-                quote,
-                published: claim.published.clone(),
-                obtained: claim.shown.clone(),
-                cause: headline.cause.text().to_owned(),
-                why: headline.why.clone(),
-            }),
-        }
-    }
-}
-
-impl SectionSummary {
-    pub(super) fn new(
-        study: &Study,
-        judged: &[JudgedClaim],
-        changes: Vec<VerdictChange>,
-    ) -> SectionSummary {
-        let lines = |ours: bool| {
-            let those = judged.iter().filter(move |claim| claim.ours == ours);
-            those.map(VerdictLine::new).collect()
-        };
-        SectionSummary {
-            claims: lines(false),
-            ours: lines(true),
-            untestable: study.config.untestable.len(),
-            changes,
-        }
-    }
-
-    /// Returns the comment with the summary.
-    pub(super) fn comment(&self) -> String {
-        // The text must not contain `--`, which would end the comment.
-        let text = serde_json::to_string(self)
-            .unwrap_or_default()
-            .replace("--", "- -");
-        format!("{MARK}{text} -->\n")
-    }
-
-    fn of_section(section: &str) -> Option<SectionSummary> {
-        let line = section.lines().find_map(|line| line.strip_prefix(MARK))?;
-        serde_json::from_str(line.strip_suffix(" -->")?).ok()
-    }
-
-    /// Returns the number of claims of the source with a verdict.
-    fn count(&self, verdict: ClaimVerdict) -> usize {
-        let same = |line: &&VerdictLine| line.verdict == verdict.text();
-        self.claims.iter().filter(same).count()
-    }
-}
-
-/// Returns a number with its noun: `1 claim`, `2 claims`.
-pub(super) fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// Returns the top of the page of `folder`, from its sections and all of its studies.
+/// Returns the top of the page of `folder`, from the texts of its sections by study, and from
+/// all of its studies.
 pub(super) fn head(
     folder: &Path,
-    page: &FolderPage,
+    texts: &BTreeMap<String, String>,
     studies: &[Study],
     held_out: &HeldOut,
 ) -> String {
@@ -137,7 +27,7 @@ pub(super) fn head(
     let sections: Vec<(&Study, SectionSummary)> = studies
         .iter()
         .filter_map(|study| {
-            let section = page.sections.get(&study.id)?;
+            let section = texts.get(&study.id)?;
             Some((study, SectionSummary::of_section(section)?))
         })
         .collect();

@@ -1,6 +1,6 @@
 //! Requests that wait for issue or completion, with a look-up by sectors.
 
-use super::{AwaitedEvent, KernelEvent};
+use super::event::{AwaitedEvent, KernelEvent};
 use crate::row::TraceRow;
 use fullstroke_contract::Operation;
 use std::collections::{BTreeMap, VecDeque};

@@ -4,7 +4,8 @@
 //! Events of several processors may come in blocks, so that a time falls from one line to the next. The
 //! events of one processor are in order. So a run begins anew where a processor's own time falls.
 
-use super::{KernelEvent, Matcher};
+use super::Matcher;
+use super::event::KernelEvent;
 use crate::TracePlace;
 use crate::restarts::{EPOCH_NS, Restarts};
 use crate::row::TraceRow;

@@ -5,7 +5,8 @@
 //! (option `-Q`) ends there (bcc `tools/biosnoop.py`, `trace_req_completion`). The name of a program
 //! may have spaces inside. `biosnoop.bt` of bpftrace prints neither addresses nor sizes.
 
-use super::csv::{ColumnMap, CsvRows};
+use super::csv::CsvRows;
+use crate::columns::ColumnMap;
 use super::{Confidence, Format, PlaceUnit, TraceHead, bad_header};
 use crate::fault::TraceFault;
 use crate::input::Input;

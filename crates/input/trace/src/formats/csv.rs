@@ -1,18 +1,19 @@
 //! Tables of text whose first line names the columns: CSV with commas, semicolons, tabs or bars,
 //! and tables aligned with spaces.
 //!
-//! The usual names are recognised (`names.rs`). [`TraceOptions::columns`](crate::TraceOptions) names
+//! The usual names are recognised (`columns/names.rs`). [`TraceOptions::columns`](crate::TraceOptions) names
 //! the columns of other tables, also by their number. A unit stands in the name (`latency_us`,
 //! `LAT(ms)`), or follows from the first rows (`guess.rs`); a note says each guess.
 
 mod blocks;
 mod guess;
 mod map;
-mod names;
 mod split;
 mod values;
 
 use super::{Confidence, Format, PlaceUnit, TraceHead};
+use crate::columns::ColumnMap;
+use crate::columns::names::Role;
 use crate::fault::TraceFault;
 use crate::fields::{Mismatch, Parsed, excerpt};
 use crate::input::Input;
@@ -20,9 +21,7 @@ use crate::row::{LineParser, Parser, TraceRow, sectors_of_bytes};
 use fullstroke_contract::Operation;
 use std::collections::HashMap;
 
-pub(crate) use map::ColumnMap;
 use map::{PlannedColumn, Table, option_of};
-use names::Role;
 use values::Clock;
 
 pub(super) const FORMAT: Format = Format {

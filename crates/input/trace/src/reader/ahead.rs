@@ -1,12 +1,13 @@
 //! Parser on its own thread, ahead of the consumer of its rows.
 
-use super::ROWS_AT_ONCE;
 use crate::fault::TraceFault;
 use crate::input::Input;
 use crate::row::{Parser, TraceRow};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
+/// Number of rows requested from a parser at a time.
+pub(super) const ROWS_AT_ONCE: usize = 512;
 /// Number of batches that wait for the consumer: enough that neither side waits long for the other,
 /// and about 1 MB.
 const BATCHES_MAX: usize = 4;

@@ -1,11 +1,10 @@
 //! Statistics of requests, updated with each request.
 
+use super::numbers::{
+    AddressSummary, BYTES_PER_GIB, Completions, OperationSummary, TraceSummary, gib, share,
+};
 use super::recent::RecentEnds;
 use super::spread::QuantityDistribution;
-use super::{
-    AddressSummary, BYTES_PER_GIB, Completions, OperationSummary, TraceSummary, gib, share,
-    without_addresses,
-};
 use crate::footprint::Footprint;
 use crate::{TraceReader, TraceRecord};
 use fullstroke_contract::Operation;
@@ -54,6 +53,60 @@ impl DeviceHistory {
     }
 }
 
+/// Statistics of the addresses of requests.
+struct AddressCollector {
+    first_sector: u64,
+    end_sector: u64,
+    footprint: Footprint,
+    /// Requests that continue the latest of their device, and one of the latest.
+    sequential: u64,
+    streaming: u64,
+}
+
+impl AddressCollector {
+    fn new() -> AddressCollector {
+        AddressCollector {
+            first_sector: u64::MAX,
+            end_sector: 0,
+            footprint: Footprint::new(),
+            sequential: 0,
+            streaming: 0,
+        }
+    }
+
+    /// Adds the addresses of requests.
+    fn add(&mut self, records: &[TraceRecord]) {
+        let (mut first, mut end) = (self.first_sector, self.end_sector);
+        for record in records {
+            // A flush has no addresses.
+            if record.operation != Operation::Flush {
+                first = first.min(record.extent.start.0);
+                end = end.max(record.extent.end().0);
+            }
+            if record.operation.transfers() {
+                self.footprint.add(record.device, record.extent);
+            }
+        }
+        (self.first_sector, self.end_sector) = (first, end);
+    }
+
+    /// Returns the summary of `transfers` reads and writes.
+    fn summary(&mut self, transfers: u64) -> AddressSummary {
+        // Without addresses, the first sector is still `u64::MAX`.
+        let first_sector = self.first_sector.min(self.end_sector);
+        AddressSummary {
+            first_sector,
+            end_sector: self.end_sector,
+            span_gib: gib(Sectors(self.end_sector - first_sector)),
+            footprint_gib: self.footprint.bytes() / BYTES_PER_GIB,
+            footprint_exact: self.footprint.is_exact(),
+            footprint_error: self.footprint.error(),
+            sequential_share: share(self.sequential, transfers),
+            stream_share: share(self.streaming, transfers),
+        }
+    }
+}
+
 /// Statistics of the requests so far.
 pub(super) struct Collector {
     requests: u64,
@@ -66,11 +119,7 @@ pub(super) struct Collector {
     latest: Option<(u32, usize)>,
     first_arrival: Option<Time>,
     last_arrival: Time,
-    first_sector: u64,
-    end_sector: u64,
-    footprint: Footprint,
-    sequential: u64,
-    streaming: u64,
+    addresses: AddressCollector,
     interarrivals: QuantityDistribution,
     services: QuantityDistribution,
     depths: QuantityDistribution,
@@ -88,11 +137,7 @@ impl Default for Collector {
             latest: None,
             first_arrival: None,
             last_arrival: Time::ZERO,
-            first_sector: u64::MAX,
-            end_sector: 0,
-            footprint: Footprint::new(),
-            sequential: 0,
-            streaming: 0,
+            addresses: AddressCollector::new(),
             interarrivals: QuantityDistribution::default(),
             services: QuantityDistribution::default(),
             depths: QuantityDistribution::default(),
@@ -108,7 +153,7 @@ impl Collector {
         self.requests += records.len() as u64;
         self.add_arrivals(records);
         self.add_operations(records);
-        self.add_addresses(records);
+        self.addresses.add(records);
         self.add_places(records);
         self.add_completions(records);
     }
@@ -145,21 +190,6 @@ impl Collector {
         }
     }
 
-    fn add_addresses(&mut self, records: &[TraceRecord]) {
-        let (mut first, mut end) = (self.first_sector, self.end_sector);
-        for record in records {
-            // A flush has no addresses.
-            if record.operation != Operation::Flush {
-                first = first.min(record.extent.start.0);
-                end = end.max(record.extent.end().0);
-            }
-            if record.operation.transfers() {
-                self.footprint.add(record.device, record.extent);
-            }
-        }
-        (self.first_sector, self.end_sector) = (first, end);
-    }
-
     /// Counts the requests that continue an earlier request of their device.
     fn add_places(&mut self, records: &[TraceRecord]) {
         let mut rest = records;
@@ -174,8 +204,8 @@ impl Collector {
             };
             if let Some(place) = known {
                 let (sequential, streaming) = self.devices[place].add(run);
-                self.sequential += sequential;
-                self.streaming += streaming;
+                self.addresses.sequential += sequential;
+                self.addresses.streaming += streaming;
             }
         }
     }
@@ -218,23 +248,12 @@ impl Collector {
     }
 
     fn addresses(&mut self) -> AddressSummary {
-        // Without addresses, the first sector is still `u64::MAX`.
-        let first_sector = self.first_sector.min(self.end_sector);
         let transfers = Operation::ALL
             .iter()
             .zip(&self.operations)
             .filter(|(operation, _)| operation.transfers());
         let transfers: u64 = transfers.map(|(_, collector)| collector.requests).sum();
-        AddressSummary {
-            first_sector,
-            end_sector: self.end_sector,
-            span_gib: gib(Sectors(self.end_sector - first_sector)),
-            footprint_gib: self.footprint.bytes() / BYTES_PER_GIB,
-            footprint_exact: self.footprint.is_exact(),
-            footprint_error: self.footprint.error(),
-            sequential_share: share(self.sequential, transfers),
-            stream_share: share(self.streaming, transfers),
-        }
+        self.addresses.summary(transfers)
     }
 
     /// Returns the sizes and the responses of all operations together.
@@ -319,4 +338,8 @@ fn operations(
         response_ms: collector.responses.distribution(time_unit),
     })
     .collect()
+}
+
+fn without_addresses(remedy: &'static str) -> String {
+    format!("the addresses of the requests are unknown, so the trace cannot be simulated: {remedy}")
 }

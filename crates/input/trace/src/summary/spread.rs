@@ -1,6 +1,6 @@
 //! Distribution of one quantity, in memory of bounded size.
 
-use super::SummaryDistribution;
+use super::numbers::SummaryDistribution;
 
 /// Number of values processed together. In a loop over several values, the divisions do not wait
 /// for each other.

@@ -1,6 +1,6 @@
 //! Finds surfaces, cylinders and track lengths for a capacity and two rates.
 
-use super::{DataSheet, HEAD_SKEW, NEIGHBOUR_SKEW};
+use super::sheet::{DataSheet, HEAD_SKEW, NEIGHBOUR_SKEW};
 use crate::config::{SectorsPerTrack, ZoneConfig};
 use fullstroke_contract::ConfigError;
 use fullstroke_units::Sectors;

@@ -1,21 +1,9 @@
 //! Cleaning: a band is read, and written with its cached data.
 
-use super::map::CachedExtent;
-use super::node::{InnerIo, ShingledDrive};
-use super::writer::MediumWrite;
+use super::node::ShingledDrive;
+use super::under_way::{BandCleaning, InnerIo, MediumWrite};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::Time;
-
-/// A band under cleaning.
-#[derive(Clone, Debug)]
-pub(super) struct BandCleaning {
-    band: u64,
-    /// Cached data that go home.
-    cached: Vec<CachedExtent>,
-    /// Reads that are still to be begun, the next one last.
-    reads: Vec<Extent>,
-    writes: bool,
-}
 
 impl ShingledDrive {
     /// True if `band` is being cleaned.

@@ -6,22 +6,10 @@
 //! (Rosenblum & Ousterhout, "The Design and Implementation of a Log-Structured File System", SOSP
 //! 1991, section 3.4: a segment with little valid data is cheap to clean).
 
-use super::map::CachedExtent;
-use super::node::{InnerIo, ShingledDrive};
-use super::writer::RECORD;
+use super::node::ShingledDrive;
+use super::under_way::{InnerIo, LogMove, RECORD};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::Time;
-
-/// A move under way.
-#[derive(Clone, Debug)]
-pub(super) struct LogMove {
-    /// Valid data, as the map had them at the beginning.
-    valid: Vec<CachedExtent>,
-    /// First new place in the log.
-    place: u64,
-    /// Reads and writes that are still to be begun, the next one last.
-    ios: Vec<(Operation, Extent)>,
-}
 
 impl ShingledDrive {
     /// Begins a move at `now`, if a move gains enough. Returns false otherwise.

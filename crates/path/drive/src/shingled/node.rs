@@ -1,11 +1,9 @@
 //! The node of a drive with shingled tracks.
 
 use super::buffer::PendingWrites;
-use super::cleaner::BandCleaning;
 use super::config::Shingles;
 use super::map::ShingledMap;
-use super::mover::LogMove;
-use super::writer::MediumWrite;
+use super::under_way::{BandCleaning, InnerIo, LogMove, MediumWrite};
 use crate::drive::Drive;
 use crate::statistics::DriveCounters;
 use fullstroke_contract::{
@@ -79,21 +77,6 @@ pub(super) struct Barrier {
     slot: u32,
     /// Number of sectors that must have gone to the medium.
     pub(super) sectors: u64,
-}
-
-/// Purpose of a request of the drive inside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum InnerIo {
-    /// A part of a read of the host.
-    Read(u32),
-    /// A write of the medium: [`ShingledDrive::writing`].
-    Write,
-    /// A step of cleaning.
-    Clean,
-    /// A step of a move of the log.
-    Move,
-    /// A command of the host for the whole drive.
-    Command(u32),
 }
 
 /// Totals.

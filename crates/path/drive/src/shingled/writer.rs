@@ -1,23 +1,10 @@
 //! Writes of buffered data: to the cache, or of a whole band in place.
 
 use super::buffer::WrittenRun;
-use super::node::{InnerIo, ShingledDrive};
+use super::node::ShingledDrive;
+use super::under_way::{InnerIo, MediumWrite, RECORD};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::Time;
-
-/// Sectors of the record that makes the map durable: one physical sector.
-pub(super) const RECORD: u64 = 8;
-
-/// A write of the medium under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MediumWrite {
-    /// Data of the oldest run go to the cache.
-    Cache { sectors: u64 },
-    /// Data of the oldest run fill a band.
-    Band { start: u64, sectors: u64 },
-    /// The map becomes durable.
-    Record,
-}
 
 impl ShingledDrive {
     /// Begins the next write of the medium, if one can begin at `now`.

@@ -1,8 +1,7 @@
 //! Free pages of the device, searched by track.
 
-use super::AlignerInput;
 use crate::PAGE_SECTORS;
-use crate::fragmentation::Fragment;
+use crate::fragmentation::{FileFragments, Fragment};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
 use std::collections::BTreeMap;
@@ -17,22 +16,26 @@ pub(super) struct Space<'a> {
 }
 
 impl<'a> Space<'a> {
-    /// Collects the pages that neither files nor fixed pages use.
-    pub(super) fn new(layout: &AlignerInput<'a>) -> Space<'a> {
-        let files = layout.files.iter().flat_map(|file| &file.fragments);
+    /// Collects the pages of a device of `pages` pages that neither files nor fixed pages use.
+    pub(super) fn new(
+        files: &[FileFragments],
+        fixed: &[Range<u64>],
+        pages: u64,
+        tracks: &'a Boundaries,
+    ) -> Space<'a> {
+        let files = files.iter().flat_map(|file| &file.fragments);
         let files = files.map(|fragment| fragment.block..fragment.block + fragment.pages);
-        let mut used: Vec<Range<u64>> = files.chain(layout.fixed.iter().cloned()).collect();
+        let mut used: Vec<Range<u64>> = files.chain(fixed.iter().cloned()).collect();
         used.sort_by_key(|run| run.start);
-        let longest = layout
-            .tracks
+        let longest = tracks
             .tracks_from(Lbn(0))
             .map(|track| track.sectors.0 / PAGE_SECTORS);
         let mut space = Space {
             runs: BTreeMap::new(),
-            tracks: layout.tracks,
+            tracks,
             longest: longest.max().unwrap_or(0),
         };
-        let pages = layout.pages.min(layout.tracks.capacity().0 / PAGE_SECTORS);
+        let pages = pages.min(tracks.capacity().0 / PAGE_SECTORS);
         let mut at = 0;
         for run in used {
             space.add(at..run.start.min(pages));

@@ -5,7 +5,8 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `anticipatory.rs` | keys; the choice of the next request |
+//! | `anticipatory.rs` | the choice of the next request |
+//! | `anticipatory/config.rs`, `anticipatory/kinds.rs` | the keys, and the kinds of request |
 //! | `anticipatory/batch.rs` | the present batch |
 //! | `anticipatory/arm.rs` | the expected request, at each arm |
 //! | `anticipatory/processes.rs` | habits of the processes |
@@ -14,6 +15,8 @@
 
 mod arm;
 mod batch;
+mod config;
+mod kinds;
 mod processes;
 #[cfg(test)]
 mod tests;
@@ -23,151 +26,20 @@ use super::back_seek::BackSeek;
 use super::fifos::Fifos;
 use super::forest::Forest;
 use super::{Context, Elevator, ElevatorSite};
-use crate::TickClock;
 use crate::block::{JoinKind, Queued, Requests};
 use arm::{AnticipatingArm, Wait};
 use batch::BatchClock;
+pub(super) use config::Config;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_units::{Bytes, Duration, Time};
+use fullstroke_units::{Duration, Time};
+use kinds::{ByKind, RequestKind};
 use processes::HabitTable;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use std::ops::{Index, IndexMut};
 #[cfg(test)]
 pub(super) use tests::tunables;
 use waiting::WaitingRequests;
 
 pub(super) const SUMMARY: &str = "Linux 2.6.24's anticipatory: batches of time, with pauses for the process that was served last";
-
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Config {
-    /// Expiry of synchronous requests; default 125ms. Also the time between two searches for
-    /// expired requests.
-    #[serde(default = "read_expire")]
-    read_expire: Duration,
-    /// Expiry of asynchronous requests; default 250ms. Also the time between two searches for
-    /// expired requests.
-    #[serde(default = "write_expire")]
-    write_expire: Duration,
-    /// Time for which synchronous requests go before waiting asynchronous requests; default 500ms.
-    #[serde(default = "read_batch_expire")]
-    read_batch_expire: Duration,
-    /// Time for which asynchronous requests go before waiting synchronous requests; default 125ms.
-    /// The number of requests in such a batch adapts to this time.
-    #[serde(default = "write_batch_expire")]
-    write_batch_expire: Duration,
-    /// The longest pause; default 6.7ms. 0s = no anticipation.
-    #[serde(default = "antic_expire")]
-    antic_expire: Duration,
-    /// Longest seek back; default 1MiB. A seek back counts as twice its length. (The thesis says 1
-    /// MiB; the kernel's own limit, 1 048 576, is in sectors of 512 bytes: "512MiB".)
-    #[serde(default = "back_seek_max")]
-    back_seek_max: Bytes,
-    /// True if an asynchronous batch has its full time even if synchronous requests were in flight
-    /// at its beginning; default true. With false, as in Linux before 2.6.30, such a batch ends
-    /// before it has begun. Then asynchronous requests may starve with a deep queue.
-    #[serde(default = "yes")]
-    batch_switch_fix: bool,
-}
-
-// The defaults are those of `block/as-iosched.c` of 2.6.24: `default_read_expire`,
-// `default_write_expire`, `default_read_batch_expire`, `default_write_batch_expire`
-// and `default_antic_expire`, fractions of HZ there.
-fn read_expire() -> Duration {
-    Duration::from_millis(125)
-}
-
-fn write_expire() -> Duration {
-    Duration::from_millis(250)
-}
-
-fn read_batch_expire() -> Duration {
-    Duration::from_millis(500)
-}
-
-fn write_batch_expire() -> Duration {
-    Duration::from_millis(125)
-}
-
-/// `HZ / 150`, about the time of an access: a longer pause would cost more than the saved seek.
-fn antic_expire() -> Duration {
-    Duration::from_micros(6_700)
-}
-
-fn back_seek_max() -> Bytes {
-    Bytes(1 << 20)
-}
-
-fn yes() -> bool {
-    true
-}
-
-impl Config {
-    /// Converts the expiries to `clock`.
-    fn at(self, clock: TickClock) -> Config {
-        Config {
-            read_expire: clock.whole(self.read_expire),
-            write_expire: clock.whole(self.write_expire),
-            read_batch_expire: clock.whole(self.read_batch_expire),
-            write_batch_expire: clock.whole(self.write_batch_expire),
-            antic_expire: clock.whole(self.antic_expire),
-            ..self
-        }
-    }
-}
-
-/// The two kinds of request: `REQ_ASYNC` and `REQ_SYNC` of `block/as-iosched.c`. A forced write is
-/// synchronous there, because a process waits for the write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RequestKind {
-    Asynchronous,
-    Synchronous,
-}
-
-impl RequestKind {
-    fn of(request: &Queued) -> RequestKind {
-        if request.synchronous {
-            RequestKind::Synchronous
-        } else {
-            RequestKind::Asynchronous
-        }
-    }
-
-    fn other(self) -> RequestKind {
-        match self {
-            RequestKind::Asynchronous => RequestKind::Synchronous,
-            RequestKind::Synchronous => RequestKind::Asynchronous,
-        }
-    }
-}
-
-/// A value for each kind.
-#[derive(Clone, Copy, Debug)]
-struct ByKind<T> {
-    asynchronous: T,
-    synchronous: T,
-}
-
-impl<T> Index<RequestKind> for ByKind<T> {
-    type Output = T;
-    fn index(&self, kind: RequestKind) -> &T {
-        match kind {
-            RequestKind::Asynchronous => &self.asynchronous,
-            RequestKind::Synchronous => &self.synchronous,
-        }
-    }
-}
-
-impl<T> IndexMut<RequestKind> for ByKind<T> {
-    fn index_mut(&mut self, kind: RequestKind) -> &mut T {
-        match kind {
-            RequestKind::Asynchronous => &mut self.asynchronous,
-            RequestKind::Synchronous => &mut self.synchronous,
-        }
-    }
-}
 
 /// Record of a request, by slot.
 #[derive(Clone, Copy, Debug, Default)]

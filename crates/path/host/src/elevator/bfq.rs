@@ -22,9 +22,11 @@
 //! | `bfq/arrivals.rs` | arrival of a request |
 //! | `bfq/turns.rs` | start, end and charge of a turn |
 //! | `bfq/merging.rs` | shared queues of processes that work together |
-//! | `bfq/waker.rs` | queues that wait for each other |
+//! | `bfq/process.rs` | the memory of a process |
+//! | `bfq/waker.rs`, `bfq/waking.rs` | queues that wait for each other |
+//! | `bfq/population.rs` | counts of the active queues, and the queue of the device |
 //! | `bfq/idling.rs` | the decision to wait for the next request |
-//! | `bfq/injection.rs` | requests of other queues during a wait |
+//! | `bfq/injection.rs`, `bfq/tolerance.rs` | requests of other queues during a wait |
 //! | `bfq/tests.rs` | tests of the whole elevator, in virtual time |
 
 mod arrivals;
@@ -33,14 +35,18 @@ mod idling;
 mod injection;
 mod merging;
 mod owner;
+mod population;
+mod process;
 mod queue;
 mod raising;
 mod rate;
 mod service;
 #[cfg(test)]
 mod tests;
+mod tolerance;
 mod turns;
 mod waker;
+mod waking;
 
 use super::fifos::Fifos;
 use super::forest::Forest;
@@ -50,15 +56,15 @@ pub(super) use config::Config;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{SECTOR_BYTES, Time};
-use idling::{Population, Queueing};
-use injection::Injection;
-use merging::ProcessMemory;
 use owner::Owner;
+use population::{Population, Queueing};
+use process::ProcessMemory;
 use queue::BfqQueue;
 use raising::Burst;
 use rate::PeakRate;
 use service::ServiceQueues;
 use std::collections::BTreeMap;
+use tolerance::Injection;
 
 pub(super) const SUMMARY: &str = "Linux 6's BFQ: sectors in proportion to weight, in budgets; favours interactive and self-paced processes";
 

@@ -4,7 +4,8 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `cfq.rs` | keys; the path of a request |
+//! | `cfq.rs` | the path of a request |
+//! | `cfq/config.rs` | the keys |
 //! | `cfq/slices.rs` | the slices: order and length |
 //! | `cfq/queues.rs` | the queues, in the order of service |
 //! | `cfq/dispatch_list.rs` | the requests of a round, on their way to the device |
@@ -13,6 +14,7 @@
 //! There are three differences from the kernel. The nearest request of a queue is searched when
 //! needed, not kept from the arrival on. Metadata have no priority. Processes do not exit.
 
+mod config;
 mod dispatch_list;
 mod queues;
 mod slices;
@@ -24,152 +26,18 @@ use super::coordinated::QueueWeight;
 use super::{Context, Elevator, ElevatorSite};
 use crate::TickClock;
 use crate::block::{JoinKind, Queued, Requests};
+pub(super) use config::Config;
 use dispatch_list::DispatchList;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, PriorityClass};
-use fullstroke_units::{Bytes, Duration, Time};
+use fullstroke_units::{Duration, Time};
 use queues::CfqQueues;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use slices::Slices;
 #[cfg(test)]
 pub(super) use tests::tunables;
 
 pub(super) const SUMMARY: &str =
     "Linux 2.6.24's CFQ: slices of device time for each process, by priority";
-
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Config {
-    /// Longest seek back; default 16MiB.
-    #[serde(default = "back_seek_max")]
-    back_seek_max: Bytes,
-    /// Factor on the distance of a seek back; default 2.
-    #[serde(default = "back_seek_penalty")]
-    back_seek_penalty: u32,
-    /// Expiry of asynchronous requests; default 250ms. If the oldest request of the queue has
-    /// expired, a slice begins with it.
-    #[serde(default = "fifo_expire_async")]
-    fifo_expire_async: Duration,
-    /// Expiry of synchronous requests; default 125ms. If the oldest request of the queue has
-    /// expired, a slice begins with it.
-    #[serde(default = "fifo_expire_sync")]
-    fifo_expire_sync: Duration,
-    /// Largest number of requests that a queue sends in one round, and has in flight while other
-    /// queues wait; default 4. A queue alone may have four times as many in flight.
-    #[serde(default = "quantum")]
-    quantum: u32,
-    /// Slice of asynchronous requests at level 4; default 40ms. Each level above is a fifth longer,
-    /// each level below a fifth shorter.
-    #[serde(default = "slice_async")]
-    slice_async: Duration,
-    /// Slice of synchronous requests at level 4; default 100ms. Each level above is a fifth longer,
-    /// each level below a fifth shorter.
-    #[serde(default = "slice_sync")]
-    slice_sync: Duration,
-    /// Base of the largest number of asynchronous requests in a slice: twice the base at level 7,
-    /// sixteen times the base at level 0; default 2. Checked after each `quantum`.
-    #[serde(default = "slice_async_rq")]
-    slice_async_rq: u32,
-    /// Time for which a slice waits for the next synchronous request of its process; default 8ms.
-    /// 0s = no wait.
-    #[serde(default = "slice_idle")]
-    slice_idle: Duration,
-    /// True if a device counts as queueing only after more than four requests were in flight, as in
-    /// Linux 2.6.24. Default false: the device counts as queueing from the beginning if it may have
-    /// more than four. Before the detection, slices wait even for processes that read at random.
-    /// Then more than one request may never be in flight (thesis, section 6.4).
-    #[serde(default)]
-    queueing_detection_bug: bool,
-    /// With `coordinate` of the volume above, a request names the queue of the array member that
-    /// bounds it. Each request there counts as 2^queue_weight sectors of distance. Default: no
-    /// distance.
-    queue_weight: Option<u32>,
-}
-
-// The defaults are those of `block/cfq-iosched.c` of 2.6.24, fractions of HZ
-// there: `cfq_back_max`, `cfq_back_penalty`, `cfq_fifo_expire`, `cfq_quantum`,
-// `cfq_slice_async`, `cfq_slice_sync`, `cfq_slice_async_rq`, `cfq_slice_idle`.
-fn back_seek_max() -> Bytes {
-    Bytes(16 << 20)
-}
-
-fn back_seek_penalty() -> u32 {
-    2
-}
-
-fn fifo_expire_async() -> Duration {
-    Duration::from_millis(250)
-}
-
-fn fifo_expire_sync() -> Duration {
-    Duration::from_millis(125)
-}
-
-fn quantum() -> u32 {
-    4
-}
-
-fn slice_async() -> Duration {
-    Duration::from_millis(40)
-}
-
-fn slice_sync() -> Duration {
-    Duration::from_millis(100)
-}
-
-fn slice_async_rq() -> u32 {
-    2
-}
-
-fn slice_idle() -> Duration {
-    Duration::from_millis(8)
-}
-
-impl Config {
-    /// Converts the expiries to `clock`.
-    fn at(self, clock: TickClock) -> Config {
-        Config {
-            fifo_expire_async: clock.whole(self.fifo_expire_async),
-            fifo_expire_sync: clock.whole(self.fifo_expire_sync),
-            slice_async: clock.whole(self.slice_async),
-            slice_sync: clock.whole(self.slice_sync),
-            slice_idle: clock.whole(self.slice_idle),
-            ..self
-        }
-    }
-
-    fn check(&self) -> Result<(), ConfigError> {
-        let refuse = |key, found, expected: &str| {
-            Err(ConfigError::new(
-                key,
-                format!("found {found}; expected {expected}"),
-            ))
-        };
-        for (key, value) in [
-            ("quantum", self.quantum),
-            ("back_seek_penalty", self.back_seek_penalty),
-            ("slice_async_rq", self.slice_async_rq),
-        ] {
-            if value == 0 {
-                return refuse(key, "0", "at least 1");
-            }
-        }
-        for (key, value) in [
-            ("slice_sync", self.slice_sync),
-            ("slice_async", self.slice_async),
-        ] {
-            if value < Duration::from_micros(1) {
-                return refuse(
-                    key,
-                    &value.to_string(),
-                    "a slice of at least 1us, as \"100ms\"",
-                );
-            }
-        }
-        Ok(())
-    }
-}
 
 /// Record of a request, by slot.
 #[derive(Clone, Copy, Debug, Default)]

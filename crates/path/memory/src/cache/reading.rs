@@ -1,7 +1,7 @@
 //! Reads: look-up page by page, read-ahead, and waits.
 
+use super::pending::{OperationKind, PendingOperation, Wait};
 use super::room::SHORTAGE_WAIT;
-use super::waiting::{OperationKind, PendingOperation, Wait};
 use super::{FileAccess, FileId, PageCache, pages_of};
 use crate::out::{CacheOut, IoReason, OperationAnswer, PageIo, Ticket};
 use crate::pages::{NOWHERE, Stretch, flag};

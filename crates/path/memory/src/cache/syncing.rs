@@ -1,7 +1,7 @@
 //! fsync, sync and O_DIRECT: write dirty pages and wait for them.
 
 use super::PageCache;
-use super::waiting::{OperationKind, PendingOperation, Wait};
+use super::pending::{OperationKind, PendingOperation, Wait};
 use crate::cache_parts::Bounds;
 use crate::out::{CacheOut, IoReason, OperationAnswer, Ticket};
 use crate::pages::flag;

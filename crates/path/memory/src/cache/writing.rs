@@ -1,7 +1,7 @@
 //! Writes: pages become dirty, and writers may be throttled.
 
+use super::pending::{OperationKind, PendingOperation, Wait};
 use super::room::SHORTAGE_WAIT;
-use super::waiting::{OperationKind, PendingOperation, Wait};
 use super::{FileAccess, FileId, PageCache, pages_of};
 use crate::out::{CacheOut, IoReason, OperationAnswer, PageIo, Ticket};
 use crate::pages::{ASIDE, flag};

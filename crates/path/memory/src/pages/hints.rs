@@ -1,8 +1,10 @@
 //! Results of earlier look-ups: a table read before the tree. An entry is a guess for the caller to
 //! check. So no entry need ever be removed.
 
-use super::NONE;
 use fullstroke_contract::Object;
+
+/// No stretch, or no page.
+pub const NONE: u32 = u32::MAX;
 
 /// Size of the smallest table, as a power of two.
 const LEAST_BITS: u32 = 6;

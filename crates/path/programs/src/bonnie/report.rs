@@ -1,6 +1,6 @@
 //! Bonnie's report: one line of numbers below three lines of headings.
 
-use super::{BonniePlan, Phase, PhaseResult};
+use super::plan::{BonniePlan, Phase, PhaseResult};
 use crate::program::ProgramReport;
 use std::fmt::Write as _;
 

@@ -1,6 +1,6 @@
 //! Processes for reads of chunks at random places; every tenth chunk is written back.
 
-use super::{BonniePlan, FD, Flavour, Phase, PhaseResult};
+use super::plan::{BonniePlan, FD, Flavour, Phase, PhaseResult};
 use crate::call::{Call, OpenFlags};
 use crate::program::{ProgramAction, ProgramTurn};
 use fullstroke_units::{Duration, Random, Seed, Time};

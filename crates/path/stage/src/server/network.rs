@@ -1,7 +1,7 @@
 //! The network between the clients and the server: a full-duplex wire for each client and one for
 //! the server, with a switch between.
 
-use super::ServerKeys;
+use super::config::ServerKeys;
 use fullstroke_units::{Duration, Time};
 
 /// Bytes on the wire for each byte of a TCP stream: an Ethernet frame of 1538 bytes (with preamble

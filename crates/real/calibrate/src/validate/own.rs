@@ -10,6 +10,7 @@
 //! | `classes.rs` | requests of one kind, compared only with each other |
 //! | `parameters.rs` | free parameters of a drive |
 //! | `fit.rs` | the descent along the parameters, and the confidence range of each |
+//! | `times.rs` | simulated times of a log's requests |
 //! | `trust.rs` | the verdict, in words |
 
 mod classes;
@@ -18,13 +19,13 @@ mod log;
 mod parameters;
 #[cfg(test)]
 mod tests;
+mod times;
 mod trust;
 
 pub use fit::FittedParameter;
 pub use log::{LOGGED_MIN, OwnLog, TimeOrigin};
 pub use trust::{ModelVerdict, Trust};
 
-use crate::validate::paced::{Paced, simulate};
 use crate::validate::parallel::in_parallel;
 use crate::validate::validation::RESAMPLES;
 use crate::validate::{EmpiricalTimes, FoundDrive, ValidateError};
@@ -33,7 +34,7 @@ use fullstroke_drive::{DriveConfig, DriveModel, Published};
 use fullstroke_stack::drives;
 use fullstroke_units::Seed;
 use serde::Serialize;
-use std::sync::Arc;
+use times::times_of;
 
 /// Number of fitted drives of the library: the nearest before any fit.
 const CANDIDATES: usize = 3;
@@ -284,27 +285,6 @@ fn all_times(log: &OwnLog, config: &DriveConfig, drive: &str) -> Result<Vec<f64>
         source,
     })?;
     times_of(log, &model, &log.paced)
-}
-
-/// Returns the times of `requests` of the log on `model`.
-fn times_of(
-    log: &OwnLog,
-    model: &DriveModel,
-    requests: &Arc<[Paced]>,
-) -> Result<Vec<f64>, ValidateError> {
-    let (completed, times) = simulate(model, requests).map_err(|source| ValidateError::Model {
-        drive: model.config().title.clone(),
-        source,
-    })?;
-    if completed < requests.len() as u64 {
-        let file = log.file.clone();
-        return Err(ValidateError::ClockEnded {
-            file,
-            completed,
-            requests: requests.len(),
-        });
-    }
-    Ok(times)
 }
 
 /// Splits the judging half into kinds, by each property.

@@ -1,6 +1,6 @@
 //! The leaky bucket: received data flow in, and the player takes data out at the bit rate.
 
-use crate::stream_test::ramp::{RampState, time_since};
+use crate::stream_test::ramp_state::{RampState, time_since};
 use crate::stream_test::server::question;
 use fullstroke_units::{Duration, Time};
 use fullstroke_workload::{PlayedStream, Rules};

@@ -3,6 +3,7 @@
 use crate::stream_test::StreamTestError;
 use crate::stream_test::client::StreamClient;
 use crate::stream_test::medium::Medium;
+use crate::stream_test::ramp_state::{RampState, time_since};
 use crate::stream_test::server::FileServer;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Seed, Time};
@@ -19,44 +20,6 @@ use std::time::Instant;
 const STREAMS_MAX: u32 = 1000;
 /// Interval of the ramp's checks of its clients.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(10);
-
-/// State shared by all clients.
-pub(crate) struct RampState {
-    pub(crate) tallies: Vec<Mutex<StreamTally>>,
-    end_ns: AtomicU64,
-    late_ns_max: AtomicU64,
-    broken: AtomicBool,
-}
-
-impl RampState {
-    /// Returns the end of the load. A byte needed after this time is not missed.
-    pub(crate) fn end(&self) -> Time {
-        // Relaxed: each client compares the end with its own clock, and needs no other data of the
-        // ramp.
-        Time::from_nanos(self.end_ns.load(Ordering::Relaxed))
-    }
-
-    fn end_at(&self, end: Time) {
-        self.end_ns.store(end.as_nanos(), Ordering::Relaxed);
-    }
-
-    /// Records that a client slept longer than intended.
-    pub(crate) fn woke_late(&self, by: Duration) {
-        self.late_ns_max.fetch_max(by.as_nanos(), Ordering::Relaxed);
-    }
-
-    /// Records that a client receives no more data.
-    pub(crate) fn broke_off(&self) {
-        self.broken.store(true, Ordering::SeqCst);
-    }
-
-    fn seen(&self) -> Vec<StreamTally> {
-        self.tallies
-            .iter()
-            .filter_map(|tally| tally.lock().ok().map(|tally| *tally))
-            .collect()
-    }
-}
 
 /// Progress of a ramp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,11 +141,6 @@ fn begin<'scope, 'env>(
     thread
         .spawn_scoped(scope, move || client.play(socket, began))
         .map(drop)
-}
-
-/// Returns the time of the streams' clock.
-pub(crate) fn time_since(began: Instant) -> Time {
-    Time::from_nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
 
 fn check(config: &StreamsConfig) -> Result<(), ConfigError> {

@@ -5,7 +5,7 @@ use crate::bytes::StoreError;
 use crate::bytes::error::first_error;
 use crate::bytes::gathered::Gathered;
 use crate::bytes::media::Media;
-use crate::bytes::node::{StoreNode, Visit};
+use crate::bytes::member::{Member, Visit};
 use fullstroke_contract::{
     Extent, Gear, LayersBelow, MemberState, Operation, Request, RequestStatus,
 };
@@ -17,9 +17,9 @@ use std::ops::ControlFlow;
 const ZEROS: usize = 64 << 10;
 
 /// A layout, its members, and the memory of its plans.
-pub(crate) struct Array {
+pub(crate) struct MemberArray<M> {
     pub(crate) layout: Box<dyn Layout>,
-    pub(crate) members: Vec<StoreNode>,
+    pub(crate) members: Vec<M>,
     /// Size of a row, the unit of discards and comparisons; `None` without parity.
     pub(crate) rows: Option<ParityRows>,
     pub(crate) plan: Plan,
@@ -29,13 +29,11 @@ pub(crate) struct Array {
     gathered: Gathered,
 }
 
-impl Array {
-    pub(crate) fn new(layout: Box<dyn Layout>, members: Vec<StoreNode>) -> Array {
+impl<M: Member> MemberArray<M> {
+    pub(crate) fn new(layout: Box<dyn Layout>, members: Vec<M>) -> MemberArray<M> {
         let rows = layout.geometry().parity_rows();
-        let nested = members
-            .iter()
-            .any(|member| matches!(member, StoreNode::Volume(_)));
-        Array {
+        let nested = members.iter().any(Member::is_volume);
+        MemberArray {
             layout,
             members,
             rows,
@@ -110,7 +108,7 @@ impl Array {
     ) -> Result<(), StoreError> {
         self.prepare(Operation::Read, extent)?;
         self.make_room();
-        let Array {
+        let MemberArray {
             plan,
             members,
             scratch,
@@ -143,17 +141,17 @@ impl Array {
     /// without the failed member. The caller is likely to fail this member next.
     #[inline]
     pub(crate) fn carry_out(&mut self, from: &[u8], media: &mut Media) -> Result<(), StoreError> {
-        self.carry_out_by(StoreNode::write, from, media)
+        self.carry_out_by(M::write, from, media)
     }
 
     fn carry_out_by(
         &mut self,
-        write: impl Fn(&mut StoreNode, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
+        write: impl Fn(&mut M, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
         from: &[u8],
         media: &mut Media,
     ) -> Result<(), StoreError> {
         self.make_room();
-        let Array {
+        let MemberArray {
             layout,
             plan,
             members,
@@ -181,7 +179,7 @@ impl Array {
     pub(crate) fn fill(&mut self, media: &mut Media) -> Result<(), StoreError> {
         if self.fills_from_holes(media)? {
             // Any parity of zeros is zero, for all coefficients. So holes need not be read.
-            let Array { plan, members, .. } = self;
+            let MemberArray { plan, members, .. } = self;
             let mut result = Ok(());
             for io in plan
                 .ios()
@@ -195,12 +193,12 @@ impl Array {
             }
             return result;
         }
-        self.carry_out_by(StoreNode::write_sparsely, &[], media)
+        self.carry_out_by(M::write_sparsely, &[], media)
     }
 
     /// True if the plan reads only holes.
     fn fills_from_holes(&mut self, media: &Media) -> Result<bool, StoreError> {
-        let Array { plan, members, .. } = self;
+        let MemberArray { plan, members, .. } = self;
         for io in plan
             .ios()
             .iter()
@@ -254,7 +252,7 @@ impl Array {
         media: &mut Media,
     ) -> Result<(), StoreError> {
         self.prepare(Operation::Discard, extent)?;
-        let Array { plan, members, .. } = self;
+        let MemberArray { plan, members, .. } = self;
         let mut result = Ok(());
         for io in plan.ios() {
             result = first_error(
@@ -299,13 +297,13 @@ impl Array {
             return self.zero_wholly(extent, true, media);
         }
         self.prepare(Operation::Discard, extent)?;
-        let Array { plan, members, .. } = self;
+        let MemberArray { plan, members, .. } = self;
         plan.ios()
             .iter()
             .try_for_each(|io| members[io.member as usize].discard(io.extent, media))
     }
 
-    /// As [`StoreNode::allocated`]: asks the members of a read of the extent. Computed data counts
+    /// As [`Member::allocated`]: asks the members of a read of the extent. Computed data counts
     /// as data.
     pub(crate) fn allocated(
         &mut self,
@@ -317,7 +315,7 @@ impl Array {
         if self.prepare(Operation::Read, extent).is_err() {
             return Ok(visit(extent, true));
         }
-        let Array { plan, members, .. } = self;
+        let MemberArray { plan, members, .. } = self;
         let mut pieces: Vec<(Sectors, u32, Extent)> = plan
             .pieces()
             .iter()
@@ -375,10 +373,10 @@ impl Array {
         })
     }
 
-    /// As [`StoreNode::is_hole`]: asks about every extent of a write.
+    /// As [`Member::is_hole`]: asks about every extent of a write.
     pub(crate) fn is_hole(&mut self, extent: Extent, media: &Media) -> Result<bool, StoreError> {
         self.prepare(Operation::Write, extent)?;
-        let Array { plan, members, .. } = self;
+        let MemberArray { plan, members, .. } = self;
         for io in plan.ios() {
             if !members[io.member as usize].is_hole(io.extent, media)? {
                 return Ok(false);
@@ -390,11 +388,11 @@ impl Array {
 
 /// Carries out a plan strand by strand. Strands of a volume with gears may change the same parity
 /// of the soft state, so one strand must see the writes of the one before.
-fn carry_out_strands(
+fn carry_out_strands<M: Member>(
     plan: &Plan,
-    members: &mut [StoreNode],
+    members: &mut [M],
     buffers: &mut Buffers<'_>,
-    write: impl Fn(&mut StoreNode, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
+    write: impl Fn(&mut M, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
     media: &mut Media,
 ) -> Result<(), StoreError> {
     let (mut pieces, mut bands) = (plan.pieces(), plan.bands());
@@ -418,12 +416,12 @@ fn carry_out_strands(
 
 /// Writes the given pieces. If one write fails, the others are carried out nevertheless.
 #[inline]
-fn write_pieces(
+fn write_pieces<M: Member>(
     plan: &Plan,
     pieces: &[MemoryPiece],
-    members: &mut [StoreNode],
+    members: &mut [M],
     buffers: &Buffers<'_>,
-    write: impl Fn(&mut StoreNode, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
+    write: impl Fn(&mut M, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
     media: &mut Media,
 ) -> Result<(), StoreError> {
     let mut result = Ok(());
@@ -440,10 +438,10 @@ fn write_pieces(
 
 /// Reads the given pieces of the plan.
 #[inline]
-pub(crate) fn read_pieces(
+pub(crate) fn read_pieces<M: Member>(
     plan: &Plan,
     pieces: &[MemoryPiece],
-    members: &mut [StoreNode],
+    members: &mut [M],
     buffers: &mut Buffers<'_>,
     media: &Media,
 ) -> Result<(), StoreError> {

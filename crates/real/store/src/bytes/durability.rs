@@ -112,12 +112,12 @@ impl Store {
 
     /// The same, without some media.
     pub(crate) fn sync_job_without(&mut self, without: &[usize]) -> SyncJob {
-        let mut files = self.media.changed_since(self.synced, without);
+        let mut files = self.media.changed_since(self.checkpoints.synced(), without);
         let redo = self.records.as_ref().and_then(Records::redo);
-        files.extend(redo.and_then(|redo| redo.to_sync_since(self.synced)));
+        files.extend(redo.and_then(|redo| redo.to_sync_since(self.checkpoints.synced())));
         // The bits say that lost sectors were written. So the bits become durable after the data.
         let losses = self.losses.iter();
-        files.extend(losses.filter_map(|loss| loss.changed_since(self.synced)));
+        files.extend(losses.filter_map(|loss| loss.changed_since(self.checkpoints.synced())));
         let epoch = self.media.epoch;
         // Taken before the flush: the job does not cover changes that are made during the flush.
         let carried_out = redo.map(Redo::before_sync);
@@ -192,7 +192,7 @@ impl Store {
                 None => return Err(self.stop(error)),
             }
         }
-        self.synced = self.synced.max(synced.epoch);
+        self.checkpoints.note_synced(synced.epoch);
         let redo = self.records.as_mut().and_then(Records::redo_mut);
         if let Some((redo, before)) = redo.zip(synced.carried_out) {
             redo.given_up(before, self.media.epoch)?;
@@ -217,19 +217,18 @@ impl Store {
             return Ok(TidyWork::Again);
         }
         if !self.has_more_to_record() {
-            self.checkpoint = None;
+            self.checkpoints.give_up();
             return Ok(TidyWork::Done);
         }
-        let Some((epoch, since)) = self.checkpoint else {
+        let Some((epoch, due)) = self.checkpoints.due() else {
             return Ok(self.begin_checkpoint(now));
         };
-        let due = since + self.quiet;
         if now < due {
             return Ok(TidyWork::At(due));
         }
         // A mark may be cleared only when its writes are durable: the epochs before the checkpoint
         // must be synced.
-        if self.synced + 1 < epoch {
+        if !self.checkpoints.covers(epoch) {
             return Ok(TidyWork::Sync);
         }
         if self.unsettled.is_empty()
@@ -286,8 +285,7 @@ impl Store {
     /// have had no writes for the time `quiet`.
     fn begin_checkpoint(&mut self, now: Duration) -> TidyWork {
         self.media.epoch += 1;
-        self.checkpoint = Some((self.media.epoch, now));
-        TidyWork::At(now + self.quiet)
+        TidyWork::At(self.checkpoints.begin(self.media.epoch, now))
     }
 
     /// True if there are marks to clear, or rebuilds have filled more than is recorded.

@@ -4,7 +4,7 @@ use crate::buffers::Buffers;
 use crate::bytes::StoreError;
 use crate::bytes::error::first_error;
 use crate::bytes::media::Media;
-use crate::bytes::node::StoreNode;
+use crate::bytes::member::Member;
 use fullstroke_contract::Operation;
 use fullstroke_volume::Plan;
 
@@ -20,11 +20,11 @@ pub(crate) struct Gathered {
 impl Gathered {
     /// Carries out the writes of `plan`. If one write fails, the others are carried out
     /// nevertheless.
-    pub(crate) fn write(
+    pub(crate) fn write<M: Member>(
         &mut self,
         plan: &Plan,
         buffers: &Buffers<'_>,
-        members: &mut [StoreNode],
+        members: &mut [M],
         media: &mut Media,
     ) -> Result<(), StoreError> {
         self.gather(plan, buffers);

@@ -12,7 +12,7 @@
 //! - In the low gear, and while rising, an array with parity makes its changes through the journal,
 //!   like a degraded array. The data of the standby members follows from parity then.
 
-use crate::bytes::array::Array;
+use crate::bytes::node::Array;
 use crate::bytes::records::Records;
 use crate::bytes::store::Store;
 use crate::bytes::{StoreError, states};

@@ -6,9 +6,9 @@
 //! (Linux marks such pages clean). Lack of room is no fault of a member; the client gets an error.
 
 use crate::buffers::extent_of;
-use crate::bytes::array::Array;
 use crate::bytes::media::Media;
-use crate::bytes::node::StoreNode;
+use crate::bytes::member::Member as _;
+use crate::bytes::node::{Array, StoreNode};
 use crate::bytes::states;
 use crate::bytes::store::{DoubtfulExtent, HostFailedMember};
 use crate::bytes::{Store, StoreError};

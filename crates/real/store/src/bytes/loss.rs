@@ -11,8 +11,8 @@
 
 use crate::bitmap::{BITS_BYTES, SECTOR as BLOCK_BYTES, seal, unseal};
 use crate::bytes::StoreError;
-use crate::bytes::array::Array;
 use crate::bytes::description::StateRecord;
+use crate::bytes::node::Array;
 use crate::bytes::sync::ToSync;
 use crate::sparse::{FileLengths, SparseFile};
 use crate::uuid::Uuid;

@@ -1,10 +1,9 @@
 //! Members fail, are replaced, and are filled again.
 
-use crate::bytes::array::Array;
 use crate::bytes::description::{LossRecord, RebuildRecord, StateRecord};
 use crate::bytes::loss::LostData;
 use crate::bytes::media::Media;
-use crate::bytes::node::StoreNode;
+use crate::bytes::node::{Array, StoreNode};
 use crate::bytes::opening::labels;
 use crate::bytes::records::Records;
 use crate::bytes::redo::RecordingResult;

@@ -2,8 +2,9 @@
 
 use crate::buffers::extent_of;
 use crate::bytes::StoreError;
-use crate::bytes::array::Array;
+use crate::bytes::array::MemberArray;
 use crate::bytes::media::Media;
+use crate::bytes::member::{Member, Visit};
 use crate::memory::is_zero;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
@@ -14,6 +15,9 @@ use std::ops::ControlFlow;
 /// is the block size of most file systems.
 const GRANULE_BYTES: usize = 4 << 10;
 
+/// A volume whose members are drives or volumes.
+pub(crate) type Array = MemberArray<StoreNode>;
+
 /// A drive, or a volume of members.
 pub(crate) enum StoreNode {
     Drive {
@@ -23,10 +27,6 @@ pub(crate) enum StoreNode {
     },
     Volume(Box<Array>),
 }
-
-/// Callback for consecutive runs. The flag is true if the run takes room. The callback may end the
-/// search.
-pub(crate) type Visit<'a> = dyn FnMut(Extent, bool) -> ControlFlow<()> + 'a;
 
 /// Checks that a plan stays within a drive. The label of a drive lies behind its capacity.
 #[inline]
@@ -82,14 +82,15 @@ impl StoreNode {
             StoreNode::Volume(array) => array.members.iter().flat_map(StoreNode::media).collect(),
         }
     }
+}
+
+impl Member for StoreNode {
+    fn is_volume(&self) -> bool {
+        matches!(self, StoreNode::Volume(_))
+    }
 
     #[inline]
-    pub(crate) fn read(
-        &mut self,
-        lbn: Lbn,
-        into: &mut [u8],
-        media: &Media,
-    ) -> Result<(), StoreError> {
+    fn read(&mut self, lbn: Lbn, into: &mut [u8], media: &Media) -> Result<(), StoreError> {
         match self {
             StoreNode::Drive { medium, capacity } => {
                 check_drive(lbn, into.len(), *capacity);
@@ -100,12 +101,7 @@ impl StoreNode {
     }
 
     #[inline]
-    pub(crate) fn write(
-        &mut self,
-        lbn: Lbn,
-        from: &[u8],
-        media: &mut Media,
-    ) -> Result<(), StoreError> {
+    fn write(&mut self, lbn: Lbn, from: &[u8], media: &mut Media) -> Result<(), StoreError> {
         match self {
             StoreNode::Drive { medium, capacity } => {
                 check_drive(lbn, from.len(), *capacity);
@@ -115,8 +111,7 @@ impl StoreNode {
         }
     }
 
-    /// Writes the bytes, but makes holes of zeros.
-    pub(crate) fn write_sparsely(
+    fn write_sparsely(
         &mut self,
         lbn: Lbn,
         from: &[u8],
@@ -141,12 +136,7 @@ impl StoreNode {
         Ok(())
     }
 
-    /// Makes the extent a hole; an existing hole stays as it is.
-    pub(crate) fn make_hole(
-        &mut self,
-        extent: Extent,
-        media: &mut Media,
-    ) -> Result<(), StoreError> {
+    fn make_hole(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
         if self.is_hole(extent, media)? {
             Ok(())
         } else {
@@ -154,30 +144,21 @@ impl StoreNode {
         }
     }
 
-    /// Makes the extent read as zeros; see [`Device::zero`](crate::Device::zero).
-    pub(crate) fn zero(
-        &mut self,
-        extent: Extent,
-        hole: bool,
-        media: &mut Media,
-    ) -> Result<(), StoreError> {
+    fn zero(&mut self, extent: Extent, hole: bool, media: &mut Media) -> Result<(), StoreError> {
         match self {
             StoreNode::Drive { medium, .. } => media.zero(*medium, extent, hole),
             StoreNode::Volume(array) => array.zero(extent, hole, media),
         }
     }
 
-    /// Gives back the room of the extent as far as possible. Discarded sectors read as zeros.
-    pub(crate) fn discard(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
+    fn discard(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
         match self {
             StoreNode::Drive { medium, .. } => media.zero(*medium, extent, true),
             StoreNode::Volume(array) => array.discard(extent, media),
         }
     }
 
-    /// Calls `visit` for each run of `extent`, with true if the run takes room. The other runs read
-    /// as zeros. In doubt a run takes room.
-    pub(crate) fn allocated(
+    fn allocated(
         &mut self,
         extent: Extent,
         media: &Media,
@@ -189,8 +170,7 @@ impl StoreNode {
         }
     }
 
-    /// True if neither `extent` nor its parity and copies take room.
-    pub(crate) fn is_hole(&mut self, extent: Extent, media: &Media) -> Result<bool, StoreError> {
+    fn is_hole(&mut self, extent: Extent, media: &Media) -> Result<bool, StoreError> {
         match self {
             StoreNode::Drive { medium, capacity } => media.is_hole(*medium, *capacity, extent),
             StoreNode::Volume(array) => array.is_hole(extent, media),

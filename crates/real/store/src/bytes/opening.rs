@@ -1,6 +1,7 @@
 //! Makes stores, and opens existing ones after a close, a kill or damage.
 
 use crate::bytes::StoreError;
+use crate::bytes::checkpoints::Checkpoints;
 use crate::bytes::description::{
     Description, JournalScope, LABEL_BYTES, Label, MemberRecord, StateRecord, StoredDescription,
     damaged,
@@ -370,9 +371,7 @@ impl Store {
             stopped: None,
             dropped: Vec::new(),
             missed_nothing: Vec::new(),
-            synced: 0,
-            checkpoint: None,
-            quiet,
+            checkpoints: Checkpoints::new(quiet),
             dying: Vec::new(),
             state_changes: 0,
             read_only: None,

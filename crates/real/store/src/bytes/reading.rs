@@ -101,7 +101,7 @@ impl Store {
         let mut store = Store::over(root, media, None, opening.quiet);
         store.read_only = Some(lock);
         // There is never anything to make durable.
-        store.synced = store.media.epoch;
+        store.checkpoints.note_synced(store.media.epoch);
         store.look_at_losses(folder, &description)?;
         if !description.clean {
             store.look_at_journal(folder, (&device, places), &description, &mut report)?;

@@ -1,10 +1,9 @@
 //! The states of all members of the tree, and how the failure of one fails others.
 
 use crate::bytes::StoreError;
-use crate::bytes::array::Array;
 use crate::bytes::description::{Description, JournalScope, MemberRecord, StateRecord};
 use crate::bytes::media::Media;
-use crate::bytes::node::StoreNode;
+use crate::bytes::node::{Array, StoreNode};
 use crate::bytes::verify::below;
 use fullstroke_contract::MemberState;
 use fullstroke_units::Sectors;

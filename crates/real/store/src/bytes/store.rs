@@ -2,9 +2,11 @@
 
 use crate::buffers::extent_of;
 use crate::bytes::StoreError;
+use crate::bytes::checkpoints::Checkpoints;
 use crate::bytes::lock::Lock;
 use crate::bytes::loss::LostData;
 use crate::bytes::media::Media;
+use crate::bytes::member::Member as _;
 use crate::bytes::node::StoreNode;
 use crate::bytes::records::Records;
 use crate::bytes::redo::RecordingResult;
@@ -14,7 +16,6 @@ use crate::judge::Repair;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 /// Largest part of a request in one journal record: 1 MiB. The limit bounds the size of the
 /// journal.
@@ -75,12 +76,7 @@ pub struct Store {
     pub(crate) has_copies: bool,
     /// Extents whose redundancy may not follow from the data.
     pub(crate) unsettled: Vec<DoubtfulExtent>,
-    /// Latest epoch whose changes are all durable.
-    pub(crate) synced: u64,
-    /// Epoch and time of the latest checkpoint. Marks of older epochs are cleared when `quiet` has
-    /// passed since then.
-    pub(crate) checkpoint: Option<(u64, Duration)>,
-    pub(crate) quiet: Duration,
+    pub(crate) checkpoints: Checkpoints,
     /// Lost data, which may not be read before it is written.
     pub(crate) losses: Vec<LostData>,
     /// Reason why no requests are served any more.

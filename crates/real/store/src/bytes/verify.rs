@@ -5,9 +5,10 @@
 
 use crate::buffers::{Buffers, RequestBytes};
 use crate::bytes::StoreError;
-use crate::bytes::array::{Array, read_pieces};
+use crate::bytes::array::read_pieces;
 use crate::bytes::media::Media;
-use crate::bytes::node::StoreNode;
+use crate::bytes::member::Member as _;
+use crate::bytes::node::{Array, StoreNode};
 use crate::judge::{DifferingSectors, Repair, differing, judge};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};

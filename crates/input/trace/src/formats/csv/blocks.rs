@@ -2,7 +2,7 @@
 
 use super::RowValues;
 use super::map::{PlannedColumn, Table};
-use super::names::{Role, is_role, joined};
+use crate::columns::names::{Role, is_role, joined};
 
 /// Parts of the names of columns that count blocks.
 const OF_BLOCKS: [&str; 4] = ["block", "blk", "lba", "lbn"];

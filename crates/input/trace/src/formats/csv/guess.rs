@@ -1,8 +1,8 @@
 //! Units of columns whose names have no unit, from the first rows of a table.
 
 use super::map::Table;
-use super::names::Role;
 use super::values::{of_suffix, scaled};
+use crate::columns::names::Role;
 use crate::formats::TraceHead;
 
 /// Number of rows from which units follow.

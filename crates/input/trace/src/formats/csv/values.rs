@@ -1,6 +1,6 @@
 //! Values of fields: numbers with a unit, dates, operations.
 
-use super::names::{Role, unit_of};
+use crate::columns::names::{Role, unit_of};
 use crate::events::operation_of_flags;
 use fullstroke_contract::Operation;
 

@@ -1,6 +1,6 @@
 //! The anticipation at one arm: the device as a whole, or one member behind it.
 
-use super::Config;
+use super::config::Config;
 use super::processes::HabitTable;
 use crate::block::Queued;
 use fullstroke_contract::Extent;

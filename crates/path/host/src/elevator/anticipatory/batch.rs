@@ -1,6 +1,7 @@
 //! The present batch: requests of one kind, for a limited time.
 
-use super::{ByKind, Config, RequestKind};
+use super::config::Config;
+use super::kinds::{ByKind, RequestKind};
 use crate::TickClock;
 use fullstroke_units::{Duration, Time};
 

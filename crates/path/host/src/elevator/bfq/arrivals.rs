@@ -1,8 +1,8 @@
 //! Arrival of a request: finds its queue, updates the habits of the queue, and preempts the serving
 //! queue if necessary.
 
-use super::merging::ProcessMemory;
 use super::owner::Owner;
+use super::process::ProcessMemory;
 use super::queue::{BfqQueue, weight};
 use super::raising::{QueueFindings, tick_of};
 use super::turns::TurnEnd;

@@ -13,10 +13,9 @@
 //! of its own queue. The kernel merges at once by start only on devices that do not rotate.
 
 use super::Bfq;
-use super::injection::Tolerance;
-use super::owner::Owner;
-use super::queue::{BfqQueue, Habits};
-use super::raising::{QueueFavour, tick_of};
+use super::process::Saved;
+use super::queue::BfqQueue;
+use super::raising::tick_of;
 use super::waker::Waker;
 use fullstroke_contract::PriorityClass;
 use fullstroke_units::{Duration, Time};
@@ -32,46 +31,6 @@ const TOGETHER: Duration = Duration::from_millis(180);
 const COMPARED: Duration = Duration::from_millis(600);
 /// Time from the creation or the last split to a merge by start: `bfq_late_stable_merging`.
 const LATE: Duration = Duration::from_millis(600);
-
-/// The elevator's memory of a process, or of the asynchronous requests of all processes (`struct
-/// bfq_io_cq`).
-#[derive(Clone, Debug)]
-pub(super) struct ProcessMemory {
-    pub(super) owner: Owner,
-    /// Queue of the requests.
-    pub(super) queue: u32,
-    /// Number of requests, waiting and in flight.
-    pub(super) requests: u32,
-    /// Queue with which the queue of the process merges after a while.
-    partner: Option<u32>,
-    /// True if the queue was merged by start.
-    pub(super) stably_merged: bool,
-    /// State of the process's own queue before the merge.
-    saved: Option<Saved>,
-}
-
-impl ProcessMemory {
-    pub(super) fn new(owner: Owner, queue: u32) -> ProcessMemory {
-        ProcessMemory {
-            owner,
-            queue,
-            requests: 0,
-            partner: None,
-            stably_merged: false,
-            saved: None,
-        }
-    }
-}
-
-/// State of a queue before a merge (`bfq_bfqq_save_state`).
-#[derive(Clone, Copy, Debug)]
-struct Saved {
-    habits: Habits,
-    tolerance: Tolerance,
-    raising: QueueFavour,
-    in_large_burst: bool,
-    in_burst: bool,
-}
 
 impl Bfq {
     /// Notes the creation of `queue` for `process`. The queue merges later with the last queue that

@@ -4,10 +4,10 @@
 use super::super::fifos::RequestFifo;
 use super::super::forest::SlotTree;
 use super::super::habits::RecentMean;
-use super::injection::Tolerance;
 use super::owner::Owner;
 use super::raising::QueueFavour;
 use super::rate::IMMEDIATE;
+use super::tolerance::Tolerance;
 use super::waker::Waker;
 use fullstroke_contract::{Extent, PriorityClass};
 use fullstroke_units::{Duration, Time};

@@ -8,7 +8,7 @@
 //! - No favour: many queues appeared at once. The queues are parts of one large task. Only its
 //!   throughput counts.
 
-use super::Config;
+use super::config::Config;
 use fullstroke_units::{Duration, Time};
 
 /// Factor of soft real-time queues over interactive queues: `BFQ_SOFTRT_WEIGHT_FACTOR`.

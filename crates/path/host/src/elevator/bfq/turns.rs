@@ -1,9 +1,9 @@
 //! Turns: start, end, charge, and the next budget.
 
 use super::Bfq;
-use super::injection::Injection;
 use super::queue::{BfqQueue, weight};
 use super::raising::{FavourReason, tick_of};
+use super::tolerance::Injection;
 use crate::block::Requests;
 use fullstroke_contract::PriorityClass;
 use fullstroke_units::{Duration, Time};

@@ -1,11 +1,8 @@
 //! Detection of the queue that wakes another: its completions let the process of the other queue
 //! send the next request, as the journal does for a process that waits in fsync.
 
-use super::Bfq;
 use fullstroke_units::{Duration, Time};
 
-/// Longest time between the completion and the new request (`bfq_check_waker`).
-const PROMPT: Duration = Duration::from_millis(4);
 /// Number of detections in a row after which the waker is known.
 const DETECTIONS: u32 = 3;
 /// Time for the detections, in idle slices.
@@ -23,7 +20,7 @@ pub(super) struct Waker {
 impl Waker {
     /// Notes that a request came shortly after a completion of `queue`. Returns true if `queue` is
     /// the waker from now on.
-    fn suspect(&mut self, now: Time, queue: u32, slice_idle: Duration) -> bool {
+    pub(super) fn suspect(&mut self, now: Time, queue: u32, slice_idle: Duration) -> bool {
         if self.suspected == Some(queue) && now <= self.since + slice_idle.saturating_mul(SLICES) {
             self.detections += 1;
         } else {
@@ -51,34 +48,6 @@ impl Waker {
     pub(super) fn forget(&mut self, queue: u32) {
         self.known = self.known.filter(|&known| known != queue);
         self.suspected = self.suspected.filter(|&suspected| suspected != queue);
-    }
-}
-
-impl Bfq {
-    /// Looks for the waker of a queue whose process had no request and sends one. Only queues that
-    /// think for long are blocked by others.
-    pub(super) fn check_waker(&mut self, now: Time, queue: u32) {
-        let Some(completed) = self.last_completed.filter(|&other| other != queue) else {
-            return;
-        };
-        let slice_idle = self.config.slice_idle;
-        let held = &mut self.queues[queue as usize];
-        // A process that soon asks by itself needs no waker, and a late completion is no cause.
-        if held.habits.thinks_shortly || self.last_completion + PROMPT <= now {
-            return;
-        }
-        let before = held.waker.known;
-        if held.waker.suspect(now, completed, slice_idle) {
-            self.woken_by(queue, before, completed);
-        }
-    }
-
-    /// Enters `queue` among the queues that `waker` wakes.
-    pub(super) fn woken_by(&mut self, queue: u32, before: Option<u32>, waker: u32) {
-        if let Some(before) = before {
-            self.queue_mut(before).woken.retain(|&other| other != queue);
-        }
-        self.queue_mut(waker).woken.push(queue);
     }
 }
 

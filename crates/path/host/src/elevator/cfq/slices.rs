@@ -1,6 +1,6 @@
 //! The slices: their order and their length, as in `block/cfq-iosched.c` of Linux 2.6.24.
 
-use super::Config;
+use super::config::Config;
 use super::queues::CfqQueues;
 use crate::TickClock;
 use fullstroke_contract::PriorityClass;

@@ -3,7 +3,7 @@
 use super::classes::Classes;
 use super::log::OwnLog;
 use super::parameters::{PARAMETERS, Parameter, PermittedValues};
-use super::times_of;
+use super::times::times_of;
 use crate::validate::ValidateError;
 use crate::validate::leave_one_out::GAIN_MIN;
 use crate::validate::paced::Paced;

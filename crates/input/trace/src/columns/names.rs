@@ -2,7 +2,7 @@
 
 /// Content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     Time,
     EndTime,
     Operation,
@@ -26,15 +26,15 @@ pub(super) enum Role {
 
 /// Names of a role in `--columns`, with the names of columns that mean the role. The names have no
 /// separators and no unit.
-pub(super) struct RoleNames {
-    pub(super) role: Role,
+pub(crate) struct RoleNames {
+    pub(crate) role: Role,
     /// Name in `--columns`; empty for roles that no option names.
-    pub(super) option: &'static str,
+    pub(crate) option: &'static str,
     names: &'static [&'static str],
 }
 
 /// All roles. A name belongs to one role only.
-pub(super) const ROLES: &[RoleNames] = &[
+pub(crate) const ROLES: &[RoleNames] = &[
     RoleNames {
         role: Role::Time,
         option: "time",
@@ -475,7 +475,7 @@ const BYTE_UNITS: [(&str, u64); 17] = [
 ];
 
 /// Returns the number of ns, or of bytes, in the unit called `name`.
-pub(super) fn unit_of(role: Role, name: &str) -> Option<u64> {
+pub(crate) fn unit_of(role: Role, name: &str) -> Option<u64> {
     let lower = name.to_lowercase();
     let units: &[(&str, u64)] = match role {
         Role::Time | Role::EndTime | Role::Latency | Role::Queue => &TIME_UNITS,
@@ -495,7 +495,7 @@ pub(super) fn unit_of(role: Role, name: &str) -> Option<u64> {
 
 /// Returns the role and the unit of the column called `name`. The unit is `None` if the name has no
 /// unit.
-pub(super) fn meaning(name: &str) -> (Role, Option<u64>) {
+pub(crate) fn meaning(name: &str) -> (Role, Option<u64>) {
     // `LATms`, `STARTs` and `ENDs` of iosnoop (perf-tools).
     if let Some(at) = name.find(|letter: char| letter.is_ascii_lowercase())
         && at >= 2
@@ -553,12 +553,12 @@ fn role_of(joined: &str) -> Option<Role> {
 }
 
 /// Returns true if a joined name is the name of a role, without a unit.
-pub(super) fn is_role(joined: &str) -> bool {
+pub(crate) fn is_role(joined: &str) -> bool {
     role_of(joined).is_some()
 }
 
 /// Returns a name in lower case without separators.
-pub(super) fn joined(name: &str) -> String {
+pub(crate) fn joined(name: &str) -> String {
     words_of(name).concat()
 }
 
