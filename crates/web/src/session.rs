@@ -46,8 +46,8 @@ impl Session {
     /// `progress` is called during runs with the number of finished requests and, if known, the
     /// total number.
     pub fn call(&mut self, command: &str, progress: &dyn Fn(u64, Option<u64>)) -> String {
-        let answer = Command::read(command)
-            .and_then(|command| commands::carry_out(self, command, progress));
+        let answer =
+            Command::read(command).and_then(|command| commands::carry_out(self, command, progress));
         let whole: Value = match answer {
             Ok(answer) => json!({ "answer": answer }),
             Err(error) => json!({ "error": error.to_string() }),
