@@ -18,6 +18,10 @@ mkdir -p $out target/npm
 cp web/index.html web/*.js web/style.css web/icon.svg $out
 cp crates/answers/report/src/looks.css $out
 cp "$module" $out/fullstroke.wasm
+book=yes
+command -v mdbook >/dev/null && command -v python3 >/dev/null || book=no
+# A link to a missing page is worse than none.
+[ $book = yes ] || sed -i 's| <a href="book/[^"]*">[^<]*</a>||' $out/index.html
 # The service worker keeps these files until one of them changes.
 digest=$(cd $out && cat ./* | sha256sum | cut -c 1-16)
 sed -i "s/DIGEST/$digest/" $out/sw.js
@@ -25,9 +29,10 @@ sed -i "s/DIGEST/$digest/" $out/sw.js
 cp web/npm/* target/npm
 cp "$module" target/npm/fullstroke.wasm
 
-if command -v mdbook >/dev/null && command -v python3 >/dev/null; then
+if [ $book = yes ]; then
     mdbook build --dest-dir "$PWD/$out/book"
 else
     echo "The book is left out: mdBook or Python is missing (make book says how to install them)."
 fi
+if command -v node >/dev/null; then node tools/site-links.mjs $out; fi
 echo "The site stands in $out, the package in target/npm."

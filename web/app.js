@@ -312,6 +312,7 @@ async function ask() {
   at("finalists").replaceChildren();
   at("verdict").textContent = "The layouts are being tried …";
   at("state").textContent = "";
+  at("state").dataset.over = "false";
   busy(true);
   history.replaceState(null, "", `#q=${packed(fields())}`);
   const text = own ? (own.kind === "stack" ? null : own.text) : uses.find((use) => use.name === at("use").value).text;

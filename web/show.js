@@ -54,7 +54,8 @@ export function chance(share) {
 /** Returns a sentence of the simulator with the names of layouts for readers. */
 export function readable(sentence) {
   const names = /\b(?:raid\d+|raidz\d(?::\d+)?|mirror(?::\d+)?|draid\d(?::[\w:]+)?) of \d+\b(?: drives)?/g;
-  return sentence.replaceAll(names, (name) => called(name.replace(/ drives$/, "")));
+  const plain = sentence.replaceAll("response_ms.mean", "mean response time").replaceAll(/response_ms\.p(\d+)/g, "time of $1 % of requests");
+  return plain.replaceAll(names, (name) => called(name.replace(/ drives$/, "")));
 }
 
 function mayFail(count) {

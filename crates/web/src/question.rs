@@ -242,7 +242,8 @@ mod tests {
     fn a_layout_at_work_has_heads_queues_and_causes_over_time() {
         let mut session = asked(READY_LOADS[0].text);
         for condition in ["healthy", "degraded", "rebuilding"] {
-            let command = json!({ "command": "watch", "name": "raid5 of 6", "condition": condition });
+            let command =
+                json!({ "command": "watch", "name": "raid5 of 6", "condition": condition });
             let answer = session.call(&command.to_string(), &|_, _| {});
             let answer: Value = serde_json::from_str(&answer).unwrap();
             let timeline = &answer["answer"]["timeline"];
@@ -252,7 +253,10 @@ mod tests {
             assert_eq!(drives.len(), working, "{condition}");
             for drive in drives {
                 let columns = drive["requests"].as_array().unwrap().len();
-                assert!((10..=96).contains(&columns), "{condition}: {columns} columns");
+                assert!(
+                    (10..=96).contains(&columns),
+                    "{condition}: {columns} columns"
+                );
                 assert_eq!(drive["offset_gb_mean"].as_array().unwrap().len(), columns);
             }
             assert!(timeline["cells"].as_array().unwrap().len() > 10);

@@ -40,17 +40,24 @@ pub fn schema_of<C: JsonSchema + DeserializeOwned>() -> Schema {
 /// nothing else of a schema, and whole schemas are a tenth of the module for browsers.
 #[cfg(target_family = "wasm")]
 pub fn schema_of<C: JsonSchema + DeserializeOwned>() -> Schema {
-    let named = names_of::<C>().into_iter();
+    schema_of_names(field_names::<C>())
+}
+
+// The generic functions of this file call functions that are not generic: hundreds of types read
+// their keys here.
+#[cfg(target_family = "wasm")]
+fn schema_of_names(names: &[&str]) -> Schema {
+    let named = sorted(names).into_iter();
     let named = named.map(|name| (name, Value::Bool(true)));
     let mut schema = Schema::default();
     schema.insert("properties".to_owned(), Value::Object(named.collect()));
     schema
 }
 
-/// Returns the names of the keys of a config type, sorted.
-fn names_of<C: DeserializeOwned>() -> Vec<String> {
-    let mut names: Vec<String> = field_names::<C>().iter().map(|&name| name.into()).collect();
-    names.sort_unstable();
+/// Returns names of keys in the order of messages.
+fn sorted(names: &[&str]) -> Vec<String> {
+    let mut names: Vec<String> = names.iter().map(|&name| name.into()).collect();
+    names.sort();
     names
 }
 
@@ -80,13 +87,25 @@ pub fn find<'a, F>(
 /// Reads a config type from `keys`. Errors: an unknown key (the message suggests the most similar
 /// known key), a missing key, or a value of the wrong type.
 pub fn read<C: DeserializeOwned + JsonSchema>(keys: &Keys) -> Result<C, ConfigError> {
-    // serde alone would say "unknown field" without a suggestion.
-    let names = names_of::<C>();
+    let names = field_names::<C>();
     #[cfg(not(target_family = "wasm"))]
-    debug_assert_eq!(names, known_keys(&schema_of::<C>()), "names and schema");
-    check_known(keys, &names)?;
-    read_value(Value::Object(keys.clone()))
-        .map_err(|(key, error)| ConfigError::new(key, without_position(&error)))
+    debug_assert_eq!(
+        sorted(names),
+        known_keys(&schema_of::<C>()),
+        "names and schema"
+    );
+    read_value(checked(keys, names)?).map_err(refused)
+}
+
+/// Returns `keys` as a value if all keys are among `names`.
+fn checked(keys: &Keys, names: &[&str]) -> Result<Value, ConfigError> {
+    // serde alone would say "unknown field" without a suggestion.
+    check_known(keys, &sorted(names))?;
+    Ok(Value::Object(keys.clone()))
+}
+
+fn refused((key, error): (String, serde_json::Error)) -> ConfigError {
+    ConfigError::new(key, without_position(&error))
 }
 
 /// Returns an error at the first key outside `known`.

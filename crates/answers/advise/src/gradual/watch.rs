@@ -29,6 +29,10 @@ impl GradualAdvice {
         };
         candidate.stop = stop.clone();
         candidate.timeline = true;
-        Ok(run(&candidate, None, progress)?.measured.report.timeline)
+        Ok(run(&candidate, None, progress)?
+            .measured
+            .report
+            .over_time
+            .timeline)
     }
 }

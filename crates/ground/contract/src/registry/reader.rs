@@ -3,7 +3,8 @@
 //! serde_json and the crate serde_path_to_error do the same with several generic wrappers for each
 //! type. The configs of this project have hundreds of types, so the wrappers are a tenth of the
 //! module for browsers. This reader has few generic functions, and the others take the expectation
-//! as a trait object. Rules and error messages are those of serde_json for a [`Value`].
+//! as a trait object. Rules and error messages are those of serde_json for a [`Value`], but for one:
+//! a list without names is no struct.
 
 use serde::de::value::StringDeserializer;
 use serde::de::{
@@ -98,11 +99,7 @@ struct Reader<'p> {
 }
 
 impl<'p> Reader<'p> {
-    fn items<'de, V: Visitor<'de>>(
-        self,
-        items: Vec<Value>,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
+    fn items<'de, V: Visitor<'de>>(self, items: Vec<Value>, visitor: V) -> Result<V::Value, Error> {
         let count = items.len();
         let mut items = Items {
             rest: items.into_iter(),
@@ -136,11 +133,16 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// Reads an array or a table.
-    fn parts<'de, V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
+    fn table<'de, V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
+        match std::mem::take(&mut self.value) {
+            Value::Object(fields) => self.fields(fields, visitor),
+            other => Err(wrong_type(&other, &visitor)),
+        }
+    }
+
+    fn list<'de, V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
         match std::mem::take(&mut self.value) {
             Value::Array(items) => self.items(items, visitor),
-            Value::Object(fields) => self.fields(fields, visitor),
             other => Err(wrong_type(&other, &visitor)),
         }
     }
@@ -185,7 +187,8 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             Value::Bool(yes) => visitor.visit_bool(yes),
             Value::String(_) => self.text(visitor),
             Value::Number(_) => self.number(visitor),
-            Value::Array(_) | Value::Object(_) => self.parts(visitor),
+            Value::Array(_) => self.list(visitor),
+            Value::Object(_) => self.table(visitor),
         }
     }
 
@@ -232,21 +235,28 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.parts(visitor)
+        self.table(visitor)
     }
 
-    fn deserialize_map<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
-        match std::mem::take(&mut self.value) {
-            Value::Object(fields) => self.fields(fields, visitor),
-            other => Err(wrong_type(&other, &visitor)),
-        }
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.table(visitor)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
-        match std::mem::take(&mut self.value) {
-            Value::Array(items) => self.items(items, visitor),
-            other => Err(wrong_type(&other, &visitor)),
-        }
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.list(visitor)
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
+        self.list(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.list(visitor)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -268,7 +278,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         visitor.visit_unit()
     }
 
-    forward_to_deserialize_any! { bytes byte_buf unit_struct tuple tuple_struct }
+    forward_to_deserialize_any! { bytes byte_buf unit_struct }
 }
 
 /// Returns the name of a variant, and the value of a variant with contents.
@@ -480,7 +490,20 @@ impl<'de> VariantAccess<'de> for Variant<'_> {
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
-        self.contents(&"tuple variant", |value| value.is_array(), visitor)
+        let place = Place::Key(self.place, &self.name);
+        let read = match self.value {
+            Some(value @ Value::Array(_)) => Reader {
+                value,
+                place: &place,
+                refused: self.refused,
+            }
+            .list(visitor),
+            value => Err(no_parts(value, &"tuple variant")),
+        };
+        if read.is_err() {
+            refuse(&place, self.refused);
+        }
+        read
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -488,33 +511,29 @@ impl<'de> VariantAccess<'de> for Variant<'_> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.contents(&"struct variant", |value| value.is_object(), visitor)
-    }
-}
-
-impl Variant<'_> {
-    /// Reads the parts of a variant.
-    fn contents<'de, V: Visitor<'de>>(
-        self,
-        expected: &dyn Expected,
-        fits: fn(&Value) -> bool,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
         let place = Place::Key(self.place, &self.name);
         let read = match self.value {
-            Some(value) if fits(&value) => Reader {
+            Some(value @ Value::Object(_)) => Reader {
                 value,
                 place: &place,
                 refused: self.refused,
             }
-            .parts(visitor),
-            Some(value) => Err(wrong_type(&value, expected)),
-            None => Err(Error::invalid_type(Unexpected::UnitVariant, expected)),
+            .table(visitor),
+            value => Err(no_parts(value, &"struct variant")),
         };
         if read.is_err() {
             refuse(&place, self.refused);
         }
         read
+    }
+}
+
+/// Returns the error of a variant whose contents are missing or of another kind.
+#[cold]
+fn no_parts(value: Option<Value>, expected: &dyn Expected) -> Error {
+    match value {
+        Some(value) => wrong_type(&value, expected),
+        None => Error::invalid_type(Unexpected::UnitVariant, expected),
     }
 }
 
