@@ -1,6 +1,7 @@
 //! The interface of a layout: an address map, and a plan for each request.
 
 use crate::gears::Gears;
+use crate::like::Like;
 use crate::md::Setup as MdSetup;
 use crate::{Geometry, MemberStates, Plan};
 use fullstroke_contract::registry::Keys;
@@ -146,6 +147,14 @@ pub trait Layout: Send {
     /// Returns the settings of md's stripes, if md runs the array.
     fn md(&self) -> Option<MdSetup> {
         None
+    }
+
+    /// Returns the implementation that the layout stands for.
+    fn like(&self) -> Like {
+        match self.md() {
+            Some(_) => Like::Md,
+            None => Like::Ideal,
+        }
     }
 
     /// Takes note that an I/O of `member` has ended at `end`. Layouts with copies may choose by the

@@ -38,6 +38,7 @@ pub struct Raid1Config {
 /// A copy of all data on every member.
 #[derive(Debug)]
 pub struct Raid1 {
+    like: Like,
     capacities: Vec<Sectors>,
     capacity: Sectors,
     states: MemberStates,
@@ -51,6 +52,7 @@ impl Raid1 {
         let config: Raid1Config = registry::read(keys)?;
         at_least("raid1", members, 2)?;
         Ok(Box::new(Raid1 {
+            like: config.like,
             capacities: members.to_vec(),
             capacity: smallest(members).1,
             states: MemberStates::with_failed_at_most(
@@ -79,6 +81,9 @@ impl Layout for Raid1 {
     }
     fn geometry(&self) -> Geometry {
         Geometry::Contiguous
+    }
+    fn like(&self) -> Like {
+        self.like
     }
     fn failures_survived(&self) -> u32 {
         self.members() as u32 - 1

@@ -326,6 +326,9 @@ impl Layout for Raid10 {
     fn name(&self) -> &'static str {
         "raid10"
     }
+    fn like(&self) -> Like {
+        self.like
+    }
     fn capacity(&self) -> Sectors {
         Sectors(self.map.chunks * self.map.chunk)
     }

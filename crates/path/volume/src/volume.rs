@@ -71,8 +71,8 @@ mod tests;
 ///   on different drives runs in parallel. Otherwise one member is filled after the other. The
 ///   first unit begins after the completion of all requests from before the restore. No unit begins
 ///   before the rate allows it; the volume asks for a wake-up. A unit takes its rows in the same
-///   queues as writes; the filled sectors are therefore up to date. Rebuild I/O has the class
-///   [`Idle`] and the origin [`Request::BACKGROUND`].
+///   queues as writes; the filled sectors are therefore up to date. Rebuild I/O has the origin
+///   [`Request::BACKGROUND`] and the class [`Idle`]; in an array like md, best effort.
 /// - Without requests, units are long and several are in flight: one unit is written while the next
 ///   units are read. With requests, and for a second after the last request, units are short. A
 ///   unit then begins after the end of the previous unit, unless the rebuild is slower than

@@ -108,6 +108,28 @@ fn a_rebuild_is_as_fast_as_its_limit_says() {
 }
 
 #[test]
+fn a_rebuild_beside_more_load_than_the_drives_carry_keeps_its_least_speed() {
+    // md never waits below `sync_speed_min` (`md_do_sync`, drivers/md/md.c), and its I/O has the
+    // class of other I/O. With the idle class, mq-deadline would hold each I/O back for 10 s.
+    let volume = "layout = \"raid5\"\ndrive = \"wd-red-plus-4tb\"\ndrives = 4\nrebuild = 2";
+    for rate in [150.0, 250.0] {
+        let mut speeds = Vec::new();
+        for elevator in ["mq-deadline", "bfq", "none"] {
+            let host = format!("[host]\nlike = \"linux-6.x\"\nmembers.elevator = \"{elevator}\"");
+            let (outcome, seen) = run_at(rate, &format!("{volume}\n{host}"), 10_000);
+            let (_, _, _, done) = *seen.done.last().unwrap();
+            let mb_per_s = done.bytes().0 as f64 / 1e6 / outcome.end.as_secs_f64();
+            assert!(
+                mb_per_s >= 1.024,
+                "{elevator}, {rate} requests a second: {mb_per_s} MB/s"
+            );
+            speeds.push(mb_per_s);
+        }
+        println!("{rate} requests a second: {speeds:.2?} MB/s");
+    }
+}
+
+#[test]
 fn a_member_volume_is_rebuilt_like_a_drive() {
     let volume = "layout = \"raid5\"\nrebuild = 1\n[[volume.members]]\nlayout = \"raid1\"\n\
                   drive = \"seagate-cheetah-9lp\"\ndrives = 2\ncount = 3";

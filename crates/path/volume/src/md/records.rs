@@ -42,6 +42,8 @@ const LATER: u64 = 0;
 const FLUSH: u64 = 1;
 /// A write that an array's step waits for.
 const WRITE: u64 = 2;
+/// A flush before writes that nothing waits for.
+const LATER_FLUSH: u64 = 3;
 
 /// Sectors of the superblock: 4 KiB from the beginning of the member (version 1.2), here at sector
 /// 0 of the data.
@@ -143,6 +145,10 @@ pub(super) struct Recorder {
     /// Time of the next check whether the array is clean.
     safe_mode: Option<Time>,
     daemon: Option<Time>,
+    /// Pages of the bitmap that the latest run of the daemon writes on each member.
+    later: Vec<Extent>,
+    /// Flushes before the pages of `later` that have not ended.
+    later_flushes: u32,
     /// Number of the next member I/O of the records.
     next: u64,
     /// Number of writes of records to members.
@@ -184,6 +190,8 @@ impl Recorder {
             due: None,
             safe_mode: None,
             daemon: None,
+            later: Vec::new(),
+            later_flushes: 0,
             next: 0,
             written: 0,
             inner: Effects::new(),
@@ -374,7 +382,7 @@ impl Recorder {
     /// Returns a member I/O of the records with a number of its own.
     fn record(&mut self, kind: u64, extent: Extent) -> Request {
         let operation = match kind {
-            FLUSH => Operation::Flush,
+            FLUSH | LATER_FLUSH => Operation::Flush,
             _ => Operation::Write,
         };
         self.next += 1;
@@ -385,7 +393,8 @@ impl Recorder {
             operation,
             extent,
             hints: Hints {
-                synchronous: kind != LATER,
+                // `md_super_write`: `REQ_SYNC`, also for pages that nothing waits for.
+                synchronous: true,
                 force_unit_access: operation == Operation::Write,
                 ..Hints::default()
             },
@@ -433,26 +442,35 @@ impl Recorder {
         }
     }
 
-    /// Writes the pages of the bitmap whose regions became clean, and cleans regions.
+    /// Writes the pages of the bitmap whose regions became clean, and cleans regions. No request
+    /// waits for these pages. Like all records, each member gets them behind a flush
+    /// (`md_bitmap_daemon_work`, `write_sb_page`, `md_super_write`).
     fn run_daemon(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         let whole = self.is_whole();
         let Some(bitmap) = &mut self.bitmap else {
             return;
         };
+        if self.later_flushes > 0 {
+            self.daemon = Some(bitmap::first_run(now));
+            return;
+        }
         let pages = bitmap.run_daemon(whole);
         // With all bits clean, the daemon sleeps until the next write (`allclean`,
         // `md_bitmap_daemon_work`).
         self.daemon = (!bitmap.rests()).then(|| bitmap::first_run(now));
-        let extents: Vec<Extent> = pages
-            .into_iter()
-            .map(|page| Extent::new(BITMAP + page * 8, bitmap.sectors_of(page)))
-            .collect();
-        for extent in extents {
-            for member in (0..self.layout().members()).rev() {
-                if !self.layout().member_states().has_failed(member) {
-                    let write = self.record(LATER, extent);
-                    cx.out.issue(member, write);
-                }
+        self.later.clear();
+        for page in pages {
+            let extent = Extent::new(BITMAP + page * 8, bitmap.sectors_of(page));
+            self.later.push(extent);
+        }
+        if self.later.is_empty() {
+            return;
+        }
+        for member in (0..self.layout().members()).rev() {
+            if !self.layout().member_states().has_failed(member) {
+                self.later_flushes += 1;
+                let flush = self.record(LATER_FLUSH, Extent::default());
+                cx.out.issue(member, flush);
             }
         }
     }

@@ -111,9 +111,13 @@ impl PendingRequest {
     }
 
     /// Begins a unit of a rebuild or of a shift with the present plan. No layer waits for the unit.
-    /// A drive with priorities serves the unit when no other request waits.
-    pub(super) fn begin_background(&mut self, now: Time, purpose: RequestPurpose) {
-        let class = PriorityClass::Idle;
+    /// A drive with background requests serves the unit when no other request waits.
+    pub(super) fn begin_background(
+        &mut self,
+        now: Time,
+        purpose: RequestPurpose,
+        class: PriorityClass,
+    ) {
         self.request = Request {
             origin: Request::BACKGROUND,
             hints: Hints {

@@ -3,10 +3,11 @@
 use super::Volume;
 use super::flight::RequestPurpose;
 use super::rebuild::{Filling, RebuildJob, RebuildStep};
+use crate::like::Like;
 use crate::plan::MemberIo;
 use fullstroke_contract::{
-    Effects, LayerOrder, LayersBelow, MemberState, Node as _, Notice, Operation, Port, Refusal,
-    RequestStatus, Signal,
+    Effects, LayerOrder, LayersBelow, MemberState, Node as _, Notice, Operation, Port, PriorityClass,
+    Refusal, RequestStatus, Signal,
 };
 use fullstroke_units::{Bytes, Sectors, Time};
 
@@ -292,8 +293,21 @@ impl Volume {
                 continue;
             }
             self.rebuilds.begin(begun, Some(slot), end, self.changes);
-            self.flights[slot].begin_background(begun, RequestPurpose::Rebuild);
+            let class = self.rebuild_class();
+            self.flights[slot].begin_background(begun, RequestPurpose::Rebuild, class);
             self.begin_strands(slot, out);
+        }
+    }
+
+    /// Returns the class of the I/O of a rebuild. md's threads give their I/O no priority, and the
+    /// block layer takes the class of the thread, best effort (`bio_set_ioprio` in
+    /// `block/blk-mq.c`, `__get_task_ioprio` in `include/linux/ioprio.h`, 6.12). An elevator with
+    /// classes would hold back I/O of the idle class: mq-deadline for 10 s each
+    /// (`prio_aging_expire`).
+    fn rebuild_class(&self) -> PriorityClass {
+        match self.layout.like() {
+            Like::Md => PriorityClass::BestEffort,
+            Like::Ideal => PriorityClass::Idle,
         }
     }
 

@@ -288,6 +288,38 @@ fn what_is_due_begins_before_what_is_submitted_later() {
 }
 
 #[test]
+fn the_rebuild_of_an_array_like_md_has_the_class_of_other_io() {
+    for layout in ["raid1", "raid5", "raid6", "raid10"] {
+        let keys = match layout {
+            "raid5" | "raid6" => json!({ "like": "md", "stripe_cache": 256 }),
+            _ => json!({ "like": "md" }),
+        };
+        let volume = Volume::new(build(layout, &keys, &[4 * UNIT; 4]).unwrap());
+        let mut bench = RebuildBench {
+            volume,
+            now: Time::ZERO,
+        };
+        bench.fail(3);
+        let effects = bench.restore(3);
+        let classes: Vec<_> = bench
+            .run(effects)
+            .into_iter()
+            .filter_map(|effect| match effect {
+                Effect::Issue { request, .. } => Some(request.hints.class),
+                _ => None,
+            })
+            .collect();
+        assert!(
+            !classes.is_empty()
+                && classes
+                    .iter()
+                    .all(|&class| class == PriorityClass::BestEffort),
+            "{layout}: {classes:?}"
+        );
+    }
+}
+
+#[test]
 fn rebuilds_go_in_the_background() {
     let mut bench = RebuildBench::new("raid5", 4, 2 * UNIT);
     bench.fail(3);

@@ -17,7 +17,9 @@ use super::Volume;
 use super::flight::RequestPurpose;
 use crate::gears::{CopiedRows, ShiftRules};
 use crate::layout::Layout;
-use fullstroke_contract::{Effects, Gear, Operation, RequestStatus, SHIFTS_KEPT, Signal};
+use fullstroke_contract::{
+    Effects, Gear, Operation, PriorityClass, RequestStatus, SHIFTS_KEPT, Signal,
+};
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
 
@@ -293,7 +295,7 @@ impl Volume {
                 "a copy of stale rows copies nothing"
             );
             shifts.copy = Copying::UnderWay(rows, now);
-            self.flights[slot].begin_background(now, RequestPurpose::Copy);
+            self.flights[slot].begin_background(now, RequestPurpose::Copy, PriorityClass::Idle);
             return self.begin_strands(slot, out);
         }
         // Nothing was planned, so nothing will free the slot later.
@@ -372,7 +374,7 @@ impl Volume {
         let plan = &mut self.flights[slot].plan;
         plan.clear();
         plan.of_some(operation, members.into_iter());
-        self.flights[slot].begin_background(now, RequestPurpose::Platters);
+        self.flights[slot].begin_background(now, RequestPurpose::Platters, PriorityClass::Idle);
         self.begin_strands(slot, out);
         true
     }

@@ -1,6 +1,6 @@
 //! The events of an array with its records.
 
-use super::{FLUSH, KIND, OWN, Recorder, WRITE};
+use super::{FLUSH, KIND, LATER, LATER_FLUSH, OWN, Recorder, WRITE};
 use fullstroke_contract::{
     Completion, CounterReading, Counters, Extent, Gauge, LayerOrder, Node, NodeContext, Notice,
     Operation, Port, Refusal, Request, Wake,
@@ -43,6 +43,13 @@ impl Node for Recorder {
                 self.flying -= 1;
                 if self.flying == 0 {
                     self.end(now, cx);
+                }
+            }
+            LATER_FLUSH => {
+                self.later_flushes -= 1;
+                for place in 0..self.later.len() {
+                    let write = self.record(LATER, self.later[place]);
+                    cx.out.issue(from.index(), write);
                 }
             }
             _ => {}

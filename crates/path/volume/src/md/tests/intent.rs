@@ -130,6 +130,52 @@ fn an_array_without_a_delay_stays_active_and_large_regions_become_dirty_once() {
 }
 
 #[test]
+fn a_write_in_a_clean_region_takes_a_flush_and_a_forced_page_longer() {
+    // The scheme of `md_super_write`, as arithmetic: the data waits for a flush and for the page of
+    // the bitmap on all members, which work side by side. A region that is dirty costs nothing.
+    let flush = Duration::from_nanos(15_000_000);
+    for (layout, members, keys) in arrays() {
+        let records_of = Records {
+            safe_mode_delay: Duration::ZERO,
+            ..with(WriteIntent::Internal)
+        };
+        let mut laboratory = Laboratory::recorded(layout, &keys, members, records_of);
+        laboratory.flush_latency = flush;
+        let took = |laboratory: &mut Laboratory, offset| {
+            laboratory.single(Operation::Write, offset, 4096);
+            laboratory.done[0].breakdown.response()
+        };
+        took(&mut laboratory, 1 << 20);
+        let dirty = took(&mut laboratory, 2 << 20);
+        let clean = took(&mut laboratory, 400 << 20);
+        let expected = dirty + flush + LATENCY;
+        // The thread wakes up once more.
+        let wake_ups = Duration::from_nanos(20_000);
+        assert!(
+            clean >= expected && clean <= expected + wake_ups,
+            "{layout}: {clean:?} instead of {expected:?}"
+        );
+    }
+}
+
+#[test]
+fn pages_with_bits_that_became_clean_are_written_behind_a_flush_too() {
+    for (layout, members, keys) in arrays() {
+        let records_of = Records {
+            safe_mode_delay: Duration::ZERO,
+            ..with(WriteIntent::Internal)
+        };
+        let mut laboratory = Laboratory::recorded(layout, &keys, members, records_of);
+        laboratory.single(Operation::Write, 1 << 20, 4096);
+        (laboratory.issued, laboratory.flushes) = (Vec::new(), 0);
+        laboratory.rest(seconds(30));
+        let written = records(&laboratory.issued);
+        assert_eq!(written, of_all("b", members), "{layout}");
+        assert_eq!(laboratory.flushes, members as u64, "{layout}");
+    }
+}
+
+#[test]
 fn small_members_have_no_bitmap_unless_told() {
     let (layout, members, keys) = &arrays()[0];
     let mut laboratory = Laboratory::recorded(layout, keys, *members, Records::default());

@@ -60,6 +60,8 @@ pub(super) struct Laboratory {
     flying: BinaryHeap<Reverse<Landing>>,
     submissions: u64,
     pub(super) issued: Vec<MemberIo>,
+    /// Number of flushes that members got.
+    pub(super) flushes: u64,
     pub(super) done: Vec<Completion>,
 }
 
@@ -114,6 +116,7 @@ impl Laboratory {
             flying: BinaryHeap::new(),
             submissions: 0,
             issued: Vec::new(),
+            flushes: 0,
             done: Vec::new(),
         }
     }
@@ -143,6 +146,7 @@ impl Laboratory {
                             bytes(request.extent.sectors.0),
                         ));
                     }
+                    self.flushes += u64::from(request.operation == Operation::Flush);
                     self.gauges[member].queue_length += 1;
                     let latency = match request.operation {
                         Operation::Flush => self.flush_latency,
