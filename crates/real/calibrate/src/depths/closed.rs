@@ -14,7 +14,10 @@ const HOST: Duration = Duration::from_micros(20);
 pub(super) struct ClosedTimes {
     pub(super) mean_ms: f64,
     pub(super) deviation_ms: f64,
+    /// 10th and 90th percentile.
+    pub(super) middle_ms: (f64, f64),
     pub(super) p99_ms: f64,
+    pub(super) longest_ms: f64,
     pub(super) per_s: f64,
 }
 
@@ -85,7 +88,9 @@ fn times(ends: &[(Time, f64)]) -> ClosedTimes {
     ClosedTimes {
         mean_ms,
         deviation_ms: square.sqrt(),
+        middle_ms: (ms[ms.len() / 10], ms[ms.len() * 9 / 10]),
         p99_ms: ms[ms.len() * 99 / 100],
+        longest_ms: ms[ms.len() - 1],
         per_s: count / seconds,
     }
 }
