@@ -40,16 +40,21 @@ impl Records {
         let memory = &settings.memory;
         let files = settings.files.as_ref();
         let files = files.map(|files| Files::new(files, settings.record));
-        let (records, weight) = match &files {
-            Some(_) => (u64::MAX, SECTOR_BYTES),
-            None => (settings.volsize / settings.record, settings.psize),
+        let distance = memory.prefetch_distance.0;
+        let (zfetch, weight) = match &files {
+            Some(_) => (Zfetch::of_files(settings.record, distance), SECTOR_BYTES),
+            None => {
+                let records = settings.volsize / settings.record;
+                let zfetch = Zfetch::new(settings.record, records, distance);
+                (zfetch, settings.psize)
+            }
         };
         Records {
             places,
             moved: HashMap::new(),
             files,
             arc: RecordCache::new(memory.arc.0 / weight),
-            zfetch: Zfetch::new(settings.record, records, memory.prefetch_distance.0),
+            zfetch,
             reading: HashMap::new(),
             waiters: Slots::default(),
         }
