@@ -127,6 +127,13 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         tracks: None,
     };
     let mut system = make(&arguments.kind, &keys, &site).map_err(CommandFailure::input)?;
+    if system.in_dataset(system.root()).is_some() {
+        let message = format!(
+            "{}: the files lie in a pool, which gives each record a new place at each write; expected another file system, or run a stack with such a pool",
+            arguments.kind
+        );
+        return Err(CommandFailure::input(message));
+    }
     let aged = match &arguments.age {
         Some(name) => {
             let profile = age::profile(name).map_err(CommandFailure::input)?;

@@ -12,7 +12,7 @@ use crate::stripes::Striped;
 use crate::upper::{Ground as ProgramsGround, HostTerms, stripe_of};
 use crate::workloads::{TablePlace, WorkloadNumbers, lasts};
 use fullstroke_contract::registry;
-use fullstroke_contract::{ConfigError, Node, Source, Stripes, TrackTable};
+use fullstroke_contract::{ConfigError, Node, Object, Source, Stripes, TrackTable};
 use fullstroke_controller::Controller;
 use fullstroke_drive::DriveModel;
 use fullstroke_drive::spin_down::least_idle;
@@ -88,6 +88,8 @@ struct Around<'a> {
     host: Option<&'a HostConfig>,
     link: Option<&'a LinkSpec>,
     arrays: Arrays,
+    /// The files of a file system in a pool, each with its bytes; `None` for a volume.
+    files: Option<&'a [(Object, u64)]>,
 }
 
 /// The layers of arrays that are like md.
@@ -396,12 +398,14 @@ impl Stack {
         above: Above,
         aged: bool,
     ) -> Result<Branch, StackError> {
+        let files = self.files_in_pool()?;
         let layers = || -> Result<Branch, ConfigError> {
             self.check_members_of_host()?;
             self.check_somebody_heeds(above)?;
             let around = Around {
                 host: self.host.members(),
                 link: self.link.as_ref(),
+                files: files.as_deref(),
                 arrays: match above {
                     Above::Clients => Arrays::Planned,
                     Above::Workloads => Arrays::Run(Surroundings {
@@ -465,6 +469,52 @@ impl Stack {
             Ok(over(memory, block))
         };
         layers().map_err(|error| self.document.error(error))
+    }
+
+    /// Returns the files of the programs at the start of a run, each with its bytes, if the file system
+    /// lies in a pool.
+    ///
+    /// # Errors
+    /// If the volume is no pool, or if a layer stands between the files and the pool.
+    fn files_in_pool(&self) -> Result<Option<Vec<(Object, u64)>>, StackError> {
+        if !self.upper.lies_in_pool() {
+            return Ok(None);
+        }
+        let refuse = |key: &str, message: &str| self.document.error(ConfigError::new(key, message));
+        if !self.volume.is_pool() {
+            let message = "found \"zfs\", and the volume is no pool; expected another file system, such as ext4, or a layout of a pool in [volume]: mirror, raidz1 to raidz3, draid1 to draid3";
+            return Err(refuse("host.files.kind", message));
+        }
+        let between = [
+            (
+                self.cache.is_some(),
+                "cache",
+                "ZFS has caches of its own: give caches or special in [volume], and remove this table",
+            ),
+            (
+                self.controller.is_some(),
+                "controller",
+                "files in a pool have no controller above the pool; remove this table",
+            ),
+            (
+                self.host.has_elevator(),
+                "host.elevator",
+                "files in a pool pass no elevator: the pool has a queue for each drive. Remove this key",
+            ),
+            (
+                self.host.keeps_pushed(),
+                "host.pushed",
+                "files in a pool have no addresses on drives; remove this table",
+            ),
+        ];
+        if let Some((_, key, message)) = between.into_iter().find(|(stands, ..)| *stands) {
+            return Err(refuse(key, message));
+        }
+        let terms = HostTerms {
+            counted_from: Time::ZERO,
+            aged: false,
+        };
+        Ok(self.programs(terms)?.map(|programs| programs.file_sizes()))
     }
 
     /// Returns the stripes for which a file system above the volume is made.
@@ -682,7 +732,12 @@ impl VolumeSpec {
     /// Builds the layer and its members. `host` is the host's layer above each drive, if there is
     /// one. `link` is the link between a volume and its drives, if there is one.
     fn node(&self, around: Around<'_>) -> Result<Branch, ConfigError> {
-        let Around { host, link, arrays } = around;
+        let Around {
+            host,
+            link,
+            arrays,
+            files,
+        } = around;
         match self {
             VolumeSpec::Drive(model, _) => {
                 let drive = model.branch()?;
@@ -712,7 +767,7 @@ impl VolumeSpec {
                 Ok(Branch::array(Box::new(self.xor(host, link)?), tracks))
             }
             VolumeSpec::Volume { members, .. } if self.is_pool() => {
-                let pool = self.pool(host)?;
+                let pool = self.pool(host, files)?;
                 let below = members.iter().map(|member| member.node(around));
                 let below = below.collect::<Result<Vec<_>, _>>()?;
                 let branch = Branch::volume(Box::new(pool), below);
@@ -909,7 +964,11 @@ impl VolumeSpec {
     }
 
     /// Builds the layer of a pool.
-    fn pool(&self, host: Option<&HostConfig>) -> Result<Pool, ConfigError> {
+    fn pool(
+        &self,
+        host: Option<&HostConfig>,
+        files: Option<&[(Object, u64)]>,
+    ) -> Result<Pool, ConfigError> {
         let VolumeSpec::Volume {
             layout,
             rebuild,
@@ -936,7 +995,17 @@ impl VolumeSpec {
             );
             return Err(ConfigError::new(key, message).below(path));
         }
-        let pool = Pool::new(layout.name, self.pool_settings()?);
+        let settings = self.pool_settings()?;
+        let settings = match files {
+            Some(files) => settings
+                .holding(files.to_vec())
+                .map_err(|error| error.below(path))?,
+            None => {
+                settings.check_volume().map_err(|error| error.below(path))?;
+                settings
+            }
+        };
+        let pool = Pool::new(layout.name, settings);
         match rebuild.members() {
             [] => Ok(pool),
             &[member] => Ok(pool.resilvering(member as usize, rebuild.from())),

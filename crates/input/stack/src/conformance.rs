@@ -85,6 +85,34 @@ const WITHOUT: &[(&str, &str)] = &[
         "layout draid3 special_force",
         "allows a special vdev that is refused otherwise: tests of the pool",
     ),
+    (
+        "layout mirror snapshot",
+        "keeps old blocks, which shows when the pool is full: tests of the pool",
+    ),
+    (
+        "layout raidz1 snapshot",
+        "keeps old blocks, which shows when the pool is full: tests of the pool",
+    ),
+    (
+        "layout raidz2 snapshot",
+        "keeps old blocks, which shows when the pool is full: tests of the pool",
+    ),
+    (
+        "layout raidz3 snapshot",
+        "keeps old blocks, which shows when the pool is full: tests of the pool",
+    ),
+    (
+        "layout draid1 snapshot",
+        "keeps old blocks, which shows when the pool is full: tests of the pool",
+    ),
+    (
+        "layout draid2 snapshot",
+        "keeps old blocks, which shows when the pool is full: tests of the pool",
+    ),
+    (
+        "layout draid3 snapshot",
+        "keeps old blocks, which shows when the pool is full: tests of the pool",
+    ),
     ("layout xor failed", "none is accepted"),
     (
         "workload trace skip_bad",

@@ -455,6 +455,10 @@ fn read_host(
         .map_err(|error| place.error(error))?
         .called(&keys.name);
     let upper = UpperConfig::read(&layer).map_err(|error| place.error(error))?;
+    if upper.lies_in_pool() {
+        let message = "found \"zfs\"; several hosts share volumes of a pool, not one dataset. Expected another file system, or one [host]";
+        return Err(place.error(ConfigError::new("files.kind", message)));
+    }
     Ok(Host {
         keys,
         layer,

@@ -4,8 +4,10 @@ use crate::StackError;
 use crate::drive_tracks::TrackUse;
 use crate::workloads::{TablePlace, WorkloadNumbers, Workloads};
 use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::Keys;
 use fullstroke_files::{FileSystemSite, REGISTRY};
 use fullstroke_host::HostConfig;
+use fullstroke_memory::{MemoryKeys, PageCache, QueueLimits};
 use fullstroke_tracks::{Boundaries, UnknownTracks};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use fullstroke_vfs::{Equipment, FilesConfig, Vfs};
@@ -57,6 +59,29 @@ impl UpperConfig {
         self.files.is_some()
     }
 
+    /// Returns true if the file system lies in a pool like ZFS.
+    pub(crate) fn lies_in_pool(&self) -> bool {
+        self.files.as_ref().is_some_and(FilesConfig::lies_in_pool)
+    }
+
+    /// Returns an empty page cache. The pool below a file system of its own has the memory, and the
+    /// page cache stays empty.
+    ///
+    /// # Errors
+    /// Names the table `memory` if it has no effect.
+    fn cache(&self, host: &HostConfig) -> Result<Option<PageCache>, ConfigError> {
+        if !self.lies_in_pool() {
+            return host.cache();
+        }
+        if host.has_memory() {
+            let message = "ZFS keeps files in the memory of the pool, not in the page cache: remove this table, and give arc in [volume]";
+            return Err(ConfigError::new("memory", message));
+        }
+        let keys = Keys::from_iter([("size".to_owned(), "1MiB".into())]);
+        let keys = MemoryKeys::read(&keys)?;
+        PageCache::new(&keys, QueueLimits::default()).map(Some)
+    }
+
     /// Builds the programs of a host above its file system. Returns `None` if the workloads are no
     /// programs. `at` is the path of the host's table.
     ///
@@ -86,7 +111,7 @@ impl UpperConfig {
                 .files
                 .as_ref()
                 .ok_or_else(|| no_files(&name).below(at))?;
-            let cache = host.cache().map_err(|error| error.below(at))?;
+            let cache = self.cache(host).map_err(|error| error.below(at))?;
             let cache = cache.ok_or_else(|| no_memory(&name).below(at))?;
             let seed = ground.seed.of("files");
             let site = FileSystemSite {

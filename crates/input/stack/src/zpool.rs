@@ -18,8 +18,10 @@ pub struct ZfsPool {
     pub vdevs: u32,
     /// Data drives of a group, and distributed spares, for dRAID.
     pub draid: Option<(u32, u32)>,
-    /// Devices in the order of the members; log devices last.
+    /// Devices in the order of the members: data, special, logs.
     pub devices: Vec<String>,
+    /// Number of drives of the special vdev.
+    pub special: u32,
     /// Number of log devices.
     pub logs: u32,
     /// Members that do not answer, ascending.
@@ -42,6 +44,9 @@ const STATES: [&str; 9] = [
 
 /// Headings of devices that hold no data of the pool.
 const HEADINGS: [&str; 5] = ["logs", "log", "cache", "spares", "special"];
+
+/// The drive of a special vdev in a stack file, until its owner names the model.
+const FLASH: &str = "samsung-870-evo-1tb";
 
 /// A line of the tree of vdevs.
 struct Entry<'a> {
@@ -110,6 +115,12 @@ impl ZfsPool {
             line(format!("data = {data}"));
             line(format!("spares = {spares}"));
         }
+        if self.special > 0 {
+            line(format!("special = {}", self.special));
+        }
+        if self.special > 0 && self.special != self.survives() + 1 {
+            line("special_force = true".to_owned());
+        }
         if self.logs > 0 {
             line(format!("logs = {}", self.logs));
         }
@@ -128,12 +139,38 @@ impl ZfsPool {
         line(format!(
             "# Name the model of your drives.{size} See: fullstroke drive list"
         ));
-        line(format!("drive = {drive:?}"));
-        line(format!("drives = {}", self.devices.len()));
+        let flash = self.special + self.logs;
+        if self.special > 0 {
+            let data = self.devices.len() as u32 - flash;
+            line(format!(
+                "[[volume.members]]\ndrive = {drive:?}\ncount = {data}"
+            ));
+            line("# The special vdev and the log devices: name their model, too.".to_owned());
+            line(format!(
+                "[[volume.members]]\ndrive = {FLASH:?}\ncount = {flash}"
+            ));
+        } else {
+            line(format!("drive = {drive:?}"));
+            line(format!("drives = {}", self.devices.len()));
+        }
         for (member, device) in self.devices.iter().enumerate() {
             line(format!("# member {member}: {device}"));
         }
         text
+    }
+}
+
+impl ZfsPool {
+    /// Returns the number of failed drives that each vdev survives.
+    fn survives(&self) -> u32 {
+        match self
+            .layout
+            .strip_prefix("raidz")
+            .or(self.layout.strip_prefix("draid"))
+        {
+            Some(parities) => parities.parse().unwrap_or(0),
+            None => self.width.saturating_sub(1),
+        }
     }
 }
 
@@ -250,6 +287,7 @@ fn pool(file: &str, tree: &[Entry]) -> Result<ZfsPool, StackError> {
         ..ZfsPool::default()
     };
     let mut widths: Vec<(usize, u32)> = Vec::new();
+    let mut special = Special::default();
     let mut logs: Vec<&Entry> = Vec::new();
     let mut heading = "";
     let mut vdev_indent = None;
@@ -262,8 +300,8 @@ fn pool(file: &str, tree: &[Entry]) -> Result<ZfsPool, StackError> {
         }
         match heading {
             "special" => {
-                let message = "found a special vdev, whose drives differ from the others. Remove the lines below `special`, and add the drives to the stack file by `[[volume.members]]` and `special`";
-                return Err(fail(file, entry.line, message.to_owned()));
+                special_device(file, &mut special, tree, index)?;
+                continue;
             }
             "logs" | "log" if !has_children => {
                 logs.push(entry);
@@ -300,34 +338,74 @@ fn pool(file: &str, tree: &[Entry]) -> Result<ZfsPool, StackError> {
         }
         device(&mut pool, &mut widths, tree, index);
     }
-    finish(file, pool, &widths, &logs)
+    finish(file, pool, &widths, (special, &logs))
 }
 
-/// Adds a device of a vdev. Of a device that is being replaced, the new one counts; of a device that
-/// a spare stands for, the spare.
-fn device(pool: &mut ZfsPool, widths: &mut [(usize, u32)], tree: &[Entry], index: usize) {
+/// The special vdev of a tree.
+#[derive(Default)]
+struct Special<'a> {
+    vdevs: u32,
+    devices: Vec<&'a Entry<'a>>,
+}
+
+/// Adds a line below `special`: the mirror, or a device.
+fn special_device<'a>(
+    file: &str,
+    special: &mut Special<'a>,
+    tree: &'a [Entry],
+    index: usize,
+) -> Result<(), StackError> {
+    let entry = &tree[index];
+    let heading = tree[..index].iter().rev().find(|one| one.name == "special");
+    // Vdevs stand below the heading as deep as the vdevs of data below the pool.
+    let is_top = heading.is_some_and(|heading| entry.indent <= heading.indent + 2);
+    special.vdevs += u32::from(is_top);
+    let has_children = tree
+        .get(index + 1)
+        .is_some_and(|next| next.indent > entry.indent);
+    let is_mirror = kind(entry.name).is_some_and(|(layout, _)| layout == "mirror");
+    if special.vdevs > 1 || (is_top && has_children && !is_mirror) {
+        let message = format!(
+            "found {} in the special vdev; expected one mirror or one drive",
+            entry.name
+        );
+        return Err(fail(file, entry.line, message));
+    }
+    if !has_children && stands_for_member(tree, index).is_some() {
+        special.devices.push(entry);
+    }
+    Ok(())
+}
+
+/// Returns `None` if a line is no member of a vdev. Of a device that is being replaced, the new one
+/// counts; of a device that a spare stands for, the spare. The result is true for these two.
+fn stands_for_member(tree: &[Entry], index: usize) -> Option<bool> {
     let entry = &tree[index];
     let is_group = |name: &str| name.starts_with("replacing-") || name.starts_with("spare-");
     if is_group(entry.name) {
-        return;
+        return None;
     }
     let parent = tree[..index]
         .iter()
         .rev()
         .find(|before| before.indent < entry.indent);
-    if parent.is_some_and(|parent| is_group(parent.name)) {
-        // In a group the old disk comes first and the new disk last. The new disk is the member.
-        let is_last = tree
-            .get(index + 1)
-            .is_none_or(|next| next.indent < entry.indent);
-        if !is_last {
-            return;
-        }
-    }
+    // In a group the old disk comes first and the new disk last. The new disk is the member.
+    let is_new = parent.is_some_and(|parent| is_group(parent.name));
+    let next = tree.get(index + 1);
+    let is_last = next.is_none_or(|next| next.indent < entry.indent);
+    (!is_new || is_last).then_some(is_new)
+}
+
+/// Adds a device of a vdev.
+fn device(pool: &mut ZfsPool, widths: &mut [(usize, u32)], tree: &[Entry], index: usize) {
+    let entry = &tree[index];
+    let Some(is_new) = stands_for_member(tree, index) else {
+        return;
+    };
     let member = pool.devices.len() as u32;
     if GONE.contains(&entry.state) {
         pool.failed.push(member);
-    } else if entry.resilvering || parent.is_some_and(|parent| is_group(parent.name)) {
+    } else if entry.resilvering || is_new {
         pool.resilvering.push(member);
     }
     pool.member_bytes = pool.member_bytes.max(entry.size);
@@ -341,7 +419,7 @@ fn finish(
     file: &str,
     mut pool: ZfsPool,
     widths: &[(usize, u32)],
-    logs: &[&Entry],
+    (special, logs): (Special, &[&Entry]),
 ) -> Result<ZfsPool, StackError> {
     let Some(&(_, width)) = widths.first() else {
         let message = format!(
@@ -359,6 +437,13 @@ fn finish(
     pool.vdevs = widths.len() as u32;
     if pool.layout == "raid0" {
         return Ok(pool);
+    }
+    pool.special = special.devices.len() as u32;
+    for device in special.devices {
+        if GONE.contains(&device.state) {
+            pool.failed.push(pool.devices.len() as u32);
+        }
+        pool.devices.push(device.name.to_owned());
     }
     pool.logs = logs.len() as u32;
     pool.devices

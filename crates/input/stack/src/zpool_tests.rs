@@ -140,9 +140,9 @@ fn pools_that_do_not_exist_here_name_their_line() {
             "one width",
         ),
         (
-            "\ttank ONLINE 0 0 0\n\t  raidz1-0 ONLINE 0 0 0\n\t    a ONLINE 0 0 0\n\t    b ONLINE 0 0 0\n\tspecial\n\t  c ONLINE 0 0 0\n",
-            9,
-            "special",
+            "\ttank ONLINE 0 0 0\n\t  raidz1-0 ONLINE 0 0 0\n\t    a ONLINE 0 0 0\n\t    b ONLINE 0 0 0\n\tspecial\n\t  c ONLINE 0 0 0\n\t  d ONLINE 0 0 0\n",
+            10,
+            "one mirror or one drive",
         ),
     ] {
         let error = ZfsPool::read("status", &status(tree)).unwrap_err();
@@ -151,6 +151,41 @@ fn pools_that_do_not_exist_here_name_their_line() {
     }
     assert!(ZfsPool::read("status", "nothing").is_err());
     assert!(!ZfsPool::recognise("/dev/md0:\n  Raid Level : raid5\n"));
+}
+
+#[test]
+fn a_special_vdev_becomes_members_of_flash() {
+    let status = |special: &str| {
+        format!(
+            "\tNAME STATE READ WRITE CKSUM\n\ttank ONLINE 0 0 0\n\t  raidz2-0 ONLINE 0 0 0\n\
+             \t    a ONLINE 0 0 0\n\t    b ONLINE 0 0 0\n\t    c ONLINE 0 0 0\n\t    d ONLINE 0 0 0\n\
+             \tspecial\n{special}\tlogs\n\t  l ONLINE 0 0 0\n"
+        )
+    };
+    let mirror = |names: &[&str]| {
+        let lines = names
+            .iter()
+            .map(|name| format!("\t    {name} ONLINE 0 0 0\n"));
+        format!("\t  mirror-1 ONLINE 0 0 0\n{}", lines.collect::<String>())
+    };
+    for (special, drives, force) in [
+        (mirror(&["x", "y", "z"]), 3, false),
+        (mirror(&["x", "y"]), 2, true),
+        ("\t  x ONLINE 0 0 0\n".to_owned(), 1, true),
+    ] {
+        let pools = ZfsPool::read("status", &status(&special)).unwrap();
+        assert_eq!((pools[0].special, pools[0].logs), (drives, 1));
+        let text = pools[0].to_stack("wd-red-plus-8tb");
+        assert_eq!(text.contains("special_force = true"), force, "{text}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pool.toml");
+        std::fs::write(&path, &text).unwrap();
+        let stack = Stack::load(&path, &Overrides::default()).unwrap();
+        assert_eq!(stack.summary().unwrap().drives, 4 + drives as usize + 1);
+    }
+    let failed = mirror(&["x", "y", "z"]).replace("y ONLINE", "y FAULTED");
+    let pools = ZfsPool::read("status", &status(&failed)).unwrap();
+    assert_eq!(pools[0].failed, [5]);
 }
 
 #[test]

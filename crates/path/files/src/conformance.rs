@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Returns every file system of the registry that has names: with its default keys, and with keys
-/// that change the allocation.
+/// Returns every file system of the registry that has names and places pages on a device: with its
+/// default keys, and with keys that change the allocation.
 fn kinds() -> Vec<(&'static str, Value)> {
     let variants = [
         (
@@ -36,7 +36,7 @@ fn kinds() -> Vec<(&'static str, Value)> {
     let named = REGISTRY
         .iter()
         .map(|entry| entry.name)
-        .filter(|&name| name != "raw");
+        .filter(|&name| name != "raw" && name != "zfs");
     named
         .map(|name| (name, json!({})))
         .chain(variants)

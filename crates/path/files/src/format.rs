@@ -6,6 +6,7 @@ use crate::map::FileMap;
 use crate::runs::DisjointRuns;
 use crate::system::{AllocatorRegions, Caller, ObjectKind, Usage};
 use crate::{FileError, MetaAccesses};
+use fullstroke_contract::DatasetObject;
 use std::ops::Range;
 
 /// A file or a directory, with the format's own state of the inode.
@@ -157,6 +158,11 @@ pub(crate) trait DiskFormat: Send {
     /// Returns the changes of metadata at the end of a data write.
     fn write_end(&self) -> WriteEnd {
         WriteEnd::Nothing
+    }
+    /// Returns the object of the dataset that holds an inode's pages. `None` if the format places
+    /// pages on a device.
+    fn in_dataset(&self, _number: u32, _kind: ObjectKind) -> Option<DatasetObject> {
+        None
     }
     /// Returns true if data with a new place must be on the device before the transaction that
     /// records the place.

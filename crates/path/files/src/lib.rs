@@ -17,6 +17,7 @@
 //! | `ext2.rs` | Linux 2.6's ext2 by pre-allocation or by reservation, or today's ext2 |
 //! | `ext4.rs` | today's ext4 |
 //! | `xfs.rs` | XFS of Linux 2.6.24, and today's |
+//! | `zfs.rs` | ZFS above a pool |
 //! | `tree.rs`, `format.rs` | names and lengths; the interface of a format |
 //! | `directory.rs` | pages of directories: linear, htree, XFS |
 //! | `groups.rs`, `mballoc.rs` | block groups, multi-block allocation |
@@ -52,6 +53,7 @@ mod site;
 mod system;
 mod tree;
 mod xfs;
+mod zfs;
 
 #[cfg(test)]
 mod conformance;
@@ -95,6 +97,12 @@ pub const REGISTRY: &[PolicyEntry<BuildFileSystem>] = &[
         summary: xfs::SUMMARY,
         schema: schema_of::<xfs::Config>,
         build: xfs::build,
+    },
+    PolicyEntry {
+        name: "zfs",
+        summary: zfs::SUMMARY,
+        schema: schema_of::<zfs::Config>,
+        build: zfs::build,
     },
 ];
 

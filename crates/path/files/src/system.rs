@@ -1,7 +1,7 @@
 //! Interface of every file system.
 
 use crate::{FileError, MetaAccesses};
-use fullstroke_contract::Object;
+use fullstroke_contract::{DatasetObject, Object};
 use fullstroke_units::{Bytes, Lbn, Sectors, Time};
 use serde::Serialize;
 use std::ops::Range;
@@ -304,6 +304,14 @@ pub trait FileSystem: Send {
     /// Marks all placed pages of a file as unwritten, as `fallocate` leaves them. No effect if the
     /// file system has no unwritten extents.
     fn make_unwritten(&mut self, _file: Object) {}
+
+    /// Returns the object of a dataset that holds the pages of `object`, for a file system above a
+    /// pool like ZFS. Such a pool caches data and metadata itself, and no page stays in the page
+    /// cache. An unknown object counts as a removed file. `None` if the file system places pages on
+    /// a device.
+    fn in_dataset(&self, _object: Object) -> Option<DatasetObject> {
+        None
+    }
 
     /// Returns true if metadata is held back until a commit.
     fn holds_metadata(&self) -> bool {

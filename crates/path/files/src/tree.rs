@@ -18,7 +18,7 @@ use crate::system::{
     PagePlace, SyncPlan, Usage,
 };
 use crate::{FileError, MetaAccesses};
-use fullstroke_contract::Object;
+use fullstroke_contract::{DatasetObject, Object};
 use fullstroke_units::{Bytes, Lbn, Time};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -460,6 +460,14 @@ impl<F: DiskFormat> FileSystem for FileTree<F> {
                 inode.unwritten.insert(piece.page..piece.end());
             }
         }
+    }
+
+    fn in_dataset(&self, object: Object) -> Option<DatasetObject> {
+        let kind = self
+            .inodes
+            .get(&object.0)
+            .map_or(ObjectKind::File, |inode| inode.kind);
+        self.format.in_dataset(object.0, kind)
     }
 
     fn holds_metadata(&self) -> bool {

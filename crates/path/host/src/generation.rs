@@ -114,9 +114,11 @@ impl Generation {
         for (key, value) in keys {
             files.entry(*key).or_insert(value.clone());
         }
-        // `relatime` is the default since Linux 2.6.30. ext2 and the old XFS follow older kernels.
+        // `relatime` is the default since Linux 2.6.30, and of ZFS since OpenZFS 2.2 (`zfs_prop_init`).
+        // ext2 and the old XFS follow older kernels.
+        let is_zfs = files.get("kind").is_some_and(|kind| kind == "zfs");
         let old = files.get("kernel").is_some_and(|kernel| kernel == "2.6.24");
-        if today && !keys.is_empty() && !old {
+        if today && (!keys.is_empty() || is_zfs) && !old {
             files.entry("atime").or_insert("relatime".into());
         }
     }

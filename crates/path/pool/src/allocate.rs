@@ -218,6 +218,9 @@ pub(crate) struct Space {
     freed: VecDeque<Vec<(Dva, u64)>>,
     /// Places of metadata, to be freed by the next group.
     pub(crate) metadata: Vec<(Dva, u64)>,
+    /// Bytes that were taken in the run and are not free again, and the bytes of all metaslabs.
+    used: u64,
+    total: u64,
 }
 
 impl Space {
@@ -269,7 +272,11 @@ impl Space {
     }
 
     fn with(vdevs: Vec<VdevSpace>) -> Space {
+        let all = vdevs.iter().flat_map(|vdev| &vdev.metaslabs);
+        let total = all.map(|metaslab| metaslab.size).sum();
         Space {
+            used: 0,
+            total,
             vdevs,
             rotor: 0,
             taken: 0,
@@ -294,6 +301,7 @@ impl Space {
                 let size = asize(index);
                 if let Some(offset) = self.vdevs[index].take(size) {
                     self.taken += size;
+                    self.used += size;
                     if self.taken >= self.vdevs[index].turn {
                         self.go_on();
                     }
@@ -330,8 +338,15 @@ impl Space {
             let vdev = &mut self.vdevs[place.vdev as usize];
             let metaslab = (place.offset >> vdev.shift) as usize;
             vdev.metaslabs[metaslab].add(place.offset, size);
+            // Blocks of the start do not count as taken.
+            self.used = self.used.saturating_sub(size);
         }
         self.freed.push_back(oldest);
+    }
+
+    /// Returns true if less than `percent` of the space is taken.
+    pub(crate) fn is_below(&self, percent: u64) -> bool {
+        self.used < self.total / 100 * percent
     }
 
     /// Returns the number of free runs, and the free bytes.

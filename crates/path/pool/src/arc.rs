@@ -4,7 +4,8 @@
 //!
 //! Two lists hold records: read once (`recent`), and read more than once (`frequent`). Two ghost
 //! lists remember the numbers of evicted records. A hit in a ghost list shifts the target between
-//! the two lists. All records are equally large, so that the cache counts records.
+//! the two lists. The records of a volume are equally large, so that the cache counts records. The
+//! records of files differ, and each counts with its size.
 
 use std::collections::HashMap;
 
@@ -21,6 +22,8 @@ enum List {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     record: u64,
+    /// Share of the capacity.
+    weight: u32,
     list: List,
     before: u32,
     after: u32,
@@ -96,14 +99,21 @@ impl RecordCache {
     /// Puts a record into memory. A record in a ghost list comes back as frequent and moves the
     /// target.
     pub(crate) fn insert(&mut self, record: u64) {
-        if self.capacity == 0 {
+        self.insert_sized(record, 1);
+    }
+
+    /// Puts a record that takes `weight` of the capacity into memory, as `insert` does.
+    pub(crate) fn insert_sized(&mut self, record: u64, weight: u32) {
+        if self.capacity < weight.into() {
             return;
         }
         match self.index.get(&record).copied() {
             Some(at) if self.is_resident(at) => {
                 let list = self.entries[at as usize].list;
                 self.unlink(at);
+                self.entries[at as usize].weight = weight;
                 self.link(at, list);
+                self.make_room(0, false);
             }
             Some(at) => {
                 let (recent, frequent) = (
@@ -114,18 +124,20 @@ impl RecordCache {
                 // Megiddo and Modha (FAST 2003), figure 4, cases II and III: a hit in a ghost list
                 // moves the target towards the resident list of the same kind.
                 self.target = if in_recent {
-                    (self.target + (frequent / recent.max(1)).max(1)).min(self.capacity)
+                    (self.target + (frequent / recent.max(1)).max(1) * u64::from(weight))
+                        .min(self.capacity)
                 } else {
                     self.target
-                        .saturating_sub((recent / frequent.max(1)).max(1))
+                        .saturating_sub((recent / frequent.max(1)).max(1) * u64::from(weight))
                 };
-                self.make_room(!in_recent);
+                self.make_room(weight, !in_recent);
                 self.unlink(at);
+                self.entries[at as usize].weight = weight;
                 self.link(at, List::Frequent);
             }
             None => {
-                self.make_room(false);
-                let at = self.new_entry(record);
+                self.make_room(weight, false);
+                let at = self.new_entry(record, weight);
                 self.link(at, List::Recent);
             }
         }
@@ -140,9 +152,10 @@ impl RecordCache {
         }
     }
 
-    fn new_entry(&mut self, record: u64) -> u32 {
+    fn new_entry(&mut self, record: u64, weight: u32) -> u32 {
         let entry = Entry {
             record,
+            weight,
             list: List::Recent,
             before: NONE,
             after: NONE,
@@ -161,13 +174,20 @@ impl RecordCache {
         at
     }
 
-    /// Moves a record to a ghost list if the cache is full.
-    fn make_room(&mut self, from_frequent_ghost: bool) {
+    /// Moves records to the ghost lists until `weight` finds room.
+    fn make_room(&mut self, weight: u32, from_frequent_ghost: bool) {
+        let resident = |cache: &RecordCache| {
+            cache.lists[List::Recent as usize].length + cache.lists[List::Frequent as usize].length
+        };
+        while resident(self) + u64::from(weight) > self.capacity {
+            self.evict(from_frequent_ghost);
+        }
+    }
+
+    /// Moves a record to a ghost list.
+    fn evict(&mut self, from_frequent_ghost: bool) {
         let recent = self.lists[List::Recent as usize].length;
         let frequent = self.lists[List::Frequent as usize].length;
-        if recent + frequent < self.capacity {
-            return;
-        }
         // REPLACE of the same figure: at the target itself, only a hit in the ghosts of the
         // frequent list takes from the recent list.
         let over = recent > self.target || (from_frequent_ghost && recent == self.target);
@@ -213,13 +233,7 @@ impl RecordCache {
     pub(crate) fn resize(&mut self, capacity: u64) {
         self.capacity = capacity;
         self.target = self.target.min(capacity);
-        let resident = |cache: &RecordCache| {
-            cache.lists[List::Recent as usize].length + cache.lists[List::Frequent as usize].length
-        };
-        // `make_room` keeps a place for a new record.
-        while resident(self) > capacity {
-            self.make_room(false);
-        }
+        self.make_room(0, false);
         self.trim_ghosts();
     }
 
@@ -244,13 +258,14 @@ impl RecordCache {
 
     fn unlink(&mut self, at: u32) {
         let Entry {
+            weight,
             list,
             before,
             after,
             ..
         } = self.entries[at as usize];
         let ends = &mut self.lists[list as usize];
-        ends.length -= 1;
+        ends.length -= u64::from(weight);
         match before {
             NONE => ends.newest = after,
             before => self.entries[before as usize].after = after,
@@ -268,8 +283,9 @@ impl RecordCache {
         entry.list = list;
         entry.before = NONE;
         entry.after = newest;
+        let weight = entry.weight;
         let ends = &mut self.lists[list as usize];
-        ends.length += 1;
+        ends.length += u64::from(weight);
         ends.newest = at;
         match newest {
             NONE => ends.oldest = at,

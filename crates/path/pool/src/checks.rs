@@ -134,6 +134,34 @@ pub(crate) fn special(
     )))
 }
 
+/// Checks the size of the blocks of data on the special vdev (`zfs_valid_proplist` in
+/// `lib/libzfs/libzfs_dataset.c`: zero, or a power of two from 512 to 1 MiB).
+pub(crate) fn check_small_blocks(keys: &VdevKeys, record: u64) -> Result<(), ConfigError> {
+    let found = keys.special_small_blocks;
+    let fail = |message: String| Err(ConfigError::new("special_small_blocks", message));
+    if found.0 == 0 {
+        return Ok(());
+    }
+    if keys.special == 0 {
+        return fail(format!(
+            "found {found}, and the pool has no special vdev; give special, or remove this key"
+        ));
+    }
+    if !found.0.is_power_of_two() || !(512..=1 << 20).contains(&found.0) {
+        return fail(format!(
+            "found {found}; must be zero or a power of 2 from 512B to 1MiB"
+        ));
+    }
+    if found.0 >= record {
+        return fail(format!(
+            "found {found}; with recordsize = {} all data goes to the special vdev. Give at most {}",
+            Bytes(record),
+            Bytes(record / 2)
+        ));
+    }
+    Ok(())
+}
+
 /// Checks that a drive of the special vdev is left. The special vdev begins behind `data` drives.
 pub(crate) fn check_failed_special(keys: &VdevKeys, data: usize) -> Result<(), ConfigError> {
     let special = data..data + keys.special as usize;

@@ -1,6 +1,7 @@
 //! The steps of a commit of the intent log (`zil_commit`, `zil_lwb_write_issue`, OpenZFS 2.1).
 
 use crate::io::{Cause, Purpose};
+use crate::keys::Logbias;
 use crate::place::Dva;
 use crate::pool::Pool;
 use crate::queue::Class;
@@ -40,8 +41,11 @@ impl Pool {
     }
 
     fn begin_commit(&mut self, now: Time) {
-        let waiting = self.zil.waiting.drain(..);
-        self.zil.batch.extend(waiting);
+        while let Some(asked) = self.zil.waiting.pop_front() {
+            let object = self.object_of(&self.asked[asked].request);
+            self.zil.take_object(object);
+            self.zil.batch.push(asked);
+        }
         // A flush without new writes has no block to write and no drive to flush.
         if !self.zil.has_news() {
             return self.end_commit(now);
@@ -69,19 +73,17 @@ impl Pool {
         if !self.txg.is_open(record) || self.txg.logged.contains_key(&record) {
             return;
         }
-        let (io, psize) = (&self.io, self.settings.psize);
-        let found = self
-            .space
-            .take(|vdev| io.asize(vdev, psize, false), |_| true);
-        let Ok(dva) = found else { return };
+        let psize = self.psize_of(record);
+        let Ok(dva) = self.take_place(psize, false) else {
+            return;
+        };
         self.txg.logged.insert(record, dva);
         self.write_log(now, dva, psize);
     }
 
     fn write_log(&mut self, now: Time, dva: Dva, psize: u64) {
-        let width = self.settings.width();
-        let first = dva.vdev as usize * width;
-        self.zil.touched[first..first + width].fill(true);
+        let drives = self.io.drives(dva.vdev as usize);
+        self.zil.touched[drives].fill(true);
         self.zil.outstanding += 1;
         let cause = Cause::background();
         self.io
@@ -94,7 +96,11 @@ impl Pool {
         self.zil.written += 1;
         let members = self.settings.members.len();
         let alive = (members - self.settings.logs..members).filter(|&m| !self.io.has_failed(m));
-        let count = alive.clone().count() as u64;
+        let count = match self.settings.logbias {
+            Logbias::Latency => alive.clone().count() as u64,
+            // `zil_lwb_write_issue` passes log drives by.
+            Logbias::Throughput => 0,
+        };
         let at = |turns: u64| ((number / turns) % (LOG_SPACE >> 17)) << 17;
         // Log drives take the blocks in turn. Without a living log drive, the data vdevs hold the
         // log.

@@ -1,16 +1,18 @@
 //! The checked settings of a pool.
 
 use crate::capacity::{DRIVE_MIN, FRONT, PARTITION, PoolCapacity, child_size};
-use crate::checks::{check_failed_special, check_l2arc, check_processor, special};
+use crate::checks::{
+    check_failed_special, check_l2arc, check_processor, check_small_blocks, special,
+};
 use crate::draid::{Draid, DraidShape};
 use crate::keys::{
-    DraidKeys, Kind, MemoryKeys, MirrorKeys, RaidzKeys, ResilverKind, ScanKeys, Sync, VdevKeys,
-    VolumeKeys, part, schema,
+    DraidKeys, Kind, Logbias, MemoryKeys, MirrorKeys, RaidzKeys, ResilverKind, ScanKeys, Sync,
+    VdevKeys, VolumeKeys, part, schema,
 };
 use crate::raidz::Raidz;
 use crate::vdev::Vdev;
-use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, check_known, known_keys};
+use fullstroke_contract::{ConfigError, Object};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
 use std::sync::Arc;
 
@@ -39,12 +41,22 @@ pub struct PoolSettings {
     pub record: u64,
     /// Bytes of a record after compression.
     pub psize: u64,
+    /// Size of the data divided by the size on the vdevs.
+    pub compression: f64,
+    /// The files of a file system at the start of a run, each with its bytes; `None` for a volume.
+    pub files: Option<Vec<(Object, u64)>>,
     /// Capacity of the pool.
     pub capacity: PoolCapacity,
     /// Bytes of the volume.
     pub volsize: u64,
     /// The property `sync`.
     pub sync: Sync,
+    /// The property `logbias`.
+    pub logbias: Logbias,
+    /// True if a snapshot keeps the blocks of the start.
+    pub snapshot: bool,
+    /// Largest block of data on the special vdev; 0 = none.
+    pub small_blocks: u64,
     /// Kind of a resilver.
     pub resilver: ResilverKind,
     /// Bytes of data of a sequential resilver in flight for each drive.
@@ -87,6 +99,7 @@ impl PoolSettings {
         let psize = compressed(record, volume.compression, ashift);
         let cached = members.len() - logs - caches..members.len() - logs;
         check_l2arc(&memory, &members[cached], psize)?;
+        check_small_blocks(&vdev_keys, record)?;
         let special = special(&vdev_keys, &members[data..], &new, ashift)?;
         let shown = old.as_ref().unwrap_or(&new);
         // Since 2.3 the ratio of deflation stays that of the width before the expansion.
@@ -113,14 +126,74 @@ impl PoolSettings {
             ashift,
             record,
             psize,
+            compression: volume.compression,
+            files: None,
             capacity,
             volsize,
             sync: volume.sync,
+            logbias: volume.logbias,
+            snapshot: volume.snapshot,
+            small_blocks: vdev_keys.special_small_blocks.0,
             resilver,
             rebuild_limit,
             scan,
             memory,
         })
+    }
+
+    /// Returns the settings for a file system in place of the volume. `files` are the objects at the
+    /// start of a run, each with its bytes.
+    ///
+    /// # Errors
+    /// Names a key that has no meaning for files, or the size of the dataset if the files are too
+    /// large.
+    pub fn holding(self, files: Vec<(Object, u64)>) -> Result<PoolSettings, ConfigError> {
+        let fail = |key: &str, message: String| Err(ConfigError::new(key, message));
+        if self.caches > 0 {
+            let message = format!(
+                "found {}; the cache on flash devices holds records of one size, and files have smaller ones. Remove this key",
+                self.caches
+            );
+            return fail("caches", message);
+        }
+        if self.memory.processor.is_some() {
+            let message = "the processor's time is known for records of one size, and files have smaller ones. Remove this key, or use copy_mb_per_s of [host.files]";
+            return fail("processor", message.to_owned());
+        }
+        let records = crate::files::records_of_all(&files, self.record);
+        if records * self.record > self.volsize {
+            let message = format!(
+                "the files of the programs need {} in records of {}, and the dataset has {}",
+                Bytes(records * self.record),
+                Bytes(self.record),
+                Bytes(self.volsize)
+            );
+            return fail("volsize", message);
+        }
+        if self.scan.scrub && records == 0 {
+            let message = "found true, and no program has files at the start of the run; a scrub reads the data of the start";
+            return fail("scrub", message.to_owned());
+        }
+        Ok(PoolSettings {
+            volsize: records.max(1) * self.record,
+            files: Some(files),
+            ..self
+        })
+    }
+
+    /// Refuses keys that need files, for a pool with a volume.
+    ///
+    /// # Errors
+    /// Names the key.
+    pub fn check_volume(&self) -> Result<(), ConfigError> {
+        if self.small_blocks == 0 {
+            return Ok(());
+        }
+        let message = format!(
+            "found {}; a volume has blocks of one size, and ZFS before 2.4 keeps them off the special vdev. Give [host.files] kind = \"zfs\", or remove this key",
+            Bytes(self.small_blocks)
+        );
+        Err(ConfigError::new("special_small_blocks", message))
     }
 
     /// Returns the end of the data on a member at the start of a run, in sectors of the member. The
@@ -157,7 +230,7 @@ impl PoolSettings {
 
 /// Returns the psize of a record: whole sectors, or the record itself if compression saves less
 /// than an eighth (`zio_compress_data`, `module/zfs/zio_compress.c`).
-fn compressed(record: u64, ratio: f64, ashift: u32) -> u64 {
+pub(crate) fn compressed(record: u64, ratio: f64, ashift: u32) -> u64 {
     let size = (record as f64 / ratio).ceil() as u64;
     let size = size.next_multiple_of(1 << ashift);
     // `zio_compress_data` keeps the original unless at least an eighth is saved.

@@ -209,7 +209,7 @@ impl PoolIo {
     }
 
     /// Returns the drives of a vdev.
-    fn drives(&self, vdev: usize) -> Range<usize> {
+    pub(crate) fn drives(&self, vdev: usize) -> Range<usize> {
         let first = vdev * self.width;
         first..first + self.vdevs[vdev].children() as usize
     }

@@ -28,6 +28,10 @@ pub struct VdevKeys {
     /// Number of drives behind the data drives that form the special vdev, a mirror. The special vdev
     /// holds the metadata of the pool; data lies on the other vdevs. Default 0: no special vdev.
     pub special: u32,
+    /// Largest block of data that lies on the special vdev, after compression: 0, or a power of two from
+    /// 512 to half of `recordsize`. Only for `[host.files] kind = "zfs"`. Default 0: only metadata lies
+    /// there.
+    pub special_small_blocks: Bytes,
     /// True to take a special vdev that survives fewer or more failed drives than the other vdevs, as
     /// `zpool create -f` does. Default false.
     pub special_force: bool,
@@ -120,6 +124,24 @@ pub struct VolumeKeys {
     /// Writes that wait for the intent log: `standard` (flushed and forced writes), `always` or
     /// `disabled`. Default `standard`.
     pub sync: Sync,
+    /// Way of waited-for writes: `latency` (small writes into the log, whole records to their places
+    /// without a log drive) or `throughput` (all records to their places, no log drive). Default
+    /// `latency`.
+    pub logbias: Logbias,
+    /// True if a snapshot of the start of the run exists. The snapshot keeps the blocks of the start,
+    /// so that overwritten and removed data frees no space. Default false.
+    pub snapshot: bool,
+}
+
+/// The property `logbias`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Logbias {
+    /// Small writes go into the log.
+    #[default]
+    Latency,
+    /// All records go to their places.
+    Throughput,
 }
 
 /// The property `sync`.
@@ -232,6 +254,8 @@ impl Default for VolumeKeys {
             compression: 1.0,
             volsize: None,
             sync: Sync::Standard,
+            logbias: Logbias::Latency,
+            snapshot: false,
         }
     }
 }

@@ -24,6 +24,7 @@ mod commit;
 mod config;
 pub mod draid;
 mod draid_seeds;
+mod files;
 mod io;
 mod keys;
 mod l2arc;
@@ -50,8 +51,8 @@ pub use capacity::PoolCapacity;
 pub use config::PoolSettings;
 pub use draid::{Draid, DraidShape};
 pub use keys::{
-    DraidKeys, Kind, L2arcKeys, MemoryKeys, MirrorKeys, ProcessorKeys, RaidzKeys, ResilverKind,
-    ScanKeys, Sync, VdevKeys, VolumeKeys,
+    DraidKeys, Kind, L2arcKeys, Logbias, MemoryKeys, MirrorKeys, ProcessorKeys, RaidzKeys,
+    ResilverKind, ScanKeys, Sync, VdevKeys, VolumeKeys,
 };
 pub use layout::PoolLayout;
 pub use place::{Dva, FirstPlaces};

@@ -7,6 +7,7 @@
 //! | `pool.rs`, `pool/` | requests, reads of records, admission of writers |
 //! | `arc.rs`, `zfetch.rs` | records in memory, read-ahead |
 //! | `l2arc.rs` | records on flash devices |
+//! | `files.rs` | objects of a file system: records of any size |
 //! | `txg.rs`, `sync.rs` | dirty records, and the steps of a transaction group |
 //! | `zil.rs`, `commit.rs` | the intent log |
 //! | `allocate.rs` | a place for each block |
@@ -25,16 +26,18 @@ mod records;
 use crate::allocate::Space;
 use crate::config::PoolSettings;
 use crate::io::{Block, PoolIo, Purpose};
-use crate::keys::Sync;
+use crate::keys::{Logbias, Sync};
 use crate::l2arc::L2arc;
 use crate::place::FirstPlaces;
 use crate::processor::{Job, Processor, add_work};
 use crate::queue::async_writes;
 use crate::resilver::Resilver;
 use crate::txg::{Step, Txg};
-use crate::zil::Zil;
-use fullstroke_contract::{Completion, Effects, Extent, Operation, Request, RequestStatus, Slots};
-use fullstroke_units::{Duration, SECTOR_BYTES, Time};
+use crate::zil::{Logged, Zil};
+use fullstroke_contract::{
+    Completion, DatasetObject, Effects, Extent, Operation, Request, RequestStatus, Slots,
+};
+use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use records::Records;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -113,7 +116,6 @@ impl Pool {
             records: Records::new(&settings, places),
             io,
             txg: Txg::new(
-                settings.record,
                 memory.dirty_data_max.0,
                 Duration::from_secs(memory.txg_timeout_s.into()),
             ),
@@ -126,13 +128,16 @@ impl Pool {
             stalled: VecDeque::new(),
             counts: PoolCounts::default(),
             idle_since: Time::ZERO,
-            in_flight: vec![0; settings.vdevs.len()],
+            in_flight: vec![0; settings.vdevs.len() + 1],
             settings,
         }
     }
 
-    /// Returns the records of an extent.
-    fn records_of(&self, extent: Extent) -> Range<u64> {
+    /// Returns the units of an extent: records of the volume, or addresses of records of files.
+    fn units_of(&self, extent: Extent) -> Range<u64> {
+        if let Some(files) = &self.records.files {
+            return files.units_of(extent);
+        }
         let record = self.settings.record;
         let (begin, end) = (extent.start.0 * SECTOR_BYTES, extent.end().0 * SECTOR_BYTES);
         begin / record..end.div_ceil(record)
@@ -157,28 +162,60 @@ impl Pool {
     /// Puts the data of a write into the open transaction group.
     fn dirty(&mut self, now: Time, asked: u32) {
         let request = self.asked[asked].request;
-        let (record, has_logs) = (self.settings.record, self.settings.logs > 0);
-        let size = request.extent.sectors.0 * SECTOR_BYTES;
-        let indirect = Zil::is_indirect(size, record, has_logs);
-        for number in self.records_of(request.extent) {
-            self.txg.dirty(number);
-            self.l2arc.forget(number);
-            if indirect {
-                self.zil.note_indirect(number);
+        let written = self.written_by(&request);
+        for unit in self.units_of(request.extent) {
+            let (record, part) = self.part(request.extent, unit);
+            let bytes = self.grow(record, part.end);
+            self.txg.dirty(record, bytes);
+            self.l2arc.forget(record);
+            if written == Logged::Indirect {
+                self.zil.note_indirect(self.object_of(&request), record);
             }
         }
-        if !indirect {
-            self.zil.note(size);
+        let size = request.extent.sectors.0 * SECTOR_BYTES;
+        match written {
+            Logged::Data => self.zil.note(self.object_of(&request), size),
+            Logged::Names => self.zil.note(0, 0),
+            Logged::Indirect | Logged::Nothing => {}
         }
         let waits = match self.settings.sync {
             Sync::Standard => request.hints.force_unit_access,
-            Sync::Always => true,
+            // The change of an inode belongs to a call that waits anyway.
+            Sync::Always => written != Logged::Nothing,
             Sync::Disabled => false,
         };
         if waits {
             self.zil.waiting.push_back(asked);
         } else {
             self.finish(now, asked);
+        }
+    }
+
+    /// Returns the object whose writes the intent log keeps apart: a file, or 0 for a volume.
+    pub(crate) fn object_of(&self, request: &Request) -> u32 {
+        match &self.records.files {
+            None => 0,
+            Some(_) if request.operation == Operation::Flush => request.hints.stream,
+            Some(_) => DatasetObject::at(request.extent.start).0.number,
+        }
+    }
+
+    /// Returns the part of a write that goes into the intent log.
+    fn written_by(&self, request: &Request) -> Logged {
+        let size = request.extent.sectors.0 * SECTOR_BYTES;
+        let has_logs = self.settings.logs > 0;
+        let is_throughput = self.settings.logbias == Logbias::Throughput;
+        let is_indirect = match &self.records.files {
+            None => is_throughput || Zil::is_indirect(size, self.settings.record, has_logs),
+            Some(_) => match DatasetObject::at(request.extent.start).0 {
+                DatasetObject::TABLE => return Logged::Nothing,
+                object if object.is_metadata => return Logged::Names,
+                _ => is_throughput || Zil::is_indirect_of_file(size, has_logs),
+            },
+        };
+        match is_indirect {
+            true => Logged::Indirect,
+            false => Logged::Data,
         }
     }
 
@@ -212,7 +249,9 @@ impl Pool {
         self.in_flight[vdev as usize] -= 1;
         self.txg.outstanding -= 1;
         self.txg.written(record);
-        self.records.arc.insert(record);
+        if !self.was_freed(record) {
+            self.keep_in_memory(record);
+        }
         self.processor.written(record);
         self.admit_stalled(now);
     }
@@ -324,7 +363,7 @@ impl Pool {
         let bytes = request.extent.sectors.0 * SECTOR_BYTES;
         let mut work = Duration::ZERO;
         if request.operation == Operation::Read {
-            for record in self.records_of(request.extent) {
+            for record in self.units_of(request.extent) {
                 work += self.processor.access(record);
             }
         }
@@ -335,8 +374,12 @@ impl Pool {
     fn refusal(&self, request: &Request) -> Option<RequestStatus> {
         let extent = request.extent;
         let whole = request.operation.is_of_all();
-        let capacity = self.settings.volsize / SECTOR_BYTES;
-        let inside = extent.sectors.0 > 0 && extent.within(fullstroke_units::Sectors(capacity));
+        let capacity = Sectors(self.settings.volsize / SECTOR_BYTES);
+        let inside = extent.sectors.0 > 0
+            && match &self.records.files {
+                Some(_) => Pool::is_in_object(extent),
+                None => extent.within(capacity),
+            };
         if !whole && (!inside || request.hints.members) {
             Some(RequestStatus::OutOfRange)
         } else {

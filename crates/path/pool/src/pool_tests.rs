@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const SERVICE: Duration = Duration::from_millis(10);
 
+#[path = "files_tests.rs"]
+mod files;
 #[path = "l2arc_tests.rs"]
 mod l2arc;
 #[path = "processor_tests.rs"]
@@ -37,6 +39,11 @@ impl Bench {
     fn new(kind: Kind, keys: Value, drives: usize) -> Bench {
         let members = vec![Sectors(20_000_000); drives];
         let settings = PoolSettings::read(kind, keys.as_object().unwrap(), &members).unwrap();
+        Bench::of(settings)
+    }
+
+    fn of(settings: PoolSettings) -> Bench {
+        let drives = settings.members.len();
         Bench {
             pool: Pool::new("raidz", settings),
             now: Time::ZERO,

@@ -5,8 +5,10 @@
 //! vdevs. Metadata of a volume is written twice (`redundant_metadata=all`), that of the pool three
 //! times.
 
-use crate::allocate::NoPlace;
+use crate::allocate::{NoPlace, Space};
+use crate::files::is_metadata;
 use crate::io::{Cause, Purpose};
+use crate::place::Dva;
 use crate::pool::Pool;
 use crate::queue::Class;
 use crate::txg::Step;
@@ -17,6 +19,10 @@ use fullstroke_units::Time;
 /// `zfs_vdev_async_write_max_active`, 1000 % of 10.
 const IN_FLIGHT: u32 = 100;
 
+/// Percentage of the special vdev below which data goes there; the rest is kept for metadata
+/// (`zfs_special_class_metadata_reserve_pct` is 25).
+const SPECIAL_PERCENT: u64 = 75;
+
 /// Pointers in an indirect block of 128 KiB, as a shift.
 const POINTERS_SHIFT: u32 = 10;
 
@@ -26,6 +32,10 @@ const POINTER: u64 = 64;
 /// Blocks of the pool's own objects that every group changes: object set, its dnodes, the lists of
 /// free space and of deferred frees. Estimate.
 const POOL_BLOCKS: u64 = 8;
+
+/// Levels of indirect blocks above the table of objects: 2^48 objects of 512 bytes in blocks of
+/// 16 KiB, with 1,024 pointers in a block (`DN_MAX_OBJECT_SHIFT`, `dmu_objset_create_impl`).
+const TABLE_LEVELS: u32 = 5;
 
 /// Bytes of an entry in the log of space maps (`space_map_entry`, two words).
 const SPACE_ENTRY: u64 = 16;
@@ -100,11 +110,19 @@ impl Pool {
             self.txg.prepared.pop_front();
         }
         while let Some(&record) = self.txg.writing.get(self.txg.taken) {
+            if is_metadata(record) {
+                self.txg.taken += 1;
+                self.write_file_metadata(now, record);
+                self.txg.written(record);
+                self.admit_stalled(now);
+                continue;
+            }
             if let Some(dva) = self.txg.logged.remove(&record) {
                 // The intent log has written the record to its place.
                 self.txg.taken += 1;
                 self.move_record(record, dva);
                 self.txg.written(record);
+                self.was_freed(record);
                 self.admit_stalled(now);
                 continue;
             }
@@ -126,25 +144,20 @@ impl Pool {
             return false;
         };
         self.in_flight[dva.vdev as usize] += 1;
-        self.counts.written += self.settings.record;
+        self.counts.written += self.size_of(record);
         let purpose = Purpose::Data {
             record,
             vdev: dva.vdev,
         };
-        let block = (dva, self.settings.psize);
+        let block = (dva, self.psize_of(record));
         let cause = Cause::background();
         self.io.write(now, block, Class::AsyncWrite, purpose, cause);
         true
     }
 
     /// Moves a record to a new place; `None` if no vdev takes a further write now.
-    fn new_place(&mut self, record: u64) -> Option<crate::Dva> {
-        let (io, in_flight, psize) = (&self.io, &self.in_flight, self.settings.psize);
-        let found = self.space.take(
-            |vdev| io.asize(vdev, psize, false),
-            |vdev| in_flight[vdev] < IN_FLIGHT,
-        );
-        match found {
+    fn new_place(&mut self, record: u64) -> Option<Dva> {
+        match self.take_place(self.psize_of(record), true) {
             Ok(dva) => {
                 self.move_record(record, dva);
                 Some(dva)
@@ -152,9 +165,37 @@ impl Pool {
             Err(NoPlace::Busy) => None,
             Err(NoPlace::Full) => {
                 self.counts.in_place += 1;
-                Some(self.place_of(record).0)
+                if self.is_stored(record) {
+                    return Some(self.place_of(record).0);
+                }
+                // A full pool takes no new record (ENOSPC). Here the record goes to the place of
+                // another, so that the run goes on.
+                let records = self.settings.volsize / self.settings.record;
+                Some(self.place_of(record % records).0)
             }
         }
+    }
+
+    /// Takes a place for a block of data: on the special vdev if the block is small, and if room for
+    /// metadata stays there (`spa_preferred_class`). With `is_limited`, vdevs with too many writes in
+    /// flight take none.
+    pub(crate) fn take_place(&mut self, psize: u64, is_limited: bool) -> Result<Dva, NoPlace> {
+        let special = self.settings.vdevs.len();
+        let is_small = psize <= self.settings.small_blocks;
+        let has_room = |space: &Space| space.is_below(SPECIAL_PERCENT);
+        if is_small && self.special.as_ref().is_some_and(has_room) {
+            if is_limited && self.in_flight[special] >= IN_FLIGHT {
+                return Err(NoPlace::Busy);
+            }
+            if let Some(dva) = self.special_place(psize) {
+                return Ok(dva);
+            }
+        }
+        let (io, in_flight) = (&self.io, &self.in_flight);
+        self.space.take(
+            |vdev| io.asize(vdev, psize, false),
+            |vdev| !is_limited || in_flight[vdev] < IN_FLIGHT,
+        )
     }
 
     /// Writes a block of metadata in `copies` copies.
@@ -176,21 +217,27 @@ impl Pool {
 
     /// Returns a place for a block of metadata: on the special vdev, or on the other vdevs if the
     /// special vdev is full (`spa_preferred_class`, `zio_dva_allocate`).
-    fn metadata_place(&mut self, psize: u64) -> Option<crate::Dva> {
-        let special = self.settings.vdevs.len();
-        let io = &self.io;
-        if let Some(space) = &mut self.special
-            && let Ok(dva) = space.take(|_| io.asize(special, psize, false), |_| true)
-        {
-            return Some(crate::Dva {
-                vdev: special as u32,
-                offset: dva.offset,
-            });
+    pub(crate) fn metadata_place(&mut self, psize: u64) -> Option<Dva> {
+        if let Some(dva) = self.special_place(psize) {
+            return Some(dva);
         }
+        let io = &self.io;
         let found = self
             .space
             .take(|vdev| io.asize(vdev, psize, false), |_| true);
         found.ok()
+    }
+
+    /// Takes a place on the special vdev; `None` without one, or if the vdev is full.
+    fn special_place(&mut self, psize: u64) -> Option<Dva> {
+        let special = self.settings.vdevs.len();
+        let io = &self.io;
+        let space = self.special.as_mut()?;
+        let found = space.take(|_| io.asize(special, psize, false), |_| true);
+        found.ok().map(|dva| Dva {
+            vdev: special as u32,
+            offset: dva.offset,
+        })
     }
 
     /// Frees the blocks of metadata of the group before.
@@ -198,7 +245,7 @@ impl Pool {
         for (dva, asize) in std::mem::take(&mut self.space.metadata) {
             match &mut self.special {
                 Some(space) if dva.vdev as usize == self.settings.vdevs.len() => {
-                    space.free(crate::Dva { vdev: 0, ..dva }, asize);
+                    space.free(Dva { vdev: 0, ..dva }, asize);
                 }
                 _ => self.space.free(dva, asize),
             }
@@ -210,6 +257,9 @@ impl Pool {
         // Each group writes the metadata anew at other places, so the places of the group before
         // become free.
         self.free_metadata();
+        if self.records.files.is_some() {
+            return self.write_indirect_of_files(now);
+        }
         let records = self.settings.volsize / self.settings.record;
         let mut shift = POINTERS_SHIFT;
         loop {
@@ -229,6 +279,24 @@ impl Pool {
                 return;
             }
             shift += POINTERS_SHIFT;
+        }
+    }
+
+    /// Writes the indirect blocks of the files of the group, and those of the table of objects.
+    fn write_indirect_of_files(&mut self, now: Time) {
+        let files = self.records.files.as_ref();
+        let blocks = files.map(|files| files.indirect_blocks(&self.txg.writing, POINTERS_SHIFT));
+        for (pointers, count) in blocks.into_iter().flatten() {
+            for _ in 0..count {
+                self.write_metadata(now, pointers * POINTER, 2);
+            }
+        }
+        if self.txg.writing.iter().any(|&record| is_metadata(record)) {
+            // The table of objects has all levels from the start (`DN_MAX_LEVELS` for the
+            // meta-dnode), and nearly all of the levels are one small block.
+            for _ in 0..TABLE_LEVELS {
+                self.write_metadata(now, 1 << self.settings.ashift, 2);
+            }
         }
     }
 

@@ -55,10 +55,19 @@ pub(crate) enum Step {
     FlushAfter,
 }
 
+/// The state of a dirty record.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dirty {
+    flags: u8,
+    /// Bytes in the open group, and in the group that is written.
+    open: u32,
+    writing: u32,
+}
+
 /// The transaction groups.
 #[derive(Debug)]
 pub(crate) struct Txg {
-    states: HashMap<u64, u8>,
+    states: HashMap<u64, Dirty>,
     open: Vec<u64>,
     /// Records of the group that is written, ascending.
     pub(crate) writing: Vec<u64>,
@@ -71,7 +80,6 @@ pub(crate) struct Txg {
     /// Bytes of dirty records.
     pub(crate) dirty: u64,
     pub(crate) most: u64,
-    record: u64,
     timeout: Duration,
     pub(crate) step: Step,
     /// Number of blocks in flight of the present step.
@@ -87,7 +95,7 @@ pub(crate) struct Txg {
 }
 
 impl Txg {
-    pub(crate) fn new(record: u64, most: u64, timeout: Duration) -> Txg {
+    pub(crate) fn new(most: u64, timeout: Duration) -> Txg {
         Txg {
             states: HashMap::new(),
             open: Vec::new(),
@@ -97,7 +105,6 @@ impl Txg {
             logged: HashMap::new(),
             dirty: 0,
             most,
-            record,
             timeout,
             step: Step::Idle,
             outstanding: 0,
@@ -113,15 +120,17 @@ impl Txg {
         self.states.contains_key(&record)
     }
 
-    /// Marks a record as dirty in the open group.
-    pub(crate) fn dirty(&mut self, record: u64) {
+    /// Marks a record of `bytes` as dirty in the open group.
+    pub(crate) fn dirty(&mut self, record: u64, bytes: u64) {
         let state = self.states.entry(record).or_default();
-        if *state & OPEN == 0 {
-            *state |= OPEN;
+        if state.flags & OPEN == 0 {
+            state.flags |= OPEN;
             self.open.push(record);
-            self.dirty += self.record;
         }
-        if *state & WRITING == 0 {
+        // A record of a file may have grown since.
+        self.dirty += bytes - u64::from(state.open).min(bytes);
+        state.open = state.open.max(bytes as u32);
+        if state.flags & WRITING == 0 {
             // The copy of the intent log is out of date.
             self.logged.remove(&record);
         }
@@ -131,18 +140,35 @@ impl Txg {
     pub(crate) fn is_open(&self, record: u64) -> bool {
         self.states
             .get(&record)
-            .is_some_and(|state| state & OPEN != 0)
+            .is_some_and(|state| state.flags & OPEN != 0)
     }
 
     /// Counts a record of the group that is written as clean.
     pub(crate) fn written(&mut self, record: u64) {
-        self.dirty -= self.record;
         if let Some(state) = self.states.get_mut(&record) {
-            *state &= !WRITING;
-            if *state == 0 {
+            self.dirty -= u64::from(std::mem::take(&mut state.writing));
+            state.flags &= !WRITING;
+            if state.flags == 0 {
                 self.states.remove(&record);
             }
         }
+    }
+
+    /// Takes a record out of the open group, because its file was removed (`dbuf_undirty`). Returns
+    /// true if the group before is about to write the record.
+    pub(crate) fn undirty(&mut self, record: u64) -> bool {
+        let Some(state) = self.states.get_mut(&record) else {
+            return false;
+        };
+        self.dirty -= u64::from(std::mem::take(&mut state.open));
+        // The number stays in `open` until the group begins.
+        state.flags &= !OPEN;
+        let is_written = state.flags & WRITING != 0;
+        if !is_written {
+            self.states.remove(&record);
+            self.logged.remove(&record);
+        }
+        is_written
     }
 
     /// Returns the time at which the open group is due to be written; `None` if nothing is dirty or
@@ -190,11 +216,20 @@ impl Txg {
         // `write_indirect` counts blocks of pointers by comparing neighbours, so the records must
         // ascend.
         self.writing.sort_unstable();
-        for record in &self.writing {
-            if let Some(state) = self.states.get_mut(record) {
-                *state = WRITING;
+        self.writing.dedup();
+        let states = &mut self.states;
+        self.writing.retain(|record| match states.get_mut(record) {
+            Some(state) if state.flags & OPEN != 0 => {
+                *state = Dirty {
+                    flags: WRITING,
+                    open: 0,
+                    writing: state.open,
+                };
+                true
             }
-        }
+            // The record was removed again.
+            _ => false,
+        });
     }
 
     /// True if writers wait until dirty data has been written.
@@ -225,16 +260,16 @@ mod tests {
 
     #[test]
     fn a_group_is_due_after_five_seconds_or_with_a_fifth_dirty() {
-        let mut txg = Txg::new(1000, 100_000, Duration::from_secs(5));
+        let mut txg = Txg::new(100_000, Duration::from_secs(5));
         assert_eq!(txg.due(), None);
-        txg.dirty(1);
-        txg.dirty(1);
+        txg.dirty(1, 1000);
+        txg.dirty(1, 1000);
         assert_eq!(txg.dirty, 1000);
         assert_eq!(txg.due(), Some(Time::ZERO + Duration::from_secs(5)));
-        (2..=20).for_each(|record| txg.dirty(record));
+        (2..=20).for_each(|record| txg.dirty(record, 1000));
         assert_eq!(txg.due(), Some(Time::ZERO));
         txg.begin(Time::ZERO);
-        txg.dirty(7);
+        txg.dirty(7, 1000);
         assert_eq!((txg.due(), txg.dirty), (None, 21_000));
         txg.written(7);
         assert!(txg.holds(7), "the record is dirty again");
@@ -245,10 +280,10 @@ mod tests {
     /// The delay halfway between 60 % and 100 % is `zfs_delay_scale`.
     #[test]
     fn writers_are_delayed_by_the_curve_of_dirty_data() {
-        let mut txg = Txg::new(1000, 100_000, Duration::from_secs(5));
-        (0..60).for_each(|record| txg.dirty(record));
+        let mut txg = Txg::new(100_000, Duration::from_secs(5));
+        (0..60).for_each(|record| txg.dirty(record, 1000));
         assert_eq!(txg.admit(Time::ZERO), Time::ZERO);
-        (60..80).for_each(|record| txg.dirty(record));
+        (60..80).for_each(|record| txg.dirty(record, 1000));
         let first = txg.admit(Time::ZERO);
         assert_eq!(first, Time::ZERO + Duration::from_nanos(500_000));
         let second = txg.admit(Time::ZERO);
@@ -257,7 +292,7 @@ mod tests {
             first + Duration::from_nanos(500_000),
             "one after the other"
         );
-        (80..99).for_each(|record| txg.dirty(record));
+        (80..99).for_each(|record| txg.dirty(record, 1000));
         let third = txg.admit(Time::ZERO);
         assert_eq!(third, second + Duration::from_nanos(500_000 * 39));
     }

@@ -13,6 +13,10 @@ const DOUBLES_TO: u64 = 4 << 20;
 /// Largest number of streams: `zfetch_max_streams`.
 const STREAMS: usize = 8;
 
+/// Streams of all files together. Each file of ZFS has [`STREAMS`] of its own; here open files share
+/// a larger number.
+const FILE_STREAMS: usize = 512;
+
 /// Time without a hit after which another stream may replace a stream: `zfetch_min_sec_reap`.
 const REAP: Duration = Duration::from_secs(1);
 
@@ -49,6 +53,14 @@ impl Zfetch {
             records,
             distance,
             most: STREAMS.min(whole.max(1) as usize),
+        }
+    }
+
+    /// Returns the streams of files. A read-ahead ends with its file, so that `records` has no limit.
+    pub(crate) fn of_files(record: u64, distance: u64) -> Zfetch {
+        Zfetch {
+            most: FILE_STREAMS,
+            ..Zfetch::new(record, u64::MAX, distance)
         }
     }
 

@@ -6,7 +6,7 @@
 //! ends with a flush of the drives that it wrote.
 
 use fullstroke_contract::Completion;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Sizes of log blocks: `zil_block_buckets`.
 const BUCKETS: [u64; 5] = [4 << 10, 12 << 10, 36 << 10, 68 << 10, 128 << 10];
@@ -29,6 +29,28 @@ pub(crate) enum Commit {
     Flushing,
 }
 
+/// The part of a write that goes into the intent log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Logged {
+    /// The data.
+    Data,
+    /// The address of the record, which is written to its place.
+    Indirect,
+    /// A change of names.
+    Names,
+    /// Nothing: the change of an inode follows from the other log records.
+    Nothing,
+}
+
+/// Writes of a file that are not in the log. An fsync of another file leaves them out
+/// (`zil_async_to_sync`).
+#[derive(Debug, Default)]
+struct FileLog {
+    /// Bytes of log records, of the open group and of the group that is written.
+    bytes: [u64; 2],
+    indirect: Vec<u64>,
+}
+
 /// The intent log.
 #[derive(Debug, Default)]
 pub(crate) struct Zil {
@@ -38,6 +60,8 @@ pub(crate) struct Zil {
     /// Records whose writes are not in the log, and go to their final place. Only records of the
     /// open group: the others are under way to their place.
     pub(crate) indirect: Vec<u64>,
+    /// Writes of each file that are not in the log, above a file system.
+    files: BTreeMap<u32, FileLog>,
     /// Requests that wait for the next commit.
     pub(crate) waiting: VecDeque<u32>,
     /// Requests that wait for the commit under way.
@@ -65,16 +89,48 @@ impl Zil {
         !has_logs && size >= record && record > IMMEDIATE_MAX
     }
 
-    /// Takes note of a write whose data goes into the log.
-    pub(crate) fn note(&mut self, size: u64) {
+    /// Returns true if a write of `size` bytes to a file goes to its final place at once
+    /// (`zfs_log_write`).
+    pub(crate) fn is_indirect_of_file(size: u64, has_logs: bool) -> bool {
+        !has_logs && size >= IMMEDIATE_MAX
+    }
+
+    /// Takes note of a write whose data goes into the log. The object is 0 for a volume, and for
+    /// changes of names, which belong to each commit.
+    pub(crate) fn note(&mut self, object: u32, size: u64) {
         // Log records are padded to 8 bytes (`zil_itx_create`).
-        self.bytes[0] += HEADER + size.next_multiple_of(8);
+        let size = HEADER + size.next_multiple_of(8);
+        match object {
+            0 => self.bytes[0] += size,
+            _ => self.files.entry(object).or_default().bytes[0] += size,
+        }
     }
 
     /// Takes note of a record that goes to its final place.
-    pub(crate) fn note_indirect(&mut self, record: u64) {
-        self.bytes[0] += HEADER;
-        self.indirect.push(record);
+    pub(crate) fn note_indirect(&mut self, object: u32, record: u64) {
+        self.note(object, 0);
+        match object {
+            0 => self.indirect.push(record),
+            _ => self.files.entry(object).or_default().indirect.push(record),
+        }
+    }
+
+    /// Adds the writes of a file to the next commit, or the writes of all files for object 0.
+    pub(crate) fn take_object(&mut self, object: u32) {
+        let taken: Vec<FileLog> = match object {
+            0 => std::mem::take(&mut self.files).into_values().collect(),
+            _ => self.files.remove(&object).into_iter().collect(),
+        };
+        for log in taken {
+            self.bytes[0] += log.bytes[0];
+            self.bytes[1] += log.bytes[1];
+            self.indirect.extend(log.indirect);
+        }
+    }
+
+    /// Forgets the writes of a removed file (`zil_remove_async`).
+    pub(crate) fn forget_file(&mut self, object: u32) {
+        self.files.remove(&object);
     }
 
     /// True if writes are not in the log.
@@ -86,11 +142,19 @@ impl Zil {
     pub(crate) fn close(&mut self) {
         self.bytes = [0, self.bytes[0]];
         self.indirect.clear();
+        for log in self.files.values_mut() {
+            log.bytes = [0, log.bytes[0]];
+            log.indirect.clear();
+        }
     }
 
     /// Forgets the writes of the group that has been written.
     pub(crate) fn forget(&mut self) {
         self.bytes[1] = 0;
+        for log in self.files.values_mut() {
+            log.bytes[1] = 0;
+        }
+        self.files.retain(|_, log| log.bytes != [0, 0]);
     }
 
     /// Takes the sizes of the log blocks of the next commit, in `blocks`.
@@ -122,7 +186,7 @@ mod tests {
             (3, 8192, vec![36 << 10]),
             (2, 128 << 10, vec![128 << 10, 128 << 10, 4 << 10]),
         ] {
-            (0..writes).for_each(|_| zil.note(size));
+            (0..writes).for_each(|_| zil.note(0, size));
             zil.take_blocks(&mut blocks);
             assert_eq!(blocks, expected, "{writes} writes of {size}");
             assert!(!zil.has_news());
@@ -132,14 +196,14 @@ mod tests {
     #[test]
     fn a_written_group_needs_no_log() {
         let mut zil = Zil::default();
-        zil.note(4096);
+        zil.note(0, 4096);
         zil.close();
         assert!(zil.has_news(), "the group is not on the drives");
         zil.forget();
         assert!(!zil.has_news());
-        zil.note(4096);
+        zil.note(0, 4096);
         zil.close();
-        zil.note(512);
+        zil.note(0, 512);
         zil.forget();
         assert!(zil.has_news(), "a write of the next group");
     }

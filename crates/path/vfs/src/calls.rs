@@ -5,7 +5,7 @@
 use crate::kernel::{PAGE_SECTORS, VfsKernel};
 use crate::open::OpenFile;
 use crate::task::Task;
-use fullstroke_contract::Object;
+use fullstroke_contract::{Extent, Object, Operation};
 use fullstroke_files::{Caller, FileError, InodeChange, ObjectKind, PagePlace, path};
 use fullstroke_memory::{FileAccess, PageRun};
 use fullstroke_programs::{Call, CallError, CallKind, Fd, OpenFlags};
@@ -52,7 +52,11 @@ impl VfsKernel {
                 // Data, then metadata, then the pages of the device, as `ksys_sync` of `fs/sync.c`
                 // does.
                 self.push(process, [Task::SyncAll, Task::Commit]);
-                if self.fs.syncs_in_place() {
+                if self.above_pool {
+                    // `zfs_sync` commits the intent log of all files.
+                    let flush = Task::Issue(Operation::Flush, Extent::default(), false);
+                    self.push(process, [flush]);
+                } else if self.fs.syncs_in_place() {
                     self.push(process, [Task::SyncObject(Object::DEVICE)]);
                 }
                 Ok(0)
@@ -232,6 +236,18 @@ impl VfsKernel {
         if bytes == 0 {
             return Ok(0);
         }
+        if self.above_pool {
+            self.copied(process, bytes);
+            let direct = Task::Direct {
+                object: file.object,
+                offset,
+                bytes,
+                write: false,
+            };
+            self.push(process, [direct]);
+            self.accessed(caller, process, file.object);
+            return Ok(bytes);
+        }
         if file.how.direct {
             let run = pages_of(file.object, offset, bytes);
             let direct = Task::Direct {
@@ -306,7 +322,16 @@ impl VfsKernel {
         let workload = self.hints(process).workload;
         self.writers.insert(file.object, workload);
         self.access_times.changed(file.object);
-        if file.how.direct {
+        if self.above_pool {
+            self.copied(process, bytes);
+            let direct = Task::Direct {
+                object: file.object,
+                offset,
+                bytes,
+                write: true,
+            };
+            self.push(process, [direct]);
+        } else if file.how.direct {
             let run = pages_of(file.object, offset, bytes);
             let direct = Task::Direct {
                 object: file.object,
@@ -344,6 +369,10 @@ impl VfsKernel {
 
     fn fsync(&mut self, process: u32, fd: Fd, kind: InodeChange) -> Result<u64, CallError> {
         let object = self.files.get(process, fd)?.object;
+        if self.above_pool {
+            self.push(process, [Task::Settle, Task::FlushFile(object)]);
+            return Ok(0);
+        }
         // Data before the journal (`file_write_and_wait_range` at the begin of `ext4_sync_file` and
         // `xfs_file_fsync`). Failures of earlier write-back are reported last.
         self.push(
@@ -371,6 +400,7 @@ impl VfsKernel {
         cut?;
         self.access_times.changed(object);
         self.push(thread, [Task::Discard(object, bytes.div_ceil(PAGE_BYTES))]);
+        self.free(thread, object, bytes);
         Ok(bytes)
     }
 
@@ -417,6 +447,22 @@ impl VfsKernel {
         self.writers.remove(&gone);
         self.access_times.changed(gone);
         self.push(thread, [Task::Discard(gone, 0)]);
+        self.free(thread, gone, 0);
+    }
+
+    /// Frees the records of an object from a byte on, if the object lies in a pool
+    /// (`dmu_free_long_range`).
+    fn free(&mut self, thread: u32, object: Object, from: u64) {
+        if let Some(object) = self.fs.in_dataset(object) {
+            let extent = object.from(from.div_ceil(SECTOR_BYTES));
+            self.push(thread, [Task::Issue(Operation::Discard, extent, false)]);
+        }
+    }
+
+    /// Counts bytes copied between the memory of the pool and a program that asks for no direct
+    /// transfer. Before OpenZFS 2.3 files have no direct transfers, and O_DIRECT has no effect.
+    fn copied(&mut self, process: u32, bytes: u64) {
+        self.threads[process].copied = bytes;
     }
 
     fn rename(

@@ -151,6 +151,10 @@ impl DiskKeys {
             .partition(|(key, _)| own.contains(key));
         let keys = read(&keys)?;
         let files = FilesConfig::read(&files)?;
+        if files.lies_in_pool() {
+            let message = "found \"zfs\"; a guest's disk in a pool is a volume of the pool. Remove [shared.files], and give the pool in [volume]";
+            return Err(ConfigError::new("kind", message));
+        }
         if files.keys.kind == "raw" {
             let message = "found \"raw\", which has no file names; expected a file system";
             return Err(ConfigError::new("kind", message));
@@ -201,7 +205,47 @@ impl FilesConfig {
             let message = format!("found {}; expected a rate above 0", keys.copy_mb_per_s);
             return Err(ConfigError::new("copy_mb_per_s", message));
         }
-        Ok(FilesConfig { keys, own })
+        let files = FilesConfig { keys, own };
+        if files.lies_in_pool() {
+            files.check_in_pool()?;
+        }
+        Ok(files)
+    }
+
+    /// True if the file system lies in a pool like ZFS, which caches and places its data.
+    pub fn lies_in_pool(&self) -> bool {
+        self.keys.kind == "zfs"
+    }
+
+    /// Refuses keys without meaning for a file system in a pool.
+    fn check_in_pool(&self) -> Result<(), ConfigError> {
+        let keys = &self.keys;
+        let refused = [
+            (
+                keys.age.is_some(),
+                "age",
+                "the pool places the data; give scattered = 0.5 in [volume] for data of an old pool",
+            ),
+            (
+                keys.align.is_some(),
+                "align",
+                "the pool places the data, and no file has a fixed track; remove this key",
+            ),
+            (
+                keys.align_read_ahead.is_some(),
+                "align_read_ahead",
+                "the pool reads ahead by records; remove this key",
+            ),
+            (
+                !keys.barrier,
+                "barrier",
+                "found false; for writes without flushes give sync = \"disabled\" in [volume]",
+            ),
+        ];
+        match refused.into_iter().find(|(is_given, ..)| *is_given) {
+            Some((_, key, message)) => Err(ConfigError::new(key, message)),
+            None => Ok(()),
+        }
     }
 
     /// True if the file system aligns files to tracks.

@@ -90,6 +90,8 @@ pub(crate) struct VfsKernel {
     pub cache: PageCache,
     pub capacity: Sectors,
     pub settings: KernelSettings,
+    /// True above a pool, which caches data and metadata itself. No page is in the page cache.
+    pub above_pool: bool,
     /// Tracks for the ends of read-ahead windows.
     pub tracks: Option<Arc<Boundaries>>,
     pub files: OpenFiles,
@@ -117,6 +119,7 @@ impl VfsKernel {
     ) -> VfsKernel {
         let log = MetadataLog::beginning_with(fs.transaction());
         VfsKernel {
+            above_pool: fs.in_dataset(fs.root()).is_some(),
             fs,
             cache,
             capacity: site.capacity,

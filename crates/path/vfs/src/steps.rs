@@ -1,6 +1,6 @@
 //! Execution of the steps of threads.
 
-use crate::kernel::{PendingPurpose, VfsKernel};
+use crate::kernel::{PAGE_SECTORS, PendingPurpose, VfsKernel};
 use crate::task::{Task, ThreadOwner, WaitReason};
 use fullstroke_contract::{Effects, Extent, Hints, Object, Operation, RequestStatus};
 use fullstroke_files::{Caller, FileSystem};
@@ -81,6 +81,9 @@ impl VfsKernel {
         let page_of_device = |page| PageRun::new(Object::DEVICE, page, 1);
         let todo = self.todo.list();
         let answer = match task {
+            Task::ReadPage(_) | Task::DirtyPage(_) if self.above_pool => {
+                return self.pool_step(thread, task, out);
+            }
             Task::ReadPage(page) => {
                 let run = unit_of(self.fs.as_ref(), page);
                 self.cache.read_run(now, run, ticket, todo)
@@ -155,6 +158,13 @@ impl VfsKernel {
                 };
                 self.issue_own(thread, Operation::Flush, Extent::default(), hints, out);
             }
+            Task::FlushFile(object) => {
+                let hints = Hints {
+                    stream: object.0,
+                    ..self.hints(thread)
+                };
+                self.issue_own(thread, Operation::Flush, Extent::default(), hints, out);
+            }
             Task::Transfer(io, write) => {
                 self.transfer(now, thread, io, write, out);
             }
@@ -174,6 +184,21 @@ impl VfsKernel {
                 self.transfer_directly(now, thread, object, (offset, bytes), write);
             }
             _ => unreachable!("{task:?} is no step of the device"),
+        }
+        OperationAnswer::Done
+    }
+
+    /// Carries out a step that concerns metadata above a pool. The pool has its metadata in memory
+    /// (ARC), so a read needs no request. A change goes to the pool at once, block by block, and
+    /// joins the open transaction group (`dmu_buf_will_dirty`).
+    fn pool_step(&mut self, thread: u32, task: Task, out: &mut Effects) -> OperationAnswer {
+        if let Task::DirtyPage(page) = task {
+            let unit = self.fs.read_unit(page);
+            let pages = unit.end - unit.start;
+            self.accounts.write_metadata(unit.start, pages);
+            let extent = Extent::new(unit.start * PAGE_SECTORS, pages * PAGE_SECTORS);
+            let hints = self.hints(thread);
+            self.issue_own(thread, Operation::Write, extent, hints, out);
         }
         OperationAnswer::Done
     }

@@ -63,6 +63,8 @@ pub(crate) enum Task {
     Issue(Operation, Extent, bool),
     /// Flushes the device before the forced write of a commit record.
     FlushBeforeRecord,
+    /// Flushes the writes of one file, for a file system above a pool.
+    FlushFile(Object),
     /// Waits until all requests of this thread have completed.
     Settle,
     /// Reports a failed write-back to the opener of this file, once.

@@ -28,3 +28,4 @@ mod tracks;
 #[path = "../../../../../samples/oracle/whole.rs"]
 mod whole;
 mod xor;
+mod zfs_files;

@@ -7,8 +7,8 @@ use std::fs;
 
 /// Requests of the host.
 #[derive(Default)]
-struct HostRequests {
-    requests: Vec<Finished>,
+pub(crate) struct HostRequests {
+    pub(crate) requests: Vec<Finished>,
 }
 
 impl Observer for HostRequests {
@@ -31,7 +31,7 @@ fn load(text: &str, script: &str) -> Result<Stack, String> {
     Stack::load(&path, &Overrides::default()).map_err(|error| error.to_string())
 }
 
-fn try_run(text: &str, script: &str) -> Result<(RunOutcome, HostRequests), String> {
+pub(crate) fn try_run(text: &str, script: &str) -> Result<(RunOutcome, HostRequests), String> {
     let stack = load(text, script)?;
     let mut seen = HostRequests::default();
     let run = stack.build().map_err(|error| error.to_string())?;
@@ -42,13 +42,13 @@ fn try_run(text: &str, script: &str) -> Result<(RunOutcome, HostRequests), Strin
     Ok((outcome, seen))
 }
 
-fn run(text: &str, script: &str) -> (RunOutcome, HostRequests) {
+pub(crate) fn run(text: &str, script: &str) -> (RunOutcome, HostRequests) {
     try_run(text, script).unwrap_or_else(|error| panic!("{error}"))
 }
 
 const DISK: &str = "[volume]\ndrive = \"seagate-cheetah-9lp\"\nlayout = \"jbod\"\ndrives = 1\n";
 const RAID5: &str = "[volume]\ndrive = \"seagate-cheetah-9lp\"\nlayout = \"raid5\"\ndrives = 4\n";
-const SCRIPT: &str = "[workload]\nkind = \"script\"\nfile = \"list\"\n";
+pub(crate) const SCRIPT: &str = "[workload]\nkind = \"script\"\nfile = \"list\"\n";
 
 fn host(files: &str) -> String {
     format!(
@@ -63,14 +63,14 @@ fn on(kind: &str, volume: &str) -> String {
     )
 }
 
-fn told(outcome: &RunOutcome) -> &HostReadings {
+pub(crate) fn told(outcome: &RunOutcome) -> &HostReadings {
     let [host] = &outcome.counters.hosts[..] else {
         panic!("{:?}", outcome.counters.hosts)
     };
     host
 }
 
-fn operation<'a>(outcome: &'a RunOutcome, kind: &str) -> &'a OperationReadings {
+pub(crate) fn operation<'a>(outcome: &'a RunOutcome, kind: &str) -> &'a OperationReadings {
     told(outcome)
         .operations
         .iter()
@@ -86,7 +86,7 @@ fn sectors(seen: &HostRequests, operation: Operation) -> u64 {
     of.map(|request| request.extent.sectors.0).sum()
 }
 
-const LIFE: &str = "mkdir mail\nrepeat 40\ncreate mail/{n} 40KiB\nend\nsync\nrepeat 40\nread mail/{n}\nend\n\
+pub(crate) const LIFE: &str = "mkdir mail\nrepeat 40\ncreate mail/{n} 40KiB\nend\nsync\nrepeat 40\nread mail/{n}\nend\n\
                     repeat 20\nappend mail/{n} 12KiB\nfsync mail/{n}\nend\nrepeat 40\ndelete mail/{n}\nend\nsync\n";
 
 #[test]

@@ -54,8 +54,11 @@ impl Node for Pool {
                     self.zil.waiting.push_back(asked);
                 }
             }
-            // The space of discarded records is not freed: the volume stays as large.
-            Operation::Discard | Operation::Answer => self.finish(now, asked),
+            // The space of discarded records of a volume is not freed: the volume stays as large.
+            Operation::Discard | Operation::Answer => {
+                self.free_extent(request.extent);
+                self.finish(now, asked);
+            }
             Operation::Standby | Operation::Start => {
                 self.io
                     .command(request.operation, None, Purpose::Whole { asked }, cx.out);

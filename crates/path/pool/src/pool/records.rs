@@ -3,6 +3,7 @@
 use super::Pool;
 use crate::arc::RecordCache;
 use crate::config::PoolSettings;
+use crate::files::Files;
 use crate::io::{Block, Cause, Purpose};
 use crate::place::{Dva, FirstPlaces};
 use crate::queue::Class;
@@ -17,9 +18,11 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct Records {
     places: FirstPlaces,
-    /// Places of records that were written since the start of the run.
-    pub(super) moved: HashMap<u64, Dva>,
-    pub(super) arc: RecordCache,
+    /// Places and bytes of records that were written since the start of the run.
+    pub(crate) moved: HashMap<u64, (Dva, u32)>,
+    /// The objects of a file system in place of the volume.
+    pub(crate) files: Option<Files>,
+    pub(crate) arc: RecordCache,
     zfetch: Zfetch,
     /// Records that are being read, each with the first of its waiters.
     reading: HashMap<u64, u32>,
@@ -34,13 +37,24 @@ struct Waiter {
 
 impl Records {
     pub(super) fn new(settings: &PoolSettings, places: FirstPlaces) -> Records {
-        let records = settings.volsize / settings.record;
         let memory = &settings.memory;
+        let files = settings.files.as_ref();
+        let files = files.map(|files| Files::new(files, settings.record));
+        let distance = memory.prefetch_distance.0;
+        let (zfetch, weight) = match &files {
+            Some(_) => (Zfetch::of_files(settings.record, distance), SECTOR_BYTES),
+            None => {
+                let records = settings.volsize / settings.record;
+                let zfetch = Zfetch::new(settings.record, records, distance);
+                (zfetch, settings.psize)
+            }
+        };
         Records {
             places,
             moved: HashMap::new(),
-            arc: RecordCache::new(memory.arc.0 / settings.psize),
-            zfetch: Zfetch::new(settings.record, records, memory.prefetch_distance.0),
+            files,
+            arc: RecordCache::new(memory.arc.0 / weight),
+            zfetch,
             reading: HashMap::new(),
             waiters: Slots::default(),
         }
@@ -53,20 +67,51 @@ impl Pool {
         match self.records.moved.get(&record) {
             // A record that was rewritten has the present width. Other records keep the width
             // before the expansion.
-            Some(dva) => (*dva, self.settings.psize, false),
-            None => (self.records.places.of(record), self.settings.psize, true),
+            Some((dva, psize)) => (*dva, (*psize).into(), false),
+            None => (self.records.places.of(record), self.psize_of(record), true),
         }
     }
 
     /// Moves a record to a new place and frees the old one.
     pub(crate) fn move_record(&mut self, record: u64, dva: Dva) {
-        let (before, psize, old) = self.place_of(record);
-        if before == dva {
-            return;
+        let psize = self.psize_of(record) as u32;
+        if self.is_stored(record) {
+            let (before, psize, old) = self.place_of(record);
+            if before == dva {
+                return;
+            }
+            // The snapshot still needs the block.
+            if !self.is_in_snapshot(record) {
+                self.free_place(before, psize, old);
+            }
         }
-        let asize = self.io.asize(before.vdev as usize, psize, old);
-        self.space.free(before, asize);
-        self.records.moved.insert(record, dva);
+        self.records.moved.insert(record, (dva, psize));
+    }
+
+    /// Returns true if a snapshot holds the present place of a record (`dsl_dataset_block_kill`: a block
+    /// that is older than the last snapshot stays).
+    pub(crate) fn is_in_snapshot(&self, record: u64) -> bool {
+        self.settings.snapshot && !self.records.moved.contains_key(&record)
+    }
+
+    /// Frees the place of a block of `psize` bytes. `old` is true for a block from before an expansion.
+    pub(crate) fn free_place(&mut self, dva: Dva, psize: u64, old: bool) {
+        let asize = self.io.asize(dva.vdev as usize, psize, old);
+        match &mut self.special {
+            Some(space) if dva.vdev as usize == self.settings.vdevs.len() => {
+                space.free(Dva { vdev: 0, ..dva }, asize);
+            }
+            _ => self.space.free(dva, asize),
+        }
+    }
+
+    /// Puts a clean record into memory.
+    pub(crate) fn keep_in_memory(&mut self, record: u64) {
+        let weight = match &self.records.files {
+            Some(_) => (self.psize_of(record) / SECTOR_BYTES) as u32,
+            None => 1,
+        };
+        self.records.arc.insert_sized(record, weight);
     }
 
     /// Returns true if the record is in memory.
@@ -124,20 +169,25 @@ impl Pool {
 
     pub(super) fn read(&mut self, now: Time, asked: u32) {
         let request = self.asked[asked].request;
-        let records = self.records_of(request.extent);
-        for record in records.clone() {
+        let units = self.units_of(request.extent);
+        for unit in units.clone() {
+            let record = self.record_at(unit);
             self.counts.reads += 1;
             self.l2arc.asked_for(record);
-            if self.txg.holds(record) || self.records.arc.access(record) {
+            // A hole has no data.
+            let is_hole = !self.is_stored(record);
+            if is_hole || self.txg.holds(record) || self.records.arc.access(record) {
                 self.counts.hits += 1;
             } else {
                 self.wait_for(now, record, asked);
             }
         }
         if self.settings.memory.prefetch {
-            let ahead = self.records.zfetch.access(now, records);
-            for record in ahead {
-                if !self.is_in_memory(record) && !self.records.reading.contains_key(&record) {
+            let ahead = self.records.zfetch.access(now, units);
+            for unit in ahead {
+                let record = self.record_at(unit);
+                let is_wanted = self.is_stored(record) && !self.is_in_memory(record);
+                if is_wanted && !self.records.reading.contains_key(&record) {
                     // The entry without a waiter keeps a second request from reading the record
                     // again.
                     self.records.reading.insert(record, NONE);
@@ -152,23 +202,21 @@ impl Pool {
     /// Begins a write: records of which a part stays must be in memory first.
     pub(super) fn write(&mut self, now: Time, asked: u32) {
         let extent = self.asked[asked].request.extent;
-        let record = self.settings.record;
-        let (begin, end) = (extent.start.0 * SECTOR_BYTES, extent.end().0 * SECTOR_BYTES);
-        let all = self.records_of(extent);
+        let all = self.units_of(extent);
         // A record is compressed and checked as a whole, so a partial write needs the rest of the
-        // record.
-        let partial = [
-            (!begin.is_multiple_of(record)).then_some(all.start),
-            (!end.is_multiple_of(record)).then_some(all.end - 1),
+        // record (`dbuf_will_dirty`).
+        let ends = [
+            Some(all.start),
+            Some(all.end - 1).filter(|last| *last > all.start),
         ];
-        let mut before = None;
-        for number in partial.into_iter().flatten() {
-            if before != Some(number) && !self.txg.holds(number) && !self.records.arc.access(number)
-            {
+        for unit in ends.into_iter().flatten() {
+            let (record, part) = self.part(extent, unit);
+            let covers = part.start == 0 && part.end >= self.size_of(record);
+            let is_known = covers || !self.is_stored(record);
+            if !is_known && !self.txg.holds(record) && !self.records.arc.access(record) {
                 self.counts.read_for_writes += 1;
-                self.wait_for(now, number, asked);
+                self.wait_for(now, record, asked);
             }
-            before = Some(number);
         }
         if self.asked[asked].remaining == 0 && !self.calls(now, asked) {
             self.admit(now, asked);
@@ -178,7 +226,7 @@ impl Pool {
     /// A record has been read: its waiters go on.
     pub(super) fn record_read(&mut self, now: Time, record: u64, block: &Block, out: &mut Effects) {
         if block.status == RequestStatus::Done {
-            self.records.arc.insert(record);
+            self.keep_in_memory(record);
         }
         let mut next = self.records.reading.remove(&record).unwrap_or(NONE);
         while next != NONE {

@@ -1,0 +1,391 @@
+//! Objects of a file system in a pool: records of any size (`module/zfs/dmu.c`, `dbuf.c`, `dnode.c`,
+//! OpenZFS 2.2).
+//!
+//! A volume has records of one size, all written before the run. A file system differs:
+//!
+//! 1. A file of at most one record is a block of its own size, in sectors of 512 bytes. The block
+//!    grows with the file (`dmu_object_set_blocksize` in `zfs_grow_blocksize`).
+//! 2. A longer file has whole records. The rest of the last record is zeros, which compression
+//!    removes (`compression=on`, the default since 2.2). So the last record ends with the file.
+//! 3. A record that was never written is a hole: a write of a part reads nothing, and a read has no
+//!    I/O (`dbuf_read_hole`).
+//! 4. A removed or cut file frees its records. Dirty records of the open group are not written
+//!    (`dbuf_undirty`).
+//!
+//! Metadata of files are blocks of 16 KiB: inodes and directories. The pool keeps metadata in memory,
+//! and writes two copies of each dirty block in each group. Files of the start of a run lie one after
+//! the other, each in whole records.
+
+use crate::config::compressed;
+use crate::io::{Cause, Purpose};
+use crate::place::Dva;
+use crate::pool::Pool;
+use crate::queue::Class;
+use fullstroke_contract::{DatasetObject, Extent, Object};
+use fullstroke_units::{SECTOR_BYTES, Time};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+
+/// Flag of records that were written first in the run.
+const NEW: u64 = 1 << 62;
+
+/// Flag of blocks of metadata.
+const METADATA: u64 = 1 << 63;
+
+/// Bytes of a block of inodes or of a directory: `DNODE_BLOCK_SHIFT` and `fzap_default_block_shift`
+/// are 14.
+const METADATA_BLOCK: u64 = 16 << 10;
+
+/// Bytes of such a block after compression: an inode of 512 bytes has about 200 bytes of times,
+/// lengths and checksums, and zeros. Estimate.
+const METADATA_PSIZE: u64 = 4 << 10;
+
+/// Copies of metadata of a dataset (`dmu_write_policy`).
+const COPIES: usize = 2;
+
+/// Returns true for a block of metadata.
+pub(crate) fn is_metadata(record: u64) -> bool {
+    record & METADATA != 0
+}
+
+/// A file at the start of the run.
+#[derive(Clone, Copy, Debug)]
+struct StartFile {
+    /// Number of the first record.
+    first: u64,
+    records: u64,
+}
+
+/// The objects of a file system.
+#[derive(Debug)]
+pub(crate) struct Files {
+    /// Bytes of a whole record.
+    record: u64,
+    /// Files of the start that have not been removed.
+    start: HashMap<u32, StartFile>,
+    /// Number of records at the start.
+    initial: u64,
+    /// Bytes of records that are smaller than a whole record.
+    sizes: HashMap<u64, u32>,
+    /// Number of records of each object behind the records of the start.
+    ends: HashMap<DatasetObject, u64>,
+    /// Places of metadata.
+    metadata: HashMap<u64, [Option<Dva>; COPIES]>,
+    /// Records that were freed while their group was written.
+    freed: HashSet<u64>,
+}
+
+/// Returns the number of records of a file.
+fn records_of(bytes: u64, record: u64) -> u64 {
+    bytes.div_ceil(record)
+}
+
+/// Returns the number of records of files.
+pub(crate) fn records_of_all(files: &[(Object, u64)], record: u64) -> u64 {
+    files
+        .iter()
+        .map(|(_, bytes)| records_of(*bytes, record))
+        .sum()
+}
+
+impl Files {
+    /// Returns the objects of a file system that has `files`, each with its bytes, at the start.
+    pub(crate) fn new(files: &[(Object, u64)], record: u64) -> Files {
+        let mut all = Files {
+            record,
+            start: HashMap::new(),
+            initial: 0,
+            sizes: HashMap::new(),
+            ends: HashMap::new(),
+            metadata: HashMap::new(),
+            freed: HashSet::new(),
+        };
+        for &(object, bytes) in files.iter().filter(|(_, bytes)| *bytes > 0) {
+            let records = records_of(bytes, record);
+            let first = all.initial;
+            all.start.insert(object.0, StartFile { first, records });
+            all.initial += records;
+            let rest = bytes - (records - 1) * record;
+            all.set_size(all.initial - 1, rest);
+        }
+        all
+    }
+
+    fn set_size(&mut self, record: u64, bytes: u64) {
+        let bytes = bytes.next_multiple_of(SECTOR_BYTES);
+        if bytes < self.record {
+            self.sizes.insert(record, bytes as u32);
+        } else {
+            self.sizes.remove(&record);
+        }
+    }
+
+    /// Returns the bytes of a unit of an address: a block of metadata or a record.
+    fn unit(&self, object: DatasetObject) -> u64 {
+        match object.is_metadata {
+            true => METADATA_BLOCK,
+            false => self.record,
+        }
+    }
+
+    /// Returns the addresses of the units of an extent.
+    pub(crate) fn units_of(&self, extent: Extent) -> Range<u64> {
+        let (object, sector) = DatasetObject::at(extent.start);
+        let unit = self.unit(object) / SECTOR_BYTES;
+        let base = u64::from(object.number) * (DatasetObject::SECTORS / unit);
+        let base = base | if object.is_metadata { METADATA } else { NEW };
+        base + sector / unit..base + (sector + extent.sectors.0).div_ceil(unit)
+    }
+
+    /// Returns the object of a unit, and the number of the unit in the object.
+    fn object_of(&self, unit: u64) -> (DatasetObject, u64) {
+        let is_metadata = is_metadata(unit);
+        let bytes = if is_metadata {
+            METADATA_BLOCK
+        } else {
+            self.record
+        };
+        let per = DatasetObject::SECTORS / (bytes / SECTOR_BYTES);
+        let plain = unit & !(NEW | METADATA);
+        let object = DatasetObject {
+            number: (plain / per) as u32,
+            is_metadata,
+        };
+        (object, plain % per)
+    }
+
+    /// Returns the record at the address of a unit.
+    pub(crate) fn record_at(&self, unit: u64) -> u64 {
+        let (object, index) = self.object_of(unit);
+        match self.start.get(&object.number) {
+            Some(file) if !object.is_metadata && index < file.records => file.first + index,
+            _ => unit,
+        }
+    }
+
+    /// Returns the part of a unit that an extent covers, in bytes.
+    pub(crate) fn part(&self, extent: Extent, unit: u64) -> Range<u64> {
+        let (object, sector) = DatasetObject::at(extent.start);
+        let (_, index) = self.object_of(unit);
+        let (bytes, start) = (self.unit(object), sector * SECTOR_BYTES);
+        let (from, end) = (index * bytes, start + extent.sectors.0 * SECTOR_BYTES);
+        start.saturating_sub(from)..(end - from).min(bytes)
+    }
+
+    /// Returns true if a record was written before the run.
+    pub(crate) fn is_initial(&self, record: u64) -> bool {
+        record < self.initial
+    }
+
+    /// Returns the bytes of a record.
+    pub(crate) fn size(&self, record: u64) -> u64 {
+        match self.sizes.get(&record) {
+            _ if is_metadata(record) => METADATA_BLOCK,
+            Some(&bytes) => bytes.into(),
+            None => self.record,
+        }
+    }
+
+    /// Lets a record of `before` bytes grow to `end`. Returns the new size.
+    pub(crate) fn grow(&mut self, record: u64, before: u64, end: u64) -> u64 {
+        if is_metadata(record) {
+            return METADATA_BLOCK;
+        }
+        self.set_size(record, before.max(end));
+        if !self.is_initial(record) {
+            let (object, index) = self.object_of(record);
+            let count = self.ends.entry(object).or_default();
+            *count = (*count).max(index + 1);
+        }
+        self.size(record)
+    }
+
+    /// Takes the records of an object from a sector on, for their removal.
+    fn take(&mut self, extent: Extent) -> Vec<u64> {
+        let units = self.units_of(extent);
+        let (object, first) = self.object_of(units.start);
+        let base = units.start - first;
+        let mut taken = Vec::new();
+        if let Some(file) = self
+            .start
+            .get_mut(&object.number)
+            .filter(|_| !object.is_metadata)
+        {
+            taken.extend(file.first + first.min(file.records)..file.first + file.records);
+            file.records = file.records.min(first);
+        }
+        if let Some(count) = self.ends.get_mut(&object) {
+            taken.extend(base + first.min(*count)..base + *count);
+            *count = (*count).min(first);
+        }
+        taken
+    }
+
+    /// Counts the indirect blocks above the records that a group has written: the number of blocks of
+    /// each size in pointers. Files of one record have their pointer in the inode.
+    pub(crate) fn indirect_blocks(&self, written: &[u64], shift: u32) -> BTreeMap<u64, u64> {
+        let mut blocks: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut before = None;
+        for &record in written.iter().filter(|&&record| !self.is_initial(record)) {
+            let (object, index) = self.object_of(record);
+            let count = self.ends.get(&object).copied().unwrap_or(1);
+            let mut level = shift;
+            while count > 1 << (level - shift) {
+                let block = (object, index >> level, level);
+                if before != Some((object, index)) && !self.shares(before, block) {
+                    let pointers = count.div_ceil(1 << (level - shift)).min(1 << shift);
+                    *blocks.entry(pointers).or_default() += 1;
+                }
+                level += shift;
+            }
+            before = Some((object, index));
+        }
+        blocks
+    }
+
+    /// Returns true if the record before lies below the same indirect block.
+    fn shares(
+        &self,
+        before: Option<(DatasetObject, u64)>,
+        (object, block, level): (DatasetObject, u64, u32),
+    ) -> bool {
+        before.is_some_and(|(other, index)| other == object && index >> level == block)
+    }
+}
+
+impl Pool {
+    /// Returns the bytes of a record.
+    pub(crate) fn size_of(&self, record: u64) -> u64 {
+        match &self.records.files {
+            Some(files) => files.size(record),
+            None => self.settings.record,
+        }
+    }
+
+    /// Returns the bytes of a record after compression, in whole sectors of the pool.
+    pub(crate) fn psize_of(&self, record: u64) -> u64 {
+        let settings = &self.settings;
+        match self.size_of(record) {
+            whole if whole == settings.record => settings.psize,
+            size => {
+                let size = size.next_multiple_of(1 << settings.ashift);
+                compressed(size, settings.compression, settings.ashift)
+            }
+        }
+    }
+
+    /// Returns true if the record has a place on the vdevs.
+    pub(crate) fn is_stored(&self, record: u64) -> bool {
+        let start = |files: &Files| files.is_initial(record);
+        self.records.files.as_ref().is_none_or(start) || self.records.moved.contains_key(&record)
+    }
+
+    /// Returns the record at the address of a unit.
+    pub(crate) fn record_at(&self, unit: u64) -> u64 {
+        match &self.records.files {
+            Some(files) => files.record_at(unit),
+            None => unit,
+        }
+    }
+
+    /// Returns the record at an address, and the part that an extent covers, in bytes.
+    pub(crate) fn part(&self, extent: Extent, unit: u64) -> (u64, Range<u64>) {
+        if let Some(files) = &self.records.files {
+            return (files.record_at(unit), files.part(extent, unit));
+        }
+        let record = self.settings.record;
+        let (begin, end) = (extent.start.0 * SECTOR_BYTES, extent.end().0 * SECTOR_BYTES);
+        let from = unit * record;
+        (unit, begin.saturating_sub(from)..(end - from).min(record))
+    }
+
+    /// Lets a record take a write that ends at byte `end` of the record. Returns the bytes of the
+    /// record.
+    pub(crate) fn grow(&mut self, record: u64, end: u64) -> u64 {
+        let exists = self.is_stored(record) || self.txg.holds(record);
+        let before = if exists { self.size_of(record) } else { 0 };
+        match &mut self.records.files {
+            Some(files) => files.grow(record, before, end),
+            None => self.settings.record,
+        }
+    }
+
+    /// Writes a dirty block of metadata of the file system, in two copies.
+    pub(crate) fn write_file_metadata(&mut self, now: Time, record: u64) {
+        let psize = METADATA_PSIZE.next_multiple_of(1 << self.settings.ashift);
+        let mut places = [None; COPIES];
+        for place in &mut places {
+            *place = self.metadata_place(psize);
+            let Some(dva) = *place else { continue };
+            self.counts.metadata += psize;
+            self.txg.outstanding += 1;
+            let cause = Cause::background();
+            let block = (dva, psize);
+            self.io
+                .write(now, block, Class::AsyncWrite, Purpose::Group, cause);
+        }
+        let files = self.records.files.as_mut();
+        let old = files.and_then(|files| files.metadata.insert(record, places));
+        for dva in old.into_iter().flatten().flatten() {
+            self.free_place(dva, psize, false);
+        }
+    }
+
+    /// Frees the records of an extent: a file was removed or cut.
+    pub(crate) fn free_extent(&mut self, extent: Extent) {
+        let Some(files) = &mut self.records.files else {
+            return;
+        };
+        let (object, sector) = DatasetObject::at(extent.start);
+        if sector == 0 && !object.is_metadata {
+            self.zil.forget_file(object.number);
+        }
+        for record in files.take(extent) {
+            self.records.arc.forget(record);
+            if let Some(dva) = self.txg.logged.remove(&record) {
+                let psize = self.psize_of(record);
+                self.free_place(dva, psize, false);
+            }
+            if self.txg.undirty(record) {
+                // The group writes the record already, and `record_written` frees the place.
+                if let Some(files) = &mut self.records.files {
+                    files.freed.insert(record);
+                }
+                continue;
+            }
+            self.free_record(record);
+        }
+    }
+
+    /// Frees the place of a record.
+    fn free_record(&mut self, record: u64) {
+        if !self.is_stored(record) {
+            return;
+        }
+        let (dva, psize, old) = self.place_of(record);
+        if !self.is_in_snapshot(record) {
+            self.free_place(dva, psize, old);
+        }
+        self.records.moved.remove(&record);
+        if let Some(files) = &mut self.records.files {
+            files.sizes.remove(&record);
+        }
+    }
+
+    /// Frees a record that was removed while the group wrote it. Returns true if so.
+    pub(crate) fn was_freed(&mut self, record: u64) -> bool {
+        let files = self.records.files.as_mut();
+        let freed = files.is_some_and(|files| files.freed.remove(&record));
+        if freed && !self.txg.holds(record) {
+            self.free_record(record);
+        }
+        freed
+    }
+
+    /// Returns true if an extent lies in one object.
+    pub(crate) fn is_in_object(extent: Extent) -> bool {
+        let (object, sector) = DatasetObject::at(extent.start);
+        object.number <= DatasetObject::NUMBER_MAX
+            && sector + extent.sectors.0 <= DatasetObject::SECTORS
+    }
+}
