@@ -349,6 +349,13 @@ fn keys_of_records() -> Map<String, Value> {
             "type": ["integer", "string"],
             "description": "Size of a region of the bitmap in bytes: a power of two, at least 4KiB. Default 64MiB, as in mdadm.",
         },
+        "consistency_policy": {
+            "enum": ["resync", "bitmap", "ppl"],
+            "description": "How an array like md becomes consistent after a crash, as in `mdadm --consistency-policy`. `resync`: \
+                            nothing is recorded. `bitmap`: as `bitmap = \"internal\"`. `ppl`, for raid5: the partial parity log. \
+                            Before each write of data and parity, the member with the parity gets 4 KiB and the partial parity, \
+                            forced to the medium, and afterwards the written members are flushed. Default: resync.",
+        },
         "safe_mode_delay": {
             "type": "string",
             "description": "Time after the last write of an array like md until the superblocks of all members say that the array \
