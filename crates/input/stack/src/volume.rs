@@ -12,7 +12,7 @@ use crate::{StackError, drives};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known};
 use fullstroke_drive::DriveModel;
-use fullstroke_volume::{Coordination, Like, MemberZone, find_layout};
+use fullstroke_volume::{Coordination, Like, MemberZone, Records, find_layout};
 use serde_json::{Map, Value, json};
 
 /// Drive keys that a volume passes down to the volumes inside.
