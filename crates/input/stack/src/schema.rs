@@ -329,6 +329,9 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
         "speed_limit_max": {
             "type": ["integer", "string"], "description": "upper limit of a rebuild on each filled member, in bytes a second; default none, for an array like md 200000KiB, as in md",
         },
+        "sync_io_depth": {
+            "type": "integer", "description": "number of I/Os of a rebuild in flight beside requests, for an array like md, as Linux 6.16 and later limit it (there 32): pages of 4 KiB with parity, but at least a chunk, and 64 KiB with copies; default none, as in Linux 6.12: up to 1 MiB is in flight",
+        },
     });
     let mut all = keys.as_object().cloned().unwrap_or_default();
     all.extend(keys_of_slowness());
