@@ -789,8 +789,7 @@ impl VolumeSpec {
             } => {
                 check_coordination(*coordination, host).map_err(|error| error.below(path))?;
                 let layer = Volume::new(self.layout()?).coordinating(*coordination);
-                let layer =
-                    layer.rebuilding_from(rebuild.members(), rebuild.from(), rebuild.speed());
+                let layer = rebuild.of_volume(layer);
                 let layer: Box<dyn Node> = match arrays {
                     Arrays::Planned => Box::new(layer),
                     Arrays::Run(around) => MdVolume::over(layer, around, *records),

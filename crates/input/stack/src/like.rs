@@ -66,7 +66,28 @@ pub(crate) fn complete(layout: &str, own: &mut Keys, default: Like) {
 }
 
 /// The keys of the records that md keeps on the members.
-pub(crate) const RECORDS: [&str; 3] = ["bitmap", "bitmap_chunk", "safe_mode_delay"];
+pub(crate) const RECORDS: [&str; 4] = [
+    "bitmap",
+    "bitmap_chunk",
+    "consistency_policy",
+    "safe_mode_delay",
+];
+
+/// The layout with a partial parity log: `ppl_init_log` (`drivers/md/raid5-ppl.c`) refuses others.
+const PARTIAL_PARITY: &str = "raid5";
+
+/// How an array becomes consistent after a crash, by the names of `mdadm --consistency-policy`. The
+/// policy `journal` is not modelled.
+#[derive(Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Consistency {
+    /// A resync of the whole array.
+    Resync,
+    /// A resync of the regions that the bitmap names.
+    Bitmap,
+    /// The partial parity log.
+    Ppl,
+}
 
 /// Takes the keys of md's records out of the keys of a volume. Returns `None` for an array without
 /// records: an array without these keys, an array that is not like md, and RAID 0.
@@ -80,8 +101,7 @@ pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<Record
         .collect();
     let has_records = layout != BY_WORD && own.get(LIKE) == Some(&json!(Like::Md));
     if !has_records {
-        let said = |(key, value): &(&str, Value)| *key != "bitmap" || value != &json!("none");
-        return match given.iter().find(|one| said(one)) {
+        return match given.iter().find(|one| !is_without(one)) {
             None => Ok(None),
             Some((key, _)) => {
                 let message =
@@ -90,8 +110,7 @@ pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<Record
             }
         };
     }
-    let without = |(key, value): &(&str, Value)| *key == "bitmap" && value == &json!("none");
-    if given.iter().all(without) {
+    if given.iter().all(is_without) {
         return Ok(None);
     }
     // A bitmap only by word: writes to clean regions then wait for a flush of all members.
@@ -107,6 +126,12 @@ pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<Record
                 let intent = serde_json::from_value(value.clone());
                 records.bitmap = Some(intent.map_err(|_| wrong("\"none\" or \"internal\""))?);
             }
+            "consistency_policy" => {
+                let policy = serde_json::from_value(value.clone());
+                let expected =
+                    "\"resync\", \"bitmap\" or \"ppl\"; a journal device is not modelled";
+                policy_of(layout, policy.map_err(|_| wrong(expected))?, &mut records)?;
+            }
             "bitmap_chunk" => {
                 let size = serde_json::from_value(value.clone());
                 records.region = size.map_err(|_| wrong("a size such as \"64MiB\""))?;
@@ -119,4 +144,100 @@ pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<Record
     }
     records.check()?;
     Ok(Some(records))
+}
+
+/// True for a key that says that the array writes no records.
+fn is_without((key, value): &(&str, Value)) -> bool {
+    match *key {
+        "bitmap" => value == &json!("none"),
+        "consistency_policy" => value == &json!("resync"),
+        _ => false,
+    }
+}
+
+/// Gives the records a policy of consistency. The key `bitmap` was read before.
+///
+/// # Errors
+/// If the layout has no such policy, or if the bitmap contradicts the policy.
+fn policy_of(layout: &str, policy: Consistency, records: &mut Records) -> Result<(), ConfigError> {
+    let refuse = |message: String| Err(ConfigError::new("consistency_policy", message));
+    let has_bitmap = records.bitmap == Some(WriteIntent::Internal);
+    match policy {
+        Consistency::Bitmap => records.bitmap = Some(WriteIntent::Internal),
+        Consistency::Resync if has_bitmap => {
+            return refuse(
+                "found \"resync\" beside bitmap = \"internal\"; remove one of the keys".to_owned(),
+            );
+        }
+        Consistency::Resync => {}
+        Consistency::Ppl if layout != PARTIAL_PARITY => {
+            return refuse(format!(
+                "found \"ppl\"; md has the partial parity log for raid5 only, and this array is {layout}"
+            ));
+        }
+        Consistency::Ppl if has_bitmap => {
+            return refuse(
+                "found \"ppl\" beside bitmap = \"internal\"; md has no array with both".to_owned(),
+            );
+        }
+        Consistency::Ppl => records.partial_parity = true,
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records_of(layout: &str, given: Value) -> Result<Option<Records>, String> {
+        let mut own: Keys = serde_json::from_value(given).unwrap();
+        own.insert(LIKE.to_owned(), json!("md"));
+        let records = take_records(layout, &mut own).map_err(|error| error.to_string());
+        assert!(records.is_err() || own.len() == 1, "{own:?}");
+        records
+    }
+
+    #[test]
+    fn the_policy_of_consistency_is_that_of_mdadm() {
+        let policy = |name: &str| json!({ "consistency_policy": name });
+        assert_eq!(records_of("raid5", policy("resync")), Ok(None));
+        for (layout, policy, bitmap, partial_parity) in [
+            ("raid5", policy("ppl"), WriteIntent::None, true),
+            ("raid10", policy("bitmap"), WriteIntent::Internal, false),
+        ] {
+            let records = records_of(layout, policy).unwrap().unwrap();
+            assert_eq!(records.bitmap, Some(bitmap));
+            assert_eq!(records.partial_parity, partial_parity);
+        }
+    }
+
+    #[test]
+    fn policies_that_md_has_not_are_refused_with_the_reason() {
+        for (layout, given, part) in [
+            (
+                "raid6",
+                json!({ "consistency_policy": "ppl" }),
+                "raid5 only",
+            ),
+            (
+                "raid5",
+                json!({ "consistency_policy": "journal" }),
+                "not modelled",
+            ),
+            ("raid5", json!({ "consistency_policy": 1 }), "found 1"),
+            (
+                "raid5",
+                json!({ "consistency_policy": "ppl", "bitmap": "internal" }),
+                "no array with both",
+            ),
+            (
+                "raid5",
+                json!({ "consistency_policy": "resync", "bitmap": "internal" }),
+                "remove one",
+            ),
+        ] {
+            let error = records_of(layout, given.clone()).unwrap_err();
+            assert!(error.contains(part), "{layout} {given}: {error}");
+        }
+    }
 }

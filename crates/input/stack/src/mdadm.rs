@@ -35,6 +35,8 @@ pub struct MdArray {
     pub bitmap: bool,
     /// Size of a region of the bitmap, if the text says.
     pub bitmap_chunk: Option<Bytes>,
+    /// True if the array has a partial parity log.
+    pub partial_parity: bool,
 }
 
 impl MdArray {
@@ -91,6 +93,9 @@ impl MdArray {
                     line(&format!("# bitmap_chunk = {:?}", chunk.to_string()));
                 }
             }
+        }
+        if self.partial_parity {
+            line("consistency_policy = \"ppl\"");
         }
         for one in self.keys() {
             line(&one);
@@ -299,6 +304,7 @@ impl MdadmBlock {
             "Chunk Size" => array.chunk = Some(chunk_of(file, at, value)?),
             "Layout" => self.layout(file, at, value)?,
             "Intent Bitmap" | "Internal Bitmap" => array.bitmap = true,
+            "Consistency Policy" => array.partial_parity = value == "ppl",
             "Device Role" => {
                 let role = value.strip_prefix("Active device ");
                 self.role = role.and_then(|number| number.trim().parse().ok());

@@ -3,7 +3,7 @@
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, MemberState, RebuildSpeed, ZoneRate};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
-use fullstroke_volume::Layout;
+use fullstroke_volume::{Layout, Volume};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,9 @@ pub(crate) struct RebuildKeys {
     /// Upper limit of a rebuild in bytes per second. Default 200000KiB for an array like md
     /// (`sync_speed_max`), otherwise none.
     pub(crate) speed_limit_max: Option<Bytes>,
+    /// Number of I/Os of a rebuild in flight beside requests, as Linux 6.16 and later limit the
+    /// number. Only for an array like md. Default none, as in Linux 6.12.
+    pub(crate) sync_io_depth: Option<u32>,
 }
 
 /// One member, or several.
@@ -61,12 +64,16 @@ pub struct RebuiltMember {
     pub most: Option<Bytes>,
 }
 
-pub(crate) const KEYS: [&str; 4] = [
+pub(crate) const KEYS: [&str; 5] = [
     "rebuild",
     "rebuild_from",
     "speed_limit_min",
     "speed_limit_max",
+    "sync_io_depth",
 ];
+
+/// Largest number of I/Os in flight: with 64 KiB each, 1 GiB.
+const DEPTH_MAX: u32 = 16_384;
 
 impl RebuildKeys {
     /// Takes the keys out of a volume's keys.
@@ -75,12 +82,29 @@ impl RebuildKeys {
             .iter()
             .filter_map(|&key| Some((key.to_owned(), keys.remove(key)?)))
             .collect();
+        let is_md = keys.get("like") == Some(&serde_json::json!("md"));
         let keys: RebuildKeys = read(&own)?;
         if keys.speed_limit_max == Some(Bytes(0)) {
             let message = "at 0 bytes a second no rebuild ends; give a positive rate, or no key";
             return Err(ConfigError::new("speed_limit_max", message));
         }
-        Ok(keys)
+        let refuse = |message: String| Err(ConfigError::new("sync_io_depth", message));
+        match keys.sync_io_depth {
+            Some(_) if !is_md => {
+                refuse("only an array like md has this limit; leave it out".to_owned())
+            }
+            Some(depth) if !(1..=DEPTH_MAX).contains(&depth) => refuse(format!(
+                "found {depth}; expected 1 to {DEPTH_MAX} (Linux 6.16: 32)"
+            )),
+            _ => Ok(keys),
+        }
+    }
+
+    /// Returns the volume with its rebuild.
+    pub(crate) fn of_volume(&self, volume: Volume) -> Volume {
+        volume
+            .rebuilding_from(self.members(), self.from(), self.speed())
+            .with_sync_io_depth(self.sync_io_depth)
     }
 
     pub(crate) fn members(&self) -> &[u32] {

@@ -330,6 +330,9 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
         "speed_limit_max": {
             "type": ["integer", "string"], "description": "upper limit of a rebuild on each filled member, in bytes a second; default none, for an array like md 200000KiB, as in md",
         },
+        "sync_io_depth": {
+            "type": "integer", "description": "number of I/Os of a rebuild in flight beside requests, for an array like md, as Linux 6.16 and later limit it (there 32): pages of 4 KiB with parity, but at least a chunk, and 64 KiB with copies; default none, as in Linux 6.12: up to 1 MiB is in flight",
+        },
     });
     let mut all = keys.as_object().cloned().unwrap_or_default();
     all.extend(keys_of_slowness());
@@ -349,6 +352,13 @@ fn keys_of_records() -> Map<String, Value> {
         "bitmap_chunk": {
             "type": ["integer", "string"],
             "description": "Size of a region of the bitmap in bytes: a power of two, at least 4KiB. Default 64MiB, as in mdadm.",
+        },
+        "consistency_policy": {
+            "enum": ["resync", "bitmap", "ppl"],
+            "description": "How an array like md becomes consistent after a crash, as in `mdadm --consistency-policy`. `resync`: \
+                            nothing is recorded. `bitmap`: as `bitmap = \"internal\"`. `ppl`, for raid5: the partial parity log. \
+                            Before each write of data and parity, the member with the parity gets 4 KiB and the partial parity, \
+                            forced to the medium, and afterwards the written members are flushed. Default: resync.",
         },
         "safe_mode_delay": {
             "type": "string",

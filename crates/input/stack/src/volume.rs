@@ -13,7 +13,7 @@ use crate::{StackError, drives};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known};
 use fullstroke_drive::DriveModel;
-use fullstroke_volume::{Coordination, Like, MemberZone, find_layout};
+use fullstroke_volume::{Coordination, Like, MemberZone, Records, find_layout};
 use serde_json::{Map, Value, json};
 
 /// Drive keys that a volume passes down to the volumes inside.
@@ -149,6 +149,7 @@ const VOLUME_KEYS: &[&str] = &[
     "coordinate",
     "bitmap",
     "bitmap_chunk",
+    "consistency_policy",
     "safe_mode_delay",
     "members",
     "count",
@@ -221,6 +222,13 @@ pub(crate) fn read_volume(
             "late",
             "an xor array has no policy against slow members; remove this table",
         ));
+    }
+    if records.is_some_and(|records| !records.fits(members.len())) {
+        let (most, found) = (Records::LOGS_MAX, members.len());
+        let message = format!(
+            "found \"ppl\" and {found} members; md's partial parity log has at most {most}"
+        );
+        return Err(site.fail("consistency_policy", message));
     }
     slow::make_slow(&mut members, slow).map_err(|error| site.error(error))?;
     // Only the node against slow members reads around a sector that a drive cannot read.

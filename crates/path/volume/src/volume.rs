@@ -213,6 +213,22 @@ impl Volume {
         self
     }
 
+    /// Returns the volume with a limit of a rebuild's I/O in flight beside requests, as Linux 6.16
+    /// and later have: an I/O of md is a page of each member in an array with parity, and 64 KiB in
+    /// one with copies (`sync_io_within_limit`, `drivers/md/md.c`). A rebuild with so much in
+    /// flight waits until nothing of the rebuild is in flight. `None` for no limit but a short unit.
+    /// Departure: an array with parity rebuilds whole rows of chunks, so that a chunk is the least
+    /// amount in flight.
+    #[must_use]
+    pub fn with_sync_io_depth(mut self, depth: Option<u32>) -> Volume {
+        let sectors = match self.layout.md() {
+            Some(_) => 8,
+            None => 128,
+        };
+        self.rebuilds.yielding = depth.map(|depth| Sectors(sectors * u64::from(depth)));
+        self
+    }
+
     /// Returns the volume with a hint in member I/O about the queues of the members, in
     /// [`Hints::stripe_queue`](fullstroke_contract::Hints::stripe_queue).
     #[must_use]

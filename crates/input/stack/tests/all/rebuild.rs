@@ -130,6 +130,22 @@ fn a_rebuild_beside_more_load_than_the_drives_carry_keeps_its_least_speed() {
 }
 
 #[test]
+fn fewer_ios_in_flight_make_a_rebuild_beside_requests_slower() {
+    let volume = "layout = \"raid5\"\ndrive = \"wd-red-plus-4tb\"\ndrives = 4\nchunk = \"64KiB\"\nrebuild = 2";
+    let speeds = ["", "\nsync_io_depth = 128", "\nsync_io_depth = 32"].map(|depth| {
+        let (outcome, seen) = run_at(60.0, &format!("{volume}{depth}"), 4_000);
+        let (_, _, _, done) = *seen.done.last().unwrap();
+        done.bytes().0 as f64 / 1e6 / outcome.end.as_secs_f64()
+    });
+    println!("{speeds:.2?} MB/s");
+    assert!(
+        speeds.windows(2).all(|pair| pair[0] > 1.1 * pair[1]),
+        "{speeds:.2?}"
+    );
+    assert!(speeds[2] > 1.024, "not below the least speed: {speeds:.2?}");
+}
+
+#[test]
 fn a_member_volume_is_rebuilt_like_a_drive() {
     let volume = "layout = \"raid5\"\nrebuild = 1\n[[volume.members]]\nlayout = \"raid1\"\n\
                   drive = \"seagate-cheetah-9lp\"\ndrives = 2\ncount = 3";
@@ -239,6 +255,11 @@ fn what_cannot_be_rebuilt_is_refused_at_its_line() {
         (
             RAID5.replace("raid5", "raid0") + "\nrebuild = 1",
             "raid0 survives 0",
+        ),
+        (format!("{RAID5}\nsync_io_depth = 0"), "found 0; expected 1"),
+        (
+            format!("{RAID5}\nlike = \"ideal\"\nsync_io_depth = 32"),
+            "only an array like md",
         ),
         (
             RAID5.replace("raid5", "xor") + "\nrebuild = 1",

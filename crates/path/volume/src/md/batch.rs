@@ -9,7 +9,8 @@ impl Core {
     /// True if waiting writes cover all data of a stripe that was not handled yet
     /// (`stripe_can_batch`).
     pub(super) fn can_batch(&self, at: u32) -> bool {
-        if !self.stripes.has(at, state::BATCH_READY) {
+        // Each stripe is logged for itself (`raid5_has_ppl` in `stripe_can_batch`).
+        if self.log.is_some() || !self.stripes.has(at, state::BATCH_READY) {
             return false;
         }
         // Only the head of a batch is handled, so that reads of the others would wait for ever.

@@ -1,6 +1,7 @@
 //! The stripes, the requests on them, and md's thread.
 
 use super::plug::{NONE, Plug, PluggedIo};
+use super::ppl::PartialParityLog;
 use super::stripes::{PAGE, StripePage, Stripes, page, state};
 use super::{ParityUpdates, Setup};
 use crate::counts::VolumeCounts;
@@ -52,6 +53,8 @@ enum Flying {
     Pages(Operation, u32),
     /// A read that bypasses the stripes: a part of the request's extent.
     Bypass { asked: u32, extent: Extent },
+    /// A unit of the log of a member, or a flush behind the unit.
+    Log(Operation, usize),
 }
 
 /// A part of a request whose pages are added to stripes.
@@ -144,6 +147,8 @@ pub(super) struct Core {
     /// True if the thread has work.
     pub(super) due: bool,
     pub(super) counts: VolumeCounts,
+    /// The partial parity log, if the array has one.
+    pub(super) log: Option<PartialParityLog>,
 }
 
 /// The circumstances of an event.
@@ -178,7 +183,19 @@ impl Core {
             adding_pages: Vec::new(),
             due: false,
             counts: VolumeCounts::default(),
+            log: None,
         }
+    }
+
+    /// Gives the array a partial parity log.
+    pub(super) fn add_log(&mut self) {
+        let members = self.stripes.members;
+        self.log = Some(PartialParityLog::new(members, self.map.chunk));
+    }
+
+    /// Returns the id of an I/O of the log of a member.
+    pub(super) fn keep_log_io(&mut self, member: usize, operation: Operation) -> RequestId {
+        own(self.flying.keep(Flying::Log(operation, member)))
     }
 
     /// Returns the number of requests from above in flight.
@@ -287,6 +304,8 @@ impl Core {
                     self.waiting.push_back(Adding::new(asked, begin, end));
                 }
             }
+            Flying::Log(Operation::Write, member) => self.unit_logged(member),
+            Flying::Log(_, member) => self.unit_flushed(member),
             Flying::Pages(operation, mut next) => {
                 while next != NONE {
                     let part = self.parts.take(next);

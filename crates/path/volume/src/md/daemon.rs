@@ -25,10 +25,16 @@ impl Core {
                 }
             }
             if taken[0] == NONE {
-                break;
+                self.send_logs(event);
+                // A log of a member that has failed lets its stripes go on at once.
+                match self.stripes.first(ListName::Handle) {
+                    Some(_) => continue,
+                    None => break,
+                }
             }
             let taken = taken.into_iter().take_while(|&at| at != NONE);
             taken.clone().for_each(|at| self.handle(at, event));
+            self.send_logs(event);
             taken.for_each(|at| self.release(at));
             // Processes that wait for stripes run on other processors. They add their pages as soon
             // as stripes are free, before the thread reads for a stripe that lacks just these

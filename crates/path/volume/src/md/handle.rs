@@ -61,6 +61,9 @@ impl Core {
             return;
         }
         self.stripes.clear(at, state::DELAYED);
+        if self.stripes.has(at, state::TRAPPED) {
+            return self.plan_io(at, event);
+        }
         let mut seen = self.analyse(at, event);
         if seen.answerable {
             self.answer_reads(at);
@@ -71,6 +74,7 @@ impl Core {
             seen = self.analyse(at, event);
         }
         self.answer_writes(at, event, &seen);
+        self.logged_stripe_ended(at, event);
         if seen.to_read > 0 || seen.partial > 0 || (seen.to_write > 0 && seen.failed > 0) {
             self.fill(at, event, &mut seen);
         }
@@ -328,6 +332,9 @@ impl Core {
 
     /// Plans the member I/O of a stripe and of its batch, member by member (`ops_run_io`).
     fn plan_io(&mut self, head: u32, event: &EventContext<'_>) {
+        if self.log_first(head, event) {
+            return;
+        }
         let mut behind = self.stripes.members;
         let is_wanted = |page: &StripePage| page.is(page::WANT_WRITE | page::WANT_READ);
         while let Some(member) = self.stripes.last_page(head, behind, is_wanted) {

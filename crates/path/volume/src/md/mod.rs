@@ -19,6 +19,7 @@
 //! | `handle.rs`, `dirty.rs` | one stripe: answers, reads, parity, writes |
 //! | `batch.rs` | full writes of neighbours |
 //! | `plug.rs` | joins member I/O |
+//! | `ppl.rs` | the partial parity log |
 //! | `records.rs` | superblocks and the bitmap on the members, above an array |
 //! | `bitmap.rs` | regions of the write-intent bitmap |
 //! | `core.rs` | tables of requests and of member I/O in flight |
@@ -34,6 +35,7 @@ mod dirty;
 mod handle;
 mod keys;
 mod plug;
+mod ppl;
 mod records;
 mod requests;
 mod stripes;
@@ -124,7 +126,13 @@ impl MdVolume {
     /// `records` are the records that md keeps on the members; `None` for an array without them.
     pub fn over(volume: Volume, around: Surroundings, records: Option<Records>) -> Box<dyn Node> {
         let array = match volume.layout().md() {
-            Some(setup) => RecordedArray::Stripes(Box::new(MdVolume::with(volume, &setup, around))),
+            Some(setup) => {
+                let mut array = Box::new(MdVolume::with(volume, &setup, around));
+                if records.is_some_and(|records| records.partial_parity) {
+                    array.core.add_log();
+                }
+                RecordedArray::Stripes(array)
+            }
             None => RecordedArray::Copies(Box::new(volume)),
         };
         Recorder::over(array, records)

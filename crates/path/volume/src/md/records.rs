@@ -19,6 +19,7 @@
 mod node;
 
 use super::bitmap::{self, Bitmap, WriteIntent};
+use super::ppl::PartialParityLog;
 use super::{MdVolume, WAKE_UP};
 use crate::layout::Layout;
 use crate::volume::Volume;
@@ -65,6 +66,8 @@ pub struct Records {
     pub region: Bytes,
     /// Time after the last write until the array is clean; zero for an array that stays active.
     pub safe_mode_delay: Duration,
+    /// True for a RAID 5 with a partial parity log.
+    pub partial_parity: bool,
 }
 
 impl Default for Records {
@@ -73,6 +76,7 @@ impl Default for Records {
             bitmap: None,
             region: bitmap::REGION,
             safe_mode_delay: SAFE_MODE_DELAY,
+            partial_parity: false,
         }
     }
 }
@@ -84,6 +88,15 @@ impl Records {
     /// Names the key that mdadm refuses.
     pub fn check(&self) -> Result<(), ConfigError> {
         bitmap::check_region(self.region)
+    }
+
+    /// Most members of an array with a partial parity log: the bits of `disk_flush_bitmap`
+    /// (`ppl_init_log`).
+    pub const LOGS_MAX: usize = PartialParityLog::MEMBERS_MAX;
+
+    /// Returns true if an array of so many members may have these records.
+    pub fn fits(&self, members: usize) -> bool {
+        !self.partial_parity || members <= Records::LOGS_MAX
     }
 
     /// Returns true if an array of this layout has a write-intent bitmap.

@@ -3,5 +3,6 @@
 mod intent;
 mod laboratory;
 mod loads;
+mod ppl;
 mod single;
 mod storms;

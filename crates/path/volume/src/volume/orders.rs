@@ -6,8 +6,8 @@ use super::rebuild::{Filling, RebuildJob, RebuildStep};
 use crate::like::Like;
 use crate::plan::MemberIo;
 use fullstroke_contract::{
-    Effects, LayerOrder, LayersBelow, MemberState, Node as _, Notice, Operation, Port, PriorityClass,
-    Refusal, RequestStatus, Signal,
+    Effects, LayerOrder, LayersBelow, MemberState, Node as _, Notice, Operation, Port,
+    PriorityClass, Refusal, RequestStatus, Signal,
 };
 use fullstroke_units::{Bytes, Sectors, Time};
 

@@ -50,6 +50,9 @@ pub(super) struct Rebuilds {
     pub(super) halted: bool,
     pub(super) speed: RebuildSpeed,
     pub(super) sizes: Units,
+    /// Length of a unit while requests come and the rebuild is not below its least speed, as
+    /// `sync_io_depth` limits the length; `None` for a short unit.
+    pub(super) yielding: Option<Sectors>,
 }
 
 /// Members for a common rebuild.
@@ -319,7 +322,12 @@ impl Rebuilds {
     /// Returns the length of a unit that begins at `now`.
     pub(super) fn unit_size(&self, now: Time, pressure: &Pressure) -> Sectors {
         if now < pressure.gone() {
-            return self.sizes.short;
+            let least = self.speed.least.0;
+            let is_slow = |job: &RebuildJob| job.marks.bytes_per_s(now, job.done()) < least;
+            return match self.yielding {
+                Some(length) if !self.queue.front().is_some_and(is_slow) => length,
+                _ => self.sizes.short,
+            };
         }
         // With a rate limit, a unit longer than a quarter of a second's data is useless.
         let most = self

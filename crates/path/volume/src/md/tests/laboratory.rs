@@ -75,7 +75,12 @@ impl Laboratory {
     ) -> Laboratory {
         let mut laboratory = Laboratory::new(layout, keys, members);
         let array = match laboratory.array {
-            TestedArray::Stripes(array) => RecordedArray::Stripes(array),
+            TestedArray::Stripes(mut array) => {
+                if records.partial_parity {
+                    array.core.add_log();
+                }
+                RecordedArray::Stripes(array)
+            }
             TestedArray::Copies(array) => RecordedArray::Copies(array),
             TestedArray::Recorded(_) => unreachable!("a new array has no records yet"),
         };

@@ -7,12 +7,25 @@ use fullstroke_contract::{LayerOrder, Operation, RequestStatus};
 use fullstroke_units::{Bytes, Duration, Random, Seed};
 use serde_json::{Value, json};
 
-/// Carries out random requests, many at a time, on an array with few stripes. With `recorded`, the
-/// array has superblocks and a bitmap of small regions, requests lie far apart, and pauses let the
-/// array and its regions become clean.
-fn storm(seed: u64, recorded: bool) {
+/// The records of an array.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Nothing,
+    Bitmap,
+    PartialParity,
+}
+
+/// Carries out random requests, many at a time, on an array with few stripes. With records, the
+/// array has superblocks and a bitmap of small regions, or a partial parity log; requests lie far
+/// apart, and pauses let the array and its regions become clean.
+fn storm(seed: u64, kept: Kept) {
+    let recorded = kept != Kept::Nothing;
     let mut random = Seed(seed).stream("storm");
-    let (layout, parities) = [("raid4", 1), ("raid5", 1), ("raid6", 2)][random.below(3) as usize];
+    let mut arrays = [("raid4", 1), ("raid5", 1), ("raid6", 2)];
+    if kept == Kept::PartialParity {
+        arrays = [("raid5", 1); 3];
+    }
+    let (layout, parities) = arrays[random.below(3) as usize];
     let members = parities + 2 + random.below(5) as usize;
     let chunk = 4096_u64 << random.below(5);
     let updates = ["reconstruct", "fewer", "modify"][random.below(3) as usize];
@@ -20,9 +33,9 @@ fn storm(seed: u64, recorded: bool) {
         "like": "md", "chunk": chunk, "stripe_cache": 17 + random.below(40), "parity_updates": updates,
         "preread_bypass_threshold": random.below(3), "largest_member_io": 4096_u64 << random.below(8),
     });
-    let mut laboratory = match recorded {
-        true => recorded_laboratory(layout, &keys, members, &mut random),
-        false => Laboratory::new(layout, &keys, members),
+    let mut laboratory = match kept {
+        Kept::Nothing => Laboratory::new(layout, &keys, members),
+        _ => recorded_laboratory(layout, &keys, members, kept, &mut random),
     };
     let span = if recorded { 64 << 20 } else { 1 << 20 };
     let (requests, depth) = (400, 1 + random.below(40));
@@ -82,13 +95,18 @@ fn recorded_laboratory(
     layout: &str,
     keys: &Value,
     members: usize,
+    kept: Kept,
     random: &mut Random,
 ) -> Laboratory {
     let delays = [0, 1_000_000, 201_000_000];
     let records = Records {
-        bitmap: Some(WriteIntent::Internal),
+        bitmap: Some(match kept {
+            Kept::Bitmap => WriteIntent::Internal,
+            _ => WriteIntent::None,
+        }),
         region: Bytes(4096 << random.below(9)),
         safe_mode_delay: Duration::from_nanos(delays[random.below(3) as usize]),
+        partial_parity: kept == Kept::PartialParity,
     };
     let mut laboratory = Laboratory::recorded(layout, keys, members, records);
     if random.below(2) == 0 {
@@ -100,14 +118,21 @@ fn recorded_laboratory(
 #[test]
 fn every_request_ends_once_while_members_fail() {
     for seed in 0..60 {
-        storm(seed, false);
+        storm(seed, Kept::Nothing);
     }
 }
 
 #[test]
 fn every_request_ends_once_above_a_bitmap_while_members_fail() {
     for seed in 0..120 {
-        storm(seed, true);
+        storm(seed, Kept::Bitmap);
+    }
+}
+
+#[test]
+fn every_request_ends_once_above_a_partial_parity_log_while_members_fail() {
+    for seed in 0..120 {
+        storm(seed, Kept::PartialParity);
     }
 }
 

@@ -1,0 +1,282 @@
+//! The partial parity log of a RAID 5 (`drivers/md/raid5-ppl.c`, Linux 6.12;
+//! `mdadm --consistency-policy=ppl`).
+//!
+//! A crash between the writes of data and parity leaves a stripe whose parity is wrong. The log
+//! holds, before these writes, the parity of the data that a write does not change.
+//!
+//! 1. Each member has a log of its own. A stripe is logged on the member with its parity.
+//! 2. Stripes gather in a **unit** until md's thread sends the unit: a header of 4 KiB, and a page
+//!    of partial parity for each stripe that is not overwritten as a whole. The write is forced to
+//!    the medium (`REQ_FUA`).
+//! 3. When the unit is on the member, the data and the parity of its stripes are written.
+//! 4. Then the members with these pages are flushed, because their write caches may hold the pages
+//!    (`ppl_do_flush`).
+//! 5. A log has one unit on its way. The next unit follows when the flushes have ended.
+//!
+//! Departures: the log lies in the first sectors of the member's data; mdadm has the log before the
+//! data. Members without a write cache get the flush, too, and answer at once.
+
+use super::core::{Core, EventContext};
+use super::stripes::{PAGE, page, state};
+use fullstroke_contract::{Effects, Extent, Hints, Operation, Request};
+use std::collections::VecDeque;
+
+/// First sector of the log: behind the superblock.
+const BEGIN: u64 = 8;
+
+/// Sectors of the header: `PPL_HEADER_SIZE`.
+const HEADER: u64 = 8;
+
+/// Least sectors of partial parity, and those of a unit in a log with room for several units:
+/// `PPL_SPACE_SIZE`, 128 KiB.
+const SPACE: u64 = 256;
+
+/// Entries of a header: `PPL_HDR_MAX_ENTRIES`, 148.
+const ENTRIES_MAX: u32 = 148;
+
+/// Stripes that are logged together.
+#[derive(Debug, Default)]
+struct LogUnit {
+    stripes: Vec<u32>,
+    /// Pages of partial parity.
+    pages: u64,
+    /// Entries of the header: runs of stripes that write the same members.
+    entries: u32,
+    /// Page number and written members of the latest stripe.
+    latest: Option<(u64, u64)>,
+    /// Stripes whose data and parity are not written.
+    pending: u32,
+    /// Flushes that have not ended.
+    flushes: u32,
+    /// Members with pages of the stripes, one bit each.
+    written: u64,
+    sent: bool,
+}
+
+/// The log of one member.
+#[derive(Debug, Default)]
+struct MemberLog {
+    /// Units in order. The first may be on its way, the last accepts stripes if it was not sent.
+    units: VecDeque<LogUnit>,
+    /// Offset of the next unit from the beginning of the log, in sectors.
+    next: u64,
+}
+
+/// The logs of all members.
+#[derive(Debug)]
+pub(super) struct PartialParityLog {
+    logs: Vec<MemberLog>,
+    /// Sectors of the log of a member.
+    size: u64,
+    /// Pages of partial parity of a unit.
+    pages_max: u64,
+    /// Stripes of the unit that was logged last; kept to reuse the allocated memory.
+    ended: Vec<u32>,
+}
+
+impl PartialParityLog {
+    /// Most members: the bits of `disk_flush_bitmap`.
+    pub(super) const MEMBERS_MAX: usize = 64;
+
+    /// Returns empty logs of an array with this chunk, in sectors. mdadm reserves the header and a
+    /// chunk, at least 128 KiB (`choose_ppl_space`, `super1.c`). A log with room for two units of
+    /// 128 KiB is used in turns (`ppl_init_child_log`).
+    pub(super) fn new(members: usize, chunk: u64) -> PartialParityLog {
+        let size = HEADER + chunk.max(SPACE);
+        let space = match size >= 2 * (HEADER + SPACE) {
+            true => SPACE,
+            false => size - HEADER,
+        };
+        PartialParityLog {
+            logs: (0..members).map(|_| MemberLog::default()).collect(),
+            size,
+            pages_max: space / PAGE,
+            ended: Vec::new(),
+        }
+    }
+
+    /// Adds a stripe to the log of the member with its parity (`ppl_log_stripe`). `whole` is true
+    /// if the stripe is overwritten as a whole, and `written` has a bit for each member to write.
+    fn add(&mut self, at: u32, number: u64, parity: usize, whole: bool, written: u64) {
+        let log = &mut self.logs[parity];
+        let full = |unit: &LogUnit| {
+            unit.sent || unit.pages == self.pages_max || unit.entries == ENTRIES_MAX
+        };
+        if log.units.back().is_none_or(full) {
+            log.units.push_back(LogUnit::default());
+        }
+        let Some(unit) = log.units.back_mut() else {
+            return;
+        };
+        let continues = unit
+            .latest
+            .is_some_and(|(before, of)| before + 1 == number && of == written);
+        unit.entries += u32::from(!continues);
+        unit.latest = Some((number, written));
+        unit.pages += u64::from(!whole);
+        unit.pending += 1;
+        unit.written |= written;
+        unit.stripes.push(at);
+    }
+}
+
+impl Core {
+    /// Holds a stripe back until its partial parity is in the log (`ppl_write_stripe`). Returns
+    /// false if the stripe may write.
+    pub(super) fn log_first(&mut self, at: u32, event: &EventContext<'_>) -> bool {
+        if self.log.is_none() {
+            return false;
+        }
+        let shape = self.shape(at);
+        let parity = shape.p() as usize;
+        let writes = self.stripes.page(at, parity).is(page::WANT_WRITE);
+        if self.stripes.has(at, state::LOGGED) || !writes || !self.in_sync(at, parity, event) {
+            self.stripes.clear(at, state::TRAPPED);
+            return false;
+        }
+        let wanted = |page: &super::stripes::StripePage| page.is(page::WANT_WRITE);
+        let pages = self.stripes.pages_of(at).iter().map(wanted);
+        let written = pages
+            .enumerate()
+            .map(|(member, wanted)| u64::from(wanted) << member)
+            .sum();
+        self.stripes.set(at, state::LOGGED | state::TRAPPED);
+        self.stripes.clear(at, state::DELAYED);
+        let (number, whole) = (
+            self.stripes.stripe(at).number,
+            self.stripes.has(at, state::FULL_WRITE),
+        );
+        // The log is a holder until its unit is on the member.
+        self.stripes.stripe_mut(at).count += 1;
+        if let Some(log) = &mut self.log {
+            log.add(at, number, parity, whole, written);
+        }
+        true
+    }
+
+    /// Sends the first unit of each log, if no unit is on its way (`ppl_write_stripe_run`).
+    pub(super) fn send_logs(&mut self, event: &mut EventContext<'_>) {
+        let members = self.log.as_ref().map_or(0, |log| log.logs.len());
+        for member in 0..members {
+            let Some(log) = &mut self.log else { return };
+            let size = log.size;
+            let several = size >= 2 * (HEADER + SPACE);
+            let MemberLog { units, next } = &mut log.logs[member];
+            let Some(unit) = units.front_mut().filter(|unit| !unit.sent) else {
+                continue;
+            };
+            unit.sent = true;
+            if event.states.has_failed(member) {
+                self.unit_logged(member);
+                continue;
+            }
+            let sectors = HEADER + unit.pages * PAGE;
+            if *next + sectors > size {
+                *next = 0;
+            }
+            let extent = Extent::new(BEGIN + *next, sectors);
+            if several {
+                *next += sectors;
+            }
+            let origin = unit.stripes.first().copied();
+            self.write_unit(member, extent, origin, event.out);
+        }
+    }
+
+    fn write_unit(&mut self, member: usize, extent: Extent, first: Option<u32>, out: &mut Effects) {
+        let origin = first.map_or(Request::BACKGROUND, |at| self.stripes.stripe(at).origin);
+        self.counts.member_io(Operation::Write);
+        let id = self.keep_log_io(member, Operation::Write);
+        let hints = Hints {
+            synchronous: true,
+            force_unit_access: true,
+            ..Hints::default()
+        };
+        out.issue(
+            member,
+            Request {
+                id,
+                origin,
+                operation: Operation::Write,
+                extent,
+                hints,
+                ..Request::default()
+            },
+        );
+    }
+
+    /// Takes note that the first unit of a log is on its member: its stripes go on
+    /// (`ppl_log_endio`).
+    pub(super) fn unit_logged(&mut self, member: usize) {
+        let Some(log) = &mut self.log else { return };
+        let mut stripes = std::mem::take(&mut log.ended);
+        if let Some(unit) = log.logs[member].units.front_mut() {
+            std::mem::swap(&mut stripes, &mut unit.stripes);
+        }
+        for at in stripes.drain(..) {
+            self.stripes.set(at, state::HANDLE);
+            self.release(at);
+        }
+        if let Some(log) = &mut self.log {
+            log.ended = stripes;
+        }
+    }
+
+    /// Takes note that the writes of a stripe have ended. After the last stripe of a unit, the
+    /// members with its pages are flushed (`ppl_stripe_write_finished`).
+    pub(super) fn logged_stripe_ended(&mut self, at: u32, event: &mut EventContext<'_>) {
+        if !self.stripes.clear(at, state::LOGGED) {
+            return;
+        }
+        let member = self.shape(at).p() as usize;
+        let Some(log) = &mut self.log else { return };
+        let Some(unit) = log.logs[member].units.front_mut() else {
+            return;
+        };
+        unit.pending -= 1;
+        if unit.pending > 0 {
+            return;
+        }
+        let written = unit.written;
+        let flushed = (0..self.stripes.members)
+            .filter(|&other| written >> other & 1 == 1 && !event.states.has_failed(other));
+        let mut flushes = 0;
+        for other in flushed {
+            flushes += 1;
+            let id = self.keep_log_io(member, Operation::Flush);
+            let flush = Request {
+                id,
+                origin: Request::BACKGROUND,
+                operation: Operation::Flush,
+                hints: Hints {
+                    synchronous: true,
+                    ..Hints::default()
+                },
+                ..Request::default()
+            };
+            event.out.issue(other, flush);
+        }
+        match self.log.as_mut().map(|log| &mut log.logs[member].units) {
+            Some(units) if flushes == 0 => drop(units.pop_front()),
+            Some(units) => units
+                .iter_mut()
+                .take(1)
+                .for_each(|unit| unit.flushes = flushes),
+            None => {}
+        }
+    }
+
+    /// Takes note of the end of a flush behind the first unit of a log. After the last flush the
+    /// next unit may go (`ppl_flush_endio`).
+    pub(super) fn unit_flushed(&mut self, member: usize) {
+        let Some(log) = &mut self.log else { return };
+        let units = &mut log.logs[member].units;
+        let Some(unit) = units.front_mut() else {
+            return;
+        };
+        unit.flushes -= 1;
+        if unit.flushes == 0 {
+            units.pop_front();
+        }
+    }
+}
