@@ -7,7 +7,8 @@ use crate::{DriveConfig, DriveModel};
 use fullstroke_contract::{
     Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId, RequestStatus,
 };
-use fullstroke_units::{Bytes, Time};
+use fullstroke_units::{Bytes, Sectors, Time};
+use serde_json::json;
 
 /// A drive of 1,400 sectors in zones of 100, two of them conventional.
 fn drive(change: impl FnOnce(&mut ZonedConfig)) -> DriveConfig {
@@ -176,4 +177,28 @@ fn keys_that_cannot_hold_are_refused_by_name() {
     let mut two_arms = drive(|_| ());
     two_arms.faults = Some(crate::FaultsConfig::default());
     assert_eq!(error(two_arms).key, "faults");
+}
+
+#[test]
+fn a_host_aware_drive_takes_writes_out_of_order_and_counts_them() {
+    let mut config = drive(|zoned| {
+        zoned.model = ZonedModel::HostAware;
+        zoned.zone = Bytes(56 * 4096);
+        zoned.conventional = 0;
+    });
+    config.capacity_sectors = Sectors(56 * 8 * 3);
+    config.zones[1].spares = 1400 - 56 * 8 * 3;
+    let shingled = json!({ "band": 4096 * 8, "cache": 4096 * 20, "piece": 4096 });
+    config.shingled = serde_json::from_value(shingled).unwrap();
+    let model = DriveModel::new(config).unwrap();
+    let mut zones = ZonePointers::new(model.zones().unwrap());
+    // The second write leaves a gap, and crosses the border of the zone.
+    assert_eq!(zones.write(Extent::new(0, 8)), Ok(()));
+    assert_eq!(zones.write(Extent::new(400, 100)), Ok(()));
+    assert_eq!(zones.counts.random_writes, 1);
+    assert_eq!(zones.open(), 1, "the first zone is full");
+    assert_eq!(zones.write(Extent::new(500, 8)), Ok(()));
+    assert_eq!(zones.write(Extent::new(0, 8)), Ok(()));
+    assert_eq!(zones.counts.random_writes, 2);
+    assert_eq!(zones.read(Extent::new(440, 100)), Ok(()));
 }
