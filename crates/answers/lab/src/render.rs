@@ -372,6 +372,13 @@ impl Ranking {
                 report.arrived.lost,
                 report.arrived.out_of_range
             )?;
+            if report.arrived.refused > 0 {
+                write!(
+                    f,
+                    " Drives with zones refused {} more.",
+                    report.arrived.refused
+                )?;
+            }
         }
         for ranked in &self.candidates {
             if let Some(overload) = &ranked.report.arrived.overload {

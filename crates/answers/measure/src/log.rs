@@ -232,6 +232,7 @@ fn status_name(status: RequestStatus) -> &'static str {
         RequestStatus::Done => "done",
         RequestStatus::Differs => "differs",
         RequestStatus::Lost => "lost",
+        RequestStatus::Refused => "refused",
         RequestStatus::OutOfRange => "out-of-range",
     }
 }

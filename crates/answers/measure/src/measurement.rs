@@ -304,6 +304,7 @@ impl Measurement {
             requests: outcome.requests,
             completed: outcome.completed,
             lost: outcome.lost,
+            refused: outcome.refused,
             out_of_range: outcome.out_of_range,
             skipped_rows: outcome.counters.skipped_rows,
             trace_notes: outcome.counters.notes.clone(),

@@ -146,6 +146,10 @@ fn write_heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     )?;
     for (count, what) in [
         (report.arrived.lost, "touched lost data"),
+        (
+            report.arrived.refused,
+            "were refused by drives with zones: the layer `zoned` has the reasons",
+        ),
         (report.arrived.out_of_range, "were beyond the volume"),
         (
             report.arrived.skipped_rows,

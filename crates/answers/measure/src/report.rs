@@ -60,6 +60,11 @@ pub struct Report {
     pub repeat: Repeat,
 }
 
+/// True for a number that a report leaves out.
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// Requests that arrived, by status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Arrived {
@@ -69,6 +74,9 @@ pub struct Arrived {
     pub completed: u64,
     /// Number of requests for data that were lost with failed members.
     pub lost: u64,
+    /// Number of requests that a drive with zones refused. Left out if 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub refused: u64,
     /// Number of requests beyond the volume.
     pub out_of_range: u64,
     /// Number of damaged rows of the trace that were left out.

@@ -98,6 +98,9 @@ pub enum RequestStatus {
     Differs,
     /// More members have failed than the redundancy covers.
     Lost,
+    /// A drive with zones has refused the request: the write does not begin at the write pointer of
+    /// its zone, for example.
+    Refused,
     /// The extent lies (partly) outside the layer's address space.
     OutOfRange,
 }

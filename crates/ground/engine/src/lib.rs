@@ -86,6 +86,8 @@ pub struct RunOutcome {
     pub completed: u64,
     /// Number of requests to data that were lost with failed members.
     pub lost: u64,
+    /// Number of requests that a drive with zones refused.
+    pub refused: u64,
     /// Number of requests outside the volume.
     pub out_of_range: u64,
     /// Time of the last completion.
@@ -180,6 +182,7 @@ impl Engine {
             requests: machine.submitted(),
             completed: ended.completed,
             lost: ended.lost,
+            refused: ended.refused,
             out_of_range: ended.out_of_range,
             end: ended.last,
             counters: counted.unwrap_or_default(),

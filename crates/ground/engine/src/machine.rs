@@ -52,6 +52,8 @@ pub(crate) struct CompletedCounts {
     pub(crate) completed: u64,
     /// Number of requests to lost data.
     pub(crate) lost: u64,
+    /// Number of requests that a drive with zones refused.
+    pub(crate) refused: u64,
     /// Number of requests outside the volume.
     pub(crate) out_of_range: u64,
     /// Time of the last completion.
@@ -64,6 +66,7 @@ impl CompletedCounts {
         match completion.status {
             RequestStatus::Done | RequestStatus::Differs => self.completed += 1,
             RequestStatus::Lost => self.lost += 1,
+            RequestStatus::Refused => self.refused += 1,
             RequestStatus::OutOfRange => self.out_of_range += 1,
         }
         self.last = self.last.max(completion.finished);

@@ -339,6 +339,7 @@ impl Import<'_> {
             faults: None,
             freeblock: None,
             shingled: None,
+            zoned: None,
             flash: None,
             published: Published::default(),
             validated: None,

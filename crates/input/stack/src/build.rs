@@ -11,6 +11,7 @@ use crate::spec::VolumeSpec;
 use crate::stripes::Striped;
 use crate::upper::{Ground as ProgramsGround, HostTerms, stripe_of};
 use crate::workloads::{TablePlace, WorkloadNumbers, lasts};
+use crate::zoned;
 use fullstroke_contract::registry;
 use fullstroke_contract::{ConfigError, Node, Object, Source, Stripes, TrackTable};
 use fullstroke_controller::Controller;
@@ -26,7 +27,9 @@ use fullstroke_smart::SmartArray;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
 use fullstroke_vfs::Vfs;
-use fullstroke_volume::{Coordination, Layout, MdVolume, Shape, Surroundings, Volume};
+use fullstroke_volume::{
+    BuildLayout, Coordination, DmZoned, Layout, MdVolume, Records, Shape, Surroundings, Volume,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -672,6 +675,10 @@ impl Stack {
             Err(
                 "requests are merged above each drive, including verifying requests; remove [host.members]",
             )
+        } else if self.volume.path_of(VolumeSpec::is_zoned).is_some() {
+            Err(
+                "dm-zoned has addresses of its own, and the drive below has others; expected another layout",
+            )
         } else if self.volume.path_of_pool().is_some() {
             Err("a pool scrubs blocks, not drives; expected another layout")
         } else if self.volume.has_xor() {
@@ -765,6 +772,15 @@ impl VolumeSpec {
             VolumeSpec::Volume { .. } if self.is_xor() => {
                 let tracks = self.drives().into_iter().map(DriveModel::tracks).collect();
                 Ok(Branch::array(Box::new(self.xor(host, link)?), tracks))
+            }
+            VolumeSpec::Volume { members, .. } if self.is_zoned() => {
+                let zoned = self.zoned(host)?;
+                let below = members.iter().map(|member| member.node(around));
+                let branch = Branch::volume(Box::new(zoned), below.collect::<Result<_, _>>()?);
+                Ok(match link {
+                    Some(link) => branch.behind(link.node(members.len())?),
+                    None => branch,
+                })
             }
             VolumeSpec::Volume { members, .. } if self.is_pool() => {
                 let pool = self.pool(host, files)?;
@@ -924,6 +940,10 @@ impl VolumeSpec {
             return Err(ConfigError::new("host.members", message));
         }
         let drive = |member: &VolumeSpec| match member {
+            VolumeSpec::Drive(model, _) if model.zones().is_some() => Err(ConfigError::new(
+                "drive",
+                "found a drive with zones, which does not compute parity; expected a conventional drive",
+            )),
             VolumeSpec::Drive(model, _) if model.is_shingled() => Err(ConfigError::new(
                 "drive",
                 "found a drive with shingled tracks, which do not compute parity; expected a conventional drive",
@@ -940,6 +960,50 @@ impl VolumeSpec {
             SmartArray::new(keys, &models, link)
         };
         build().map_err(|error| error.below(path))
+    }
+
+    /// Builds the layer of dm-zoned.
+    fn zoned(&self, host: Option<&HostConfig>) -> Result<DmZoned, ConfigError> {
+        let VolumeSpec::Volume {
+            keys,
+            members,
+            rebuild,
+            path,
+            ..
+        } = self
+        else {
+            unreachable!("a drive has no layout")
+        };
+        if host.is_some() {
+            let message = "the writes of a zone must stay in order, and no elevator keeps this order; remove this table";
+            return Err(ConfigError::new("host.members", message));
+        }
+        if !rebuild.members().is_empty() {
+            let message =
+                "dm-zoned has no copy of its data to rebuild a drive from; remove this key";
+            return Err(ConfigError::new("rebuild", message).below(path));
+        }
+        self.check_late()?;
+        let drive = members
+            .first()
+            .map_or(Ok(Sectors::ZERO), VolumeSpec::capacity)?;
+        DmZoned::new(keys, drive).map_err(|error| error.below(path))
+    }
+
+    /// Returns true for dm-zoned.
+    fn is_zoned(&self) -> bool {
+        matches!(self, VolumeSpec::Volume { layout, .. } if zoned::is_zoned(layout.name))
+    }
+
+    /// Returns the path of the first volume of this kind, from the top.
+    fn path_of(&self, is: fn(&VolumeSpec) -> bool) -> Option<&str> {
+        let VolumeSpec::Volume { members, path, .. } = self else {
+            return None;
+        };
+        match is(self) {
+            true => Some(path),
+            false => members.iter().find_map(|member| member.path_of(is)),
+        }
     }
 
     /// Returns the checked settings of a pool.
@@ -1020,17 +1084,21 @@ impl VolumeSpec {
 
     /// Returns the path of the first pool, from the top.
     fn path_of_pool(&self) -> Option<&str> {
-        let VolumeSpec::Volume { members, path, .. } = self else {
-            return None;
-        };
-        match self.is_pool() {
-            true => Some(path),
-            false => members.iter().find_map(VolumeSpec::path_of_pool),
-        }
+        self.path_of(VolumeSpec::is_pool)
     }
 
-    /// Refuses pools for everything that needs a fixed place of each byte.
+    /// Refuses pools and dm-zoned for everything that needs a fixed place of each byte, and drives
+    /// that refuse writes out of order.
     fn check_no_pool(&self) -> Result<(), ConfigError> {
+        if let Some(path) = self.path_of(VolumeSpec::is_zoned) {
+            let message = "dm-zoned is simulated only: reclaim moves its chunks, and no bytes are kept. \
+                           Expected another layout above conventional drives";
+            return Err(ConfigError::new("layout", message).below(path));
+        }
+        if self.drives().into_iter().any(DriveModel::is_host_managed) {
+            let message = "found a host-managed drive, which refuses writes out of order; clients write in any order, and no bytes are kept for zones. Expected a conventional drive";
+            return Err(ConfigError::new("volume.drive", message));
+        }
         let Some(path) = self.path_of_pool() else {
             return Ok(());
         };

@@ -115,6 +115,10 @@ const WITHOUT: &[(&str, &str)] = &[
     ),
     ("layout xor failed", "none is accepted"),
     (
+        "layout dm-zoned zones",
+        "the drive file has the zones: tests of the layout",
+    ),
+    (
         "workload trace skip_bad",
         "an effect on damaged files only: tests of the trace readers",
     ),

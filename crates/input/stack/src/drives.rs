@@ -262,7 +262,7 @@ pub(crate) fn load_with(
     model(&document, &values)
 }
 
-/// Returns true for a drive of the library with shingled tracks or several actuators.
+/// Returns true for a drive of the library with shingled tracks, zones or several actuators.
 pub(crate) fn is_special(name: &str) -> bool {
     let document = document(name, &Folder::default());
     let has = |key: &str| {
@@ -270,7 +270,7 @@ pub(crate) fn is_special(name: &str) -> bool {
             .as_ref()
             .is_ok_and(|document| document.values().contains_key(key))
     };
-    has("shingled") || has("actuators")
+    has("shingled") || has("zoned") || has("actuators")
 }
 
 fn document(name: &str, folder: &Folder) -> Result<Document, StackError> {

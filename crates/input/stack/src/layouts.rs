@@ -1,12 +1,12 @@
 //! The layouts of stack files: layouts that plan member I/O, the xor layout with co-operating disks,
-//! and pools like ZFS.
+//! pools like ZFS, and dm-zoned above a drive with zones.
 
 use fullstroke_contract::registry::PolicyEntry;
 use fullstroke_pool::POOLS;
 use fullstroke_smart::LAYOUT as XOR;
-use fullstroke_volume::{BuildLayout, REGISTRY};
+use fullstroke_volume::{BuildLayout, REGISTRY, ZONED_REGISTRY};
 
-const COUNT: usize = REGISTRY.len() + 1 + POOLS.len();
+const COUNT: usize = REGISTRY.len() + 1 + POOLS.len() + ZONED_REGISTRY.len();
 
 /// Every layout.
 pub(crate) const LAYOUTS: &[PolicyEntry<BuildLayout>] = &{
@@ -21,6 +21,11 @@ pub(crate) const LAYOUTS: &[PolicyEntry<BuildLayout>] = &{
     while pool < POOLS.len() {
         layouts[REGISTRY.len() + 1 + pool] = POOLS[pool];
         pool += 1;
+    }
+    let mut zoned = 0;
+    while zoned < ZONED_REGISTRY.len() {
+        layouts[REGISTRY.len() + 1 + POOLS.len() + zoned] = ZONED_REGISTRY[zoned];
+        zoned += 1;
     }
     layouts
 };

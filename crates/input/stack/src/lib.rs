@@ -60,6 +60,7 @@ mod upper;
 mod volume;
 mod workload;
 mod workloads;
+mod zoned;
 mod zpool;
 
 pub use build::{PreparedRun, PreparedService, ProgramFiles, VolumeSummary};

@@ -9,7 +9,7 @@ use crate::like;
 use crate::rebuild::{self, RebuildKeys};
 use crate::slow;
 use crate::spec::VolumeSpec;
-use crate::{StackError, drives};
+use crate::{StackError, drives, zoned};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known};
 use fullstroke_drive::DriveModel;
@@ -241,6 +241,7 @@ pub(crate) fn read_volume(
     if known.iter().any(|key| key == MEMBER_ZONES) && !own.contains_key(MEMBER_ZONES) {
         own.extend(member_zones(&members).map(|zones| (MEMBER_ZONES.to_owned(), zones)));
     }
+    zoned::complete(entry.name, &mut own, &members).map_err(|error| site.error(error))?;
     Ok(VolumeSpec::Volume {
         layout: entry,
         keys: own,

@@ -19,6 +19,7 @@ pub use validated::ValidatedConfig;
 use crate::faults::FaultsConfig;
 use crate::flash::FlashConfig;
 use crate::shingled::ShingledConfig;
+use crate::zoned::ZonedConfig;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Sectors};
 use schemars::JsonSchema;
@@ -109,6 +110,10 @@ pub struct DriveConfig {
     /// Shingled tracks that the drive hides (drive-managed SMR). Default: conventional tracks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shingled: Option<ShingledConfig>,
+    /// Zones with a write pointer that the host knows of (host-managed or host-aware SMR). Default:
+    /// no such zones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zoned: Option<ZonedConfig>,
     /// A flash device in place of arm and platters. Default: a disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash: Option<FlashConfig>,
@@ -503,6 +508,7 @@ pub(crate) mod tests {
             faults: None,
             freeblock: None,
             shingled: None,
+            zoned: None,
             flash: None,
             queue: QueueConfig::default(),
             power: None,

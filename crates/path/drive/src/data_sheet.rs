@@ -106,6 +106,7 @@ impl DataSheet {
             faults: None,
             freeblock: None,
             shingled: None,
+            zoned: None,
             flash: None,
             queue: self.class().queue(),
             power: None,

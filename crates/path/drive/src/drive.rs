@@ -27,6 +27,7 @@ use crate::shingled::{ShingledDrive, Shingles};
 use crate::slow::{SlowConfig, SlowDrive, Slowness};
 use crate::spin_down::{self, SpinDown};
 use crate::statistics::DriveCounters;
+use crate::zoned::{ZonedDrive, Zones};
 use fullstroke_contract::{
     Branch, Breakdown, Completion, ConfigError, Counters, Effects, Extent, Gauge, MemberStatistics,
     Node, NodeContext, Operation, Port, PowerStatistics, Request, RequestStatus, Slots, TrackTable,
@@ -55,6 +56,8 @@ pub struct DriveModel {
     slow: Option<Arc<Slowness>>,
     /// Shingled tracks. `None` for a conventional drive.
     shingles: Option<Arc<Shingles>>,
+    /// Zones that the host knows of. `None` for a drive without such zones.
+    zones: Option<Arc<Zones>>,
     /// Flash in place of arm and platters. `None` for a disk.
     flash: Option<Arc<Flash>>,
     /// True if the drive has neither buffer nor bus times. A request then costs the overhead and
@@ -200,6 +203,7 @@ impl DriveModel {
             phase: Angle::ZERO,
             slow: None,
             shingles: None,
+            zones: None,
             flash: None,
             plain: config.buffer.is_none() && config.electronics == Default::default(),
             command_overhead,
@@ -219,9 +223,11 @@ impl DriveModel {
         model.freeblock()?;
         model.background()?;
         let shingles = model.shingles()?.map(Arc::new);
+        let zones = model.checked_zones()?.map(Arc::new);
         let flash = model.flash()?.map(Arc::new);
         Ok(DriveModel {
             shingles,
+            zones,
             flash,
             ..model
         })
@@ -318,6 +324,10 @@ impl DriveModel {
                 (None, Some(shingles)) => Box::new(ShingledDrive::new(self.drive()?, shingles)),
                 (None, None) => Box::new(self.drive()?),
             };
+            let drive = match &self.zones {
+                Some(zones) => Box::new(ZonedDrive::new(drive, zones)),
+                None => drive,
+            };
             let Some(slowness) = &self.slow else {
                 return Ok(Branch::drive(drive, tracks()));
             };
@@ -381,6 +391,31 @@ impl DriveModel {
             .map_err(|error| error.below("shingled"))
     }
 
+    /// Returns the zones that the host knows of, if the description has them.
+    ///
+    /// # Errors
+    /// Names the invalid key, or the key that zones exclude.
+    fn checked_zones(&self) -> Result<Option<Zones>, ConfigError> {
+        let config = &*self.config;
+        let Some(zoned) = &config.zoned else {
+            return Ok(None);
+        };
+        let excluded = [
+            ("actuators", config.actuators != 1),
+            ("faults", config.faults.is_some()),
+            ("freeblock", config.freeblock.is_some()),
+            ("queue.background", config.queue.background.is_some()),
+        ];
+        if let Some((key, _)) = excluded.into_iter().find(|(_, given)| *given) {
+            let message = "a drive with [zoned] does not have this key; expected one of the two";
+            return Err(ConfigError::new(key, message));
+        }
+        zoned
+            .check(config)
+            .map(Some)
+            .map_err(|error| error.below("zoned"))
+    }
+
     /// Returns the flash, if the description has it.
     ///
     /// # Errors
@@ -396,6 +431,7 @@ impl DriveModel {
             ("faults", config.faults.is_some()),
             ("freeblock", config.freeblock.is_some()),
             ("shingled", config.shingled.is_some()),
+            ("zoned", config.zoned.is_some()),
             ("spin_down", config.spin_down.is_some()),
         ];
         if let Some((key, _)) = excluded.into_iter().find(|(_, given)| *given) {
@@ -414,6 +450,16 @@ impl DriveModel {
     /// True if the drive has shingled tracks.
     pub fn is_shingled(&self) -> bool {
         self.shingles.is_some()
+    }
+
+    /// Returns the zones that the host knows of. `None` for a drive without such zones.
+    pub fn zones(&self) -> Option<&Zones> {
+        self.zones.as_deref()
+    }
+
+    /// True if the drive refuses writes that are not at the write pointer of their zone.
+    pub fn is_host_managed(&self) -> bool {
+        self.zones().is_some_and(|zones| zones.host_managed)
     }
 
     /// Returns the scan in the rotational latency of requests, if the description has one.

@@ -18,6 +18,7 @@
 //! | `mechanics.rs` | seek, rotation and transfer of one access |
 //! | `freeblock.rs` | a background scan in the rotational latency of requests |
 //! | `shingled.rs`, `shingled/` | shingled tracks behind the interface of a conventional drive |
+//! | `zoned.rs`, `zoned/` | zones that the host knows of: host-managed and host-aware drives |
 //! | `flash.rs`, `flash/` | a flash device |
 //! | `slow.rs`, `slow/` | a drive that answers late without failing |
 //! | `power.rs` | time of the arm in each power state |
@@ -51,6 +52,7 @@ mod shingled;
 mod slow;
 pub mod spin_down;
 mod statistics;
+mod zoned;
 
 pub use actuators::MultiActuator;
 pub use check::{Check, checks};
@@ -70,3 +72,4 @@ pub use power::{Meter, StoppedPlatters};
 pub use seek::SeekTable;
 pub use shingled::{Cleaning, ShingledConfig};
 pub use slow::SlowConfig;
+pub use zoned::{AtOpenLimit, ZonedConfig, ZonedModel, Zones};

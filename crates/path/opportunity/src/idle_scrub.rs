@@ -212,7 +212,7 @@ impl Opportunity for IdleScrub {
                 self.counts.read += own.extent.sectors;
                 self.counts.found += 1;
             }
-            RequestStatus::Lost | RequestStatus::OutOfRange => {
+            RequestStatus::Lost | RequestStatus::Refused | RequestStatus::OutOfRange => {
                 self.counts.unread += own.extent.sectors
             }
         }

@@ -25,6 +25,8 @@
 //! [`MdVolume`] is their layer. RAID 1 and 10 like md keep the [`Volume`], and
 //! choose the copy to read by md's rule.
 //!
+//! `dm-zoned` above a drive with zones has a layer of its own, [`DmZoned`]: its chunks move.
+//!
 //! Each layout has a file: [`jbod`], [`raid0`], [`raid1`], [`raid10`], [`raid4`], [`raid5`],
 //! [`raid6`], [`lzvs`], [`lzvs_geo`], [`lzvs_naive`], [`paraid`]. The layouts `lzvs…` transfer at
 //! one rate at every address; [`paraid`] stops members under a low load. [`REGISTRY`] lists all
@@ -35,6 +37,7 @@
 #[cfg(test)]
 mod bytes;
 mod counts;
+mod dm_zoned;
 mod gears;
 mod geometry;
 pub mod gf256;
@@ -75,6 +78,7 @@ mod rebuild_proofs;
 #[path = "../../../../docs/examples/layout.rs"]
 mod worked_example;
 
+pub use dm_zoned::{DmZoned, DmZonedConfig, DriveZones, ZONED_REGISTRY};
 pub use gears::{CopiedRows, GearedRows, Gears, ShiftRules};
 pub use geometry::{Geometry, ParityRows, Stripe};
 pub use late::{

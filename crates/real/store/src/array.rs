@@ -253,7 +253,8 @@ impl Array {
         };
         match planner.layout.plan(&request, LayersBelow::NOTHING, plan) {
             RequestStatus::Done | RequestStatus::Differs => {}
-            RequestStatus::Lost => {
+            // Only drives refuse requests, and planning has none.
+            RequestStatus::Lost | RequestStatus::Refused => {
                 self.condition.note_loss();
                 return Err(ArrayError::Lost { extent });
             }

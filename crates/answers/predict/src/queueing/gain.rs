@@ -46,6 +46,7 @@ impl QueueGain {
             faults: None,
             freeblock: None,
             shingled: None,
+            zoned: None,
             flash: None,
             ..model.config().clone()
         };

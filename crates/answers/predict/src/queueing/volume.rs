@@ -69,6 +69,7 @@ impl DriveTables {
                 self.config.shingled.is_some(),
                 "the drives have shingled tracks",
             ),
+            (self.config.zoned.is_some(), "the drives have zones"),
             (
                 self.config.spin_down.is_some(),
                 "the drives stop by themselves",

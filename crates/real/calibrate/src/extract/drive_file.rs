@@ -76,6 +76,7 @@ impl Mechanics {
             faults: None,
             freeblock: None,
             shingled: None,
+            zoned: None,
             flash: None,
             published: Default::default(),
             validated: None,

@@ -81,9 +81,10 @@ impl<M: Member> MemberArray<M> {
             .layout
             .plan(&request, LayersBelow::NOTHING, &mut self.plan)
         {
-            // Only comparisons end in `Differs`, and planning compares nothing.
+            // Only comparisons end in `Differs`, and only drives refuse requests. Planning has
+            // neither.
             RequestStatus::Done | RequestStatus::Differs => Ok(()),
-            RequestStatus::Lost => Err(StoreError::Lost { extent }),
+            RequestStatus::Lost | RequestStatus::Refused => Err(StoreError::Lost { extent }),
             RequestStatus::OutOfRange => Err(StoreError::OutOfRange {
                 extent,
                 capacity: self.layout.capacity(),
