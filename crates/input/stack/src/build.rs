@@ -28,7 +28,7 @@ use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
 use fullstroke_vfs::Vfs;
 use fullstroke_volume::{
-    BuildLayout, Coordination, DmZoned, Layout, MdVolume, Records, Shape, Surroundings, Volume,
+    Coordination, DmZoned, Layout, MdVolume, Shape, Surroundings, Volume,
 };
 use serde::Serialize;
 use serde_json::{Value, json};

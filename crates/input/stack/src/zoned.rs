@@ -1,6 +1,6 @@
 //! Drives with zones below a volume.
 
-use crate::build::VolumeSpec;
+use crate::spec::VolumeSpec;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 use fullstroke_drive::DriveModel;
