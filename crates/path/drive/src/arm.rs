@@ -318,6 +318,13 @@ impl DriveArm {
         self.back = None;
     }
 
+    /// Adds read-ahead from `begin` to `end` to the busy time, because the read-ahead is given up.
+    pub(crate) fn counts_read_ahead(&mut self, begin: Time, end: Time) {
+        let back = self.back;
+        self.count(begin, end);
+        self.back = back;
+    }
+
     /// Books read-ahead in the energy meter. `work` counts whole sectors only.
     #[inline]
     pub(crate) fn meter_ahead(&mut self, state: PowerState, begin: Time, end: Time) {

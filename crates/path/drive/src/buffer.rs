@@ -283,6 +283,15 @@ impl DriveBuffer {
         self.quiet_until = Time::ZERO;
     }
 
+    /// Returns the time since which a write of dirty data has the arm, if that time lies before
+    /// `now`. [`catch_up`](DriveBuffer::catch_up) may not have carried out the write yet.
+    fn destages_before(&self, now: Time, waiting: bool, arm: &DriveArm) -> Option<Time> {
+        let since = self.dirty_since()?;
+        let begin = arm.free_from(self.destages_from(since));
+        let goes = begin < now && (!waiting || self.above_watermark());
+        goes.then_some(begin)
+    }
+
     /// Returns the time from which dirty data may go to the medium. The arm may move for the data
     /// since `since`.
     fn destages_from(&self, since: Time) -> Time {
@@ -1196,8 +1205,15 @@ impl DriveBuffer {
     }
 
     /// Returns begin and end of read-ahead until `now` that the counters of the arm do not include
-    /// yet. The interval covers landings and whole sectors.
-    pub(crate) fn has_read_ahead(&self, now: Time, arm: &DriveArm) -> Option<(Time, Time)> {
+    /// yet. The interval covers landings and whole sectors. Read-ahead ends where a write of dirty
+    /// data takes the arm, unless requests are `waiting`.
+    pub(crate) fn has_read_ahead(
+        &self,
+        now: Time,
+        waiting: bool,
+        arm: &DriveArm,
+    ) -> Option<(Time, Time)> {
+        let now = self.destages_before(now, waiting, arm).unwrap_or(now);
         let segment = self.segments.get(self.filling?);
         let FillState::Ahead { since, limit } = segment.fill else {
             return None;

@@ -1300,6 +1300,11 @@ impl Drive {
         let request = self.slots[slot].request;
         let service = match request.operation {
             Operation::Write if buffer.has_room(begin, request.extent) => {
+                // The write may stop read-ahead. The arm was busy with the sectors until now.
+                let waiting = !self.queue.is_empty();
+                if let Some((since, end)) = buffer.has_read_ahead(now, waiting, &self.arm) {
+                    self.arm.counts_read_ahead(since, end);
+                }
                 self.take_write(slot, begin)
             }
             Operation::Read => match self.look_up(request.extent, begin) {
@@ -1410,7 +1415,7 @@ impl Drive {
             now,
             self.buffer
                 .as_ref()
-                .and_then(|buffer| buffer.has_read_ahead(now, &self.arm)),
+                .and_then(|buffer| buffer.has_read_ahead(now, !self.queue.is_empty(), &self.arm)),
         )
     }
 

@@ -17,6 +17,10 @@ const REQUESTS: usize = 3000;
 /// Number of simulated requests at one depth beside the measured rows of the answer.
 const COMPARED_REQUESTS: usize = 9000;
 
+/// Largest relative error of a mean that a fit leaves. Disks with queues that the model does not
+/// have (SSTF, C-LOOK) are met to a tenth.
+const FOLLOWED_MAX: f64 = 0.4;
+
 /// A row beside the model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedRow {
@@ -99,6 +103,20 @@ pub fn compared(config: &DriveConfig, rows: &[DepthRow]) -> Result<Vec<ComparedR
     // Reads and writes of a mixed job wait for each other, and the model runs one kind.
     let alike = |row: &&DepthRow| ["randread", "randwrite"].contains(&&*row.rw);
     Ok(rows.iter().filter(alike).map(row).collect())
+}
+
+/// Refuses random reads that no queue of the model comes near. Such rows are not those of a disk
+/// that turns, or not of one disk.
+fn is_followed(row: &DepthRow, compared: &ComparedRow) -> Result<(), DepthsError> {
+    let (measured, found) = compared.mean_ms;
+    if row.rw != "randread" || (found / measured - 1.0).abs() <= FOLLOWED_MAX {
+        return Ok(());
+    }
+    Err(DepthsError::Grid(format!(
+        "{}: found a mean of {measured:.2} ms for randread at depth {}, and the nearest model has {found:.2} ms; \
+         expected rows of one rotating disk without a cache in front",
+        row.source, row.depth
+    )))
 }
 
 struct Fit {
@@ -191,6 +209,9 @@ impl Fit {
             .cloned()
             .collect();
         let compared = compared(&self.config, &rows)?;
+        for (row, compared) in rows.iter().zip(&compared) {
+            is_followed(row, compared)?;
+        }
         let error = |row: &ComparedRow| (row.mean_ms.1 / row.mean_ms.0 - 1.0).abs();
         let worst_mean = compared.iter().map(error).reduce(f64::max);
         self.states_its_range();
@@ -277,6 +298,16 @@ mod tests {
             .to_string();
         assert!(
             error.contains("found depth 4") && error.contains("line 4"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn deep_reads_that_no_disk_can_serve_are_refused() {
+        let rows = [row("randread", 1, 14.3), row("randread", 32, 4.6)];
+        let error = fit_by_depth(&sheet(), None, &rows).unwrap_err().to_string();
+        assert!(
+            error.contains("line 32") && error.contains("rotating disk"),
             "{error}"
         );
     }

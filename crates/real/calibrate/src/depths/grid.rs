@@ -67,6 +67,7 @@ pub(super) fn grid(
     }
     for row in grid.values() {
         row.is_possible()?;
+        row.has_percentile_above_mean()?;
         row.covers_disk(disk)?;
     }
     Ok(grid)
@@ -86,6 +87,21 @@ impl DepthRow {
              expected requests without pauses by an engine that keeps the depth (ioengine=libaio or io_uring, direct=1)",
             self.source, self.depth, self.per_s, self.mean_ms
         )))
+    }
+
+    /// Refuses random reads whose 99th percentile lies below the mean: another unit, or another
+    /// column. Cached writes may have such times, because a few writes wait for the medium.
+    fn has_percentile_above_mean(&self) -> Result<(), DepthsError> {
+        match self.p99_ms {
+            Some(p99_ms) if self.rw == "randread" && p99_ms < self.mean_ms => {
+                Err(DepthsError::Grid(format!(
+                    "{}: found a 99th percentile of {p99_ms:.2} ms below the mean of {:.2} ms; expected both in ms, of the \
+                     same requests",
+                    self.source, self.mean_ms
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a row whose requests cover a part of the disk.
@@ -165,6 +181,17 @@ mod tests {
         assert!(refused(&[whole, part.clone()]).contains("size 20%"));
         part.covers = Some("100%".into());
         assert!(part.covers_disk(Bytes(1 << 40)).is_ok());
+    }
+
+    #[test]
+    fn a_percentile_below_the_mean_is_refused() {
+        let mut deep = row("randread", 32, 281.0);
+        deep.p99_ms = Some(4.0);
+        let error = refused(&[row("randread", 1, 14.3), deep]);
+        assert!(
+            error.contains("line 32") && error.contains("4.00 ms"),
+            "{error}"
+        );
     }
 
     #[test]
