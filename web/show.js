@@ -3,7 +3,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 export const PARTS = ["queue", "parity", "overhead", "cache", "seek", "switch", "rotation", "transfer"];
 /** Names of the parts for readers. */
-const PART_NAMES = { queue: "queue", parity: "waiting for parity", overhead: "commands and cables", cache: "cache", seek: "arm", switch: "head change", rotation: "rotation", transfer: "transfer" };
+const PART_NAMES = { queue: "queue", parity: "waiting for parity", overhead: "commands and cache", cache: "cache", seek: "arm", switch: "head change", rotation: "rotation", transfer: "transfer" };
 
 /** Returns an element with attributes and children. */
 export function make(name, attributes = {}, ...children) {

@@ -412,6 +412,10 @@ const chosen = tests.filter(([name]) => name.includes(process.env.ONLY ?? ""));
 for (const [name, run] of chosen) {
   try {
     page.faults.length = 0;
+    if (!(await page.value(ready))) {
+      await page.go(server.address);
+      await page.until(ready, 30, "the form");
+    }
     await run();
     assert.deepEqual(page.faults, [], "faults in the console");
     console.log(`ok   ${name}`);
