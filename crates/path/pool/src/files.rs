@@ -172,6 +172,14 @@ impl Files {
         start.saturating_sub(from)..(end - from).min(bytes)
     }
 
+    /// Returns the records of files of one record at the start, ascending.
+    pub(crate) fn single(&self) -> Vec<u64> {
+        let files = self.start.values().filter(|file| file.records == 1);
+        let mut records: Vec<u64> = files.map(|file| file.first).collect();
+        records.sort_unstable();
+        records
+    }
+
     /// Returns true if a record was written before the run.
     pub(crate) fn is_initial(&self, record: u64) -> bool {
         record < self.initial
@@ -297,6 +305,20 @@ impl Pool {
         let (begin, end) = (extent.start.0 * SECTOR_BYTES, extent.end().0 * SECTOR_BYTES);
         let from = unit * record;
         (unit, begin.saturating_sub(from)..(end - from).min(record))
+    }
+
+    /// Puts the small blocks of the start on the special vdev.
+    pub(crate) fn place_small_blocks(mut self) -> Pool {
+        let records = self.records.files.as_ref().map(Files::single);
+        for record in records.into_iter().flatten() {
+            let psize = self.psize_of(record);
+            if self.goes_to_special(psize)
+                && let Some(dva) = self.special_place(psize)
+            {
+                self.records.moved.insert(record, (dva, psize as u32));
+            }
+        }
+        self
     }
 
     /// Lets a record take a write that ends at byte `end` of the record. Returns the bytes of the

@@ -206,6 +206,21 @@ fn small_blocks_lie_on_the_special_vdev() {
 }
 
 #[test]
+fn small_files_of_the_start_lie_on_the_special_vdev() {
+    let keys = json!({ "special": 2, "special_small_blocks": "32KiB" });
+    let mut bench = bench(keys, 4, &[(3, 20_000), (4, 60_000), (5, 1 << 20)]);
+    bench.submit(0, Operation::Read, object(3).start().0, 40, false);
+    bench.seconds(1);
+    let special = bench.moved(Operation::Read, 2..4);
+    assert_eq!(special, 20_000u64.next_multiple_of(4096));
+    assert_eq!(bench.moved(Operation::Read, 0..2), 0);
+    bench.submit(1, Operation::Read, object(4).start().0, 8, false);
+    bench.submit(2, Operation::Read, object(5).start().0, 8, false);
+    bench.seconds(1);
+    assert_eq!(bench.moved(Operation::Read, 2..4), special);
+}
+
+#[test]
 fn metadata_of_files_has_two_copies() {
     let mut bench = bench(json!({ "txg_timeout_s": 1 }), 2, &[]);
     let table = DatasetObject::TABLE.start().0;
