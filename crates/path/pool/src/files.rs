@@ -62,7 +62,7 @@ pub(crate) struct Files {
     /// Bytes of a whole record.
     record: u64,
     /// Files of the start that have not been removed.
-    start: HashMap<u32, StartFile>,
+    start: BTreeMap<u32, StartFile>,
     /// Number of records at the start.
     initial: u64,
     /// Bytes of records that are smaller than a whole record.
@@ -93,7 +93,7 @@ impl Files {
     pub(crate) fn new(files: &[(Object, u64)], record: u64) -> Files {
         let mut all = Files {
             record,
-            start: HashMap::new(),
+            start: BTreeMap::new(),
             initial: 0,
             sizes: HashMap::new(),
             ends: HashMap::new(),

@@ -78,8 +78,9 @@ fn a_small_file_is_a_small_block_and_a_new_record_is_not_read() {
     bench.seconds(20);
     assert_eq!(bench.moved(Operation::Read, 0..2), 0);
     assert_eq!(bench.pool.counts.written, 6 * 512);
-    let (_, psize) = bench.pool.records.moved.values().next().unwrap();
-    assert_eq!(*psize, 4096, "a sector of the pool");
+    let record = bench.pool.units_of(object(5).from(0)).start;
+    let (_, psize) = bench.pool.records.moved[&record];
+    assert_eq!(psize, 4096, "a sector of the pool");
     // The file grows within its record, which is in memory.
     bench.write(1, 5, 6, 100);
     bench.seconds(20);
