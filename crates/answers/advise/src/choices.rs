@@ -124,8 +124,11 @@ impl fmt::Display for Controller {
 #[serde(deny_unknown_fields, default)]
 pub struct Choices {
     /// Names of layouts. The name of a pool may have a shape: `raidz1:4` has vdevs of 4 drives,
-    /// `draid2:4d:1s` has groups of 4 data drives and a distributed spare.
+    /// `draid2:4d:1s` has groups of 4 data drives and a distributed spare. `raidz2:3special:1log` has
+    /// a special vdev of three flash drives and a log drive of flash beside the disks.
     pub layouts: Vec<String>,
+    /// Model of the flash drives of special vdevs and logs of pools. Default nvme-tlc-1tb.
+    pub flash: String,
     /// Chunk sizes.
     pub chunks: Vec<String>,
     /// Elevators of the host.
@@ -147,6 +150,7 @@ impl Default for Choices {
         let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Choices {
             layouts: all(&["raid10", "raid5", "raid6", "raid0"]),
+            flash: "nvme-tlc-1tb".to_owned(),
             chunks: all(&["64KiB", "256KiB", "1MiB"]),
             elevators: all(&["mq-deadline", "bfq"]),
             write_caches: vec![true, false],

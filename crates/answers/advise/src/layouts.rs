@@ -3,6 +3,7 @@
 use crate::{AdviceRequest, AdviseError, Controller, Redundancy, Wishes};
 use fullstroke_lab::{Condition, LabError, Recipe, Varied, capacity};
 use fullstroke_stack::{Overrides, Stack, VolumeSummary};
+use fullstroke_units::Bytes;
 use serde::Serialize;
 
 /// The layout of a pool and its shape, in the notation of `zpool create`.
@@ -16,10 +17,13 @@ struct PoolShape {
     data: Option<u32>,
     /// Distributed spares, for dRAID.
     spares: Option<u32>,
+    /// Flash drives of the special vdev, and log drives.
+    special: Option<u32>,
+    logs: Option<u32>,
 }
 
 impl PoolShape {
-    /// Reads `raidz1`, `raidz1:4`, `mirror:3`, `draid2:4d:11c:1s`; `None` if the layout is no pool or
+    /// Reads `raidz1`, `raidz1:4`, `mirror:3:1log`, `draid2:4d:11c:1s`; `None` if the layout is no pool or
     /// the shape is none.
     fn read(name: &str) -> Option<PoolShape> {
         let mut parts = name.split(':');
@@ -36,6 +40,8 @@ impl PoolShape {
                 "" | "c" => &mut shape.width,
                 "d" if is_draid => &mut shape.data,
                 "s" if is_draid => &mut shape.spares,
+                "special" => &mut shape.special,
+                "log" => &mut shape.logs,
                 _ => return None,
             };
             *place = Some(number);
@@ -49,10 +55,18 @@ impl PoolShape {
             ("width", self.width),
             ("data", self.data),
             ("spares", self.spares),
+            ("special", self.special),
+            ("logs", self.logs),
         ];
         keys.iter()
             .filter_map(|(key, value)| Some(format!(", {key}={}", (*value)?)))
             .collect()
+    }
+
+    /// Returns the number of flash drives beside the disks.
+    fn flash(&self) -> u32 {
+        let (special, logs) = (self.special.unwrap_or(0), self.logs.unwrap_or(0));
+        special.saturating_add(logs)
     }
 
     /// Returns the number of drives of each vdev of a pool of `drives` drives.
@@ -72,6 +86,8 @@ pub(crate) struct Arrangement {
     pub(crate) drives: u32,
     pub(crate) controller: Controller,
     pub(crate) summary: VolumeSummary,
+    /// Capacity of a disk. Flash drives beside the disks do not count.
+    pub(crate) disk: Bytes,
     /// Recipe with the load, and this volume in place of the stack's.
     pub(crate) recipe: Recipe,
 }
@@ -92,7 +108,7 @@ impl Arrangement {
         name(&self.layout, self.drives, self.controller)
     }
 
-    /// Returns the price of the drives and the controller.
+    /// Returns the price of the disks and the controller. Flash drives have no price here.
     pub(crate) fn price(&self, request: &AdviceRequest) -> Option<f64> {
         let controller = self
             .controller
@@ -105,7 +121,7 @@ impl Arrangement {
     /// Returns the parameters of the chance of data loss.
     pub(crate) fn redundancy(&self) -> Redundancy {
         let survived = self.summary.failures_survived;
-        let drive_bytes = self.summary.raw.0 / u64::from(self.drives);
+        let drive_bytes = self.disk.0;
         let shape = PoolShape::read(&self.layout);
         let group = shape.map_or(self.drives, |shape| shape.vdev_drives(self.drives));
         let (partners, bare_bytes) = match self.layout.as_str() {
@@ -203,11 +219,19 @@ pub(crate) fn on_drives(request: &AdviceRequest, layout: &str, drives: u32) -> O
         }
         false => String::new(),
     };
+    let drive = quoted(&request.drive);
+    let members = match shape.as_ref().map_or(0, PoolShape::flash) {
+        0 => format!("drive={drive}, drives={drives}"),
+        // The members are listed in the order data, special, logs.
+        flash => format!(
+            "members=[{{drive={drive}, count={drives}}}, {{drive={}, count={flash}}}]",
+            quoted(&request.choices.flash)
+        ),
+    };
     set.push(format!(
-        "volume={{layout={}{chunk}{}, drive={}, drives={drives}}}",
+        "volume={{layout={}{chunk}{}, {members}}}",
         quoted(shape.as_ref().map_or(layout, |shape| &shape.layout)),
         shape.as_ref().map_or_else(String::new, PoolShape::keys),
-        quoted(&request.drive)
     ));
     let fits =
         |assignment: &String| has_parity(layout) || !assignment.starts_with("volume.stripe_cache");
@@ -268,10 +292,15 @@ fn arrangement(
             recipe.candidate()?;
         }
     }
+    let disk = stack
+        .drives()
+        .first()
+        .map_or(Bytes(0), |model| model.config().capacity_sectors.bytes());
     Ok(Arrangement {
         layout: layout.to_owned(),
         drives,
         controller,
+        disk,
         summary: stack.summary()?,
         recipe,
     })
@@ -464,6 +493,22 @@ pub(crate) mod tests {
             let ratio = drives_of_data / data;
             assert!((0.9..1.0).contains(&ratio), "{layout}: {drives_of_data}");
         }
+    }
+
+    #[test]
+    fn a_pool_may_have_flash_drives_beside_its_disks() {
+        let (able, left_out) =
+            arrangements(&request(&["raidz2:3special:1log", "mirror:1log"], 8, &[])).unwrap();
+        assert!(left_out.is_empty(), "{left_out:?}");
+        let disk = able[1].disk.0;
+        for (one, drives, group, partners) in [(&able[0], 12, 8, 6), (&able[1], 9, 2, 1)] {
+            assert_eq!((one.summary.drives, one.drives), (drives, 8));
+            let found = one.redundancy();
+            assert_eq!((found.group, found.partners), (group, partners));
+            assert_eq!(found.bare_bytes, u64::from(partners) * disk);
+        }
+        let (_, left_out) = arrangements(&request(&["raidz2:2special", "raidz2"], 8, &[])).unwrap();
+        assert!(left_out[0].why.contains("special"), "{left_out:?}");
     }
 
     #[test]

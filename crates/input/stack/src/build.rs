@@ -740,10 +740,7 @@ impl VolumeSpec {
     /// one. `link` is the link between a volume and its drives, if there is one.
     fn node(&self, around: Around<'_>) -> Result<Branch, ConfigError> {
         let Around {
-            host,
-            link,
-            arrays,
-            files,
+            host, link, arrays, ..
         } = around;
         match self {
             VolumeSpec::Drive(model, _) => {
@@ -782,19 +779,7 @@ impl VolumeSpec {
                     None => branch,
                 })
             }
-            VolumeSpec::Volume { members, .. } if self.is_pool() => {
-                let pool = self.pool(host, files)?;
-                let below = members.iter().map(|member| member.node(around));
-                let below = below.collect::<Result<Vec<_>, _>>()?;
-                let branch = Branch::volume(Box::new(pool), below);
-                Ok(match link.filter(|_| self.has_drives()) {
-                    Some(link) => {
-                        self.check_all_are_drives()?;
-                        branch.behind(link.node(members.len())?)
-                    }
-                    None => branch,
-                })
-            }
+            VolumeSpec::Volume { members, .. } if self.is_pool() => self.pool_over(members, around),
             VolumeSpec::Volume {
                 members,
                 rebuild,
@@ -824,6 +809,21 @@ impl VolumeSpec {
                 })
             }
         }
+    }
+
+    /// Builds the layer of a pool and its members.
+    fn pool_over(&self, members: &[VolumeSpec], around: Around<'_>) -> Result<Branch, ConfigError> {
+        let pool = self.pool(around.host, around.files)?;
+        let below = members.iter().map(|member| member.node(around));
+        let below = below.collect::<Result<Vec<_>, _>>()?;
+        let branch = Branch::volume(Box::new(pool), below);
+        Ok(match around.link.filter(|_| self.has_drives()) {
+            Some(link) => {
+                self.check_all_are_drives()?;
+                branch.behind(link.node(members.len())?)
+            }
+            None => branch,
+        })
     }
 
     /// Checks that the volume can have its policy against slow members.

@@ -101,7 +101,7 @@ impl Pool {
             // `zil_lwb_write_issue` passes log drives by.
             Logbias::Throughput => 0,
         };
-        let at = |turns: u64| ((number / turns) % (LOG_SPACE >> 17)) << 17;
+        let room = self.zil.room(size);
         // Log drives take the blocks in turn. Without a living log drive, the data vdevs hold the
         // log.
         if count > 0
@@ -109,7 +109,8 @@ impl Pool {
         {
             self.zil.touched[member] = true;
             self.zil.outstanding += 1;
-            let offset = crate::capacity::FRONT + at(count);
+            let at = self.zil.take(member, room, LOG_SPACE);
+            let offset = crate::capacity::FRONT + at;
             return self.io.write_leaf(now, member, offset, size, Purpose::Log);
         }
         let vdevs = self.settings.vdevs.len() as u64;
@@ -120,12 +121,15 @@ impl Pool {
         let space = (1u64 << cut.shift).min(LOG_SPACE);
         let alignment = vdev.alignment(self.settings.ashift);
         let size = size.next_multiple_of(1 << self.settings.ashift);
-        let step = vdev.asize(size).max(vdev.asize(128 << 10));
-        let offset = (start + (number / vdevs) * step % (space - step.min(space / 2)))
-            .next_multiple_of(alignment);
+        let room = vdev.asize(room.next_multiple_of(1 << self.settings.ashift));
+        let room = room.next_multiple_of(alignment);
+        let first = start.next_multiple_of(alignment);
+        let at = self
+            .zil
+            .take(index, room, space.saturating_sub(first - start));
         let dva = Dva {
             vdev: index as u32,
-            offset,
+            offset: first + at,
         };
         self.write_log(now, dva, size);
     }

@@ -62,7 +62,7 @@ pub(crate) struct Files {
     /// Bytes of a whole record.
     record: u64,
     /// Files of the start that have not been removed.
-    start: HashMap<u32, StartFile>,
+    start: BTreeMap<u32, StartFile>,
     /// Number of records at the start.
     initial: u64,
     /// Bytes of records that are smaller than a whole record.
@@ -93,7 +93,7 @@ impl Files {
     pub(crate) fn new(files: &[(Object, u64)], record: u64) -> Files {
         let mut all = Files {
             record,
-            start: HashMap::new(),
+            start: BTreeMap::new(),
             initial: 0,
             sizes: HashMap::new(),
             ends: HashMap::new(),
@@ -170,6 +170,14 @@ impl Files {
         let (bytes, start) = (self.unit(object), sector * SECTOR_BYTES);
         let (from, end) = (index * bytes, start + extent.sectors.0 * SECTOR_BYTES);
         start.saturating_sub(from)..(end - from).min(bytes)
+    }
+
+    /// Returns the records of files of one record at the start, ascending.
+    pub(crate) fn single(&self) -> Vec<u64> {
+        let files = self.start.values().filter(|file| file.records == 1);
+        let mut records: Vec<u64> = files.map(|file| file.first).collect();
+        records.sort_unstable();
+        records
     }
 
     /// Returns true if a record was written before the run.
@@ -297,6 +305,20 @@ impl Pool {
         let (begin, end) = (extent.start.0 * SECTOR_BYTES, extent.end().0 * SECTOR_BYTES);
         let from = unit * record;
         (unit, begin.saturating_sub(from)..(end - from).min(record))
+    }
+
+    /// Puts the small blocks of the start on the special vdev.
+    pub(crate) fn place_small_blocks(mut self) -> Pool {
+        let records = self.records.files.as_ref().map(Files::single);
+        for record in records.into_iter().flatten() {
+            let psize = self.psize_of(record);
+            if self.goes_to_special(psize)
+                && let Some(dva) = self.special_place(psize)
+            {
+                self.records.moved.insert(record, (dva, psize as u32));
+            }
+        }
+        self
     }
 
     /// Lets a record take a write that ends at byte `end` of the record. Returns the bytes of the

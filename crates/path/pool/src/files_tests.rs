@@ -78,8 +78,9 @@ fn a_small_file_is_a_small_block_and_a_new_record_is_not_read() {
     bench.seconds(20);
     assert_eq!(bench.moved(Operation::Read, 0..2), 0);
     assert_eq!(bench.pool.counts.written, 6 * 512);
-    let (_, psize) = bench.pool.records.moved.values().next().unwrap();
-    assert_eq!(*psize, 4096, "a sector of the pool");
+    let record = bench.pool.units_of(object(5).from(0)).start;
+    let (_, psize) = bench.pool.records.moved[&record];
+    assert_eq!(psize, 4096, "a sector of the pool");
     // The file grows within its record, which is in memory.
     bench.write(1, 5, 6, 100);
     bench.seconds(20);
@@ -203,6 +204,21 @@ fn small_blocks_lie_on_the_special_vdev() {
     bench.seconds(1);
     assert_eq!(bench.moved(Operation::Read, 0..2), 0);
     assert_eq!(bench.moved(Operation::Read, 2..4), 32 << 10);
+}
+
+#[test]
+fn small_files_of_the_start_lie_on_the_special_vdev() {
+    let keys = json!({ "special": 2, "special_small_blocks": "32KiB" });
+    let mut bench = bench(keys, 4, &[(3, 20_000), (4, 60_000), (5, 1 << 20)]);
+    bench.submit(0, Operation::Read, object(3).start().0, 40, false);
+    bench.seconds(1);
+    let special = bench.moved(Operation::Read, 2..4);
+    assert_eq!(special, 20_000u64.next_multiple_of(4096));
+    assert_eq!(bench.moved(Operation::Read, 0..2), 0);
+    bench.submit(1, Operation::Read, object(4).start().0, 8, false);
+    bench.submit(2, Operation::Read, object(5).start().0, 8, false);
+    bench.seconds(1);
+    assert_eq!(bench.moved(Operation::Read, 2..4), special);
 }
 
 #[test]

@@ -131,6 +131,7 @@ impl Pool {
             in_flight: vec![0; settings.vdevs.len() + 1],
             settings,
         }
+        .place_small_blocks()
     }
 
     /// Returns the units of an extent: records of the volume, or addresses of records of files.

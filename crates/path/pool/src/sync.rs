@@ -181,9 +181,7 @@ impl Pool {
     /// flight take none.
     pub(crate) fn take_place(&mut self, psize: u64, is_limited: bool) -> Result<Dva, NoPlace> {
         let special = self.settings.vdevs.len();
-        let is_small = psize <= self.settings.small_blocks;
-        let has_room = |space: &Space| space.is_below(SPECIAL_PERCENT);
-        if is_small && self.special.as_ref().is_some_and(has_room) {
+        if self.goes_to_special(psize) {
             if is_limited && self.in_flight[special] >= IN_FLIGHT {
                 return Err(NoPlace::Busy);
             }
@@ -228,8 +226,14 @@ impl Pool {
         found.ok()
     }
 
+    /// Returns true if a block of data of this size lies on the special vdev.
+    pub(crate) fn goes_to_special(&self, psize: u64) -> bool {
+        let has_room = |space: &Space| space.is_below(SPECIAL_PERCENT);
+        psize <= self.settings.small_blocks && self.special.as_ref().is_some_and(has_room)
+    }
+
     /// Takes a place on the special vdev; `None` without one, or if the vdev is full.
-    fn special_place(&mut self, psize: u64) -> Option<Dva> {
+    pub(crate) fn special_place(&mut self, psize: u64) -> Option<Dva> {
         let special = self.settings.vdevs.len();
         let io = &self.io;
         let space = self.special.as_mut()?;

@@ -17,6 +17,9 @@ const HEADER: u64 = 192;
 /// Largest record whose data goes into the log: `zvol_immediate_write_sz`, `zfs_immediate_write_sz`.
 const IMMEDIATE_MAX: u64 = 32 << 10;
 
+/// Number of blocks whose largest size the next block is allocated with: `ZIL_PREV_BLKS`.
+const RECENT: usize = 16;
+
 /// Step of the commit under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Commit {
@@ -71,8 +74,12 @@ pub(crate) struct Zil {
     pub(crate) outstanding: u32,
     /// Drives that the commit has written.
     pub(crate) touched: Vec<bool>,
-    /// Number of log blocks written so far: the place of the next.
+    /// Number of log blocks written so far: the turn of the next.
     pub(crate) written: u64,
+    /// Sizes of the last blocks.
+    recent: VecDeque<u64>,
+    /// End of the last block on each vdev or log drive, from the start of the place of the log.
+    ends: Vec<u64>,
     /// Number of commits.
     pub(crate) commits: u64,
     /// The I/O of the commit that ended last.
@@ -157,6 +164,29 @@ impl Zil {
         self.files.retain(|_, log| log.bytes != [0, 0]);
     }
 
+    /// Returns the room of a block of `size` bytes. The chain of the log allocates a block before its
+    /// size is known, and takes the largest of the last sizes (`zil_lwb_write_issue`). A block uses
+    /// only a part of its room (`lwb_nused`).
+    pub(crate) fn room(&mut self, size: u64) -> u64 {
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(size);
+        self.recent.iter().copied().max().unwrap_or(size)
+    }
+
+    /// Takes a place for `room` bytes on a vdev or a log drive, behind the last one. The log uses its
+    /// `space` in turn.
+    pub(crate) fn take(&mut self, target: usize, room: u64, space: u64) -> u64 {
+        if self.ends.len() <= target {
+            self.ends.resize(target + 1, 0);
+        }
+        let end = &mut self.ends[target];
+        let at = if *end + room > space { 0 } else { *end };
+        *end = at + room;
+        at
+    }
+
     /// Takes the sizes of the log blocks of the next commit, in `blocks`.
     pub(crate) fn take_blocks(&mut self, blocks: &mut Vec<u64>) {
         blocks.clear();
@@ -191,6 +221,23 @@ mod tests {
             assert_eq!(blocks, expected, "{writes} writes of {size}");
             assert!(!zil.has_news());
         }
+    }
+
+    #[test]
+    fn blocks_follow_each_other_with_the_room_of_the_largest_of_sixteen() {
+        let mut zil = Zil::default();
+        let sizes = [12 << 10, 4096, 36 << 10].into_iter().chain([4096; 17]);
+        let places: Vec<u64> = sizes
+            .map(|size| {
+                let room = zil.room(size);
+                zil.take(3, room, 1 << 20)
+            })
+            .collect();
+        let kib: Vec<u64> = places.iter().map(|place| place >> 10).collect();
+        assert_eq!(kib[..5], [0, 12, 24, 60, 96]);
+        assert_eq!(kib[17..], [24 + 15 * 36, 24 + 16 * 36, 24 + 16 * 36 + 4]);
+        assert_eq!(zil.take(3, 1 << 20, 1 << 20), 0, "the log begins anew");
+        assert_eq!(zil.take(0, 4096, 1 << 20), 0, "each drive has its own end");
     }
 
     #[test]
