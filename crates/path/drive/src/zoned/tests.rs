@@ -5,7 +5,7 @@ use super::pointers::{ZonePointers, ZoneRefusal};
 use crate::config::tests::small_drive;
 use crate::{DriveConfig, DriveModel};
 use fullstroke_contract::{
-    Effects, Extent, Node, NodeContext, Operation, Port, Request, RequestId, RequestStatus,
+    Effects, Extent, NodeContext, Operation, Port, Request, RequestId, RequestStatus,
 };
 use fullstroke_units::{Bytes, Sectors, Time};
 use serde_json::json;
