@@ -84,6 +84,24 @@ fn fio_and_the_sheet_give_a_drive_file_that_passes_its_check() {
 }
 
 #[test]
+fn a_run_says_when_requests_leave_the_measured_sizes_of_a_fitted_drive() {
+    let folder = Folder::new();
+    let (results, sheet) = (results(&folder), folder.put("sheet.toml", SHEET));
+    let own = folder.name("own.toml");
+    success(&["fit", "--fio", &results, "--sheet", &sheet, "-o", &own]);
+    let disk = format!("[volume]\nlayout = \"jbod\"\ndrives = 1\ndrive = \"{own}\"\n");
+    let stack = folder.put("stack.toml", &disk);
+    let text = |size: &str| {
+        let job = format!("--name=a --rw=randread --bs={size} --number_ios=50 --direct=1");
+        let mut call = vec!["run", &stack, "--fio", "--"];
+        call.extend(job.split(' '));
+        success(&call)
+    };
+    assert!(text("1m").contains("measured with requests of 8 sectors at depths 1 to 32"));
+    assert!(!text("4k").contains("measured with requests"));
+}
+
+#[test]
 fn smartctl_gives_capacity_speed_surface_minutes_and_spin_up() {
     let folder = Folder::new();
     let (results, smart) = (results(&folder), folder.put("smart.txt", SMART));
