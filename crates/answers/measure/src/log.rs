@@ -64,7 +64,7 @@ pub const LOG_COLUMNS: [LogColumn; 18] = [
     of("rotation_ns", ColumnType::U64, "rotational latency"),
     of("transfer_ns", ColumnType::U64, "sectors passing under the head"),
     of("seek_cylinders", ColumnType::U32, "distance of the first seek"),
-    of("status", ColumnType::Text, "`done`, `lost`, `out-of-range`, `differs`"),
+    of("status", ColumnType::Text, "`done`, `lost`, `refused`, `out-of-range`, `differs`"),
     of("members", ColumnType::Text, "names of the drives that were given I/O, ascending: `0 3 4`"),
     of("response_ms", ColumnType::F64, "`response_ns` in ms for successful reads and writes after the warm-up, which the report's `response_ms` counts; empty for all other requests"),
 ];

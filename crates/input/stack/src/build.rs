@@ -770,16 +770,9 @@ impl VolumeSpec {
                 let tracks = self.drives().into_iter().map(DriveModel::tracks).collect();
                 Ok(Branch::array(Box::new(self.xor(host, link)?), tracks))
             }
-            VolumeSpec::Volume { members, .. } if self.is_zoned() => {
-                let zoned = self.zoned(host)?;
-                let below = members.iter().map(|member| member.node(around));
-                let branch = Branch::volume(Box::new(zoned), below.collect::<Result<_, _>>()?);
-                Ok(match link {
-                    Some(link) => branch.behind(link.node(members.len())?),
-                    None => branch,
-                })
+            VolumeSpec::Volume { .. } if self.is_zoned() || self.is_pool() => {
+                self.moving_node(around)
             }
-            VolumeSpec::Volume { members, .. } if self.is_pool() => self.pool_over(members, around),
             VolumeSpec::Volume {
                 members,
                 rebuild,
@@ -811,13 +804,22 @@ impl VolumeSpec {
         }
     }
 
-    /// Builds the layer of a pool and its members.
-    fn pool_over(&self, members: &[VolumeSpec], around: Around<'_>) -> Result<Branch, ConfigError> {
-        let pool = self.pool(around.host, around.files)?;
+    /// Builds the layer and the members of a volume that moves its data: a pool, or dm-zoned.
+    fn moving_node(&self, around: Around<'_>) -> Result<Branch, ConfigError> {
+        let VolumeSpec::Volume { members, .. } = self else {
+            unreachable!("a drive has no layout")
+        };
+        let Around {
+            host, link, files, ..
+        } = around;
+        let layer: Box<dyn Node> = match self.is_zoned() {
+            true => Box::new(self.zoned(host)?),
+            false => Box::new(self.pool(host, files)?),
+        };
         let below = members.iter().map(|member| member.node(around));
         let below = below.collect::<Result<Vec<_>, _>>()?;
-        let branch = Branch::volume(Box::new(pool), below);
-        Ok(match around.link.filter(|_| self.has_drives()) {
+        let branch = Branch::volume(layer, below);
+        Ok(match link.filter(|_| self.has_drives()) {
             Some(link) => {
                 self.check_all_are_drives()?;
                 branch.behind(link.node(members.len())?)

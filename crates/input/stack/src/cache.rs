@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 /// Keys of each cache, beside the keys of its kind.
-const KEYS: [&str; 5] = ["kind", "drive", "drive_settings", "size", "lost_at"];
+const KEYS: [&str; 6] = ["kind", "drive", "drive_settings", "size", "lost_at", "warm"];
 
 /// Description of a cache.
 #[derive(Clone)]
@@ -22,6 +22,8 @@ pub(crate) struct CacheSpec {
     drive: DriveModel,
     size: Sectors,
     lost_at: Time,
+    /// Sectors of the array whose clean data are in the cache at the start.
+    warm: Sectors,
 }
 
 impl CacheSpec {
@@ -72,12 +74,14 @@ impl CacheSpec {
             }
         };
         let lost_at = take::<Duration>(&mut keys, "lost_at").map_err(fail)?;
+        let warm = take::<Bytes>(&mut keys, "warm").map_err(fail)?;
         Ok(Some(CacheSpec {
             entry,
             keys,
             drive,
             size,
             lost_at: lost_at.map_or(Time::NEVER, |lost| Time::ZERO.saturating_add(lost)),
+            warm: Sectors(warm.unwrap_or_default().0 / SECTOR_BYTES),
         }))
     }
 
@@ -97,7 +101,31 @@ impl CacheSpec {
             seed,
         };
         let rule = (self.entry.build)(&self.keys, site).map_err(|error| error.below("cache"))?;
-        let node = BlockCache::new(self.entry.name, rule, origin, self.lost_at);
+        let mut node = BlockCache::new(self.entry.name, rule, origin, self.lost_at);
+        if self.warm > origin {
+            let message = format!(
+                "found {}; the array has {}",
+                self.warm.bytes(),
+                origin.bytes()
+            );
+            return Err(ConfigError::new("cache.warm", message));
+        }
+        let placed = node.warm(self.warm);
+        if placed < self.warm {
+            let message = match placed {
+                Sectors::ZERO => format!(
+                    "found {}; {} has no room for clean data. Remove this key, or give the cache more room",
+                    self.warm.bytes(),
+                    self.entry.name
+                ),
+                placed => format!(
+                    "found {}; the cache has room for {} of clean data",
+                    self.warm.bytes(),
+                    placed.bytes()
+                ),
+            };
+            return Err(ConfigError::new("cache.warm", message));
+        }
         let flash = self.drive.branch().map_err(|error| error.below("cache"))?;
         Ok(Branch::volume(Box::new(node), vec![array, flash]))
     }
@@ -137,6 +165,7 @@ pub(crate) fn common_keys() -> Map<String, Value> {
         "drive": { "type": "string", "description": "the flash device: a drive of the library, or a drive file relative to the stack file; needed" },
         "drive_settings": { "type": "object", "description": "keys of the drive file that get other values" },
         "size": { "type": ["string", "integer"], "description": "size of the cache with its metadata; default: the whole drive" },
+        "warm": { "type": ["string", "integer"], "description": "size of the start of the array whose clean data are in the cache at the start of a run; default: 0, an empty cache" },
         "lost_at": { "type": ["string", "integer"], "description": "time of a run at which the flash device is gone for good; default: never" },
     });
     match keys {

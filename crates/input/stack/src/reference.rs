@@ -288,7 +288,7 @@ fn cache(page: &mut String) {
         page,
         "Every cache",
         "A cache on a flash device between the host and the volume (above `[controller]`). Default: no cache. \
-         [flash.md](../flash.md) shows examples. A run begins with an empty cache.",
+         [flash.md](../flash.md) shows examples. A run begins with an empty cache, or with the data of `warm`.",
     );
     keys(page, &json!({ "properties": crate::cache::common_keys() }));
     policies_with(

@@ -13,7 +13,8 @@
 //! | `dmcache.rs`, `dmcache/` | Linux's dm-cache with its policy smq |
 //! | `writecache.rs` | Linux's dm-writecache |
 //!
-//! A run begins with an empty cache.
+//! A run begins with an empty cache, or with clean data of the start of the array
+//! ([`CacheRule::warm`]).
 
 mod bcache;
 mod dmcache;

@@ -84,6 +84,12 @@ impl BlockCache {
         }
     }
 
+    /// Puts clean data of the array's first `sectors` sectors on the flash device, before a run.
+    /// Returns the number of sectors for which the cache has room.
+    pub fn warm(&mut self, sectors: Sectors) -> Sectors {
+        Sectors(self.rule.warm(sectors.0))
+    }
+
     /// Returns an I/O in flight and, for a part of a request, the request's id.
     #[cfg(test)]
     pub(crate) fn io(&self, id: RequestId) -> (CacheIo, Option<RequestId>) {

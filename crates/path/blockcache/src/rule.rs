@@ -76,13 +76,21 @@ pub struct CopyIo {
 ///   [`discard`](CacheRule::discard), [`read_ended`](CacheRule::read_ended),
 ///   [`write_ended`](CacheRule::write_ended), [`fill_ended`](CacheRule::fill_ended),
 ///   [`copy`](CacheRule::copy), [`copy_ended`](CacheRule::copy_ended),
-///   [`answered`](CacheRule::answered), [`lose`](CacheRule::lose).
+///   [`answered`](CacheRule::answered), [`lose`](CacheRule::lose), and
+///   [`warm`](CacheRule::warm) before all others.
 /// - **Getters**: the other methods.
 ///
 /// Invariants that each rule keeps: two I/Os in flight never write the same place of the flash
 /// device. A place in use by an I/O is not given to other data. A copy does not overlap a write of
 /// the origin in flight.
 pub trait CacheRule: Send {
+    /// Puts clean data of the array's first `sectors` sectors on the flash device, without I/O,
+    /// before a run. Returns the number of sectors for which there was room. The default is a cache
+    /// that keeps no clean data.
+    fn warm(&mut self, _sectors: u64) -> u64 {
+        0
+    }
+
     /// Adds the parts of a read.
     fn read(&mut self, now: Time, start: u64, sectors: u64, parts: &mut Vec<Part>);
 

@@ -469,6 +469,36 @@ fn dm_cache_promotes_a_popular_block_and_writes_back_when_idle() {
     assert_eq!(bench.devices[ORIGIN][8], bench.promised[8]);
 }
 
+/// A warm cache answers the first read of its data, and takes no more data than it has room for.
+#[test]
+fn a_warm_cache_answers_the_first_reads() {
+    for (name, keys) in [
+        ("bcache", json!({ "bucket": 4096 })),
+        ("dm-cache", json!({ "block": 32768 })),
+    ] {
+        let mut warm = cache(name, keys.clone(), Time::NEVER);
+        assert_eq!(warm.warm(Sectors(200)), Sectors(200), "{name}");
+        let mut bench = Bench::new(warm);
+        // The flash device has the data of the array.
+        bench.devices[FLASH].fill(0);
+        bench.submit(Operation::Read, 8, 8, true);
+        bench.submit(Operation::Read, 100, 80, true);
+        bench.settle();
+        assert_eq!(bench.reading("ssd_hit_share"), 1.0, "{name}");
+        bench.submit(Operation::Read, 4000, 8, true);
+        bench.settle();
+        assert!(bench.reading("ssd_hit_share") < 1.0, "{name}");
+        let mut small = cache(name, keys, Time::NEVER);
+        let room = small.warm(Sectors(ORIGIN_SECTORS));
+        assert!(
+            room < Sectors(ORIGIN_SECTORS) && room > Sectors(200),
+            "{name}: {room}"
+        );
+    }
+    let mut none = cache("dm-writecache", json!({}), Time::NEVER);
+    assert_eq!(none.warm(Sectors(8)), Sectors::ZERO);
+}
+
 #[test]
 fn impossible_keys_are_refused_by_name() {
     for (name, keys, key) in [

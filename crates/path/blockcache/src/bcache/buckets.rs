@@ -102,6 +102,11 @@ impl Buckets {
         Some((place, sectors, self.buckets[index].generation))
     }
 
+    /// True if clean data fit without giving up other data.
+    pub(super) fn has_room(&self) -> bool {
+        self.open[0].is_some() || !self.free.is_empty()
+    }
+
     /// Takes a free bucket, or one whose clean data are given up.
     fn take_bucket(&mut self) -> Option<u32> {
         if self.free.is_empty() {

@@ -283,6 +283,26 @@ fn remove(all: &mut Vec<(u64, u64)>, range: (u64, u64)) {
 }
 
 impl CacheRule for Bcache {
+    fn warm(&mut self, sectors: u64) -> u64 {
+        let mut start = 0;
+        while start < sectors && self.buckets.has_room() {
+            let Some(room) = self.buckets.allocate(sectors - start, false) else {
+                break;
+            };
+            let (place, length, generation) = room;
+            self.buckets.unpin(place);
+            self.put(CachedExtent {
+                start,
+                sectors: length,
+                place,
+                generation,
+                dirty: false,
+            });
+            start += length;
+        }
+        start
+    }
+
     fn read(&mut self, now: Time, start: u64, sectors: u64, parts: &mut Vec<Part>) {
         self.writeback.disturbed();
         let passes = self.bypass.passes(now, start, sectors, false)

@@ -202,6 +202,17 @@ impl DmCache {
 }
 
 impl CacheRule for DmCache {
+    fn warm(&mut self, sectors: u64) -> u64 {
+        let sectors = sectors.min(self.origin);
+        for block in 0..sectors.div_ceil(self.size) {
+            let Some(index) = self.smq.take_free(block) else {
+                return block * self.size;
+            };
+            self.smq.promoted(index);
+        }
+        sectors
+    }
+
     fn read(&mut self, now: Time, start: u64, sectors: u64, parts: &mut Vec<Part>) {
         for (block, from, length) in self.blocks_of(start, sectors) {
             self.begin_part();

@@ -93,31 +93,7 @@ impl ZonedFormat {
     pub(super) fn read(keys: &Keys, members: &[Sectors]) -> Result<ZonedFormat, ConfigError> {
         let config: DmZonedConfig = registry::read(keys)?;
         let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
-        let &[drive] = members else {
-            let message = format!(
-                "found {} members; dm-zoned lies above one drive. Give each drive of an array a dm-zoned of its own: [[volume.members]] with layout = \"dm-zoned\"",
-                members.len()
-            );
-            return refuse("members", message);
-        };
-        let Some(zones) = config.zones else {
-            let message = "found a member without zones; expected a drive whose file has the table [zoned], such as nearline-host-managed-14tb";
-            return refuse("members", message.into());
-        };
-        if !zones.sectors.is_multiple_of(BLOCK) || zones.sectors >= ZONE_MAX {
-            let message = format!(
-                "found a zone of {}; expected a multiple of 4 KiB below 2 TiB",
-                Sectors(zones.sectors).bytes()
-            );
-            return refuse("zones", message);
-        }
-        if zones.sectors * u64::from(zones.count) != drive.0 {
-            let message = format!(
-                "found {} zones of {} sectors; the drive has {} sectors",
-                zones.count, zones.sectors, drive.0
-            );
-            return refuse("zones", message);
-        }
+        let zones = config.zones_of(members)?;
         config.check_marks()?;
         let blocks = (zones.sectors / BLOCK) as u32;
         let bitmap_blocks = blocks.div_ceil(BITMAP_BITS);
@@ -192,6 +168,37 @@ impl ZonedFormat {
 }
 
 impl DmZonedConfig {
+    /// Returns the zones of the only member.
+    fn zones_of(&self, members: &[Sectors]) -> Result<DriveZones, ConfigError> {
+        let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
+        let &[drive] = members else {
+            let message = format!(
+                "found {} members; dm-zoned lies above one drive. Give each drive of an array a dm-zoned of its own: [[volume.members]] with layout = \"dm-zoned\"",
+                members.len()
+            );
+            return refuse("members", message);
+        };
+        let Some(zones) = self.zones else {
+            let message = "found a member without zones; expected a drive whose file has the table [zoned], such as nearline-host-managed-14tb";
+            return refuse("members", message.into());
+        };
+        if !zones.sectors.is_multiple_of(BLOCK) || zones.sectors >= ZONE_MAX {
+            let message = format!(
+                "found a zone of {}; expected a multiple of 4 KiB below 2 TiB",
+                Sectors(zones.sectors).bytes()
+            );
+            return refuse("zones", message);
+        }
+        if zones.sectors * u64::from(zones.count) != drive.0 {
+            let message = format!(
+                "found {} zones of {} sectors; the drive has {} sectors",
+                zones.count, zones.sectors, drive.0
+            );
+            return refuse("zones", message);
+        }
+        Ok(zones)
+    }
+
     /// Checks times and marks.
     fn check_marks(&self) -> Result<(), ConfigError> {
         let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));

@@ -313,7 +313,7 @@ impl Node for DmZoned {
         // The device has logical blocks of 4 KiB.
         let whole = start.0.is_multiple_of(BLOCK) && sectors.0.is_multiple_of(BLOCK);
         let fits = request.extent.within(self.map.format.capacity) && sectors > Sectors::ZERO;
-        if !of_all && !(whole && fits) {
+        if !(of_all || whole && fits) {
             let status = RequestStatus::OutOfRange;
             return cx
                 .out
