@@ -91,7 +91,12 @@ pub(super) struct OutwardSearch<'a> {
     seek_table: &'a SeekTable,
     here: u64,
     inward: usize,
-    outward: Option<usize>,
+    /// Number of requests on the outer side that are left.
+    outward: usize,
+    /// Bound of the next request on each side. Both bounds are kept, because a step changes one
+    /// side only, and a bound costs a square root or a look-up in a large table.
+    inner: Option<Duration>,
+    outer: Option<Duration>,
 }
 
 impl<'a> OutwardSearch<'a> {
@@ -103,13 +108,29 @@ impl<'a> OutwardSearch<'a> {
             "the arm stands at cylinder {here}, beyond the innermost"
         );
         let inward = waiting.at_or_after(here);
-        OutwardSearch {
+        let mut search = OutwardSearch {
             waiting,
             seek_table: arm.mechanics.seek_table(),
             here,
             inward,
-            outward: inward.checked_sub(1),
-        }
+            outward: inward,
+            inner: None,
+            outer: None,
+        };
+        search.inner = search.bound(inward);
+        search.outer = search.bound_outward();
+        search
+    }
+
+    /// Returns the bound of a request; `None` behind the last request.
+    #[inline]
+    fn bound(&self, index: usize) -> Option<Duration> {
+        self.waiting.key(index).map(|key| self.least_seek(key))
+    }
+
+    #[inline]
+    fn bound_outward(&self) -> Option<Duration> {
+        self.bound(self.outward.checked_sub(1)?)
     }
 
     /// Returns a lower bound of the seek time to the cylinder `key`.
@@ -124,17 +145,17 @@ impl Iterator for OutwardSearch<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<(Duration, usize)> {
-        let seek_to = |index: usize| self.waiting.key(index).map(|key| self.least_seek(key));
-        let (inner, outer) = (seek_to(self.inward), self.outward.and_then(seek_to));
-        match (inner, outer) {
+        match (self.inner, self.outer) {
             (Some(seek), other) if other.is_none_or(|other| seek <= other) => {
+                let index = self.inward;
                 self.inward += 1;
-                Some((seek, self.inward - 1))
+                self.inner = self.bound(self.inward);
+                Some((seek, index))
             }
             (_, Some(seek)) => {
-                let index = self.outward?;
-                self.outward = index.checked_sub(1);
-                Some((seek, index))
+                self.outward -= 1;
+                self.outer = self.bound_outward();
+                Some((seek, self.outward))
             }
             _ => None,
         }
