@@ -12,8 +12,28 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A tick and the index of the entry.
-type Place = (u64, u32);
+/// A tick and the index of the entry, in one word in this order. Words are small, because the
+/// places of an array's drives compete for the processor's second cache.
+type Place = u64;
+
+/// Bits of the index in a place.
+const INDEX_BITS: u32 = 20;
+
+fn place_of(tick: u64, index: usize) -> Place {
+    debug_assert!(
+        tick >> (u64::BITS - INDEX_BITS) == 0,
+        "tick {tick} exceeds the ticks of a run"
+    );
+    tick << INDEX_BITS | index as u64
+}
+
+fn tick_of(place: Place) -> u64 {
+    place >> INDEX_BITS
+}
+
+fn index_of(place: Place) -> usize {
+    (place & ((1 << INDEX_BITS) - 1)) as usize
+}
 
 /// Age of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +55,44 @@ impl Age {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct AgedEntry {
-    age: Age,
-    /// True if one of the lists has a place of the entry with the present tick.
-    listed: bool,
+/// Age of an entry in one word: the tick and three flags; 0 for an absent entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AgedEntry(u64);
+
+/// Number of flags.
+const FLAGS: u32 = 3;
+/// True if one of the lists has a place of the entry with the present tick.
+const LISTED: u64 = 1;
+/// True if a search finds the entry.
+const SHOWN: u64 = 2;
+/// True if the entry has an age.
+const PRESENT: u64 = 4;
+
+impl AgedEntry {
+    const ABSENT: AgedEntry = AgedEntry(0);
+
+    /// Returns the entry of an age whose tick has a place.
+    fn listed(age: Age) -> AgedEntry {
+        match age {
+            Age::Absent => AgedEntry::ABSENT,
+            Age::Hidden(tick) => AgedEntry(tick << FLAGS | PRESENT | LISTED),
+            Age::Shown(tick) => AgedEntry(tick << FLAGS | PRESENT | SHOWN | LISTED),
+        }
+    }
+
+    fn is_listed(self) -> bool {
+        self.0 & LISTED != 0
+    }
+
+    /// True if the entry has this tick, hidden or shown.
+    fn has(self, tick: u64) -> bool {
+        self.0 & !(LISTED | SHOWN) == tick << FLAGS | PRESENT
+    }
+
+    /// True if a search finds the entry with this tick.
+    fn shows(self, tick: u64) -> bool {
+        self.0 & !LISTED == tick << FLAGS | PRESENT | SHOWN
+    }
 }
 
 /// Ages by index.
@@ -59,12 +112,9 @@ impl Ages {
         // At most `count` entries are current, so a full list has at least as many stale places as
         // current ones: a clean-up pays for itself.
         let most = 2 * count + 16;
-        let absent = AgedEntry {
-            age: Age::Absent,
-            listed: false,
-        };
+        assert!(count <= 1 << INDEX_BITS, "{count} entries are too many");
         Ages {
-            entries: vec![absent; count],
+            entries: vec![AgedEntry::ABSENT; count],
             queue: VecDeque::with_capacity(most),
             others: BinaryHeap::with_capacity(most),
             most,
@@ -72,18 +122,15 @@ impl Ages {
     }
 
     pub(super) fn set(&mut self, index: usize, age: Age) {
-        let entry = &mut self.entries[index];
-        let old = std::mem::replace(&mut entry.age, age);
+        let old = std::mem::replace(&mut self.entries[index], AgedEntry::listed(age));
         let Some(tick) = age.tick() else {
             return;
         };
         // A hidden entry needs no place before a search shows the entry, but only a place of the
         // newest tick is cheap.
-        if old.tick() == age.tick() && entry.listed {
-            return;
+        if !(old.has(tick) && old.is_listed()) {
+            self.list(place_of(tick, index));
         }
-        entry.listed = true;
-        self.list((tick, index as u32));
     }
 
     fn list(&mut self, place: Place) {
@@ -131,24 +178,24 @@ impl Ages {
             (Some(&queued), None) => queued,
             (None, other) => other?.0,
         };
-        Some(first.1 as usize)
+        Some(index_of(first))
     }
 
-    fn is_shown(&self, (tick, index): Place) -> bool {
-        self.entries[index as usize].age == Age::Shown(tick)
+    fn is_shown(&self, place: Place) -> bool {
+        self.entries[index_of(place)].shows(tick_of(place))
     }
 
     /// Records that a place has left its list.
     fn dropped(&mut self, place: Place) {
         if is_current(&self.entries, place) {
-            self.entries[place.1 as usize].listed = false;
+            self.entries[index_of(place)].0 &= !LISTED;
         }
     }
 }
 
 /// True if an entry still has the tick of a place, hidden or shown.
-fn is_current(entries: &[AgedEntry], (tick, index): Place) -> bool {
-    entries[index as usize].age.tick() == Some(tick)
+fn is_current(entries: &[AgedEntry], place: Place) -> bool {
+    entries[index_of(place)].has(tick_of(place))
 }
 
 #[cfg(test)]

@@ -111,8 +111,9 @@ impl DirtyFifo {
         dirty.extent.sectors.0 += sectors;
         dirty.arrived = arrived;
         let extent = dirty.extent;
+        let start = extent.start.0;
         self.places
-            .change(newest as usize, extent.start.0, extent.end().0);
+            .change(newest as usize, start, start, extent.end().0);
     }
 
     /// Removes the entries completely inside `extent`.
@@ -157,7 +158,7 @@ impl DirtyFifo {
             let newest = if newest == slot { older? } else { newest };
             Some(ListEnds { oldest, newest })
         });
-        self.places.remove(slot as usize);
+        self.places.remove(slot as usize, dirty.extent.start.0);
         self.since.set(slot as usize, Oldest::NEVER);
         dirty
     }

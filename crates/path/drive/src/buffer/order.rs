@@ -1,14 +1,14 @@
 //! Segments sorted by their first sector, with the last sector that each group of segments reaches.
 //!
 //! The sorted sequence is cut into blocks of up to [`BLOCK`] segments. A directory lists the blocks
-//! in order: the first key of each block, the largest end in the block (the reach), and the largest
+//! in order: the first segment of each block, the largest end in the block (the reach), and the largest
 //! end in the block and all blocks before (the furthest). A second level holds the reach of 16
 //! directory entries. A search for segments over a place finds the last possible block by
 //! bisection. The search then goes back and skips blocks and groups of blocks that end before the
 //! place. The search ends at a block whose furthest end lies before the place. Almost always this
 //! is the first visited block.
 //!
-//! A block is a plain array, changed in place. The reason: a buffer of a current drive has a
+//! A block holds plain arrays, changed in place. The reason: a buffer of a current drive has a
 //! thousand segments, and every write removes one and adds one. A tree of single nodes would cost a
 //! cache miss for each level. All memory is reserved when the order is made.
 
@@ -32,10 +32,11 @@ pub(super) struct SegmentOrder {
     free: Vec<u32>,
     /// The blocks in order.
     directory: Vec<BlockSummary>,
+    /// The first sector of each block of the directory. The sectors stand apart, so that the
+    /// bisection reads few lines of the processor's cache.
+    firsts: Vec<u64>,
     /// The reach of each group of 16 directory entries.
     groups: Vec<u64>,
-    /// The first sector of each segment. The sector is the key for finding the segment again.
-    starts: Vec<u64>,
     /// The gap of the last search. A request searches several times at nearly the same place.
     gap: std::cell::Cell<Gap>,
     /// Place in the directory and index in the block of the segment that was changed last. The
@@ -86,7 +87,6 @@ impl Gap {
 /// Directory entry of a block.
 #[derive(Clone, Copy)]
 struct BlockSummary {
-    start: u64,
     segment: u32,
     block: u32,
     reach: u64,
@@ -102,8 +102,8 @@ impl SegmentOrder {
             blocks: Vec::with_capacity(blocks),
             free: Vec::with_capacity(blocks),
             directory: Vec::with_capacity(blocks),
+            firsts: Vec::with_capacity(blocks),
             groups: Vec::with_capacity(blocks / GROUP + 1),
-            starts: vec![0; count],
             gap: std::cell::Cell::new(Gap::NONE),
             last: (0, 0),
             #[cfg(test)]
@@ -114,12 +114,11 @@ impl SegmentOrder {
     /// Adds a segment.
     pub(super) fn insert(&mut self, segment: usize, start: u64, end: u64) {
         let gap = self.gap.replace(Gap::NONE);
-        self.starts[segment] = start;
         let number = segment as u32;
         if self.directory.is_empty() {
             let block = self.new_block();
+            self.firsts.push(start);
             self.directory.push(BlockSummary {
-                start,
                 segment: number,
                 block,
                 reach: 0,
@@ -158,7 +157,7 @@ impl SegmentOrder {
             });
         }
         if at == 0 {
-            (summary.start, summary.segment) = (start, number);
+            (self.firsts[place], summary.segment) = (start, number);
         }
         if summary.reach < end {
             summary.reach = end;
@@ -166,9 +165,9 @@ impl SegmentOrder {
         }
     }
 
-    /// Removes a segment.
-    pub(super) fn remove(&mut self, segment: usize) {
-        let (place, at) = self.find(segment);
+    /// Removes a segment, which begins at `start`.
+    pub(super) fn remove(&mut self, segment: usize, start: u64) {
+        let (place, at) = self.find(segment, start);
         self.remove_at(place, at);
     }
 
@@ -178,15 +177,15 @@ impl SegmentOrder {
         block.remove(at);
         if block.len == 0 {
             let gone = self.directory.remove(place).block;
+            self.firsts.remove(place);
             self.free.push(gone);
             // The known gap counts blocks, and the blocks behind have moved by one.
             self.gap.set(Gap::NONE);
             self.summarise_from(place);
             return;
         }
-        let (first, len) = (block.entries()[0], block.len);
-        let summary = &mut self.directory[place];
-        (summary.start, summary.segment) = (first.start, first.segment);
+        let len = block.len;
+        (self.firsts[place], self.directory[place].segment) = block.key(0);
         self.reach_less(place, end);
         self.gap.set(self.gap.get().without(place, at));
         if len < SPARSE {
@@ -194,19 +193,16 @@ impl SegmentOrder {
         }
     }
 
-    /// Changes the first or last sector of a segment.
-    pub(super) fn change(&mut self, segment: usize, start: u64, end: u64) {
-        let (place, at) = self.find(segment);
-        if start != self.starts[segment] {
+    /// Changes the first or last sector of a segment, which begins at `old_start` so far.
+    pub(super) fn change(&mut self, segment: usize, old_start: u64, start: u64, end: u64) {
+        let (place, at) = self.find(segment, old_start);
+        if start != old_start {
             let key = (start, segment as u32);
-            let first = |summary: &BlockSummary| (summary.start, summary.segment);
+            let first = |place: usize| (self.firsts[place], self.directory[place].segment);
             // Most changes are growth at the end of a stream. The entry keeps its place among the
             // blocks.
-            let stays = (place == 0 || first(&self.directory[place]) < key)
-                && self
-                    .directory
-                    .get(place + 1)
-                    .is_none_or(|next| key < first(next));
+            let stays = (place == 0 || first(place) < key)
+                && (place + 1 == self.firsts.len() || key < first(place + 1));
             if stays {
                 return self.move_within(place, at, segment, start, end);
             }
@@ -233,14 +229,12 @@ impl SegmentOrder {
     /// Gives a segment another first sector. The segment must stay in its block.
     fn move_within(&mut self, place: usize, at: usize, segment: usize, start: u64, end: u64) {
         self.gap.set(Gap::NONE);
-        self.starts[segment] = start;
         let summary = &mut self.directory[place];
         let block = &mut self.blocks[summary.block as usize];
         let old = block.entries()[at].end;
         let at = block.shift(at, segment as u32, start, end);
         self.last = (place as u32, at as u32);
-        let first = block.entries()[0];
-        (summary.start, summary.segment) = (first.start, first.segment);
+        (self.firsts[place], summary.segment) = block.key(0);
         if summary.reach < end {
             summary.reach = end;
             self.reach_further(place, end);
@@ -300,15 +294,11 @@ impl SegmentOrder {
 
     /// Does the same as [`gap_at`](SegmentOrder::gap_at) by bisection.
     fn search_gap(&self, place: u64) -> Gap {
-        let places = self.directory.partition_point(|summary| {
+        let places = self.firsts.partition_point(|&first| {
             self.look();
-            summary.start <= place
+            first <= place
         });
-        let next = |place: usize| {
-            self.directory
-                .get(place)
-                .map_or(u64::MAX, |next| next.start)
-        };
+        let next = |place: usize| self.firsts.get(place).copied().unwrap_or(u64::MAX);
         let Some(before) = places.checked_sub(1) else {
             return Gap {
                 from: 0,
@@ -318,24 +308,22 @@ impl SegmentOrder {
                 furthest: 0,
             };
         };
-        let entries = self.blocks[self.directory[before].block as usize].entries();
-        let at = entries.partition_point(|entry| {
-            self.look();
-            entry.start <= place
-        });
+        let block = &self.blocks[self.directory[before].block as usize];
+        self.look();
+        let at = block.before(place.saturating_add(1));
         debug_assert!(
             at > 0,
             "a block of the directory begins with its first entry"
         );
-        let last = &entries[at - 1];
+        let (from, _) = block.key(at - 1);
         Gap {
-            from: last.start,
-            to: entries
-                .get(at)
-                .map_or_else(|| next(places), |entry| entry.start),
+            from,
+            to: block.start(at).unwrap_or_else(|| next(places)),
             places: places as u32,
             at: at as u32,
-            furthest: last.reach.max(self.furthest_before(before)),
+            furthest: block.entries()[at - 1]
+                .reach
+                .max(self.furthest_before(before)),
         }
     }
 
@@ -361,32 +349,34 @@ impl SegmentOrder {
 
     /// Returns the block that holds a key or will hold a new key.
     fn place_of(&self, start: u64, segment: u32) -> usize {
-        let before = |summary: &BlockSummary| (summary.start, summary.segment) <= (start, segment);
-        self.directory.partition_point(before).saturating_sub(1)
+        let mut place = self.firsts.partition_point(|&first| first < start);
+        // Almost always no block begins at the same sector.
+        while self.firsts.get(place) == Some(&start) && self.directory[place].segment <= segment {
+            place += 1;
+        }
+        place.saturating_sub(1)
     }
 
-    /// Returns the block of a segment in the directory, and the index in the block.
-    fn find(&self, segment: usize) -> (usize, usize) {
-        let (start, number) = (self.starts[segment], segment as u32);
+    /// Returns the block of a segment in the directory, and the index in the block. The segment
+    /// begins at `start`.
+    fn find(&self, segment: usize, start: u64) -> (usize, usize) {
+        let number = segment as u32;
+        let holds = |place: usize, at: usize| {
+            let Some(summary) = self.directory.get(place) else {
+                return false;
+            };
+            let entries = self.blocks[summary.block as usize].entries();
+            entries.get(at).is_some_and(|entry| entry.segment == number)
+        };
         let (place, at) = (self.last.0 as usize, self.last.1 as usize);
-        if let Some(summary) = self.directory.get(place) {
-            let block = &self.blocks[summary.block as usize];
-            if block
-                .entries()
-                .get(at)
-                .is_some_and(|entry| entry.segment == number)
-            {
-                return (place, at);
-            }
+        if holds(place, at) {
+            return (place, at);
         }
         let place = self.place_of(start, number);
         let block = &self.blocks[self.directory[place].block as usize];
         let at = block.position(start, number);
         assert!(
-            block
-                .entries()
-                .get(at)
-                .is_some_and(|entry| entry.segment == number),
+            holds(place, at),
             "segment {segment} from sector {start} was not added"
         );
         (place, at)
@@ -407,19 +397,17 @@ impl SegmentOrder {
             .blocks
             .get_disjoint_mut([old as usize, new as usize])
             .expect("a new block is no block of the directory");
-        upper.len = 0;
-        upper.append(lower, BLOCK / 2);
-        lower.len = BLOCK / 2;
-        let first = upper.entries()[0];
+        lower.move_to(BLOCK / 2, upper);
+        let (start, segment) = upper.key(0);
         let summary = BlockSummary {
-            start: first.start,
-            segment: first.segment,
+            segment,
             block: new,
             reach: upper.reach(),
             furthest: 0,
         };
         self.directory[place].reach = lower.reach();
         self.directory.insert(place + 1, summary);
+        self.firsts.insert(place + 1, start);
         self.summarise_from(place);
     }
 
@@ -440,13 +428,13 @@ impl SegmentOrder {
         // The known gap counts blocks, and the blocks behind have moved by one.
         self.gap.set(Gap::NONE);
         let gone = self.directory.remove(lower + 1);
+        self.firsts.remove(lower + 1);
         let kept = &mut self.directory[lower];
         let [to, from] = self
             .blocks
             .get_disjoint_mut([kept.block as usize, gone.block as usize])
             .expect("two blocks of the directory are never one");
-        to.append(from, 0);
-        from.len = 0;
+        from.move_to(0, to);
         kept.reach = kept.reach.max(gone.reach);
         self.free.push(gone.block);
         self.summarise_from(lower);
@@ -547,9 +535,9 @@ mod tests {
                 let end = start + length;
                 match plain[segment] {
                     None => order.insert(segment, start, end),
-                    Some(_) if start % 2 == 0 => order.change(segment, start, end),
-                    Some((old, _)) if start % 3 == 0 => order.change(segment, old, old + length),
-                    Some(_) => order.remove(segment),
+                    Some((old, _)) if start % 2 == 0 => order.change(segment, old, start, end),
+                    Some((old, _)) if start % 3 == 0 => order.change(segment, old, old, old + length),
+                    Some((old, _)) => order.remove(segment, old),
                 }
                 plain[segment] = match plain[segment] {
                     Some((old, _)) if start % 2 != 0 && start % 3 == 0 => Some((old, old + length)),
@@ -592,13 +580,13 @@ mod tests {
             match plain[segment] {
                 None => order.insert(segment, start, end),
                 // Late steps only remove, so that blocks merge and disappear.
-                Some(_) if step > 30_000 || draw(4) == 0 => order.remove(segment),
+                Some((old, _)) if step > 30_000 || draw(4) == 0 => order.remove(segment, old),
                 Some((old, _)) if draw(2) == 0 => {
-                    order.change(segment, old, old + 7);
+                    order.change(segment, old, old, old + 7);
                     plain[segment] = Some((old, old + 7));
                     continue;
                 }
-                Some(_) => order.change(segment, start, end),
+                Some((old, _)) => order.change(segment, old, start, end),
             }
             plain[segment] = if plain[segment].is_some() && !order_holds(&order, segment) {
                 None

@@ -1,12 +1,17 @@
-//! A block of the sorted segments: one plain array, changed in place.
+//! A block of the sorted segments: plain arrays, changed in place.
 
 /// Largest number of segments in a block.
 pub(super) const BLOCK: usize = 32;
 
-/// A segment in a block.
+/// Number of first sectors in a line of the processor's cache.
+const LINE: usize = 8;
+
+/// A first sector behind all places, in the slots without an entry.
+const UNUSED: u64 = u64::MAX;
+
+/// A segment in a block, without the first sector.
 #[derive(Clone, Copy)]
 pub(super) struct OrderEntry {
-    pub(super) start: u64,
     pub(super) end: u64,
     /// The largest end of this entry and all entries before. A search goes back over the entries
     /// and ends where this value lies before the place: almost always at the first entry.
@@ -15,22 +20,29 @@ pub(super) struct OrderEntry {
 }
 
 /// A few neighbours, sorted by first sector and number.
+///
+/// The first sectors stand apart, at the start of a cache line. A bisection over whole entries
+/// waits for a cache miss at almost each step, because the buffers of an array's drives are larger
+/// than the processor's second cache.
 #[derive(Clone)]
+#[repr(C, align(64))]
 pub(super) struct OrderBlock {
-    pub(super) len: usize,
+    /// The first sectors; [`UNUSED`] behind the first `len`.
+    starts: [u64; BLOCK],
     /// The first `len` entries hold segments.
     slots: [OrderEntry; BLOCK],
+    pub(super) len: usize,
 }
 
 impl OrderBlock {
     pub(super) const EMPTY: OrderBlock = OrderBlock {
-        len: 0,
+        starts: [UNUSED; BLOCK],
         slots: [OrderEntry {
-            start: 0,
             end: 0,
             reach: 0,
             segment: 0,
         }; BLOCK],
+        len: 0,
     };
 
     #[inline]
@@ -43,15 +55,37 @@ impl OrderBlock {
         &mut self.slots[..self.len]
     }
 
+    /// Returns the first sector of an entry; `None` behind the last entry.
+    #[inline]
+    pub(super) fn start(&self, at: usize) -> Option<u64> {
+        let start = *self.starts.get(at)?;
+        (start != UNUSED).then_some(start)
+    }
+
+    /// Returns first sector and number of an entry.
+    #[inline]
+    pub(super) fn key(&self, at: usize) -> (u64, u32) {
+        (self.starts[at], self.slots[at].segment)
+    }
+
+    /// Returns the number of entries that begin before `place`.
+    #[inline]
+    pub(super) fn before(&self, place: u64) -> usize {
+        // The last value of each line tells the line. The loads do not depend on each other, so
+        // their cache misses overlap.
+        let is_before = |start: u64| usize::from(start < place);
+        let lines = (1..BLOCK / LINE).map(|line| is_before(self.starts[LINE * line - 1]));
+        let first = LINE * lines.sum::<usize>();
+        let line = &self.starts[first..first + LINE];
+        first + line.iter().map(|&start| is_before(start)).sum::<usize>()
+    }
+
     /// Returns the number of entries before a key.
+    #[inline]
     pub(super) fn position(&self, start: u64, segment: u32) -> usize {
-        let entries = self.entries();
-        let mut at = entries.partition_point(|own| own.start < start);
+        let mut at = self.before(start);
         // Almost always no other segment begins at the same sector.
-        while let Some(own) = entries.get(at)
-            && own.start == start
-            && own.segment < segment
-        {
+        while self.start(at) == Some(start) && self.slots[at].segment < segment {
             at += 1;
         }
         at
@@ -62,12 +96,13 @@ impl OrderBlock {
             self.len < BLOCK && at <= self.len,
             "a full block is split first"
         );
+        self.starts.copy_within(at..self.len, at + 1);
         self.slots.copy_within(at..self.len, at + 1);
         self.len += 1;
+        self.starts[at] = start;
         let reach = self.reach_before(at).max(end);
         let entries = self.entries_mut();
         entries[at] = OrderEntry {
-            start,
             end,
             reach,
             segment,
@@ -80,8 +115,10 @@ impl OrderBlock {
     }
 
     pub(super) fn remove(&mut self, at: usize) {
+        self.starts.copy_within(at + 1..self.len, at);
         self.slots.copy_within(at + 1..self.len, at);
         self.len -= 1;
+        self.starts[self.len] = UNUSED;
         self.reach_from(at);
     }
 
@@ -92,26 +129,26 @@ impl OrderBlock {
         old
     }
 
-    /// True if an entry lies before a key.
-    fn precedes(&self, at: usize, key: (u64, u32)) -> bool {
-        let entry = &self.slots[at];
-        (entry.start, entry.segment) < key
+    /// Moves an entry to the place of a neighbour.
+    fn take_place(&mut self, to: usize, from: usize) {
+        self.starts[to] = self.starts[from];
+        self.slots[to] = self.slots[from];
     }
 
     /// Gives an entry a new key and end, and moves the entry to the new place. Returns the place.
     pub(super) fn shift(&mut self, at: usize, segment: u32, start: u64, end: u64) -> usize {
         let key = (start, segment);
         let mut to = at;
-        while to > 0 && !self.precedes(to - 1, key) {
-            self.slots[to] = self.slots[to - 1];
+        while to > 0 && self.key(to - 1) >= key {
+            self.take_place(to, to - 1);
             to -= 1;
         }
-        while to + 1 < self.len && self.precedes(to + 1, key) {
-            self.slots[to] = self.slots[to + 1];
+        while to + 1 < self.len && self.key(to + 1) < key {
+            self.take_place(to, to + 1);
             to += 1;
         }
+        self.starts[to] = start;
         self.slots[to] = OrderEntry {
-            start,
             end,
             reach: 0,
             segment,
@@ -122,12 +159,15 @@ impl OrderBlock {
         to
     }
 
-    /// Appends entries of another block.
-    pub(super) fn append(&mut self, other: &OrderBlock, from: usize) {
-        let (len, more) = (self.len, &other.entries()[from..]);
-        self.slots[len..len + more.len()].copy_from_slice(more);
-        self.len += more.len();
-        self.reach_until(len, self.len - 1);
+    /// Moves the entries from `from` on to the end of another block.
+    pub(super) fn move_to(&mut self, from: usize, other: &mut OrderBlock) {
+        let (len, more) = (other.len, self.len - from);
+        other.starts[len..len + more].copy_from_slice(&self.starts[from..self.len]);
+        other.slots[len..len + more].copy_from_slice(&self.slots[from..self.len]);
+        other.len += more;
+        self.starts[from..].fill(UNUSED);
+        self.len = from;
+        other.reach_until(len, other.len - 1);
     }
 
     fn reach_before(&self, at: usize) -> u64 {
