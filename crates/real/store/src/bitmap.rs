@@ -48,6 +48,8 @@ struct BitmapRegions {
     dirty: usize,
     /// Number of announcements of bits.
     announced: u64,
+    /// Bits, by plane and region, for which threads wait in [`Bitmap::begin`].
+    awaited: BTreeSet<(usize, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,6 +87,7 @@ impl Bitmap {
             looks: 0,
             dirty: 0,
             announced: 0,
+            awaited: BTreeSet::new(),
         });
         Bitmap {
             array,
@@ -194,7 +197,8 @@ impl Bitmap {
     }
 
     /// Begins writes to these regions; `missing` is true if members are missing. Returns when the
-    /// bits are durable on the members: `write` does so.
+    /// bits are durable on the members: `write` does so. The next call of `write` by any thread
+    /// takes the bits of all waiting threads along, so threads that wait share one flush.
     ///
     /// # Errors
     /// The error of `write`: the regions must not be written then.
@@ -221,34 +225,40 @@ impl Bitmap {
         if durable(&state) {
             return Ok(());
         }
+        let own = || {
+            let planes_of = |&region: &u32| (0..planes).map(move |plane| (plane, region));
+            regions.iter().flat_map(planes_of)
+        };
+        state.awaited.extend(own());
         drop(state);
         // `writing` comes before `regions`, as in `announce`, or two threads could wait for each
         // other.
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
-        let mut granules = BTreeSet::new();
-        for &region in regions {
-            for plane in 0..planes {
-                state.set(region, plane, true);
-                if !state.all[region as usize].durable[plane] {
-                    granules.insert((plane, granule_of(region)));
-                }
-            }
-        }
-        if granules.is_empty() {
+        if durable(&state) {
             return Ok(());
+        }
+        let mut marks = std::mem::take(&mut state.awaited);
+        // A thread whose write failed has taken the bits of this thread out of the list.
+        marks.extend(own());
+        marks.retain(|&(plane, region)| !state.all[region as usize].durable[plane]);
+        let mut granules = BTreeSet::new();
+        for &(plane, region) in &marks {
+            state.set(region, plane, true);
+            granules.insert((plane, granule_of(region)));
         }
         let encoded = self.encode(&state, granules);
         drop(state);
         let written = write(encoded);
         let mut state = self.lock();
-        for &region in regions {
-            let region = &mut state.all[region as usize];
-            match &written {
-                Ok(()) => region.durable[..planes].fill(true),
-                // The caller does not write after an error, and will not call `end`.
-                Err(_) => region.leave(),
-            }
+        match written {
+            Ok(()) => marks
+                .iter()
+                .for_each(|&(plane, region)| state.all[region as usize].durable[plane] = true),
+            // The caller does not write after an error, and will not call `end`.
+            Err(_) => regions
+                .iter()
+                .for_each(|&region| state.all[region as usize].leave()),
         }
         written
     }
@@ -523,6 +533,7 @@ fn number_of(plane: usize, sector: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     const ARRAY: Uuid = Uuid::from_bytes([7; 16]);
 
@@ -573,6 +584,44 @@ mod tests {
         assert_eq!(other.dirty(), [3, 5, 4000, 9999]);
         other.load(&[torn]);
         assert_eq!(other.dirty().len(), 2 + BITS + 1);
+    }
+
+    #[test]
+    fn threads_that_wait_for_bits_share_one_write() {
+        const THREADS: u32 = 8;
+        let bitmap = Bitmap::new(ARRAY, 8, 10_000);
+        let calls = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (bitmap, calls) = (&bitmap, &calls);
+                scope.spawn(move || {
+                    begin(bitmap, &[thread * 1000], thread % 2 == 0, |granules| {
+                        assert!(!granules.is_empty());
+                        if calls.fetch_add(1, Ordering::SeqCst) > 0 {
+                            return;
+                        }
+                        // The first write lasts until all other threads wait. Half of the threads
+                        // wait for bits of both planes.
+                        let waiting = |regions: &BitmapRegions| {
+                            let all = regions.all.iter();
+                            all.filter(|region| region.writers > 0).count()
+                        };
+                        while waiting(&bitmap.lock()) < THREADS as usize {
+                            std::thread::yield_now();
+                        }
+                    });
+                    let state = bitmap.lock();
+                    assert!(state.all[thread as usize * 1000].durable[DIRTY]);
+                });
+            }
+        });
+        assert!(bitmap.lock().awaited.is_empty());
+        // All may have waited before the first write began.
+        let calls = calls.load(Ordering::SeqCst);
+        assert!(
+            (1..=2).contains(&calls),
+            "{calls} writes for {THREADS} threads"
+        );
     }
 
     #[test]
