@@ -115,7 +115,7 @@ web-check: ## The page clicked through in Chromium, the module held to the nativ
 	node web/tests/equality.mjs $(WEB_PROGRAM) target/site/fullstroke.wasm && (cd target/npm && node test.mjs) \
 		&& { npm install --silent --no-audit --no-fund --prefix target/web-tools axe-core@4 typescript@5 >/dev/null 2>&1 || echo "skipped: npm cannot install axe-core and TypeScript here"; } \
 		&& { [ ! -x target/web-tools/node_modules/.bin/tsc ] || target/web-tools/node_modules/.bin/tsc --noEmit --strict --skipLibCheck false --target es2022 --module nodenext web/tests/types.ts; } \
-		&& AXE=$$(ls target/web-tools/node_modules/axe-core/axe.min.js 2>/dev/null) node web/tests/page.mjs target/site target/screenshots && node tools/web-sizes.mjs target/site
+		&& AXE=$$(ls target/web-tools/node_modules/axe-core/axe.min.js 2>/dev/null) node web/tests/page.mjs target/site target/screenshots && node tools/web-sizes.mjs target/site && node tools/web-speed.mjs $(WEB_PROGRAM) target/site/fullstroke.wasm 3
 
 docs: toolchain ## API documentation, warnings denied
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet

@@ -10,7 +10,8 @@ if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target" ]; then
     echo "The target $target is missing. Install it: rustup target add $target" >&2
     exit 3
 fi
-"${CARGO:-cargo}" build --quiet --profile web --target $target --package fullstroke-web
+# `strip` of the profile leaves the names of functions in.
+"${CARGO:-cargo}" rustc --quiet --profile web --target $target --package fullstroke-web --crate-type cdylib -- -C link-arg=--strip-all
 module=${CARGO_TARGET_DIR:-target}/$target/web/fullstroke_web.wasm
 
 rm -rf $out target/npm

@@ -34,7 +34,8 @@ test("a question is answered step by step", async () => {
   simulator.put("a.toml", STACK);
   const question = { stack: "a.toml", drive: "seagate-exos-x16-16tb", counts: [4], wishes: { failures: 1 }, first: 500, most: 500 };
   const steps = [...simulator.ask(question)];
-  assert.equal(steps.length, 9);
+  // Three layouts, each with all drives, with a failed one, during a rebuild, and with a slow one.
+  assert.equal(steps.length, 12);
   assert.equal(steps.at(-1).advice.finalists.length, 3);
   const timeline = simulator.watch("raid5 of 4", "degraded");
   assert.equal(timeline.drives.length, 3);

@@ -9,11 +9,12 @@ import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Fullstroke } from "../npm/index.js";
 
-const [program, module] = process.argv.slice(2);
+// The program runs in another folder.
+const [program, module] = process.argv.slice(2).map((path) => resolve(path));
 for (const [name, file] of [["the native program", program], ["the module", module]]) {
   if (!file || !existsSync(file)) {
     console.log(`skipped: ${name} is missing (${file}); make web-check builds it`);
