@@ -13,7 +13,7 @@ use crate::bytes::states;
 use crate::bytes::store::{DoubtfulExtent, HostFailedMember};
 use crate::bytes::{Store, StoreError};
 use crate::repair_plan::plan_repair;
-use fullstroke_contract::{Extent, MemberState, Operation};
+use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{Lbn, Sectors};
 
 /// Largest number of failed reads to mend for one request: enough for a request of 32 MiB on media
