@@ -34,6 +34,7 @@
 //! | `status.rs` | the state of an array for people |
 //! | `gears.rs`, `gear_state.rs` | members in standby while the array has little load |
 //! | `verify.rs` | comparing redundancy with data, and mending |
+//! | `repair_plan.rs` | the plan that computes unreadable sectors |
 //! | `judge.rs` | finding the wrong sectors among sectors that contradict each other |
 //! | `superblock.rs` | the description of a member and its array on each member |
 //! | `uuid.rs`, `label.rs` | the identity of a member, stored far from its superblocks |
@@ -99,6 +100,7 @@ mod members;
 mod memory;
 mod order;
 mod overlay;
+mod repair_plan;
 mod roster_record;
 mod server;
 mod signatures;

@@ -1,11 +1,11 @@
-//! Epochs whose changes are durable, and checkpoints.
+//! Durable epochs, and checkpoints.
 
 use std::time::Duration;
 
 /// The progress of durability. Marks of an epoch are cleared when the epoch is durable and a time
 /// without writes has passed.
 pub(crate) struct Checkpoints {
-    /// Latest epoch whose changes are all durable.
+    /// Latest durable epoch.
     synced: u64,
     /// Epoch and time of the latest checkpoint.
     latest: Option<(u64, Duration)>,
@@ -22,7 +22,7 @@ impl Checkpoints {
         }
     }
 
-    /// Returns the latest epoch whose changes are all durable.
+    /// Returns the latest durable epoch.
     pub(crate) fn synced(&self) -> u64 {
         self.synced
     }

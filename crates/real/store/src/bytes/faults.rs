@@ -34,7 +34,7 @@ use crate::bytes::opening::DeviceSource;
 use crate::bytes::samples::{SAMPLES, VolumeSample, folder, path, pattern};
 use crate::bytes::{MemberStatus, Opening, Store, StoreError};
 use crate::{Device, MemoryDevice};
-use fullstroke_contract::Extent;
+use fullstroke_contract::{Extent, Gear};
 use fullstroke_units::{Lbn, Random, Sectors, Seed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -628,5 +628,36 @@ fn a_change_that_one_copy_has_no_room_for_and_another_cannot_compute_is_made_all
         trial.store().write(Lbn(lbn), &content(lbn, 1)).unwrap();
         trial.may[lbn as usize] = vec![1];
         trial.finish();
+    }
+}
+
+#[test]
+fn an_unreadable_sector_in_the_low_gear_is_computed_from_the_data_of_that_gear() {
+    for (name, active) in [("paraid", 4), ("e-paraid", 4)] {
+        let mut trial = FaultTrial::new(crate::bytes::samples::sample(name), 1);
+        let capacity = trial.may.len() as u64;
+        trial
+            .store()
+            .write(Lbn(0), &pattern(0, capacity, 1))
+            .unwrap();
+        assert!(trial.store().begin_shift(&[], Gear::Falling));
+        trial.store().settle(&[]).unwrap();
+        assert_eq!(trial.store().gear(&[]), Some(Gear::Low));
+        // The standing members keep the data of before.
+        trial
+            .store()
+            .write(Lbn(0), &pattern(0, capacity, 2))
+            .unwrap();
+        for member in 0..active {
+            let disk = Arc::clone(&trial.disks.disks[&member.to_string()]);
+            for bad in 0..90 {
+                disk.lock().unwrap().bad.insert(bad);
+                let mut read = vec![0; capacity as usize * 512];
+                trial.store().read(Lbn(0), &mut read).unwrap();
+                assert!(read == pattern(0, capacity, 2), "{name} {member} {bad}");
+                disk.lock().unwrap().bad.clear();
+            }
+        }
+        assert!(trial.store().take_dropped().is_empty(), "{name}");
     }
 }

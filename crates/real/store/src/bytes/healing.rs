@@ -12,7 +12,8 @@ use crate::bytes::node::{Array, StoreNode};
 use crate::bytes::states;
 use crate::bytes::store::{DoubtfulExtent, HostFailedMember};
 use crate::bytes::{Store, StoreError};
-use fullstroke_contract::{Extent, MemberState, Operation};
+use crate::repair_plan::plan_repair;
+use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{Lbn, Sectors};
 
 /// Largest number of failed reads to mend for one request: enough for a request of 32 MiB on media
@@ -411,31 +412,23 @@ impl Array {
         extent: Extent,
         media: &mut Media,
     ) -> Result<bool, StoreError> {
-        let state = self.layout.member_state(member);
+        // With gears, the source of a sector may be beside it on the same member, so single sectors
+        // are computed.
+        let step = match self.layout.present_gear() {
+            Some(_) => Sectors(1),
+            None => extent.sectors,
+        };
         let mut at = extent.start;
         while at < extent.end() {
-            // A rebuild from this address on reads everything that the sectors need, and nothing
-            // from the member itself.
-            self.layout.set_member_state(
-                member,
-                MemberState::Rebuilding {
-                    done: Sectors(at.0),
-                },
-            );
-            let most = extent.end().since(at);
-            let next = self
-                .layout
-                .plan_rebuild(&[member], Sectors(at.0), most, &mut self.plan);
-            self.layout.set_member_state(member, state);
-            let fills = self.plan.ios().iter().any(|io| {
-                let own = io.member as usize == member && io.operation == Operation::Write;
-                own && io.extent.start <= at && at < io.extent.end()
-            });
-            if !fills {
+            let piece = Extent {
+                start: at,
+                sectors: step.min(extent.end().since(at)),
+            };
+            let Some(next) = plan_repair(&mut *self.layout, member, piece, &mut self.plan) else {
                 return Ok(false);
-            }
+            };
             self.carry_out(&[], media)?;
-            at = Lbn(next.0);
+            at = next;
         }
         Ok(true)
     }

@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 /// is the block size of most file systems.
 const GRANULE_BYTES: usize = 4 << 10;
 
-/// A volume whose members are drives or volumes.
+/// A volume with drives or volumes as members.
 pub(crate) type Array = MemberArray<StoreNode>;
 
 /// A drive, or a volume of members.

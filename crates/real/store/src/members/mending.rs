@@ -4,8 +4,9 @@ use crate::ArrayError;
 use crate::array::{Array, RequestScratch};
 use crate::device::Aligned;
 use crate::member_transfer::FailedTransfer;
-use fullstroke_contract::{Extent, MemberState, Operation};
-use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use crate::repair_plan::plan_repair;
+use fullstroke_contract::Extent;
+use fullstroke_units::{Lbn, SECTOR_BYTES};
 use fullstroke_volume::{Detail, Plan};
 use std::io;
 
@@ -106,24 +107,6 @@ impl Array {
     /// Plans the computation of a piece of a member from the others, and its write. Returns the
     /// sector behind the written piece; `None` if the piece cannot be computed.
     fn plan_mend(&self, slot: usize, piece: Extent, plan: &mut Plan) -> Option<Lbn> {
-        let mut planner = self.planner();
-        if let Some(gears) = planner.layout.gears() {
-            return gears.plan_mend(slot, piece, plan).then(|| piece.end());
-        }
-        plan.clear();
-        let start = Sectors(piece.start.0);
-        let before = planner.layout.member_state(slot);
-        planner
-            .layout
-            .set_member_state(slot, MemberState::Rebuilding { done: start });
-        let next = planner
-            .layout
-            .plan_rebuild(&[slot], start, piece.sectors, plan);
-        planner.layout.set_member_state(slot, before);
-        let fills = plan.ios().iter().any(|io| {
-            let own = io.member as usize == slot && io.operation == Operation::Write;
-            own && io.extent.start <= piece.start && piece.start < io.extent.end()
-        });
-        fills.then_some(Lbn(next.0))
+        plan_repair(&mut *self.planner().layout, slot, piece, plan)
     }
 }
