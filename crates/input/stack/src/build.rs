@@ -27,9 +27,7 @@ use fullstroke_smart::SmartArray;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
 use fullstroke_vfs::Vfs;
-use fullstroke_volume::{
-    Coordination, DmZoned, Layout, MdVolume, Shape, Surroundings, Volume,
-};
+use fullstroke_volume::{Coordination, DmZoned, Layout, MdVolume, Shape, Surroundings, Volume};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
