@@ -6,8 +6,8 @@
 //! may have spaces inside. `biosnoop.bt` of bpftrace prints neither addresses nor sizes.
 
 use super::csv::CsvRows;
-use crate::columns::ColumnMap;
 use super::{Confidence, Format, PlaceUnit, TraceHead, bad_header};
+use crate::columns::ColumnMap;
 use crate::fault::TraceFault;
 use crate::input::Input;
 use crate::row::Parser;
