@@ -7,10 +7,6 @@ use fullstroke_contract::Object;
 const FAN_OUT: usize = 32;
 /// A node with fewer entries is joined to its neighbour, if both fit into one.
 const SPARSE: usize = FAN_OUT / 4;
-/// Number of entries of a part of a node, for the search in two steps.
-const PART: usize = 8;
-/// A key behind all keys, in the places without an entry.
-const UNUSED: Key = Key::MAX;
 /// More levels than a tree of 2^32 entries has, even with sparse nodes.
 const LEVELS: usize = 24;
 const NONE: u32 = u32::MAX;
@@ -30,18 +26,10 @@ pub(crate) const fn object_of(key: Key) -> Object {
     Object((key >> 64) as u32)
 }
 
-/// Returns the page of a key.
-#[inline]
-pub(crate) const fn page_of(key: Key) -> u64 {
-    key as u64
-}
-
 /// A node. The values of a leaf are slots, the values of an inner node are its children. The key of
 /// a child is a lower bound of all keys below it. The key of the first child is not used.
 #[derive(Clone, Debug)]
-#[repr(C, align(64))]
 struct IndexNode {
-    /// The keys in order; [`UNUSED`] behind the first `len`.
     keys: [Key; FAN_OUT],
     values: [u32; FAN_OUT],
     len: usize,
@@ -52,36 +40,15 @@ struct IndexNode {
 
 impl IndexNode {
     const EMPTY: IndexNode = IndexNode {
-        keys: [UNUSED; FAN_OUT],
+        keys: [0; FAN_OUT],
         values: [NONE; FAN_OUT],
         len: 0,
         left: NONE,
         right: NONE,
     };
 
-    /// Returns the number of keys less than `key`.
-    #[inline]
-    fn before(&self, key: Key) -> usize {
-        // The last key of each part tells the part. Within a step no load depends on another, so
-        // the cache misses of a step overlap. A bisection waits for five misses in turn.
-        let is_before = |other: Key| usize::from(other < key);
-        let parts = (1..FAN_OUT / PART).map(|part| is_before(self.keys[PART * part - 1]));
-        let first = PART * parts.sum::<usize>();
-        let part = &self.keys[first..first + PART];
-        first + part.iter().map(|&other| is_before(other)).sum::<usize>()
-    }
-
-    /// Returns the number of keys not above `key`.
-    #[inline]
-    fn up_to(&self, key: Key) -> usize {
-        self.before(key + 1)
-    }
-
-    /// Returns an entry; `None` behind the last entry.
-    #[inline]
-    fn entry(&self, at: usize) -> Option<(Key, u32)> {
-        let key = *self.keys.get(at)?;
-        (key != UNUSED).then(|| (key, self.values[at]))
+    fn keys(&self) -> &[Key] {
+        &self.keys[..self.len]
     }
 
     fn insert(&mut self, at: usize, key: Key, value: u32) {
@@ -100,7 +67,6 @@ impl IndexNode {
         self.keys.copy_within(at + 1..self.len, at);
         self.values.copy_within(at + 1..self.len, at);
         self.len -= 1;
-        self.keys[self.len] = UNUSED;
     }
 }
 
@@ -139,51 +105,61 @@ impl Index {
     #[inline]
     pub fn at_or_before(&self, key: Key) -> Option<(Key, u32)> {
         let node = &self.nodes[self.leaf(key) as usize];
-        match node.up_to(key) {
-            0 => self.last_of(node.left),
-            behind => node.entry(behind - 1),
+        match node.keys().partition_point(|&other| other <= key) {
+            0 if node.left == NONE => None,
+            0 => {
+                let node = &self.nodes[node.left as usize];
+                Some((node.keys[node.len - 1], node.values[node.len - 1]))
+            }
+            behind => Some((node.keys[behind - 1], node.values[behind - 1])),
         }
-    }
-
-    /// Returns the last entry of a leaf.
-    fn last_of(&self, leaf: u32) -> Option<(Key, u32)> {
-        let node = self.nodes.get(leaf as usize)?;
-        node.entry(node.len - 1)
     }
 
     /// Returns the last entry with a key not above `key`, and the first with a key above.
     #[inline]
     pub fn around(&self, key: Key) -> (Option<u32>, Option<(Key, u32)>) {
         let node = &self.nodes[self.leaf(key) as usize];
-        let behind = node.up_to(key);
+        let behind = node.keys().partition_point(|&other| other <= key);
+        let entry = |node: &IndexNode, at: usize| (node.keys[at], node.values[at]);
         let before = match behind {
-            0 => self.last_of(node.left).map(|(_, value)| value),
-            _ => Some(node.values[behind - 1]),
+            0 if node.left == NONE => None,
+            0 => self
+                .nodes
+                .get(node.left as usize)
+                .map(|left| entry(left, left.len - 1).1),
+            _ => Some(entry(node, behind - 1).1),
         };
-        (before, self.entry_or_next(node, behind))
+        let after = match node.right {
+            _ if behind < node.len => Some(entry(node, behind)),
+            NONE => None,
+            right => self.nodes.get(right as usize).map(|right| entry(right, 0)),
+        };
+        (before, after)
     }
 
     /// Returns the entry with the least key not below `key`.
     #[inline]
     pub fn at_or_after(&self, key: Key) -> Option<(Key, u32)> {
         let node = &self.nodes[self.leaf(key) as usize];
-        self.entry_or_next(node, node.before(key))
-    }
-
-    /// Returns an entry of a leaf, or the first entry of the next leaf.
-    #[inline]
-    fn entry_or_next(&self, node: &IndexNode, at: usize) -> Option<(Key, u32)> {
-        node.entry(at)
-            .or_else(|| self.nodes.get(node.right as usize)?.entry(0))
+        let at = node.keys().partition_point(|&other| other < key);
+        if at < node.len {
+            return Some((node.keys[at], node.values[at]));
+        }
+        if node.right == NONE {
+            return None;
+        }
+        let node = &self.nodes[node.right as usize];
+        Some((node.keys[0], node.values[0]))
     }
 
     /// Adds an entry. The key must be new.
     pub fn insert(&mut self, key: Key, value: u32) {
         let (leaf, path) = self.descend(key);
-        let node = &self.nodes[leaf as usize];
-        let at = node.before(key);
+        let at = self.nodes[leaf as usize]
+            .keys()
+            .partition_point(|&other| other < key);
         debug_assert!(
-            node.entry(at).is_none_or(|(other, _)| other != key),
+            self.nodes[leaf as usize].keys().get(at) != Some(&key),
             "two entries of one key"
         );
         self.len += 1;
@@ -214,7 +190,7 @@ impl Index {
         for _ in 0..self.height {
             let child = self.child(node, from);
             let inner = &self.nodes[node as usize];
-            bound = inner.entry(child + 1).map_or(bound, |(key, _)| key);
+            bound = inner.keys().get(child + 1).copied().unwrap_or(bound);
             node = inner.values[child];
         }
         let at = self.position(node, from);
@@ -240,17 +216,17 @@ impl Index {
     }
 
     fn position(&self, leaf: u32, key: Key) -> usize {
-        let node = &self.nodes[leaf as usize];
-        let at = node.before(key);
-        assert!(
-            node.entry(at).is_some_and(|(other, _)| other == key),
-            "the entry is there"
-        );
-        at
+        self.nodes[leaf as usize]
+            .keys()
+            .binary_search(&key)
+            .expect("the entry is there")
     }
 
     fn child(&self, node: u32, key: Key) -> usize {
-        self.nodes[node as usize].up_to(key).saturating_sub(1)
+        self.nodes[node as usize]
+            .keys()
+            .partition_point(|&bound| bound <= key)
+            .saturating_sub(1)
     }
 
     #[inline]
@@ -320,7 +296,6 @@ impl Index {
         right_node.len = FAN_OUT - keep;
         right_node.keys[..FAN_OUT - keep].copy_from_slice(&left_node.keys[keep..]);
         right_node.values[..FAN_OUT - keep].copy_from_slice(&left_node.values[keep..]);
-        left_node.keys[keep..].fill(UNUSED);
         left_node.len = keep;
         if leaf {
             (right_node.left, right_node.right) = (node, left_node.right);
