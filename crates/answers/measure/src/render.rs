@@ -4,8 +4,8 @@ use crate::distribution::{BEYOND_MIN, requests_beyond};
 use crate::words::parity_in_words;
 use crate::{
     AcrossProcesses, Distribution, EnergyReport, GroupReport, HostReport, LayerReport,
-    MemberReport, Metric, ProcessReport, ProgramReport, RebuildReport, Report, StateShares,
-    StreamsReport, WorkloadReport,
+    MemberReport, Metric, ProcessReport, ProgramReport, RebuildReport, Report, ScrubReport,
+    StateShares, StreamsReport, WorkloadReport,
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use fullstroke_contract::PowerState;
@@ -195,6 +195,26 @@ fn write_heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         number(rebuild.mb_per_s),
         rebuild.hours_in_words()
     )
+}
+
+impl ScrubReport {
+    /// Returns the hours of the scrub, with their interval and the simulated share.
+    pub fn hours_in_words(&self) -> String {
+        let simulated = number(100.0 * self.simulated_share);
+        match self.hours_ci95_half_width {
+            _ if self.windows == 0 => format!("{} hours", number(self.hours)),
+            Some(half_width) => format!(
+                "between {} and {} hours, estimated ({simulated} % simulated, in {} windows all over the records)",
+                number((self.hours - half_width).max(0.0)),
+                number(self.hours + half_width),
+                self.windows
+            ),
+            None => format!(
+                "about {} hours, estimated without an interval ({simulated} % simulated)",
+                number(self.hours)
+            ),
+        }
+    }
 }
 
 impl RebuildReport {

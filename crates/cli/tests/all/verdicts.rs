@@ -459,7 +459,7 @@ fn the_hours_of_a_scrub_have_an_interval_that_holds_the_whole_scrub() {
     let text = "seed = 1\n[workload]\nkind = \"synthetic\"\nduration = \"20s\"\nsize = \"16KiB\"\n\
         arrivals = { process = \"poisson\", rate_per_s = 2 }\n\
         [volume]\nlayout = \"raidz1\"\ndrive = \"quantum-atlas-10k\"\ndrives = 3\n\
-        volsize = \"8GiB\"\nscrub = true\n";
+        volsize = \"14GiB\"\nscrub = true\n";
     std::fs::write(&stack, text).unwrap();
     let scrub = |seconds: u32| -> Value {
         let duration = format!("workload.duration={seconds}s");
@@ -467,7 +467,7 @@ fn the_hours_of_a_scrub_have_an_interval_that_holds_the_whole_scrub() {
         let ran: Value = serde_json::from_str(&ran).unwrap();
         ran["scrub"].clone()
     };
-    let (sampled, whole) = (scrub(20), scrub(400));
+    let (sampled, whole) = (scrub(20), scrub(900));
     let of = |scrub: &Value, key: &str| scrub[key].as_f64().unwrap();
     assert_eq!(of(&whole, "simulated_share"), 1.0, "{whole}");
     let (share, half) = ("simulated_share", "hours_ci95_half_width");

@@ -714,7 +714,7 @@ fn what_was_taken_for_granted_and_what_is_not_used_is_said() {
         .unwrap();
     let made = success(&strings(&place.create(&[0, 1], &["--layout", "lzvs"])));
     assert!(
-        made.contains("warning: a ratio of 10/6 and 24 zones, Lloyd's example, were taken"),
+        made.contains("warning: a ratio of 10/6 and 24 zones (Lloyd's example) are assumed"),
         "{made}"
     );
     assert!(

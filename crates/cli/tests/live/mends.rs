@@ -167,7 +167,7 @@ fn a_store_that_is_not_there_is_not_made_to_be_served_read_only() {
     let place = StackFolder::new(RAID5, 4);
     let message = place.serve_refused(&["--read-only", "--store", &place.name("store")]);
     assert!(
-        message.contains("holds no store") && message.contains("writing"),
+        message.contains("holds no complete store") && message.contains("writing"),
         "{message}"
     );
     assert!(!place.path("store").exists());

@@ -25,6 +25,7 @@ mod config;
 pub mod draid;
 mod draid_seeds;
 mod files;
+mod holding;
 mod io;
 mod keys;
 mod l2arc;

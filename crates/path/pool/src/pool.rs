@@ -7,7 +7,7 @@
 //! | `pool.rs`, `pool/` | requests, reads of records, admission of writers |
 //! | `arc.rs`, `zfetch.rs` | records in memory, read-ahead |
 //! | `l2arc.rs` | records on flash devices |
-//! | `files.rs` | objects of a file system: records of any size |
+//! | `files.rs`, `holding.rs` | objects of a file system: records of any size; the keys that such a pool refuses |
 //! | `txg.rs`, `sync.rs` | dirty records, and the steps of a transaction group |
 //! | `zil.rs`, `commit.rs` | the intent log |
 //! | `allocate.rs` | a place for each block |
@@ -20,6 +20,7 @@
 //! estimated size for writes (`sync.rs`). A read of a record that is being read ahead does
 //! not hurry the read-ahead. A record without a free place is written over its old place.
 
+mod files;
 mod node;
 mod records;
 
