@@ -18,7 +18,7 @@
 //! | `map.rs` | the map of chunks, free zones, zones by age |
 //! | `metadata.rs` | bitmaps in memory, and writes of changed metadata |
 //! | `node.rs`, `requests.rs` | the node, and its requests |
-//! | `reclaim.rs`, `copy.rs` | the choice of a zone, and the copies |
+//! | `reclaim.rs`, `copy.rs`, `progress.rs` | the choice of a zone, the copies, and the state of both |
 //! | `throttle.rs` | the share of time that copies may take |
 //!
 //! Differences from Linux: an empty buffer becomes free when no request of its chunk is in flight,
@@ -31,6 +31,7 @@ mod layout;
 mod map;
 mod metadata;
 mod node;
+mod progress;
 mod reclaim;
 mod requests;
 mod throttle;

@@ -1,59 +1,9 @@
 //! The copies of reclaim (`dmz_reclaim_copy`, and drivers/md/dm-kcopyd.c).
 
 use super::node::{DmZoned, IoPurpose};
-use super::reclaim::{Reclaim, ReclaimKind, ReclaimState};
+use super::progress::{CopyJob, ReclaimKind, ReclaimState, RunCopy};
 use fullstroke_contract::{NodeContext, Operation};
 use fullstroke_units::Time;
-use std::collections::VecDeque;
-
-/// Blocks of a piece of a copy: 512 KiB (`DEFAULT_SUB_JOB_SIZE_KB`).
-const PIECE: u32 = 128;
-/// Blocks of a write of zeros: 1 MiB, the pages of a bio.
-const ZEROS: u32 = 256;
-/// Pieces under way at once (`SPLIT_COUNT`).
-const PIECES: u32 = 8;
-
-/// A copy of the valid blocks of a zone.
-#[derive(Debug)]
-pub(super) struct ZoneCopy {
-    pub(super) kind: ReclaimKind,
-    pub(super) source: u32,
-    pub(super) target: u32,
-    /// First block that is not copied yet.
-    block: u32,
-    /// Block behind the last block of the source.
-    end: u32,
-    run: Option<RunCopy>,
-    /// True if a request waits for the chunk.
-    pub(super) interrupted: bool,
-    /// True if the drive has failed to read or write.
-    pub(super) failed: bool,
-}
-
-/// A copy of a run of valid blocks, or zeros in front of the run.
-#[derive(Debug)]
-struct RunCopy {
-    zeros: bool,
-    end: u32,
-    /// First block without a piece.
-    cut: u32,
-    /// First block without a write, for a target whose writes keep their order.
-    next_write: u32,
-    /// Pieces under way.
-    pieces: u32,
-    /// I/Os that are not issued yet.
-    jobs: VecDeque<CopyJob>,
-    /// I/Os in flight.
-    in_flight: u32,
-}
-
-/// An I/O of a piece.
-#[derive(Clone, Copy, Debug)]
-struct CopyJob {
-    write: bool,
-    start: u32,
-    end: u32,
-}
 
 /// The next step of a copy.
 enum CopyStep {
@@ -63,94 +13,6 @@ enum CopyStep {
     Wait,
     Done,
     Abandon,
-}
-
-impl ZoneCopy {
-    pub(super) fn new(kind: ReclaimKind, source: u32, target: u32, end: u32) -> ZoneCopy {
-        ZoneCopy {
-            kind,
-            source,
-            target,
-            block: 0,
-            end,
-            run: None,
-            interrupted: false,
-            failed: false,
-        }
-    }
-}
-
-impl RunCopy {
-    fn new(start: u32, end: u32, zeros: bool) -> RunCopy {
-        RunCopy {
-            zeros,
-            end,
-            cut: start,
-            next_write: start,
-            pieces: 0,
-            jobs: VecDeque::new(),
-            in_flight: 0,
-        }
-    }
-
-    /// Cuts pieces off the run until eight are under way.
-    fn cut_pieces(&mut self) {
-        while self.pieces < PIECES && self.cut < self.end {
-            let size = if self.zeros { ZEROS } else { PIECE };
-            let end = self.end.min(self.cut + size);
-            self.jobs.push_back(CopyJob {
-                write: self.zeros,
-                start: self.cut,
-                end,
-            });
-            (self.cut, self.pieces) = (end, self.pieces + 1);
-        }
-    }
-
-    /// Returns the index of the first job that may be issued (`pop_io_job`).
-    fn next_job(&self, ordered: bool) -> Option<usize> {
-        let may = |job: &CopyJob| !job.write || !ordered || job.start == self.next_write;
-        self.jobs.iter().position(may)
-    }
-}
-
-impl Reclaim {
-    fn run(&mut self) -> &mut RunCopy {
-        match &mut self.state {
-            ReclaimState::Copying(ZoneCopy { run: Some(run), .. }) => run,
-            _ => unreachable!("an I/O of a copy belongs to a run of blocks"),
-        }
-    }
-
-    /// Takes the end of a read of the source.
-    pub(super) fn read_ended(&mut self, now: Time, start: u32, end: u32, done: bool) {
-        self.throttle.end(now);
-        let run = self.run();
-        run.in_flight -= 1;
-        run.jobs.push_back(CopyJob {
-            write: true,
-            start,
-            end,
-        });
-        self.note(done);
-    }
-
-    /// Takes the end of a write of the target.
-    pub(super) fn write_ended(&mut self, now: Time, _start: u32, _end: u32, done: bool) {
-        let run = self.run();
-        run.in_flight -= 1;
-        run.pieces -= 1;
-        if !run.zeros {
-            self.throttle.end(now);
-        }
-        self.note(done);
-    }
-
-    fn note(&mut self, done: bool) {
-        if let ReclaimState::Copying(copy) = &mut self.state {
-            copy.failed |= !done;
-        }
-    }
 }
 
 impl DmZoned {

@@ -3,7 +3,7 @@
 use super::config::{BLOCK, ZonedFormat};
 use super::map::ChunkMap;
 use super::metadata::{FlushStep, Metadata, MetadataFlush, STEPS};
-use super::reclaim::Reclaim;
+use super::progress::Reclaim;
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
     Completion, ConfigError, Counters, Extent, Gauge, Hints, LayerReadings, Node, NodeContext,

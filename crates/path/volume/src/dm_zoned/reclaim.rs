@@ -1,92 +1,10 @@
 //! The choice of a zone for reclaim (drivers/md/dm-zoned-reclaim.c).
 
-use super::copy::ZoneCopy;
 use super::map::NONE;
 use super::node::DmZoned;
-use super::throttle::CopyThrottle;
+use super::progress::{ReclaimKind, ReclaimState, ZoneCopy};
 use fullstroke_contract::NodeContext;
 use fullstroke_units::Time;
-
-/// Reclaim of one zone after the other.
-#[derive(Debug)]
-pub(super) struct Reclaim {
-    pub(super) state: ReclaimState,
-    /// Time of the next look for work. [`Time::NEVER`] if only an event can bring work.
-    work_at: Time,
-    /// End of a pause of the copies. [`Time::NEVER`] without a pause.
-    pub(super) pause: Time,
-    pub(super) throttle: CopyThrottle,
-}
-
-/// Present work of reclaim.
-#[derive(Debug)]
-pub(super) enum ReclaimState {
-    /// No zone is being reclaimed.
-    Resting,
-    /// The valid blocks of a zone are being copied.
-    Copying(ZoneCopy),
-    /// All blocks are copied, and the map waits for its change.
-    Copied(ZoneCopy),
-    /// The changed map is being written.
-    Flushing,
-}
-
-/// Way in which a random zone becomes free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReclaimKind {
-    /// The buffer goes to the data zone, behind the write pointer (`dmz_reclaim_buf`).
-    Buffer,
-    /// The data zone goes to the buffer, which becomes the data zone (`dmz_reclaim_seq_data`).
-    Sequential,
-    /// A random data zone goes to a free sequential zone (`dmz_reclaim_rnd_data`).
-    Random,
-}
-
-impl Reclaim {
-    pub(super) fn new() -> Reclaim {
-        Reclaim {
-            state: ReclaimState::Resting,
-            work_at: Time::NEVER,
-            pause: Time::NEVER,
-            throttle: CopyThrottle::new(),
-        }
-    }
-
-    fn rests(&self) -> bool {
-        matches!(self.state, ReclaimState::Resting)
-    }
-
-    /// Looks for work at `at` at the latest.
-    pub(super) fn watch(&mut self, at: Time) {
-        self.work_at = self.work_at.min(at);
-    }
-
-    /// Ends a reclaim whose changed map is written.
-    pub(super) fn flushed(&mut self, now: Time) {
-        if matches!(self.state, ReclaimState::Flushing) {
-            self.state = ReclaimState::Resting;
-            self.work_at = now;
-        }
-    }
-
-    /// Ends a reclaim early, at the next gap between valid blocks, because a request waits for the
-    /// chunk (`DMZ_RECLAIM_TERMINATE`).
-    pub(super) fn interrupt(&mut self) {
-        if let ReclaimState::Copying(copy) = &mut self.state {
-            copy.interrupted = true;
-        }
-    }
-
-    /// Returns the next time at which reclaim has work. No reclaim begins while changed metadata
-    /// are being written.
-    pub(super) fn alarm(&self, writes_metadata: bool) -> Time {
-        match &self.state {
-            ReclaimState::Resting if !writes_metadata => self.work_at,
-            ReclaimState::Copying(_) => self.pause,
-            _ => Time::NEVER,
-        }
-    }
-}
 
 impl DmZoned {
     /// True if no request came for a while (`dmz_target_idle`).

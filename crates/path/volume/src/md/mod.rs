@@ -19,7 +19,7 @@
 //! | `handle.rs`, `dirty.rs` | one stripe: answers, reads, parity, writes |
 //! | `batch.rs` | full writes of neighbours |
 //! | `plug.rs` | joins member I/O |
-//! | `ppl.rs` | the partial parity log |
+//! | `ppl.rs`, `ppl/steps.rs` | the partial parity log |
 //! | `records.rs` | superblocks and the bitmap on the members, above an array |
 //! | `bitmap.rs` | regions of the write-intent bitmap |
 //! | `core.rs` | tables of requests and of member I/O in flight |
