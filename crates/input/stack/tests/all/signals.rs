@@ -509,7 +509,7 @@ fn clients_of_a_stack_that_is_served_are_told_but_nothing_is_done_for_them() {
     assert!(
         error
             .to_string()
-            .contains("which the bytes of a served stack cannot"),
+            .contains("which a served stack cannot carry out on its bytes"),
         "{error}"
     );
 }
