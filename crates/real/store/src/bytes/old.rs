@@ -386,7 +386,7 @@ mod tests {
             let said = error.to_string();
             assert!(said.contains(part), "{said}");
         };
-        refused("with the version of fullstroke that wrote it");
+        refused("with the version of fullstroke that wrote the folder");
         let path = folder.path().join(OLD_NAME);
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace("events = 7", "events = 8")).unwrap();
