@@ -392,7 +392,7 @@ mod tests {
         fs::write(&path, text.replace("events = 7", "events = 8")).unwrap();
         refused("its check sum does not fit");
         fs::write(&path, text.replace("format = 2", "format = 1")).unwrap();
-        refused("found the format 1, expected 2");
+        refused("found the format 1; expected 2");
         let mut now = names(folder.path());
         now.retain(|name| name != "lock");
         assert_eq!(now, before);
