@@ -833,7 +833,9 @@ fn what_the_journal_holds_is_read_from_it_where_nothing_may_be_changed() {
 #[test]
 fn no_store_is_made_read_only() {
     let folder = folder();
-    assert!(said(open_read_only(sample("raid5"), folder.path())).contains("holds no complete store"));
+    assert!(
+        said(open_read_only(sample("raid5"), folder.path())).contains("holds no complete store")
+    );
     assert_eq!(snapshot(folder.path()).len(), 0);
 }
 
