@@ -287,7 +287,7 @@ fn compare<'py>(
             candidates.into_iter().unzip();
         let mut ran = run_all(&candidates, jobs, &|_| {})?;
         for (recipe, ran) in recipes.iter().zip(ran.chunks_mut(1)) {
-            sample_long_works(recipe, ran, jobs, failed.stop())?;
+            sample_long_works(recipe, ran, by, jobs, failed.stop())?;
         }
         Ok::<Vec<RunResult>, LabError>(ran)
     })?;

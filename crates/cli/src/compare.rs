@@ -200,7 +200,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     });
     bars.clear();
     let mut ran = ran.map_err(CommandFailure::input)?;
-    sample_long_works(&recipes, &mut ran, jobs, &Stop::default()).map_err(CommandFailure::input)?;
+    sample(arguments, &recipes, &mut ran, jobs)?;
     let mut metrics = arguments.by.iter().copied();
     let ranking = Ranking::by(&ran, seeds, metrics.next()).map_err(CommandFailure::input)?;
     let others = metrics.map(|by| Ranking::by(&ran, seeds, Some(by)));
@@ -229,6 +229,18 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     };
     arguments.write(&ran, &comparison).and(shown)?;
     arguments.failing.check(ranking.candidates.iter())
+}
+
+/// Samples the rebuild of each candidate, and the scrub if its hours are asked for.
+fn sample(
+    arguments: &Arguments,
+    recipes: &[Recipe],
+    ran: &mut [RunResult],
+    jobs: usize,
+) -> Result<(), CommandFailure> {
+    let wanted = arguments.by.iter().copied();
+    let wanted = wanted.chain(arguments.failing.metrics());
+    sample_long_works(recipes, ran, wanted, jobs, &Stop::default()).map_err(CommandFailure::input)
 }
 
 /// Returns a line for each run with a scrub: the hours with their interval.

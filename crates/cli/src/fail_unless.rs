@@ -66,6 +66,13 @@ const UNITS: [(&str, f64); 6] = [
 ];
 
 impl FailUnless {
+    /// Returns the metrics of the conditions.
+    pub(crate) fn metrics(&self) -> impl Iterator<Item = Metric> + '_ {
+        self.fail_unless
+            .iter()
+            .map(|requirement| requirement.metric)
+    }
+
     /// Checks all conditions for all candidates. The results stand on standard error, because
     /// standard output is for the answer.
     ///

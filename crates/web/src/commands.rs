@@ -192,7 +192,7 @@ fn compare(
     for candidate in &candidates {
         ran.push(run(candidate, None, progress)?);
     }
-    sample_long_works(&recipes, &mut ran, JOBS, &Stop::default())?;
+    sample_long_works(&recipes, &mut ran, by, JOBS, &Stop::default())?;
     let ranking = Ranking::by(&ran, 1, by)?;
     let mut answer = json!(ranking);
     answer["not_redundant"] = json!([]);

@@ -49,6 +49,11 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke serve stacks/demo/raid5.toml --tcp 0.0.0.0:10809 --tls require --tls-certificates pki --tls-verify-peer",
         "fullstroke ctl --help",
     ),
+    // A cache on flash takes minutes to fill. `questions/zfs-l2arc.toml` has the command, too.
+    (
+        "fullstroke compare stacks/pools/l2arc-without.toml stacks/pools/l2arc.toml",
+        "fullstroke compare stacks/pools/l2arc-without.toml stacks/pools/l2arc.toml --set workload.duration=20s --set measurement.warm_up=10s",
+    ),
     // These commands need a device. `tests/live/replay.rs` tests replays on devices.
     (
         "fullstroke replay samples/media.parquet --on /dev/sdX --pace load --writes skip",
