@@ -14,7 +14,7 @@ use failed::Failed;
 use fullstroke_lab::{
     ComparedStack, EnergyQuestion, LabError, PowerError, Ranking, Recipe, SearchEnd, TuneSearch, Vary,
     candidates,
-    RunResult, recipes, run_all, sample_long_work, sample_long_works,
+    RunResult, recipes, run_all, sample_long_work, sample_long_work_of_each,
 };
 use fullstroke_measure::{Metric, Stop};
 use fullstroke_predict::PredictQuestion;
@@ -287,7 +287,7 @@ fn compare<'py>(
             candidates.into_iter().unzip();
         let mut ran = run_all(&candidates, jobs, &|_| {})?;
         for (recipe, ran) in recipes.iter().zip(ran.chunks_mut(1)) {
-            sample_long_works(recipe, ran, by, jobs, failed.stop())?;
+            sample_long_work_of_each(recipe, ran, by, jobs, failed.stop())?;
         }
         Ok::<Vec<RunResult>, LabError>(ran)
     })?;

@@ -14,7 +14,7 @@ use crate::whole_load::LoadSearchOutput;
 use clap::Args;
 use fullstroke_lab::{
     CandidateProgress, ComparedStack, Condition, LabError, MostRanking, Ranking, Recipe, RunResult,
-    SearchGoal, Varied, Vary, WholeLoad, recipes, run_all, sample_long_works,
+    SearchGoal, Varied, Vary, WholeLoad, recipes, run_all, sample_long_work_of_each,
 };
 use fullstroke_measure::{Difference, Metric, Stop};
 use fullstroke_report::{AnswerBody, CommandAnswer, plots};
@@ -240,7 +240,8 @@ fn sample(
 ) -> Result<(), CommandFailure> {
     let wanted = arguments.by.iter().copied();
     let wanted = wanted.chain(arguments.failing.metrics());
-    sample_long_works(recipes, ran, wanted, jobs, &Stop::default()).map_err(CommandFailure::input)
+    sample_long_work_of_each(recipes, ran, wanted, jobs, &Stop::default())
+        .map_err(CommandFailure::input)
 }
 
 /// Returns a line for each run with a scrub: the hours with their interval.

@@ -9,7 +9,7 @@ use fullstroke_advise::{AdviceRequest, Condition, WishFile, advise};
 use fullstroke_contract::registry::read_value;
 use fullstroke_lab::{
     ComparedStack, DEFAULT_BUDGET, Ranking, Recipe, Vary, recipes, run, sample_long_work,
-    sample_long_works,
+    sample_long_work_of_each,
 };
 use fullstroke_measure::{Metric, Stop};
 use fullstroke_stack::{Overrides, READY_LOADS, ReadyLoad, facts};
@@ -192,7 +192,7 @@ fn compare(
     for candidate in &candidates {
         ran.push(run(candidate, None, progress)?);
     }
-    sample_long_works(&recipes, &mut ran, by, JOBS, &Stop::default())?;
+    sample_long_work_of_each(&recipes, &mut ran, by, JOBS, &Stop::default())?;
     let ranking = Ranking::by(&ran, 1, by)?;
     let mut answer = json!(ranking);
     answer["not_redundant"] = json!([]);

@@ -74,7 +74,7 @@ pub use experiment::{CandidateProgress, RunResult, VolumeReport, run, run_all};
 pub use find::{LoadSearch, LoadSearchResult, TriedStreams, most_streams};
 pub use length::{DEFAULT_BUDGET, Settled, Settling, next_factor};
 pub use load::{FoundLoad, PRECISION, TriedLoad, most_load};
-pub use long_work::{sample_long_work, sample_long_works};
+pub use long_work::{sample_long_work, sample_long_work_of_each};
 pub use power::{PowerError, lacking_power, require_power};
 pub use race::{CandidateResult, Race, RaceRules};
 pub use ranked::Ranked;

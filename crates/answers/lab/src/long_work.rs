@@ -26,16 +26,14 @@ pub fn sample_long_work(
 ///
 /// # Errors
 /// Errors of a stack or of a run.
-pub fn sample_long_works<'a>(
+pub fn sample_long_work_of_each<'a>(
     recipes: impl IntoIterator<Item = &'a Recipe>,
     ran: &mut [RunResult],
     wanted: impl IntoIterator<Item = Metric>,
     jobs: usize,
     stop: &Stop,
 ) -> Result<(), LabError> {
-    let scrubs = wanted
-        .into_iter()
-        .any(|metric| metric.name() == "scrub.hours");
+    let scrubs = wanted.into_iter().any(|metric| metric.is_of_scrub());
     for (recipe, ran) in recipes.into_iter().zip(ran) {
         sample_rebuild(recipe, ran, jobs, REBUILD_REQUESTS_OF_MANY, stop)?;
         if scrubs {

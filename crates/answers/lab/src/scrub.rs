@@ -88,7 +88,7 @@ pub(crate) fn sample_scrub(
     if seen.share >= WHOLE {
         ran.measured.report.array.scrub = Some(ScrubReport {
             hours: seen.hours,
-            hours_ci95_half_width: Some(0.0),
+            hours_ci95_half_width: 0.0,
             windows: 0,
             simulated_share: 1.0,
         });
@@ -116,7 +116,7 @@ pub(crate) fn sample_scrub(
             let read: f64 = windows.iter().map(|window| window.filled_share).sum();
             ran.measured.report.array.scrub = Some(ScrubReport {
                 hours,
-                hours_ci95_half_width: Some(half_width),
+                hours_ci95_half_width: half_width,
                 windows: windows.len(),
                 simulated_share: (seen.share + read).min(1.0),
             });

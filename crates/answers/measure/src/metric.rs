@@ -800,12 +800,20 @@ impl Metric {
         }
     }
 
+    /// Returns true for the hours of a scrub, which only windows all over a pool tell.
+    pub fn is_of_scrub(&self) -> bool {
+        self.0 == MetricKind::ScrubHours
+    }
+
     /// Returns half the width of the 95 % confidence interval that the report itself has for this
     /// metric: the hours of a rebuild or scrub. `None` for metrics whose interval comes from batches.
     pub fn own_half_width(&self, report: &Report) -> Option<f64> {
         match self.0 {
             MetricKind::Rebuild(0) => report.array.rebuild.as_ref()?.hours_ci95_half_width,
-            MetricKind::ScrubHours => report.array.scrub.as_ref()?.hours_ci95_half_width,
+            MetricKind::ScrubHours => {
+                let scrub = report.array.scrub.as_ref()?;
+                Some(scrub.hours_ci95_half_width)
+            }
             _ => None,
         }
     }

@@ -197,21 +197,24 @@ fn write_heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     )
 }
 
+/// Returns the ends of an interval of hours in words.
+fn hours_between(hours: f64, half_width: f64) -> String {
+    format!(
+        "between {} and {} hours",
+        number((hours - half_width).max(0.0)),
+        number(hours + half_width)
+    )
+}
+
 impl ScrubReport {
     /// Returns the hours of the scrub, with their interval and the simulated share.
     pub fn hours_in_words(&self) -> String {
         let simulated = number(100.0 * self.simulated_share);
-        match self.hours_ci95_half_width {
-            _ if self.windows == 0 => format!("{} hours", number(self.hours)),
-            Some(half_width) => format!(
-                "between {} and {} hours, estimated ({simulated} % simulated, in {} windows all over the records)",
-                number((self.hours - half_width).max(0.0)),
-                number(self.hours + half_width),
-                self.windows
-            ),
-            None => format!(
-                "about {} hours, estimated without an interval ({simulated} % simulated)",
-                number(self.hours)
+        match self.windows {
+            0 => format!("{} hours", number(self.hours)),
+            windows => format!(
+                "{}, estimated ({simulated} % simulated, in {windows} windows all over the records)",
+                hours_between(self.hours, self.hours_ci95_half_width)
             ),
         }
     }
@@ -224,9 +227,8 @@ impl RebuildReport {
         match self.hours_ci95_half_width {
             _ if !self.estimated => format!("{} hours until whole", number(self.hours)),
             Some(half_width) => format!(
-                "between {} and {} hours until whole, estimated ({simulated} % simulated, in {} windows all over the drive)",
-                number((self.hours - half_width).max(0.0)),
-                number(self.hours + half_width),
+                "{} until whole, estimated ({simulated} % simulated, in {} windows all over the drive)",
+                hours_between(self.hours, half_width),
                 self.windows
             ),
             None => format!(

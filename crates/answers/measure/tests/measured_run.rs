@@ -332,7 +332,7 @@ fn every_metric_has_its_value_in_the_json_under_its_name() {
     });
     report.array.scrub = Some(ScrubReport {
         hours: 12.0,
-        hours_ci95_half_width: Some(0.5),
+        hours_ci95_half_width: 0.5,
         windows: 12,
         simulated_share: 0.01,
     });

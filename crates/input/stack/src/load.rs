@@ -1,4 +1,4 @@
-//! Stacks that are checked: their layers can be built.
+//! Reading of a stack file. All layers are built once, so that a wrong key is found before a run.
 
 use crate::build::PreparedRun;
 use crate::config::{Stack, digest};

@@ -15,8 +15,8 @@ pub(crate) fn is_zoned(layout: &str) -> bool {
     ZONED_REGISTRY.iter().any(|entry| entry.name == layout)
 }
 
-/// Gives a layout above a drive with zones the zones of the drive. Checks that no other layout
-/// spreads writes over drives that refuse them.
+/// Gives a layout above a drive with zones the zones of the drive. Refuses
+/// host-managed drives below any other layout, because such drives refuse writes out of order.
 ///
 /// # Errors
 /// Names the key of the volume.

@@ -362,6 +362,21 @@ impl DriveModel {
         faults.map(Some).map_err(|error| error.below("faults"))
     }
 
+    /// Refuses the keys that a drive with the table `table` does not have.
+    ///
+    /// # Errors
+    /// Names the excluded key.
+    fn check_is_plain(&self, table: &str) -> Result<(), ConfigError> {
+        let config = &*self.config;
+        let excluded = [
+            ("actuators", config.actuators != 1),
+            ("faults", config.faults.is_some()),
+            ("freeblock", config.freeblock.is_some()),
+            ("queue.background", config.queue.background.is_some()),
+        ];
+        refuse_given(table, &excluded)
+    }
+
     /// Returns the shingled tracks, if the description has them.
     ///
     /// # Errors
@@ -371,16 +386,7 @@ impl DriveModel {
         let Some(shingled) = &config.shingled else {
             return Ok(None);
         };
-        let excluded = [
-            ("actuators", config.actuators != 1),
-            ("faults", config.faults.is_some()),
-            ("freeblock", config.freeblock.is_some()),
-            ("queue.background", config.queue.background.is_some()),
-        ];
-        if let Some((key, _)) = excluded.into_iter().find(|(_, given)| *given) {
-            let message = "a drive with [shingled] does not have this key; expected one of the two";
-            return Err(ConfigError::new(key, message));
-        }
+        self.check_is_plain("shingled")?;
         shingled
             .check(
                 config.capacity_sectors,
@@ -400,16 +406,7 @@ impl DriveModel {
         let Some(zoned) = &config.zoned else {
             return Ok(None);
         };
-        let excluded = [
-            ("actuators", config.actuators != 1),
-            ("faults", config.faults.is_some()),
-            ("freeblock", config.freeblock.is_some()),
-            ("queue.background", config.queue.background.is_some()),
-        ];
-        if let Some((key, _)) = excluded.into_iter().find(|(_, given)| *given) {
-            let message = "a drive with [zoned] does not have this key; expected one of the two";
-            return Err(ConfigError::new(key, message));
-        }
+        self.check_is_plain("zoned")?;
         zoned
             .check(config)
             .map(Some)
@@ -434,10 +431,7 @@ impl DriveModel {
             ("zoned", config.zoned.is_some()),
             ("spin_down", config.spin_down.is_some()),
         ];
-        if let Some((key, _)) = excluded.into_iter().find(|(_, given)| *given) {
-            let message = "a drive with [flash] does not have this key; expected one of the two";
-            return Err(ConfigError::new(key, message));
-        }
+        refuse_given("flash", &excluded)?;
         let checked = flash.check(config.capacity_sectors);
         checked.map(Some).map_err(|error| error.below("flash"))
     }
@@ -1437,6 +1431,18 @@ impl Drive {
             ..self.statistics.so_far()
         }
     }
+}
+
+/// Refuses the first of these keys that is given beside the table `table`.
+///
+/// # Errors
+/// Names the given key.
+fn refuse_given(table: &str, excluded: &[(&str, bool)]) -> Result<(), ConfigError> {
+    let Some((key, _)) = excluded.iter().find(|(_, given)| *given) else {
+        return Ok(());
+    };
+    let message = format!("a drive with [{table}] does not have this key; expected one of the two");
+    Err(ConfigError::new(*key, message))
 }
 
 /// Splits the response time of a request into parts. The request came at `submitted`, was taken up

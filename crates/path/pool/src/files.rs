@@ -67,7 +67,7 @@ pub(crate) struct Files {
     ends: HashMap<DatasetObject, u64>,
     /// Places of metadata.
     pub(crate) metadata: HashMap<u64, [Option<Dva>; COPIES]>,
-    /// Records that were freed while their group was written.
+    /// Records of removed files that the transaction group was just writing. The end of the write frees their places.
     pub(crate) freed: HashSet<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The times of a server: its begin, its upkeep and its end.
+//! The times of the regular work of a server: tidying the stores, and looking for idle clients.
 
 use std::time::{Duration, Instant};
 

@@ -377,8 +377,8 @@ fn what_is_read_again_is_in_memory_unless_that_is_too_small() {
     assert!(operation(&short, "read").device_reads > 100.0);
 }
 
-#[test]
-fn every_program_runs_on_every_file_system_on_a_disk_and_on_an_array() {
+/// Returns every kind of program with keys of a small version.
+pub(crate) fn small_programs() -> Vec<(&'static str, String)> {
     let programs = [
         ("script", "file = \"list\""),
         (
@@ -407,11 +407,15 @@ fn every_program_runs_on_every_file_system_on_a_disk_and_on_an_array() {
             .all(|name| programs.iter().any(|(kind, _)| kind == name)),
         "{known:?}"
     );
-    for (kind, keys) in programs {
-        let keys = keys.replace(
-            "\"sqlite\"",
-            &format!("{:?}", recorded.display().to_string()),
-        );
+    let recorded = format!("{:?}", recorded.display().to_string());
+    programs
+        .map(|(kind, keys)| (kind, keys.replace("\"sqlite\"", &recorded)))
+        .into()
+}
+
+#[test]
+fn every_program_runs_on_every_file_system_on_a_disk_and_on_an_array() {
+    for (kind, keys) in small_programs() {
         for files in ["ext2", "ext4", "xfs"] {
             for volume in [DISK, RAID5] {
                 let files = host(&format!("kind = \"{files}\"\nsize = \"400MiB\""));

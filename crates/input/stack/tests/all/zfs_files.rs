@@ -1,6 +1,6 @@
 //! Programs on files in a pool like ZFS.
 
-use super::programs::{LIFE, SCRIPT, operation, run, told, try_run};
+use super::programs::{LIFE, SCRIPT, operation, run, small_programs, told, try_run};
 use fullstroke_contract::Operation;
 use fullstroke_engine::RunOutcome;
 
@@ -41,25 +41,7 @@ fn a_life_of_files_in_a_pool_repeats_to_the_bit() {
 
 #[test]
 fn every_program_runs_on_files_in_a_pool() {
-    let recorded = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../samples/programs/sqlite.strace");
-    let strace = format!("file = {:?}", recorded.display().to_string());
-    for (kind, keys) in [
-        ("script", "file = \"list\""),
-        (
-            "postmark",
-            "number = 30\ntransactions = 40\nsize_high = \"64KiB\"",
-        ),
-        ("bonnie", "size = \"1MiB\"\nseeks = 40"),
-        ("diff", "size = \"2MiB\""),
-        ("iozone", "size = \"1MiB\""),
-        ("compile", "sources = 6\njobs = 2"),
-        ("strace", strace.as_str()),
-        (
-            "playback",
-            "streams = 3\nbit_rate = \"4Mbit/s\"\nduration = \"2s\"\nfile_size = \"4MiB\"",
-        ),
-    ] {
+    for (kind, keys) in small_programs() {
         for volume in [MIRROR, RAIDZ1] {
             let text = format!("seed = 5\n[workload]\nkind = \"{kind}\"\n{keys}\n{FILES}{volume}");
             let (outcome, _) = run(&text, LIFE);

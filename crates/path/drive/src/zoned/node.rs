@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 pub(crate) struct ZonedDrive {
     drive: Box<dyn Node>,
     pointers: ZonePointers,
-    /// Answers that wait for their times, in order.
+    /// Completions of requests that the zones answer, in the order of their ends.
     held: VecDeque<Completion>,
 }
 

@@ -1,4 +1,4 @@
-//! Waiting operations: they continue when their conditions hold.
+//! Operations that wait for memory, for the end of I/O or for a time, and go on afterwards.
 
 use super::PageCache;
 use super::pending::{Alarm, News, OperationKind, PendingOperation, Wait};

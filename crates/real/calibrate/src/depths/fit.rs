@@ -105,8 +105,8 @@ pub fn compared(config: &DriveConfig, rows: &[DepthRow]) -> Result<Vec<ComparedR
     Ok(rows.iter().filter(alike).map(row).collect())
 }
 
-/// Refuses random reads that no queue of the model comes near. Such rows are not those of a disk
-/// that turns, or not of one disk.
+/// Refuses random reads that no queue of the model comes near. Such rows come from
+/// flash, or from several disks.
 fn is_followed(row: &DepthRow, compared: &ComparedRow) -> Result<(), DepthsError> {
     let (measured, found) = compared.mean_ms;
     if row.rw != "randread" || (found / measured - 1.0).abs() <= FOLLOWED_MAX {

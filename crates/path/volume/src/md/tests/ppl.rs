@@ -1,4 +1,4 @@
-//! The partial parity log: its writes before data and parity, and its flushes behind them.
+//! The partial parity log is written before data and parity. Afterwards the members are flushed.
 
 use super::super::bitmap::WriteIntent;
 use super::super::records::Records;
