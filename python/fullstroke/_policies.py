@@ -41,5 +41,5 @@ class Opportunity(Protocol):
     #   arrived(seen, access) -> bool | None     true: the request is held while `holding()` is true
     #   holding() -> bool                        true while held requests must wait
     #   released(access)                         a held request goes to the array
-    #   left(seen, access, status)               status: "done", "differs", "lost" or "out of range"
+    #   left(seen, access, status)               status: "done", "differs", "lost", "refused" or "out of range"
     #   served(seen, own, status)                the array has served an own request

@@ -482,6 +482,7 @@ fn name_of(status: RequestStatus) -> &'static str {
         RequestStatus::Done => "done",
         RequestStatus::Differs => "differs",
         RequestStatus::Lost => "lost",
+        RequestStatus::Refused => "refused",
         RequestStatus::OutOfRange => "out of range",
     }
 }
