@@ -96,7 +96,11 @@ pub fn sample_rebuild(
         let precise = half_width <= PRECISION * slowness;
         let next = 2 * count;
         let next_requests = simulated / windows.len() as u64 * next as u64;
-        if precise || windows.len() + next > WINDOWS_MAX || simulated + next_requests > requests_max
+        let next_s = (windows.len() + next) as f64 * sampling.window_s;
+        if precise
+            || windows.len() + next > WINDOWS_MAX
+            || simulated + next_requests > requests_max
+            || next_s > slowness * sampling.ideal_s
         {
             sampling.note(ran, &windows, slowness, half_width);
             return Ok(simulated);
@@ -113,6 +117,8 @@ pub(crate) struct Sampling<'a> {
     table: String,
     /// Seconds of the whole rebuild at the full speed of the zones, over all members.
     ideal_s: f64,
+    /// Simulated seconds of a window.
+    window_s: f64,
     /// Parts of a trace, in a random order; empty for other loads.
     parts: Vec<[Duration; 2]>,
     /// Load of a window, as a multiple of the load of the stack.
@@ -130,15 +136,22 @@ impl<'a> Sampling<'a> {
             .map_or_else(String::new, |member| member.table.clone());
         let plans: Vec<RebuildPlan> = members.into_iter().map(plan).collect();
         let rate = requests as f64 / seconds;
-        let wanted_s = WINDOW_S.min(REQUESTS_MAX / rate).max(WINDOW_MIN_S);
-        let ideal_s = plans
+        let ideal_s: f64 = plans
             .iter()
             .map(|one| one.ideal_s(one.from.0, one.used.0))
             .sum();
+        // The first windows take at most half of the time of a whole rebuild. Otherwise the windows
+        // of a small drive would cost more than the rebuild.
+        let of_rebuild_s = ideal_s / (2 * WINDOWS_FIRST) as f64;
+        let wanted_s = WINDOW_S
+            .min(REQUESTS_MAX / rate)
+            .min(of_rebuild_s)
+            .max(WINDOW_MIN_S);
         Ok(Sampling {
             plans,
             table,
             ideal_s,
+            window_s: wanted_s,
             ..Sampling::loads(recipe, seconds, wanted_s)?
         })
     }
@@ -167,6 +180,7 @@ impl<'a> Sampling<'a> {
         Ok(Sampling {
             recipe,
             ideal_s: 0.0,
+            window_s,
             plans: Vec::new(),
             table: String::new(),
             parts,

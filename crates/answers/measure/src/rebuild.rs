@@ -123,7 +123,10 @@ impl RebuildReport {
         let (mut done_ideal_s, mut left_ideal_s, mut whole) = (0.0, 0.0, true);
         let mut latest = Time::ZERO;
         for plan in plans {
-            let rebuild = seen.iter().find(|rebuild| rebuild.path == plan.path);
+            // A resilver skips the labels of the pool at the very begin, which is no progress.
+            let rebuild = seen
+                .iter()
+                .find(|rebuild| rebuild.path == plan.path && rebuild.latest.at > Time::ZERO);
             let done = rebuild.map_or(plan.from, |rebuild| rebuild.latest.done);
             latest = rebuild.map_or(latest, |rebuild| latest.max(rebuild.latest.at));
             done_sectors += done.0 - plan.from.0;
@@ -139,7 +142,10 @@ impl RebuildReport {
         Some(RebuildReport {
             members: plans.iter().map(RebuildPlan::name).collect(),
             share,
-            mb_per_s: (done_sectors * SECTOR_BYTES) as f64 / 1e6 / elapsed_s,
+            mb_per_s: match elapsed_s > 0.0 {
+                true => (done_sectors * SECTOR_BYTES) as f64 / 1e6 / elapsed_s,
+                false => 0.0,
+            },
             // The rest is assumed to be slower than ideal by the same factor as the part that was
             // filled.
             hours: (elapsed_s + slowness * left_ideal_s) / 3600.0,
@@ -266,6 +272,17 @@ mod tests {
             (second.hours * 3600.0 - 30.0).abs() < 1e-6,
             "the next takes as long: {second:?}"
         );
+    }
+
+    #[test]
+    fn a_place_that_is_skipped_at_the_begin_is_no_progress() {
+        let report = RebuildReport::new(
+            &[plan(2, None)],
+            seen(8192, 0).all(),
+            &RebuildSettling::default(),
+        )
+        .unwrap();
+        assert_eq!((report.mb_per_s, report.share), (0.0, 0.0), "{report:?}");
     }
 
     #[test]

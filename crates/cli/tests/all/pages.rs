@@ -82,7 +82,7 @@ fn kinds(folder: &Folder) -> Vec<PageKind> {
     std::fs::write(study.join("disciplines.toml"), STUDY).unwrap();
     let wishes = folder.put(
         "wishes.toml",
-        "title = \"A small office\"\nstack = \"five.toml\"\n[drives]\nmodel = \"seagate-ironwolf-8tb\"\ncount = \"4..5\"\n\
+        "title = \"A small office\"\nstack = \"five.toml\"\n[drives]\nmodel = \"quantum-atlas-10k\"\ncount = \"4..5\"\n\
          price = 200\n[wishes]\nfailures = 1\np99 = \"90ms\"\n[choices]\nlayouts = [\"raid5\", \"raid10\", \"raid0\"]\nchunks = [\"64KiB\"]\n\
          elevators = [\"mq-deadline\"]\nwrite_caches = [true]\nstripe_caches = [256]\n",
     );
