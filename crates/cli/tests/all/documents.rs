@@ -377,7 +377,8 @@ impl Scratch {
         } else {
             line.to_owned()
         };
-        on_a_small_drive(&line).replace("/tmp/", &format!("{}/", self.folder.path().display()))
+        on_a_small_drive(&line)
+            .replace("/tmp/", &format!("{}/", self.folder.path().display()))
             .replace("10809", &self.ports[0].to_string())
             .replace("9100", &self.ports[1].to_string())
     }
