@@ -216,7 +216,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
 
 /// Arguments without the name of the command.
 #[derive(Debug, Parser)]
-struct Alone {
+struct BareArguments {
     #[command(subcommand)]
     command: AloneCommand,
 }
@@ -230,9 +230,9 @@ impl Arguments {
     /// Reads the words of a command line, beginning with `advise`.
     pub(crate) fn of(words: &[String]) -> Result<Arguments, CommandFailure> {
         let words = std::iter::once("fullstroke").chain(words.iter().map(String::as_str));
-        let Alone {
+        let BareArguments {
             command: AloneCommand::Advise(arguments),
-        } = Alone::try_parse_from(words).map_err(CommandFailure::input)?;
+        } = BareArguments::try_parse_from(words).map_err(CommandFailure::input)?;
         Ok(*arguments)
     }
 

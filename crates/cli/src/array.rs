@@ -4,7 +4,7 @@ mod measure;
 mod show;
 
 use crate::ctl::{self, Repairs};
-use crate::network::{Admitted, MetricsOptions, tcp_address};
+use crate::network::{AccessOptions, MetricsOptions, tcp_address};
 use crate::notify;
 use crate::output::{CommandFailure, CommandOutput, print_error};
 use clap::{Args, Subcommand, ValueEnum};
@@ -183,7 +183,7 @@ pub(crate) struct Assemble {
     control: Option<PathBuf>,
 
     #[command(flatten)]
-    admitted: Admitted,
+    admitted: AccessOptions,
 
     #[command(flatten)]
     numbers: MetricsOptions,

@@ -1,11 +1,11 @@
 //! `fullstroke cache`: a page cache between clients and a served array.
 
 use crate::ctl;
-use crate::network::{Admitted, tcp_address};
+use crate::network::{AccessOptions, tcp_address};
 use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_live::Listen;
-use fullstroke_live::cache::{CacheCounters, CacheOptions, Ready, serve};
+use fullstroke_live::cache::{CacheCounters, CacheOptions, CacheReady, serve};
 use fullstroke_memory::{MemoryKeys, Policy};
 use fullstroke_units::Bytes;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     tcp: Option<SocketAddr>,
 
     #[command(flatten)]
-    admitted: Admitted,
+    admitted: AccessOptions,
 
     /// Size of the page memory.
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
@@ -100,10 +100,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         admission: arguments.admitted.options(None)?,
         memory,
     };
-    output.show_both(announcement, farewell, |ready| serve(&options, ready))
+    output.show_both(announcement, final_summary, |ready| serve(&options, ready))
 }
 
-fn announcement(ready: &Ready) -> String {
+fn announcement(ready: &CacheReady) -> String {
     let mut lines = ready.notes.clone();
     lines.push(format!(
         "caching {} bytes at {}",
@@ -118,7 +118,7 @@ fn announcement(ready: &Ready) -> String {
     lines.join("\n")
 }
 
-fn farewell(summary: &CacheCounters) -> String {
+fn final_summary(summary: &CacheCounters) -> String {
     let hits = summary.hit_share.map_or_else(String::new, |share| {
         format!(", {:.1} % of reads in memory", share * 100.0)
     });

@@ -279,7 +279,7 @@ fn rank_by_most(
     say_assumed(assumed);
     // As in `execute`: the files are written even without a reader of standard output.
     let shown = output.show(&searched, &found);
-    let answer = searched.answer(AnswerBody::Most(&found, searched.ran()));
+    let answer = searched.answer(AnswerBody::LoadRanking(&found, searched.ran()));
     arguments
         .reporting
         .write(&answer, &arguments.files())

@@ -40,14 +40,14 @@ enum ControlOrder {
         /// Name of the drive, such as 3.
         drive: String,
         #[command(flatten)]
-        at: At,
+        at: ChosenExport,
     },
     /// Replace a failed drive by an empty one, and rebuild it.
     Restore {
         /// Name of the drive, such as 3.
         drive: String,
         #[command(flatten)]
-        at: At,
+        at: ChosenExport,
         /// Limit of the rebuild in bytes per second of the world's time, such as 100MiB. Default:
         /// no limit.
         #[arg(long, value_name = "BYTES")]
@@ -70,7 +70,7 @@ enum ControlOrder {
         #[arg(long, value_name = "FACTOR")]
         factor: f64,
         #[command(flatten)]
-        at: At,
+        at: ChosenExport,
     },
     /// Limit the speed of rebuilds. The limits hold for current and later rebuilds, also after a
     /// restart.
@@ -83,7 +83,7 @@ enum ControlOrder {
         #[arg(long, value_name = "BYTES")]
         min: Option<Bytes>,
         #[command(flatten)]
-        at: At,
+        at: ChosenExport,
     },
     /// Wait up to ten seconds for the next signals of opportunities to clients.
     Signals {
@@ -91,7 +91,7 @@ enum ControlOrder {
         #[arg(long, value_name = "NUMBER")]
         after: Option<u64>,
         #[command(flatten)]
-        at: At,
+        at: ChosenExport,
     },
     /// Compare all redundancy with the data. Changes nothing without --repair.
     Scrub {
@@ -101,7 +101,7 @@ enum ControlOrder {
         #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "proven")]
         repair: Option<Repairs>,
         #[command(flatten)]
-        at: At,
+        at: ChosenExport,
     },
 }
 
@@ -126,7 +126,7 @@ impl Repairs {
 
 /// Which export is meant.
 #[derive(Debug, Args)]
-struct At {
+struct ChosenExport {
     /// Name of the export. Needed if the server has several.
     #[arg(long, value_name = "NAME")]
     export: Option<String>,

@@ -5,7 +5,7 @@ use fullstroke_measure::{Metric, table};
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
-struct Listed {
+struct MetricEntry {
     name: String,
     unit: &'static str,
     more_is_better: bool,
@@ -14,9 +14,9 @@ struct Listed {
 
 /// Prints every metric with unit and meaning.
 pub(crate) fn list(output: &CommandOutput) -> Result<(), CommandFailure> {
-    let listed: Vec<Listed> = Metric::all()
+    let listed: Vec<MetricEntry> = Metric::all()
         .iter()
-        .map(|metric| Listed {
+        .map(|metric| MetricEntry {
             name: metric.name(),
             unit: metric.unit(),
             more_is_better: metric.more_is_better(),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Options of access over TCP and of encryption.
 #[derive(Debug, Args)]
-pub(crate) struct Admitted {
+pub(crate) struct AccessOptions {
     /// Accept only these addresses and networks over TCP, also for --metrics, such as
     /// 192.168.0.0/16 (may be repeated, or separated by commas). Default: all.
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
@@ -52,7 +52,7 @@ pub(crate) struct MetricsOptions {
     metrics_host: Vec<String>,
 }
 
-impl Admitted {
+impl AccessOptions {
     /// Returns the admission options, with the host names for metrics.
     ///
     /// # Errors

@@ -140,7 +140,7 @@ pub(crate) struct Changes {
 pub(crate) struct LoadSearchOptions {
     /// Search the highest value that the stack carries, instead of a single run.
     #[arg(long, value_name = "WHAT")]
-    find: Option<Find>,
+    find: Option<FindGoal>,
 
     /// Confidence level of the result of --find streams.
     #[arg(long, value_name = "SHARE", default_value = "0.95", requires = "find", value_parser = confidence)]
@@ -161,7 +161,7 @@ pub(crate) struct LoadSearchOptions {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Find {
+enum FindGoal {
     /// Number of media streams that play without an underrun.
     Streams,
     /// Highest multiple of the request rate at which the queue stays bounded.
@@ -182,8 +182,8 @@ impl LoadSearchOptions {
             budget,
         };
         self.find.map(|find| match find {
-            Find::Streams => SearchGoal::Streams(search),
-            Find::Load => SearchGoal::Load {
+            FindGoal::Streams => SearchGoal::Streams(search),
+            FindGoal::Load => SearchGoal::Load {
                 p99_max: self.p99_max,
                 budget,
             },

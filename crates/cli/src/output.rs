@@ -87,7 +87,7 @@ impl CommandOutput {
     pub(crate) fn show_both<R: Serialize, S: Serialize, E: Display>(
         &self,
         announcement: impl Fn(&R) -> String,
-        farewell: impl Fn(&S) -> String,
+        final_summary: impl Fn(&S) -> String,
         serve: impl FnOnce(&mut dyn FnMut(&R)) -> Result<S, E>,
     ) -> Result<(), CommandFailure> {
         let mut broken = None;
@@ -96,7 +96,7 @@ impl CommandOutput {
         let summary = serve(&mut ready).map_err(CommandFailure::input)?;
         match broken {
             Some(failure) => Err(failure),
-            None => self.show(&summary, farewell(&summary)),
+            None => self.show(&summary, final_summary(&summary)),
         }
     }
 

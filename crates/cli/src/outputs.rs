@@ -86,7 +86,7 @@ pub(crate) fn check<'a>(
     for target in targets.into_iter().flatten() {
         // The cheap and harmless checks come first, because the last one creates a temporary file.
         target.check_folder()?;
-        target.check_thing()?;
+        target.check_file_type()?;
         let Some(identity) = FileIdentity::of(target.path) else {
             continue;
         };
@@ -247,7 +247,7 @@ impl<'a> Target<'a> {
 
     /// Refuses a folder, a block device or a socket. Other special files (`/dev/null`, a pipe) are
     /// written in place.
-    fn check_thing(&self) -> Result<(), CommandFailure> {
+    fn check_file_type(&self) -> Result<(), CommandFailure> {
         if self.kind == OutputKind::Socket {
             return Ok(());
         }

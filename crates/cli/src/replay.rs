@@ -162,7 +162,7 @@ impl Arguments {
             ));
         }
         let scale = self.selection.time_scale();
-        if scale != 1.0 && !pace.heeds_times() {
+        if scale != 1.0 && !pace.follows_times() {
             return refuse(format!(
                 "--time-scale has no effect with --pace {}; remove the option",
                 pace.name()

@@ -186,21 +186,21 @@ fn find(
     });
     bars.clear();
     let found = found.map_err(CommandFailure::input)?.candidates;
-    for borne in &found {
+    for load in &found {
         let whole_load = arguments.reporting.page_wanted();
         let whole_load = whole_load
             .then(|| WholeLoad::of_found(&found, recipes, at_a_time))
             .transpose()
             .map_err(CommandFailure::input)?;
-        let searched = LoadSearchOutput::new(borne, whole_load);
-        let shown = match borne {
+        let searched = LoadSearchOutput::new(load, whole_load);
+        let shown = match load {
             LargestLoad::Streams(found) => output.show(&searched, found),
             LargestLoad::Load(found) => output.show(&searched, found),
         };
         arguments
             .reporting
             .write(
-                &searched.answer(AnswerBody::Borne(borne, searched.ran())),
+                &searched.answer(AnswerBody::Sustained(load, searched.ran())),
                 &arguments.files(stack),
             )
             .and(shown)?;

@@ -1,7 +1,7 @@
 //! `fullstroke serve`: serves stacks as block devices.
 
 use crate::ctl;
-use crate::network::{Admitted, MetricsOptions, tcp_address};
+use crate::network::{AccessOptions, MetricsOptions, tcp_address};
 use crate::options::Edits;
 use crate::output::{CommandFailure, CommandOutput};
 use crate::outputs::{self, OutputKind, Target, read_for};
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     socket_mode: u32,
 
     #[command(flatten)]
-    admitted: Admitted,
+    admitted: AccessOptions,
 
     /// Serve the sockets that the parent process has opened (LISTEN_FDS).
     #[arg(long)]
@@ -123,7 +123,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         .map(load)
         .collect::<Result<Vec<_>, _>>()?;
     let options = arguments.options()?;
-    output.show_both(announcement, farewell, |ready| {
+    output.show_both(announcement, final_summary, |ready| {
         serve(&stacks, &options, ready)
     })
 }
@@ -232,7 +232,7 @@ fn announcement(serving: &Serving) -> String {
     lines.join("\n")
 }
 
-fn farewell(summary: &ServerSummary) -> String {
+fn final_summary(summary: &ServerSummary) -> String {
     let mut lines: Vec<String> = summary
         .exports
         .iter()

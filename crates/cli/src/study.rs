@@ -80,7 +80,7 @@ fn named_trace(text: &str) -> Result<(String, PathBuf), Reason> {
 }
 
 /// Studies with their required runs and the available results.
-struct Loaded {
+struct LoadedStudies {
     studies: Vec<Study>,
     run_list: RunList,
     results: Results,
@@ -137,7 +137,7 @@ impl Selection {
 
     /// Loads the selected studies and their results, with `set` applied to the stacks. If the store
     /// is empty, no stack is read and the list of runs is empty.
-    fn load(&self, set: &[String], traces: &Traces) -> Result<Loaded, CommandFailure> {
+    fn load(&self, set: &[String], traces: &Traces) -> Result<LoadedStudies, CommandFailure> {
         let (studies, store) = (self.find_with(traces)?, self.store());
         let load = || -> Result<_, StudyError> {
             // Without results the list of runs is not built, because the list loads every stack.
@@ -149,7 +149,7 @@ impl Selection {
             Ok((run_list, results))
         };
         let (run_list, results) = load().map_err(CommandFailure::input)?;
-        Ok(Loaded {
+        Ok(LoadedStudies {
             studies,
             run_list,
             results,

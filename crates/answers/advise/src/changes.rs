@@ -93,7 +93,7 @@ pub(crate) fn would_change(
     let Some(first) = finalists.first() else {
         return sentences;
     };
-    let again = Again {
+    let again = AnswerChange {
         finalists,
         ranking,
         first,
@@ -120,13 +120,13 @@ pub(crate) fn would_change(
 }
 
 /// Finds the answer again from the same runs, with other wishes.
-struct Again<'a> {
+struct AnswerChange<'a> {
     finalists: &'a [Finalist],
     ranking: &'a Ranking,
     first: &'a Finalist,
 }
 
-impl Again<'_> {
+impl AnswerChange<'_> {
     /// Returns the recommended finalist; `None` if no finalist meets every wish with all drives.
     fn with(&self, wishes: &Wishes) -> Option<Finalist> {
         self.answer(wishes, true)
@@ -170,7 +170,7 @@ impl Again<'_> {
 
     /// Returns a wish with which `other` is recommended, with as few digits as possible. The
     /// printed number must still give the same answer.
-    fn told(&self, value: f64, wish: impl Fn(f64) -> Wishes, other: &Finalist) -> String {
+    fn shortest_wish(&self, value: f64, wish: impl Fn(f64) -> Wishes, other: &Finalist) -> String {
         let flips = |text: &String| {
             let best = text.parse().ok().and_then(|value| self.with(&wish(value)));
             best.is_some_and(|best| best.name == other.name)
@@ -231,7 +231,7 @@ impl Again<'_> {
         let mut sentences = Vec::new();
         if let Some((ms, other)) = self.flip(tighter, below) {
             let (ms, reached) = (
-                self.told(ms, below, &other),
+                self.shortest_wish(ms, below, &other),
                 reached(&other.healthy, wishes),
             );
             let loses = self.first.misses_without_a_drive.is_empty()
@@ -261,7 +261,7 @@ impl Again<'_> {
         sentences.extend(self.flip(looser, above).map(|(ms, other)| {
             format!(
                 "If 99 % within {} ms are enough, take {}: {}{}.",
-                self.told(ms, at, &other),
+                self.shortest_wish(ms, at, &other),
                 other.name,
                 gain(&other, self.first),
                 self.but(&other)
@@ -282,7 +282,7 @@ impl Again<'_> {
         let more = self.flip(known.iter().copied().filter(|mb| *mb > own), at);
         let less = self.flip(known.iter().rev().copied().filter(|mb| *mb <= own), at);
         let more = more.map(|(mb, other)| {
-            let mb = self.told(mb, at, &other);
+            let mb = self.shortest_wish(mb, at, &other);
             format!(
                 "If {mb} MB/s are wished, take {}{}.",
                 other.name,
@@ -290,7 +290,7 @@ impl Again<'_> {
             )
         });
         let less = less.map(|(mb, other)| {
-            let (mb, gain) = (self.told(mb, at, &other), gain(&other, self.first));
+            let (mb, gain) = (self.shortest_wish(mb, at, &other), gain(&other, self.first));
             format!(
                 "If {mb} MB/s are enough, take {}: {gain}{}.",
                 other.name,

@@ -20,7 +20,7 @@ pub fn arrivals(stack: &Stack, each: &mut dyn FnMut(Time, &Request)) -> Result<(
             "the stack has several hosts; expected one, or none",
         ));
     };
-    if host.source.heeds_completions() {
+    if host.source.depends_on_completions() {
         return Err(LabError::NoTimes(
             "the workload waits for completions, which the formulas do not model; expected open arrivals, such as a trace with pace = \"timing\"",
         ));

@@ -125,7 +125,10 @@ impl ComparedStack {
             .stack
             .build()
             .map_err(|source| self.varied.refused(source))?;
-        Ok(!run.hosts.iter().any(|host| host.source.heeds_completions()))
+        Ok(!run
+            .hosts
+            .iter()
+            .any(|host| host.source.depends_on_completions()))
     }
 }
 

@@ -142,7 +142,7 @@ pub fn run(
     let perfetto = recorder
         .perfetto
         .map(|trace| trace.finish(stack.workload_names(), drives.clone()));
-    let watched = Watched {
+    let watched = ExtraRecords {
         timeline: recorder.timeline,
         windows: recorder.windows,
         watts: recorder.watts,
@@ -257,13 +257,13 @@ fn of_workload(
 }
 
 /// Optional records of a run besides the measurement.
-struct Watched {
+struct ExtraRecords {
     timeline: Option<Timeline>,
     windows: Option<ResponseWindows>,
     watts: Option<WattsOverTime>,
 }
 
-impl Watched {
+impl ExtraRecords {
     fn into_report(self, report: &mut Report, outcome: &RunOutcome, drives: &[String]) {
         report.over_time.timeline = self.timeline.map(|timeline| timeline.report(drives));
         report.over_time.windows = self.windows.as_ref().map(ResponseWindows::report);

@@ -18,7 +18,7 @@ impl AcceleratedSource {
     pub(crate) fn new(source: Box<dyn Source>, load: f64) -> AcceleratedSource {
         assert!(load > 0.0 && load.is_finite(), "a load of {load} times");
         assert!(
-            !source.heeds_completions(),
+            !source.depends_on_completions(),
             "only open arrivals can be hurried"
         );
         AcceleratedSource { source, load }
@@ -66,7 +66,7 @@ impl Node for AcceleratedSource {
 }
 
 impl Source for AcceleratedSource {
-    fn heeds_completions(&self) -> bool {
+    fn depends_on_completions(&self) -> bool {
         false
     }
 

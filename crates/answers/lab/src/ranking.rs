@@ -112,7 +112,7 @@ impl Entrant<'_> {
             (true, true) => over_seeds(),
             // Only one of both values depends on the seed. Seeds then say nothing about the error
             // of the other value, so the wider interval counts.
-            _ => over_seeds().no_surer_than(&within()),
+            _ => over_seeds().with_wider_interval(&within()),
         }
     }
 

@@ -232,13 +232,13 @@ impl fmt::Display for MostRanking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let most = self.candidates.iter().find_map(LargestLoad::p99_ms_max);
         let limit = most.map_or_else(String::new, |most| format!(", p99 ≤ {} ms", number(most)));
-        let borne = format!("{}{limit}", self.by);
+        let sustained = format!("{}{limit}", self.by);
         let mut table = table(
-            ["", "candidate", &borne, "not borne", "IOPS", "p99 ms"],
+            ["", "candidate", &sustained, "too much", "IOPS", "p99 ms"],
             &[1],
         );
-        for (place, borne) in self.candidates.iter().enumerate() {
-            let [value, too_much, iops, p99_ms] = match borne {
+        for (place, largest) in self.candidates.iter().enumerate() {
+            let [value, too_much, iops, p99_ms] = match largest {
                 LargestLoad::Streams(found) => {
                     let failed = found
                         .tried
@@ -273,7 +273,7 @@ impl fmt::Display for MostRanking {
             };
             table.add_row([
                 (place + 1).to_string(),
-                borne.name().to_owned(),
+                largest.name().to_owned(),
                 value,
                 too_much,
                 iops,

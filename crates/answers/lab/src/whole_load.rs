@@ -56,8 +56,8 @@ impl WholeLoad {
         recipes: &[Recipe],
         jobs: usize,
     ) -> Result<Vec<WholeLoad>, LabError> {
-        let borne = found.iter().filter(|one| one.value() > 0.0);
-        let each = borne.filter_map(|one| {
+        let sustained = found.iter().filter(|one| one.value() > 0.0);
+        let each = sustained.filter_map(|one| {
             Some((
                 one,
                 recipes.iter().find(|recipe| recipe.label() == one.name())?,

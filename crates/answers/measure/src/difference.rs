@@ -154,7 +154,7 @@ impl Difference {
     }
 
     /// Returns the difference with the interval of `other` if that interval is wider.
-    pub fn no_surer_than(self, other: &Difference) -> Difference {
+    pub fn with_wider_interval(self, other: &Difference) -> Difference {
         match (self.half_width, other.half_width) {
             (Some(own), Some(wider)) if wider > own => {
                 let significance = match self.value.abs() > wider {
@@ -281,8 +281,8 @@ mod tests {
             significance: Significance::NotSignificant,
             ..seeds
         };
-        assert_eq!(seeds.no_surer_than(&within), within);
-        assert_eq!(within.no_surer_than(&seeds), within);
+        assert_eq!(seeds.with_wider_interval(&within), within);
+        assert_eq!(within.with_wider_interval(&seeds), within);
     }
 
     use crate::{Measurement, RunIdentity};

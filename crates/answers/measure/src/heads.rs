@@ -16,7 +16,7 @@ const FIRST_WINDOW: Duration = Duration::from_secs(10);
 
 /// Follows the heads. The cost is a few additions and a square root for each request to a drive.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Heads {
+pub(crate) struct HeadMovement {
     /// Position of each drive's head, in 10^6 bytes.
     at: Vec<Option<f64>>,
     missing: usize,
@@ -61,14 +61,14 @@ impl Default for WindowMeans {
     }
 }
 
-impl Heads {
+impl HeadMovement {
     /// Creates the observer of `drives` drives. A single drive has no distance and is not followed.
-    pub(crate) fn new(drives: usize) -> Heads {
+    pub(crate) fn new(drives: usize) -> HeadMovement {
         let drives = if drives > 1 { drives } else { 0 };
-        Heads {
+        HeadMovement {
             at: vec![None; drives],
             missing: drives,
-            ..Heads::default()
+            ..HeadMovement::default()
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn it_is_the_deviation_over_time_since_all_are_known() {
-        let mut heads = Heads::new(2);
+        let mut heads = HeadMovement::new(2);
         heads.sent(s(0), 0, mb(0));
         heads.sent(s(5), 1, mb(8));
         // The distance is 4 MB for 10 s, then 16 MB for 30 s.
@@ -188,10 +188,10 @@ mod tests {
 
     #[test]
     fn there_is_none_of_one_drive_or_where_one_is_never_sent_anywhere() {
-        let mut one = Heads::new(1);
+        let mut one = HeadMovement::new(1);
         one.sent(s(0), 0, mb(0));
         assert!(one.report(s(9)).apart_mb.is_nan());
-        let mut two = Heads::new(2);
+        let mut two = HeadMovement::new(2);
         two.sent(s(0), 0, mb(0));
         let report = two.report(s(9));
         assert!(report.apart_mb.is_nan() && report.windows_apart_mb.is_empty());
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_long_run_has_few_and_long_windows() {
-        let mut heads = Heads::new(2);
+        let mut heads = HeadMovement::new(2);
         heads.sent(s(0), 0, mb(0));
         heads.sent(s(0), 1, mb(8));
         let report = heads.report(s(100_000));

@@ -213,11 +213,11 @@ pub(crate) struct OfHost {
     /// Name of the host; `None` means the only host, or the first.
     pub host: Option<&'static str>,
     kind: &'static str,
-    what: What,
+    what: HostMeasure,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum HostMeasure {
     /// Measure of calls of `kind`.
     Call(NumberUnit),
     /// Measure of transactions of the program `kind`.
@@ -318,14 +318,16 @@ impl OfHost {
         let (section, rest) = rest.split_once('.')?;
         let (kind, rest) = rest.split_once('.')?;
         let what = match section {
-            "operations" => What::Call(number(rest)?),
-            "programs" if rest == "elapsed_s" => What::Elapsed,
+            "operations" => HostMeasure::Call(number(rest)?),
+            "programs" if rest == "elapsed_s" => HostMeasure::Elapsed,
             "programs" => match rest
                 .strip_prefix("transactions.")
                 .and_then(|rest| rest.split_once('.'))
             {
-                Some((transaction, rest)) => What::Transaction(kept(transaction), number(rest)?),
-                None => What::Figure(kept(rest.strip_prefix("figures.").unwrap_or(rest))),
+                Some((transaction, rest)) => {
+                    HostMeasure::Transaction(kept(transaction), number(rest)?)
+                }
+                None => HostMeasure::Figure(kept(rest.strip_prefix("figures.").unwrap_or(rest))),
             },
             _ => return None,
         };
@@ -342,24 +344,24 @@ impl OfHost {
             .map_or(String::new(), |host| format!("hosts.{host}."));
         let kind = self.kind;
         match self.what {
-            What::Call(number) => format!("{host}operations.{kind}.{}", number.name()),
-            What::Transaction(of, number) => {
+            HostMeasure::Call(number) => format!("{host}operations.{kind}.{}", number.name()),
+            HostMeasure::Transaction(of, number) => {
                 format!("{host}programs.{kind}.transactions.{of}.{}", number.name())
             }
-            What::Elapsed => format!("{host}programs.{kind}.elapsed_s"),
-            What::Figure(figure) => format!("{host}programs.{kind}.figures.{figure}"),
+            HostMeasure::Elapsed => format!("{host}programs.{kind}.elapsed_s"),
+            HostMeasure::Figure(figure) => format!("{host}programs.{kind}.figures.{figure}"),
         }
     }
 
     pub(crate) fn meaning(&self) -> String {
         let kind = self.kind;
         match self.what {
-            What::Call(number) => format!("calls of kind {kind}: {}", number.name()),
-            What::Transaction(of, number) => {
+            HostMeasure::Call(number) => format!("calls of kind {kind}: {}", number.name()),
+            HostMeasure::Transaction(of, number) => {
                 format!("transactions {of} of {kind}: {}", number.name())
             }
-            What::Elapsed => format!("how long {kind} ran"),
-            What::Figure(figure) => format!("figure of program {kind}: {figure}"),
+            HostMeasure::Elapsed => format!("how long {kind} ran"),
+            HostMeasure::Figure(figure) => format!("figure of program {kind}: {figure}"),
         }
     }
 
@@ -367,9 +369,11 @@ impl OfHost {
     /// high rates and high numbers of streams are better.
     pub(crate) fn more_is_better(&self) -> bool {
         match self.what {
-            What::Call(number) | What::Transaction(_, number) => number.more_is_better(),
-            What::Elapsed => false,
-            What::Figure(figure) => figure.ends_with("_per_s") || STREAMS.contains(&figure),
+            HostMeasure::Call(number) | HostMeasure::Transaction(_, number) => {
+                number.more_is_better()
+            }
+            HostMeasure::Elapsed => false,
+            HostMeasure::Figure(figure) => figure.ends_with("_per_s") || STREAMS.contains(&figure),
         }
     }
 
@@ -398,7 +402,7 @@ impl OfHost {
                 names,
             ));
         }
-        if let What::Call(_) = self.what {
+        if let HostMeasure::Call(_) = self.what {
             let known: Vec<&str> = hosts
                 .iter()
                 .flat_map(|host| &host.operations)
@@ -417,22 +421,22 @@ impl OfHost {
             return Some(unknown("program", self.kind, names));
         }
         let (what, asked, known): (_, _, Vec<&str>) = match self.what {
-            What::Transaction(of, _) => {
+            HostMeasure::Transaction(of, _) => {
                 let known = programs().flat_map(|program| program.transactions.keys().copied());
                 ("transaction", of, known.collect())
             }
-            What::Figure(figure) => {
+            HostMeasure::Figure(figure) => {
                 let known = programs().flat_map(|program| program.figures.keys().copied());
                 ("figure", figure, known.collect())
             }
-            What::Elapsed | What::Call(_) => return None,
+            HostMeasure::Elapsed | HostMeasure::Call(_) => return None,
         };
         (!known.contains(&asked))
             .then(|| unknown(&format!("{what} of {}", self.kind), asked, known))
     }
 
     fn of(&self, host: &HostReport) -> Option<f64> {
-        if let What::Call(number) = self.what {
+        if let HostMeasure::Call(number) = self.what {
             let call = host.operations.iter().find(|call| call.kind == self.kind)?;
             return Some(match number {
                 NumberUnit::PerSecond => call.per_s,
@@ -447,17 +451,17 @@ impl OfHost {
             .iter()
             .find(|program| program.name == self.kind)?;
         match self.what {
-            What::Transaction(of, number) => {
+            HostMeasure::Transaction(of, number) => {
                 let transactions = program.transactions.get(of)?;
                 Some(match number {
                     NumberUnit::PerSecond => transactions.per_s,
                     other => other.of_times(&transactions.times),
                 })
             }
-            What::Elapsed => Some(program.elapsed_s),
-            What::Figure(figure) => program.figures.get(figure).copied(),
+            HostMeasure::Elapsed => Some(program.elapsed_s),
+            HostMeasure::Figure(figure) => program.figures.get(figure).copied(),
             // Handled above.
-            What::Call(_) => None,
+            HostMeasure::Call(_) => None,
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::backlog::Flow;
 use crate::batches::Batches;
 use crate::distribution::TimeParts;
 use crate::energy::EnergyReport;
-use crate::heads::Heads;
+use crate::heads::HeadMovement;
 use crate::hosts::host_reports;
 use crate::interval::interval;
 use crate::layers::layer_reports;
@@ -89,7 +89,7 @@ pub struct Measurement {
     skipped: u64,
     responses: [TimeDistribution; 2],
     /// Flushes, then discards.
-    others: [Apart; 2],
+    others: [DatalessRequests; 2],
     queue: TimeDistribution,
     service: TimeDistribution,
     slowest: Slowest,
@@ -99,19 +99,19 @@ pub struct Measurement {
     rebuilds: RebuildWatch,
     /// Flow of an open load; `None` for a closed load.
     flow: Option<Flow>,
-    heads: Heads,
+    heads: HeadMovement,
 }
 
 /// Requests without data transfer.
 #[derive(Clone, Debug)]
-struct Apart {
+struct DatalessRequests {
     responses: TimeDistribution,
     sectors: u64,
 }
 
-impl Apart {
-    fn new() -> Apart {
-        Apart {
+impl DatalessRequests {
+    fn new() -> DatalessRequests {
+        DatalessRequests {
             responses: TimeDistribution::new(),
             sectors: 0,
         }
@@ -150,7 +150,7 @@ impl Measurement {
             counted_from: Time::NEVER,
             skipped: 0,
             responses: [TimeDistribution::new(), TimeDistribution::new()],
-            others: [Apart::new(), Apart::new()],
+            others: [DatalessRequests::new(), DatalessRequests::new()],
             queue: TimeDistribution::new(),
             service: TimeDistribution::new(),
             slowest: Slowest::new(),
@@ -159,7 +159,7 @@ impl Measurement {
             workloads: Workloads::default(),
             rebuilds: RebuildWatch::default(),
             flow: None,
-            heads: Heads::default(),
+            heads: HeadMovement::default(),
         }
     }
 
@@ -188,7 +188,7 @@ impl Measurement {
     /// Follows the heads of `drives` drives.
     #[must_use]
     pub fn with_drives(mut self, drives: usize) -> Measurement {
-        self.heads = Heads::new(drives);
+        self.heads = HeadMovement::new(drives);
         self
     }
 
@@ -338,7 +338,9 @@ impl Measurement {
             let sectors = total.classes[class as usize].sectors;
             operation_report(&self.responses[class as usize], sectors, simulated_s)
         };
-        let apart = |apart: &Apart| operation_report(&apart.responses, apart.sectors, simulated_s);
+        let apart = |apart: &DatalessRequests| {
+            operation_report(&apart.responses, apart.sectors, simulated_s)
+        };
         let [flushes, discards] = &self.others;
         PerOperation {
             reads: class(OperationClass::Read),

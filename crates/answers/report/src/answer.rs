@@ -26,10 +26,10 @@ pub enum AnswerBody<'a> {
     /// `tune`: candidates of a race, and the best of them on the whole load.
     Tuned(&'a Tuned, &'a [WholeLoad]),
     /// `run --find`: largest load or number of streams of one stack, and its run at this load.
-    Borne(&'a LargestLoad, &'a [WholeLoad]),
+    Sustained(&'a LargestLoad, &'a [WholeLoad]),
     /// `compare --find`: largest load or number of streams of each stack, and runs of the best at
     /// this load.
-    Most(&'a MostRanking, &'a [WholeLoad]),
+    LoadRanking(&'a MostRanking, &'a [WholeLoad]),
     /// `advise`: a layout for wishes.
     Advice {
         /// Title of the wish file; empty if the file has none.
@@ -77,7 +77,7 @@ impl<'a> CommandAnswer<'a> {
     pub(crate) fn by(&self) -> &'a str {
         match self.found {
             AnswerBody::Tuned(tuned, _) => &tuned.by,
-            AnswerBody::Most(ranking, _) => ranking.by,
+            AnswerBody::LoadRanking(ranking, _) => ranking.by,
             _ => self.ranking().map_or("", |ranking| &ranking.by),
         }
     }
@@ -86,7 +86,7 @@ impl<'a> CommandAnswer<'a> {
     pub(crate) fn verdict(&self) -> Option<&'a str> {
         match self.found {
             AnswerBody::Tuned(tuned, _) => Some(&tuned.verdict),
-            AnswerBody::Most(ranking, _) => ranking.verdict.as_deref(),
+            AnswerBody::LoadRanking(ranking, _) => ranking.verdict.as_deref(),
             AnswerBody::Studies { verdict, .. } => verdict,
             _ => self.ranking()?.verdict.as_deref(),
         }
@@ -113,7 +113,7 @@ impl<'a> CommandAnswer<'a> {
     pub(crate) fn entrants(&self) -> usize {
         match self.found {
             AnswerBody::Tuned(tuned, _) => tuned.candidates.len(),
-            AnswerBody::Most(ranking, _) => ranking.candidates.len(),
+            AnswerBody::LoadRanking(ranking, _) => ranking.candidates.len(),
             _ => self.ranking().map_or(0, |ranking| ranking.candidates.len()),
         }
     }

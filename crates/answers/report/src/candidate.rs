@@ -180,7 +180,9 @@ pub(crate) fn candidates<'a>(answer: &CommandAnswer<'a>) -> Vec<CandidateReport<
 /// Returns the candidates of a search that were run on the whole load.
 pub(crate) fn on_the_whole_load<'a>(answer: &CommandAnswer<'a>) -> Vec<CandidateReport<'a>> {
     match answer.found {
-        AnswerBody::Tuned(_, ran) | AnswerBody::Borne(_, ran) | AnswerBody::Most(_, ran) => named(
+        AnswerBody::Tuned(_, ran)
+        | AnswerBody::Sustained(_, ran)
+        | AnswerBody::LoadRanking(_, ran) => named(
             &ran.iter()
                 .map(CandidateOrigin::WholeLoad)
                 .collect::<Vec<_>>(),

@@ -11,15 +11,15 @@ use fullstroke_lab::{LargestLoad, TriedLoad, TriedStreams};
 /// Returns the candidates of a search, or the single one; empty for other answers.
 pub(crate) fn searches<'a>(answer: &CommandAnswer<'a>) -> &'a [LargestLoad] {
     match answer.found {
-        AnswerBody::Borne(borne, _) => std::slice::from_ref(borne),
-        AnswerBody::Most(ranking, _) => &ranking.candidates,
+        AnswerBody::Sustained(load, _) => std::slice::from_ref(load),
+        AnswerBody::LoadRanking(ranking, _) => &ranking.candidates,
         _ => &[],
     }
 }
 
 /// Returns bars of the largest load or number of streams of each candidate; `None` if none is
 /// known.
-pub(crate) fn borne_bars(found: &[LargestLoad]) -> Option<Drawing> {
+pub(crate) fn load_bars(found: &[LargestLoad]) -> Option<Drawing> {
     let streams = found
         .iter()
         .any(|one| matches!(one, LargestLoad::Streams(_)));
@@ -33,12 +33,13 @@ pub(crate) fn borne_bars(found: &[LargestLoad]) -> Option<Drawing> {
         .map(|one| (one.name().to_owned(), one.value(), None))
         .filter(|(_, value, _)| value.is_finite())
         .collect();
-    (!bars.is_empty()).then(|| chart::bars("borne", "Largest sustained load of each", axis, &bars))
+    (!bars.is_empty())
+        .then(|| chart::bars("sustained", "Largest sustained load of each", axis, &bars))
 }
 
 /// Writes the largest load or number of streams of each candidate.
-pub(crate) fn borne(page: &mut Markup, found: &[LargestLoad]) {
-    if let Some(bars) = borne_bars(found) {
+pub(crate) fn sustained_loads(page: &mut Markup, found: &[LargestLoad]) {
+    if let Some(bars) = load_bars(found) {
         bars.show(page);
     }
     let rows: Vec<(String, &LargestLoad)> = found

@@ -4,7 +4,7 @@ use crate::advice::{recommendation, would_change};
 use crate::answer::{AnswerBody, CommandAnswer};
 use crate::candidate::{self, CandidateReport, IN_A_CHART, LINES, candidates, saw_the_same};
 use crate::chart::{self, Bar};
-use crate::found::{borne, searches, tried};
+use crate::found::{searches, sustained_loads, tried};
 use crate::loads::{self, together};
 use crate::markup::Markup;
 use crate::metric::{axis, words};
@@ -131,7 +131,7 @@ pub(crate) fn title(answer: &CommandAnswer<'_>, candidates: &[CandidateReport<'_
     match (answer.found, candidates) {
         (AnswerBody::Studies { checked, .. }, _) => studies::title(checked),
         (AnswerBody::Advice { title, .. }, _) if !title.is_empty() => title.to_owned(),
-        (AnswerBody::Borne(borne, _), _) => format!("{}: largest sustained load", borne.name()),
+        (AnswerBody::Sustained(load, _), _) => format!("{}: largest sustained load", load.name()),
         (AnswerBody::Run(_), [run]) => format!("{}: one run", run.label),
         _ => format!("{} candidates by {}", answer.entrants(), words(answer.by())),
     }
@@ -154,7 +154,7 @@ fn sections(
     if !found.is_empty() {
         section(page, "winner", "Largest sustained load", |page| {
             verdict(page, answer);
-            borne(page, found);
+            sustained_loads(page, found);
         });
         on_the_whole_load(page, answer, limits);
         section(page, "tried", "How it was found", |page| {

@@ -4,7 +4,7 @@ use crate::advice::wished_bars;
 use crate::answer::{AnswerBody, CommandAnswer};
 use crate::candidate::{CandidateReport, IN_A_CHART, candidates};
 use crate::chart::{heat_map, line_chart, time_parts};
-use crate::found::{borne_bars, searches};
+use crate::found::{load_bars, searches};
 use crate::markup::Markup;
 use crate::metric::axis;
 use crate::page::{ranking_bars, title};
@@ -93,8 +93,8 @@ fn main_figures(
     };
     match answer.found {
         AnswerBody::Studies { checked, .. } => of_studies(checked),
-        AnswerBody::Borne(..) | AnswerBody::Most(..) => one(
-            borne_bars(searches(answer)),
+        AnswerBody::Sustained(..) | AnswerBody::LoadRanking(..) => one(
+            load_bars(searches(answer)),
             "the searches found no sustained load",
         ),
         AnswerBody::Advice { advice, .. } => one(

@@ -668,7 +668,7 @@ fn the_main_figure_of_each_kind_of_answer_stands_alone() {
             ],
         ),
         (
-            AnswerBody::Most(&searched, &[]),
+            AnswerBody::LoadRanking(&searched, &[]),
             &["load (multiples of this one)", "2 candidates by load"],
         ),
         (

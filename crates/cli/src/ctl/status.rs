@@ -60,7 +60,7 @@ fn export_text(export: &ExportStatus, speed: Option<f64>) -> String {
         number(lateness.p50_us),
         number(lateness.p99_us),
         number(lateness.max_us),
-        in_the_world(lateness.p99_us, speed),
+        in_simulated_time(lateness.p99_us, speed),
         operations(export),
         drives(&export.drives)
     )
@@ -68,7 +68,7 @@ fn export_text(export: &ExportStatus, speed: Option<f64>) -> String {
 
 /// Returns the lateness in the world's time, if the world is faster or slower than the host's
 /// clock.
-fn in_the_world(p99_us: f64, speed: Option<f64>) -> String {
+fn in_simulated_time(p99_us: f64, speed: Option<f64>) -> String {
     match speed {
         // At the pace of the host's clock both times are the same.
         Some(speed) if speed != 1.0 => {

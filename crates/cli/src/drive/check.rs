@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
 
 /// Result of one check of one drive.
 #[derive(Debug, Serialize)]
-struct Checked {
+struct DriveCheck {
     drive: String,
     #[serde(flatten)]
     check: Check,
@@ -31,7 +31,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     let mut checked = Vec::new();
     for name in &names {
         let model = drives::load_unchecked(name).map_err(CommandFailure::input)?;
-        checked.extend(checks(&model).into_iter().map(|check| Checked {
+        checked.extend(checks(&model).into_iter().map(|check| DriveCheck {
             drive: name.clone(),
             check,
         }));
@@ -47,7 +47,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
 
 /// Returns a sentence, then every check of a single drive, or a line for each of several drives and
 /// their failed checks.
-fn render(checked: &[Checked]) -> String {
+fn render(checked: &[DriveCheck]) -> String {
     let failed = checked.iter().filter(|one| !one.check.passed).count();
     let mut drives: Vec<&str> = checked.iter().map(|one| one.drive.as_str()).collect();
     drives.dedup();

@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct ImportedDrive<'a> {
     name: &'a str,
     file: Option<&'a Path>,
     losses: &'a [ImportLoss],
@@ -84,7 +84,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         Some(path) => write_whole(path, &text)?,
     }
     let file = arguments.output.as_deref();
-    let written = Written {
+    let written = ImportedDrive {
         name: &disk.name,
         file,
         losses: &disk.losses,

@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
 
 /// Data of one stack.
 #[derive(Debug, Serialize)]
-struct Drawn {
+struct StackPlot {
     #[serde(flatten)]
     swept: SweepOutput,
     rates: VolumeRates,
@@ -82,7 +82,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         let swept = arguments
             .reads
             .sweep(&stack, stack.serve().map_err(CommandFailure::input)?)?;
-        Ok(Drawn {
+        Ok(StackPlot {
             swept,
             rates,
             seeks,
@@ -92,7 +92,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         .stacks
         .iter()
         .map(drawn)
-        .collect::<Result<Vec<Drawn>, CommandFailure>>()?;
+        .collect::<Result<Vec<StackPlot>, CommandFailure>>()?;
     let svg = draw(&all).map_err(CommandFailure::input)?;
     match &arguments.output {
         Some(path) => write_whole(path, &svg)?,
@@ -106,7 +106,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     }
 }
 
-fn draw(all: &[Drawn]) -> Result<String, PlotError> {
+fn draw(all: &[StackPlot]) -> Result<String, PlotError> {
     let each: Vec<VolumeDrawing<'_>> = all
         .iter()
         .map(|drawn| VolumeDrawing {

@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
 
 /// Properties of a runnable stack.
 #[derive(Debug, Serialize)]
-struct Checked {
+struct StackCheck {
     file: String,
     name: String,
     title: String,
@@ -33,7 +33,7 @@ struct Checked {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
-    let checked: Vec<Checked> = arguments
+    let checked: Vec<StackCheck> = arguments
         .stacks
         .iter()
         .map(|file| check(file, &arguments.changes))
@@ -69,7 +69,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
 }
 
 /// Returns the table of the pools' capacities as ZFS shows them; empty without pools.
-fn pools(checked: &[Checked]) -> String {
+fn pools(checked: &[StackCheck]) -> String {
     let mut table = table(
         [
             "pool",
@@ -123,10 +123,10 @@ fn binary(bytes: u64) -> String {
 }
 
 /// Builds the stack as a run would. So a trace that cannot be opened is an error, too.
-fn check(file: &Path, changes: &Changes) -> Result<Checked, CommandFailure> {
+fn check(file: &Path, changes: &Changes) -> Result<StackCheck, CommandFailure> {
     let stack = Stack::load(file, &changes.overrides()).map_err(CommandFailure::input)?;
     let run = stack.build().map_err(CommandFailure::input)?;
-    Ok(Checked {
+    Ok(StackCheck {
         file: file.display().to_string(),
         name: stack.name().to_owned(),
         title: stack.title().to_owned(),

@@ -1,6 +1,6 @@
 //! `fullstroke study check`: checks the claims of studies.
 
-use super::{Loaded, Selection, Traces};
+use super::{LoadedStudies, Selection, Traces};
 use crate::output::{CommandFailure, CommandOutput};
 use crate::outputs;
 use crate::report::Reporting;
@@ -103,7 +103,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
 }
 
 /// Checks the claims of all loaded studies against the available results.
-pub(super) fn check_all(loaded: &Loaded) -> Result<Vec<CheckedClaims<'_>>, CommandFailure> {
+pub(super) fn check_all(loaded: &LoadedStudies) -> Result<Vec<CheckedClaims<'_>>, CommandFailure> {
     let each = loaded.studies.iter().enumerate().map(|(index, study)| {
         let held_out = HeldOut::read(study.folder()).map_err(CommandFailure::input)?;
         Ok(check(index, study, loaded, held_out.of(study)))
@@ -163,7 +163,7 @@ pub(super) fn write_page(
 pub(super) fn check<'a>(
     index: usize,
     study: &'a Study,
-    loaded: &Loaded,
+    loaded: &LoadedStudies,
     record: Option<&StudyRecord>,
 ) -> CheckedClaims<'a> {
     CheckedClaims::new(index, study, &loaded.run_list, &loaded.results, record)

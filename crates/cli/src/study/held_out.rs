@@ -1,6 +1,6 @@
 //! `fullstroke study check --seeds N --vary-free`: tests which verdicts survive.
 
-use super::Loaded;
+use super::LoadedStudies;
 use super::check::{Arguments, check, check_targets, verdict, write_page};
 use super::run::{RunExecutor, run_missing};
 use crate::options::jobs;
@@ -78,7 +78,7 @@ pub(super) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     let results = store
         .read(&run_list.keys())
         .map_err(CommandFailure::input)?;
-    let loaded = Loaded {
+    let loaded = LoadedStudies {
         studies,
         run_list,
         results,
@@ -116,7 +116,7 @@ pub(super) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
 
 /// Returns each study with the record of its tests.
 fn records<'a>(
-    loaded: &'a Loaded,
+    loaded: &'a LoadedStudies,
     extent: &Extent,
 ) -> Result<Vec<(&'a Study, StudyRecord)>, CommandFailure> {
     let studies = loaded.studies.iter().enumerate();
@@ -134,7 +134,7 @@ fn judge<'a>(
     index: usize,
     study: &'a Study,
     record: &StudyRecord,
-    loaded: &Loaded,
+    loaded: &LoadedStudies,
 ) -> HeldStudy<'a> {
     let table = |variation: Variation| {
         let run_list = &loaded.run_list;

@@ -1,6 +1,6 @@
 //! `fullstroke study results`: writes pages of results, and finds the best value of an axis.
 
-use super::{Loaded, Selection, Traces};
+use super::{LoadedStudies, Selection, Traces};
 use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_measure::{Metric, number, table};
@@ -66,11 +66,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
 }
 
 fn pages(
-    loaded: &Loaded,
+    loaded: &LoadedStudies,
     arguments: &Arguments,
     output: &CommandOutput,
 ) -> Result<(), CommandFailure> {
-    let Loaded {
+    let LoadedStudies {
         studies,
         run_list,
         results,
@@ -127,7 +127,7 @@ fn draw(figure: &Figure) -> Result<String, String> {
 }
 
 fn show_best(
-    loaded: &Loaded,
+    loaded: &LoadedStudies,
     metric: Metric,
     over: Option<&str>,
     output: &CommandOutput,
@@ -143,7 +143,7 @@ fn show_best(
 fn of_study<'a>(
     index: usize,
     study: &'a Study,
-    loaded: &Loaded,
+    loaded: &LoadedStudies,
     metric: Metric,
     over: Option<&str>,
 ) -> Result<BestResults<'a>, CommandFailure> {

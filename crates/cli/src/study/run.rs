@@ -1,7 +1,7 @@
 //! `fullstroke study run`: runs the points without results.
 
 use super::check::{check_all, check_targets, verdict, write_page};
-use super::{Loaded, Selection, Traces, dask};
+use super::{LoadedStudies, Selection, Traces, dask};
 use crate::bars::Bars;
 use crate::options::jobs;
 use crate::output::{CommandFailure, CommandOutput};
@@ -73,7 +73,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     let results = store
         .read(&run_list.keys())
         .map_err(CommandFailure::input)?;
-    let loaded = Loaded {
+    let loaded = LoadedStudies {
         studies,
         run_list,
         results,

@@ -11,16 +11,16 @@ use serde::Serialize;
 pub(crate) struct Arguments {}
 
 #[derive(Debug, Serialize)]
-struct Listed {
+struct FormatEntry {
     name: &'static str,
     summary: &'static str,
     columns: &'static str,
 }
 
 pub(crate) fn execute(_: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
-    let listed: Vec<Listed> = FORMATS
+    let listed: Vec<FormatEntry> = FORMATS
         .iter()
-        .map(|format| Listed {
+        .map(|format| FormatEntry {
             name: format.name,
             summary: format.summary,
             columns: format.columns,

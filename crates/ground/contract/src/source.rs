@@ -13,14 +13,14 @@ use crate::Node;
 pub trait Source: Node {
     /// Returns true if requests or their times depend on completions (default). Otherwise requests
     /// come at their own times, regardless of earlier requests.
-    fn heeds_completions(&self) -> bool {
+    fn depends_on_completions(&self) -> bool {
         true
     }
 
     /// Returns true if some requests come at their own times. In this case more requests may arrive
     /// than the storage can serve.
     fn arrivals_are_open(&self) -> bool {
-        !self.heeds_completions()
+        !self.depends_on_completions()
     }
 
     /// Returns the total number of requests if the source knows it, for progress bars.

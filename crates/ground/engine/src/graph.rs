@@ -97,7 +97,7 @@ pub(crate) struct UpperPort {
     /// True if the node at the upper end is a workload, or if the edge leads to the outside.
     pub(crate) root: bool,
     /// Seat of the node at the lower end.
-    pub(crate) seat: LowerEnd,
+    pub(crate) lower_kind: LowerEnd,
 }
 
 /// An edge: requests go down and completions go up.
@@ -111,7 +111,7 @@ pub(crate) struct Edge {
     /// True if the upper node is a workload or the outside.
     pub(crate) by_root: bool,
     /// Seat of the lower node, for observers.
-    pub(crate) seat: LowerEnd,
+    pub(crate) lower_kind: LowerEnd,
 }
 
 /// Identity of an edge's lower end for observers.
@@ -336,7 +336,7 @@ impl Graph {
         };
         for (port, &edge) in edges.iter().enumerate() {
             (self.edges[edge].lower, self.edges[edge].lower_end) = (node, Port::of(port));
-            self.edges[edge].seat = self.seat(node, self.edges[edge].upper_end);
+            self.edges[edge].lower_kind = self.lower_kind(node, self.edges[edge].upper_end);
         }
         let joined = matches!(&members[..], [PlannedBranch::Link { .. }]);
         let ports = match &members[..] {
@@ -357,8 +357,8 @@ impl Graph {
             .collect()
     }
 
-    /// Returns the seat of `node`, below port `port` of another node.
-    fn seat(&self, node: NodeId, port: Port) -> LowerEnd {
+    /// Returns the kind of `node`, below port `port` of another node.
+    fn lower_kind(&self, node: NodeId, port: Port) -> LowerEnd {
         let NodePlace { drive, arm_of, .. } = self.places[node.0 as usize];
         match (drive, arm_of) {
             (Some(drive), _) => LowerEnd::Drive(drive),
@@ -473,7 +473,7 @@ impl Graph {
             upper,
             upper_end,
             by_root,
-            seat,
+            lower_kind,
             ..
         } = self.edges[edge as usize];
         UpperPort {
@@ -481,7 +481,7 @@ impl Graph {
             node: upper,
             port: upper_end,
             root: by_root,
-            seat,
+            lower_kind,
         }
     }
 

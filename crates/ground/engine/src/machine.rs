@@ -252,7 +252,7 @@ impl Machine {
                         lower,
                         lower_end,
                         by_root,
-                        seat,
+                        lower_kind,
                         ..
                     } = *self.graph.lower(node, port);
                     // A request gets its number at the first edge. The observers below then see the
@@ -260,7 +260,7 @@ impl Machine {
                     if by_root {
                         self.begin_flight(&mut request);
                     }
-                    match seat {
+                    match lower_kind {
                         LowerEnd::Layer => {}
                         LowerEnd::Drive(drive) => {
                             observer.drive_io(now, drive as usize, &request);
@@ -285,7 +285,7 @@ impl Machine {
                     let Some(up) = self.graph.upper(node, port) else {
                         unreachable!("a workload is asked for nothing")
                     };
-                    match up.seat {
+                    match up.lower_kind {
                         LowerEnd::Layer => {}
                         LowerEnd::Drive(drive) => observer.drive_done(drive as usize, &completion),
                         LowerEnd::Arm { drive, arm } => {

@@ -305,15 +305,15 @@ impl Scheme {
                 fields,
                 zone,
                 config,
-                Cover::behind(self.range_cylinders, true),
+                SpareScheme::behind(self.range_cylinders, true),
             )?,
-            4 => self.cover(fields, zone, config, Cover::behind(1, false))?,
+            4 => self.cover(fields, zone, config, SpareScheme::behind(1, false))?,
             5 => {
                 let what = "spares lie in front of each cylinder; DiskSim 4.0 puts addresses there nevertheless";
                 losses.push(ImportLoss::new("Sparing scheme used", what));
-                self.cover(fields, zone, config, Cover::in_front(1, true))?;
+                self.cover(fields, zone, config, SpareScheme::in_front(1, true))?;
             }
-            6 => self.cover(fields, zone, config, Cover::in_front(1, false))?,
+            6 => self.cover(fields, zone, config, SpareScheme::in_front(1, false))?,
             7 => {
                 config.spares = slipped;
                 if zone.spares > 0 {
@@ -355,7 +355,7 @@ impl Scheme {
         fields: &BlockFields<'_>,
         zone: &ZoneNumbers,
         config: &mut ZoneConfig,
-        cover: Cover,
+        cover: SpareScheme,
     ) -> Result<(), ImportError> {
         let range = cover.range.saturating_mul(zone.cylinder);
         if zone.spares >= range.min(zone.total) || zone.total / range > MAX_COVERED {
@@ -486,17 +486,17 @@ impl Scheme {
 
 /// The place of the spares of a range, and the use of spares by slips.
 #[derive(Clone, Copy)]
-struct Cover {
+struct SpareScheme {
     /// Cylinders of a range.
     range: u64,
     front: bool,
     slip_in: bool,
 }
 
-impl Cover {
+impl SpareScheme {
     /// Spares at the end of each range of `range` cylinders.
-    fn behind(range: u64, slip_in: bool) -> Cover {
-        Cover {
+    fn behind(range: u64, slip_in: bool) -> SpareScheme {
+        SpareScheme {
             range,
             front: false,
             slip_in,
@@ -504,8 +504,8 @@ impl Cover {
     }
 
     /// Spares at the start of each range.
-    fn in_front(range: u64, slip_in: bool) -> Cover {
-        Cover {
+    fn in_front(range: u64, slip_in: bool) -> SpareScheme {
+        SpareScheme {
             range,
             front: true,
             slip_in,

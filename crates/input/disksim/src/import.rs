@@ -418,7 +418,7 @@ impl Import<'_> {
     ) -> Result<Option<BusTimes>, ImportError> {
         let place = instance.and_then(|instance| {
             self.document.items.iter().find_map(|item| match item {
-                Item::Topology(topology) => above(topology, instance, Above::default()),
+                Item::Topology(topology) => above(topology, instance, Attachment::default()),
                 _ => None,
             })
         });
@@ -469,13 +469,17 @@ impl Import<'_> {
 
 /// The bus and the controller above a component.
 #[derive(Clone, Copy, Default)]
-struct Above<'t> {
+struct Attachment<'t> {
     bus: Option<&'t Topology>,
     controller: Option<&'t str>,
 }
 
 /// Returns the nearest bus and controller above a component.
-fn above<'t>(topology: &'t Topology, instance: &str, mut so_far: Above<'t>) -> Option<Above<'t>> {
+fn above<'t>(
+    topology: &'t Topology,
+    instance: &str,
+    mut so_far: Attachment<'t>,
+) -> Option<Attachment<'t>> {
     if topology.name == instance {
         return Some(so_far);
     }

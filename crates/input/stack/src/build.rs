@@ -6,10 +6,10 @@ use crate::drive_tracks::{TrackUse, below_layer};
 use crate::hosts::{HostNodes, Hosts};
 use crate::link::LinkSpec;
 use crate::rebuild::{Members, RebuiltMember};
-use crate::shared::{Ground, over};
+use crate::shared::{DiskFileSite, over};
 use crate::spec::VolumeSpec;
 use crate::stripes::Striped;
-use crate::upper::{Ground as ProgramsGround, HostTerms, stripe_of};
+use crate::upper::{HostTerms, ProgramSite, stripe_of};
 use crate::workloads::{TablePlace, WorkloadNumbers, lasts};
 use crate::zoned;
 use fullstroke_contract::registry;
@@ -84,7 +84,7 @@ fn check_coordination(
 
 /// The surroundings of a volume's layers.
 #[derive(Clone, Copy)]
-struct Around<'a> {
+struct VolumeContext<'a> {
     /// The block layer of the members.
     host: Option<&'a HostConfig>,
     link: Option<&'a LinkSpec>,
@@ -169,7 +169,7 @@ impl PreparedRun {
 
 /// The sender of requests above the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Above {
+enum RequestSender {
     /// The workloads of the stack file.
     Workloads,
     /// Clients of a server.
@@ -290,7 +290,11 @@ impl Stack {
             .check_no_pool()
             .map_err(|error| self.document.error(error))?;
         let summary = self.summary()?;
-        let layers = self.layers_over(&self.volume.filled().slowable(), Above::Clients, true)?;
+        let layers = self.layers_over(
+            &self.volume.filled().slowable(),
+            RequestSender::Clients,
+            true,
+        )?;
         let shape = self
             .volume
             .shape()
@@ -368,12 +372,12 @@ impl Stack {
     /// Builds the layers, from the host down. File systems are aged only for a real run (`aged`),
     /// not for a check.
     pub(crate) fn layers(&self, aged: bool) -> Result<Branch, StackError> {
-        self.layers_over(&self.volume, Above::Workloads, aged)
+        self.layers_over(&self.volume, RequestSender::Workloads, aged)
     }
 
     /// Builds the layers for clients, which have hosts of their own.
     pub(crate) fn layers_for_clients(&self) -> Result<Branch, StackError> {
-        self.layers_over(&self.volume, Above::Clients, true)
+        self.layers_over(&self.volume, RequestSender::Clients, true)
     }
 
     /// Returns the members that are rebuilt from the start of a run.
@@ -396,20 +400,20 @@ impl Stack {
     fn layers_over(
         &self,
         volume: &VolumeSpec,
-        above: Above,
+        above: RequestSender,
         aged: bool,
     ) -> Result<Branch, StackError> {
         let files = self.files_in_pool()?;
         let layers = || -> Result<Branch, ConfigError> {
             self.check_members_of_host()?;
-            self.check_somebody_heeds(above)?;
-            let around = Around {
+            self.check_hint_reader(above)?;
+            let around = VolumeContext {
                 host: self.host.members(),
                 link: self.link.as_ref(),
                 files: files.as_deref(),
                 arrays: match above {
-                    Above::Clients => Arrays::Planned,
-                    Above::Workloads => Arrays::Run(Surroundings {
+                    RequestSender::Clients => Arrays::Planned,
+                    RequestSender::Workloads => Arrays::Run(Surroundings {
                         direct: !self.has_page_cache(),
                         // Without a table for the members, the members have Linux's default,
                         // mq-deadline, as far as md's own requests are concerned.
@@ -452,7 +456,7 @@ impl Stack {
                     stripe,
                     tracks: None,
                 };
-                return hosts.shared_over(array, underneath, Ground { site, aged });
+                return hosts.shared_over(array, underneath, DiskFileSite { site, aged });
             }
             let in_host = |error: ConfigError| error.below("host");
             let underneath = underneath(&self.host).map_err(in_host)?;
@@ -535,7 +539,7 @@ impl Stack {
     /// Builds the programs of the only host, above its files.
     fn programs(&self, terms: HostTerms) -> Result<Option<Vfs>, StackError> {
         let fail = |error: ConfigError| self.document.error(error);
-        let ground = ProgramsGround {
+        let ground = ProgramSite {
             capacity: self.volume.capacity().map_err(fail)?,
             stripe: self.stripe().map_err(fail)?,
             tracks: &|wanted| self.tracks(wanted),
@@ -586,8 +590,8 @@ impl Stack {
     }
 
     /// Checks that a layer reacts to the signals of the opportunities.
-    fn check_somebody_heeds(&self, above: Above) -> Result<(), ConfigError> {
-        if above == Above::Clients {
+    fn check_hint_reader(&self, above: RequestSender) -> Result<(), ConfigError> {
+        if above == RequestSender::Clients {
             return Ok(());
         }
         let layers = self.layers_of_hosts();
@@ -599,7 +603,7 @@ impl Stack {
     /// Returns the surroundings of the opportunities: the array below and the hosts above.
     fn watched(
         &self,
-        above: Above,
+        above: RequestSender,
         drive: Result<Arc<dyn TrackTable>, UnknownArm>,
     ) -> Result<OpportunitySite, ConfigError> {
         let sizes = self
@@ -608,9 +612,9 @@ impl Stack {
             .map(HostConfig::memory_size);
         let sizes = sizes.collect::<Result<Vec<Bytes>, ConfigError>>()?;
         let page_cache = match above {
-            Above::Workloads => sizes.into_iter().max().unwrap_or_default(),
+            RequestSender::Workloads => sizes.into_iter().max().unwrap_or_default(),
             // The memory of clients is unknown.
-            Above::Clients => Bytes(u64::MAX),
+            RequestSender::Clients => Bytes(u64::MAX),
         };
         Ok(OpportunitySite {
             tracks: self.tracks(TrackUse::Tracks),
@@ -618,8 +622,8 @@ impl Stack {
             hosts: self.hosts.as_ref().map_or(1, Hosts::count),
             stop: self.volume.least_idle()?,
             lasts: match above {
-                Above::Workloads => lasts(&self.document),
-                Above::Clients => None,
+                RequestSender::Workloads => lasts(&self.document),
+                RequestSender::Clients => None,
             },
             unverifiable: self.unverifiable()?,
             members: self.scrubbed()?,
@@ -736,8 +740,8 @@ impl Stack {
 impl VolumeSpec {
     /// Builds the layer and its members. `host` is the host's layer above each drive, if there is
     /// one. `link` is the link between a volume and its drives, if there is one.
-    fn node(&self, around: Around<'_>) -> Result<Branch, ConfigError> {
-        let Around {
+    fn node(&self, around: VolumeContext<'_>) -> Result<Branch, ConfigError> {
+        let VolumeContext {
             host, link, arrays, ..
         } = around;
         match self {
@@ -803,11 +807,11 @@ impl VolumeSpec {
     }
 
     /// Builds the layer and the members of a volume that moves its data: a pool, or dm-zoned.
-    fn moving_node(&self, around: Around<'_>) -> Result<Branch, ConfigError> {
+    fn moving_node(&self, around: VolumeContext<'_>) -> Result<Branch, ConfigError> {
         let VolumeSpec::Volume { members, .. } = self else {
             unreachable!("a drive has no layout")
         };
-        let Around {
+        let VolumeContext {
             host, link, files, ..
         } = around;
         let layer: Box<dyn Node> = match self.is_zoned() {

@@ -4,8 +4,8 @@ use crate::StackError;
 use crate::document::Document;
 use crate::drive_tracks::{TrackUse, below_layer};
 use crate::folder::Folder;
-use crate::shared::{Ground as FilesGround, HostShares, SharedTable};
-use crate::upper::{Ground, HostTerms, UpperConfig};
+use crate::shared::{DiskFileSite, HostShares, SharedTable};
+use crate::upper::{HostTerms, ProgramSite, UpperConfig};
 use crate::workload::{kind_of, no_workload};
 use crate::workloads::{TablePlace, WorkloadNumbers, Workloads, check_beside_others, check_name};
 use fullstroke_contract::registry::{Keys, known_keys, read, schema_of};
@@ -251,7 +251,7 @@ impl Hosts {
         &self,
         array: Branch,
         underneath: DeviceBelow,
-        ground: FilesGround,
+        ground: DiskFileSite,
     ) -> Result<Branch, ConfigError> {
         let regions = self.regions(underneath.capacity)?;
         let names = self.hosts.iter().map(|host| &*host.keys.name).collect();
@@ -297,7 +297,7 @@ impl Hosts {
                 false => part_of(&*device(wanted)?, region),
             };
             // A host has a part of the array, which need not begin with a stripe.
-            let ground = Ground {
+            let ground = ProgramSite {
                 capacity: sectors,
                 stripe: None,
                 tracks: &tracks,
@@ -357,7 +357,7 @@ impl Host {
     /// Builds the nodes of the host above the array on its `ground`, fresh.
     fn nodes(
         &self,
-        ground: &Ground<'_>,
+        ground: &ProgramSite<'_>,
         numbers: &mut WorkloadNumbers,
         place: &TablePlace<'_>,
     ) -> Result<HostNodes, StackError> {

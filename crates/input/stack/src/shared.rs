@@ -30,7 +30,7 @@ pub(crate) struct HostShares<'a> {
 }
 
 /// The place of the files that are disks.
-pub(crate) struct Ground {
+pub(crate) struct DiskFileSite {
     pub site: FileSystemSite,
     /// True to age the file system, which only a real run needs.
     pub aged: bool,
@@ -142,7 +142,7 @@ impl SharedTable {
         array: Branch,
         underneath: DeviceBelow,
         shares: HostShares<'_>,
-        ground: Ground,
+        ground: DiskFileSite,
     ) -> Result<Branch, ConfigError> {
         let capacity = underneath.capacity;
         let block = over(self.below.build(underneath)?, array);
@@ -181,7 +181,7 @@ impl SharedTable {
         &self,
         (keys, files): &(DiskKeys, FilesConfig),
         HostShares { regions, names, .. }: &HostShares<'_>,
-        Ground { site, aged }: Ground,
+        DiskFileSite { site, aged }: DiskFileSite,
     ) -> Result<FileBacked, ConfigError> {
         let cache = self
             .below

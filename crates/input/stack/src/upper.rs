@@ -20,7 +20,7 @@ pub(crate) struct UpperConfig {
 }
 
 /// The surroundings of a host's programs.
-pub(crate) struct Ground<'a> {
+pub(crate) struct ProgramSite<'a> {
     /// Number of addresses of the device.
     pub capacity: Sectors,
     /// Stripes of the device; `None` if the host cannot know them.
@@ -92,7 +92,7 @@ impl UpperConfig {
         &self,
         workloads: &Workloads,
         host: (&HostConfig, &str),
-        ground: &Ground<'_>,
+        ground: &ProgramSite<'_>,
         numbers: &mut WorkloadNumbers,
         place: &TablePlace<'_>,
     ) -> Result<Option<Vfs>, StackError> {

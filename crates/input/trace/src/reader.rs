@@ -9,7 +9,7 @@ use crate::input::{BUFFER_BYTES, Input};
 use crate::options::TraceOptions;
 use crate::place::{DeviceSpans, PlaceFault, Placement};
 use crate::record::TraceRecord;
-use crate::restart::Joined;
+use crate::restart::JoinedParser;
 use crate::row::{TraceRow, check};
 use crate::sort::SortWindow;
 use crate::unselected::Unselected;
@@ -70,7 +70,7 @@ struct ReaderCounts {
 }
 
 /// Outcome of a released row.
-enum Taken {
+enum ReleasedRow {
     Record(TraceRecord),
     /// The options do not select the row.
     LeftOut,
@@ -142,7 +142,7 @@ impl TraceReader {
         Ok(TraceReader {
             file,
             format,
-            source: RowSource::new(input, Box::new(Joined::new(parser, format.counted))),
+            source: RowSource::new(input, Box::new(JoinedParser::new(parser, format.counted))),
             lacks_addresses,
             window: SortWindow::new(options.sort_window),
             placement: Placement::of(&options),
@@ -341,9 +341,9 @@ impl TraceReader {
     ) -> Result<(), TraceError> {
         for row in rows {
             match self.select(row) {
-                Ok(Taken::Record(record)) => records.push(record),
-                Ok(Taken::LeftOut) => {}
-                Ok(Taken::Over) => {
+                Ok(ReleasedRow::Record(record)) => records.push(record),
+                Ok(ReleasedRow::LeftOut) => {}
+                Ok(ReleasedRow::Over) => {
                     self.closed = true;
                     return self.end().map(|_| ());
                 }
@@ -360,9 +360,9 @@ impl TraceReader {
     fn advance(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         while let Some(row) = self.next_row()? {
             match self.select(&row)? {
-                Taken::Record(record) => return Ok(Some(record)),
-                Taken::LeftOut => {}
-                Taken::Over => break,
+                ReleasedRow::Record(record) => return Ok(Some(record)),
+                ReleasedRow::LeftOut => {}
+                ReleasedRow::Over => break,
             }
         }
         self.end()
@@ -370,7 +370,7 @@ impl TraceReader {
 
     /// Returns the record of a released row.
     #[inline]
-    fn select(&mut self, row: &TraceRow) -> Result<Taken, TraceError> {
+    fn select(&mut self, row: &TraceRow) -> Result<ReleasedRow, TraceError> {
         let beginning = *self.beginning.get_or_insert(row.arrival);
         // The window refuses rows that arrive before a released one, so this is never negative.
         let since = row.arrival - beginning;
@@ -393,12 +393,16 @@ impl TraceReader {
                 self.unselected = None;
             }
             self.counts.doubtful += u64::from(row.doubtful);
-            return self.record(row, since).map(Taken::Record);
+            return self.record(row, since).map(ReleasedRow::Record);
         }
         if let Some(unselected) = &mut self.unselected {
             unselected.note(row, since);
         }
-        Ok(if over { Taken::Over } else { Taken::LeftOut })
+        Ok(if over {
+            ReleasedRow::Over
+        } else {
+            ReleasedRow::LeftOut
+        })
     }
 
     /// Ends the records. A selection without any request is an error, because the caller probably

@@ -28,7 +28,7 @@ const ROWS_MIN: u64 = 16;
 const FEW: u64 = 3;
 
 /// A parser whose rows follow each other although the times of the trace begin anew.
-pub(crate) struct Joined {
+pub(crate) struct JoinedParser {
     parser: Box<dyn Parser>,
     counted: PlaceUnit,
     /// Rows that wait for the rows behind them.
@@ -47,9 +47,9 @@ struct Run {
     latest: u64,
 }
 
-impl Joined {
-    pub(crate) fn new(parser: Box<dyn Parser>, counted: PlaceUnit) -> Joined {
-        Joined {
+impl JoinedParser {
+    pub(crate) fn new(parser: Box<dyn Parser>, counted: PlaceUnit) -> JoinedParser {
+        JoinedParser {
             parser,
             counted,
             waiting: Vec::new(),
@@ -139,7 +139,7 @@ impl Run {
     }
 }
 
-impl Parser for Joined {
+impl Parser for JoinedParser {
     fn read(
         &mut self,
         input: &mut Input<'_>,
@@ -210,7 +210,7 @@ mod tests {
                 ..TraceRow::new(arrival, Operation::Read, 0, 8)
             })
             .collect();
-        let mut joined = Joined::new(Box::new(Rows(rows, 0)), PlaceUnit::Rows);
+        let mut joined = JoinedParser::new(Box::new(Rows(rows, 0)), PlaceUnit::Rows);
         let mut input = crate::source::unpack(&b"x"[..], None, 64).unwrap();
         let mut out = Vec::new();
         while joined.read(&mut input, &mut out, limit).unwrap() {}

@@ -175,7 +175,7 @@ impl DecodeProgress {
 }
 
 /// A trace that was opened before.
-struct Known {
+struct SharedTrace {
     key: SharedKey,
     decoded: Option<Arc<Decoded>>,
     /// Ends of the devices.
@@ -183,9 +183,9 @@ struct Known {
 }
 
 /// The traces of this process, the latest last.
-static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+static KNOWN: Mutex<Vec<SharedTrace>> = Mutex::new(Vec::new());
 
-fn known() -> MutexGuard<'static, Vec<Known>> {
+fn known() -> MutexGuard<'static, Vec<SharedTrace>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -198,7 +198,7 @@ fn decoded(key: &SharedKey, path: &Path) -> Result<Option<Arc<Decoded>>, TraceEr
         if known.len() == TRACES_MAX {
             known.remove(0);
         }
-        known.push(Known {
+        known.push(SharedTrace {
             key: key.clone(),
             decoded: None,
             spans: None,
@@ -218,7 +218,7 @@ fn decoded(key: &SharedKey, path: &Path) -> Result<Option<Arc<Decoded>>, TraceEr
 }
 
 /// Drops the decoded records of the oldest traces, so that one more trace fits into the memory.
-fn make_room(known: &mut [Known]) {
+fn make_room(known: &mut [SharedTrace]) {
     let mut records = 0;
     for entry in known.iter_mut().rev() {
         let Some(decoded) = &entry.decoded else {
@@ -238,12 +238,12 @@ pub struct SharedReader {
     key: Option<SharedKey>,
     /// Places of records from memory; `None` without a volume.
     placement: Option<Placement>,
-    from: From,
+    from: RecordSource,
     /// Number of records taken.
     taken: u64,
 }
 
-enum From {
+enum RecordSource {
     File(Box<TraceReader>),
     Memory(DecodedPlace),
 }
@@ -301,14 +301,14 @@ impl SharedReader {
             None => None,
         };
         let from = match shared {
-            Some(decoded) => From::Memory(DecodedPlace {
+            Some(decoded) => RecordSource::Memory(DecodedPlace {
                 status: decoded.beginning.clone(),
                 decoded,
                 chunk: Arc::default(),
                 chunks: 0,
                 at: 0,
             }),
-            None => From::File(Box::new(TraceReader::open(path, options)?)),
+            None => RecordSource::File(Box::new(TraceReader::open(path, options)?)),
         };
         Ok(SharedReader {
             path: path.to_owned(),
@@ -323,24 +323,24 @@ impl SharedReader {
     /// Returns the name of the file, as in messages.
     pub fn file(&self) -> &str {
         match &self.from {
-            From::File(reader) => reader.file(),
-            From::Memory(memory) => &memory.decoded.file,
+            RecordSource::File(reader) => reader.file(),
+            RecordSource::Memory(memory) => &memory.decoded.file,
         }
     }
 
     /// Returns the number of damaged rows skipped so far.
     pub fn skipped(&self) -> u64 {
         match &self.from {
-            From::File(reader) => reader.skipped(),
-            From::Memory(memory) => memory.status.skipped,
+            RecordSource::File(reader) => reader.skipped(),
+            RecordSource::Memory(memory) => memory.status.skipped,
         }
     }
 
     /// Returns problems of the trace so far; see [`TraceReader::notes`].
     pub fn notes(&self) -> Vec<String> {
         match &self.from {
-            From::File(reader) => reader.notes(),
-            From::Memory(memory) => {
+            RecordSource::File(reader) => reader.notes(),
+            RecordSource::Memory(memory) => {
                 let mut notes = memory.status.notes.to_vec();
                 notes.extend(self.placement.iter().flat_map(Placement::notes));
                 notes
@@ -358,8 +358,8 @@ impl SharedReader {
     )]
     pub fn next(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         let outcome = match &mut self.from {
-            From::File(reader) => return reader.next(),
-            From::Memory(memory) => memory.next(),
+            RecordSource::File(reader) => return reader.next(),
+            RecordSource::Memory(memory) => memory.next(),
         };
         let record = match outcome {
             Ok(None) => return Ok(None),
@@ -385,7 +385,7 @@ impl SharedReader {
             reader.next()?;
         }
         let next = reader.next();
-        self.from = From::File(reader);
+        self.from = RecordSource::File(reader);
         next
     }
 }
@@ -415,7 +415,7 @@ fn shared_spans(
     path: &Path,
     options: &TraceOptions,
 ) -> Result<Arc<DeviceSpans>, TraceError> {
-    let find = |known: &Known| Some(&known.key) == key;
+    let find = |known: &SharedTrace| Some(&known.key) == key;
     if let Some(spans) = known()
         .iter()
         .find(|known| find(known))
@@ -483,7 +483,7 @@ mod tests {
 
     fn shared(file: &Path, options: &TraceOptions) -> (Vec<Seen>, bool) {
         let mut reader = SharedReader::open(file, options).unwrap();
-        let from_memory = matches!(reader.from, From::Memory(_));
+        let from_memory = matches!(reader.from, RecordSource::Memory(_));
         let mut seen = Vec::new();
         loop {
             let next = reader.next().map_err(|error| error.to_string());

@@ -20,7 +20,7 @@ struct SpacedRequest {
 
 /// A write of the host. The version is the number of the write.
 #[derive(Clone, Copy, Debug)]
-struct Written {
+struct HostWrite {
     extent: Extent,
     submitted: Time,
     completed: Option<Time>,
@@ -39,7 +39,7 @@ struct ControllerModel {
     out: Effects,
     random: Random,
     requests: Vec<Request>,
-    writes: BTreeMap<usize, Written>,
+    writes: BTreeMap<usize, HostWrite>,
     on_their_way: Vec<OnItsWay>,
     medium: Vec<usize>,
     memory: Vec<Option<usize>>,
@@ -242,7 +242,7 @@ impl ControllerModel {
         if ask.operation == Operation::Write {
             self.writes.insert(
                 version,
-                Written {
+                HostWrite {
                     extent,
                     submitted: now,
                     completed: None,

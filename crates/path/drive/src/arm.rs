@@ -29,7 +29,7 @@ pub(crate) struct DriveArm {
     /// when the arm plans the work.
     planned: VecDeque<(Time, Time)>,
     /// Standing platters. `None` while the platters turn.
-    rest: Option<Rest>,
+    rest: Option<Standstill>,
     spin_up: Duration,
     /// Idle states with unloaded heads. `None` if the drive never unloads the heads.
     unloading: Option<Unloading>,
@@ -45,7 +45,7 @@ pub(crate) struct DriveArm {
 
 /// Platters that stand still.
 #[derive(Clone, Copy, Debug)]
-struct Rest {
+struct Standstill {
     since: Time,
     /// Angle under the heads while the platters stand.
     angle: Angle,
@@ -120,10 +120,10 @@ impl DriveArm {
         match &self.rest {
             None if self.unloading.is_none() => free,
             None => self.loaded_from(free),
-            Some(Rest {
+            Some(Standstill {
                 ready: Some(ready), ..
             }) => free.max(*ready),
-            Some(Rest { since, .. }) => free.max(*since) + self.spin_up,
+            Some(Standstill { since, .. }) => free.max(*since) + self.spin_up,
         }
     }
 
@@ -173,7 +173,7 @@ impl DriveArm {
         // Platters keep their angle while they stand. The phase after the start follows from the
         // angle.
         let angle = self.mechanics.spindle().angle_at(last) + self.head.phase;
-        self.rest = Some(Rest {
+        self.rest = Some(Standstill {
             since,
             angle,
             ready: None,
@@ -200,7 +200,7 @@ impl DriveArm {
     /// Ends the standstill of platters that have started for work at `now` or earlier. The platters
     /// turn on from the angle at which they stood.
     pub(crate) fn turn(&mut self, now: Time) {
-        let Some(Rest {
+        let Some(Standstill {
             since,
             angle,
             ready,
@@ -340,7 +340,7 @@ impl DriveArm {
         now: Time,
         ahead: impl FnOnce(&mut Meter),
     ) -> Option<PowerStatistics> {
-        let stand = self.rest.map(|Rest { ready, .. }| {
+        let stand = self.rest.map(|Standstill { ready, .. }| {
             let ready = ready.unwrap_or(Time::NEVER);
             StoppedPlatters {
                 starts: started(ready, self.spin_up),

@@ -114,7 +114,7 @@ pub struct Drive {
     electronics: Electronics,
     plain: bool,
     buffer: Option<DriveBuffer>,
-    last: Last,
+    last: LastRequest,
     /// State for answers beside the arm (`buffered_first`).
     beside: Option<SideQueue>,
     service: Option<RequestInService>,
@@ -160,7 +160,7 @@ impl BufferAlarm {
 
 /// Kind and extent of the last request.
 #[derive(Clone, Copy, Debug, Default)]
-struct Last {
+struct LastRequest {
     kind: PreviousKind,
     extent: Extent,
 }
@@ -560,7 +560,7 @@ impl DriveModel {
             electronics: self.electronics,
             plain: self.plain,
             buffer: self.buffer()?,
-            last: Last::default(),
+            last: LastRequest::default(),
             beside,
             service: None,
             passing: VecDeque::new(),
@@ -880,7 +880,7 @@ impl Drive {
             PreviousKind::Read
         };
         self.next_lbn = extent.end();
-        self.last = Last { kind, extent };
+        self.last = LastRequest { kind, extent };
         self.service = Some(service);
     }
 

@@ -151,7 +151,7 @@ pub struct Meter {
     draw: Draw,
     unloading: Option<Unloading>,
     /// Totals until `so_far.until`.
-    so_far: Spent,
+    so_far: PowerTotals,
     /// Planned work after `so_far`, in order. The time between two spans is idle time.
     planned: VecDeque<ArmWork>,
     /// Time of a movement that belongs to the next booked command.
@@ -168,7 +168,7 @@ pub struct StoppedPlatters {
 
 /// Totals of all states until an instant.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spent {
+struct PowerTotals {
     until: Time,
     residency: Residency,
     spin_downs: u64,
@@ -187,7 +187,7 @@ impl Meter {
         Some(Meter {
             draw: power.draw?,
             unloading: power.unloading,
-            so_far: Spent::default(),
+            so_far: PowerTotals::default(),
             planned: VecDeque::with_capacity(2 * PLANNED_MANY),
             detour: Duration::ZERO,
         })
@@ -205,7 +205,7 @@ impl Meter {
         let whole = end.saturating_since(begin);
         let seek = std::mem::take(&mut self.detour).min(whole);
         let waits = (PowerState::Rotate, whole - seek);
-        self.book(
+        self.add_times(
             begin,
             [
                 waits,
@@ -228,7 +228,7 @@ impl Meter {
             transfer,
             ..
         } = *access;
-        self.book(
+        self.add_times(
             begin,
             [
                 (seeks, seek),
@@ -244,20 +244,20 @@ impl Meter {
     pub(crate) fn state(&mut self, state: PowerState, begin: Time, end: Time) {
         let transition = matches!(state, PowerState::SpinDown | PowerState::SpinUp);
         if end > begin || transition {
-            self.book_state(state, begin, end);
+            self.add_state_time(state, begin, end);
         }
     }
 
     #[inline(never)]
-    fn book_state(&mut self, state: PowerState, begin: Time, end: Time) {
+    fn add_state_time(&mut self, state: PowerState, begin: Time, end: Time) {
         let whole = (state, end.saturating_since(begin));
         let nothing = (state, Duration::ZERO);
-        self.book(begin, [whole, nothing, nothing]);
+        self.add_times(begin, [whole, nothing, nothing]);
     }
 
     /// Books parts that follow each other. Time that overlaps with booked time counts once.
     #[inline]
-    fn book(&mut self, begin: Time, mut parts: [(PowerState, Duration); 3]) {
+    fn add_times(&mut self, begin: Time, mut parts: [(PowerState, Duration); 3]) {
         let end = begin + parts[0].1 + parts[1].1 + parts[2].1;
         let free = self
             .planned
@@ -325,7 +325,7 @@ impl Meter {
             spent.until.since(Time::ZERO),
             "the times of all states add up to the time that has passed"
         );
-        let Spent {
+        let PowerTotals {
             residency,
             spin_downs,
             spin_ups,
@@ -336,7 +336,7 @@ impl Meter {
     }
 }
 
-impl Spent {
+impl PowerTotals {
     /// Adds idle time up to a span, and then the span, as far as both lie before `now`.
     fn through(&mut self, span: &ArmWork, unloading: Option<Unloading>, now: Time) {
         let works = !matches!(

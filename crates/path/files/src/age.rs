@@ -144,7 +144,7 @@ struct AgedDirectory {
 }
 
 /// A file that exists.
-struct Living {
+struct AgedFile {
     directory: Object,
     number: u64,
 }
@@ -155,7 +155,7 @@ struct Ager<'a> {
     random: Random,
     touches: MetaAccesses,
     tree: Vec<AgedDirectory>,
-    files: Vec<Living>,
+    files: Vec<AgedFile>,
     aged: Aged,
 }
 
@@ -255,7 +255,7 @@ impl Ager<'_> {
         let file = self
             .system
             .create(caller, directory, &name, &mut self.touches)?;
-        self.files.push(Living { directory, number });
+        self.files.push(AgedFile { directory, number });
         self.aged.created += 1;
         self.system
             .write(caller, file, Bytes(0), Bytes(bytes), &mut self.touches)?;
@@ -277,7 +277,7 @@ impl Ager<'_> {
 
     fn delete_one(&mut self) -> Result<(), FileError> {
         let which = self.random.below(self.files.len() as u64) as usize;
-        let Living { directory, number } = self.files.swap_remove(which);
+        let AgedFile { directory, number } = self.files.swap_remove(which);
         self.touches.clear();
         self.system.remove(
             Caller::default(),

@@ -29,7 +29,7 @@ pub(crate) struct GroupCounts {
 
 /// Free blocks and inodes of a group, numbered from the beginning of the group.
 #[derive(Clone, Debug)]
-struct Free {
+struct GroupSpace {
     blocks: FreeBlocks,
     inodes: DisjointRuns,
     /// Upper bound of the free runs of blocks. The longest run may have become shorter since.
@@ -42,7 +42,7 @@ pub(crate) struct Groups {
     pub(crate) layout: GroupLayout,
     counts: Vec<GroupCounts>,
     /// Free space by group; `None` until something in the group was allocated.
-    built: Vec<Option<Box<Free>>>,
+    built: Vec<Option<Box<GroupSpace>>>,
     pub(crate) free_blocks: u64,
     free_inodes: u64,
     directories: u64,
@@ -176,10 +176,10 @@ impl Groups {
         self.free_inodes
     }
 
-    fn build(&mut self, group: u32) -> &mut Free {
+    fn build(&mut self, group: u32) -> &mut GroupSpace {
         let layout = &self.layout;
         self.built[group as usize].get_or_insert_with(|| {
-            Box::new(Free {
+            Box::new(GroupSpace {
                 blocks: layout.free_runs(group).into(),
                 inodes: DisjointRuns::of(0..u64::from(layout.inodes_per_group)),
                 longest: layout.size(group),

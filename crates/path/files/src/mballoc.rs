@@ -47,7 +47,7 @@ pub(crate) struct BlockRequest {
 
 /// Blocks set aside for pages of one file.
 #[derive(Debug)]
-struct Aside {
+struct PreallocatedRun {
     /// Block `block` is for page `page`, and the following blocks are for the following pages.
     page: u64,
     block: u64,
@@ -55,7 +55,7 @@ struct Aside {
     free: DisjointRuns,
 }
 
-impl Aside {
+impl PreallocatedRun {
     fn block_of(&self, page: u64) -> u64 {
         debug_assert!(
             page >= self.page,
@@ -80,7 +80,7 @@ struct Aim {
 
 #[derive(Debug, Default)]
 pub(crate) struct Mballoc {
-    files: BTreeMap<u32, Vec<Aside>>,
+    files: BTreeMap<u32, Vec<PreallocatedRun>>,
     /// Runs of the locality group, oldest first.
     locality: Vec<Range<u64>>,
     /// Group that served the last stream (`s_mb_last_group`).
@@ -267,7 +267,7 @@ impl Mballoc {
         } else {
             request.page
         };
-        let mut aside = Aside {
+        let mut aside = PreallocatedRun {
             page,
             block: found.start,
             free: DisjointRuns::of(page..page + length),

@@ -2,7 +2,7 @@
 
 use crate::JobSet;
 use crate::job::{FilesOfJob, FioJob};
-use crate::places::Ground;
+use crate::places::WorkerRegions;
 use crate::region::{CloneRegion, Misfit, amounts, bytes, region};
 use crate::units::Amount;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
@@ -168,12 +168,12 @@ pub(crate) fn places(job: &FioJob, clone: u32) -> Result<Vec<FilePlace>, Misfit>
 }
 
 /// Returns the space of a worker in its own address space.
-pub(crate) fn ground(job: &FioJob, clone: u32) -> Result<Ground, Misfit> {
+pub(crate) fn ground(job: &FioJob, clone: u32) -> Result<WorkerRegions, Misfit> {
     ground_in(job, &places(job, clone)?)
 }
 
 /// Returns the space of a worker in these files.
-pub(crate) fn ground_in(job: &FioJob, places: &[FilePlace]) -> Result<Ground, Misfit> {
+pub(crate) fn ground_in(job: &FioJob, places: &[FilePlace]) -> Result<WorkerRegions, Misfit> {
     let all_of_it = FioJob {
         size: None,
         file_size: None,
@@ -195,7 +195,7 @@ pub(crate) fn ground_in(job: &FioJob, places: &[FilePlace]) -> Result<Ground, Mi
         said,
         job.io_size.map(|size| bytes(size, length)),
     );
-    Ok(Ground {
+    Ok(WorkerRegions {
         whole: CloneRegion {
             start: 0,
             length,

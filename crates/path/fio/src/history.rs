@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Writes that are not read back yet.
 #[derive(Clone, Debug)]
-enum Written {
+enum UnverifiedBlocks {
     InOrder(VecDeque<OffsetBlock>),
     /// Length in bytes by start.
     ByPlace(BTreeMap<u64, u64>),
@@ -20,7 +20,7 @@ enum Written {
 #[derive(Clone, Debug)]
 pub(crate) struct WriteHistory {
     verify: VerifyOfJob,
-    written: Written,
+    written: UnverifiedBlocks,
     /// Number of reads that the current part of `verify_backlog` still has.
     batch: u64,
     /// True if the last completed I/O was a read.
@@ -43,9 +43,9 @@ impl WriteHistory {
                 ..job.verify
             },
             written: if unique {
-                Written::InOrder(VecDeque::new())
+                UnverifiedBlocks::InOrder(VecDeque::new())
             } else {
-                Written::ByPlace(BTreeMap::new())
+                UnverifiedBlocks::ByPlace(BTreeMap::new())
             },
             batch: 0,
             read_last: false,
@@ -59,8 +59,8 @@ impl WriteHistory {
         }
         // A block that is written twice stands once, with its newest length.
         match &mut self.written {
-            Written::InOrder(blocks) => blocks.push_back(block),
-            Written::ByPlace(blocks) => drop(blocks.insert(block.start, block.bytes)),
+            UnverifiedBlocks::InOrder(blocks) => blocks.push_back(block),
+            UnverifiedBlocks::ByPlace(blocks) => drop(blocks.insert(block.start, block.bytes)),
         }
     }
 
@@ -78,16 +78,16 @@ impl WriteHistory {
     pub(crate) fn clear(&mut self) {
         self.batch = 0;
         match &mut self.written {
-            Written::InOrder(blocks) => blocks.clear(),
-            Written::ByPlace(blocks) => blocks.clear(),
+            UnverifiedBlocks::InOrder(blocks) => blocks.clear(),
+            UnverifiedBlocks::ByPlace(blocks) => blocks.clear(),
         }
     }
 
     /// Returns the next block to read back, and forgets it.
     pub(crate) fn take(&mut self) -> Option<OffsetBlock> {
         match &mut self.written {
-            Written::InOrder(blocks) => blocks.pop_front(),
-            Written::ByPlace(blocks) => blocks
+            UnverifiedBlocks::InOrder(blocks) => blocks.pop_front(),
+            UnverifiedBlocks::ByPlace(blocks) => blocks
                 .pop_first()
                 .map(|(start, bytes)| OffsetBlock { start, bytes }),
         }
@@ -115,8 +115,8 @@ impl WriteHistory {
 
     fn len(&self) -> usize {
         match &self.written {
-            Written::InOrder(blocks) => blocks.len(),
-            Written::ByPlace(blocks) => blocks.len(),
+            UnverifiedBlocks::InOrder(blocks) => blocks.len(),
+            UnverifiedBlocks::ByPlace(blocks) => blocks.len(),
         }
     }
 }

@@ -13,7 +13,7 @@ const IOS_MIN: u64 = 320;
 
 /// Delay of a job against its rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Lag {
+pub(crate) struct RateLag {
     pub(crate) behind: Duration,
     /// Time since the beginning of the timetable.
     pub(crate) elapsed: Duration,
@@ -89,8 +89,8 @@ impl DirectionTimetables {
 
     /// Returns the delay of the slowest timetable at `now`. Returns `None` without a rate, or if
     /// too few I/Os were issued for a judgement.
-    pub(crate) fn behind(&self, now: Time) -> Option<Lag> {
-        let lag = |lane: &DirectionTimetable| Lag {
+    pub(crate) fn behind(&self, now: Time) -> Option<RateLag> {
+        let lag = |lane: &DirectionTimetable| RateLag {
             behind: now.saturating_since(lane.due),
             elapsed: now.saturating_since(lane.began),
         };

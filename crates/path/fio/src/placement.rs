@@ -7,7 +7,7 @@
 use crate::JobSet;
 use crate::file_places::{FilePlace, ground_in, places};
 use crate::job::FioJob;
-use crate::places::Ground;
+use crate::places::WorkerRegions;
 use crate::region::{Misfit, region};
 use crate::units::Amount;
 use fullstroke_units::Sectors;
@@ -126,7 +126,7 @@ impl Placement {
     }
 
     /// Returns the space of a worker on the volume.
-    pub(crate) fn ground(&self, job: &FioJob, clone: u32) -> Result<Ground, Misfit> {
+    pub(crate) fn ground(&self, job: &FioJob, clone: u32) -> Result<WorkerRegions, Misfit> {
         if !job.has_files() {
             return Ok(region(job, clone, self.volume)?.into());
         }

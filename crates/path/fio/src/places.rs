@@ -8,15 +8,15 @@ use fullstroke_units::Random;
 
 /// Regions of one worker, one for each file, and the worker's total amount of I/O.
 #[derive(Clone, Debug)]
-pub(crate) struct Ground {
+pub(crate) struct WorkerRegions {
     pub(crate) regions: Vec<CloneRegion>,
     /// Total of all regions. Only its amounts are used, not its position.
     pub(crate) whole: CloneRegion,
 }
 
-impl From<CloneRegion> for Ground {
-    fn from(whole: CloneRegion) -> Ground {
-        Ground {
+impl From<CloneRegion> for WorkerRegions {
+    fn from(whole: CloneRegion) -> WorkerRegions {
+        WorkerRegions {
             regions: vec![whole],
             whole,
         }
@@ -43,7 +43,7 @@ struct File {
 impl BlockPlaces {
     pub(crate) fn new(
         job: &FioJob,
-        ground: Ground,
+        ground: WorkerRegions,
         popular: &mut Random,
         random: &mut Random,
     ) -> Result<BlockPlaces, Misfit> {

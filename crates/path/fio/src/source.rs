@@ -2,7 +2,7 @@
 
 use crate::job::{ExitWhat, FioJob, IoDirection};
 use crate::placement::Placement;
-use crate::places::Ground;
+use crate::places::WorkerRegions;
 use crate::region::Misfit;
 use crate::results::FioResults;
 use crate::tally::WorkerTally;
@@ -78,7 +78,7 @@ impl FioSource {
     /// Makes the source. `ground` gives the space of each worker, by job and clone.
     pub(crate) fn on(
         set: &JobSet,
-        ground: &dyn Fn(&FioJob, u32) -> Result<Ground, Misfit>,
+        ground: &dyn Fn(&FioJob, u32) -> Result<WorkerRegions, Misfit>,
         seed: Seed,
         requests: Option<u64>,
         expected: Option<u64>,
@@ -177,7 +177,7 @@ impl FioSource {
             let at = number as usize;
             let ended = self.workers[at].has_ended();
             let tally = &mut tallies[at];
-            let mut desk = WorkerContext {
+            let mut context = WorkerContext {
                 out,
                 slots: &mut self.slots,
                 tally,
@@ -187,7 +187,7 @@ impl FioSource {
                 self.workers[at].alarm() == Time::NEVER || !ended,
                 "worker {number} has ended and has an alarm"
             );
-            self.workers[at].advance(now, &mut desk);
+            self.workers[at].advance(now, &mut context);
             let alarm = self.workers[at].alarm();
             if alarm != Time::NEVER {
                 self.alarms.push(Reverse((alarm, number)));
@@ -324,7 +324,7 @@ impl Source for FioSource {
 }
 
 /// Returns the number of I/Os of a job, if its end does not depend on time.
-fn expected(job: &FioJob, ground: &Ground) -> Option<u64> {
+fn expected(job: &FioJob, ground: &WorkerRegions) -> Option<u64> {
     let bytes = job.single_size()?;
     let region = ground.whole;
     let verifies = job.verify.on && job.work.goes(IoDirection::Write);

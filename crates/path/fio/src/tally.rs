@@ -1,7 +1,7 @@
 //! Statistics of one worker, updated with each request, in memory of fixed size.
 
 use crate::job::IoDirection;
-use crate::pace::Lag;
+use crate::pace::RateLag;
 use fullstroke_contract::RequestStatus;
 use fullstroke_units::{Duration, Time};
 use hdrhistogram::Histogram;
@@ -203,7 +203,7 @@ pub(crate) struct WorkerTally {
     /// Number of failed I/Os: lost data, or addresses beyond the volume.
     pub(crate) failed: u64,
     /// Delay against the rate at the end of the job.
-    pub(crate) lag: Option<Lag>,
+    pub(crate) lag: Option<RateLag>,
 }
 
 impl WorkerTally {

@@ -7,7 +7,7 @@ use crate::history::WriteHistory;
 use crate::job::{Engine, FioJob, IoDirection, JobDirections, PAGE_BYTES, ThinkAfter};
 use crate::offsets::OffsetBlock;
 use crate::pace::DirectionTimetables;
-use crate::places::{BlockPlaces, Ground};
+use crate::places::{BlockPlaces, WorkerRegions};
 use crate::progress::WorkerProgress;
 use crate::region::Misfit;
 use crate::tally::WorkerTally;
@@ -104,7 +104,7 @@ impl JobWorker {
     pub(crate) fn new(
         job: &Arc<FioJob>,
         number: u32,
-        ground: Ground,
+        ground: WorkerRegions,
         seed: Seed,
     ) -> Result<JobWorker, Misfit> {
         let seed = job.seed.map_or(seed, Seed);
@@ -232,23 +232,23 @@ impl JobWorker {
     }
 
     /// Runs the state machine until the worker must wait.
-    pub(crate) fn advance(&mut self, now: Time, desk: &mut WorkerContext<'_>) {
+    pub(crate) fn advance(&mut self, now: Time, context: &mut WorkerContext<'_>) {
         loop {
             match self.phase {
                 WaitPoint::Waiting | WaitPoint::Flushing(_) | WaitPoint::Ended => return,
                 WaitPoint::Delayed(until) | WaitPoint::Asleep(until) if now < until => return,
-                WaitPoint::Delayed(_) => self.start(now, desk),
+                WaitPoint::Delayed(_) => self.start(now, context),
                 WaitPoint::Asleep(_) => self.phase = WaitPoint::Running,
-                WaitPoint::Running => self.step(now, desk),
+                WaitPoint::Running => self.step(now, context),
                 WaitPoint::Reaping(floor) if self.in_flight > floor => return,
                 WaitPoint::Reaping(_) => self.think_or_run(now),
                 WaitPoint::Draining(_) if self.in_flight > 0 => return,
-                WaitPoint::Draining(next) => self.drained(now, next, desk),
+                WaitPoint::Draining(next) => self.drained(now, next, context),
             }
         }
     }
 
-    fn start(&mut self, now: Time, desk: &mut WorkerContext<'_>) {
+    fn start(&mut self, now: Time, context: &mut WorkerContext<'_>) {
         self.ramp_end = now + self.job.ramp;
         // `runtime` begins behind the ramp.
         self.stop = self
@@ -260,30 +260,30 @@ impl JobWorker {
         // Nothing is in flight yet, so the drain ends at once. The first iteration thus begins as
         // every other does.
         self.phase = WaitPoint::Draining(WorkerAction::Iterate);
-        desk.tally.begin(self.ramp_end);
+        context.tally.begin(self.ramp_end);
     }
 
     /// Executes one turn of fio's loop.
-    fn step(&mut self, now: Time, desk: &mut WorkerContext<'_>) {
+    fn step(&mut self, now: Time, context: &mut WorkerContext<'_>) {
         self.end_ramp(now);
         if self.verifying {
-            return self.verify(now, desk);
+            return self.verify(now, context);
         }
-        if self.is_over(now) || *desk.left == 0 {
+        if self.is_over(now) || *context.left == 0 {
             self.phase = WaitPoint::Draining(WorkerAction::Iterate);
             return;
         }
         if self.flush_due {
-            return self.flush(now, desk, WorkerAction::Run);
+            return self.flush(now, context, WorkerAction::Run);
         }
         if let Some(block) = self.history.take_of_backlog() {
-            return self.read_back(now, block, desk);
+            return self.read_back(now, block, context);
         }
         // A new draw after the wait would favour the direction whose time has come. fio's
         // `rate_ddir` (`io_u.c`) keeps its direction, too.
         let drawn = self.held.take().unwrap_or_else(|| self.draw_direction());
         match self.paced(now, drawn) {
-            Ok(direction) => self.issue_next(now, direction, desk),
+            Ok(direction) => self.issue_next(now, direction, context),
             Err((due, direction)) => {
                 self.held = Some(direction);
                 // The job must not sleep beyond the end of its run time.
@@ -301,10 +301,10 @@ impl JobWorker {
     }
 
     /// Reads the next written block back, or ends the verification.
-    fn verify(&mut self, now: Time, desk: &mut WorkerContext<'_>) {
-        let over = self.terminated || now >= self.stop || *desk.left == 0;
+    fn verify(&mut self, now: Time, context: &mut WorkerContext<'_>) {
+        let over = self.terminated || now >= self.stop || *context.left == 0;
         match self.history.take().filter(|_| !over) {
-            Some(block) => self.read_back(now, block, desk),
+            Some(block) => self.read_back(now, block, context),
             None => {
                 self.verifying = false;
                 self.history.clear();
@@ -315,9 +315,9 @@ impl JobWorker {
 
     /// Issues a read of a written block. Such a read counts neither for the amount of the job nor
     /// for its rate (`do_verify` in fio's `backend.c`).
-    fn read_back(&mut self, now: Time, block: OffsetBlock, desk: &mut WorkerContext<'_>) {
+    fn read_back(&mut self, now: Time, block: OffsetBlock, context: &mut WorkerContext<'_>) {
         self.in_flight += 1;
-        self.submit_block(now, IoDirection::Read, block, desk);
+        self.submit_block(now, IoDirection::Read, block, context);
         let depth = self.job.effective_depth();
         self.phase = if self.in_flight >= depth {
             WaitPoint::Reaping(self.floor(depth))
@@ -378,7 +378,7 @@ impl JobWorker {
         }
     }
 
-    fn issue_next(&mut self, now: Time, direction: IoDirection, desk: &mut WorkerContext<'_>) {
+    fn issue_next(&mut self, now: Time, direction: IoDirection, context: &mut WorkerContext<'_>) {
         let block = match (self.job.work, direction) {
             (JobDirections::TrimThenWrite, IoDirection::Write) => self.trimmed.take(),
             _ => self.offsets.next(direction, &mut self.choice),
@@ -390,7 +390,7 @@ impl JobWorker {
         if direction == IoDirection::Trim && self.job.work == JobDirections::TrimThenWrite {
             self.trimmed = Some(block);
         }
-        self.issue(now, direction, block, desk);
+        self.issue(now, direction, block, context);
         let depth = self.job.effective_depth();
         if self.in_flight >= depth {
             self.phase = WaitPoint::Reaping(self.floor(depth));
@@ -413,7 +413,7 @@ impl JobWorker {
         now: Time,
         direction: IoDirection,
         block: OffsetBlock,
-        desk: &mut WorkerContext<'_>,
+        context: &mut WorkerContext<'_>,
     ) {
         let bytes = block.bytes;
         self.progress.issued(bytes);
@@ -426,7 +426,7 @@ impl JobWorker {
                 self.job.flush_every > 0 && self.writes.is_multiple_of(self.job.flush_every);
         }
         self.pace.issued(direction, bytes, &mut self.timing);
-        self.submit_block(now, direction, block, desk);
+        self.submit_block(now, direction, block, context);
     }
 
     fn submit_block(
@@ -434,7 +434,7 @@ impl JobWorker {
         now: Time,
         direction: IoDirection,
         block: OffsetBlock,
-        desk: &mut WorkerContext<'_>,
+        context: &mut WorkerContext<'_>,
     ) {
         let OffsetBlock { start, bytes } = block;
         let whole = start.is_multiple_of(SECTOR_BYTES) && bytes.is_multiple_of(SECTOR_BYTES);
@@ -443,7 +443,7 @@ impl JobWorker {
             "worker {}: {bytes} bytes at {start} are no sectors",
             self.number
         );
-        desk.tally.issued(now, self.in_flight);
+        context.tally.issued(now, self.in_flight);
         // Buffered I/O of other sizes reaches the volume in pages.
         let unit = if whole { SECTOR_BYTES } else { PAGE_BYTES };
         let (first, end) = (start / unit * unit, (start + bytes).next_multiple_of(unit));
@@ -454,7 +454,7 @@ impl JobWorker {
             bytes,
             submitted: now,
         };
-        self.submit(flight, direction.operation(), extent, desk);
+        self.submit(flight, direction.operation(), extent, context);
     }
 
     fn submit(
@@ -462,9 +462,9 @@ impl JobWorker {
         flight: InFlight,
         operation: Operation,
         extent: Extent,
-        desk: &mut WorkerContext<'_>,
+        context: &mut WorkerContext<'_>,
     ) {
-        *desk.left = desk.left.saturating_sub(1);
+        *context.left = context.left.saturating_sub(1);
         let hints = Hints {
             process: self.number + 1,
             class: self.job.class,
@@ -473,8 +473,8 @@ impl JobWorker {
             force_unit_access: self.job.durable_writes && operation == Operation::Write,
             ..Hints::default()
         };
-        let id = RequestId(u64::from(desk.slots.keep(flight)));
-        desk.out.issue(
+        let id = RequestId(u64::from(context.slots.keep(flight)));
+        context.out.issue(
             0,
             Request {
                 id,
@@ -487,7 +487,7 @@ impl JobWorker {
     }
 
     /// Issues a flush. A flush for which the job waits does not count as in flight.
-    fn flush(&mut self, now: Time, desk: &mut WorkerContext<'_>, next: WorkerAction) {
+    fn flush(&mut self, now: Time, context: &mut WorkerContext<'_>, next: WorkerAction) {
         self.flush_due = false;
         // At the end of an iteration nothing else is in flight, and the next iteration must see the
         // flush done. So every engine waits there.
@@ -510,7 +510,7 @@ impl JobWorker {
             bytes: 0,
             submitted: now,
         };
-        self.submit(flight, Operation::Flush, Extent::default(), desk);
+        self.submit(flight, Operation::Flush, Extent::default(), context);
     }
 
     /// Ends a turn of the loop, with a pause if one is due.
@@ -522,28 +522,28 @@ impl JobWorker {
         };
     }
 
-    fn drained(&mut self, now: Time, next: WorkerAction, desk: &mut WorkerContext<'_>) {
+    fn drained(&mut self, now: Time, next: WorkerAction, context: &mut WorkerContext<'_>) {
         match next {
-            _ if self.terminated => self.iterate(now, desk),
+            _ if self.terminated => self.iterate(now, context),
             WorkerAction::Run => self.phase = WaitPoint::Running,
             WorkerAction::SleepUntil(until) => self.phase = WaitPoint::Asleep(until),
             WorkerAction::Think => {
                 self.pace.paused(self.job.think);
                 self.phase = WaitPoint::Asleep(self.thinking.pause(now));
             }
-            WorkerAction::Iterate => self.iterate(now, desk),
+            WorkerAction::Iterate => self.iterate(now, context),
         }
     }
 
     /// Ends an iteration when nothing is in flight: flushes, begins the next iteration, or ends the
     /// job.
-    fn iterate(&mut self, now: Time, desk: &mut WorkerContext<'_>) {
-        let may_issue = *desk.left > 0;
+    fn iterate(&mut self, now: Time, context: &mut WorkerContext<'_>) {
+        let may_issue = *context.left > 0;
         // The flush leads back to this function. Without the reset it would be issued again for
         // ever.
         if self.job.flush_at_end && self.writes > 0 && may_issue {
             self.writes = 0;
-            return self.flush(now, desk, WorkerAction::Iterate);
+            return self.flush(now, context, WorkerAction::Iterate);
         }
         let over = self.terminated || now >= self.stop || !may_issue;
         if self.history.is_due_at_end() && !over {
@@ -564,8 +564,8 @@ impl JobWorker {
                 // A job with pauses may be late because of the pauses, so its delay says nothing
                 // about the volume.
                 let thinks = self.job.think > Duration::ZERO;
-                desk.tally.lag = self.pace.behind(now).filter(|_| !thinks);
-                desk.tally.end(now);
+                context.tally.lag = self.pace.behind(now).filter(|_| !thinks);
+                context.tally.end(now);
                 self.phase = WaitPoint::Ended;
             }
         }

@@ -366,12 +366,12 @@ impl PageCache {
         self.freed = true;
     }
 
-    fn desk<'a>(
+    fn parts<'a>(
         &'a mut self,
         now: Time,
         out: &'a mut CacheOut,
     ) -> (CacheParts<'a>, &'a mut dyn WriteBack) {
-        let desk = CacheParts {
+        let parts = CacheParts {
             now,
             limit: self.limit,
             pages: &mut self.pages,
@@ -380,20 +380,20 @@ impl PageCache {
             counters: &mut self.counters,
             out,
         };
-        (desk, self.write_back.as_mut())
+        (parts, self.write_back.as_mut())
     }
 
     /// Does the background work after an event, and continues waiting operations.
     fn settle(&mut self, now: Time, out: &mut CacheOut) {
         loop {
-            let (mut desk, write_back) = self.desk(now, out);
+            let (mut parts, write_back) = self.parts(now, out);
             debug_assert!(
-                desk.held().pages <= desk.limit,
+                parts.held().pages <= parts.limit,
                 "{} pages are held, of {} that memory has",
-                desk.held().pages,
-                desk.limit
+                parts.held().pages,
+                parts.limit
             );
-            write_back.run(&mut desk);
+            write_back.run(&mut parts);
             if !self.resume(now, out) {
                 return;
             }

@@ -20,7 +20,7 @@ pub(crate) enum DirtyList {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entered {
+struct DirtyEntry {
     object: Object,
     /// Time when the object became dirty (`dirtied_when`).
     dirtied: Time,
@@ -41,7 +41,7 @@ pub(crate) struct DirtyObjects {
     /// Slot by object number. Only for look-ups: iterations use the lists, because the order of a
     /// hash map is not repeatable.
     slots: HashMap<u32, u32>,
-    entered: Slots<Entered>,
+    entered: Slots<DirtyEntry>,
     queues: [ListEnds; 3],
     /// Next page of an object's write-back (`writeback_index`). Like the kernel's inode, the entry
     /// stays while the object is clean.
@@ -69,7 +69,7 @@ impl DirtyObjects {
         let Entry::Vacant(place) = self.slots.entry(object.0) else {
             return;
         };
-        let slot = self.entered.keep(Entered {
+        let slot = self.entered.keep(DirtyEntry {
             object,
             dirtied: now,
             queue: DirtyList::Dirty,
@@ -192,7 +192,7 @@ impl DirtyObjects {
     }
 
     fn unlink(&mut self, slot: u32) {
-        let Entered {
+        let DirtyEntry {
             queue,
             older,
             newer,

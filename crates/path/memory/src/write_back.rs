@@ -67,11 +67,11 @@ pub trait WriteBack: Send {
     fn balance(
         &mut self,
         dirtier: &mut ThrottledWriter,
-        desk: &mut CacheParts<'_>,
+        parts: &mut CacheParts<'_>,
     ) -> WriterVerdict;
 
     /// Does the work of the kernel's threads.
-    fn run(&mut self, desk: &mut CacheParts<'_>);
+    fn run(&mut self, parts: &mut CacheParts<'_>);
 
     /// Returns the time at which [`run`](WriteBack::run) must be called even if nothing happens.
     /// `full` tells if the device's queue is full.
@@ -85,7 +85,7 @@ pub trait WriteBack: Send {
 
     /// Notes a shortage of memory: the search for clean pages has found dirty ones. Returns true if
     /// the searching process writes the dirty pages itself.
-    fn note_shortage(&mut self, desk: &mut CacheParts<'_>) -> bool;
+    fn note_shortage(&mut self, parts: &mut CacheParts<'_>) -> bool;
 }
 
 /// Function that builds a generation from its keys; `limit` is the memory in pages.

@@ -51,7 +51,7 @@ pub(crate) struct Config {
     /// Smallest number of reads that found a track, not counting the first read. Default 1.
     hits: u32,
     /// Time of the offer.
-    when: When,
+    when: PushTrigger,
     /// Longest wait of a request with `when = "blocking"`. Default 100ms.
     block: Duration,
 }
@@ -64,7 +64,7 @@ impl Default for Config {
             hit_ratio: 0.5,
             span: Duration::from_secs(10),
             hits: 1,
-            when: When::Window,
+            when: PushTrigger::Window,
             block: Duration::from_millis(100),
         }
     }
@@ -73,7 +73,7 @@ impl Default for Config {
 /// Time of the offer of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum When {
+enum PushTrigger {
     /// When the track enters the transfer window.
     Window,
     /// When another track replaces the track. The fetch then comes from the medium.
@@ -171,7 +171,7 @@ impl TrackPush {
         }
         // A read over several tracks is a hit if all tracks were in the buffer.
         self.recent.read(found);
-        if self.config.when == When::Window {
+        if self.config.when == PushTrigger::Window {
             while let Some(track) = self.buffer.enter_window() {
                 self.consider(track);
             }
@@ -180,9 +180,9 @@ impl TrackPush {
 
     fn evicted(&mut self, now: Time, track: BufferedTrack) {
         match self.config.when {
-            When::Window => self.fetches.forget(track.extent),
-            When::Eviction => _ = self.consider(track),
-            When::Blocking => {
+            PushTrigger::Window => self.fetches.forget(track.extent),
+            PushTrigger::Eviction => _ = self.consider(track),
+            PushTrigger::Blocking => {
                 if self.consider(track) {
                     self.blocked = Some(now + self.config.block);
                 }

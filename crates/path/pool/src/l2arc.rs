@@ -39,7 +39,7 @@ struct Device {
 
 /// A record on a device.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct CachedRecord {
     device: u32,
     number: u64,
     /// False while the record is being written.
@@ -50,7 +50,7 @@ struct Kept {
 #[derive(Debug)]
 pub(crate) struct L2arc {
     devices: Vec<Device>,
-    kept: HashMap<u64, Kept>,
+    kept: HashMap<u64, CachedRecord>,
     /// Records that were read ahead and that nobody has asked for.
     only_ahead: HashSet<u64>,
     /// The device of the next write.
@@ -203,13 +203,13 @@ impl L2arc {
             && its + device.slots <= number
         {
             device.order.pop_front();
-            let is_same = |kept: &Kept| kept.device as usize == index && kept.number == its;
+            let is_same = |kept: &CachedRecord| kept.device as usize == index && kept.number == its;
             if self.kept.get(&oldest).is_some_and(is_same) {
                 self.kept.remove(&oldest);
             }
         }
         device.order.push_back((record, number));
-        let kept = Kept {
+        let kept = CachedRecord {
             device: index as u32,
             number,
             is_written: false,

@@ -45,7 +45,7 @@ use std::ops::Range;
 
 /// A request from above.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct UpperRequest {
     pub(crate) request: Request,
     pub(crate) submitted: Time,
     /// Number of records that the request waits for.
@@ -89,7 +89,7 @@ pub struct Pool {
     pub(crate) processor: Processor,
     pub(crate) l2arc: L2arc,
     pub(crate) resilver: Resilver,
-    pub(crate) asked: Slots<Asked>,
+    pub(crate) asked: Slots<UpperRequest>,
     /// Writers that go on at a time.
     delayed: VecDeque<(Time, u32)>,
     /// Writers that wait for less dirty data.

@@ -456,7 +456,7 @@ impl Compilation {
 
 /// Returns an error if a call failed. A search in a directory without the header is expected to
 /// fail.
-fn heed(turn: &ProgramTurn<'_>, path: &str) -> Result<(), SourceError> {
+fn check_answer(turn: &ProgramTurn<'_>, path: &str) -> Result<(), SourceError> {
     let Some(answer) = turn.answer else {
         return Ok(());
     };
@@ -496,7 +496,7 @@ impl Program for Compilation {
     fn next(&mut self, mut turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         let number = turn.process as usize;
         self.now = self.now.max(turn.now);
-        if let Err(message) = heed(&turn, &self.jobs[number].path) {
+        if let Err(message) = check_answer(&turn, &self.jobs[number].path) {
             return ProgramAction::Fail(message);
         }
         let part = loop {

@@ -268,14 +268,14 @@ struct Playback {
 const FD: Fd = Fd(0);
 
 /// Action of a process before its next call.
-enum Before {
+enum BeforeCall {
     Sleep(Duration),
     Nothing,
 }
 
 impl Playback {
     /// Handles the end of a process's call.
-    fn heed(
+    fn take_answer(
         &mut self,
         now: Time,
         number: usize,
@@ -347,10 +347,10 @@ impl Playback {
     }
 
     /// Returns the action of a process before its next call, or `None` if nothing is left to do.
-    fn before(&mut self, now: Time, number: usize) -> Option<Before> {
+    fn before(&mut self, now: Time, number: usize) -> Option<BeforeCall> {
         if self.tallies[number].started.is_none() && !self.closed {
             if now < self.feeds[number].starts {
-                return Some(Before::Sleep(self.sleeps(now, number)));
+                return Some(BeforeCall::Sleep(self.sleeps(now, number)));
             }
             self.start(now, number);
         }
@@ -361,7 +361,7 @@ impl Playback {
         if feed.wanted.is_none() {
             let room = feed.stream.has_room(&self.rules).min(self.end);
             if room > now {
-                return Some(Before::Sleep(room.since(now)));
+                return Some(BeforeCall::Sleep(room.since(now)));
             }
             assert!(
                 self.tallies[number]
@@ -372,7 +372,7 @@ impl Playback {
             );
             feed.wanted = Some(feed.stream.next_read(&self.rules));
         }
-        Some(Before::Nothing)
+        Some(BeforeCall::Nothing)
     }
 
     /// Returns the next call towards the wanted read of a process.
@@ -435,13 +435,13 @@ impl Program for Playback {
     fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
         let (now, number) = (turn.now, turn.process as usize);
         if let Some(answer) = turn.answer
-            && let Err(message) = self.heed(now, number, answer, turn.events)
+            && let Err(message) = self.take_answer(now, number, answer, turn.events)
         {
             return ProgramAction::Fail(message);
         }
         match self.before(now, number) {
-            Some(Before::Sleep(time)) => ProgramAction::Compute(time),
-            Some(Before::Nothing) => ProgramAction::Call(self.towards(number)),
+            Some(BeforeCall::Sleep(time)) => ProgramAction::Compute(time),
+            Some(BeforeCall::Nothing) => ProgramAction::Call(self.towards(number)),
             None if self.feeds[number].open.is_some() => {
                 self.feeds[number].wanted = None;
                 ProgramAction::Call(self.towards(number))

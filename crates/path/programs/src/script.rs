@@ -208,7 +208,7 @@ impl ListPlayer {
     }
 
     /// Ends a read at the end of the file: a short read drops the remaining pieces.
-    fn heed(&mut self, turn: &ProgramTurn<'_>) -> Result<(), SourceError> {
+    fn take_answer(&mut self, turn: &ProgramTurn<'_>) -> Result<(), SourceError> {
         let Some(answer) = turn.answer else {
             return Ok(());
         };
@@ -232,7 +232,7 @@ impl ListPlayer {
 
 impl Program for ListPlayer {
     fn next(&mut self, turn: ProgramTurn<'_>) -> ProgramAction<'_> {
-        if let Err(message) = self.heed(&turn) {
+        if let Err(message) = self.take_answer(&turn) {
             return ProgramAction::Fail(message);
         }
         let part = loop {

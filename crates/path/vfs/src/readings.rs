@@ -8,7 +8,7 @@ use fullstroke_contract::{
 use fullstroke_programs::{CallKind, Program};
 use fullstroke_units::Duration;
 
-fn told(times: &DurationTally) -> EventTimes {
+fn event_times(times: &DurationTally) -> EventTimes {
     EventTimes {
         count: times.count,
         latency_ms: LatencyDistribution {
@@ -34,7 +34,7 @@ pub(crate) fn of_program(
         elapsed,
         transactions: tally
             .transactions()
-            .map(|(kind, times)| (kind, told(times)))
+            .map(|(kind, times)| (kind, event_times(times)))
             .collect(),
         figures: report.figures,
         text: report.text,
@@ -51,7 +51,7 @@ pub(crate) fn of_host(kernel: &VfsKernel, tally: &CallTally, elapsed: Duration) 
             let times = tally.of(kind);
             OperationReadings {
                 kind: kind.name(),
-                times: times.map(told).unwrap_or_default(),
+                times: times.map(event_times).unwrap_or_default(),
                 failed: times.map_or(0, |times| times.failed),
                 bytes: times.map_or(0, |times| times.bytes),
                 device_reads: cost.reads,

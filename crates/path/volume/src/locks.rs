@@ -22,7 +22,7 @@ pub(crate) struct LockId(u32);
 pub(crate) struct RowLocks {
     /// Disjoint runs of rows, keyed by their first row, each with its latest taker.
     latest: BTreeMap<u64, LockRequest>,
-    takers: Vec<Taker>,
+    takers: Vec<LockOwner>,
     free_takers: Vec<u32>,
     /// Entries of the takers' lists of followers.
     links: Vec<LockLink>,
@@ -36,7 +36,7 @@ struct LockRequest {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Taker {
+struct LockOwner {
     rows: ChunkRows,
     token: u64,
     /// Number of waits for earlier takers; 0 if the taker holds its rows.
@@ -57,7 +57,7 @@ impl RowLocks {
     /// Otherwise [`release`](RowLocks::release) later returns the token.
     pub(crate) fn acquire(&mut self, rows: ChunkRows, token: u64) -> (LockId, bool) {
         assert!(rows.first <= rows.last, "{rows:?} are no run of rows");
-        let taker = self.new_taker(Taker {
+        let taker = self.new_taker(LockOwner {
             rows,
             token,
             waits: 0,
@@ -94,7 +94,7 @@ impl RowLocks {
     /// Releases the rows of `lock`. Appends to `granted` the tokens with free rows now, in order of
     /// arrival.
     pub(crate) fn release(&mut self, lock: LockId, granted: &mut Vec<u64>) {
-        let Taker {
+        let LockOwner {
             rows,
             first_follower,
             waits,
@@ -166,7 +166,7 @@ impl RowLocks {
         }
     }
 
-    fn new_taker(&mut self, taker: Taker) -> u32 {
+    fn new_taker(&mut self, taker: LockOwner) -> u32 {
         take_slot(&mut self.takers, &mut self.free_takers, taker)
     }
 }

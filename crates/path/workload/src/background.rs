@@ -220,7 +220,7 @@ impl Node for Background {
 }
 
 impl Source for Background {
-    fn heeds_completions(&self) -> bool {
+    fn depends_on_completions(&self) -> bool {
         self.spacing.is_none()
     }
 }

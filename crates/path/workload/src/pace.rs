@@ -64,7 +64,7 @@ impl ReplayPace {
     }
 
     /// True if the arrival times of the trace matter, so that scaling has an effect.
-    pub fn heeds_times(self) -> bool {
+    pub fn follows_times(self) -> bool {
         self == ReplayPace::Timing
     }
 }
@@ -250,7 +250,7 @@ impl Dispatcher {
                 pace,
             });
         }
-        let required = if self.heeds_profile() {
+        let required = if self.follows_profile() {
             self.advance(traced)
         } else {
             0
@@ -291,7 +291,7 @@ impl Dispatcher {
         );
         self.outstanding += 1;
         self.issued += 1;
-        if self.heeds_profile()
+        if self.follows_profile()
             && let Some(completed) = next.traced.completed
         {
             self.profile.issued(completed, self.issued);
@@ -339,7 +339,7 @@ impl Dispatcher {
     }
 
     /// True if the rule needs the trace's outstanding requests.
-    fn heeds_profile(&self) -> bool {
+    fn follows_profile(&self) -> bool {
         matches!(self.rules.pace, ReplayPace::Load | ReplayPace::AsFast)
             || self.conformity.is_some()
     }

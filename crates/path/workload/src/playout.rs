@@ -7,7 +7,7 @@ use rand_distr::{Distribution as _, StandardNormal};
 /// Playing times of a stream's bytes, asked for in ascending order. Two copies answer independently
 /// and equally.
 #[derive(Clone, Debug)]
-pub(crate) struct Playout {
+pub(crate) struct PlayingTimes {
     rate: BitRate,
     segment: Option<Box<RateSegment>>,
 }
@@ -22,13 +22,13 @@ struct RateSegment {
     bytes: u64,
 }
 
-impl Playout {
+impl PlayingTimes {
     /// A stream with the mean rate `rate`; `random` draws its segments.
     pub(crate) fn new(
         rate: BitRate,
         variation: Option<VariationConfig>,
         random: Random,
-    ) -> Playout {
+    ) -> PlayingTimes {
         let segment = variation.map(|variation| {
             let mut segment = RateSegment {
                 variation,
@@ -40,7 +40,7 @@ impl Playout {
             segment.bytes = segment.draw(rate);
             Box::new(segment)
         });
-        Playout { rate, segment }
+        PlayingTimes { rate, segment }
     }
 
     /// Time from the first byte of the stream to byte number `byte` without a pause, rounded up to
@@ -114,8 +114,8 @@ mod tests {
         })
     }
 
-    fn playout(variation: Option<VariationConfig>) -> Playout {
-        Playout::new(BitRate(700_000), variation, Seed(3).stream("rate"))
+    fn playout(variation: Option<VariationConfig>) -> PlayingTimes {
+        PlayingTimes::new(BitRate(700_000), variation, Seed(3).stream("rate"))
     }
 
     #[test]

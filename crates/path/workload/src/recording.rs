@@ -5,7 +5,7 @@
 //! the oldest write is done, data are lost: an overrun. The time of the loss is the time from the full
 //! buffer to the end of the write.
 
-use crate::playout::Playout;
+use crate::playout::PlayingTimes;
 use crate::streams_config::StreamsConfig;
 use crate::streams_results::StreamTally;
 use fullstroke_units::{BitRate, Duration, Seed, Time};
@@ -31,8 +31,8 @@ pub(crate) struct Recording {
     out_of_order: u64,
     origin: Time,
     /// Times at which bytes are made: of the next write, and of the byte that fills the buffer.
-    made: Playout,
-    full: Playout,
+    made: PlayingTimes,
+    full: PlayingTimes,
 }
 
 impl Recording {
@@ -51,7 +51,7 @@ impl Recording {
         // Cameras are not in step: each begins somewhere within the time of a write.
         let step = rate.span(fullstroke_units::Bytes(write)).as_nanos().max(1);
         let origin = Time::from_nanos(random("phase").below(step));
-        let made = Playout::new(rate, config.variation, random("variation"));
+        let made = PlayingTimes::new(rate, config.variation, random("variation"));
         let recording = Recording {
             file,
             writes,

@@ -201,10 +201,11 @@ impl Node for SideBySide {
 }
 
 impl Source for SideBySide {
-    fn heeds_completions(&self) -> bool {
+    fn depends_on_completions(&self) -> bool {
         // The end of the foreground ends the background.
-        let heeds =
-            |running: &Running| running.part.background || running.part.source.heeds_completions();
+        let heeds = |running: &Running| {
+            running.part.background || running.part.source.depends_on_completions()
+        };
         self.parts.iter().any(heeds)
     }
 

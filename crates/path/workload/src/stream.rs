@@ -1,6 +1,6 @@
 //! One stream: the reads of the server, and the playback of the client.
 
-use crate::playout::Playout;
+use crate::playout::PlayingTimes;
 use crate::streams_config::{AtEnd, StartPosition, StreamsConfig};
 use crate::streams_results::StreamTally;
 use fullstroke_units::{BitRate, Duration, Random, Seed, Time};
@@ -53,8 +53,8 @@ pub struct PlayedStream {
     origin: Time,
     plays: bool,
     /// Playing times of the first missing byte, and of the byte that makes room again.
-    missing: Playout,
-    room: Playout,
+    missing: PlayingTimes,
+    room: PlayingTimes,
     place: Random,
 }
 
@@ -75,7 +75,7 @@ impl PlayedStream {
             StartPosition::Beginning => 0,
             StartPosition::Random => place.below(rules.reads),
         };
-        let playout = Playout::new(rate, config.variation, random("variation"));
+        let playout = PlayingTimes::new(rate, config.variation, random("variation"));
         let stream = PlayedStream {
             file,
             next,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::playout::Playout;
+use crate::playout::PlayingTimes;
 use fullstroke_units::{BitRate, Bytes, Lbn};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ fn play(
 
 /// A model of a client that plays read by read, given the arrival times.
 struct ClientModel {
-    playout: Playout,
+    playout: PlayingTimes,
     read: u64,
     /// Playing time of each read's first byte; empty until playback starts.
     played: Vec<u64>,
@@ -107,7 +107,8 @@ impl ClientModel {
     fn new(keys: &Value, rate: BitRate, reads: &[StreamRead]) -> ClientModel {
         let config = config(keys);
         let read = config.read_bytes().0;
-        let playout = Playout::new(rate, config.variation, Seed(7).stream("stream 1 variation"));
+        let playout =
+            PlayingTimes::new(rate, config.variation, Seed(7).stream("stream 1 variation"));
         let mut times = playout.clone();
         let mut there = 0;
         let mut played: Vec<u64> = Vec::new();

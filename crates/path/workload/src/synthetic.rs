@@ -257,7 +257,7 @@ impl Node for Synthetic {
 }
 
 impl Source for Synthetic {
-    fn heeds_completions(&self) -> bool {
+    fn depends_on_completions(&self) -> bool {
         matches!(self.arrivals, Arrivals::Closed { .. })
     }
 

@@ -26,4 +26,4 @@ mod signals;
 pub use cached::{Cached, ClientOutcome, ClientRequest, NumberedWork, ServerWork};
 pub use heed::{HeedOptions, SignalCounts, SignalSession, heed};
 pub use messages::CacheError;
-pub use serve::{CacheCounters, CacheOptions, Ready, serve};
+pub use serve::{CacheCounters, CacheOptions, CacheReady, serve};

@@ -155,7 +155,7 @@ impl ConnectedClient {
     }
 
     /// Returns true if no more input comes from the client.
-    pub(crate) fn says_no_more(&self) -> bool {
+    pub(crate) fn input_has_ended(&self) -> bool {
         self.finished_sending || self.connection.has_ended()
     }
 
@@ -167,7 +167,7 @@ impl ConnectedClient {
     /// Returns true if the connection is over: no more input comes, and all requests are answered
     /// and sent.
     pub(crate) fn is_over(&self) -> bool {
-        self.says_no_more() && self.connection.in_flight() == 0 && !self.has_output()
+        self.input_has_ended() && self.connection.in_flight() == 0 && !self.has_output()
     }
 
     /// Sets the events to wait for: room in the socket if there is output, and input if `reads` and
@@ -177,7 +177,7 @@ impl ConnectedClient {
             readable: reads
                 && !self.is_queued
                 && !self.connection.is_paused()
-                && !self.says_no_more(),
+                && !self.input_has_ended(),
             writable: self.has_output(),
         };
         if interest != self.interest {

@@ -1,7 +1,7 @@
 //! The server's clients: accept, read, answer, disconnect.
 
 use crate::client::ConnectedClient;
-use crate::poll::{Interest, Ready};
+use crate::poll::{Interest, ReadyDescriptor};
 use crate::server::{ConfiguredServer, FIRST_LISTENER, client_key};
 use crate::ticket::Ticket;
 use fullstroke_nbd::{Connection, ConnectionEvent, RequestCommand};
@@ -107,7 +107,8 @@ impl ConfiguredServer {
             let dawdles = client
                 .handshaking()
                 .is_some_and(|time| time >= HANDSHAKE_TIMEOUT);
-            let stalls = client.stalled() >= STALL_TIMEOUT && (is_tight || client.says_no_more());
+            let stalls =
+                client.stalled() >= STALL_TIMEOUT && (is_tight || client.input_has_ended());
             if dawdles || stalls {
                 self.close(place);
             }
@@ -130,7 +131,7 @@ impl ConfiguredServer {
     }
 
     /// Handles a client's socket that is ready.
-    pub(crate) fn client_ready(&mut self, event: Ready) {
+    pub(crate) fn client_ready(&mut self, event: ReadyDescriptor) {
         let place = event.key as u32;
         // The event may be older than the client in this place.
         let Some(client) = self.clients.at(place) else {

@@ -29,7 +29,7 @@ impl Interest {
 
 /// A ready descriptor, with the key given when it was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ready {
+pub(crate) struct ReadyDescriptor {
     pub(crate) key: u64,
     pub(crate) readable: bool,
     pub(crate) writable: bool,
@@ -88,7 +88,11 @@ impl Poll {
     }
 
     /// Waits until a descriptor is ready, at most `limit`. Adds the ready descriptors to `ready`.
-    pub(crate) fn wait(&mut self, limit: Duration, ready: &mut Vec<Ready>) -> io::Result<()> {
+    pub(crate) fn wait(
+        &mut self,
+        limit: Duration,
+        ready: &mut Vec<ReadyDescriptor>,
+    ) -> io::Result<()> {
         let limit = Timespec {
             tv_sec: limit.as_secs() as i64,
             tv_nsec: limit.subsec_nanos().into(),
@@ -106,7 +110,7 @@ impl Poll {
         }
         ready.extend(self.events.iter().map(|event| {
             let flags = event.flags;
-            Ready {
+            ReadyDescriptor {
                 key: event.data.u64(),
                 readable: flags.intersects(EventFlags::IN | EventFlags::RDHUP),
                 writable: flags.contains(EventFlags::OUT),

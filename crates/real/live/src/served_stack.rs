@@ -328,7 +328,7 @@ impl ServedStack {
             ),
             RequestCommand::Trim => self.discard_bytes(offset, length),
             // Earlier writes may be lost. This is reported once, as by fsync(2).
-            RequestCommand::Flush if self.has_lost_untold() => return RequestOutcome::Lost,
+            RequestCommand::Flush if self.has_unreported_loss() => return RequestOutcome::Lost,
             RequestCommand::Flush | RequestCommand::Cache | RequestCommand::BlockStatus => Ok(()),
         };
         match RequestOutcome::of(done) {
@@ -339,7 +339,7 @@ impl ServedStack {
 
     /// Returns true if data were lost and no flush has failed for this yet. The next call returns
     /// false.
-    fn has_lost_untold(&mut self) -> bool {
+    fn has_unreported_loss(&mut self) -> bool {
         let lost = self.store.has_failed() || self.store.has_lost_data();
         // The flag follows the store, so that a second loss after a repair is told again.
         let told = std::mem::replace(&mut self.told_loss, lost);

@@ -8,7 +8,7 @@ use crate::control_queue::ControlQueue;
 use crate::durability::{Durability, UndurableRequest};
 use crate::limits;
 use crate::listening::Listening;
-use crate::poll::{Interest, Poll, Ready};
+use crate::poll::{Interest, Poll, ReadyDescriptor};
 use crate::served_stack::ServedStack;
 use crate::ticket::{ClientId, RequestOutcome, Ticket};
 use crate::upkeep::{Ending, IDLE_POLL, Upkeep};
@@ -466,7 +466,7 @@ impl ConfiguredServer {
         }
     }
 
-    fn react(&mut self, event: Ready) {
+    fn react(&mut self, event: ReadyDescriptor) {
         match event.key {
             SIGNALS => self.read_signals(),
             CONTROL => self.take_control_requests(),

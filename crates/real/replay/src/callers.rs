@@ -43,7 +43,7 @@ pub(crate) fn replay(
 ) -> Result<ReplayReport, ReplayError> {
     assert!(threads > 0, "a thread takes the requests");
     assert!(
-        options.rules.pace.heeds_times(),
+        options.rules.pace.follows_times(),
         "threads that wait keep a trace's times or nothing"
     );
     let calls = Calls::new(&target.file)?;

@@ -84,7 +84,7 @@ impl ReplayOptions {
     /// Returns the time of issue by the trace's times.
     pub(crate) fn schedule(&self, command: &IssuedCommand) -> Time {
         let arrival = command.record.arrival;
-        if self.rules.pace.heeds_times() {
+        if self.rules.pace.follows_times() {
             self.rules.scaled(arrival)
         } else {
             arrival

@@ -179,7 +179,7 @@ impl Default for RequestScratch {
 }
 
 /// Reason of a failed attempt.
-enum Setback {
+enum AttemptFailure {
     /// A member could not be read.
     Unread(FailedTransfer),
     /// The attempt is to be repeated at once.
@@ -187,9 +187,9 @@ enum Setback {
     Error(ArrayError),
 }
 
-impl From<ArrayError> for Setback {
-    fn from(error: ArrayError) -> Setback {
-        Setback::Error(error)
+impl From<ArrayError> for AttemptFailure {
+    fn from(error: ArrayError) -> AttemptFailure {
+        AttemptFailure::Error(error)
     }
 }
 

@@ -70,14 +70,14 @@ fn opened_within<T: Send + 'static>(
 pub struct Timed {
     inner: Arc<dyn Device>,
     limit: Limit,
-    hands: Arc<Hands>,
+    hands: Arc<RequestThreads>,
 }
 
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads that make requests.
 #[derive(Default)]
-struct Hands {
+struct RequestThreads {
     state: Mutex<TimedQueue>,
     more: Condvar,
 }
@@ -124,9 +124,9 @@ impl Timed {
     }
 }
 
-impl Hands {
+impl RequestThreads {
     /// Passes a job to an idle thread, or to a new one.
-    fn give(self: &Arc<Hands>, job: Job) -> io::Result<()> {
+    fn give(self: &Arc<RequestThreads>, job: Job) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.jobs.push_back(job);
         // A thread that was notified counts as idle until it runs, and its job is still in the

@@ -142,7 +142,7 @@ pub(super) fn write(shown: &TraceContents) -> Vec<u8> {
 
 /// An event of the trace.
 #[derive(Clone, Copy)]
-enum What<'a> {
+enum PerfettoEvent<'a> {
     Begins(&'a Slice),
     Ends(&'a Slice),
     Counts(&'a Counter),
@@ -150,7 +150,7 @@ enum What<'a> {
 
 /// Returns the events by time. At the same time, slices end before others begin on their tracks.
 /// Slices without duration begin and end in between.
-fn in_order(shown: &TraceContents) -> Vec<(Time, What<'_>)> {
+fn in_order(shown: &TraceContents) -> Vec<(Time, PerfettoEvent<'_>)> {
     let mut events = Vec::with_capacity(2 * shown.slices.len() + shown.counters.len());
     for (index, slice) in shown.slices.iter().enumerate() {
         let lasts = slice.begin < slice.end;
@@ -159,23 +159,23 @@ fn in_order(shown: &TraceContents) -> Vec<(Time, What<'_>)> {
         } else {
             ((1, 0, index, 0), (1, 0, index, 1))
         };
-        events.push((slice.begin, begins, What::Begins(slice)));
-        events.push((slice.end, ends, What::Ends(slice)));
+        events.push((slice.begin, begins, PerfettoEvent::Begins(slice)));
+        events.push((slice.end, ends, PerfettoEvent::Ends(slice)));
     }
     let counts = shown
         .counters
         .iter()
-        .map(|counter| (counter.at, (3, 0, 0, 0), What::Counts(counter)));
+        .map(|counter| (counter.at, (3, 0, 0, 0), PerfettoEvent::Counts(counter)));
     events.extend(counts);
     events.sort_by_key(|(at, rank, _)| (*at, *rank));
     events.into_iter().map(|(at, _, what)| (at, what)).collect()
 }
 
-impl What<'_> {
+impl PerfettoEvent<'_> {
     fn message(self) -> ProtobufMessage {
         let mut message = ProtobufMessage::default();
         match self {
-            What::Begins(slice) => {
+            PerfettoEvent::Begins(slice) => {
                 message
                     .number(event::TYPE, event::SLICE_BEGIN)
                     .number(event::TRACK, slice.track);
@@ -198,12 +198,12 @@ impl What<'_> {
                     .iter()
                     .for_each(|flow| _ = message.fixed(event::FLOW_ENDS, *flow));
             }
-            What::Ends(slice) => {
+            PerfettoEvent::Ends(slice) => {
                 message
                     .number(event::TYPE, event::SLICE_END)
                     .number(event::TRACK, slice.track);
             }
-            What::Counts(counter) => {
+            PerfettoEvent::Counts(counter) => {
                 message
                     .number(event::TYPE, event::COUNTER)
                     .number(event::TRACK, counter.track);

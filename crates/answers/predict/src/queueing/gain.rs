@@ -121,7 +121,7 @@ fn between(found: &[(f64, (f64, f64))], count: f64) -> (f64, f64) {
 /// Returns the time of an access while `outstanding` requests are always outstanding.
 fn kept_full(model: &DriveModel, used: u64, outstanding: u64) -> Result<Moments, ConfigError> {
     // A constant seed, so that two predictions for one drive have the same table.
-    let mut full = Full {
+    let mut full = ClosedLoad {
         drive: model.drive()?,
         random: Seed(1).stream("queue gain"),
         places: used / LENGTH,
@@ -144,7 +144,7 @@ fn kept_full(model: &DriveModel, used: u64, outstanding: u64) -> Result<Moments,
 }
 
 /// A drive with its closed load.
-struct Full {
+struct ClosedLoad {
     drive: Drive,
     random: Random,
     places: u64,
@@ -152,7 +152,7 @@ struct Full {
     out: Effects,
 }
 
-impl Full {
+impl ClosedLoad {
     fn send(&mut self, now: Time) {
         let start = self.random.below(self.places) * LENGTH;
         let extent = Extent {

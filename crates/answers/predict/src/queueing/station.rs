@@ -99,14 +99,14 @@ struct Chain {
     probabilities: Vec<f64>,
     /// For each state, the probability that more than a given number arrive in the service that
     /// begins in this state. The lists grow as needed.
-    more: Vec<More>,
+    more: Vec<ArrivalCounts>,
 }
 
 impl Chain {
     fn new(rate: f64, first: Moments) -> Chain {
         Chain {
             probabilities: vec![1.0],
-            more: vec![More::new(rate, first)],
+            more: vec![ArrivalCounts::new(rate, first)],
         }
     }
 
@@ -115,7 +115,7 @@ impl Chain {
     /// (Ramaswami 1988).
     fn next(&mut self, rate: f64, service: Moments) -> f64 {
         let next = self.probabilities.len();
-        let more = More::new(rate, service);
+        let more = ArrivalCounts::new(rate, service);
         // In state 0 the service belongs to the arrival at the end of the pause.
         let mut up = self.probabilities[0] * self.more[0].than(next - 1);
         for state in 1..next {
@@ -129,7 +129,7 @@ impl Chain {
 }
 
 /// Distribution of the number of arrivals in a service.
-struct More {
+struct ArrivalCounts {
     /// Last probability, and its number of arrivals.
     last: (f64, f64),
     /// Parameters of the negative binomial distribution: `1 / c²`, and the probability of a
@@ -142,14 +142,14 @@ struct More {
     tails: Vec<f64>,
 }
 
-impl More {
-    fn new(rate: f64, service: Moments) -> More {
+impl ArrivalCounts {
+    fn new(rate: f64, service: Moments) -> ArrivalCounts {
         // A constant service has no variance and so no finite shape. With the smallest one here the
         // number of arrivals is Poisson to six digits.
         let shape = 1.0 / service.scv().max(1e-6);
         let load = rate * service.mean / shape;
         let none = (-shape * load.ln_1p()).exp();
-        More {
+        ArrivalCounts {
             last: (none, 0.0),
             shape,
             part: load / (1.0 + load),

@@ -179,7 +179,7 @@ struct Members<'a> {
 }
 
 /// Result for the drives.
-struct Answered {
+struct DriveResult {
     /// Response times, by kind.
     responses: [PartMoments; 3],
     /// For a write back to the place just read: its time if the arm is still there, and the
@@ -258,7 +258,7 @@ impl<'a> Members<'a> {
     }
 
     /// Computes the result if all accesses are answered from the medium.
-    fn through(&self) -> Option<Answered> {
+    fn through(&self) -> Option<DriveResult> {
         let rate = self.rate();
         let first = self.mixed(|kind| self.first(kind));
         let chosen = |count| {
@@ -267,7 +267,7 @@ impl<'a> Members<'a> {
         let queue = waiting(rate, first, chosen)?;
         let shortened = self.shortened(&queue);
         let alone = (1.0 - queue.busy) * (-rate * self.lag_s()).exp();
-        Some(Answered {
+        Some(DriveResult {
             responses: [READ, WRITE, BACK]
                 .map(|kind| self.response(kind, &queue, rate, shortened, 0.0)),
             undisturbed: (
@@ -375,7 +375,7 @@ impl<'a> Members<'a> {
 
     /// Computes the result if the buffer answers writes. The buffered writes go to the medium when
     /// no read waits: a class behind the reads without preemption (Cobham 1954).
-    fn buffered(&self, buffer: &BufferConfig) -> Option<Answered> {
+    fn buffered(&self, buffer: &BufferConfig) -> Option<DriveResult> {
         let [reads, fresh, back] = self.rates;
         let writes = fresh + back;
         let delay_s = buffer.destage_delay.as_secs_f64();
@@ -417,7 +417,7 @@ impl<'a> Members<'a> {
             mean: self.drive.taken_s(self.sectors[kind]),
             variance: 0.0,
         };
-        Some(Answered {
+        Some(DriveResult {
             responses: [read, taken(WRITE), taken(BACK)],
             undisturbed: (self.drive.taken_s(self.sectors[BACK]), alone),
             busy,
@@ -434,7 +434,7 @@ impl<'a> Members<'a> {
     }
 
     /// Returns the response of a request: the sum over its phases of the last access.
-    fn response_s(&self, shapes: &Shapes, answered: &Answered) -> f64 {
+    fn response_s(&self, shapes: &Shapes, answered: &DriveResult) -> f64 {
         shapes
             .phases
             .iter()
@@ -442,7 +442,7 @@ impl<'a> Members<'a> {
             .sum()
     }
 
-    fn phase_s(&self, phase: &[u32; 3], answered: &Answered) -> f64 {
+    fn phase_s(&self, phase: &[u32; 3], answered: &DriveResult) -> f64 {
         let [reads, writes, back] = phase.map(|count| count as usize);
         let largest = |kind: usize, of: usize| answered.responses[kind].last_s(of);
         let mut last: f64 = 0.0;
@@ -471,7 +471,7 @@ impl<'a> Members<'a> {
 
     /// Returns the mean power of all drives: the work by its phases, and the idle states. Arrivals
     /// are memoryless, which gives the probability that an idle state is reached.
-    fn watts(&self, answered: &Answered) -> Option<f64> {
+    fn watts(&self, answered: &DriveResult) -> Option<f64> {
         let config = &self.drive.config;
         let power = config.power.filter(PowerConfig::counts_energy)?;
         if config.spin_down.is_some() {

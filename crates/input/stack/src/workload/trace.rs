@@ -391,7 +391,7 @@ impl Node for TraceReplay {
 }
 
 impl Source for TraceReplay {
-    fn heeds_completions(&self) -> bool {
+    fn depends_on_completions(&self) -> bool {
         self.pace != ReplayPace::Timing
     }
 

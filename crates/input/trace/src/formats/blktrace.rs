@@ -241,14 +241,14 @@ const EXPECTED: &str =
     "a blktrace record of version 7 or 8 (magic number 0x65617407 or 0x65617408)";
 
 /// File of a further processor.
-struct Sibling {
+struct ProcessorFile {
     file: String,
     input: Input<'static>,
 }
 
 /// Returns the files of the other processors beside the file at `place`, and the processors below
 /// the last one that have no file. Returns `None` if the file's name has no processor number.
-fn siblings(place: &InputFile) -> Result<(Vec<Sibling>, Option<Vec<u32>>), TraceFault> {
+fn siblings(place: &InputFile) -> Result<(Vec<ProcessorFile>, Option<Vec<u32>>), TraceFault> {
     let mut files = processor_files::files_of_same_trace(&place.files, &place.path)?;
     let Some(&last) = files.keys().next_back() else {
         return Ok((Vec::new(), None));
@@ -272,10 +272,10 @@ fn siblings(place: &InputFile) -> Result<(Vec<Sibling>, Option<Vec<u32>>), Trace
     Ok((siblings?, Some(missing)))
 }
 
-fn open_sibling(files: &FileSource, path: &Path) -> Result<Sibling, TraceFault> {
+fn open_sibling(files: &FileSource, path: &Path) -> Result<ProcessorFile, TraceFault> {
     let file = path.display().to_string();
     match source::open_in(files, path, SIBLING_BUFFER_BYTES) {
-        Ok(input) => Ok(Sibling { file, input }),
+        Ok(input) => Ok(ProcessorFile { file, input }),
         Err(TraceError::Read { source, .. }) => {
             Err(TraceFault::In(file, Box::new(TraceFault::Read(source))))
         }
@@ -289,7 +289,7 @@ fn open_sibling(files: &FileSource, path: &Path) -> Result<Sibling, TraceFault> 
 /// Merges the events of all processors by time.
 #[derive(Default)]
 struct BlkTrace {
-    siblings: Vec<Sibling>,
+    siblings: Vec<ProcessorFile>,
     /// Processors whose file is missing; `None` if the trace is a single file.
     missing: Option<Vec<u32>>,
     processors: Processors,

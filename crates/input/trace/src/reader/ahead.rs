@@ -14,7 +14,7 @@ const BATCHES_MAX: usize = 4;
 /// Number of rows in a batch.
 const BATCH_ROWS: usize = 4 * ROWS_AT_ONCE;
 
-type Both = (Input<'static>, Box<dyn Parser>);
+type InputAndParser = (Input<'static>, Box<dyn Parser>);
 
 /// Result of one call of the parser.
 struct ParsedBatch {
@@ -27,13 +27,13 @@ struct ParserAhead {
     batches: Receiver<ParsedBatch>,
     /// Returns emptied batches to the parser, so that it can reuse their memory.
     spent: Sender<Vec<TraceRow>>,
-    thread: JoinHandle<Both>,
+    thread: JoinHandle<InputAndParser>,
 }
 
 /// Source of rows: a parser called on demand, or a parser running ahead.
 pub(super) struct RowSource {
     /// The parser; `None` while it runs ahead.
-    here: Option<Box<Both>>,
+    here: Option<Box<InputAndParser>>,
     ahead: Option<ParserAhead>,
 }
 
@@ -105,7 +105,11 @@ impl RowSource {
 }
 
 /// Parses until the end, until a fatal error, or until the consumer is gone.
-fn parse(both: Both, batches: &SyncSender<ParsedBatch>, emptied: &Receiver<Vec<TraceRow>>) -> Both {
+fn parse(
+    both: InputAndParser,
+    batches: &SyncSender<ParsedBatch>,
+    emptied: &Receiver<Vec<TraceRow>>,
+) -> InputAndParser {
     let (mut input, mut parser) = both;
     loop {
         let mut rows = emptied

@@ -126,13 +126,13 @@ impl Drive {
         if self.spin_down.is_some() {
             let stops = self.stopped.or(self.stopped_before);
             if stops.is_some() || self.arm.has_turned() {
-                self.tell_of_platters(now, out);
+                self.report_platters(now, out);
             }
         }
     }
 
     #[cold]
-    fn tell_of_platters(&mut self, now: Time, out: &mut Effects) {
+    fn report_platters(&mut self, now: Time, out: &mut Effects) {
         let stopped = self
             .stopped
             .take_if(|at| *at <= now)

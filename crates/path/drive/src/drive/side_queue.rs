@@ -5,7 +5,7 @@
 //! Only drives with `buffered_first` work like this. Other drives look into the buffer when a
 //! request comes, and when the arm takes up the request.
 
-use super::{Drive, Last, RequestInService};
+use super::{Drive, LastRequest, RequestInService};
 use crate::buffer::{DriveBuffer, Lookup};
 use crate::electronics::PreviousKind;
 use crate::queue::{NextRequest, WaitingRequest};
@@ -110,7 +110,7 @@ impl Drive {
         // Waiting writers come first, because they need the room that has just become free.
         self.let_writers_in(now);
         if self.service.is_none() && !self.begin_of_all(now) {
-            self.begin_beside(now);
+            self.begin_side_request(now);
         }
         let idle = self.service.is_none() && !self.queue.is_empty();
         let (Some(beside), Some(buffer)) = (&mut self.beside, &self.buffer) else {
@@ -171,8 +171,8 @@ impl Drive {
     }
 
     /// Takes up the next request that needs the arm. The arm must have no request.
-    fn begin_beside(&mut self, now: Time) {
-        self.pass_what_was_read(now);
+    fn begin_side_request(&mut self, now: Time) {
+        self.answer_reads_ahead(now);
         self.make_room_for_writers(now);
         while !self.queue.is_empty() {
             // A command beyond the age limit goes before a stream, or the stream would starve the
@@ -198,7 +198,7 @@ impl Drive {
     }
 
     /// Answers waiting reads whose data have been read ahead meanwhile.
-    fn pass_what_was_read(&mut self, now: Time) {
+    fn answer_reads_ahead(&mut self, now: Time) {
         let (Some(beside), Some(buffer)) = (&self.beside, &self.buffer) else {
             return;
         };
@@ -426,6 +426,6 @@ impl Drive {
             PreviousKind::Read
         };
         self.next_lbn = extent.end();
-        self.last = Last { kind, extent };
+        self.last = LastRequest { kind, extent };
     }
 }

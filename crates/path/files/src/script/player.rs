@@ -246,7 +246,7 @@ impl<'a> ScriptPlayer<'a> {
                 &mut self.touches,
             )?;
             let end = offset.saturating_add(length);
-            self.soil(file, offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES));
+            self.make_dirty(file, offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES));
             self.tally.bytes_written += length;
             offset = end;
             left -= length;
@@ -254,7 +254,7 @@ impl<'a> ScriptPlayer<'a> {
         Ok(())
     }
 
-    fn soil(&mut self, file: Object, pages: std::ops::Range<u64>) {
+    fn make_dirty(&mut self, file: Object, pages: std::ops::Range<u64>) {
         let turn = self.order.last_key_value().map_or(0, |(&last, _)| last + 1);
         let (_, runs) = self.dirty.entry(file).or_insert_with(|| {
             self.order.insert(turn, file);

@@ -346,7 +346,7 @@ mod tests {
     }
 
     /// Returns the position of the request at 90 000 000 in the order of dispatch.
-    fn turn_of_the_far_one(keys: &str) -> usize {
+    fn turn_of_the_distant_request(keys: &str) -> usize {
         let near = LoopProcess {
             outstanding: 8,
             span: 40_000,
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn an_expired_request_begins_a_batch_and_does_not_break_one() {
         let expired_at_once = r#"{ "sync_expire": "1ns", "fifo_batch": 16 }"#;
-        assert_eq!(turn_of_the_far_one(expired_at_once) % 16, 0);
-        assert!(turn_of_the_far_one(r#"{ "sync_expire": "0s" }"#) > 150);
+        assert_eq!(turn_of_the_distant_request(expired_at_once) % 16, 0);
+        assert!(turn_of_the_distant_request(r#"{ "sync_expire": "0s" }"#) > 150);
     }
 }

@@ -129,8 +129,8 @@ impl PageCache {
 
     /// Handles a PULL of addresses: writes the dirty pages of a run. Returns the number of pages.
     pub fn pull(&mut self, now: Time, run: PageRun, out: &mut CacheOut) -> u64 {
-        let (mut desk, _) = self.desk(now, out);
-        let wrote = desk.write_run(
+        let (mut parts, _) = self.parts(now, out);
+        let wrote = parts.write_run(
             run,
             Bounds {
                 most: u64::MAX,
@@ -138,7 +138,7 @@ impl PageCache {
                 why: IoReason::Pull,
             },
         );
-        desk.settle(run.object);
+        parts.settle(run.object);
         self.settle(now, out);
         wrote.pages
     }
@@ -147,23 +147,23 @@ impl PageCache {
     /// been dirty longest. Returns the number written.
     pub fn pull_any(&mut self, now: Time, pages: u64, out: &mut CacheOut) -> u64 {
         let mut left = pages;
-        let (mut desk, _) = self.desk(now, out);
+        let (mut parts, _) = self.parts(now, out);
         // Objects move from `Dirty` to `Io` and then to `More`, so the oldest are in the first two
         // lists.
         for queue in [DirtyList::Io, DirtyList::More, DirtyList::Dirty] {
             while left > 0
-                && let Some((object, _)) = desk.oldest(queue)
+                && let Some((object, _)) = parts.oldest(queue)
             {
                 let bounds = Bounds {
                     most: left,
                     nonblocking: false,
                     why: IoReason::Pull,
                 };
-                let wrote = desk.write_object(object, bounds).pages;
-                desk.settle(object);
+                let wrote = parts.write_object(object, bounds).pages;
+                parts.settle(object);
                 left -= wrote;
                 // The rest of the object is being written already, or finds no place in the queue.
-                if desk.is_dirty(object) {
+                if parts.is_dirty(object) {
                     break;
                 }
             }

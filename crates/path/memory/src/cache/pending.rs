@@ -51,7 +51,7 @@ impl Wait {
 }
 
 /// Events for waiting operations.
-pub(super) struct News {
+pub(super) struct WaitEvent {
     pub(super) now: Time,
     /// Congestion has ended.
     pub(super) cleared: bool,
@@ -61,7 +61,7 @@ pub(super) struct News {
     pub(super) ended: Vec<PageRun>,
 }
 
-impl News {
+impl WaitEvent {
     /// True if the operation may continue. `room` tells if the device's queue has a place now; the
     /// operation before may have taken the last one.
     pub(super) fn lets_go_on(&self, operation: &PendingOperation, room: bool) -> bool {
@@ -104,7 +104,7 @@ impl Alarm {
         self.room |= wait == Wait::Room;
     }
 
-    pub(super) fn is_raised_by(&self, news: &News, room: bool) -> bool {
+    pub(super) fn is_raised_by(&self, news: &WaitEvent, room: bool) -> bool {
         self.room && room
             || news.cleared
             || news.freed

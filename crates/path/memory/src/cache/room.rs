@@ -103,9 +103,9 @@ impl PageCache {
         if !victim.is(flag::DIRTY) {
             return;
         }
-        let (mut desk, write_back) = self.desk(now, out);
-        if write_back.note_shortage(&mut desk) && !victim.is(flag::WRITING) {
-            desk.write_run(
+        let (mut parts, write_back) = self.parts(now, out);
+        if write_back.note_shortage(&mut parts) && !victim.is(flag::WRITING) {
+            parts.write_run(
                 victim.run(),
                 crate::cache_parts::Bounds {
                     most: u64::MAX,
@@ -113,7 +113,7 @@ impl PageCache {
                     why: IoReason::Reclaim,
                 },
             );
-            desk.settle(victim.object);
+            parts.settle(victim.object);
         }
     }
 
@@ -150,11 +150,11 @@ impl PageCache {
             if !stretch.is(flag::DIRTY) || stretch.is(flag::WRITING) {
                 continue;
             }
-            let (mut desk, write_back) = self.desk(now, out);
-            if !write_back.note_shortage(&mut desk) || desk.full() {
+            let (mut parts, write_back) = self.parts(now, out);
+            if !write_back.note_shortage(&mut parts) || parts.full() {
                 return;
             }
-            desk.write_run(
+            parts.write_run(
                 stretch.run(),
                 crate::cache_parts::Bounds {
                     most: u64::MAX,
@@ -162,7 +162,7 @@ impl PageCache {
                     why: IoReason::Reclaim,
                 },
             );
-            desk.settle(stretch.object);
+            parts.settle(stretch.object);
         }
     }
 

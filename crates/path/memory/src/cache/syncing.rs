@@ -114,9 +114,9 @@ impl PageCache {
             let run = PageRun::new(sync.object, page, stretch.end().min(sync.end) - page);
             let ticket = Some(sync.ticket);
             let request = self.device.request_pages();
-            let (mut desk, write_back) = self.desk(now, out);
-            let run = desk.extended(run, sync.end.min(page.saturating_add(request)));
-            let wrote = desk.write_for(
+            let (mut parts, write_back) = self.parts(now, out);
+            let run = parts.extended(run, sync.end.min(page.saturating_add(request)));
+            let wrote = parts.write_for(
                 run,
                 Bounds {
                     most: request,
@@ -126,7 +126,7 @@ impl PageCache {
                 ticket,
             );
             if write_back.fsync_cleans() {
-                desk.settle(sync.object);
+                parts.settle(sync.object);
             }
             sync.next = page + wrote.pages;
         }

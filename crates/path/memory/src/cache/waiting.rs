@@ -1,7 +1,7 @@
 //! Operations that wait for memory, for the end of I/O or for a time, and go on afterwards.
 
 use super::PageCache;
-use super::pending::{Alarm, News, OperationKind, PendingOperation, Wait};
+use super::pending::{Alarm, OperationKind, PendingOperation, Wait, WaitEvent};
 use crate::out::{CacheOut, OperationAnswer, WokenOperation};
 #[cfg(test)]
 use crate::pages::flag;
@@ -61,14 +61,14 @@ impl PageCache {
     /// Continues the waiting operations whose condition holds, in order of arrival. Returns true if
     /// any continued.
     pub(super) fn resume(&mut self, now: Time, out: &mut CacheOut) -> bool {
-        let news = News {
+        let news = WaitEvent {
             now,
             cleared: self.device.take_cleared(),
             freed: std::mem::take(&mut self.freed),
             ended: std::mem::take(&mut self.ended),
         };
         let any =
-            self.alarm.is_raised_by(&news, !self.device.full()) && self.resume_those_of(&news, out);
+            self.alarm.is_raised_by(&news, !self.device.full()) && self.resume_woken(&news, out);
         #[cfg(test)]
         self.assert_nobody_waits_in_vain(now);
         self.ended = news.ended;
@@ -76,7 +76,7 @@ impl PageCache {
         any
     }
 
-    fn resume_those_of(&mut self, news: &News, out: &mut CacheOut) -> bool {
+    fn resume_woken(&mut self, news: &WaitEvent, out: &mut CacheOut) -> bool {
         let (mut any, mut at) = (false, 0);
         self.alarm = Alarm::default();
         while at < self.waiting.len() {

@@ -101,8 +101,8 @@ impl PageCache {
 
     /// Asks if a writer may continue. Returns false if the writer waits.
     fn balance(&mut self, now: Time, write: &mut PendingOperation, out: &mut CacheOut) -> bool {
-        let (mut desk, write_back) = self.desk(now, out);
-        let verdict = write_back.balance(&mut write.dirtier, &mut desk);
+        let (mut parts, write_back) = self.parts(now, out);
+        let verdict = write_back.balance(&mut write.dirtier, &mut parts);
         write.balancing = !matches!(verdict, WriterVerdict::Go | WriterVerdict::Pause(_));
         write.wait = match verdict {
             WriterVerdict::Go => {

@@ -62,7 +62,7 @@ struct ReadAheadState {
     previous: Option<u64>,
 }
 
-struct Today {
+struct CurrentReadAhead {
     most: u64,
     request: u64,
     large_folios: bool,
@@ -80,7 +80,7 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
         return Err(ConfigError::new("max_sectors_kb", message));
     }
     let most = pages_of(read_ahead_kb)?;
-    Ok(Box::new(Today {
+    Ok(Box::new(CurrentReadAhead {
         most,
         request: max_sectors_kb / 4,
         large_folios,
@@ -88,7 +88,7 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
     }))
 }
 
-impl Today {
+impl CurrentReadAhead {
     /// `ractl_max_pages`.
     fn most_for(&self, wanted: u64) -> u64 {
         if wanted > self.most && self.request > self.most {
@@ -178,7 +178,7 @@ impl Today {
     }
 }
 
-impl ReadAhead for Today {
+impl ReadAhead for CurrentReadAhead {
     fn opened(&mut self, file: u32) {
         *state_of(&mut self.files, file) = ReadAheadState::default();
     }

@@ -100,7 +100,7 @@ struct Lru2 {
     /// True if returning pages have become active since the last update.
     came_back: bool,
     statistics: ReclaimStatistics,
-    shadows: Shadows,
+    shadows: ShadowEntries,
     /// True if the pages about to come had left only a short while ago.
     soon: bool,
     /// True if the last used pages have become active.
@@ -116,7 +116,7 @@ pub(super) fn build(keys: &Keys, site: &PolicySite) -> Result<Box<dyn Replacemen
         due: 0,
         came_back: false,
         statistics: ReclaimStatistics::default(),
-        shadows: Shadows::default(),
+        shadows: ShadowEntries::default(),
         soon: false,
         activated: false,
     }))
@@ -313,7 +313,7 @@ impl Replacement for Lru2 {
 
 /// Record of evicted pages: `mm/workingset.c`.
 #[derive(Clone, Debug, Default)]
-struct Shadows {
+struct ShadowEntries {
     gone: PageTable,
     /// By slot of `gone`: the clock at which the first page left. Each following page left one tick
     /// later.
@@ -322,7 +322,7 @@ struct Shadows {
     clock: u64,
 }
 
-impl Shadows {
+impl ShadowEntries {
     const LIST: u8 = 0;
 
     fn remember(&mut self, gone: &Stretch, most: u64) {

@@ -105,66 +105,66 @@ impl Pdflush {
         }
     }
 
-    fn over(&self, desk: &CacheParts<'_>) -> bool {
-        desk.held().dirty + desk.held().writing > self.dirty_limit
+    fn over(&self, parts: &CacheParts<'_>) -> bool {
+        parts.held().dirty + parts.held().writing > self.dirty_limit
     }
 
     /// Runs the periodic job: `wb_kupdate`.
-    fn run_periodic(&mut self, desk: &mut CacheParts<'_>) {
-        if self.next_periodic + self.knobs.writeback < desk.now && self.periodic.is_none() {
+    fn run_periodic(&mut self, parts: &mut CacheParts<'_>) {
+        if self.next_periodic + self.knobs.writeback < parts.now && self.periodic.is_none() {
             // The kernel's timer went on while no page was dirty. The missed intervals are skipped
             // here.
             let late =
-                desk.now.since(self.next_periodic).as_nanos() / self.knobs.writeback.as_nanos();
+                parts.now.since(self.next_periodic).as_nanos() / self.knobs.writeback.as_nanos();
             self.next_periodic += self.knobs.writeback * late;
         }
-        if self.periodic.is_none() && desk.now >= self.next_periodic {
-            let expired = desk
+        if self.periodic.is_none() && parts.now >= self.next_periodic {
+            let expired = parts
                 .now
                 .as_nanos()
                 .checked_sub(self.knobs.expire.as_nanos());
             match expired {
                 Some(expired) => {
                     let dirtied = Time::from_nanos(expired);
-                    let left = desk.held().dirty;
+                    let left = parts.held().dirty;
                     self.periodic = Some(FlusherJob {
                         until: Time::ZERO,
                         dirtied,
                         left,
-                        begun: desk.now,
+                        begun: parts.now,
                     });
                 }
                 None => self.next_periodic += self.knobs.writeback,
             }
         }
         let Some(mut job) = self.periodic else { return };
-        while job.left > 0 && ready(&job, desk) {
+        while job.left > 0 && ready(&job, parts) {
             let bounds = Bounds {
                 most: TURN,
                 nonblocking: true,
                 why: IoReason::Periodic,
             };
-            let wrote = desk.round(bounds, job.dirtied, LeftoverPlace::First);
+            let wrote = parts.round(bounds, job.dirtied, LeftoverPlace::First);
             job.left = job.left.saturating_sub(wrote.pages);
             if wrote.stopped {
-                job.until = desk.now + CONGESTION_WAIT;
+                job.until = parts.now + CONGESTION_WAIT;
             } else if wrote.pages < TURN {
                 job.left = 0;
             }
         }
         self.periodic = (job.left > 0).then_some(job);
         if self.periodic.is_none() {
-            self.next_periodic = (job.begun + self.knobs.writeback).max(desk.now + GAP);
+            self.next_periodic = (job.begun + self.knobs.writeback).max(parts.now + GAP);
         }
     }
 
     /// Runs the background job: `background_writeout`.
-    fn run_background(&mut self, desk: &mut CacheParts<'_>) {
+    fn run_background(&mut self, parts: &mut CacheParts<'_>) {
         let Some(mut job) = self.background else {
             return;
         };
-        while ready(&job, desk) {
-            if desk.held().dirty < self.background_limit.max(1) {
+        while ready(&job, parts) {
+            if parts.held().dirty < self.background_limit.max(1) {
                 self.background = None;
                 return;
             }
@@ -173,9 +173,9 @@ impl Pdflush {
                 nonblocking: true,
                 why: IoReason::Background,
             };
-            let wrote = desk.round(bounds, desk.now, LeftoverPlace::AsNew);
+            let wrote = parts.round(bounds, parts.now, LeftoverPlace::AsNew);
             if wrote.stopped {
-                job.until = desk.now + CONGESTION_WAIT;
+                job.until = parts.now + CONGESTION_WAIT;
             } else if wrote.pages == 0 {
                 // All dirty pages are being written already.
                 self.background = None;
@@ -187,8 +187,8 @@ impl Pdflush {
 }
 
 /// True if a job need not wait for the end of congestion.
-fn ready(job: &FlusherJob, desk: &CacheParts<'_>) -> bool {
-    !desk.full() && (desk.now >= job.until || !desk.congested())
+fn ready(job: &FlusherJob, parts: &CacheParts<'_>) -> bool {
+    !parts.full() && (parts.now >= job.until || !parts.congested())
 }
 
 impl WriteBack for Pdflush {
@@ -218,45 +218,45 @@ impl WriteBack for Pdflush {
     fn balance(
         &mut self,
         dirtier: &mut ThrottledWriter,
-        desk: &mut CacheParts<'_>,
+        parts: &mut CacheParts<'_>,
     ) -> WriterVerdict {
         // sync_writeback_pages.
         let chunk = self.allowance + self.allowance / 2;
         let mut stopped = false;
-        if self.over(desk) && dirtier.written < chunk {
+        if self.over(parts) && dirtier.written < chunk {
             self.exceeded = true;
             let bounds = Bounds {
                 most: chunk - dirtier.written,
                 nonblocking: false,
                 why: IoReason::Throttled,
             };
-            let wrote = desk.round(bounds, desk.now, LeftoverPlace::AsNew);
+            let wrote = parts.round(bounds, parts.now, LeftoverPlace::AsNew);
             dirtier.written += wrote.pages;
             stopped = wrote.stopped;
         }
-        if self.over(desk) && dirtier.written < chunk {
+        if self.over(parts) && dirtier.written < chunk {
             return if stopped {
                 WriterVerdict::Room
             } else {
-                WriterVerdict::Congestion(desk.now + CONGESTION_WAIT)
+                WriterVerdict::Congestion(parts.now + CONGESTION_WAIT)
             };
         }
-        self.exceeded = self.over(desk);
-        if desk.held().dirty > self.background_limit && self.background.is_none() {
+        self.exceeded = self.over(parts);
+        if parts.held().dirty > self.background_limit && self.background.is_none() {
             let (until, dirtied) = (Time::ZERO, Time::NEVER);
             self.background = Some(FlusherJob {
                 until,
                 dirtied,
                 left: u64::MAX,
-                begun: desk.now,
+                begun: parts.now,
             });
         }
         WriterVerdict::Go
     }
 
-    fn run(&mut self, desk: &mut CacheParts<'_>) {
-        self.run_periodic(desk);
-        self.run_background(desk);
+    fn run(&mut self, parts: &mut CacheParts<'_>) {
+        self.run_periodic(parts);
+        self.run_background(parts);
     }
 
     fn next_wake(&self, held: ResidentPages, full: bool) -> Time {

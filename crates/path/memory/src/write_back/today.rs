@@ -119,7 +119,7 @@ struct WritebackRates {
     balanced: u64,
 }
 
-struct Today {
+struct CurrentWriteBack {
     expire: Duration,
     writeback: Duration,
     background_limit: u64,
@@ -143,7 +143,7 @@ pub(super) fn build(keys: &Keys, limit: u64) -> Result<Box<dyn WriteBack>, Confi
     let dirty_limit = dirty * limit / 100;
     let background_limit = background * limit / 100;
     let rate = FIRST_RATE;
-    Ok(Box::new(Today {
+    Ok(Box::new(CurrentWriteBack {
         expire: config.dirty_expire,
         writeback: config.dirty_writeback,
         // domain_dirty_limits.
@@ -238,7 +238,7 @@ impl WritebackRates {
     }
 }
 
-impl Today {
+impl CurrentWriteBack {
     fn setpoint(&self) -> u64 {
         (self.freerun() + self.dirty_limit) / 2
     }
@@ -280,18 +280,18 @@ impl Today {
     }
 
     /// Updates the rates every 200 ms: `__wb_update_bandwidth`.
-    fn update(&mut self, desk: &CacheParts<'_>, pos_ratio: Option<i64>) {
-        let now = milliseconds(desk.now);
+    fn update(&mut self, parts: &CacheParts<'_>, pos_ratio: Option<i64>) {
+        let now = milliseconds(parts.now);
         let elapsed = now.saturating_sub(self.rates.stamp);
         if elapsed < INTERVAL {
             return;
         }
-        let (dirtied, written) = (self.dirtied, self.written(desk));
+        let (dirtied, written) = (self.dirtied, self.written(parts));
         // "Skip quiet periods when disk bandwidth is under-utilized."
         let quiet = elapsed > HZ && self.rates.stamp < self.begun;
         if !quiet {
             if let Some(pos_ratio) = pos_ratio {
-                let dirty = desk.held().dirty + desk.held().writing;
+                let dirty = parts.held().dirty + parts.held().writing;
                 self.rates
                     .update_limit(elapsed, dirtied, dirty, self.setpoint(), pos_ratio);
             }
@@ -301,8 +301,8 @@ impl Today {
     }
 
     /// Returns the number of pages whose write-back has ended.
-    fn written(&self, desk: &CacheParts<'_>) -> u64 {
-        let counters = &desk.counters;
+    fn written(&self, parts: &CacheParts<'_>) -> u64 {
+        let counters = &parts.counters;
         let begun = counters.back_background
             + counters.back_periodic
             + counters.back_throttled
@@ -310,11 +310,11 @@ impl Today {
             + counters.back_reclaim
             + counters.back_pull;
         assert!(
-            begun >= desk.held().writing,
+            begun >= parts.held().writing,
             "{} pages are being written, and {begun} were begun",
-            desk.held().writing
+            parts.held().writing
         );
-        begun - desk.held().writing
+        begun - parts.held().writing
     }
 
     /// Returns the longest pause in milliseconds: `wb_max_pause`.
@@ -351,33 +351,33 @@ impl Today {
         )
     }
 
-    fn over_background(&self, desk: &CacheParts<'_>) -> bool {
-        desk.held().dirty > self.background_limit
+    fn over_background(&self, parts: &CacheParts<'_>) -> bool {
+        parts.held().dirty > self.background_limit
     }
 
     /// Returns the next work of the flusher: `wb_check_background_flush`,
     /// `wb_check_old_data_flush`.
-    fn next_work(&mut self, desk: &CacheParts<'_>) -> Option<FlusherWork> {
-        if self.over_background(desk) {
+    fn next_work(&mut self, parts: &CacheParts<'_>) -> Option<FlusherWork> {
+        if self.over_background(parts) {
             return Some(FlusherWork {
                 why: IoReason::Background,
                 until: Time::NEVER,
                 left: u64::MAX,
             });
         }
-        if desk.dirty.are_none() || self.writeback == Duration::ZERO {
+        if parts.dirty.are_none() || self.writeback == Duration::ZERO {
             self.next_periodic = Time::NEVER;
             return None;
         }
         if self.next_periodic == Time::NEVER {
             // wb_wakeup_delayed: the interval begins when the first page becomes dirty.
-            self.next_periodic = desk.now + self.writeback;
+            self.next_periodic = parts.now + self.writeback;
         }
-        if desk.now < self.next_periodic {
+        if parts.now < self.next_periodic {
             return None;
         }
-        self.next_periodic = desk.now + self.writeback;
-        let expired = desk.now.as_nanos().checked_sub(self.expire.as_nanos())?;
+        self.next_periodic = parts.now + self.writeback;
+        let expired = parts.now.as_nanos().checked_sub(self.expire.as_nanos())?;
         // The kernel limits this work to `get_nr_dirty_pages`, which adds the number of inodes in
         // use to the dirty pages. A host has more inodes than pages become dirty during the work.
         // So the work ends when no object is old enough.
@@ -398,18 +398,19 @@ impl Today {
 
     /// Works until the device's queue is full: `wb_writeback`. Returns true if the work is
     /// complete.
-    fn flush(&mut self, work: &mut FlusherWork, desk: &mut CacheParts<'_>) -> bool {
+    fn flush(&mut self, work: &mut FlusherWork, parts: &mut CacheParts<'_>) -> bool {
         loop {
-            if work.left == 0 || (work.why == IoReason::Background && !self.over_background(desk)) {
+            if work.left == 0 || (work.why == IoReason::Background && !self.over_background(parts))
+            {
                 return true;
             }
-            if self.turn.is_none() && !self.next_turn(work, desk) {
+            if self.turn.is_none() && !self.next_turn(work, parts) {
                 return true;
             }
             let Some((object, left)) = self.turn else {
                 return true;
             };
-            if desk.full() {
+            if parts.full() {
                 return false;
             }
             let bounds = Bounds {
@@ -417,7 +418,7 @@ impl Today {
                 nonblocking: false,
                 why: work.why,
             };
-            let wrote = desk.write_object(object, bounds);
+            let wrote = parts.write_object(object, bounds);
             work.left = work.left.saturating_sub(wrote.pages);
             assert!(
                 wrote.pages <= left,
@@ -430,12 +431,12 @@ impl Today {
                 return false;
             }
             self.turn = None;
-            self.requeue(object, left, desk);
-            self.update(desk, None);
+            self.requeue(object, left, parts);
+            self.update(parts, None);
             // All remaining dirty pages are being written already.
             if wrote.pages == 0
-                && desk.dirty.is_empty(DirtyList::Io)
-                && desk.dirty.is_empty(DirtyList::More)
+                && parts.dirty.is_empty(DirtyList::Io)
+                && parts.dirty.is_empty(DirtyList::More)
             {
                 return true;
             }
@@ -443,15 +444,17 @@ impl Today {
     }
 
     /// Begins the turn of the next object: `queue_io` and the next object of `b_io`.
-    fn next_turn(&mut self, work: &FlusherWork, desk: &mut CacheParts<'_>) -> bool {
-        if desk.dirty.is_empty(DirtyList::Io) {
-            desk.dirty
+    fn next_turn(&mut self, work: &FlusherWork, parts: &mut CacheParts<'_>) -> bool {
+        if parts.dirty.is_empty(DirtyList::Io) {
+            parts
+                .dirty
                 .splice(DirtyList::More, DirtyList::Io, Time::NEVER);
             // Objects that become dirty during the work stay out.
-            desk.dirty
-                .splice(DirtyList::Dirty, DirtyList::Io, work.until.min(desk.now));
+            parts
+                .dirty
+                .splice(DirtyList::Dirty, DirtyList::Io, work.until.min(parts.now));
         }
-        let next = desk
+        let next = parts
             .oldest(DirtyList::Io)
             .map(|(object, _)| (object, self.turn_pages(work.left)));
         self.turn = next;
@@ -461,13 +464,13 @@ impl Today {
     /// Puts an object into a list after its turn: `requeue_inode`. If the turn was too short, the
     /// object waits for the next round. If pages became dirty behind the write-back, the object
     /// moves behind the others.
-    fn requeue(&self, object: Object, left: u64, desk: &mut CacheParts<'_>) {
-        if !desk.is_dirty(object) {
-            desk.dirty.leave(object);
+    fn requeue(&self, object: Object, left: u64, parts: &mut CacheParts<'_>) {
+        if !parts.is_dirty(object) {
+            parts.dirty.leave(object);
         } else if left == 0 {
-            desk.dirty.requeue(object, DirtyList::More, None);
+            parts.dirty.requeue(object, DirtyList::More, None);
         } else {
-            desk.dirty.redirty(object, desk.now);
+            parts.dirty.redirty(object, parts.now);
         }
     }
 }
@@ -481,7 +484,7 @@ fn poll_interval(dirty: u64, limit: u64) -> u64 {
     }
 }
 
-impl WriteBack for Today {
+impl WriteBack for CurrentWriteBack {
     fn allowance(&self, file: u32) -> u64 {
         let writer = self.writers.get(file as usize).copied().unwrap_or_default();
         let allowance = if self.exceeded {
@@ -510,10 +513,10 @@ impl WriteBack for Today {
     fn balance(
         &mut self,
         dirtier: &mut ThrottledWriter,
-        desk: &mut CacheParts<'_>,
+        parts: &mut CacheParts<'_>,
     ) -> WriterVerdict {
-        let now = milliseconds(desk.now);
-        let dirty = desk.held().dirty + desk.held().writing;
+        let now = milliseconds(parts.now);
+        let dirty = parts.held().dirty + parts.held().writing;
         let file = dirtier.file as usize;
         if dirty <= self.freerun() {
             self.exceeded = false;
@@ -526,12 +529,12 @@ impl WriteBack for Today {
         }
         self.exceeded = dirty > self.dirty_limit;
         let pos_ratio = self.pos_ratio(dirty);
-        self.update(desk, Some(pos_ratio));
+        self.update(parts, Some(pos_ratio));
         let task = (self.rates.limit as i64 * pos_ratio / ONE) as u64;
         let longest = self.longest_pause(dirty);
         let (shortest, allowance) = self.shortest_pause(longest, task);
         let writer = &mut self.writers[file];
-        let after = |pause: u64| desk.now + Duration::from_millis(pause);
+        let after = |pause: u64| parts.now + Duration::from_millis(pause);
         if task == 0 {
             *writer = Writer {
                 dirtied: 0,
@@ -563,9 +566,9 @@ impl WriteBack for Today {
         WriterVerdict::Pause(after(pause))
     }
 
-    fn run(&mut self, desk: &mut CacheParts<'_>) {
+    fn run(&mut self, parts: &mut CacheParts<'_>) {
         // The usual case: no page is dirty.
-        if self.work.is_none() && desk.dirty.are_none() {
+        if self.work.is_none() && parts.dirty.are_none() {
             self.next_periodic = Time::NEVER;
             return;
         }
@@ -573,20 +576,20 @@ impl WriteBack for Today {
             let mut work = match self.work.take() {
                 Some(work) => work,
                 None => {
-                    let Some(work) = self.next_work(desk) else {
+                    let Some(work) = self.next_work(parts) else {
                         return;
                     };
-                    self.begun = milliseconds(desk.now);
+                    self.begun = milliseconds(parts.now);
                     work
                 }
             };
-            if !self.flush(&mut work, desk) {
+            if !self.flush(&mut work, parts) {
                 self.work = Some(work);
                 return;
             }
             // All dirty pages may be under write-back already. Another round would then find
             // nothing to write.
-            if work.why == IoReason::Background && self.over_background(desk) {
+            if work.why == IoReason::Background && self.over_background(parts) {
                 return;
             }
         }
@@ -606,14 +609,14 @@ impl WriteBack for Today {
         false
     }
 
-    fn note_shortage(&mut self, desk: &mut CacheParts<'_>) -> bool {
+    fn note_shortage(&mut self, parts: &mut CacheParts<'_>) -> bool {
         // shrink_folio_list leaves dirty pages to the flusher, and wakes it
         // (wakeup_flusher_threads, for all dirty pages).
         if self.work.is_none() {
             self.work = Some(FlusherWork {
                 why: IoReason::Reclaim,
                 until: Time::NEVER,
-                left: desk.held().dirty,
+                left: parts.held().dirty,
             });
         }
         false

@@ -1,6 +1,6 @@
 //! The events of a pool, and its readings.
 
-use super::{Asked, Pool};
+use super::{Pool, UpperRequest};
 use crate::io::Purpose;
 use crate::keys::Sync;
 use fullstroke_contract::{
@@ -32,7 +32,7 @@ impl Node for Pool {
                 .out
                 .complete(Completion::at_once(request.id, now, status));
         }
-        let asked = self.asked.keep(Asked {
+        let asked = self.asked.keep(UpperRequest {
             request,
             submitted: now,
             remaining: 0,

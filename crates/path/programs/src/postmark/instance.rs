@@ -62,7 +62,7 @@ enum RunPhase {
     /// Creates the pool; the field is the number of files so far, including creations without a
     /// free entry.
     Pool(u32),
-    Transactions(Half),
+    Transactions(TransactionPart),
     /// Deletes files; the field is the next entry.
     Deleting(u32),
     /// Removes directories; the field is the number so far.
@@ -71,7 +71,7 @@ enum RunPhase {
 
 /// Next part of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Half {
+enum TransactionPart {
     ReadOrAppend,
     CreateOrDelete,
     Nothing,
@@ -179,7 +179,7 @@ impl Instance {
             if self.phase == RunPhase::Ready && self.run == self.site.runs.len() {
                 return ProgramAction::End;
             }
-            if self.phase == RunPhase::Transactions(Half::Nothing) {
+            if self.phase == RunPhase::Transactions(TransactionPart::Nothing) {
                 turn.events.transaction("transaction", self.began);
             }
             self.go_on(turn.now);
@@ -261,7 +261,7 @@ impl Instance {
             RunPhase::Pool(_) => {
                 self.outcome().pool_made = Some(now);
                 self.outcome().created_alone = self.outcome().created;
-                RunPhase::Transactions(Half::ReadOrAppend)
+                RunPhase::Transactions(TransactionPart::ReadOrAppend)
             }
             RunPhase::Transactions(half) => self.transact(half, now),
             RunPhase::Deleting(entry) if entry < self.table.entries() => {
@@ -304,7 +304,7 @@ impl Instance {
         RunPhase::Directories(0)
     }
 
-    fn transact(&mut self, half: Half, now: Time) -> RunPhase {
+    fn transact(&mut self, half: TransactionPart, now: Time) -> RunPhase {
         let settings = self.settings();
         let (all, bias_read, bias_create) = (
             settings.transactions,
@@ -312,7 +312,7 @@ impl Instance {
             settings.bias_create,
         );
         match half {
-            Half::ReadOrAppend => {
+            TransactionPart::ReadOrAppend => {
                 let outcome = self.outcome();
                 outcome.out_of_files =
                     outcome.transactions < all && outcome.created == outcome.deleted;
@@ -331,9 +331,9 @@ impl Instance {
                         self.append(entry)
                     }
                 }
-                RunPhase::Transactions(Half::CreateOrDelete)
+                RunPhase::Transactions(TransactionPart::CreateOrDelete)
             }
-            Half::CreateOrDelete => {
+            TransactionPart::CreateOrDelete => {
                 if let Some(bias) = bias_create {
                     if self.draws.below(10) < bias {
                         self.create();
@@ -342,11 +342,11 @@ impl Instance {
                         self.delete(entry);
                     }
                 }
-                RunPhase::Transactions(Half::Nothing)
+                RunPhase::Transactions(TransactionPart::Nothing)
             }
-            Half::Nothing => {
+            TransactionPart::Nothing => {
                 self.outcome().transactions += 1;
-                RunPhase::Transactions(Half::ReadOrAppend)
+                RunPhase::Transactions(TransactionPart::ReadOrAppend)
             }
         }
     }

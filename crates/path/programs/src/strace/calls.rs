@@ -3,7 +3,7 @@
 use super::argument::{AT_FDCWD, Arguments, field, has, number};
 use super::files::{FileId, joined};
 use super::line::CompletedCall;
-use super::order::Touch;
+use super::order::NameEffect;
 use super::recorder::{Begin, CallRecorder, CallTreatment, ProcessId};
 use super::recording::{FAILED, Flags, PathId, RecordedStep};
 use crate::call::OpenFlags;
@@ -36,7 +36,7 @@ impl CallEnd {
 
 /// A parsed line of strace: process, time, arguments and result of a call.
 #[derive(Clone, Copy)]
-struct At<'t> {
+struct CallLine<'t> {
     process: ProcessId,
     begin: Begin,
     arguments: Arguments<'t>,
@@ -51,7 +51,7 @@ impl CallRecorder {
         begin: Begin,
         call: &CompletedCall<'_>,
     ) -> CallTreatment {
-        let at = At {
+        let at = CallLine {
             process,
             begin,
             arguments: Arguments(call.arguments),
@@ -107,7 +107,7 @@ impl CallRecorder {
     /// `Err` with the outcome if the path is not carried out.
     fn path(
         &mut self,
-        at: At<'_>,
+        at: CallLine<'_>,
         directory: Option<usize>,
         place: usize,
     ) -> Result<PathId, Option<CallTreatment>> {
@@ -130,7 +130,7 @@ impl CallRecorder {
     /// Returns both paths of a call with two paths.
     fn paths(
         &mut self,
-        at: At<'_>,
+        at: CallLine<'_>,
         from: (Option<usize>, usize),
         to: (Option<usize>, usize),
     ) -> Result<(PathId, PathId), Option<CallTreatment>> {
@@ -142,7 +142,7 @@ impl CallRecorder {
 
     fn base(
         &mut self,
-        at: At<'_>,
+        at: CallLine<'_>,
         directory: Option<usize>,
     ) -> Result<String, Option<CallTreatment>> {
         let descriptor = directory.and_then(|place| at.arguments.descriptor(place));
@@ -166,7 +166,7 @@ impl CallRecorder {
     }
 
     /// Returns the open file of an argument; `None` if the descriptor is not a known file.
-    fn opened(&mut self, at: At<'_>, place: usize) -> Option<u32> {
+    fn opened(&mut self, at: CallLine<'_>, place: usize) -> Option<u32> {
         let descriptor = at
             .arguments
             .descriptor(place)
@@ -179,16 +179,16 @@ impl CallRecorder {
     }
 
     /// Repeats a call with a missing name. The name is missing here too.
-    fn missed(&mut self, at: At<'_>, path: PathId, step: RecordedStep) -> CallTreatment {
+    fn missed(&mut self, at: CallLine<'_>, path: PathId, step: RecordedStep) -> CallTreatment {
         if at.end == CallEnd::Missing {
             self.files.missing(path);
         }
-        self.play(at.process, at.begin, step, true, &[Touch::Uses(path)])
+        self.play(at.process, at.begin, step, true, &[NameEffect::Uses(path)])
     }
 
     fn open_call(
         &mut self,
-        at: At<'_>,
+        at: CallLine<'_>,
         directory: Option<usize>,
         place: usize,
         flags: Option<usize>,
@@ -231,12 +231,12 @@ impl CallRecorder {
         if has(flags, "O_DIRECTORY") {
             self.files.is_directory(file);
         }
-        let touches: &[Touch] = match (made, how.truncate) {
+        let touches: &[NameEffect] = match (made, how.truncate) {
             // A created name orders later calls by this name; a truncation orders writes of the
             // file.
-            (true, _) => &[Touch::Changes(path), Touch::Writes(file)],
-            (false, true) => &[Touch::Uses(path), Touch::Writes(file)],
-            (false, false) => &[Touch::Uses(path)],
+            (true, _) => &[NameEffect::Changes(path), NameEffect::Writes(file)],
+            (false, true) => &[NameEffect::Uses(path), NameEffect::Writes(file)],
+            (false, false) => &[NameEffect::Uses(path)],
         };
         // Before `enter`, because `enter` may close the old file of this number.
         let open = self.open(at.process, file, how);
@@ -261,7 +261,7 @@ impl CallRecorder {
     /// a name and removes the name.
     fn open_nameless(
         &mut self,
-        at: At<'_>,
+        at: CallLine<'_>,
         directory: PathId,
         number: i32,
         how: OpenFlags,
@@ -275,7 +275,13 @@ impl CallRecorder {
             fd: open + 1,
             flags: Flags::new(OpenFlags::CREATE),
         };
-        self.play(at.process, at.begin, step, false, &[Touch::Uses(directory)]);
+        self.play(
+            at.process,
+            at.begin,
+            step,
+            false,
+            &[NameEffect::Uses(directory)],
+        );
         self.enter(at.process, number, open, true);
         self.files.removed(path);
         self.play(
@@ -287,7 +293,7 @@ impl CallRecorder {
         )
     }
 
-    fn close_call(&mut self, at: At<'_>) -> Option<CallTreatment> {
+    fn close_call(&mut self, at: CallLine<'_>) -> Option<CallTreatment> {
         let (number, _) = at.arguments.descriptor(0)?;
         // Descriptors that are not files are closed as well.
         Some(if self.close(at.process, number) {
@@ -299,7 +305,13 @@ impl CallRecorder {
 
     /// Returns the place of a transfer of `done` bytes: the argument `offset`, or the position. The
     /// position then advances.
-    fn transferred(&mut self, at: At<'_>, open: u32, offset: Option<usize>, done: u64) -> u64 {
+    fn transferred(
+        &mut self,
+        at: CallLine<'_>,
+        open: u32,
+        offset: Option<usize>,
+        done: u64,
+    ) -> u64 {
         let said = offset
             .and_then(|place| at.arguments.number(place))
             .and_then(|from| u64::try_from(from).ok());
@@ -314,7 +326,12 @@ impl CallRecorder {
         }
     }
 
-    fn read(&mut self, at: At<'_>, place: usize, offset: Option<usize>) -> Option<CallTreatment> {
+    fn read(
+        &mut self,
+        at: CallLine<'_>,
+        place: usize,
+        offset: Option<usize>,
+    ) -> Option<CallTreatment> {
         let CallEnd::Good(done) = at.end else {
             return None;
         };
@@ -349,10 +366,21 @@ impl CallRecorder {
             at: from,
             bytes,
         };
-        Some(self.play(at.process, at.begin, step, false, &[Touch::Reads(file)]))
+        Some(self.play(
+            at.process,
+            at.begin,
+            step,
+            false,
+            &[NameEffect::Reads(file)],
+        ))
     }
 
-    fn write(&mut self, at: At<'_>, place: usize, offset: Option<usize>) -> Option<CallTreatment> {
+    fn write(
+        &mut self,
+        at: CallLine<'_>,
+        place: usize,
+        offset: Option<usize>,
+    ) -> Option<CallTreatment> {
         let CallEnd::Good(done) = at.end else {
             return None;
         };
@@ -364,7 +392,7 @@ impl CallRecorder {
 
     fn written(
         &mut self,
-        at: At<'_>,
+        at: CallLine<'_>,
         open: u32,
         offset: Option<usize>,
         done: u64,
@@ -395,13 +423,19 @@ impl CallRecorder {
         if self.opens[open as usize].how.append {
             self.opens[open as usize].position = end;
         }
-        self.play(at.process, at.begin, step, false, &[Touch::Writes(file)])
+        self.play(
+            at.process,
+            at.begin,
+            step,
+            false,
+            &[NameEffect::Writes(file)],
+        )
     }
 
     /// Handles a copy from one file to another within the kernel as a read and a write.
     fn copy(
         &mut self,
-        at: At<'_>,
+        at: CallLine<'_>,
         from: (usize, usize),
         to: (usize, usize),
     ) -> Option<CallTreatment> {
@@ -424,7 +458,13 @@ impl CallRecorder {
                     at: first,
                     bytes: done,
                 };
-                self.play(at.process, at.begin, step, false, &[Touch::Reads(file)]);
+                self.play(
+                    at.process,
+                    at.begin,
+                    step,
+                    false,
+                    &[NameEffect::Reads(file)],
+                );
             }
         }
         // A copy of no bytes would be a write of length 0.
@@ -434,7 +474,7 @@ impl CallRecorder {
         Some(CallTreatment::Played)
     }
 
-    fn seek(&mut self, at: At<'_>) -> Option<CallTreatment> {
+    fn seek(&mut self, at: CallLine<'_>) -> Option<CallTreatment> {
         let CallEnd::Good(to) = at.end else {
             return None;
         };
@@ -453,7 +493,7 @@ impl CallRecorder {
         Some(CallTreatment::Noted)
     }
 
-    fn fsync(&mut self, at: At<'_>, step: fn(u32) -> RecordedStep) -> Option<CallTreatment> {
+    fn fsync(&mut self, at: CallLine<'_>, step: fn(u32) -> RecordedStep) -> Option<CallTreatment> {
         let CallEnd::Good(_) = at.end else {
             return None;
         };
@@ -464,7 +504,7 @@ impl CallRecorder {
             .then(|| self.play(at.process, at.begin, step(open + 1), false, &[]))
     }
 
-    fn truncate(&mut self, at: At<'_>) -> Option<CallTreatment> {
+    fn truncate(&mut self, at: CallLine<'_>) -> Option<CallTreatment> {
         let bytes = u64::try_from(at.arguments.number(1)?).ok()?;
         let path = match self.path(at, None, 0) {
             Ok(path) => path,
@@ -478,7 +518,7 @@ impl CallRecorder {
                     path: self.files.played(path),
                     bytes,
                 };
-                let touches = [Touch::Uses(path), Touch::Writes(file)];
+                let touches = [NameEffect::Uses(path), NameEffect::Writes(file)];
                 Some(self.play(at.process, at.begin, step, false, &touches))
             }
             CallEnd::Missing => Some(self.missed(at, path, RecordedStep::Truncate { path, bytes })),
@@ -486,7 +526,7 @@ impl CallRecorder {
         }
     }
 
-    fn resize(&mut self, at: At<'_>) -> Option<CallTreatment> {
+    fn resize(&mut self, at: CallLine<'_>) -> Option<CallTreatment> {
         let CallEnd::Good(_) = at.end else {
             return None;
         };
@@ -497,19 +537,26 @@ impl CallRecorder {
         self.resized(at, open, bytes)
     }
 
-    fn resized(&mut self, at: At<'_>, open: u32, bytes: u64) -> Option<CallTreatment> {
+    fn resized(&mut self, at: CallLine<'_>, open: u32, bytes: u64) -> Option<CallTreatment> {
         let file = self.file(open);
         self.files.resized(file, bytes);
         let step = RecordedStep::Resize {
             fd: open + 1,
             bytes,
         };
-        self.at_hand(at.process, at.begin, open)
-            .then(|| self.play(at.process, at.begin, step, false, &[Touch::Writes(file)]))
+        self.at_hand(at.process, at.begin, open).then(|| {
+            self.play(
+                at.process,
+                at.begin,
+                step,
+                false,
+                &[NameEffect::Writes(file)],
+            )
+        })
     }
 
     /// Handles an allocation. An extension of the file changes the length here.
-    fn allocate(&mut self, at: At<'_>) -> Option<CallTreatment> {
+    fn allocate(&mut self, at: CallLine<'_>) -> Option<CallTreatment> {
         // Only mode 0 is an ordinary allocation.
         let (CallEnd::Good(_), "0") = (at.end, at.arguments.get(1)) else {
             return None;
@@ -533,7 +580,7 @@ impl CallRecorder {
 
     fn make_directory(
         &mut self,
-        at: At<'_>,
+        at: CallLine<'_>,
         directory: Option<usize>,
         place: usize,
     ) -> Option<CallTreatment> {
@@ -545,7 +592,13 @@ impl CallRecorder {
         match at.end {
             CallEnd::Good(_) => {
                 self.files.made(path, true);
-                Some(self.play(at.process, at.begin, step, false, &[Touch::Changes(path)]))
+                Some(self.play(
+                    at.process,
+                    at.begin,
+                    step,
+                    false,
+                    &[NameEffect::Changes(path)],
+                ))
             }
             // A directory that could not be made because it exists was there before the recording.
             CallEnd::Taken => {
@@ -560,7 +613,7 @@ impl CallRecorder {
 
     fn remove(
         &mut self,
-        at: At<'_>,
+        at: CallLine<'_>,
         directory: Option<usize>,
         place: usize,
     ) -> Option<CallTreatment> {
@@ -582,7 +635,7 @@ impl CallRecorder {
 
     fn rename(
         &mut self,
-        at: At<'_>,
+        at: CallLine<'_>,
         from: (Option<usize>, usize),
         to: (Option<usize>, usize),
     ) -> Option<CallTreatment> {
@@ -611,7 +664,7 @@ impl CallRecorder {
     /// name matters.
     fn link(
         &mut self,
-        at: At<'_>,
+        at: CallLine<'_>,
         from: (Option<usize>, usize),
         to: (Option<usize>, usize),
     ) -> Option<CallTreatment> {
@@ -629,7 +682,7 @@ impl CallRecorder {
             at.begin,
             RecordedStep::Nothing,
             false,
-            &[Touch::Uses(from), Touch::Changes(to)],
+            &[NameEffect::Uses(from), NameEffect::Changes(to)],
         );
         // The outcome is "skipped", so that the notes count hard links.
         None
@@ -637,7 +690,7 @@ impl CallRecorder {
 
     fn stat(
         &mut self,
-        at: At<'_>,
+        at: CallLine<'_>,
         name: &str,
         directory: Option<usize>,
         place: usize,
@@ -667,7 +720,7 @@ impl CallRecorder {
         let step = RecordedStep::Stat {
             path: self.files.played(path),
         };
-        let outcome = self.play(at.process, at.begin, step, false, &[Touch::Uses(path)]);
+        let outcome = self.play(at.process, at.begin, step, false, &[NameEffect::Uses(path)]);
         if executes {
             self.executed(at.process);
         }
@@ -708,7 +761,7 @@ impl CallRecorder {
     }
 
     /// Handles `fstat(2)`. The call needs no disk access.
-    fn known_length(&mut self, at: At<'_>) -> Option<CallTreatment> {
+    fn known_length(&mut self, at: CallLine<'_>) -> Option<CallTreatment> {
         let CallEnd::Good(_) = at.end else {
             return None;
         };
@@ -726,7 +779,7 @@ impl CallRecorder {
     }
 
     /// The first of several calls lists all entries.
-    fn list(&mut self, at: At<'_>) -> Option<CallTreatment> {
+    fn list(&mut self, at: CallLine<'_>) -> Option<CallTreatment> {
         let CallEnd::Good(_) = at.end else {
             return None;
         };
@@ -744,12 +797,12 @@ impl CallRecorder {
                 at.begin,
                 RecordedStep::List { path },
                 false,
-                &[Touch::Uses(path)],
+                &[NameEffect::Uses(path)],
             )
         }))
     }
 
-    fn map(&mut self, at: At<'_>) -> Option<CallTreatment> {
+    fn map(&mut self, at: CallLine<'_>) -> Option<CallTreatment> {
         let (number, _) = at.arguments.descriptor(4)?;
         self.table(at.process).entries.get(&number)?;
         self.counts.mapped.0 += 1;
@@ -762,7 +815,7 @@ impl CallRecorder {
         Some(CallTreatment::Noted)
     }
 
-    fn change_directory(&mut self, at: At<'_>) -> Option<CallTreatment> {
+    fn change_directory(&mut self, at: CallLine<'_>) -> Option<CallTreatment> {
         let path = match self.path(at, None, 0) {
             Ok(path) => path,
             Err(outcome) => return outcome,
@@ -775,14 +828,14 @@ impl CallRecorder {
                 let step = RecordedStep::Stat {
                     path: self.files.played(path),
                 };
-                Some(self.play(at.process, at.begin, step, false, &[Touch::Uses(path)]))
+                Some(self.play(at.process, at.begin, step, false, &[NameEffect::Uses(path)]))
             }
             CallEnd::Missing => Some(self.missed(at, path, RecordedStep::Stat { path })),
             CallEnd::Taken | CallEnd::Failed => None,
         }
     }
 
-    fn change_to_open(&mut self, at: At<'_>) -> Option<CallTreatment> {
+    fn change_to_open(&mut self, at: CallLine<'_>) -> Option<CallTreatment> {
         let CallEnd::Good(_) = at.end else {
             return None;
         };
@@ -795,7 +848,7 @@ impl CallRecorder {
         Some(CallTreatment::Noted)
     }
 
-    fn duplicate(&mut self, at: At<'_>, closes_on_exec: bool) -> Option<CallTreatment> {
+    fn duplicate(&mut self, at: CallLine<'_>, closes_on_exec: bool) -> Option<CallTreatment> {
         let CallEnd::Good(new) = at.end else {
             return None;
         };
@@ -815,7 +868,7 @@ impl CallRecorder {
         Some(CallTreatment::Noted)
     }
 
-    fn control(&mut self, at: At<'_>) -> Option<CallTreatment> {
+    fn control(&mut self, at: CallLine<'_>) -> Option<CallTreatment> {
         match at.arguments.get(1) {
             "F_DUPFD" => self.duplicate(at, false),
             "F_DUPFD_CLOEXEC" => self.duplicate(at, true),
@@ -832,7 +885,7 @@ impl CallRecorder {
         }
     }
 
-    fn wait(&mut self, at: At<'_>, value: Option<i64>) -> Option<CallTreatment> {
+    fn wait(&mut self, at: CallLine<'_>, value: Option<i64>) -> Option<CallTreatment> {
         let told = || {
             let (_, digits) = at.arguments.0.split_once("si_pid=")?;
             number(digits.split([',', '}']).next()?)
@@ -845,10 +898,12 @@ impl CallRecorder {
 }
 
 /// Returns the created and removed names of a step.
-fn changes(step: RecordedStep) -> Vec<Touch> {
+fn changes(step: RecordedStep) -> Vec<NameEffect> {
     match step {
-        RecordedStep::Rename { from, to } => vec![Touch::Changes(from), Touch::Changes(to)],
-        RecordedStep::Remove { path } => vec![Touch::Changes(path)],
+        RecordedStep::Rename { from, to } => {
+            vec![NameEffect::Changes(from), NameEffect::Changes(to)]
+        }
+        RecordedStep::Remove { path } => vec![NameEffect::Changes(path)],
         _ => Vec::new(),
     }
 }

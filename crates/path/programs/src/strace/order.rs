@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Effect of a call on other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Touch {
+pub(super) enum NameEffect {
     /// The call uses a name.
     Uses(PathId),
     /// The call creates, removes or replaces the file behind the name.
@@ -46,15 +46,15 @@ impl CallOrder {
     pub fn before(
         &self,
         files: &NamedFiles,
-        touches: &[Touch],
+        touches: &[NameEffect],
         lane: u32,
         line: u32,
     ) -> Vec<LanePlace> {
         let mut found: Vec<Stamp> = Vec::new();
         for touch in touches {
             match *touch {
-                Touch::Uses(path) => self.changes(files, path, &mut found),
-                Touch::Changes(path) => {
+                NameEffect::Uses(path) => self.changes(files, path, &mut found),
+                NameEffect::Changes(path) => {
                     self.changes(files, path, &mut found);
                     found.extend(
                         self.names
@@ -63,8 +63,8 @@ impl CallOrder {
                             .flat_map(|name| name.used.values()),
                     );
                 }
-                Touch::Reads(file) => found.extend(self.written.get(&file)),
-                Touch::Writes(_) => {}
+                NameEffect::Reads(file) => found.extend(self.written.get(&file)),
+                NameEffect::Writes(_) => {}
             }
         }
         let others = found
@@ -81,12 +81,18 @@ impl CallOrder {
     }
 
     /// Records a call at `place` with its end at `line`.
-    pub fn note(&mut self, files: &NamedFiles, touches: &[Touch], place: LanePlace, line: u32) {
+    pub fn note(
+        &mut self,
+        files: &NamedFiles,
+        touches: &[NameEffect],
+        place: LanePlace,
+        line: u32,
+    ) {
         let stamp = Stamp { place, line };
         for touch in touches {
             match *touch {
-                Touch::Uses(path) => self.used(path, stamp),
-                Touch::Changes(path) => {
+                NameEffect::Uses(path) => self.used(path, stamp),
+                NameEffect::Changes(path) => {
                     self.used(files.parent(path), stamp);
                     self.names.insert(
                         path,
@@ -96,8 +102,8 @@ impl CallOrder {
                         },
                     );
                 }
-                Touch::Reads(_) => {}
-                Touch::Writes(file) => _ = self.written.insert(file, stamp),
+                NameEffect::Reads(_) => {}
+                NameEffect::Writes(file) => _ = self.written.insert(file, stamp),
             }
         }
     }

@@ -57,7 +57,7 @@ impl RecordingPlayer {
     }
 
     /// Records the result of a record's call.
-    fn heed(&mut self, lane: usize, answer: &CallAnswer) -> Result<(), SourceError> {
+    fn take_answer(&mut self, lane: usize, answer: &CallAnswer) -> Result<(), SourceError> {
         let one = &mut self.lanes[lane];
         if std::mem::take(&mut one.closes) {
             // The answer belongs to the close of a file that the recording did not open. It is no
@@ -189,7 +189,7 @@ impl Program for RecordingPlayer {
         self.now = self.now.max(turn.now);
         if let Some(answer) = turn.answer
             // An answer is taken before the next move, because it decides about the close.
-            && let Err(message) = self.heed(lane, answer)
+            && let Err(message) = self.take_answer(lane, answer)
         {
             return ProgramAction::Fail(message);
         }

@@ -5,7 +5,7 @@ use super::argument::has;
 use super::files::{FileId, NamedFiles, joined, within};
 use super::line::CompletedCall;
 use super::notes::{NoteCounts, notes};
-use super::order::{CallOrder, Touch};
+use super::order::{CallOrder, NameEffect};
 use super::recording::{Flags, Lane, LanePlace, PathId, RecordedCall, RecordedStep, Recording};
 use crate::call::OpenFlags;
 use std::collections::{BTreeMap, BTreeSet};
@@ -421,7 +421,7 @@ impl CallRecorder {
         begin: Begin,
         step: RecordedStep,
         fails: bool,
-        touches: &[Touch],
+        touches: &[NameEffect],
     ) -> CallTreatment {
         let lane = self.processes[process].lane;
         // Waits come before the call, because they were over when the call began in the recording.
@@ -533,7 +533,7 @@ impl CallRecorder {
             fd: open + 1,
             flags: Flags::new(how),
         };
-        self.play(process, begin, step, false, &[Touch::Uses(path)]);
+        self.play(process, begin, step, false, &[NameEffect::Uses(path)]);
         true
     }
 

@@ -29,7 +29,7 @@ pub struct AroundConfig {
 
 /// Reads around late members.
 #[derive(Debug)]
-struct Around {
+struct LateReadAround {
     delay: Option<Duration>,
     percentile: Option<f64>,
     recent: Vec<Duration>,
@@ -37,7 +37,7 @@ struct Around {
     sorted: Vec<Duration>,
 }
 
-impl LateRule for Around {
+impl LateRule for LateReadAround {
     fn reads_around_after(&self) -> Option<Duration> {
         self.delay
     }
@@ -85,7 +85,7 @@ pub(super) fn build(keys: &Keys, _: usize) -> Result<Box<dyn LateRule>, ConfigEr
         let message = format!("found {share}; expected above 0 and below 1");
         return Err(ConfigError::new("percentile", message));
     }
-    Ok(Box::new(Around {
+    Ok(Box::new(LateReadAround {
         delay: after,
         percentile,
         recent: Vec::with_capacity(RECENT),

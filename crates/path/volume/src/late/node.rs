@@ -149,7 +149,7 @@ impl LateVolume {
                 Effect::Issue { port, request } => left.push((port, request)),
                 Effect::Complete { port, completion } => cx.out.complete_to(port, completion),
                 Effect::Notice { port, notice } => {
-                    self.told(&notice);
+                    self.note_rebuild(&notice);
                     cx.out.notice(port, notice);
                 }
             }
@@ -163,7 +163,7 @@ impl LateVolume {
     }
 
     /// Follows the states of members that the volume inside reports.
-    fn told(&mut self, notice: &Notice) {
+    fn note_rebuild(&mut self, notice: &Notice) {
         let Some(planner) = &mut self.planner else {
             return;
         };

@@ -59,7 +59,7 @@ enum Flying {
 
 /// A part of a request whose pages are added to stripes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Adding {
+pub(super) struct AddedPart {
     pub(super) asked: u32,
     pub(super) begin: u64,
     pub(super) end: u64,
@@ -70,8 +70,8 @@ pub(super) struct Adding {
     pub(super) started: bool,
 }
 
-impl Adding {
-    pub(super) fn new(asked: u32, begin: u64, end: u64) -> Adding {
+impl AddedPart {
+    pub(super) fn new(asked: u32, begin: u64, end: u64) -> AddedPart {
         let pages = end.div_ceil(PAGE) - begin / PAGE;
         // The first `pages` bits, word by word.
         let left = std::array::from_fn(|word| {
@@ -82,7 +82,7 @@ impl Adding {
                 (1 << bits) - 1
             }
         });
-        Adding {
+        AddedPart {
             asked,
             begin,
             end,
@@ -131,7 +131,7 @@ pub(super) struct Core {
     /// Member I/O that the plug has sent, in order; empty between events.
     sent: Vec<PluggedIo>,
     /// Parts of requests that wait for stripes, in order.
-    pub(super) waiting: VecDeque<Adding>,
+    pub(super) waiting: VecDeque<AddedPart>,
     /// True if a request waits because all stripes have work: `R5_INACTIVE_BLOCKED`.
     pub(super) blocked: bool,
     /// Number of stripes that read old data or parity for a write: `preread_active_stripes`.
@@ -301,7 +301,7 @@ impl Core {
                     // md reads the part again through the stripes, which compute lost data
                     // (`raid5_align_endio`, `retry_aligned_read`).
                     let (begin, end) = (extent.start.0, extent.end().0);
-                    self.waiting.push_back(Adding::new(asked, begin, end));
+                    self.waiting.push_back(AddedPart::new(asked, begin, end));
                 }
             }
             Flying::Log(Operation::Write, member) => self.unit_logged(member),

@@ -163,7 +163,7 @@ impl MdVolume {
     fn settle(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         while let Some(asked) = self.core.ended.pop_front() {
             let asked = self.core.asked.take(asked);
-            self.volume.request_beside_ended(now, &asked.request);
+            self.volume.note_foreign_end(now, &asked.request);
             self.idle_since = now;
             cx.out.complete(completion(&asked, now));
         }
@@ -207,7 +207,7 @@ impl Node for MdVolume {
             }
             return self.volume.submit(now, from, request, cx);
         }
-        self.volume.request_beside_came(now, &request, cx);
+        self.volume.note_foreign_request(now, &request, cx);
         let mut request = request;
         request.hints.synchronous |= self.direct;
         let event = &mut EventContext {

@@ -1,6 +1,6 @@
 //! The way of a request into the stripes (`raid5_make_request`, `drivers/md/raid5.c`, Linux 6.12).
 
-use super::core::{Adding, Core, EventContext, PART_MAX, PageRequest, UpperRequest};
+use super::core::{AddedPart, Core, EventContext, PART_MAX, PageRequest, UpperRequest};
 use super::plug::NONE;
 use super::stripes::{PAGE, state};
 use fullstroke_contract::{Completion, Extent, Operation, Request, RequestStatus};
@@ -36,7 +36,7 @@ impl Core {
             while at < end {
                 let next = ((at + PART_MAX) / PAGE * PAGE).min(end);
                 self.asked[asked].remaining += 1;
-                self.waiting.push_back(Adding::new(asked, at, next));
+                self.waiting.push_back(AddedPart::new(asked, at, next));
                 at = next;
             }
             self.add_waiting();
@@ -56,7 +56,7 @@ impl Core {
     }
 
     /// Adds the pages of a part to stripes. Returns false if the part must wait.
-    fn add(&mut self, adding: &mut Adding) -> bool {
+    fn add(&mut self, adding: &mut AddedPart) -> bool {
         if !adding.started {
             adding.started = true;
             adding.from = self.first_page(adding);
@@ -81,7 +81,7 @@ impl Core {
 
     /// Returns the page with the lowest offset in its chunk, if a part crosses into the next data
     /// chunk of its row (`raid5_bio_lowest_chunk_sector`).
-    fn first_page(&self, adding: &Adding) -> u64 {
+    fn first_page(&self, adding: &AddedPart) -> u64 {
         let begin = adding.begin / PAGE * PAGE;
         let place = self.map.place_of(begin);
         let rest = self.map.chunk - place.sector % self.map.chunk;
@@ -101,7 +101,7 @@ impl Core {
 
     /// Adds all pages of a part that are in one stripe (`make_stripe_request`). Returns false if
     /// the part must wait.
-    fn add_to_stripe(&mut self, adding: &mut Adding, page: u64, batch_last: &mut u32) -> bool {
+    fn add_to_stripe(&mut self, adding: &mut AddedPart, page: u64, batch_last: &mut u32) -> bool {
         let first = adding.begin / PAGE;
         let place = self.map.place_of((first + page) * PAGE);
         let number = place.sector / PAGE;
@@ -149,7 +149,13 @@ impl Core {
 
     /// Calls `each` with every page of a part in one stripe: the page of the part, the member, and
     /// one bit for each sector of the page.
-    fn each_page(&self, at: u32, adding: &Adding, row: u64, mut each: impl FnMut(u64, usize, u8)) {
+    fn each_page(
+        &self,
+        at: u32,
+        adding: &AddedPart,
+        row: u64,
+        mut each: impl FnMut(u64, usize, u8),
+    ) {
         let map = self.map;
         let within = self.stripes.stripe(at).number * PAGE % map.chunk;
         let shape = map.shape(row);
@@ -170,7 +176,7 @@ impl Core {
 
     /// True if the stripe does not take the part now: another request for the same sectors waits,
     /// or the stripe is in a batch (`stripe_bio_overlaps`).
-    fn overlaps(&self, at: u32, adding: &Adding, row: u64, writes: bool) -> bool {
+    fn overlaps(&self, at: u32, adding: &AddedPart, row: u64, writes: bool) -> bool {
         if self.stripes.stripe(at).batch_head != NONE {
             return true;
         }
@@ -183,7 +189,7 @@ impl Core {
         overlaps
     }
 
-    fn add_pages(&mut self, at: u32, adding: &mut Adding, row: u64, writes: bool) {
+    fn add_pages(&mut self, at: u32, adding: &mut AddedPart, row: u64, writes: bool) {
         let asked = adding.asked;
         let mut pages = std::mem::take(&mut self.adding_pages);
         self.each_page(at, adding, row, |page, member, bits| {

@@ -37,7 +37,7 @@ pub struct VolumePart {
 }
 
 /// The remaining free space of both members.
-struct Free<'a> {
+struct FreeSpace<'a> {
     forward: Timeline,
     backward: Timeline,
     /// Blocking factor in sectors.
@@ -65,7 +65,7 @@ pub(crate) fn with_floors(
     pairs: u64,
     floors: &[Floor],
 ) -> Result<Vec<Vec<WalkedSection>>, ConfigError> {
-    let mut free = Free {
+    let mut free = FreeSpace {
         forward,
         backward,
         blocking,
@@ -135,7 +135,7 @@ fn last_that(range: (u128, u128), holds: impl Fn(u128) -> bool) -> Option<u128> 
     Some(low)
 }
 
-impl Free<'_> {
+impl FreeSpace<'_> {
     /// Removes the window of part `index` from the free space and returns its rows.
     fn place(&mut self, index: usize) -> Result<Vec<WalkedSection>, ConfigError> {
         let Floor {

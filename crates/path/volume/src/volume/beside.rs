@@ -7,7 +7,7 @@ use fullstroke_units::Time;
 impl Volume {
     /// Takes note of a request that is carried out beside the volume's plans: rebuilds make way for
     /// the request, and failed members miss its writes.
-    pub(crate) fn request_beside_came(
+    pub(crate) fn note_foreign_request(
         &mut self,
         now: Time,
         request: &Request,
@@ -22,7 +22,7 @@ impl Volume {
     }
 
     /// Takes note of the end of a request beside the volume's plans.
-    pub(crate) fn request_beside_ended(&mut self, now: Time, request: &Request) {
+    pub(crate) fn note_foreign_end(&mut self, now: Time, request: &Request) {
         if request.hints.class != PriorityClass::Idle {
             self.pressure.request_ended(now);
         }

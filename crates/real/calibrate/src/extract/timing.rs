@@ -150,7 +150,7 @@ async fn walk(
         counts: TimingCounts::default(),
         doubt: SuspectWindow::default(),
     };
-    let mut leap = TrackSkip::default();
+    let mut skip = TrackSkip::default();
     let capacity = walk.hand.capacity;
     while walk.hand.first < capacity && walk.counts.tracks() < count {
         walk.hand
@@ -158,12 +158,12 @@ async fn walk(
             .probe()
             .progress("tracks", walk.hand.first, capacity);
         let leapt =
-            pace == ExtractionPace::Jumping && (walk.run().await? || walk.leap(&mut leap).await?);
+            pace == ExtractionPace::Jumping && (walk.run().await? || walk.skip(&mut skip).await?);
         if !leapt {
             if pace == ExtractionPace::Jumping || !walk.together().await? {
                 walk.one().await?;
             }
-            leap.walked();
+            skip.walked();
         }
     }
     let TimingCounts {

@@ -50,7 +50,7 @@ pub struct CacheOptions {
 
 /// Description of a cache ready for clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Ready {
+pub struct CacheReady {
     /// Addresses for clients, as URIs.
     pub uri: String,
     /// Warnings for a server reachable from outside.
@@ -96,7 +96,7 @@ pub struct CacheCounters {
 /// disconnects, or that cannot take the dirty pages at the end.
 pub fn serve(
     options: &CacheOptions,
-    ready: &mut dyn FnMut(&Ready),
+    ready: &mut dyn FnMut(&CacheReady),
 ) -> Result<CacheCounters, CacheError> {
     let host = |what: &str| {
         let what = what.to_owned();
@@ -150,9 +150,9 @@ pub fn serve(
         )
         .map_err(host("a thread"))?;
     }
-    let server = NbdServer::open(listeners, exports, Arc::new(Told(told)), admission)
+    let server = NbdServer::open(listeners, exports, Arc::new(MessageSender(told)), admission)
         .map_err(host("a thread"))?;
-    ready(&Ready {
+    ready(&CacheReady {
         uri: server.uris().join(" "),
         notes,
         size_bytes: below.size,
@@ -162,9 +162,9 @@ pub fn serve(
 }
 
 /// Converts clients' requests to messages.
-struct Told(Sender<LoopMessage>);
+struct MessageSender(Sender<LoopMessage>);
 
-impl Serves for Told {
+impl Serves for MessageSender {
     fn asked(&self, client: &Arc<NbdClient>, request: NbdRequest, payload: Vec<u8>) -> bool {
         self.0
             .send(LoopMessage::Asked {

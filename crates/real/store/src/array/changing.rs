@@ -1,6 +1,6 @@
 //! The steps of a change: marks, journals, members.
 
-use super::{Array, RequestScratch, Sabotage, Setback};
+use super::{Array, AttemptFailure, RequestScratch, Sabotage};
 use crate::bitmap::Granules;
 use crate::buffers::{Buffers, RequestBytes};
 use crate::device::Aligned;
@@ -23,8 +23,8 @@ impl Array {
         version: u64,
         part: Extent,
         missing: bool,
-        carry_out: impl FnOnce(&mut RequestScratch) -> Result<(), Setback>,
-    ) -> Result<(), Setback> {
+        carry_out: impl FnOnce(&mut RequestScratch) -> Result<(), AttemptFailure>,
+    ) -> Result<(), AttemptFailure> {
         let Some(bitmap) = self
             .bitmap
             .as_ref()
@@ -52,7 +52,7 @@ impl Array {
         let result = if self.planner().version == version {
             carry_out(worker)
         } else {
-            Err(Setback::Again)
+            Err(AttemptFailure::Again)
         };
         bitmap.end(&regions, self.epochs.present());
         result
@@ -89,7 +89,7 @@ impl Array {
         part: Extent,
         from: &[u8],
         journalled: bool,
-    ) -> Result<(), Setback> {
+    ) -> Result<(), AttemptFailure> {
         let devices = self.devices();
         let RequestScratch {
             plan,
@@ -106,7 +106,7 @@ impl Array {
         let reads = self.transfers(plan, Operation::Read);
         let failed = carrier.carry(TransferDirection::Read, &reads, &devices, &mut buffers);
         if let Some(failed) = failed.into_iter().next() {
-            return Err(Setback::Unread(failed));
+            return Err(AttemptFailure::Unread(failed));
         }
         buffers.run_steps(plan);
         let records = match journalled {
@@ -135,7 +135,7 @@ impl Array {
         buffers: &Buffers<'_>,
         devices: &Devices,
         record: &mut Aligned,
-    ) -> Result<Vec<WrittenRecord>, Setback> {
+    ) -> Result<Vec<WrittenRecord>, AttemptFailure> {
         let id = self.journals.number_change();
         let mut change = Change {
             id,
@@ -203,7 +203,7 @@ impl Array {
                 records
                     .into_iter()
                     .for_each(|record| self.journals.made(record));
-                return Err(Setback::Again);
+                return Err(AttemptFailure::Again);
             }
         }
         Ok(records)

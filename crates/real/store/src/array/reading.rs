@@ -1,6 +1,6 @@
 //! Reads of an array.
 
-use super::{ATTEMPTS, Array, COPIED_BELOW, RequestScratch, Setback};
+use super::{ATTEMPTS, Array, AttemptFailure, COPIED_BELOW, RequestScratch};
 use crate::ArrayError;
 use crate::buffers::{Buffers, RequestBytes};
 use crate::member_transfer::TransferDirection;
@@ -78,9 +78,9 @@ impl Array {
             // exclusively, and would wait forever otherwise.
             match self.try_to_read(worker, extent, into) {
                 Ok(()) => return Ok(()),
-                Err(Setback::Again) => {}
-                Err(Setback::Error(error)) => return Err(error),
-                Err(Setback::Unread(failed)) => self.mend_read(worker, failed, &mut last)?,
+                Err(AttemptFailure::Again) => {}
+                Err(AttemptFailure::Error(error)) => return Err(error),
+                Err(AttemptFailure::Unread(failed)) => self.mend_read(worker, failed, &mut last)?,
             }
         }
         Err(ArrayError::Lost { extent })
@@ -91,7 +91,7 @@ impl Array {
         worker: &mut RequestScratch,
         extent: Extent,
         into: &mut [u8],
-    ) -> Result<(), Setback> {
+    ) -> Result<(), AttemptFailure> {
         let _passed = self.order.pass();
         let mut held = None;
         loop {
@@ -118,7 +118,7 @@ impl Array {
         let reads = self.transfers(plan, Operation::Read);
         let failed = carrier.carry(TransferDirection::Read, &reads, &devices, &mut buffers);
         if let Some(failed) = failed.into_iter().next() {
-            return Err(Setback::Unread(failed));
+            return Err(AttemptFailure::Unread(failed));
         }
         buffers.run_steps(plan);
         Ok(())

@@ -1,6 +1,6 @@
 //! Discards: giving room back.
 
-use super::{Array, JournalPolicy, RequestScratch, Setback};
+use super::{Array, AttemptFailure, JournalPolicy, RequestScratch};
 use crate::ArrayError;
 use crate::member_transfer::MemberTransfer;
 use fullstroke_contract::{Extent, Operation};
@@ -62,15 +62,15 @@ impl Array {
             let part = Extent::new(from, step.min(whole.end().0 - from));
             match self.try_to_trim(worker, part) {
                 // A member failed meanwhile. The discard is only a hint, so this part is left.
-                Ok(()) | Err(Setback::Again | Setback::Unread(_)) => {}
-                Err(Setback::Error(error)) => return Err(error),
+                Ok(()) | Err(AttemptFailure::Again | AttemptFailure::Unread(_)) => {}
+                Err(AttemptFailure::Error(error)) => return Err(error),
             }
             from += step;
         }
         self.settle()
     }
 
-    fn try_to_trim(&self, worker: &mut RequestScratch, part: Extent) -> Result<(), Setback> {
+    fn try_to_trim(&self, worker: &mut RequestScratch, part: Extent) -> Result<(), AttemptFailure> {
         let _passed = self.order.pass();
         let _held = self.order.hold_rows(part, true);
         self.condition.check_changes()?;

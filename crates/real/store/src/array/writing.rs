@@ -1,6 +1,6 @@
 //! Writes to an array: parts of rows, whole rows, and rows with several writers.
 
-use super::{ATTEMPTS, Array, RequestScratch, Sabotage, Setback};
+use super::{ATTEMPTS, Array, AttemptFailure, RequestScratch, Sabotage};
 use crate::ArrayError;
 use crate::gather::{self, WriterRole};
 use fullstroke_contract::{Extent, Operation};
@@ -222,9 +222,9 @@ impl Array {
         for _ in 0..ATTEMPTS {
             match self.try_to_write(worker, part, from) {
                 Ok(done) => return Ok(done),
-                Err(Setback::Again) => {}
-                Err(Setback::Error(error)) => return Err(error),
-                Err(Setback::Unread(failed)) => self.mend_read(worker, failed, &mut last)?,
+                Err(AttemptFailure::Again) => {}
+                Err(AttemptFailure::Error(error)) => return Err(error),
+                Err(AttemptFailure::Unread(failed)) => self.mend_read(worker, failed, &mut last)?,
             }
         }
         Err(ArrayError::Lost { extent: part })
@@ -235,7 +235,7 @@ impl Array {
         worker: &mut RequestScratch,
         part: Extent,
         from: &[u8],
-    ) -> Result<bool, Setback> {
+    ) -> Result<bool, AttemptFailure> {
         let _passed = self.order.pass();
         let _held = self.order.hold_rows(
             self.held_with(part),

@@ -63,7 +63,7 @@ struct PeerThread {
 }
 
 /// Reason why a wait ended.
-enum Woken {
+enum WaitEnd {
     /// A peer connects.
     Connected,
     /// A peer's thread has ended.
@@ -117,12 +117,12 @@ fn accept_until_woken(
     let ended = Waker::new().ok().map(Arc::new);
     loop {
         match wait(listener, waker, ended.as_deref()) {
-            Woken::Stopped => break,
-            Woken::Ended => {
+            WaitEnd::Stopped => break,
+            WaitEnd::Ended => {
                 ended.iter().for_each(|ended| ended.clear());
                 join_ended(&mut threads);
             }
-            Woken::Connected => {
+            WaitEnd::Connected => {
                 join_ended(&mut threads);
                 accept_all(listener, name, service, ended.as_ref(), &mut threads);
             }
@@ -157,7 +157,7 @@ impl PeerThread {
 }
 
 /// Waits until a peer connects, a thread ends, or the loop must end.
-fn wait(listener: &Listener, waker: &Waker, ended: Option<&Waker>) -> Woken {
+fn wait(listener: &Listener, waker: &Waker, ended: Option<&Waker>) -> WaitEnd {
     let mut waiting = vec![
         PollFd::new(waker, PollFlags::IN),
         PollFd::new(listener, PollFlags::IN),
@@ -165,11 +165,11 @@ fn wait(listener: &Listener, waker: &Waker, ended: Option<&Waker>) -> Woken {
     waiting.extend(ended.map(|ended| PollFd::new(ended, PollFlags::IN)));
     loop {
         match poll(&mut waiting, None) {
-            Ok(_) if !waiting[0].revents().is_empty() => return Woken::Stopped,
-            Ok(_) if !waiting[1].revents().is_empty() => return Woken::Connected,
-            Ok(_) => return Woken::Ended,
+            Ok(_) if !waiting[0].revents().is_empty() => return WaitEnd::Stopped,
+            Ok(_) if !waiting[1].revents().is_empty() => return WaitEnd::Connected,
+            Ok(_) => return WaitEnd::Ended,
             Err(Errno::INTR) => {}
-            Err(_) => return Woken::Stopped,
+            Err(_) => return WaitEnd::Stopped,
         }
     }
 }

@@ -116,7 +116,10 @@ impl Walk {
         if self.runs.unlike == Some(run.first) || end >= self.hand.capacity {
             return Ok(false);
         }
-        let Some(at) = self.lands(end, run.at + turn, &last, &next).await? else {
+        let Some(at) = self
+            .skip_end_angle(end, run.at + turn, &last, &next)
+            .await?
+        else {
             self.runs.unlike = Some(run.first);
             return Ok(false);
         };

@@ -77,8 +77,8 @@ impl SuspectWindow {
             return Ok(());
         }
         let saw = format!(
-            "of {WINDOW} tracks {} are not where they are predicted, the others take {reads} reads each, and \
-             {pieces} are a third as long as others at most ({}, {reads_max} and {} are borne); noise is \
+            "of {WINDOW} tracks {} do not begin where they are predicted (limit {}), the others take {reads} reads each \
+             (limit {reads_max}), and {pieces} are at most a third as long as others (limit {}); noise is \
              {:.2} % of a revolution: a busy host, or a buffer in between",
             self.searched,
             WINDOW / SEARCHED,

@@ -15,7 +15,7 @@ pub(super) struct TrackSkip {
     periods: u64,
     /// A track unlike the others lies before this address.
     irregular: Option<u64>,
-    /// Number of tracks to walk before the next leap.
+    /// Number of tracks to walk before the next skip.
     hold: usize,
 }
 
@@ -60,59 +60,59 @@ impl TrackSkip {
 
 impl Walk {
     /// Skips periods, if tracks repeat. Returns true if any were skipped.
-    pub(super) async fn leap(&mut self, leap: &mut TrackSkip) -> Result<bool, ExtractError> {
+    pub(super) async fn skip(&mut self, skip: &mut TrackSkip) -> Result<bool, ExtractError> {
         let Some((period, matched)) = self.history.period() else {
             return Ok(false);
         };
-        if leap.hold > 0 || matched < REPEATED_MIN.max(2 * period as u32) {
+        if skip.hold > 0 || matched < REPEATED_MIN.max(2 * period as u32) {
             return Ok(false);
         }
         let tracks = self.history.last(period).to_vec();
         let sectors: u64 = tracks.iter().map(|track| track.sectors).sum();
-        let mut end = self.hand.first + sectors * leap.periods;
-        while end >= self.hand.capacity && leap.periods > 1 {
-            leap.halve(period);
-            end = self.hand.first + sectors * leap.periods;
+        let mut end = self.hand.first + sectors * skip.periods;
+        while end >= self.hand.capacity && skip.periods > 1 {
+            skip.halve(period);
+            end = self.hand.first + sectors * skip.periods;
         }
         if end >= self.hand.capacity {
             return Ok(false);
         }
-        let turn = self.turn_of(sectors, &tracks) * leap.periods as f64;
+        let turn = self.turn_of(sectors, &tracks) * skip.periods as f64;
         let Some(at) = self
-            .lands(end, self.hand.at + turn, &tracks[period - 1], &tracks[0])
+            .skip_end_angle(end, self.hand.at + turn, &tracks[period - 1], &tracks[0])
             .await?
         else {
-            leap.failed(end, period);
+            skip.failed(end, period);
             return Ok(false);
         };
         if !self
-            .unlike_between(&tracks, leap.periods / 2 * sectors)
+            .unlike_between(&tracks, skip.periods / 2 * sectors)
             .await?
         {
-            leap.failed(end, period);
+            skip.failed(end, period);
             return Ok(false);
         }
         let runs: Vec<(Sectors, u64)> = tracks
             .iter()
             .map(|track| (Sectors(track.sectors), 1))
             .collect();
-        self.builder.push_pattern(&runs, leap.periods)?;
-        self.counts.skipped += leap.periods * period as u64;
-        self.stretch(self.hand.first, &tracks, leap.periods);
+        self.builder.push_pattern(&runs, skip.periods)?;
+        self.counts.skipped += skip.periods * period as u64;
+        self.stretch(self.hand.first, &tracks, skip.periods);
         match tracks[..] {
             [track] => self
                 .runs
-                .push(self.hand.first, self.hand.at, track, leap.periods),
+                .push(self.hand.first, self.hand.at, track, skip.periods),
             _ => self.runs.forget(),
         }
-        self.history.repeat(&tracks, leap.periods);
+        self.history.repeat(&tracks, skip.periods);
         // Over more periods the turn is known more exactly.
         self.turn = (
             sectors,
-            (turn + nearest(at - self.hand.at - turn)) / leap.periods as f64,
+            (turn + nearest(at - self.hand.at - turn)) / skip.periods as f64,
         );
         (self.hand.first, self.hand.at) = (end, at);
-        leap.succeeded();
+        skip.succeeded();
         Ok(true)
     }
 
@@ -155,7 +155,7 @@ impl Walk {
 
     /// Returns the angle at `end`, if three conditions hold: the angle is about `at`, the track
     /// before `end` is like `last`, and the track behind `end` is like `first`.
-    pub(super) async fn lands(
+    pub(super) async fn skip_end_angle(
         &mut self,
         end: u64,
         at: f64,

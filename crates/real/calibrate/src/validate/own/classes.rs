@@ -14,10 +14,10 @@ const SIZES: [&str; 4] = ["to 8 KiB", "to 64 KiB", "to 256 KiB", "larger"];
 const OUTSTANDING: [&str; 4] = ["1", "2 to 4", "5 to 16", "more"];
 
 /// One way to classify requests: the name, the names of the classes, and the class of a request.
-type Way = (&'static str, &'static [&'static str], fn(&Logged) -> usize);
+type Classification = (&'static str, &'static [&'static str], fn(&Logged) -> usize);
 
 /// Ways in the report.
-pub(super) const SHOWN: [Way; 3] = [
+pub(super) const SHOWN: [Classification; 3] = [
     ("operation", &OPERATIONS, operation),
     ("size", &SIZES, size),
     ("outstanding", &OUTSTANDING, outstanding),

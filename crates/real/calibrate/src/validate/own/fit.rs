@@ -218,8 +218,8 @@ impl<'a> Fit<'a> {
                 fitted: parameter.values.shown(fitted),
                 changed: library != fitted,
                 at_end: library != fitted && parameter.values.ends_at(fitted),
-                least: self.until_told(model, best, number, -1.0)?,
-                most: self.until_told(model, best, number, 1.0)?,
+                least: self.first_distinct(model, best, number, -1.0)?,
+                most: self.first_distinct(model, best, number, 1.0)?,
             });
         }
         Ok(found)
@@ -251,7 +251,7 @@ impl<'a> Fit<'a> {
 
     /// Returns the first value in a direction at which the drive can be told from the best. The
     /// steps double.
-    fn until_told(
+    fn first_distinct(
         &self,
         model: &DriveModel,
         best: &Descent,
@@ -260,7 +260,7 @@ impl<'a> Fit<'a> {
     ) -> Result<Option<String>, ValidateError> {
         let values = PARAMETERS[number].values;
         let fitted = best.value(number, model);
-        let told_from = best.distance_ms.hypot(self.noise_ms);
+        let least_ms = best.distance_ms.hypot(self.noise_ms);
         let step = match values {
             PermittedValues::Each(_) => return Ok(None),
             PermittedValues::Sums { last, .. } | PermittedValues::Factors { last, .. } => last,
@@ -273,7 +273,7 @@ impl<'a> Fit<'a> {
             if value == last {
                 break;
             }
-            if self.tried(model, best.with(number, value))?.distance_ms > told_from {
+            if self.tried(model, best.with(number, value))?.distance_ms > least_ms {
                 return Ok(Some(values.shown(value)));
             }
             last = value;
