@@ -3,6 +3,8 @@
 
 Boots a Debian kernel in QEMU with md on null_blk members of a fixed latency, carries out a scenario
 file, and prints each line of the file with the member I/O that the kernel issued (`block_rq_issue`).
+With --drive, members are drives that `fullstroke serve` simulates at a slow speed; times are those
+of the drives.
 The emulation is in software, so that no root is needed and the host's kernel may be any.
 
 A scenario consists of lines:
@@ -28,8 +30,10 @@ The exit status is 1 if the guest failed, 2 if something is missing.
 """
 
 import argparse
+import contextlib
 import lzma
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,12 +41,12 @@ import tempfile
 import threading
 from pathlib import Path
 
-from checks import Impossible, add_program, needs, program, run, unpacked
+from checks import Impossible, add_program, needs, program, run, unpacked, until
 
 HERE = Path(__file__).resolve().parent / "kernel-lab"
 PACKAGES = "qemu-system-x86, busybox-static, mdadm, kmod, cpio, gcc"
 # libcrc32c needs crc32c, but does not name the module.
-WANTED = ["crc32c_generic", "null_blk", "raid0", "raid1", "raid10", "raid456"]
+WANTED = ["crc32c_generic", "virtio_pci", "virtio_blk", "null_blk", "raid0", "raid1", "raid10", "raid456"]
 # For one scenario file; the emulation needs minutes where others compute, too.
 PATIENCE_S = 1800
 
@@ -96,7 +100,9 @@ def archive_of(root, modules, scenario, arguments, at):
     null_blk = (f"nr_devices={arguments.members} gb={arguments.gib} bs=512 memory_backed={arguments.memory} queue_mode=2 irqmode=2 "
                 f"completion_nsec={arguments.latency_us * 1000} hw_queue_depth=64 rotational={arguments.rotational}"
                 + (f" max_sectors={arguments.max_sectors}" if arguments.max_sectors else ""))
-    (root / "settings").write_text(f"NULL_BLK='{null_blk}'\nMEMBERS={arguments.members}\nELEVATOR={arguments.elevator}\n"
+    names = [f"vd{chr(ord('a') + member)}" if arguments.drive else f"nullb{member}" for member in range(arguments.members)]
+    null_blk = "" if arguments.drive else null_blk
+    (root / "settings").write_text(f"NULL_BLK='{null_blk}'\nNAMES='{' '.join(names)}'\nELEVATOR={arguments.elevator}\n"
                                    f"ROTATIONAL={arguments.rotational}\nMODE={'all' if arguments.metadata else 'single'}\n")
     (root / "scenario").write_text(scenario)
     shutil.copy(HERE / "init.sh", root / "init")
@@ -106,12 +112,56 @@ def archive_of(root, modules, scenario, arguments, at):
         subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], cwd=root, input=files.encode(), stdout=out, check=True)
 
 
-def emulate(image, archive, out, verbose):
+@contextlib.contextmanager
+def served(arguments, folder):
+    """Starts `fullstroke serve` with an export for each member. Gives the socket, or None without --drive."""
+    if not arguments.drive:
+        yield None
+        return
+    stacks = []
+    for member in range(arguments.members):
+        stack = folder / f"member{member}.toml"
+        stack.write_text(f'seed = {member + 1}\n[volume]\nlayout = "jbod"\ndrive = "{arguments.drive}"\ndrives = 1\n')
+        stacks.append(stack)
+    socket, log = folder / "members.sock", (folder / "serve.log").open("w+")
+    command = [arguments.program, "serve", *stacks, "--socket", socket, "--speed", arguments.speed]
+    with subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log) as server:
+        try:
+            def listens():
+                if server.poll() is not None:
+                    log.seek(0)
+                    raise Impossible(f"{command[0]} serve ended: {log.read().strip()}")
+                return socket.exists()
+            until("the members' socket", listens)
+            yield socket
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def disks_of(socket, members):
+    """QEMU's options for members behind a socket: virtio disks with the 32 requests that a SATA disk takes."""
+    options = []
+    for member in range(members):
+        name = f"member{member}"
+        options += ["-drive", f"if=none,id={name},format=raw,cache=none,file=nbd+unix:///{name}?socket={socket}",
+                    "-device", f"virtio-blk-pci,drive={name},queue-size=32,num-queues=1"]
+    return options
+
+
+def in_model_time(line, speed):
+    """A line with its times in the time of the served drives."""
+    return re.sub(r" ms=(\d+)", lambda found: f" ms={int(found[1]) * speed:.0f}", line)
+
+
+def emulate(image, archive, out, arguments, socket):
     """Writes the lines of the guest to `out`. Returns true if all lines were carried out."""
-    arguments = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-m", "3072", "-smp", "2", "-nographic", "-no-reboot", "-nic", "none",
+    disks = disks_of(socket, arguments.members) if socket else []
+    speed = arguments.speed if socket else 1
+    command = ["qemu-system-x86_64", *disks, "-accel", "tcg,thread=multi", "-m", "3072", "-smp", "2", "-nographic", "-no-reboot", "-nic", "none",
                  "-kernel", str(image), "-initrd", str(archive), "-append", "console=ttyS0 quiet loglevel=1 panic=-1 no_timer_check"]
     done, failed, last = False, False, ""
-    with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as machine:
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as machine:
         watch = threading.Timer(PATIENCE_S, machine.kill)
         watch.start()
         for line in machine.stdout:
@@ -119,8 +169,8 @@ def emulate(image, archive, out, verbose):
             if "kernel: " in last:
                 print("# Linux " + last.split("kernel: ", 1)[1], file=out, flush=True)
             elif last.startswith("out: "):
-                print(last[5:], file=out, flush=True)
-            elif verbose or last.startswith("FAIL"):
+                print(in_model_time(last[5:], speed), file=out, flush=True)
+            elif arguments.verbose or last.startswith("FAIL"):
                 print(last, file=sys.stderr, flush=True)
             failed |= last.startswith("FAIL")
             done |= last == "DONE"
@@ -138,6 +188,9 @@ def main():
     parser.add_argument("--members", type=int, default=8, help="number of members [default: 8]")
     parser.add_argument("--gib", type=int, default=1, help="size of a member in GiB [default: 1]")
     parser.add_argument("--latency-us", type=int, default=4000, help="time of a member's request in µs [default: 4000]")
+    parser.add_argument("--drive", help="members are drives of the library that `fullstroke serve` simulates, instead of null_blk")
+    parser.add_argument("--speed", type=float, default=0.05, help="speed of the time of served drives; slow, so that the guest's own time hardly counts [default: 0.05]")
+    parser.add_argument("--program", type=Path, default=Path("target/release/fullstroke"), help="the program that serves drives [default: target/release/fullstroke]")
     parser.add_argument("--elevator", default="none", help="elevator of the members; mq-deadline joins more [default: none]")
     parser.add_argument("--rotational", type=int, default=1, choices=[0, 1], help="1 if md shall take the members for disks [default: 1]")
     parser.add_argument("--max-sectors", type=int, default=0, help="sectors of the largest request of a member [default: the kernel's, 255]")
@@ -154,8 +207,8 @@ def main():
             (folder / "root" / "bin").mkdir(parents=True)
             image, modules = kernel_of(unpacked(arguments.kernel, folder / "package"))
             archive_of(folder / "root", modules, scenario, arguments, folder / "archive")
-            with (arguments.out.open("w") if arguments.out else os.fdopen(os.dup(1), "w")) as out:
-                return 0 if emulate(image, folder / "archive", out, arguments.verbose) else 1
+            with (arguments.out.open("w") if arguments.out else os.fdopen(os.dup(1), "w")) as out, served(arguments, folder) as socket:
+                return 0 if emulate(image, folder / "archive", out, arguments, socket) else 1
     except Impossible as error:
         print(f"cannot be tried here: {error}")
         return 2

@@ -10,7 +10,7 @@ touch /etc/mtab
 . /settings
 for module in $(cat /modules.order); do
 	case $module in
-	null_blk*) insmod /lib/modules/$module $NULL_BLK || insmod /lib/modules/$module ${NULL_BLK/ rotational=?/} ;;
+	null_blk*) [ -z "$NULL_BLK" ] || insmod /lib/modules/$module $NULL_BLK || insmod /lib/modules/$module ${NULL_BLK/ rotational=?/} ;;
 	*) insmod /lib/modules/$module ;;
 	esac || echo "FAIL: insmod $module"
 done
@@ -19,15 +19,20 @@ echo 16384 > $T/buffer_size_kb
 echo mono > $T/trace_clock
 echo 1 > $T/events/block/block_rq_issue/enable
 # Older kernels of null_blk have no parameter for it.
-for queue in /sys/block/nullb*/queue; do echo $ROTATIONAL > $queue/rotational; echo $ELEVATOR > $queue/scheduler; done
-echo "kernel: $(uname -r), members of $(cat /sys/block/nullb0/queue/max_sectors_kb) KiB a request, $(cat /sys/block/nullb0/queue/scheduler)"
+for name in $NAMES; do
+	queue=/sys/block/$name/queue
+	echo $ROTATIONAL > $queue/rotational; echo $ELEVATOR > $queue/scheduler
+done
+first=/sys/block/${NAMES%% *}/queue
+echo "kernel: $(uname -r), members of $(cat $first/max_sectors_kb) KiB a request, $(cat $first/scheduler)"
 
 quietly() { "$@" > /tmp/log 2>&1 || { echo "FAIL: $*"; cat /tmp/log; }; }
 stop_array() {
 	[ -b /dev/md0 ] && [ -d /sys/block/md0/md ] && quietly mdadm --stop /dev/md0
-	n=0
-	while [ $n -lt $MEMBERS ]; do mdadm --zero-superblock /dev/nullb$n > /dev/null 2>&1; n=$((n + 1)); done
+	for name in $NAMES; do mdadm --zero-superblock /dev/$name > /dev/null 2>&1; done
 }
+# The device of a member, by its number.
+member() { set -- $1 $NAMES; shift $(($1 + 1)); echo /dev/$1; }
 # array LEVEL MEMBERS [chunk=KIB] [layout=NAME] [missing=N] [bitmap=internal|none] [stripes=N]
 start_array() {
 	stop_array
@@ -44,7 +49,7 @@ start_array() {
 		esac
 	done
 	devices="" n=0
-	while [ $n -lt $members ]; do devices="$devices /dev/nullb$n"; n=$((n + 1)); done
+	while [ $n -lt $members ]; do devices="$devices $(member $n)"; n=$((n + 1)); done
 	echo > $T/trace; echo 1 > $T/tracing_on; echo BEGIN > $T/trace_marker
 	quietly mdadm --create /dev/md0 --run --force --assume-clean --homehost=any $bitmap \
 		--level=$level --raid-devices=$members $options $devices
@@ -105,7 +110,7 @@ while read -r line; do
 		echo > $T/trace; echo 1 > $T/tracing_on; echo BEGIN > $T/trace_marker
 		usleep $(($2 * 1000)); echo END > $T/trace_marker; echo 0 > $T/tracing_on
 		echo "out: $line ->$(member_io $MODE)" ;;
-	fail) quietly mdadm /dev/md0 --fail /dev/nullb$2; usleep 300000; echo "out: $line" ;;
+	fail) quietly mdadm /dev/md0 --fail $(member $2); usleep 300000; echo "out: $line" ;;
 	r | w | s) run single $1 $2 $3; echo "out: $line ->$(member_io $MODE)" ;;
 	load) shift; run load "$@"; echo "out: $line ->$(member_io sums)" ;;
 	stream) shift; run stream "$@"; echo "out: $line ->$(member_io sums)" ;;
