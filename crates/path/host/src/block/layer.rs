@@ -191,7 +191,7 @@ impl BlockLayer {
         } else {
             self.arrive(now, request);
             // A merge may have freed a request.
-            self.admit_waiting(now);
+            self.admit_waiting(now, below, out);
             if request.operation == Operation::Flush {
                 // The first flush of several goes alone, and the others share the next
                 // (`blk_insert_flush` calls `blk_kick_flush` at once).
@@ -268,7 +268,7 @@ impl BlockLayer {
     }
 
     /// Lets in the waiting pieces as far as possible.
-    fn admit_waiting(&mut self, now: Time) {
+    fn admit_waiting(&mut self, now: Time, below: LayersBelow<'_>, out: &mut Effects) {
         let mut which = ByDirection {
             read: true,
             write: true,
@@ -279,13 +279,13 @@ impl BlockLayer {
                 self.gate.pass(piece.direction);
             }
         }
-        self.admit_blocked(now);
+        self.admit_blocked(now, below, out);
     }
 
     /// Wakes blocked submitters for the requests that were given back, and lets those run whose time
     /// has come. A submitter goes on with its submission as long as it finds free requests, and then
     /// blocks again.
-    fn admit_blocked(&mut self, now: Time) {
+    fn admit_blocked(&mut self, now: Time, below: LayersBelow<'_>, out: &mut Effects) {
         self.gate.wake(now);
         let mut line = 0;
         for _ in 0..self.gate.blocked() {
@@ -301,11 +301,24 @@ impl BlockLayer {
                 }
                 self.gate.pass_of(line);
                 entered = true;
+                if self.ends_submission(&piece, line) {
+                    self.plug.pull();
+                    self.run(now, below, out);
+                }
             }
             if !self.gate.ends_turn(line, entered) {
                 line += 1;
             }
         }
+    }
+
+    /// True if a direct request of a blocked submitter is complete with this piece. Its submission
+    /// runs the queue before the submitter goes on with its next request, so that the next one finds
+    /// nothing to join (`blk_finish_plug` in `__submit_bio` and in `io_submit`).
+    fn ends_submission(&self, piece: &SubmittedPiece, line: usize) -> bool {
+        let next = self.gate.next_of(line);
+        let is_last = next.is_none_or(|next| next.original != piece.original);
+        is_last && self.originals.request(piece.original).hints.direct
     }
 
     /// Merges a piece into a waiting request, if it `may_join` one, or makes it a request. Returns
@@ -760,7 +773,7 @@ impl Node for BlockLayer {
         // Freed requests first, then waiting submitters, then the device: a submitter may add a
         // better choice.
         self.finish(now, &completion, out);
-        self.admit_waiting(now);
+        self.admit_waiting(now, below, out);
         if self.originals.len() == 0 {
             assert!(
                 self.waiting == 0 && self.issued == 0,
@@ -784,10 +797,10 @@ impl Node for BlockLayer {
         if let Some(throttle) = &mut self.throttle
             && throttle.wake(now)
         {
-            self.admit_waiting(now);
+            self.admit_waiting(now, below, out);
         }
         if self.gate.runs_at() <= now {
-            self.admit_blocked(now);
+            self.admit_blocked(now, below, out);
         }
         self.dispatch(now, below, out);
     }

@@ -1025,3 +1025,33 @@ fn a_full_device_is_filled_by_the_worker() {
     trial.at(ms(11));
     assert_eq!(trial.sent.len(), 2);
 }
+
+/// Linux 6.18, two sequential writers whose queue may use one request: each request at the device
+/// has the length of one write.
+#[test]
+fn a_direct_request_of_a_blocked_submitter_goes_before_its_next_request_can_join() {
+    let settings = LayerSettings {
+        tags: Tags::Shared(2),
+        ..unplugged(2)
+    };
+    let direct = |id, start| Request {
+        id: RequestId(id),
+        operation: Write,
+        extent: Extent::new(start, 8),
+        hints: Hints {
+            direct: true,
+            synchronous: true,
+            ..Hints::default()
+        },
+        ..Request::default()
+    };
+    let mut trial = LayerTrial::new("mq-deadline", settings);
+    for (id, start) in [(1, 0), (2, 800), (3, 8), (4, 16)] {
+        trial.submit_request(direct(id, start));
+    }
+    assert_eq!(trial.sent.len(), 2, "two are blocked");
+    trial.at(ms(10)).complete(0, ms(0), RequestStatus::Done);
+    trial.at(ms(11));
+    assert_eq!(trial.sent.len(), 3);
+    assert_eq!(trial.sent[2].extent, Extent::new(8, 8));
+}
