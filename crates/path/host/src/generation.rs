@@ -115,6 +115,7 @@ impl Generation {
             Some("ext4") => &[
                 ("uninit_bg", today.into()),
                 ("dioread_nolock", today.into()),
+                ("prefetch_block_bitmaps", today.into()),
             ],
             _ => &[],
         };
