@@ -80,6 +80,11 @@ pub struct Config {
     /// bitmaps and the blocks of new inodes without a read (`mke2fs -O uninit_bg` or
     /// `metadata_csum`). Default true; false in a host that is `like = "linux-2.6.23"` or "ideal".
     pub uninit_bg: bool,
+    /// true if the kernel reads all block bitmaps after the mount, in the background, so that they
+    /// are in memory at the beginning of the run (mount option `prefetch_block_bitmaps`, the
+    /// default since Linux 5.13). No effect with `uninit_bg = false`. Default true; false in a host
+    /// that is `like = "linux-2.6.23"` or "ideal".
+    pub prefetch_block_bitmaps: bool,
 }
 
 /// Mount option `data`.
@@ -105,6 +110,7 @@ impl Default for Config {
             data: DataMode::default(),
             dioread_nolock: true,
             uninit_bg: true,
+            prefetch_block_bitmaps: true,
         }
     }
 }
@@ -129,7 +135,7 @@ pub(crate) fn build(
     let layout = GroupLayout::new(make).map_err(|error| site.too_small(&error))?;
     let mut groups = Groups::new(layout, false);
     if config.uninit_bg {
-        groups = groups.made_lazily();
+        groups = groups.made_lazily(config.prefetch_block_bitmaps);
     }
     groups.reserve_inodes();
     groups.keep_off(site.straddling());

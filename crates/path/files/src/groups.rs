@@ -55,8 +55,8 @@ pub(crate) struct Groups {
     made: Option<WrittenBitmaps>,
 }
 
-/// By group: true if the bitmap is on the device. The kernel makes the other bitmaps in memory,
-/// without a read (`EXT4_BG_BLOCK_UNINIT`, `EXT4_BG_INODE_UNINIT`).
+/// By group: true if the bitmap is on the device and not in memory. The kernel makes the other
+/// bitmaps in memory, without a read (`EXT4_BG_BLOCK_UNINIT`, `EXT4_BG_INODE_UNINIT`).
 #[derive(Clone, Debug)]
 struct WrittenBitmaps {
     blocks: Vec<Cell<bool>>,
@@ -93,13 +93,14 @@ impl Groups {
     /// Leaves out the bitmaps of unused groups, as `mke2fs` does for ext4 (`uninit_bg`,
     /// `metadata_csum`). The first group has the root. The first group of each flex group has the
     /// metadata of the others, so `mke2fs` writes its bitmap. Descriptors stay in memory from the
-    /// mount on.
+    /// mount on. With `prefetched`, the block bitmaps are in memory, too, and need no read either
+    /// (`ext4_mb_prefetch` in `ext4_run_li_request`).
     #[must_use]
-    pub(crate) fn made_lazily(mut self) -> Groups {
+    pub(crate) fn made_lazily(mut self, prefetched: bool) -> Groups {
         let flex = self.layout.flex.max(1);
         self.made = Some(WrittenBitmaps {
             blocks: (0..self.count())
-                .map(|group| Cell::new(group % flex == 0))
+                .map(|group| Cell::new(group % flex == 0 && !prefetched))
                 .collect(),
             inodes: (0..self.count())
                 .map(|group| Cell::new(group == 0))

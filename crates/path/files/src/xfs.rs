@@ -168,7 +168,7 @@ pub(crate) fn build(
     let area = space.reserve_hidden(count / 2, log).ok_or(no_space(log))?;
     let mut format = Xfs {
         space,
-        inodes: Inodes::new(config.kernel.inode_bytes()),
+        inodes: Inodes::new(config.kernel.inode_bytes(), config.kernel == Kernel::Today),
         config,
         align,
     };

@@ -9,6 +9,7 @@
 //! | `tags.rs` | numbers of shared requests |
 //! | `wait_queues.rs` | the order in which blocked submitters are woken |
 //! | `throttling.rs` | fewer asynchronous writes while reads are slow |
+//! | `runs.rs` | when the elevator is asked for requests |
 //! | `plug.rs` | holds requests back until neighbours have arrived |
 //! | `neighbours.rs` | waiting requests that a new request could join |
 //! | `originals.rs` | the submitted requests behind the waiting requests |
@@ -21,6 +22,7 @@ mod neighbours;
 mod originals;
 mod plug;
 mod request;
+mod runs;
 mod tags;
 #[cfg(test)]
 mod tests;

@@ -144,6 +144,12 @@ pub trait Elevator: Send {
     /// flight must name a later time in `next_wake`.
     fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32>;
 
+    /// True if the elevator wants to be asked after a completion, even if the device was not full
+    /// (`blk_mq_run_hw_queues` in the kernel's elevators). Default true.
+    fn runs_again(&self) -> bool {
+        true
+    }
+
     /// Notes the completion of the request in `slot`, dispatched at `requests[slot].dispatched`.
     fn completed(&mut self, _now: Time, _slot: u32, _requests: &Requests) {}
 

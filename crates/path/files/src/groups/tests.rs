@@ -80,3 +80,17 @@ fn a_device_that_holds_no_more_than_metadata_is_refused() {
         .is_err()
     );
 }
+
+/// Linux 6.18 reads the block bitmaps after the mount. An untar into ten new directories, each in
+/// another flex group, reads one block.
+#[test]
+fn prefetched_block_bitmaps_are_not_read_before_the_first_change() {
+    let reads = |prefetched| {
+        let mut groups = Groups::new(layout(EXT4, 4096), false).made_lazily(prefetched);
+        let mut touches = MetaAccesses::new();
+        groups.blocks(16, &mut touches);
+        groups.blocks(17, &mut touches);
+        touches.list().len()
+    };
+    assert_eq!((reads(false), reads(true)), (1, 0));
+}

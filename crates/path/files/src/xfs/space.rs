@@ -9,6 +9,8 @@ const HEADERS: u64 = 0;
 const BY_ADDRESS: u64 = 1;
 const BY_LENGTH: u64 = 2;
 pub(super) const INODES: u64 = 3;
+/// Root of the B-tree of chunks with free inodes (`finobt`), which `mkfs.xfs` makes since 2015.
+pub(super) const FREE_INODES: u64 = 4;
 
 /// Request for a run of pages.
 #[derive(Clone, Copy, Debug)]

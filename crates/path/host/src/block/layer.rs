@@ -6,6 +6,7 @@ use super::neighbours::{MergeLimits, Neighbours};
 use super::originals::{HostTime, Originals};
 use super::plug::{Plug, Plugging};
 use super::request::{JoinKind, Queued, Requests};
+use super::runs::QueueRuns;
 use super::throttling::WriteBackThrottle;
 use crate::TickClock;
 use crate::direction::{ByDirection, Direction};
@@ -88,6 +89,7 @@ pub struct BlockLayer {
     flushed: u64,
     fua: bool,
     plug: Plug,
+    runs: QueueRuns,
     /// Time from a submission to the arrival at the elevator.
     submission: Duration,
     /// Submitted requests before their arrival, with the times of the arrivals.
@@ -139,6 +141,7 @@ impl BlockLayer {
             flushed: 0,
             fua: settings.fua,
             plug: Plug::new(settings),
+            runs: QueueRuns::new(settings.time),
             submission: settings.time.submission,
             arriving: VecDeque::new(),
             originals: Originals::new(settings.time),
@@ -188,7 +191,7 @@ impl BlockLayer {
         } else {
             self.arrive(now, request);
             // A merge may have freed a request.
-            self.admit_waiting(now);
+            self.admit_waiting(now, below, out);
             if request.operation == Operation::Flush {
                 // The first flush of several goes alone, and the others share the next
                 // (`blk_insert_flush` calls `blk_kick_flush` at once).
@@ -265,7 +268,7 @@ impl BlockLayer {
     }
 
     /// Lets in the waiting pieces as far as possible.
-    fn admit_waiting(&mut self, now: Time) {
+    fn admit_waiting(&mut self, now: Time, below: LayersBelow<'_>, out: &mut Effects) {
         let mut which = ByDirection {
             read: true,
             write: true,
@@ -276,13 +279,13 @@ impl BlockLayer {
                 self.gate.pass(piece.direction);
             }
         }
-        self.admit_blocked(now);
+        self.admit_blocked(now, below, out);
     }
 
     /// Wakes blocked submitters for the requests that were given back, and lets those run whose time
     /// has come. A submitter goes on with its submission as long as it finds free requests, and then
     /// blocks again.
-    fn admit_blocked(&mut self, now: Time) {
+    fn admit_blocked(&mut self, now: Time, below: LayersBelow<'_>, out: &mut Effects) {
         self.gate.wake(now);
         let mut line = 0;
         for _ in 0..self.gate.blocked() {
@@ -298,11 +301,24 @@ impl BlockLayer {
                 }
                 self.gate.pass_of(line);
                 entered = true;
+                if self.ends_submission(&piece, line) {
+                    self.plug.pull();
+                    self.run(now, below, out);
+                }
             }
             if !self.gate.ends_turn(line, entered) {
                 line += 1;
             }
         }
+    }
+
+    /// True if a direct request of a blocked submitter is complete with this piece. Its submission
+    /// runs the queue before the submitter goes on with its next request, so that the next one finds
+    /// nothing to join (`blk_finish_plug` in `__submit_bio` and in `io_submit`).
+    fn ends_submission(&self, piece: &SubmittedPiece, line: usize) -> bool {
+        let next = self.gate.next_of(line);
+        let is_last = next.is_none_or(|next| next.original != piece.original);
+        is_last && self.originals.request(piece.original).hints.direct
     }
 
     /// Merges a piece into a waiting request, if it `may_join` one, or makes it a request. Returns
@@ -351,6 +367,8 @@ impl BlockLayer {
             .added(now, self.waiting, arrival.synchronous, arrival.process);
         self.unplug_at(arrival.extent.end());
         self.waiting += 1;
+        // The submitter runs the queue (`blk_mq_submit_bio`). A merge runs nothing.
+        self.runs.ask();
         true
     }
 
@@ -531,12 +549,26 @@ impl BlockLayer {
         }
         // Flushes do not pass through the elevator, so they go before the elevator is asked.
         self.send_flush(now, out);
+        self.run(now, below, out);
+        let barrier = self.gate.flush();
+        self.issue_flush(barrier, out);
+    }
+
+    /// Runs the queue, if the time has come: asks the elevator for requests until the device is
+    /// full.
+    fn run(&mut self, now: Time, below: LayersBelow<'_>, out: &mut Effects) {
+        if !self.runs.is_asked() {
+            return;
+        }
         if self.issued < self.queue_depth
             && let Some(slot) = self.ahead.take()
         {
             self.issue(now, slot, out);
         }
-        while self.waiting > 0 && self.has_room() && self.plug.due().is_none() {
+        if self.plug.due().is_some() {
+            return;
+        }
+        while self.waiting > 0 && self.has_room() {
             let context = Context {
                 requests: &self.requests,
                 waiting: self.waiting,
@@ -547,6 +579,7 @@ impl BlockLayer {
                 stripes: self.stripes.as_deref(),
             };
             let Some(slot) = self.elevator.dispatch(self.clock.read(now), &context) else {
+                self.runs.declined(now);
                 debug_assert!(
                     self.will_ask_again(now),
                     "an elevator declined, and named no later instant"
@@ -564,8 +597,7 @@ impl BlockLayer {
                 self.ahead = Some(slot);
             }
         }
-        let barrier = self.gate.flush();
-        self.issue_flush(barrier, out);
+        self.runs.ends(self.ahead.is_some() || self.waiting > 0);
     }
 
     /// True if a request may leave the elevator. A driver that reserves no command beforehand takes
@@ -613,7 +645,7 @@ impl BlockLayer {
     }
 
     fn will_ask_again(&self, now: Time) -> bool {
-        let wake = self.elevator.next_wake();
+        let wake = self.elevator.next_wake().min(self.runs.due());
         wake > now && (self.issued > 0 || wake != Time::NEVER)
     }
 
@@ -662,9 +694,11 @@ impl BlockLayer {
         self.issued -= 1;
         self.plug.completed();
         if completion.id == FLUSH {
+            self.runs.ask();
             return self.flushed(now, completion, out);
         }
         if completion.id.0 & PASSED != 0 {
+            self.runs.ask();
             return self
                 .originals
                 .piece_finished(completion.id.0 as u32, completion, out);
@@ -672,6 +706,8 @@ impl BlockLayer {
         let slot = completion.id.0 as u32;
         self.elevator
             .completed(self.clock.read(now), slot, &self.requests);
+        self.runs
+            .completed(now, self.waiting > 0 && self.elevator.runs_again());
         let request = self.requests.take(slot);
         if let Some(throttle) = &mut self.throttle {
             let read = request.operation == Operation::Read;
@@ -737,7 +773,7 @@ impl Node for BlockLayer {
         // Freed requests first, then waiting submitters, then the device: a submitter may add a
         // better choice.
         self.finish(now, &completion, out);
-        self.admit_waiting(now);
+        self.admit_waiting(now, below, out);
         if self.originals.len() == 0 {
             assert!(
                 self.waiting == 0 && self.issued == 0,
@@ -754,13 +790,17 @@ impl Node for BlockLayer {
         let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, below, out);
         self.plug.wake(now);
+        self.runs.wake(now);
+        if self.elevator.next_wake() <= now {
+            self.runs.ask();
+        }
         if let Some(throttle) = &mut self.throttle
             && throttle.wake(now)
         {
-            self.admit_waiting(now);
+            self.admit_waiting(now, below, out);
         }
         if self.gate.runs_at() <= now {
-            self.admit_blocked(now);
+            self.admit_blocked(now, below, out);
         }
         self.dispatch(now, below, out);
     }
@@ -768,7 +808,10 @@ impl Node for BlockLayer {
     fn next_wake(&self) -> Wake {
         let due = match self.plug.due() {
             Some(due) => due,
-            None if self.waiting > 0 && self.has_room() => self.elevator.next_wake(),
+            None if self.waiting > 0 && self.has_room() => {
+                self.elevator.next_wake().min(self.runs.due())
+            }
+            None if self.ahead.is_some() => self.runs.due(),
             None => Time::NEVER,
         };
         let due = match self.arriving.front() {

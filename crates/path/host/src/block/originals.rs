@@ -34,6 +34,9 @@ pub struct HostTime {
     pub submission: Duration,
     /// Time from the completion of the device until the submitter runs again.
     pub completion: Duration,
+    /// Time from a completion until a worker thread asks the elevator for the next request. Zero:
+    /// every event asks at once.
+    pub dispatch: Duration,
 }
 
 impl HostTime {
@@ -221,6 +224,7 @@ impl Originals {
         let HostTime {
             submission,
             completion: return_time,
+            ..
         } = self.time;
         // The request was submitted before its way through the host began.
         completion.submitted = Time::from_nanos(submitted.as_nanos() - submission.as_nanos());

@@ -773,6 +773,7 @@ fn a_run_waits_for_a_completion_that_arrives_after_the_end_of_a_throttles_window
         time: HostTime {
             submission: Duration::ZERO,
             completion: Duration::from_nanos(14_000),
+            ..HostTime::default()
         },
         ..unplugged(32)
     };
@@ -965,4 +966,92 @@ fn requests_of_a_process_go_before_another_process_submits() {
     assert_eq!(trial.sent.len(), 0, "the plug of process 1 holds");
     write_of(&mut trial, 2, 2, 100, false);
     assert_eq!(trial.sent[0].extent.start, Lbn(5000));
+}
+
+/// Linux 6.18, a real-time reader beside a reader without priority, mq-deadline: after a completion
+/// of the first, its next request goes to the device, although the second has waiting requests and
+/// the device is not full (`dd_finish_request` runs no queue).
+#[test]
+fn a_completion_runs_the_queue_only_if_the_device_was_full() {
+    let settings = LayerSettings {
+        time: HostTime {
+            dispatch: Duration::from_micros(35),
+            ..HostTime::default()
+        },
+        ..unplugged(4)
+    };
+    let urgent = |id, start| Request {
+        id: RequestId(id),
+        operation: Read,
+        extent: Extent::new(start, 8),
+        hints: Hints {
+            class: fullstroke_contract::PriorityClass::RealTime,
+            ..Hints::default()
+        },
+        ..Request::default()
+    };
+    let mut trial = LayerTrial::new("mq-deadline", settings);
+    trial.submit_request(urgent(1, 0)).submit(2, Read, 800, 8);
+    assert_eq!(trial.sent.len(), 1, "a lower class waits");
+    trial.at(ms(10)).complete(0, ms(0), RequestStatus::Done);
+    assert_eq!(trial.sent.len(), 1, "the completion runs no queue");
+    trial.submit_request(urgent(3, 400));
+    assert_eq!(trial.sent.len(), 2);
+    assert_eq!(trial.sent[1].extent.start.0, 400);
+    // The worker asks again 3 ms after the last refusal.
+    trial.at(ms(11)).complete(1, ms(10), RequestStatus::Done);
+    trial.at(ms(14));
+    assert_eq!(trial.sent.len(), 3);
+    assert_eq!(trial.sent[2].extent.start.0, 800);
+}
+
+#[test]
+fn a_full_device_is_filled_by_the_worker() {
+    let settings = LayerSettings {
+        time: HostTime {
+            dispatch: Duration::from_micros(35),
+            ..HostTime::default()
+        },
+        ..unplugged(1)
+    };
+    let mut trial = LayerTrial::new("mq-deadline", settings);
+    trial.submit(1, Read, 0, 8).submit(2, Read, 800, 8);
+    trial.at(ms(10)).complete(0, ms(0), RequestStatus::Done);
+    assert_eq!(trial.sent.len(), 1, "the worker has not run yet");
+    assert_eq!(
+        trial.layer.next_wake().at(),
+        ms(10) + Duration::from_micros(35)
+    );
+    trial.at(ms(11));
+    assert_eq!(trial.sent.len(), 2);
+}
+
+/// Linux 6.18, two sequential writers whose queue may use one request: each request at the device
+/// has the length of one write.
+#[test]
+fn a_direct_request_of_a_blocked_submitter_goes_before_its_next_request_can_join() {
+    let settings = LayerSettings {
+        tags: Tags::Shared(2),
+        ..unplugged(2)
+    };
+    let direct = |id, start| Request {
+        id: RequestId(id),
+        operation: Write,
+        extent: Extent::new(start, 8),
+        hints: Hints {
+            direct: true,
+            synchronous: true,
+            ..Hints::default()
+        },
+        ..Request::default()
+    };
+    let mut trial = LayerTrial::new("mq-deadline", settings);
+    for (id, start) in [(1, 0), (2, 800), (3, 8), (4, 16)] {
+        trial.submit_request(direct(id, start));
+    }
+    assert_eq!(trial.sent.len(), 2, "two are blocked");
+    trial.at(ms(10)).complete(0, ms(0), RequestStatus::Done);
+    trial.at(ms(11));
+    assert_eq!(trial.sent.len(), 3);
+    assert_eq!(trial.sent[2].extent, Extent::new(8, 8));
 }

@@ -116,6 +116,10 @@ struct Bfq {
 pub(super) fn build(keys: &Keys, site: &ElevatorSite) -> Result<Box<dyn Elevator>, ConfigError> {
     let config: Config = read(keys)?;
     config.check(keys)?;
+    let config = Config {
+        timeout_sync: raising::whole_ticks(config.timeout_sync),
+        ..config
+    };
     // `block/bfq-iosched.c` uses `ktime_get_ns` and a high-resolution timer.
     site.clock.must_be_exact("bfq")?;
     Ok(Box::new(Bfq {
@@ -353,6 +357,11 @@ impl Elevator for Bfq {
             .select(now, context.requests)
             .or_else(|| self.inject(context))?;
         self.send_from(now, queue, context.requests)
+    }
+
+    /// `bfq_completed_request` runs the queue if nothing is in flight.
+    fn runs_again(&self) -> bool {
+        self.in_driver == 0
     }
 
     fn completed(&mut self, now: Time, slot: u32, requests: &Requests) {

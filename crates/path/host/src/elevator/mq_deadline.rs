@@ -310,6 +310,12 @@ impl Elevator for MqDeadline {
         Some(slot)
     }
 
+    /// `dd_finish_request` runs no queue. So the next request of a high class often comes before a
+    /// waiting request of a lower class goes.
+    fn runs_again(&self) -> bool {
+        false
+    }
+
     fn completed(&mut self, now: Time, slot: u32, requests: &Requests) {
         let class = &mut self.classes[requests[slot].class as usize];
         assert!(class.held > 0, "slot {slot} leaves a class that holds none");

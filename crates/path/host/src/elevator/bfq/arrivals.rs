@@ -293,6 +293,7 @@ impl Bfq {
         let recovers = std::mem::take(&mut held.may_resume).then_some(factor);
         self.reweigh(queue);
         self.service.activate(queue, recovers);
+        self.first_of_the_woken(queue);
     }
 
     /// Ends the turn of another queue if this queue is more urgent, or if the rest of that turn has
@@ -303,8 +304,10 @@ impl Bfq {
         };
         let (held, other) = (self.queue(queue), self.queue(serving));
         let [factor, others] = [held, other].map(|queue| queue.raising.factor(&self.config));
+        // The weights that count now: a favour that began or ended meanwhile counts later
+        // (`bfq_update_fin_time_enqueue` of `block/bfq-wf2q.c`).
         let higher =
-            held.class < other.class || weight(held.level) * factor > weight(other.level) * others;
+            held.class < other.class || self.service.weight(queue) > self.service.weight(serving);
         if (resumes && factor >= others) || higher || !self.better_to_idle(serving) {
             self.end_turn(now, now, TurnEnd::Preempted, requests);
         }

@@ -21,7 +21,7 @@ pub(in crate::elevator) struct Config {
     /// Largest budget in sectors; default 0 = the measured throughput over `timeout_sync`.
     #[serde(default)]
     pub(super) max_budget: u64,
-    /// Longest turn of a queue without favour; default 125ms.
+    /// Longest turn of a queue without favour, in whole ticks of 4 ms; default 124ms.
     #[serde(default = "timeout_sync")]
     pub(super) timeout_sync: Duration,
     /// Age at which a synchronous request goes before others of its queue, once a turn; default
@@ -67,8 +67,8 @@ fn slice_idle() -> Duration {
 }
 
 fn timeout_sync() -> Duration {
-    // `bfq_timeout`: HZ / 8.
-    Duration::from_millis(125)
+    // `bfq_timeout`: HZ / 8 ticks, which are 31 ticks of 4 ms.
+    Duration::from_millis(124)
 }
 
 fn fifo_expire_sync() -> Duration {
@@ -118,7 +118,7 @@ impl Config {
         if self.timeout_sync == Duration::ZERO {
             return refuse(
                 "timeout_sync",
-                "found 0s; expected a time above it, as \"125ms\"",
+                "found 0s; expected a time above it, as \"124ms\"",
             );
         }
         if self.back_seek_penalty == 0 {

@@ -217,10 +217,11 @@ impl Bfq {
             return queue;
         }
         held.processes -= 1;
-        let (into, waker) = (held.merges_into, held.waker.known);
-        if let Some(into) = into {
-            // This process will not follow the others into the next queue (`bfq_put_cooperator`).
-            self.queue_mut(into).processes -= 1;
+        let (mut into, waker) = (held.merges_into, held.waker.known);
+        while let Some(next) = into {
+            // This process will not follow the others into the next queues (`bfq_put_cooperator`).
+            self.queue_mut(next).processes -= 1;
+            into = self.queue(next).merges_into;
         }
         let owner = self.processes[process as usize].owner;
         let own = self.open_queue(now, owner);
@@ -256,7 +257,7 @@ impl Bfq {
         held.habits = saved.habits.resumed(&held.habits);
         held.tolerance = saved.tolerance;
         if low_latency {
-            held.raising = saved.raising;
+            held.raising = held.raising.resumed(&saved.raising);
             held.raising
                 .review(tick_of(now), held.in_large_burst, longest);
         }
@@ -265,6 +266,7 @@ impl Bfq {
 
     /// Takes a queue out of service that no process uses any more (`bfq_release_process_ref`).
     fn release(&mut self, queue: u32) {
+        self.last_created = self.last_created.filter(|&latest| latest != queue);
         let held = &mut self.queues[queue as usize];
         if held.busy && held.sorted.is_empty() && self.service.serving() != Some(queue) {
             held.busy = false;

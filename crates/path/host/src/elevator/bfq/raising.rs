@@ -54,6 +54,12 @@ pub(super) fn tick_of(now: Time) -> Time {
     Time::from_nanos(now.as_nanos() - now.as_nanos() % tick)
 }
 
+/// Returns `time` in whole ticks, at least one (`msecs_to_jiffies`).
+pub(super) fn whole_ticks(time: Duration) -> Duration {
+    let tick = 1_000_000_000 / HZ;
+    Duration::from_nanos(time.as_nanos().div_ceil(tick).max(1).saturating_mul(tick))
+}
+
 fn soft_pause() -> Duration {
     Duration::from_secs(1) * SOFT_PAUSE_TICKS / HZ
 }
@@ -100,7 +106,7 @@ impl QueueFavour {
     /// True if the queue has had service for longer than `limit` since it became busy
     /// (`bfq_too_late_for_merging`).
     pub(super) fn is_served_for(&self, now: Time, limit: Duration) -> bool {
-        self.backlogged_sectors > 0 && self.first_service + limit < now
+        self.backlogged_sectors > 0 && self.first_service + limit < tick_of(now)
     }
 
     /// Passes the favour to the queue `heir`, if the heir has none. The favour ends here
@@ -125,6 +131,19 @@ impl QueueFavour {
             since: now,
             duration: longest,
             interactive_since: None,
+            ..self
+        }
+    }
+
+    /// Returns these observations with a favour that was saved before a merge. The kernel saves the
+    /// favour and no observations of the pace (`bfq_bfqq_resume_state`).
+    pub(super) fn resumed(self, saved: &QueueFavour) -> QueueFavour {
+        QueueFavour {
+            favour: saved.favour,
+            since: saved.since,
+            duration: saved.duration,
+            interactive_since: saved.interactive_since,
+            sectors: saved.sectors,
             ..self
         }
     }
@@ -513,5 +532,31 @@ mod tests {
         assert_eq!(heir.favour, Some(FavourReason::Interactive));
         heir.review(at(5001), false, LONGEST);
         assert!(!heir.is_raised(), "the favour has its old end");
+    }
+
+    /// `bfq_bfqq_resume_state` restores the favour. The first request of the queue after a split
+    /// may merge by place again, because the service before the merge is forgotten.
+    #[test]
+    fn a_split_queue_has_its_favour_back_and_no_service_of_before() {
+        let mut saved = QueueFavour::new(at(0));
+        saved.note_first_request(at(0), INTERACTIVE, LONGEST, &config());
+        saved.served(at(0), 800);
+        assert!(saved.is_served_for(at(500), Duration::from_millis(100)));
+        let resumed = QueueFavour::new(at(500)).resumed(&saved);
+        assert_eq!(resumed.favour, Some(FavourReason::Interactive));
+        assert!(!resumed.is_served_for(at(500), Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn times_are_whole_ticks() {
+        assert_eq!(
+            whole_ticks(Duration::from_millis(124)),
+            Duration::from_millis(124)
+        );
+        assert_eq!(
+            whole_ticks(Duration::from_millis(125)),
+            Duration::from_millis(128)
+        );
+        assert_eq!(whole_ticks(Duration::ZERO), Duration::from_millis(4));
     }
 }

@@ -90,6 +90,11 @@ pub(super) struct ServiceQueues {
     by_finish: Forest,
     by_start: Forest,
     serving: Option<u32>,
+    /// The queue that gets the next turn. The kernel looks for the queue when queues begin or end to
+    /// wait, not at the begin of the turn (`next_in_service`).
+    next: Option<u32>,
+    /// Time of the present event.
+    present: Time,
     idle_class_considered: Time,
     /// The queues that wait for their turns, the latest to come first (`active_list`).
     waiting: SlotTree,
@@ -148,6 +153,11 @@ impl ServiceQueues {
             .fold(0, |sum, class| sum * LEVELS + class.weights);
         let share = u64::from(requests) * u64::from(entity.weight);
         (entity.place != QueueState::Away && weights > 0).then(|| (share + weights / 2) / weights)
+    }
+
+    /// Notes the time of the present event.
+    pub(super) fn at(&mut self, now: Time) {
+        self.present = now;
     }
 
     /// Returns the serving queue.
@@ -217,6 +227,7 @@ impl ServiceQueues {
         let entity = &mut self.entities[queue as usize];
         (entity.start, entity.place) = (start, QueueState::Early);
         self.enqueue(queue, recovers);
+        self.consider(queue);
     }
 
     /// Ends the turn of the serving queue. The queue wants more service.
@@ -225,19 +236,27 @@ impl ServiceQueues {
         let entity = &mut self.entities[queue as usize];
         entity.start = entity.finish;
         self.enqueue(queue, None);
+        self.consider(queue);
     }
 
     /// Sorts a waiting queue after a change of its budget.
     pub(super) fn reposition(&mut self, queue: u32) {
         self.dequeue(queue);
         self.enqueue(queue, None);
+        self.consider(queue);
     }
 
     /// Ends the service of a queue, serving or waiting.
     pub(super) fn deactivate(&mut self, queue: u32) {
         match self.serving == Some(queue) {
             true => self.end_turn(queue),
-            false => self.dequeue(queue),
+            false => {
+                self.dequeue(queue);
+                // The finish is that of the sectors served, and not of the budget
+                // (`__bfq_deactivate_entity`).
+                self.finish_by_service(queue);
+                self.entities[queue as usize].service = 0;
+            }
         }
         let entity = &mut self.entities[queue as usize];
         let class = &mut self.classes[entity.class as usize];
@@ -247,6 +266,9 @@ impl ServiceQueues {
         } else {
             entity.place = QueueState::Away;
             class.weights -= u64::from(entity.weight);
+        }
+        if self.next == Some(queue) {
+            self.next = self.look_up();
         }
     }
 
@@ -264,21 +286,43 @@ impl ServiceQueues {
     }
 
     /// Gives the next queue its turn, if any queue wants service. No queue may have the turn.
-    pub(super) fn take_next(&mut self, now: Time) -> Option<u32> {
+    pub(super) fn take_next(&mut self) -> Option<u32> {
         assert!(
             self.serving.is_none(),
             "a turn begins while queue {:?} has one",
             self.serving
         );
-        let class = self.next_class(now)?;
-        self.advance(class);
-        let queue = self
-            .by_finish
-            .first(&self.classes[class as usize].eligible)?;
+        let queue = self.next?;
         self.dequeue(queue);
         self.entities[queue as usize].place = QueueState::Serving;
         self.serving = Some(queue);
+        self.next = self.look_up();
         Some(queue)
+    }
+
+    /// Chooses the queue of the next turn after `queue` began to wait or moved
+    /// (`bfq_update_next_in_service`).
+    fn consider(&mut self, queue: u32) {
+        let instead = self.next.is_none_or(|next| {
+            let (entity, other) = (self.entity(queue), self.entity(next));
+            next != queue
+                && entity.class == other.class
+                && entity.start <= self.classes[entity.class as usize].now
+                && entity.finish < other.finish
+        });
+        self.next = if instead { Some(queue) } else { self.look_up() };
+    }
+
+    /// Returns the queue that should have the next turn (`bfq_lookup_next_entity`).
+    fn look_up(&mut self) -> Option<u32> {
+        let class = self.next_class(self.present)?;
+        self.advance(class);
+        let ClassQueues {
+            eligible, early, ..
+        } = &self.classes[class as usize];
+        self.by_finish
+            .first(eligible)
+            .or_else(|| self.by_start.first(early))
     }
 
     /// Iterates over the queues that wait for their turns, the latest to come first: the kernel
@@ -302,14 +346,14 @@ impl ServiceQueues {
             .find(|&class| self.classes[class as usize].wants_service())
     }
 
-    /// Makes each queue eligible whose start has come. If no queue is eligible, virtual time jumps
-    /// to the first start.
+    /// Makes each queue eligible whose start has come. If no queue is eligible and none has the
+    /// turn, virtual time jumps to the first start (`__bfq_lookup_next_entity`).
     fn advance(&mut self, index: PriorityClass) {
         while let Some(queue) = self.by_start.first(&self.classes[index as usize].early) {
             let class = &mut self.classes[index as usize];
             let Entity { start, finish, .. } = self.entities[queue as usize];
             if start > class.now {
-                if !class.eligible.is_empty() {
+                if !class.eligible.is_empty() || self.serving.is_some() {
                     break;
                 }
                 class.now = start;
@@ -328,9 +372,14 @@ impl ServiceQueues {
             Some(queue),
             "the turn ends of a queue that has none"
         );
+        self.finish_by_service(queue);
+        self.serving = None;
+    }
+
+    /// Sets the virtual finish after the sectors served (`bfq_calc_finish`).
+    fn finish_by_service(&mut self, queue: u32) {
         let entity = &mut self.entities[queue as usize];
         entity.finish = entity.start + virtual_time(entity.service, u64::from(entity.weight));
-        self.serving = None;
     }
 
     fn enqueue(&mut self, queue: u32, recovers: Option<u32>) {
@@ -380,14 +429,20 @@ impl ServiceQueues {
         }
     }
 
-    /// Forgets the idle queues whose finish has passed.
+    /// Forgets the first idle queue if its finish has passed: one at each call. While no queue
+    /// waits, virtual time goes back to the last finish of the idle queues if that has passed
+    /// (`bfq_forget_idle` of `block/bfq-wf2q.c`).
     fn forget_idle(&mut self, index: PriorityClass) {
         let class = &mut self.classes[index as usize];
-        while let Some(queue) = self.by_finish.first(&class.idle) {
-            let entity = &mut self.entities[queue as usize];
-            if entity.finish > class.now {
-                break;
-            }
+        let waits = class.wants_service();
+        if let Some(last) = self.by_finish.last(&class.idle).filter(|_| !waits) {
+            class.now = class.now.min(self.entities[last as usize].finish);
+        }
+        let Some(queue) = self.by_finish.first(&class.idle) else {
+            return;
+        };
+        let entity = &mut self.entities[queue as usize];
+        if entity.finish <= class.now {
             self.by_finish.remove(&mut class.idle, queue);
             class.weights -= u64::from(entity.weight);
             entity.place = QueueState::Away;
@@ -419,7 +474,7 @@ mod tests {
             let mut service = backlogged(&weights, 5000);
             let mut received = vec![0u64; weights.len()];
             for turn in 0..2000 {
-                let queue = service.take_next(Time::ZERO).unwrap();
+                let queue = service.take_next().unwrap();
                 // Some turns do not use up their budgets, but the queue wants more at once.
                 let sectors = budgets[turn % budgets.len()];
                 service.serve(queue, sectors);
@@ -438,7 +493,7 @@ mod tests {
         }
 
         #[test]
-        fn the_next_is_the_first_to_finish_of_those_that_have_started(
+        fn the_next_is_one_whose_start_has_come(
             weights in prop::collection::vec(1u32..100, 2..12),
             steps in prop::collection::vec((0u32..12, 1u64..3000, any::<bool>()), 1..200),
         ) {
@@ -448,15 +503,11 @@ mod tests {
                 if matches!(service.entity(other).place, QueueState::Away | QueueState::Idle) {
                     service.activate(other, sectors.is_multiple_of(2).then_some(1));
                 }
-                let present = |service: &ServiceQueues| {
-                    let starts = service.entities.iter().filter(|entity| matches!(entity.place, QueueState::Early | QueueState::Eligible));
-                    let earliest = starts.clone().map(|entity| entity.start).min().unwrap();
-                    let now = service.classes[1].now.max(earliest);
-                    starts.filter(|entity| entity.start <= now).map(|entity| entity.finish).min().unwrap()
-                };
-                let least = present(&service);
-                let queue = service.take_next(Time::ZERO).unwrap();
-                prop_assert_eq!(service.entity(queue).finish, least);
+                let starts = service.entities.iter().filter(|entity| matches!(entity.place, QueueState::Early | QueueState::Eligible));
+                let earliest = starts.map(|entity| entity.start).min().unwrap();
+                let now = service.classes[1].now.max(earliest);
+                let queue = service.take_next().unwrap();
+                prop_assert!(service.entity(queue).start <= now, "{} after {now}", service.entity(queue).start);
                 service.serve(queue, sectors);
                 match goes_on {
                     true => service.requeue(queue),
@@ -475,38 +526,87 @@ mod tests {
 
     #[test]
     fn who_returns_late_starts_in_the_present_and_who_recovers_where_it_left() {
-        for (recovers, first) in [(None, 1), (Some(1), 0)] {
-            let mut service = backlogged(&[10, 10], 1000);
-            // The first queue has few sectors and leaves. The other queue has many turns.
-            assert_eq!(service.take_next(Time::ZERO), Some(0));
+        for (recovers, is_first) in [(None, false), (Some(1), true)] {
+            let mut service = backlogged(&[10, 10, 10], 1000);
+            // The first queue has few sectors and leaves. The other queues have many turns.
+            assert_eq!(service.take_next(), Some(0));
             service.serve(0, 8);
             service.deactivate(0);
-            for _ in 0..10 {
-                assert_eq!(service.take_next(Time::ZERO), Some(1));
-                service.serve(1, 1000);
-                service.requeue(1);
-                service.entity_mut(1).service = 0;
+            for _ in 0..20 {
+                let queue = service.take_next().unwrap();
+                service.serve(queue, 1000);
+                service.requeue(queue);
+                service.entity_mut(queue).service = 0;
             }
             service.activate(0, recovers);
-            assert_eq!(service.take_next(Time::ZERO), Some(first), "{recovers:?}");
+            assert_eq!(service.take_next() == Some(0), is_first, "{recovers:?}");
         }
     }
 
+    /// `bfq_forget_idle`: virtual time goes back to the last finish of the idle queues, and one
+    /// idle queue is forgotten at a time.
     #[test]
-    fn classes_go_in_order_but_the_idle_one_has_a_turn_in_200_ms() {
+    fn while_no_queue_waits_virtual_time_goes_back_to_the_last_finish_of_the_idle() {
+        let mut service = backlogged(&[10, 10, 10], 1000);
+        for queue in [0, 1] {
+            assert_eq!(service.take_next(), Some(queue));
+            service.serve(queue, 30);
+            service.deactivate(queue);
+        }
+        assert_eq!(service.take_next(), Some(2));
+        service.serve(2, 900);
+        let last = service.entity(1).finish;
+        assert_eq!(service.classes[1].now, last);
+        assert_eq!(service.classes[1].weights, 20);
+        service.serve(2, 900);
+        assert_eq!(service.classes[1].now, last);
+        assert_eq!(service.classes[1].weights, 10);
+    }
+
+    /// `bfq_get_next_queue` takes the queue of the last look-up, and a look-up beside a serving
+    /// queue moves no virtual time.
+    #[test]
+    fn virtual_time_does_not_jump_to_a_queue_that_came_while_another_had_the_turn() {
+        let mut service = backlogged(&[10, 1], 1000);
+        assert_eq!(service.take_next(), Some(0));
+        service.serve(0, 8);
+        service.deactivate(0);
+        assert_eq!(service.take_next(), Some(1));
+        service.serve(1, 900);
+        service.deactivate(1);
+        service.activate(0, None);
+        assert_eq!(service.take_next(), Some(0));
+        // The start of the second queue lies ahead.
+        service.activate(1, None);
+        service.deactivate(0);
+        let before = service.classes[1].now;
+        assert_eq!(service.take_next(), Some(1));
+        assert!(service.entity(1).start > before);
+        assert_eq!(service.classes[1].now, before);
+    }
+
+    #[test]
+    fn classes_go_in_order_but_the_idle_one_has_a_turn_in_200_ms_unless_a_queue_goes_on() {
         let mut service = ServiceQueues::default();
         for class in PriorityClass::ALL {
             service.push(class, 10, 1000);
             service.activate(class as u32, None);
         }
-        let mut next = |at_ms| {
-            let queue = service.take_next(Time::ZERO + Duration::from_millis(at_ms));
-            service.requeue(queue.unwrap());
+        let mut next = |at_ms, goes_on| {
+            service.at(Time::ZERO + Duration::from_millis(at_ms));
+            let queue = service.take_next().unwrap();
+            if goes_on {
+                service.requeue(queue);
+            } else {
+                service.deactivate(queue);
+            }
             queue
         };
-        assert_eq!(next(1), Some(0));
-        assert_eq!(next(201), Some(2));
-        assert_eq!(next(202), Some(0));
-        assert_eq!(next(402), Some(2));
+        // A queue that goes on has the next turn again (`bfq_update_next_in_service`).
+        assert_eq!(next(1, true), 0);
+        assert_eq!(next(201, true), 0);
+        assert_eq!(next(402, false), 0);
+        assert_eq!(next(403, true), 2);
+        assert_eq!(next(404, false), 1);
     }
 }

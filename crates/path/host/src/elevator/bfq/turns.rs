@@ -33,6 +33,7 @@ const TELLING: Duration = Duration::from_millis(20);
 impl Bfq {
     /// Ends the turn of a queue whose wait was in vain.
     pub(super) fn tick(&mut self, now: Time, requests: &Requests) {
+        self.service.at(now);
         let Some(queue) = self.service.serving().filter(|_| self.idle_until <= now) else {
             return;
         };
@@ -84,7 +85,7 @@ impl Bfq {
     }
 
     fn begin_turn(&mut self, now: Time) -> Option<u32> {
-        let queue = self.service.take_next(now)?;
+        let queue = self.service.take_next()?;
         self.budgets_assigned = (7 * self.budgets_assigned + 256) / 8;
         let timeout = self.config.timeout_sync;
         let config = self.config;
@@ -193,9 +194,11 @@ impl Bfq {
         if held.raising.is_raised() || !(slow || late) {
             return;
         }
-        let timeout = self.config.timeout_sync;
+        // In whole milliseconds (`bfq_bfqq_charge_time`).
+        let [time, timeout] =
+            [time, self.config.timeout_sync].map(|time| time.as_nanos() / 1_000_000);
         let mut charge = entity.service;
-        charge = charge.max(self.budget_max * time.min(timeout).as_nanos() / timeout.as_nanos());
+        charge = charge.max(self.budget_max * time.min(timeout) / timeout);
         assert!(
             charge >= entity.service,
             "queue {queue} had {} sectors, and is charged {charge}",

@@ -25,6 +25,17 @@ impl Bfq {
         }
     }
 
+    /// Makes a queue with new requests the first of those that its waker wakes
+    /// (`bfq_add_bfqq_busy`).
+    pub(super) fn first_of_the_woken(&mut self, queue: u32) {
+        if let Some(waker) = self.queue(queue).waker.known {
+            let woken = &mut self.queue_mut(waker).woken;
+            if let Some(place) = woken.iter().position(|&other| other == queue) {
+                woken[place..].rotate_left(1);
+            }
+        }
+    }
+
     /// Enters `queue` among the queues that `waker` wakes.
     pub(super) fn woken_by(&mut self, queue: u32, before: Option<u32>, waker: u32) {
         if let Some(before) = before {
