@@ -36,7 +36,7 @@ use std::path::PathBuf;
 
 /// Watch a running server: rates, queues and arms.
 ///
-/// Rates are per second of the world's time, over the last second; `-` before the second look.
+/// Rates are per second of simulated time, over the last second; `-` before the second look.
 /// Failed requests count only as errors. An arm at the left is at the outside of the platter. Keys:
 /// q quits, up and down scroll.
 #[derive(Debug, Args)]
