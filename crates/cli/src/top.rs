@@ -76,6 +76,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         )));
     }
     let path = control_path(socket);
+    // Before the screen is taken over, so that the error of a missing server stays on the terminal.
     let first = look_at(&path).map_err(CommandFailure::input)?;
     let asker = AnswerReceiver::start(
         path,
@@ -127,6 +128,8 @@ fn watch(
             Wish::Nothing => {}
         }
         let news = asker.newest_answer();
+        // Without a key and without news the screen is right already, and a slow connection need
+        // not carry it again.
         if key.is_some() || news.is_some() {
             watching.hear(news);
             furthest = screen.draw(&watching.view())?;
