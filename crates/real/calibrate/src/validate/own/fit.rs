@@ -201,7 +201,7 @@ impl<'a> Fit<'a> {
                 }
                 best = tried;
             }
-            // The distance has one minimum along a number, so the other direction leads away.
+            // Along a number the distance is taken to have one minimum, so the other direction leads away.
             if best.distance_ms < from {
                 break;
             }
