@@ -21,7 +21,7 @@ const CHOICES = {
 /** Pools that are tried beside the reader's own. */
 const POOLS = ["mirror:2", "raidz1", "raidz2"];
 /** Number of reasons before the others fold. */
-const SHOWN_REASONS = 6;
+const SHOWN_REASONS = 7;
 const LOAD = "load.toml";
 const FIRST_DRIVE = "seagate-exos-x16-16tb";
 const FIRST_USE = "films-and-backup";

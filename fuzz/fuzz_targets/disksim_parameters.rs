@@ -1,4 +1,4 @@
-//! Reads a DiskSim parameter file of arbitrary bytes, which may include itself.
+//! Reads a DiskSim parameter file of arbitrary bytes. The file may include itself.
 #![no_main]
 
 use fullstroke_disksim::import_from;

@@ -1,8 +1,8 @@
 //! Sends arbitrary bytes in arbitrary pieces to a server, and answers its requests.
 //!
 //! The first byte chooses the progress of the handshake, the second the length of the pieces. The
-//! target checks that no input causes a panic or a hang, that requests lie within their export, and
-//! that the pieces do not change the output.
+//! target checks three properties: no input causes a panic or a hang, requests lie within their
+//! export, and the pieces do not change the output.
 #![no_main]
 
 use fullstroke_nbd::{

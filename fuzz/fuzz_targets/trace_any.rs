@@ -1,7 +1,7 @@
 //! Reads arbitrary bytes in every trace format. The first byte chooses the format; the rest is the
 //! file.
 //!
-//! The target checks that no input causes a panic or a hang, and that every record keeps the
+//! The target checks two properties: no input causes a panic or a hang, and every record keeps the
 //! promises of `Record`.
 
 #![no_main]

@@ -1,5 +1,5 @@
-//! Writes a disk's parameters, which the oracle has as numbers, in the grammar of
-//! DiskSim's parameter files.
+//! Writes the parameters of a disk in the grammar of DiskSim's parameter files. The oracle has the
+//! parameters as numbers.
 
 use crate::oracle::path;
 use std::fmt::Write as _;

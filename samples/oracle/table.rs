@@ -1,12 +1,12 @@
-//! Reads the tables of the oracle. Test programs of several crates include this
-//! file by its path; each uses a part of it.
+//! Reads the tables of the oracle. Test programs of several crates include this file by path, and
+//! each uses a part of the file.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 
 /// A table of the oracle: the first 200 requests of a case.
 pub struct Table {
-    /// Column, SHA-256 of the whole file that it is from, name of that file.
+    /// Column, SHA-256 of the whole source file, name of the source file.
     pub sources: Vec<[String; 3]>,
     columns: Vec<String>,
     rows: Vec<Vec<String>>,

@@ -1,10 +1,10 @@
-//! Holds a whole file of the reference to the digest that the oracle has of it.
+//! Compares a whole file of the reference with its digest in the oracle.
 
 use crate::oracle::Table;
 use sha2::{Digest as _, Sha256};
 
-/// Stops the test if the unpacked file is not the one that the oracle's column
-/// `column` is an excerpt of: the two would then prove different things.
+/// Stops the test if the oracle's column `column` is no excerpt of the unpacked file, because the
+/// whole file and the excerpt would then prove different things.
 pub fn check_digest(table: &Table, column: &str, unpacked: &[u8]) {
     let [_, digest, file] = table
         .sources

@@ -179,7 +179,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         version: env!("CARGO_PKG_VERSION"),
     };
     let mut files: Vec<&Path> = vec![&arguments.file];
+    // A stack file in place of a wish file is both, and the page must not print the file twice.
     files.extend(Some(request.stack.as_path()).filter(|stack| *stack != arguments.file));
+    // The page is written even if standard output has no reader any more, so this error is returned
+    // last.
     let shown = output.show(
         &answer,
         AdviceText {
@@ -201,6 +204,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         .candidates
         .iter()
         .filter(|one| one.name == advice.recommended);
+    // Before the wishes, because --fail-unless distinguishes a missed condition (status 1) from a
+    // run that is too short to tell (status 3).
     arguments.failing.check(recommended)?;
     let met = advice
         .finalists

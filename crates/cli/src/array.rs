@@ -357,6 +357,7 @@ impl Create {
         if self.measure {
             measure::members(&mut design, &self.devices, &devices, output)?;
         }
+        // After the measurement, which adds the keys `ratio` and `zones` to the design.
         let assumed = measure::assumed(&design);
         let roster = create(&design, &devices).map_err(CommandFailure::input)?;
         let unused = unused(&roster).map_err(CommandFailure::input)?;
@@ -585,6 +586,7 @@ impl SocketArgument {
     fn scrub(&self, repair: Repair, output: &CommandOutput) -> Result<(), CommandFailure> {
         let answer = self.ask(&Question::Scrub { repair })?;
         output.show(&answer, ArrayLines::answer(&answer))?;
+        // A status of its own lets a timer or a script report the array without reading the answer.
         if answer["mismatched_sectors"].as_u64() == Some(0) {
             Ok(())
         } else {

@@ -121,6 +121,7 @@ impl Answers {
         if let Some(usable) = &self.usable {
             arguments.extend(["--usable", usable]);
         }
+        // A smaller budget than the default of `advise`, because a person waits at the terminal.
         arguments.extend(["--budget", BUDGET]);
         arguments.into_iter().map(str::to_owned).collect()
     }
@@ -140,6 +141,7 @@ fn question<T>(
             .and_then(|()| screen.flush())
             .map_err(broken)?;
         let mut line = String::new();
+        // End of input (Ctrl-D). Without this check the loop would ask for ever.
         if input.read_line(&mut line).map_err(broken)? == 0 {
             return Err(CommandFailure::Input("no answer was given".to_owned()));
         }
@@ -156,11 +158,14 @@ fn count_and_drive(text: &str) -> Result<(String, String), String> {
     for word in text.split_whitespace().filter(|word| *word != "x") {
         let place = match word.parse::<DriveCounts>() {
             Ok(_) => &mut count,
+            // A wrong number must not be sought among the drives, because the error would then name
+            // a drive.
             Err(error) if is_count(word) => {
                 return Err(error.to_string());
             }
             Err(_) => &mut drive,
         };
+        // Two numbers or two drives are ambiguous, and the last word must not win silently.
         if place.replace(word.to_owned()).is_some() {
             return Err(format!(
                 "found `{text}`; expected one number or range and one drive, such as `4 {}`",

@@ -176,6 +176,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         .require_if(watts, &files, &mut overrides)?;
     let recipes = recipes(&arguments.stacks, &overrides, &arguments.vary);
     let (recipes, left_out) = existing(recipes, &arguments.vary)?;
+    // On standard error, because with --json or --csv standard output must hold the ranking alone.
     left_out.iter().for_each(|one| print_error(one));
     let (recipes, not_redundant) = in_conditions(recipes, &arguments.conditions())?;
     let jobs = jobs(arguments.jobs);

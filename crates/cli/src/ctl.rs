@@ -48,7 +48,7 @@ enum ControlOrder {
         drive: String,
         #[command(flatten)]
         at: ChosenExport,
-        /// Limit of the rebuild in bytes per second of the world's time, such as 100MiB. Default:
+        /// Limit of the rebuild in bytes per second of simulated time, such as 100MiB. Default:
         /// no limit.
         #[arg(long, value_name = "BYTES")]
         rate: Option<Bytes>,
@@ -75,7 +75,7 @@ enum ControlOrder {
     /// Limit the speed of rebuilds. The limits hold for current and later rebuilds, also after a
     /// restart.
     Speed {
-        /// Upper limit in bytes per second of the world's time, such as 200MiB. Default: no limit.
+        /// Upper limit in bytes per second of simulated time, such as 200MiB. Default: no limit.
         #[arg(long, value_name = "BYTES")]
         max: Option<Bytes>,
         /// Rate in bytes per second below which a rebuild does not yield to requests. Default
@@ -143,6 +143,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         ControlResponse::Done { message } => output.show(&answer, message),
         ControlResponse::Signals { signals, .. } => output.show(&answer, signals_in_words(signals)),
         ControlResponse::Wrong { message } => {
+            // Printed as a result and not as an error, because the order was carried out. The
+            // status 1 says that the server found a fault.
             output.show(&answer, message)?;
             Err(CommandFailure::Checks)
         }
@@ -197,6 +199,8 @@ impl ControlOrder {
             ControlOrder::Restore {
                 drive,
                 at,
+                // `--re-add` keeps the bytes of the member and fills only the missed regions, so it
+                // is a request of its own.
                 re_add: true,
                 ..
             } => ControlRequest::ReAdd {

@@ -149,6 +149,8 @@ impl From<Speed> for ExtractionPace {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    // Before the device is opened, because an extraction takes minutes and its result would have no
+    // place to go.
     arguments.check_files()?;
     outputs::check(arguments.targets(), &arguments.read())?;
     let path = Path::new(&arguments.device);
@@ -172,6 +174,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
             BlockDevice::open
         };
         let mut device = open(path).map_err(&fail)?;
+        // Only this kind sends SCSI commands (RECEIVE DIAGNOSTIC RESULTS, `sg`), so the other kinds
+        // work on any block device.
         if arguments.kind == ExtractionKind::Translate {
             device = device.translated_by(Box::new(ScsiGeneric::open(path).map_err(fail)?));
         }
@@ -179,6 +183,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     } else {
         simulated(arguments, output)?
     };
+    // The files are written before the text, because the text may have no reader.
     write(arguments, &found)?;
     output.show(&found, &found)
 }
@@ -191,6 +196,8 @@ fn simulated(
     let late = Duration::from_micros(arguments.late_us);
     if let (Some(path), Some(table)) = (&arguments.table, arguments.table()?) {
         let truth = Boundaries::of(&*model.tracks(), "the drive").map_err(CommandFailure::input)?;
+        // A simulated drive has the truth, so a table of another drive is found at once. On a
+        // device `spot_check` finds the difference.
         table
             .check_equal(&truth)
             .map_err(|error| CommandFailure::Input(format!("{}: {error}", path.display())))?;

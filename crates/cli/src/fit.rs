@@ -71,6 +71,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         ));
     }
     outputs::check([target], &read)?;
+    // A log has times of single requests, so it needs the fit of `validate`. Results by depth have
+    // distributions only.
     if let Some(log) = &arguments.log {
         let drive = arguments.drive.as_deref();
         return crate::validate::fit_log(log, drive, arguments.output.as_deref(), output);

@@ -6,6 +6,10 @@ use std::ops::Range;
 /// Blanks between two columns of a table.
 const GAP: usize = 2;
 
+/// Smallest number of characters for a wrapped sentence. In a narrower column each line would have
+/// two or three words, so the sentence stays whole there.
+const WRAPPED_MIN: usize = 24;
+
 /// Returns `text` with each table that is wider than `width` characters split into several tables,
 /// one below the other. Other text stays as it is.
 pub(crate) fn folded(text: &str, width: usize) -> String {
@@ -89,11 +93,12 @@ impl Grid {
     }
 
     /// Returns the lines of the tables of at most `width` characters. A column that is wider alone
-    /// stays whole.
+    /// has its sentences wrapped.
     fn folded(&self, width: usize) -> Vec<String> {
         let (names, others) = self.columns.split_at(self.names());
         let size =
             |columns: &[Range<usize>]| columns.iter().map(|one| one.len() + GAP).sum::<usize>();
+        let beside_names = width.saturating_sub(size(names));
         let mut out = Vec::new();
         let mut from = 0;
         while from < others.len() {
@@ -106,17 +111,47 @@ impl Grid {
                 out.push(String::new());
             }
             let columns = [names, &others[from..to]].concat();
+            let is_wrapped =
+                to == from + 1 && others[from].len() > beside_names && beside_names >= WRAPPED_MIN;
             for (index, line) in self.lines.iter().enumerate() {
                 let cells: Vec<String> = columns.iter().map(|column| cell(line, column)).collect();
-                out.push(cells.join("  ").trim_end().to_owned());
+                match cells.split_last() {
+                    Some((sentence, names)) if is_wrapped => {
+                        out.extend(wrapped(&names.join("  "), sentence, beside_names));
+                    }
+                    _ => out.push(cells.join("  ").trim_end().to_owned()),
+                }
                 if index == 0 {
-                    out.push("─".repeat(size(&columns) - GAP));
+                    out.push("─".repeat((size(&columns) - GAP).min(width)));
                 }
             }
             from = to;
         }
         out
     }
+}
+
+/// Returns `sentence` in lines of at most `width` characters, the first of them beside `names`.
+fn wrapped(names: &str, sentence: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in sentence.split_whitespace() {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        if line > 0 && line + 1 + word.chars().count() > width {
+            lines.push(String::new());
+        }
+        if let Some(last) = lines.last_mut() {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    let margin = " ".repeat(names.chars().count());
+    let beside = |(index, line): (usize, String)| {
+        let names = if index == 0 { names } else { &margin };
+        format!("{names}  {line}").trim_end().to_owned()
+    };
+    lines.into_iter().enumerate().map(beside).collect()
 }
 
 /// Returns the letters of a line within a column, padded to the width of the column.
@@ -179,6 +214,25 @@ The best is a.
 ?: no interval here, and this line is no row of the table.
 ";
         assert_eq!(folded(TABLE, 34), expected);
+    }
+
+    #[test]
+    fn a_sentence_wider_than_the_output_is_wrapped_beside_its_name() {
+        let table = "\
+name    description
+──────────────────────────────────────────────────
+native  one row per request, times in nanoseconds
+fio     one line per request, with waits and offsets
+";
+        let expected = "\
+name    description
+────────────────────────────────────
+native  one row per request, times
+        in nanoseconds
+fio     one line per request, with
+        waits and offsets
+";
+        assert_eq!(folded(table, 36), expected);
     }
 
     #[test]

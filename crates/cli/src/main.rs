@@ -193,6 +193,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // Before clap, which would print the help for a program without arguments.
     if ask::wanted() {
         interrupt::clean_up_at_signals();
         return match ask::execute(&CommandOutput::new(false)) {

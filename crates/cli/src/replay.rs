@@ -139,6 +139,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(CommandFailure::input)?;
     }
     let mut report = replay(&options, &stop).map_err(CommandFailure::input)?;
+    // An interrupted replay has issued a part of the requests, so fio would be compared with
+    // another load.
     if arguments.fio && !report.interrupted {
         match fio_beside(&options, report.requests) {
             Ok(fio) => report.fio = Some(fio),
@@ -213,6 +215,7 @@ impl Arguments {
             requests: self.requests,
             target: self.on.clone(),
             beyond: self.beyond.kind(),
+            // Writes are refused by default, because a replay on a device destroys the data there.
             writes: match self.writes {
                 None => WriteTreatment::Refuse,
                 Some(WritesName::Skip) => WriteTreatment::Skip,

@@ -91,6 +91,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     };
     let mut overrides = arguments.changes.overrides();
     let read = read_for(std::slice::from_ref(stack), &overrides, &[]);
+    // Before the run, because a run may take hours, and a target that cannot be written would lose
+    // the result.
     outputs::check(arguments.targets(), &read)?;
     if let Some(record) = &arguments.replay_decisions {
         #[cfg(feature = "real")]
@@ -125,6 +127,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         let bars = Bars::new([candidate.name.as_str()], output);
         let progress = |finished, expected| bars.advance(0, finished, expected);
         let ran = run(candidate, arguments.log.as_deref(), &progress);
+        // Before an error is printed, because the message would otherwise stand behind the bar.
         bars.clear();
         let mut ran = ran.map_err(CommandFailure::input)?;
         ran.check_measured().map_err(CommandFailure::input)?;
@@ -133,6 +136,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
                 .map_err(CommandFailure::input)?;
         }
         ran.measured.report.cost.peak_rss_mb = peak_rss_mb();
+        // The files are written even if standard output has no reader any more, so this error is
+        // returned last.
         let shown = show(&ran, arguments.output_format, output);
         arguments.write(&ran, stack).and(shown)?;
     }
@@ -215,6 +220,7 @@ fn show(
 ) -> Result<(), CommandFailure> {
     let report = &ran.measured.report;
     match (format, &ran.fio) {
+        // Only a stack with a job file has results of fio.
         (_, None) => output.show(report, report),
         // A job on files runs as a program, so the report already has its results.
         (OutputFormat::Normal, Some(_)) if !report.sources.hosts.is_empty() => {

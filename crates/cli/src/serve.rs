@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     read_only: bool,
 
-    /// Factor between the world's time and the real clock.
+    /// Seconds of simulated time for each real second.
     #[arg(
         long,
         value_name = "FACTOR",

@@ -134,6 +134,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     let outcome = run(&config, &medium, seed, &stop, &mut |progress| {
         show(&bar, &progress)
     });
+    // Before an error is printed, because the message would otherwise stand behind the bar.
     bar.finish_and_clear();
     let answer = arguments.answer(&config, &outcome.map_err(CommandFailure::input)?, simulated);
     output.show(&answer, answer.text())

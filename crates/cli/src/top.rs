@@ -36,7 +36,7 @@ use std::path::PathBuf;
 
 /// Watch a running server: rates, queues and arms.
 ///
-/// Rates are per second of the world's time, over the last second; `-` before the second look.
+/// Rates are per second of simulated time, over the last second; `-` before the second look.
 /// Failed requests count only as errors. An arm at the left is at the outside of the platter. Keys:
 /// q quits, up and down scroll.
 #[derive(Debug, Args)]
@@ -76,6 +76,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         )));
     }
     let path = control_path(socket);
+    // Before the screen is taken over, so that the error of a missing server stays on the terminal.
     let first = look_at(&path).map_err(CommandFailure::input)?;
     let asker = AnswerReceiver::start(
         path,
@@ -127,6 +128,8 @@ fn watch(
             Wish::Nothing => {}
         }
         let news = asker.newest_answer();
+        // Without a key and without news the screen is right already, and a slow connection need
+        // not carry it again.
         if key.is_some() || news.is_some() {
             watching.hear(news);
             furthest = screen.draw(&watching.view())?;

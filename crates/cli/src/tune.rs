@@ -83,6 +83,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     let began = Instant::now();
     let overrides = arguments.changes.overrides();
     let stack = std::slice::from_ref(&arguments.stack);
+    // Before the race, because a race may take hours, and a target that cannot be written would
+    // lose the result.
     outputs::check(
         arguments.reporting.targets(),
         &read_for(stack, &overrides, &arguments.vary),
@@ -113,6 +115,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
             }
         },
     );
+    // Before an error is printed, because the message would otherwise stand behind the spinner.
     bar.finish_and_clear();
     let tuned = tuned.map_err(CommandFailure::input)?;
     let whole_load = arguments.reporting.page_wanted();

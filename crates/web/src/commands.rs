@@ -163,6 +163,7 @@ fn run_one(
     let recipes = recipes(&[stack.to_owned()], overrides, &[]);
     let candidate = recipes[0].candidate()?;
     let mut ran = run(&candidate, None, progress)?;
+    // A report without a measured request has no values, and the page would draw empty bars.
     ran.check_measured()?;
     sample_long_work(&recipes[0], &mut ran, JOBS, &Stop::default())?;
     Ok(json!(ran.measured.report))
@@ -184,6 +185,7 @@ fn compare(
     let by = comparison.by.as_deref().map(Metric::parse);
     let by = by.transpose().map_err(CommandError::other)?;
     let recipes = recipes(&comparison.stacks, &overrides, &vary);
+    // All candidates are built before the first run, so that a wrong stack is an error at once.
     let candidates = recipes
         .iter()
         .map(Recipe::candidate)
@@ -195,6 +197,8 @@ fn compare(
     sample_long_work_of_each(&recipes, &mut ran, by, JOBS, &Stop::default())?;
     let ranking = Ranking::by(&ran, 1, by)?;
     let mut answer = json!(ranking);
+    // The command line has the key for --degraded and --rebuilding. The page runs each stack
+    // healthy, so the list is empty.
     answer["not_redundant"] = json!([]);
     answer["wall_s"] = Value::Null;
     answer["peak_rss_mb"] = Value::Null;
@@ -219,6 +223,7 @@ fn advise_file(
             path.display()
         ))
     })?;
+    // A wish file with a mix of loads replaces the workloads of its stack.
     overrides.workloads = file.load;
     let drive = overrides.drive.clone().or(file.drives.model);
     let counts = file.drives.count.ok_or_else(|| missing("count"))?;
@@ -235,6 +240,7 @@ fn advise_file(
         jobs: JOBS,
         timeline: false,
         costs: file.costs,
+        // As on the command line, so that both give the same answer to the bit.
         budget: file.budget.or(Some(DEFAULT_BUDGET)),
     };
     let advice = advise(&request, &|_| {})?;

@@ -80,6 +80,7 @@ fn missing_format(bytes: &[u8]) -> Option<&'static str> {
 fn kind_of(table: &toml::Table) -> Option<&'static str> {
     let has = |key: &str| table.contains_key(key);
     match () {
+        // Before stacks, because a wish file may have a load of its own.
         () if has("wishes") || has("stack") => Some("wishes"),
         () if ["workload", "workloads", "hosts", "volume"]
             .into_iter()
@@ -115,6 +116,7 @@ fn is_job_file(text: &str) -> bool {
         line.split_once('=')
             .is_some_and(|(key, _)| options.contains(&key.trim()))
     });
+    // Both, because an INI file has sections, and shell scripts have assignments.
     has_section && has_option
 }
 

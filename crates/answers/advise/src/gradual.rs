@@ -221,6 +221,8 @@ impl GradualAdvice {
         }
         self.steps += 1;
         for one in &ran {
+            // Before the runs join the round, because a run without a measured request has no values to
+            // rank.
             one.check_measured()?;
         }
         self.running.extend(ran);
@@ -296,6 +298,8 @@ impl GradualAdvice {
         let outcomes = self.outcomes(condition);
         outcomes[index] = Some(outcome);
         let last = outcomes.iter().all(Option::is_some);
+        // An outcome may come from elsewhere (`take_outcome`), so the next step is sought among all
+        // layouts and not behind this one.
         self.skip_known();
         self.progress(last && !self.healthy.1.is_empty())
     }
@@ -304,6 +308,7 @@ impl GradualAdvice {
         match condition {
             Condition::Rebuilding => &mut self.outcomes.rebuilding,
             Condition::Slow => &mut self.outcomes.slow,
+            // Healthy never comes here, because the rounds hold those runs.
             Condition::Healthy | Condition::Degraded => &mut self.outcomes.degraded,
         }
     }
@@ -374,6 +379,7 @@ impl GradualAdvice {
         let (settling, too_short_by) = match (self.settled, self.whole_load) {
             (true, _) => (Settling::Settled, 1.0),
             (false, true) => (Settling::LoadEnds, too_short_by(ranking)),
+            // Rounds that are not over count as runs of a chosen length: longer runs are possible.
             (false, false) => (Settling::LengthChosen, too_short_by(ranking)),
         };
         Settled {

@@ -142,6 +142,7 @@ impl ArrayOutcome {
         // With one seed the mean equals the value exactly, to the bit.
         let mean = |of: &dyn Fn(&Report) -> f64| reports().map(of).sum::<f64>() / ran.len() as f64;
         let all = |of: &dyn Fn(&Report) -> Option<f64>| {
+            // A mean over a part of the seeds would compare candidates over different requests.
             let known: Option<Vec<f64>> = reports().map(of).collect();
             known.map(|known| known.iter().sum::<f64>() / known.len() as f64)
         };
@@ -181,10 +182,14 @@ impl ArrayOutcome {
                 Some(rebuild.simulated_share)
             }),
             requests: reports()
+                // The smallest count of all seeds, because a doubt asks whether each run is long
+                // enough.
                 .map(|one| one.times.response_ms.count)
                 .min()
                 .unwrap_or(0),
             p99_beyond: reports()
+                // The sum, because the mean over seeds rests on the requests beyond each
+                // percentile.
                 .map(|one| one.times.response_ms.beyond(0.99))
                 .sum(),
             p999_beyond: reports()
@@ -247,6 +252,8 @@ impl ArrayOutcome {
             .map(|p99| p99.as_millis_f64())
             .filter(|wished| self.p99_ms > *wished)
         {
+            // With as many digits as distinguish both, so that no sentence says "250 ms, wished 250
+            // ms".
             let [is, wished] = apart([self.p99_ms, wished]);
             miss(
                 "p99",

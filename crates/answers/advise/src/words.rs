@@ -63,6 +63,7 @@ pub(crate) fn recommendation(
     };
     let mut sentences = vec![
         take(first, drive, wishes, costs),
+        settings_chosen(first),
         wishes_met(first),
         money(first, costs),
         settled.to_string(),
@@ -93,28 +94,52 @@ fn take(first: &Finalist, drive: &str, wishes: &Wishes, costs: &Costs) -> String
     let price = first.price.map_or_else(String::new, |price| {
         format!(", at a price of {price} {}", costs.currency)
     });
-    let alike = match first.settings_alike {
-        0 => String::new(),
-        others => format!(
-            " (the trials could not tell {} settings apart; the fastest is shown)",
-            others + 1
-        ),
-    };
     let load = match wishes.streams {
         Some(streams) => format!("{streams} streams"),
         None => format!("a load of {} MB/s", number(first.healthy.mb_per_s)),
     };
+    // The name of a finalist with a controller ends with ` behind SIZE`, which says less than the
+    // words below.
+    let layout = first.name.split(" behind ").next().unwrap_or(&first.name);
+    let behind = controller(first).map_or_else(String::new, |words| format!(" behind {words}"));
     format!(
-        "{head} {} drives {drive} for {load}: {}{alike}{price}; {} usable, {}; chance of data loss within a year: {}.",
-        first.name,
-        settings(first),
+        "{head} {layout} drives ({drive}){behind} for {load}{price}: {} usable, {}; chance of data loss within a year: {}.",
         capacity(first.volume.usable_bytes),
         may_fail(first.volume.failures_survived),
         share(first.loss.chance_a_year)
     )
 }
 
+/// Returns the settings of the array. The first sentence leaves them out, so that a person can
+/// forward it.
+fn settings_chosen(first: &Finalist) -> String {
+    let settings = keys_chosen(first).join(", ");
+    if settings.is_empty() {
+        return settings;
+    }
+    let alike = match first.settings_alike {
+        0 => String::new(),
+        others => format!(
+            " The trials could not tell {} settings apart; these are the fastest.",
+            others + 1
+        ),
+    };
+    format!("Settings: {settings}.{alike}")
+}
+
+/// Returns the settings and the controller of an array.
 fn settings(finalist: &Finalist) -> String {
+    let mut each = keys_chosen(finalist);
+    each.extend(controller(finalist));
+    each.join(", ")
+}
+
+fn controller(finalist: &Finalist) -> Option<String> {
+    let memory = finalist.controller.0?;
+    Some(format!("a controller of {memory} that a battery keeps"))
+}
+
+fn keys_chosen(finalist: &Finalist) -> Vec<String> {
     let each = finalist
         .settings
         .iter()
@@ -131,11 +156,7 @@ fn settings(finalist: &Finalist) -> String {
             Some(("volume.stripe_cache", stripes)) => format!("a cache of {stripes} stripes"),
             _ => assignment.clone(),
         });
-    let controller = finalist
-        .controller
-        .0
-        .map(|memory| format!("a controller of {memory} that a battery keeps"));
-    each.chain(controller).collect::<Vec<_>>().join(", ")
+    each.collect()
 }
 
 fn may_fail(count: u32) -> String {
@@ -175,9 +196,10 @@ fn wishes_met(first: &Finalist) -> String {
             )
         }
         (true, true) if first.degraded.is_some() => {
-            "It meets every wish, also with a failed drive and during the rebuild.".to_owned()
+            "The array meets every wish, also with a failed drive and during the rebuild."
+                .to_owned()
         }
-        (true, true) => "It meets every wish as long as no drive fails.".to_owned(),
+        (true, true) => "The array meets every wish as long as no drive fails.".to_owned(),
     }
 }
 
@@ -231,8 +253,12 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
     let interval = p99_ci95_half_width.map_or_else(String::new, |half_width| {
         format!(" ± {}", number(half_width))
     });
+    let beyond = match p99_beyond {
+        1 => "1 request lies beyond".to_owned(),
+        count => format!("{count} requests lie beyond"),
+    };
     let mut words = format!(
-        "Under this load the mean response time is {} ms, 99 % of requests end within {}{interval} ms ({p99_beyond} requests lie beyond), at {} MB/s",
+        "Under this load the mean response time is {} ms, 99 % of requests end within {}{interval} ms ({beyond}), at {} MB/s",
         number(mean_ms),
         number(p99_ms),
         number(mb_per_s)
@@ -246,7 +272,7 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
         }
     }
     if let Some(watts) = mean_w {
-        words.push_str(&format!("; its drives use {} W", number(watts)));
+        words.push_str(&format!("; the drives use {} W", number(watts)));
     }
     words + "."
 }
@@ -331,6 +357,7 @@ fn with_a_slow_drive(first: &Finalist, wishes: &Wishes, factor: f64) -> String {
 fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
     let report = &ranked(ranking, first)?.report;
     let mut parts = report.times.time_ms.named();
+    // The largest parts first, because only the first ones are named.
     parts.sort_by(|one, other| other.1.total_cmp(&one.1));
     let whole = report.times.response_ms.mean;
     let named = parts.iter().take(PARTS_NAMED).filter(|(_, ms)| *ms > 0.0);
@@ -381,6 +408,8 @@ pub(crate) fn share(chance: f64) -> String {
         return format!("{:.0} %", 100.0 * chance);
     }
     if chance < 1e-9 {
+        // The formula assumes independent failures, and field data do not support odds as small as
+        // this.
         return "less than 1 in 10^9".to_owned();
     }
     // Two significant digits of the odds; a larger precision would pretend to know the rates.
@@ -454,6 +483,8 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
     let (Some(own), Some(theirs)) = (ranked(ranking, first), ranked(ranking, other)) else {
         return "no measured number shows it to be better".to_owned();
     };
+    // A reason whose difference is within chance must say so, because the next run may turn it
+    // round.
     let sure = theirs
         .difference_to_best
         .map(|difference| difference.significance);
@@ -541,6 +572,7 @@ fn rivals(finalists: &[Finalist]) -> Vec<&Finalist> {
     let mut rivals: Vec<&Finalist> = finalists.get(1).into_iter().collect();
     for one in finalists.iter().skip(2) {
         let known = finalists.first().into_iter().chain(rivals.iter().copied());
+        // A second setting of a known layout would repeat the reason.
         if known.into_iter().all(|other| other.layout != one.layout) {
             rivals.push(one);
         }

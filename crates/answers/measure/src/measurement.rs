@@ -123,6 +123,8 @@ impl MeasuredRun {
     /// there are too few requests, if the queue grows, or if the metric has no interval
     /// (deviations, maxima, percentiles of parts, members).
     pub fn half_width(&self, metric: Metric, confidence: f64) -> Option<f64> {
+        // The response times of a growing queue depend on the length of the run, so an interval
+        // around their mean says nothing.
         if self.report.grows() {
             return None;
         }
@@ -316,6 +318,8 @@ impl Measurement {
 
     /// Returns the times of reads and writes together, without intervals.
     fn times(&self) -> ReadWriteTimes {
+        // The distributions are kept by kind and added here, because percentiles of the whole do
+        // not follow from percentiles of the parts.
         let mut response = self.responses[0].clone();
         response.add(&self.responses[1]);
         let total = self.batches.total();
@@ -384,6 +388,7 @@ impl Measurement {
 impl Observer for Measurement {
     #[inline]
     fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
+        // A flush moves no head.
         if request.operation.transfers() {
             self.heads.sent(now, drive, request.extent.start);
         }

@@ -73,11 +73,12 @@ enum Statistic {
 
 /// A name that is no metric.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no metric `{name}`{nearest}; known: {known}")]
+#[error(
+    "there is no metric `{name}`{nearest}; `fullstroke compare --list-metrics` lists the names, and docs/metrics.md explains them"
+)]
 pub struct UnknownMetric {
     name: String,
     nearest: String,
-    known: String,
 }
 
 /// A metric that no run has.
@@ -470,7 +471,6 @@ impl Metric {
             UnknownMetric {
                 name: name.to_owned(),
                 nearest: nearest(name, &names),
-                known: known(),
             }
         })
     }
@@ -976,34 +976,6 @@ fn of_workload(name: &str) -> Option<Metric> {
     Some(Metric(MetricKind::Workload(kept(workload), of)))
 }
 
-/// Returns all metrics as a short list. Times share the names of their statistics.
-fn known() -> String {
-    let statistics = STATISTICS.map(|(name, _)| name).join(",");
-    let mut names: Vec<String> = Vec::new();
-    for metric in Metric::all() {
-        let name = metric.name();
-        match name.strip_suffix(".mean") {
-            Some(_) if matches!(metric.0, MetricKind::Process(_) | MetricKind::Stream(_)) => {
-                names.push(name)
-            }
-            Some(time) => names.push(format!("{time}.{{{statistics}}}")),
-            None if matches!(
-                metric.0,
-                MetricKind::Time(..) | MetricKind::ClassTime(..) | MetricKind::OperationTime(..)
-            ) => {}
-            None => names.push(name),
-        }
-    }
-    let of_calls = "count,per_s,mb_per_s,latency_ms.{mean,p50,p95,p99,max},device_reads_each,device_writes_each";
-    names.push(format!("hosts.NAME.operations.KIND.{{{of_calls}}}"));
-    names.push(
-        "hosts.NAME.programs.NAME.{elapsed_s,transactions.KIND.latency_ms.mean,...,figures.FIGURE}"
-            .to_owned(),
-    );
-    names.push("workloads.NAME.{response_ms.mean,...,iops,mb_per_s}".to_owned());
-    names.join(", ")
-}
-
 fn label<T: PartialEq>(names: &[(&'static str, T)], wanted: T) -> &'static str {
     names
         .iter()
@@ -1095,6 +1067,11 @@ mod tests {
     fn a_misspelt_metric_names_the_nearest() {
         let error = Metric::parse("reponse_ms.p99").unwrap_err().to_string();
         assert!(error.contains("did you mean `response_ms.p99`"), "{error}");
+        // Hundreds of names would hide the suggestion.
+        assert!(
+            error.len() < 200 && error.contains("--list-metrics"),
+            "{error}"
+        );
     }
 
     #[test]

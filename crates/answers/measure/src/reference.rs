@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 /// Returns the page as Markdown.
 pub fn reference() -> String {
     let mut page = String::from(
-        "# Metrics and the request log\n\n<!-- Written by `make generate`; a test holds it to the code. -->\n\n\
-         `run --json` has every number under its path. `compare --by` and the claims of studies use these paths. `--list-metrics` prints the paths. A time without a suffix (`response_ms`) is the mean. A reading without a layer is searched in all layers: amounts (`_mb`) are added, other readings are averaged. `workloads.NAME.response_ms.p99` belongs to one of several workloads. With programs, `hosts.NAME.operations.fsync.latency_ms.p99` belongs to the calls of a host (`operations.fsync.latency_ms.p99` with one host), and `hosts.NAME.programs.NAME.figures.transactions_per_s` is a figure that the program itself reports.\n\n\
+        "# Metrics and the request log\n\n<!-- Written by `make generate`; a test holds the page to the code. -->\n\n\
+         `run --json` has every number under its path. `compare --by` and the claims of studies use the same paths. `--list-metrics` prints the paths. A time without a suffix (`response_ms`) is the mean. A reading without a layer is searched in all layers: amounts (`_mb`) are added, other readings are averaged. `workloads.NAME.response_ms.p99` belongs to one of several workloads. With programs, `hosts.NAME.operations.fsync.latency_ms.p99` belongs to the calls of a host (`operations.fsync.latency_ms.p99` with one host), and `hosts.NAME.programs.NAME.figures.transactions_per_s` is a figure that the program itself reports.\n\n\
          | metric | unit | better | meaning |\n|---|---|---|---|\n",
     );
     for metric in Metric::all() {

@@ -54,7 +54,7 @@ fn export_text(export: &ExportStatus, speed: Option<f64>) -> String {
             format!("\n{}", comparing.words())
         });
     format!(
-        "{name}: {layout}, {size}, {world_s} s in the world, {in_flight} in flight\n\
+        "{name}: {layout}, {size}, {world_s} simulated s, {in_flight} in flight\n\
          {health}\n\
          answers late by {} us (median), {} us (p99), {} us (latest) of the host's time{}{scrub}\n\n{}\n\n{}",
         number(lateness.p50_us),
@@ -66,13 +66,13 @@ fn export_text(export: &ExportStatus, speed: Option<f64>) -> String {
     )
 }
 
-/// Returns the lateness in the world's time, if the world is faster or slower than the host's
+/// Returns the lateness in simulated time, if simulated time is faster or slower than the host's
 /// clock.
 fn in_simulated_time(p99_us: f64, speed: Option<f64>) -> String {
     match speed {
         // At the pace of the host's clock both times are the same.
         Some(speed) if speed != 1.0 => {
-            format!(" (p99: {} us in the world)", number(p99_us * speed))
+            format!(" (p99: {} us of simulated time)", number(p99_us * speed))
         }
         _ => String::new(),
     }

@@ -68,6 +68,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         reading,
     };
     let disks = import(&arguments.file, &options).map_err(CommandFailure::input)?;
+    // A drive file describes one disk. A parameter file of DiskSim may describe the disks of a
+    // whole array.
     let [disk] = &disks[..] else {
         let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
         let file = arguments.file.display();
@@ -79,6 +81,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     let text = drives::to_toml(&disk.config, &comments(disk, &arguments.file))
         .map_err(CommandFailure::input)?;
     match &arguments.output {
+        // Without --output the drive file is the output. The losses are in the comments of the
+        // file.
         None if !output.json() => return output.print(&text),
         None => {}
         Some(path) => write_whole(path, &text)?,

@@ -28,6 +28,7 @@ struct DriveOutput<'a> {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    // A file that fails a check is shown as well, because its numbers show the cause.
     let model = drives::load_unchecked(&arguments.drive).map_err(CommandFailure::input)?;
     let shown = DriveOutput {
         facts: Facts::new(&arguments.drive, &model),

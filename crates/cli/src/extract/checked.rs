@@ -76,6 +76,7 @@ impl CheckedResult {
                 "check: skews are {rms:.5} revolutions off (root mean square)"
             )?;
         }
+        // Nearly all drives have one arm, and a line about one arm would say nothing.
         if let Some((found, truth)) = self.arms.filter(|&(found, truth)| found > 1 || truth > 1) {
             writeln!(text, "check: {found} arms, truth {truth}")?;
         }

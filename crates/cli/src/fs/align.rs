@@ -111,6 +111,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     if let Some(path) = &arguments.write_moves {
         write_whole(path, &lines(&found)?)?;
     }
+    // After the moves are written, because the two measurements take minutes and the moves do not
+    // depend on them.
     let cost = found.cost(request).map_err(CommandFailure::input)?;
     let gain = found
         .gain(programme, &cost)
@@ -170,6 +172,7 @@ impl Aligned {
             a_file(was.visits),
             a_file(was.visits_least)
         )?;
+        // Nothing follows about cost and gain, because no request would be made.
         if cost.files == 0 {
             return writeln!(text, "no file can be moved to a better place");
         }

@@ -111,8 +111,8 @@ pub(crate) fn text(found: &Survey) -> String {
         ..
     } = found;
     format!(
-        "ratio {ratio}: {ratio_mean:.4}, 95 % interval {low:.4} to {high:.4}, {trials} trials of {}\n\
-         zones {zones}: {} to {} in fifths of the trials",
+        "ratio {ratio} ({ratio_mean:.4}, 95 % interval {low:.4} to {high:.4}) in {trials} trials of {}\n\
+         {zones} zones ({} to {} in each fifth of the trials)",
         found.read_sectors.bytes(),
         zones_range.0,
         zones_range.1

@@ -89,6 +89,7 @@ fn floor(text: &str) -> Result<Floor, Reason> {
 
 pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let names = match &arguments.drives[..] {
+        // One drive stands for a pair of equal drives.
         [one] => [one.clone(), one.clone()],
         [one, other] => [one.clone(), other.clone()],
         more => {
@@ -107,6 +108,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         drives::load(&names[1]).map_err(CommandFailure::input)?,
     ];
     let plan = PlannedVolume::new(arguments, names, &models)?;
+    // Written before the text, because the stack file must not depend on a reader of standard
+    // output.
     if let Some(path) = &arguments.output {
         write_whole(path, plan.stack(&arguments.floors))?;
     }
@@ -210,11 +213,11 @@ impl PlannedVolume {
         let mut text = format!("{} and {}\n", self.drives[0], self.drives[1]);
         if let Some(found) = &self.measured {
             text += &format!(
-                "measured on the first: {}\n",
+                "measured on the first drive: {}\n",
                 measure::text(found).replace('\n', "; ")
             );
         }
-        text += &format!("planned: ratio {ratio}, {zones} zones, blocking {blocking}\n");
+        text += &format!("planned: ratio {ratio}, {zones} zones, blocks of {blocking}\n");
         if self.unequal_sectors > Sectors::ZERO {
             let size = gb(self.unequal_sectors.bytes());
             text += &format!(
@@ -228,6 +231,8 @@ impl PlannedVolume {
                 .find(|offer| offer.layout == layout)
                 .map(|offer| offer.floor_mb_per_s)
         };
+        // A drive whose rates do not fall with the address (a flash device, or a disk with
+        // scattered spares) gains nothing from the pairing.
         if floor("lzvs") <= floor("raid0") {
             text += "\n\nlzvs has no higher floor than raid0 here: the transfer rates of these drives do not fall from the first address to the last";
         }
@@ -313,6 +318,7 @@ impl PlannedVolume {
                  [workload]\nkind = \"synthetic\"\nrequests = 1000\nsize = \"8MiB\"\n\
                  arrivals = { process = \"closed\", outstanding = 1 }\n\n[volume]\n";
         text += &match floors.is_empty() {
+            // Several floors need `lzvs-geo`, because `lzvs` has one rate everywhere.
             true => format!(
                 "layout = \"lzvs\"\nzones = {zones}\nratio = \"{ratio}\"\nblocking = \"{blocking}\"\n"
             ),

@@ -115,6 +115,7 @@ fn text(all: &[SweepOutput]) -> String {
         .map(|swept| swept.name.len())
         .max()
         .unwrap_or(0)
+        // Room for a value with its change in percent.
         .max(14);
     let padded = |text: String| format!("{text:>width$}");
     let heading: Vec<String> = all.iter().map(|swept| padded(swept.name.clone())).collect();

@@ -83,6 +83,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         .load(&arguments.set, &arguments.traces)?;
     check_targets(&arguments.reporting, &loaded.studies, &arguments.traces)?;
     let checked = check_all(&loaded)?;
+    // The page is written even if standard output has no reader any more, so this error is returned
+    // last.
     let shown = output.show(&checked, text(&checked));
     write_page(
         &arguments.reporting,
@@ -130,6 +132,7 @@ fn files(studies: &[Study]) -> Vec<PathBuf> {
         .flat_map(|study| [Some(study.file.clone()), stack(study)])
         .flatten()
         .collect();
+    // Several studies of a document share a stack, and the page prints each file once.
     let mut seen = HashSet::new();
     files.retain(|file| seen.insert(file.clone()));
     files
@@ -206,7 +209,7 @@ pub(super) fn verdict(checked: &[CheckedClaims<'_>]) -> String {
 
 fn lines(claims: &[JudgedClaim]) -> String {
     let mut table = table(
-        ["claim", "published", "obtained", "verdict", "what"],
+        ["claim", "published", "obtained", "verdict", "statement"],
         &[0, 1, 2, 3, 4],
     );
     for claim in claims {

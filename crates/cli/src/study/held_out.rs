@@ -53,6 +53,7 @@ pub(super) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         arguments.selection.find_with(&arguments.traces)?,
         arguments.selection.store(),
     );
+    // Before the runs, which may take days.
     check_targets(&arguments.reporting, &studies, &arguments.traces)?;
     let jobs = jobs(arguments.jobs);
     let run_list = RunList::held_out(&studies, &extent, &arguments.set, jobs)
@@ -72,9 +73,11 @@ pub(super) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         );
     }
     if !output.json() {
+        // On standard error, because a script reads the verdicts from standard output.
         eprintln!("{cost}");
     }
     let done = run_missing(&run_list, &store, RunExecutor::Threads(jobs), output)?;
+    // Read again, because the runs that were missing are in the store only now.
     let results = store
         .read(&run_list.keys())
         .map_err(CommandFailure::input)?;

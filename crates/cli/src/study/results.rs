@@ -78,6 +78,7 @@ fn pages(
     } = loaded;
     let (runs, missing) = (run_list.tasks.len(), run_list.missing(results).len());
     let nothing = runs == 0 && studies.iter().any(|study| study.config.stack.is_some());
+    // A page with gaps would look like a finding, so all runs must be there.
     if arguments.write && (nothing || missing > 0) {
         let lacking = if nothing {
             "no run has".to_owned()
@@ -92,6 +93,8 @@ fn pages(
         true => write_pages(studies, run_list, results, &draw).map_err(CommandFailure::input)?,
         false => Vec::new(),
     };
+    // After the pages are written, so that --write reports only the parts that the new pages still
+    // lack.
     let drifted =
         outdated_parts(studies, run_list, results, &draw).map_err(CommandFailure::input)?;
     let pages = ResultsOutput {
@@ -113,6 +116,7 @@ fn pages(
             format!("{missing} of {runs} runs have no results here; `fullstroke study run`")
         }
     });
+    // Printed before the check, because the lines name the parts that differ.
     output.show(&pages, lines.join("\n"))?;
     if arguments.check && !pages.drifted.is_empty() {
         Err(CommandFailure::Checks)
@@ -197,6 +201,7 @@ fn text(found: &BestResults<'_>) -> String {
                     None => "no interval".to_owned(),
                 },
             ]),
+            // With a single value of the axis nothing comes second.
             None => row.extend(["-".to_owned(), String::new(), String::new(), String::new()]),
         }
         table.add_row(row);

@@ -62,6 +62,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         arguments.selection.find_with(&arguments.traces)?,
         arguments.selection.store(),
     );
+    // Before the runs, which may take days.
     check_targets(&arguments.reporting, &studies, &arguments.traces)?;
     let jobs = jobs(arguments.jobs);
     let run_list = RunList::new(&studies, &arguments.set, jobs).map_err(CommandFailure::input)?;
@@ -102,6 +103,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         "{} runs in {:.1} s, {} existed already{others}",
         done.runs, done.wall_s, done.runs_done_before
     );
+    // The page is written even if standard output has no reader any more, so this error is returned
+    // last.
     let shown = output.show(&done, text);
     let Some((verdict, checked)) = done.verdict.as_deref().zip(done.checked.as_deref()) else {
         return shown;

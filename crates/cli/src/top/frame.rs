@@ -136,7 +136,7 @@ fn export(
         lines.push(Line::from(cut(&comparing.words(), width, look)));
     }
     lines.push(Line::from(format!(
-        "{} in flight, {} s in the world, answers late by {} us (p99)",
+        "{} in flight, {} simulated s, answers late by {} us (p99)",
         now.in_flight,
         now.world_ns / 1_000_000_000,
         brief(now.lateness.p99_us)

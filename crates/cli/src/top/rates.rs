@@ -1,4 +1,4 @@
-//! Rates between two looks at a server, per second of the world's time. Without elapsed time, as at
+//! Rates between two looks at a server, per second of simulated time. Without elapsed time, as at
 //! the first look, a rate is NaN.
 
 use fullstroke_counters::Counter;

@@ -26,7 +26,7 @@ pub(crate) fn execute(_: &Arguments, output: &CommandOutput) -> Result<(), Comma
             columns: format.columns,
         })
         .collect();
-    let mut table = table(["name", "what"], &[0, 1]);
+    let mut table = table(["name", "description"], &[0, 1]);
     for format in &listed {
         table.add_row([format.name, format.summary]);
     }

@@ -87,6 +87,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     let formats = formats
         .collect::<Result<Vec<_>, _>>()
         .map_err(CommandFailure::input)?;
+    // After all names have a known format, so that a wrong --ending leaves no folder behind.
     prepare(arguments, &files)?;
     let (mut drives, mut writers) = (Vec::new(), Vec::new());
     for ((name, file), format) in service.graph.drive_names().zip(files).zip(formats) {
@@ -109,6 +110,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
                 trace.requests += 1;
                 trace.sectors += record.extent.sectors.0;
             } else {
+                // DiskSim's ASCII format, for example, has reads and writes only. The count tells the
+                // user what the drive's trace lacks.
                 trace.left_out += 1;
             }
             Ok(())
@@ -116,6 +119,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     )
     .map_err(CommandFailure::input)?;
     for writer in writers {
+        // The files get their names only here, so that an error in the trace leaves no drive with a
+        // part of its requests.
         writer.finish().map_err(CommandFailure::input)?;
     }
     let sectors_verified = arguments.verify.then_some(verified);

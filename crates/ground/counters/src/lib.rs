@@ -126,7 +126,7 @@ impl Counter {
         served: Some(CounterTotal {
             key: "busy_s",
             family: "busy_seconds",
-            help: "The world's time in which the drive's arm was taken.",
+            help: "Simulated time in which the drive's arm was taken.",
             column: "busy s",
             total: |drive| Total::Seconds(drive.busy.as_secs_f64()),
         }),
@@ -234,7 +234,7 @@ impl Counter {
         served: Some(CounterTotal {
             key: "energy_j",
             family: "energy_joules",
-            help: "Energy that the drive has taken in the world's time.",
+            help: "Energy that the drive has taken in simulated time.",
             column: "J",
             total: |drive| Total::Joules(drive.power.map(|power| power.energy().0)),
         }),

@@ -412,6 +412,8 @@ impl Stack {
                 link: self.link.as_ref(),
                 files: files.as_deref(),
                 arrays: match above {
+                    // The server carries the plans of the layouts out on bytes, and md's stripes
+                    // have no plans.
                     RequestSender::Clients => Arrays::Planned,
                     RequestSender::Workloads => Arrays::Run(Surroundings {
                         direct: !self.has_page_cache(),
@@ -426,11 +428,15 @@ impl Stack {
                 .controller()?
                 .map(|controller| Box::new(controller) as Box<dyn Node>);
             let array = over(controller, volume);
+            // bcache and device-mapper are block devices above the array (`drivers/md` of Linux),
+            // so the cache stands above the controller, too.
             let array = match &self.cache {
                 Some(cache) => cache.before(array, self.volume.capacity()?, self.seed())?,
                 None => array,
             };
             let drive = self.lone_drive(&array);
+            // Above cache and controller, because an opportunity speaks with hosts in addresses
+            // that hosts know.
             let array = self
                 .opportunities
                 .over(array, || self.watched(above, drive))?;
@@ -449,6 +455,7 @@ impl Stack {
                     underneath(hosts.shared_layer()).map_err(|error| error.below("shared"))?;
                 let stripe = self.stripe()?;
                 let capacity = self.volume.capacity()?;
+                // A seed of its own, so that further hosts do not move the files.
                 let seed = self.seed().of("shared files");
                 let site = fullstroke_files::FileSystemSite {
                     capacity,
@@ -461,6 +468,8 @@ impl Stack {
             let in_host = |error: ConfigError| error.below("host");
             let underneath = underneath(&self.host).map_err(in_host)?;
             let block = over(self.host.build(underneath).map_err(in_host)?, array);
+            // The memory for pushed blocks stands above the elevator, because a hit there must cost
+            // no request.
             let block = over(
                 self.host.pushed(self.volume.capacity()?).map_err(in_host)?,
                 block,
@@ -571,6 +580,7 @@ impl Stack {
         if self.host.members().is_none() {
             return Ok(());
         }
+        // Each case is a structure in which no layer fits between the volume and one drive.
         let message = if self.volume.is_drive() {
             "the volume is a single drive and has no members; give the keys to [host] itself"
         } else if self.controller.is_some() {
@@ -591,6 +601,8 @@ impl Stack {
 
     /// Checks that a layer reacts to the signals of the opportunities.
     fn check_hint_reader(&self, above: RequestSender) -> Result<(), ConfigError> {
+        // Clients may have caches that the stack file does not show, so a message may have a
+        // reader.
         if above == RequestSender::Clients {
             return Ok(());
         }
@@ -620,6 +632,8 @@ impl Stack {
             tracks: self.tracks(TrackUse::Tracks),
             page_cache,
             hosts: self.hosts.as_ref().map_or(1, Hosts::count),
+            // The shortest time of all drives, because a pull after the first stop would wake the
+            // drive.
             stop: self.volume.least_idle()?,
             lasts: match above {
                 RequestSender::Workloads => lasts(&self.document),
@@ -644,6 +658,8 @@ impl Stack {
             .volume
             .as_drive()
             .is_none_or(|model| model.config().actuators == 1);
+        // Several arms have several positions, and an opportunity that follows one arm needs a
+        // single one.
         let tracks = array.tracks().filter(|_| one_arm);
         tracks.ok_or(UnknownArm::Several)
     }
@@ -659,6 +675,8 @@ impl Stack {
             Some(
                 "requests are merged above each drive, including verifying requests; remove [host.members]",
             )
+        // More than one failure is fatal only with redundancy. A read then reaches one copy, and a
+        // bad write to the other copy or to parity stays unseen.
         } else if self.volume.fatal_failures()? > 1 {
             Some("copies and parity would not be read again; expected a layout without redundancy")
         } else {
@@ -726,6 +744,7 @@ impl Stack {
                     .map(|model| model.config().capacity_sectors)
                     .fold(Sectors::ZERO, |a, b| a + b)
                     .bytes(),
+                // The layouts count the smallest number of failures that loses data.
                 failures_survived: self.volume.fatal_failures()? - 1,
                 pool: match self.volume.is_pool() {
                     true => Some(self.volume.pool_settings()?.capacity),

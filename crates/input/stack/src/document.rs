@@ -75,6 +75,7 @@ impl Document {
             let load = load.map_err(|unknown| StackError::whole(&file, unknown))?;
             return Document::parse(file, load.text);
         }
+        // Only the file system has a standard input (`-`).
         let text = match files.are_on_disk() {
             true => read_text(path),
             false => files.read_text(path),

@@ -117,6 +117,8 @@ impl Hosts {
             hosts.push(host);
         }
         let hosts = Hosts { hosts, shared };
+        // After all hosts are read, because the weights of the hosts belong to the rule of fairness
+        // in [shared].
         let check = hosts.shared.check(&hosts.weights());
         check.map_err(|error| document.error(error.below("shared")))?;
         hosts
@@ -137,6 +139,7 @@ impl Hosts {
             .iter()
             .filter(|host| host.layer.has_memory())
             .count();
+        // Without a second host nobody can ask, and without memory nobody can answer.
         if !self.shared.cooperates() || (lenders > 0 && self.hosts.len() > 1) {
             return Ok(());
         }
@@ -164,6 +167,8 @@ impl Hosts {
             .enumerate()
             .filter_map(|(index, host)| Some((index, host.keys.at?)));
         for (index, at) in places {
+            // A key without effect is an error, because the user would trust a separation that does
+            // not exist.
             let message = if self.shared.addresses() == HostAddresses::Whole {
                 "has no effect if each host has all addresses; remove the key".to_owned()
             } else if self.shared.has_files() {
@@ -182,6 +187,7 @@ impl Hosts {
     fn check_names(&self, document: &Document) -> Result<(), StackError> {
         let mut seen = BTreeSet::new();
         for (index, host) in self.hosts.iter().enumerate() {
+            // Results, `--set workloads.NAME.key` and metrics find a workload by its name alone.
             if let Some(twice) = host
                 .names()
                 .into_iter()
@@ -375,6 +381,8 @@ impl Host {
             })
         });
         let layer = layer.map_err(|error| place.error(error))?;
+        // The memory for pushed blocks lies below the page cache, so a miss of the page cache looks
+        // there before the request goes down.
         let pushed = self.layer.pushed(capacity);
         let pushed = pushed.map_err(|error| place.error(error))?;
         let layers = pushed.into_iter().chain(layer);

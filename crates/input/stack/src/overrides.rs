@@ -67,6 +67,8 @@ impl Overrides {
                 .for_each(|key| document.remove(key));
             put(document, "workloads", json!(self.workloads))?;
         }
+        // Before the trace is written, because this call removes the workloads of the file, or puts
+        // the trace among the background workloads.
         self.apply_to_several(document)?;
         if let Some(trace) = self
             .trace
@@ -85,10 +87,14 @@ impl Overrides {
         if let Some(text) = &self.fio_text {
             put(document, "workload", json!({ "kind": "fio", "text": text }))?;
         }
+        // Volumes among the members inherit the drive of the outermost volume, unless they name
+        // their own.
         if let Some(drive) = &self.drive {
             put(document, "volume.drive", json!(self.name_of(drive)))?;
         }
         let several = document.values().contains_key("workloads");
+        // After the job file and the trace are in place, because the keys belong to the traces that
+        // will run.
         let traces = traces_at_once(document);
         for (key, value) in &self.trace_keys {
             match traces {
@@ -141,6 +147,8 @@ impl Overrides {
         ];
         let several = several
             .into_iter()
+            // With several workloads, `--requests` could mean each or their sum, so the user must
+            // name one.
             .find(|(key, _)| document.values().contains_key(*key));
         match several.filter(|_| changed) {
             None => Ok(()),

@@ -32,6 +32,7 @@ pub(crate) fn stack() -> Value {
     let mut beside = Vec::new();
     for kind in workload::REGISTRY.iter() {
         let schema = one_workload(kind, &mut definitions);
+        // A kind with separate results runs alone, so an entry of [[workloads]] has no such kind.
         if !kind.build.alone {
             beside.push(schema.clone());
         }
@@ -94,6 +95,8 @@ fn cache(definitions: &mut Map<String, Value>) -> Value {
     let kinds = each["anyOf"].as_array_mut();
     for kind in kinds.into_iter().flatten() {
         if let Some(properties) = kind["properties"].as_object_mut() {
+            // The loader takes the common keys out of the table before the kind reads its own
+            // (`cache.rs`), so the schema of a kind lacks them.
             properties.extend(crate::cache::common_keys());
         }
     }
@@ -139,6 +142,8 @@ fn hosts(definitions: &mut Map<String, Value>) -> Value {
         properties.extend(
             layer
                 .iter()
+                // The members of the array lie below the shared layer, so only [shared] could have
+                // a layer for each of them.
                 .filter(|(key, _)| *key != "members")
                 .map(|(key, value)| (key.clone(), value.clone())),
         );
@@ -207,6 +212,7 @@ fn disks_that_are_files(definitions: &mut Map<String, Value>) -> Value {
     common.extend(properties_of(schema_of::<DiskKeys>(), definitions));
     let named = fullstroke_files::REGISTRY
         .iter()
+        // A raw device has no files that could be disks of guests.
         .filter(|entry| entry.name != "raw");
     file_systems(named, &common, definitions)
 }
@@ -331,7 +337,7 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "type": ["integer", "string"], "description": "upper limit of a rebuild on each filled member, in bytes a second; default none, for an array like md 200000KiB, as in md",
         },
         "sync_io_depth": {
-            "type": "integer", "description": "number of I/Os of a rebuild in flight beside requests, for an array like md, as Linux 6.16 and later limit it (there 32): pages of 4 KiB with parity, but at least a chunk, and 64 KiB with copies; default none, as in Linux 6.12: up to 1 MiB is in flight",
+            "type": "integer", "description": "largest number of I/Os of a rebuild in flight beside requests, for an array like md; Linux 6.16 and later have this limit (32). An I/O is a page of 4 KiB with parity (the I/Os together are at least a chunk), and 64 KiB with copies. Default none, as in Linux 6.12, where up to 1 MiB is in flight",
         },
     });
     let mut all = keys.as_object().cloned().unwrap_or_default();

@@ -175,6 +175,24 @@ impl VolumeSite<'_> {
     }
 }
 
+/// Names the layouts that have an unknown key. A suggestion by spelling would mislead there: `chunk`
+/// of a pool is no misspelt `count`, but a key of other layouts.
+fn of_other_layouts(error: ConfigError, layout: &str) -> ConfigError {
+    let others: Vec<&str> = LAYOUTS
+        .iter()
+        .filter(|entry| registry::known_keys(&(entry.schema)()).contains(&error.key))
+        .map(|entry| entry.name)
+        .collect();
+    if others.is_empty() {
+        return error;
+    }
+    let message = format!(
+        "the layout {layout} has no such key; layouts with the key: {}; docs/reference/volume.md lists the keys of {layout}",
+        others.join(", ")
+    );
+    ConfigError::new(error.key, message)
+}
+
 /// Reads a volume and the members below.
 pub(crate) fn read_volume(
     document: &Document,
@@ -201,7 +219,7 @@ pub(crate) fn read_volume(
                 .map(|&key| key.to_owned()),
         )
         .collect();
-    check_known(&own, &known).map_err(|error| site.error(error))?;
+    check_known(&own, &known).map_err(|error| site.error(of_other_layouts(error, entry.name)))?;
 
     // Completed first, because the defaults of md have a key of the rebuild, `speed_limit_max`.
     like::complete(entry.name, &mut own, inherited.like);

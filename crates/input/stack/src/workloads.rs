@@ -81,12 +81,14 @@ pub(crate) fn lasts(document: &Document) -> Option<Duration> {
     let lasts = |table: &Value| {
         let bounded = table.get("kind").and_then(Value::as_str) != Some("background");
         let duration = time(table, "duration").filter(|_| bounded)?;
+        // A workload's `duration` counts from its start.
         Some(duration + time(table, "start").unwrap_or(Duration::ZERO))
     };
     let each: Option<Vec<Duration>> = tables(values)
         .chain(hosts.flat_map(tables))
         .map(lasts)
         .collect();
+    // One workload without a duration leaves the whole run without a bound, so `?` ends the search.
     each?.into_iter().max()
 }
 
@@ -269,10 +271,13 @@ impl Workloads {
                     let seed = seed.of(&format!("workload {}", named.keys.name));
                     match program_of(&*named.workload, seed, files)? {
                         Some(program) => all.push(started(Some(&named.keys), program)),
+                        // Only the first is kept, because an error names one workload.
                         None => other = other.or(Some(index)),
                     }
                 }
                 match other {
+                    // Requests of programs go through the file system, and requests to the device
+                    // would bypass its page cache.
                     Some(index) if !all.is_empty() => {
                         let message = beside_programs(&several[index].keys.name, &all[0].name);
                         Err(ConfigError::new(
@@ -404,6 +409,7 @@ fn read_named(
     let own: WorkloadKeys = read(&own.map(|(value, key)| (key, value)).collect())?;
     check_name(&own.name)?;
     let kind = kind_of(&of_kind)?;
+    // Before the keys are read, because a kind that must run alone is the more useful error.
     check_beside_others(kind)?;
     let workload = read_workload(kind, &of_kind, folder)?;
     if before.iter().any(|other| other.keys.name == own.name) {

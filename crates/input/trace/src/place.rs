@@ -15,7 +15,7 @@ mod spans;
 use crate::TraceError;
 use crate::options::{BeyondPolicy, EXTENT_SECTORS, FootprintPolicy, TraceOptions};
 use fullstroke_contract::Extent;
-use fullstroke_units::{SECTOR_BYTES, Sectors};
+use fullstroke_units::{SECTOR_BYTES, Sectors, three_digits};
 use shuffle::Shuffle;
 pub(crate) use spans::DeviceSpans;
 use std::sync::Arc;
@@ -241,15 +241,23 @@ impl Placement {
         if self.footprint != FootprintPolicy::Captured || share >= SMALL_SHARE || !large {
             return None;
         }
-        let gib = |sectors: u64| (sectors * SECTOR_BYTES) as f64 / (1u64 << 30) as f64;
         Some(format!(
-            "the addresses of the trace span {:.1} GiB, {} of the volume of {:.0} GiB: the arms hardly move, so seeks are \
-             shorter than on a filled volume; --footprint 60% (footprint = \"60%\" in a stack file) scales the addresses to \
-             that share of the volume, --footprint spread lays their extents at random places",
-            gib(high - low),
+            "addresses span {}, {} of the volume of {}. The arms hardly move, so seeks are shorter than on \
+             a filled volume. --footprint 60% (footprint = \"60%\" in a stack file) scales the addresses to that share of the \
+             volume; --footprint spread lays their extents at random places.",
+            binary_size(high - low),
             percent(share),
-            gib(self.capacity)
+            binary_size(self.capacity)
         ))
+    }
+}
+
+/// Returns a size with three significant digits and a unit of 1024.
+fn binary_size(sectors: u64) -> String {
+    let gib = (sectors * SECTOR_BYTES) as f64 / (1u64 << 30) as f64;
+    match gib {
+        ..1024.0 => format!("{} GiB", three_digits(gib)),
+        _ => format!("{} TiB", three_digits(gib / 1024.0)),
     }
 }
 

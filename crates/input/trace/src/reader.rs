@@ -121,6 +121,8 @@ impl TraceReader {
         let columns = options.column_map()?;
         let format = match &options.format {
             Some(name) => find_format(name)?,
+            // A user who names columns has a table, and the contents of a table without a header
+            // may look like another format.
             None if columns.is_some() => find_format(CSV)?,
             None => recognise(&file, &mut input)?,
         };
@@ -130,6 +132,8 @@ impl TraceReader {
         let begin = input
             .peek(1)
             .map_err(|source| TraceError::from_io(file.clone(), source))?;
+        // Before the parser looks, because each format would say something else about a file
+        // without a byte.
         if begin.is_empty() {
             return Err(TraceError::Empty { file });
         }
@@ -231,6 +235,8 @@ impl TraceReader {
             return Ok(None);
         }
         let outcome = self.advance();
+        // An error closes the reader, because rows behind a damaged row may belong to a wrong
+        // place.
         self.closed = !matches!(outcome, Ok(Some(_)));
         outcome
     }
@@ -387,6 +393,7 @@ impl TraceReader {
         }
         self.latest = row.arrival;
         self.oddities.add_rows(1, since);
+        // Rows come in the order of arrival, so the first row behind the window ends the trace.
         let over = self.options.to.is_some_and(|to| since >= to.as_nanos());
         if !over && self.selects(row, since) {
             if self.unselected.is_some() {

@@ -282,6 +282,7 @@ impl Groups {
         let length = within.end - within.start;
         let free = self.build(group);
         free.blocks.insert(within.clone());
+        // The freed blocks may join free neighbours, so the joined run counts.
         let run = free
             .blocks
             .runs()
@@ -294,6 +295,7 @@ impl Groups {
 
     fn changed_counts(&self, group: u32, touches: &mut MetaAccesses) {
         let descriptor = self.layout.descriptor(group);
+        // ext4 keeps the descriptors in memory from the mount on, so no read comes first.
         if self.made.is_some() {
             touches.change_resident(descriptor);
         } else {

@@ -51,22 +51,22 @@ pub fn reference() -> String {
     };
     table(
         "Simulated",
-        "These options have the same effect as in fio.",
+        "An option of this table has the same effect as in fio.",
         |it| matches!(it, Treatment::Simulated(_)),
     );
     table(
         "Files",
-        "In a job on files, these options have the same effect as in fio. On a volume, an option with allowed values accepts only these values; the other options change nothing.",
+        "In a job on files, an option of this table has the same effect as in fio. On a volume, an option with allowed values accepts only the allowed values; the other options change nothing.",
         |it| matches!(it, Treatment::OnFiles(..)),
     );
     table(
         "Ignored",
-        "These options do not change the I/O of a volume. A run lists the ignored options of its job file.",
+        "An option of this table does not change the I/O of a volume. A run lists the ignored options of its job file.",
         |it| matches!(it, Treatment::Ignored),
     );
     table(
         "Refused",
-        "These options would change the I/O, so they are errors.",
+        "An option of this table would change the I/O, so a job with the option is refused.",
         |it| matches!(it, Treatment::Refused(_)),
     );
     page.push('\n');

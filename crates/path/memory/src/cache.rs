@@ -161,6 +161,8 @@ impl PageCache {
     pub fn open(&mut self, object: Object) -> FileId {
         let file = self.files.keep(OpenFile {
             object,
+            // No read yet: `prev_pos` of Linux is -1 for a file that was just opened
+            // (`file_ra_state_init`).
             last_page: u64::MAX,
         });
         self.read_ahead.opened(file);
@@ -256,6 +258,8 @@ impl PageCache {
     ) {
         self.device.end(id, run.pages);
         self.each(run, flag::READING, |cache, slot| {
+            // A file may be truncated while a page is being read. Nobody may find the page
+            // afterwards.
             if status == RequestStatus::Done && !cache.pages.get(slot).is(flag::DOOMED) {
                 cache.pages.change(slot, 0, flag::READING);
                 cache.pages.join(slot);
@@ -283,6 +287,8 @@ impl PageCache {
         if status != RequestStatus::Done {
             self.counters.lost += run.pages;
             let (failures, _) = self.failures(run.object);
+            // Kept by object, because an fsync that finds no dirty page must still report the
+            // failure.
             self.failures.insert(run.object, (failures + 1, status));
             self.fail(run, status, out);
         }
@@ -394,6 +400,7 @@ impl PageCache {
                 parts.limit
             );
             write_back.run(&mut parts);
+            // A continued operation may make pages dirty, so the write-back looks again.
             if !self.resume(now, out) {
                 return;
             }

@@ -143,7 +143,7 @@ fn render(status: &ServerStatus) -> String {
     page.family(
         "fullstroke_uptime_seconds",
         FamilyKind::Gauge,
-        "Since the server began, outside of the world.",
+        "Real time since the server began.",
     )
     .sample(&[], status.uptime_s);
     page.family(
@@ -156,7 +156,7 @@ fn render(status: &ServerStatus) -> String {
         page.family(
             "fullstroke_speed_ratio",
             FamilyKind::Gauge,
-            "How fast the world's time passes.",
+            "Seconds of simulated time for each real second.",
         )
         .sample(&[], speed);
     }
@@ -175,7 +175,7 @@ fn exports(page: &mut MetricsPage, status: &ServerStatus) {
             family.sample(&[("export", &export.name)], value(export));
         }
     };
-    gauge("fullstroke_world_seconds", "The world's time.", &|export| {
+    gauge("fullstroke_world_seconds", "Simulated time.", &|export| {
         export.world_ns as f64 / 1e9
     });
     gauge(
@@ -244,7 +244,7 @@ fn gears(page: &mut MetricsPage, status: &ServerStatus) {
 
 /// Adds the time in each power state, for drives with known power.
 fn drive_power_states(page: &mut MetricsPage, status: &ServerStatus) {
-    let help = "Time that the drive has spent in a state of power, of the world's time.";
+    let help = "Time that the drive has spent in a power state, in simulated time.";
     let mut family = page.family(
         "fullstroke_drive_power_state_seconds_total",
         FamilyKind::Counter,
@@ -304,7 +304,7 @@ fn health(page: &mut MetricsPage, status: &ServerStatus) {
     gauge("fullstroke_rebuild_bytes_per_second", help, &|rebuild| {
         rebuild.mb_per_s.map(|speed| speed * 1e6)
     });
-    let help = "How long the rest takes at that speed, in the world.";
+    let help = "Simulated time that the rest takes at this speed.";
     gauge("fullstroke_rebuild_left_seconds", help, &|rebuild| {
         rebuild.left_s
     });
@@ -335,7 +335,7 @@ fn operations(page: &mut MetricsPage, status: &ServerStatus) {
         "Requests that failed.",
         &|numbers| numbers.errors,
     );
-    let help = "Response times in the world of requests that did not fail.";
+    let help = "Response times, in simulated time, of requests that did not fail.";
     let mut family = page.family("fullstroke_response_seconds", FamilyKind::Histogram, help);
     for (export, operation, numbers) in each_operation(status) {
         let labels = [("export", export), ("operation", operation)];
@@ -360,7 +360,7 @@ fn each_operation(
 }
 
 fn lateness(page: &mut MetricsPage, status: &ServerStatus) {
-    let help = "How much later than the model the host answered, outside of the world.";
+    let help = "Real time by which the host answered later than the model.";
     let mut family = page.family("fullstroke_lateness_seconds", FamilyKind::Summary, help);
     for export in &status.exports {
         let late = &export.lateness;

@@ -79,7 +79,7 @@ fn what_is_compared_after_a_kill_has_a_line_until_it_is_done() {
     );
 }
 
-/// Returns a status that is two seconds of the world's time later, with `change` applied.
+/// Returns a status that is two seconds of simulated time later, with `change` applied.
 fn later(status: &ServerStatus, change: impl FnOnce(&mut ExportStatus)) -> ServerStatus {
     let mut later = status.clone();
     later.exports[0].world_ns += 2_000_000_000;

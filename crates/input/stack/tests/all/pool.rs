@@ -110,7 +110,7 @@ fn keys_of_other_layouts_are_refused_for_pools() {
         (
             &["layout = \"raidz2\"", "drives = 8", "chunk = \"64KiB\""],
             "volume.chunk",
-            "unknown key",
+            "raidz2 has no such key; layouts with the key: raid0, raid10",
         ),
         (
             &["layout = \"raidz2\"", "drives = 8", "rebuild = [0, 1]"],

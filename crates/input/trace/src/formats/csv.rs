@@ -66,6 +66,8 @@ fn detect(head: &TraceHead<'_>) -> Confidence {
         return Confidence::No;
     };
     let own = first.to_ascii_lowercase();
+    // Formats with a header of their own know more about their columns than names can tell, such as
+    // the unit of a time.
     if OWN_HEADERS.iter().any(|header| own == header.as_bytes())
         || super::hfplayer::is_header(first)
         || super::biosnoop::is_header(first)
@@ -78,6 +80,8 @@ fn detect(head: &TraceHead<'_>) -> Confidence {
     };
     match (table.missing().is_empty(), table.delimiter.is_spaces()) {
         (true, false) => Confidence::Certain,
+        // Words between spaces make a header in many outputs that are no trace, so a table with
+        // separators counts more.
         (true, true) => Confidence::Likely,
         // The error of `open` lists the columns.
         (false, spaces) if is_near(&table, spaces, head, first) => Confidence::Possible,
@@ -99,6 +103,8 @@ fn is_near(table: &Table, spaces: bool, head: &TraceHead<'_>, header: &[u8]) -> 
         same.next() == Some(true) && same.all(|same| same)
     };
     (table.recognised() >= enough || (table.recognised() >= 1 && !spaces && rows()))
+        // The output of iostat or vmstat names columns like a trace does, and has an error of its
+        // own.
         && crate::pasted::other_output(head.bytes).is_none()
 }
 
@@ -190,6 +196,7 @@ impl CsvRows {
                 break;
             }
         }
+        // The arrival of the first request lies before its completion, and times are unsigned.
         let base_ns = if table.has_completion_times() {
             COMPLETION_BASE_NS
         } else {
@@ -213,6 +220,8 @@ impl CsvRows {
         if let Some(&number) = self.devices.get(name) {
             return Some(number);
         }
+        // A column of addresses that was taken for a device would otherwise fill the memory with
+        // names.
         if self.names.len() == DEVICES_MAX {
             return None;
         }
@@ -240,6 +249,7 @@ impl CsvRows {
 
     /// Parses one line into the values of its columns.
     fn values(&mut self, line: &[u8]) -> Parsed<Option<RowValues>> {
+        // Taken out and put back, so that no line allocates.
         let mut fields = std::mem::take(&mut self.fields);
         let parsed = self.values_of(line, &mut fields);
         self.fields = fields;
@@ -269,6 +279,8 @@ impl CsvRows {
                 text: split::bare(&line[begin..end]),
                 begin,
             };
+            // A host and a disk name one device together, because each host counts its disks from
+            // 0.
             if column.role == Role::Device || column.role == Role::Host {
                 if !device.is_empty() {
                     device.push(b'/');
@@ -340,6 +352,8 @@ impl CsvRows {
             }
             Role::Process => {
                 values.process = values::scaled(text, 1, false)
+                    // A process without a number has the number 0. Names of programs have no use
+                    // here.
                     .and_then(|number| u32::try_from(number).ok())
                     .unwrap_or(0);
             }

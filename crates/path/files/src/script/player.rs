@@ -88,6 +88,8 @@ impl<'a> ScriptPlayer<'a> {
             })?;
         }
         let last = script.steps().last().map_or(0, |(line, _)| *line);
+        // With delayed allocation, data get their place when they are written back, so the script
+        // ends with a sync.
         self.play(&ScriptStep::Sync)
             .map_err(|error| FailedOperation {
                 line: last,
@@ -287,6 +289,8 @@ impl<'a> ScriptPlayer<'a> {
     }
 
     fn close_unless_open(&mut self, file: Object) -> Result<(), FileError> {
+        // `close` gives preallocated blocks back (`ext2_release_file`), and a file that the script
+        // holds open keeps them.
         if self.open.contains(&file) {
             Ok(())
         } else {

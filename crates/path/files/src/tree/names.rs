@@ -120,6 +120,7 @@ impl<F: DiskFormat> FileTree<F> {
         if let Err(error) =
             named.and_then(|()| self.add_name(caller, directory, name, made, touches))
         {
+            // An inode without a name would keep its space, and no call could reach the inode.
             self.drop_inode(made, touches);
             return Err(error);
         }
@@ -134,6 +135,7 @@ impl<F: DiskFormat> FileTree<F> {
         directory: Object,
         touches: &mut MetaAccesses,
     ) -> Result<(), FileError> {
+        // XFS keeps a small directory in the inode (short form), without a page.
         if matches!(self.format.style(), crate::directory::Style::Xfs { .. }) {
             return Ok(());
         }
@@ -176,6 +178,7 @@ impl<F: DiskFormat> FileTree<F> {
             Some(names) => names.growth(name),
             None => return Err(FileError::NotADirectory(directory.0.to_string())),
         };
+        // Before the name enters, because an error must leave the directory as it was.
         for page in growth {
             self.place_pages(caller, directory, page, touches)?;
         }

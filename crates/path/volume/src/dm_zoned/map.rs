@@ -67,6 +67,7 @@ impl ChunkMap {
         let mut map = ChunkMap {
             zones: (0..format.zones).map(zone).collect(),
             chunks: vec![NONE; format.chunks as usize],
+            // The metadata is in the first conventional zones, which hold no data.
             free_random: (format.first()..format.conventional).collect(),
             free_sequential: VecDeque::new(),
             free_reserved: VecDeque::new(),

@@ -45,6 +45,8 @@ impl DmZoned {
             return false;
         }
         let free = self.map.free_percentage();
+        // Nobody waits on an idle drive, and with hardly a free zone writes wait anyway, so reclaim
+        // takes the whole drive (`dmz_reclaim_work`).
         self.reclaim.throttle.percent = match self.is_idle(now) || free < low / 2 {
             true => 100,
             false => most.min(100 - free / 2),
@@ -108,6 +110,8 @@ impl DmZoned {
         let all = self.map.format.blocks;
         let state = self.map.zone(zone);
         let copy = if self.map.format.is_random(zone) {
+            // Without valid blocks there is nothing to copy, so the zone is free at once
+            // (`dmz_reclaim_empty`).
             if state.valid.weight() == 0 {
                 self.map.unmap(zone);
                 self.free(zone, cx);
@@ -123,6 +127,8 @@ impl DmZoned {
         } else {
             let buffer = state.partner;
             let first = self.map.zone(buffer).valid.next_run(0, all);
+            // If all blocks of the buffer lie behind the write pointer, they can be appended to the
+            // data zone. Otherwise both zones are merged into the buffer (`dmz_do_reclaim`).
             match first.is_none_or(|(first, _)| first >= state.pointer) {
                 true => ZoneCopy::new(ReclaimKind::Buffer, buffer, zone, all),
                 false => ZoneCopy::new(ReclaimKind::Sequential, zone, buffer, state.pointer),
@@ -144,6 +150,8 @@ impl DmZoned {
         };
         let (source, target) = (copy.source, copy.target);
         self.map.copy_valid(source, target);
+        // The source gives its blocks up only after the target has them, so that no block is
+        // without a valid copy.
         let all = self.map.format.blocks;
         self.map.invalidate(source, 0, all);
         match copy.kind {

@@ -30,6 +30,8 @@ impl DmZoned {
                 left: 0,
             });
             let behind = |&other: &u32| self.parts[other].chunk == chunk as u32;
+            // Parts of one chunk keep their order, because the kernel has one work item with a list
+            // of bios for each chunk (`dmz_queue_chunk_work`).
             if self.waiting.iter().any(behind) || !self.begin(now, part, cx) {
                 self.counts.waits += 1;
                 self.waiting.push_back(part);
@@ -60,6 +62,8 @@ impl DmZoned {
 
     /// Begins a part (`dmz_handle_bio`). Returns false if the part must wait.
     fn begin(&mut self, now: Time, slot: u32, cx: &mut NodeContext<'_>) -> bool {
+        // `dmz_flush_metadata` takes the metadata's lock for writing, and `dmz_handle_bio` takes
+        // the lock for reading, so no request begins during a flush.
         if self.metadata.flush.is_some() {
             return false;
         }
@@ -79,12 +83,16 @@ impl DmZoned {
             zone = free;
         }
         if self.map.zone(zone).in_reclaim {
+            // Since Linux 5.8 a bio ends the reclaim of its chunk (`DMZ_RECLAIM_TERMINATE`) instead
+            // of waiting for the copy.
             self.reclaim.interrupt();
             return false;
         }
         if !self.has_bitmaps(zone, &part, cx) {
             return false;
         }
+        // A drive takes writes of a sequential zone at the write pointer only. All other writes
+        // need a random zone as a buffer (`dmz_handle_write`).
         let direct = self.map.format.is_random(zone) || self.map.zone(zone).pointer == part.start;
         let buffered = operation == Operation::Write && !direct;
         if buffered && self.map.zone(zone).partner == NONE {
@@ -187,6 +195,7 @@ impl DmZoned {
         );
         self.map.validate(zone, start, end);
         let buffer = self.map.zone(zone).partner;
+        // A block is valid in one zone of its chunk only, so the older copy in the buffer must go.
         if buffer != NONE {
             self.map.invalidate(buffer, start, end);
         }
@@ -207,6 +216,8 @@ impl DmZoned {
             cx,
         );
         self.map.validate(buffer, start, end);
+        // The buffer has the newest copy from here on. `read` takes a block from the first zone
+        // with a valid copy.
         self.map.invalidate(zone, start, end);
     }
 
@@ -249,6 +260,8 @@ impl DmZoned {
         let RequestPart { request, zone, .. } = self.parts.take(slot);
         if zone != NONE {
             self.map.zone_mut(zone).active -= 1;
+            // Only with the last request of the chunk, because the other requests have looked up
+            // the zone already.
             if self.map.zone(zone).active == 0 {
                 self.release(zone, cx);
             }
@@ -260,6 +273,7 @@ impl DmZoned {
 
     fn release(&mut self, zone: u32, cx: &mut NodeContext<'_>) {
         let buffer = self.map.zone(zone).partner;
+        // The buffer goes before the data zone, because a data zone with a buffer stays mapped.
         if buffer != NONE && self.map.zone(buffer).valid.weight() == 0 {
             self.map.unmap(buffer);
             self.free(buffer, cx);

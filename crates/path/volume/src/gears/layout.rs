@@ -90,6 +90,8 @@ impl GearedLayout {
             };
             self.base.set_member_state(member, state);
             let stands = self.gear == Gear::Low && self.is_transient(member);
+            // A standing member is left out of requests to all members, because a flush would spin
+            // the member up.
             if stands || self.states.has_failed(member) {
                 self.left_out.push(member as u32);
             }
@@ -191,6 +193,7 @@ impl Layout for GearedLayout {
     }
 
     fn owners(&self, member: usize, extent: Extent, owner: &mut dyn FnMut(Extent)) {
+        // Sectors behind the used part hold nothing, so a notice about them has no owner.
         let end = extent.end().0.min(self.member_used(member).0);
         let mut lbn = extent.start.0;
         while lbn < end {
@@ -221,6 +224,8 @@ impl Layout for GearedLayout {
         }
         self.count_on_filling();
         let status = self.base.plan(request, below, &mut self.planned);
+        // The array of native units plans first, because its rules for parity and failures hold in
+        // each gear. Only the places change.
         if status == RequestStatus::Done {
             self.translate(self.gear, plan);
         }
@@ -275,6 +280,7 @@ impl Gears for GearedLayout {
             return None;
         }
         let row = self.map.width() * self.chunk;
+        // Runs of rows, because one long copy costs fewer seeks than many short ones.
         let (first, count) = self.stale.take_run((most.0 / row).max(1))?;
         let rows = CopiedRows {
             first,

@@ -244,6 +244,8 @@ impl Core {
         for io in self.sent.drain(..) {
             let first = self.parts[io.parts.0].stripe;
             let pages = self.stripes.pages_of(first);
+            // Reads of a stripe with waiting writes fetch old data or old parity. Reports count
+            // them apart.
             if io.operation == Operation::Read && pages.iter().any(StripePage::writes) {
                 self.counts.read_for_write();
             } else {
@@ -336,6 +338,8 @@ impl Core {
         let stripe = self.stripes.stripe_mut(at);
         stripe.last = *completion;
         let head = stripe.batch_head;
+        // The stripes of a batch share the parity work of the head, so the head waits for the I/O
+        // of each.
         if head != NONE && head != at {
             self.stripes.stripe_mut(head).last = *completion;
             self.release(head);

@@ -42,6 +42,8 @@ impl Core {
     /// page that cannot be read counts as twice the number of members.
     fn costs(&self, at: u32, event: &EventContext<'_>) -> (u32, u32) {
         if self.updates == ParityUpdates::Reconstruct {
+            // Any two numbers with reconstruct-write the cheaper, as the kernel does for
+            // `PARITY_DISABLE_RMW`. `read_first` counts the missing pages.
             return (2, 1);
         }
         let shape = self.shape(at);
@@ -84,6 +86,7 @@ impl Core {
                 continue;
             }
             let readable = self.in_sync(at, member, event);
+            // `handle_stripe_dirtying` counts a lost page for a reconstruct-write only.
             if !readable && method == Method::ReadModifyWrite {
                 continue;
             }
@@ -144,6 +147,7 @@ impl Core {
     ) {
         let shape = self.shape(head);
         let lost = |member: u64| event.states.has_failed(member as usize);
+        // Lost parity is not written, whatever the method computed.
         let method = if lost(shape.p()) && shape.q().is_none_or(lost) {
             Method::Unprotected
         } else if written == self.map.data() {

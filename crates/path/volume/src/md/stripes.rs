@@ -259,6 +259,8 @@ impl Stripes {
         members: usize,
         wanted: impl Fn(&StripePage) -> bool,
     ) -> Option<usize> {
+        // From the last member down, as in the loops of raid5.c (`for (i = disks; i--; )`), because
+        // the order of the reads follows from the order of the search.
         self.pages_of(at)[..members].iter().rposition(wanted)
     }
     pub(super) fn has(&self, at: u32, flag: u8) -> bool {
@@ -363,6 +365,7 @@ impl Stripes {
         debug_assert!(stripe.count == 0 && stripe.batch_head == NONE, "{stripe:?}");
         stripe.number = number;
         stripe.next_in_chain = first;
+        // As in `init_stripe`: a stripe may join a batch until it is handled for the first time.
         stripe.state = state::BATCH_READY;
         stripe.parity = Parity::Idle;
         stripe.last = Completion::default();

@@ -72,6 +72,8 @@ impl RowPlanner {
     #[inline]
     fn row(&self, number: u64, filled: fn(&MemberStates, usize) -> u64) -> ParityRow {
         let end = (number + 1) * self.map.chunk;
+        // Only impaired members are looked at, because a healthy array has none and plans a row for
+        // every request.
         let impaired = self.states.impaired().iter().copied();
         let lost = impaired.filter(|&member| filled(&self.states, member as usize) < end);
         ParityRow::new(&self.map, number, lost)
@@ -135,6 +137,7 @@ impl RowPlanner {
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) -> RequestStatus {
+        // One strand for all rows, because reads need no order among each other.
         writer.begin_strand();
         let mut at = wanted.begin;
         while at < wanted.end {

@@ -168,6 +168,8 @@ impl RebuildJob {
         members.clear();
         let mut most = Sectors(u64::MAX);
         for filling in &self.members {
+            // A member ahead has this place already, so the unit ends where that member's gap
+            // begins again.
             if filling.done <= self.planned {
                 members.push(filling.member);
             } else {
@@ -180,6 +182,7 @@ impl RebuildJob {
     /// True if both jobs have the same rate and are near enough to become one job.
     fn goes_with(&self, other: &RebuildJob) -> bool {
         let (one, other_done) = (self.done().0, other.done().0);
+        // An operator who gave a rate meant this member's rebuild, so only equal rates join.
         self.rate == other.rate && one.abs_diff(other_done) <= self.used().0 / TOGETHER
     }
 
@@ -195,6 +198,8 @@ impl RebuildJob {
         );
         self.members.extend(other.members);
         self.members.sort_unstable_by_key(|filling| filling.member);
+        // The speed so far belongs to the old members. With that speed the job would count as fast
+        // although it starts behind.
         self.marks = SpeedMarks::new(now, self.done());
     }
 }
@@ -262,6 +267,7 @@ impl Rebuilds {
 
     /// Plans the units of the job at `place` again. Returns true if there were units in flight.
     fn plan_again(&mut self, place: usize) -> bool {
+        // Only the first job has units in flight.
         let again = place == 0 && !self.units.is_empty();
         if again {
             self.drop_units();
@@ -281,6 +287,8 @@ impl Rebuilds {
         self.speed = speed;
         for job in &mut self.queue {
             job.rate = None;
+            // A new limit counts at once. Otherwise a job with a low rate would wait for its old
+            // time.
             job.due = now;
         }
     }
@@ -303,6 +311,7 @@ impl Rebuilds {
         match self.units.len() {
             0 => at,
             _ if job.planned >= job.used() || !self.units.iter().all(sound) => Time::NEVER,
+            // The end of a unit brings the next look.
             count if count >= self.sizes.window => Time::NEVER,
             _ if job.marks.bytes_per_s(at, job.done()) < self.speed.least.0 => at,
             _ => at.max(pressure.gone()),

@@ -118,6 +118,8 @@ impl Shifts {
             Copying::From(at) => at,
             Copying::No | Copying::UnderWay(..) => Time::NEVER,
         };
+        // Rebuilds run only in the high gear (`next_unit`), so a failure in the low gear waits for
+        // no sample.
         if self.must_rise {
             Time::ZERO
         } else {
@@ -153,6 +155,8 @@ impl Shifts {
         if std::mem::take(&mut self.must_rise) && self.gear == Gear::Low {
             return Some(Gear::Rising);
         }
+        // Without a shortest stay, a load near a threshold would start and stop members all day,
+        // and starts wear the drives.
         let mean = mean.filter(|_| now >= self.since + self.rules.stay)?;
         let (down, up) = (mean < self.rules.down, mean > self.rules.up);
         match self.gear {
@@ -188,6 +192,8 @@ impl Shifts {
         );
         self.counted.in_gear[self.gear as usize] += now.since(self.since);
         match gear {
+            // A stop counts where it happens, at the entry of the low gear, because a given-up
+            // shift stops no member.
             Gear::Low => {
                 self.counted.falls += 1;
                 self.stops.push_back(now);
@@ -256,6 +262,8 @@ impl Volume {
         // The members must spin up before the copies to them begin.
         if gear == Gear::Rising {
             shifts.enter(now, gear);
+            // All members to start have failed, so no completion will come, and the shift goes on
+            // at once.
             if !self.platters(now, Operation::Start, out) {
                 self.platters_ended(now, out);
             }
@@ -307,6 +315,8 @@ impl Volume {
         shifts.copy = Copying::No;
         shifts.enter(now, gear);
         out.signal(Signal::Shifted(gear));
+        // Requests that were planned in the old gear may still go to the members that are about to
+        // stop.
         shifts.older = self.in_flight;
         if gear == Gear::Low && self.in_flight == 0 {
             self.platters(now, Operation::Standby, out);
@@ -347,10 +357,14 @@ impl Volume {
         };
         if status != RequestStatus::Done {
             gears.again(rows);
+            // A member that failed a copy may answer later. Without a pause the copies would fail
+            // in a tight loop.
             shifts.copy = Copying::From(at + SECOND);
             return;
         }
         shifts.counted.copied += rows.sectors;
+        // The next copy begins when this one would end at the given rate, so that foreground
+        // requests have the rest of the time.
         let rate = shifts.rules.rate.map_or(u64::MAX, |rate| rate.0);
         let least = u128::from(rows.sectors.0 * SECTOR_BYTES) * 1_000_000_000 / u128::from(rate);
         shifts.copy = Copying::From(at.max(begun + Duration::from_nanos(least as u64)));

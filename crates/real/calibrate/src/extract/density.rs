@@ -221,6 +221,8 @@ impl TrackLine {
         let distance = match (self.angle, self.known) {
             (None, _) => 0,
             (_, 0) => NEAR,
+            // The distance grows step by step, because the error of the width must stay below a
+            // third of a sector at the next distance.
             (_, known) => (known * GROWTH).min(self.far()),
         };
         (distance <= self.top).then_some(distance)

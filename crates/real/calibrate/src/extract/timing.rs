@@ -173,6 +173,8 @@ async fn walk(
         skipped,
     } = walk.counts;
     let table = walk.builder.finish("rotational timing")?;
+    // Before the table is returned, because a buffer or a busy host can bend angles without an
+    // error on the way.
     confirm(&mut walk.hand.angles, &table).await?;
     let timed = Timed {
         table,
@@ -277,6 +279,7 @@ impl Walk {
         else {
             return Ok(end);
         };
+        // The last track ends with the disk, and no sector behind it can be read.
         if end.lbn + 1 >= self.hand.capacity {
             return Ok(end);
         }
@@ -305,6 +308,7 @@ impl Walk {
         if let Some(end) = self.hand.as_predicted(predicted).await? {
             return Ok(Some((end, predicted)));
         }
+        // Other recent tracks are tried before a search, because a search costs many more reads.
         for other in self.history.others(&predicted) {
             if let Some(end) = self.hand.exactly(other).await? {
                 return Ok(Some((end, other)));

@@ -88,6 +88,8 @@ impl Bracket {
     /// Returns the next address to examine. Returns `None` if less than `gap` is left, or if looks
     /// give no result.
     pub(crate) fn look(&mut self, gap: u64) -> Option<u64> {
+        // Where all looks find lengths of both zones, any other length counts as new, because the
+        // search would otherwise end without a result.
         if self.looks == LOOKS && self.behind.take().is_some() {
             self.looks = 0;
         }
@@ -162,6 +164,7 @@ pub(crate) fn sketch(places: &[ExaminedTrack]) -> Vec<Sketch> {
             end > first && end <= places.len(),
             "a zone has the place with which it begins: {first} to {end}"
         );
+        // A few odd tracks (holes, spares) are no zone.
         if end - first < ZONE_PLACES_MIN && !sketches.is_empty() {
             first = end;
             continue;
@@ -180,6 +183,7 @@ pub(crate) fn sketch(places: &[ExaminedTrack]) -> Vec<Sketch> {
             .iter()
             .find(|place| only.contains(&place.sectors));
         let mut high = *new.unwrap_or(&places[first]);
+        // The first zone begins with the first address.
         if first == 0 {
             high.first = 0;
         }

@@ -87,6 +87,8 @@ impl RereadPlace {
 
     /// Returns true if the test confirms the place.
     fn is_confirmed(&mut self) -> bool {
+        // The median of the rounds, because a read that a busy host noticed late would spoil a
+        // mean.
         self.jumps.sort_by(f64::total_cmp);
         let middle = self.jumps[self.jumps.len() / 2]
             .midpoint(self.jumps[(self.jumps.len() - 1) / 2])
@@ -160,10 +162,14 @@ async fn again(
             RereadPlace::halves(track)
         } {
             Some(place) => places.push(place),
+            // A track that is too short for a test counts as unconfirmed, because a wrong table has
+            // many short tracks.
             None if claimed => tally.unconfirmed(track.end().0),
             None => {}
         }
     }
+    // Descending over the whole disk, because a buffer that reads ahead then holds none of the
+    // places that follow.
     places.sort_by_key(|place| std::cmp::Reverse(place.addresses[0]));
     let rounds = if angles.rotation().is_quiet() {
         1

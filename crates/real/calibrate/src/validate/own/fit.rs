@@ -115,6 +115,8 @@ impl<'a> Fit<'a> {
 
     /// Measures the distance of a changed drive; infinity if there can be no such drive.
     fn tried(&self, model: &DriveModel, mut descent: Descent) -> Result<Descent, ValidateError> {
+        // Steps may leave the range of a drive (a negative seek time). Such a step has an infinite
+        // distance and is never taken.
         if let Ok(changed) = DriveModel::new(descent.config(model)) {
             descent.distance_ms = self.distance(&changed)?;
         }
@@ -145,6 +147,8 @@ impl<'a> Fit<'a> {
             let now = best.value(number, model);
             for (value, _) in values.iter().filter(|(value, _)| *value != now) {
                 let other = self.tried(model, best.with(number, *value))?;
+                // The numbers adapt in coarse steps only, because most other values turn out worse
+                // at once.
                 let adapted = self.downhill(model, other, COARSE)?;
                 if betters(&adapted, &best) {
                     best = self.downhill(model, adapted, COARSE.end..HALVINGS)?;
@@ -169,6 +173,8 @@ impl<'a> Fit<'a> {
                         best = self.along(model, number, step, best)?;
                     }
                 }
+                // A pass without a gain ends this size of steps. Parameters depend on each other,
+                // so a gain makes another pass worth its time.
                 if best.distance_ms > before * (1.0 - GAIN_MIN) {
                     break;
                 }
@@ -195,6 +201,7 @@ impl<'a> Fit<'a> {
                 }
                 best = tried;
             }
+            // Along a number the distance is taken to have one minimum, so the other direction leads away.
             if best.distance_ms < from {
                 break;
             }
@@ -260,6 +267,7 @@ impl<'a> Fit<'a> {
     ) -> Result<Option<String>, ValidateError> {
         let values = PARAMETERS[number].values;
         let fitted = best.value(number, model);
+        // Model error and noise of the measurement are independent, so their squares add up.
         let least_ms = best.distance_ms.hypot(self.noise_ms);
         let step = match values {
             PermittedValues::Each(_) => return Ok(None),
