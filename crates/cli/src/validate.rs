@@ -2,6 +2,8 @@
 
 mod own;
 
+pub(crate) use own::{LogStart, fit_log};
+
 use crate::output::{CommandFailure, CommandOutput, print_error, write_whole};
 use crate::outputs::{self, OutputKind, Target};
 use clap::Args;
@@ -87,16 +89,6 @@ enum DiskRow<'a, T> {
         trace: String,
         error: String,
     },
-}
-
-/// Fits a drive to a log, as `--fit` does, for `fullstroke fit --log`.
-pub(crate) fn fit_log(
-    log: &Path,
-    drive: Option<&str>,
-    target: Option<&Path>,
-    output: &CommandOutput,
-) -> Result<(), CommandFailure> {
-    own::fit_log(log, drive, target, output)
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {

@@ -1,5 +1,6 @@
 //! A trace with latencies, as requests for a replay.
 
+use super::rotation::Rotation;
 use crate::validate::paced::Paced;
 use crate::validate::{EmpiricalTimes, FoundDrive, ValidateError};
 use fullstroke_contract::{Extent, Operation};
@@ -70,6 +71,8 @@ pub struct OwnLog {
     pub span_sectors: u64,
     /// Resolution of the times in ms; `None` if finer than 0.05 ms.
     pub resolution_ms: Option<f64>,
+    /// Speed of rotation that the choosing half tells; `None` if it tells none.
+    pub rotation: Option<Rotation>,
     #[serde(skip)]
     pub(crate) paced: Arc<[Paced]>,
     #[serde(skip)]
@@ -78,11 +81,11 @@ pub struct OwnLog {
 
 /// A request from its start at the device to its completion.
 #[derive(Clone, Copy, Debug)]
-struct ServiceSpan {
-    operation: Operation,
-    extent: Extent,
-    start: Time,
-    end: Time,
+pub(super) struct ServiceSpan {
+    pub(super) operation: Operation,
+    pub(super) extent: Extent,
+    pub(super) start: Time,
+    pub(super) end: Time,
 }
 
 impl OwnLog {
@@ -166,6 +169,7 @@ impl OwnLog {
                 .max()
                 .unwrap_or(0),
             resolution_ms: resolution_ms(&spans),
+            rotation: Rotation::of(&spans[..spans.len() / 2]),
             paced: paced.into(),
             logged,
             file: file.clone(),
