@@ -15,7 +15,7 @@ use fullstroke_measure::{number, table};
 use fullstroke_report::plots::{Distributions, distributions};
 use fullstroke_units::Seed;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Replay requests measured on real disks on the model of each disk, and report the distance
 /// between the two distributions of service time.

@@ -9,6 +9,7 @@
 //! | `log.rs` | a trace with latencies, as requests for a replay; unsuitable logs are refused |
 //! | `classes.rs` | requests of one kind, compared only with each other |
 //! | `parameters.rs` | free parameters of a drive |
+//! | `span.rs` | a request of a log |
 //! | `rotation.rs` | the speed of rotation, from periods in the log |
 //! | `fit.rs` | the descent along the parameters, and the confidence range of each |
 //! | `times.rs` | simulated times of a log's requests |
@@ -19,6 +20,7 @@ mod fit;
 mod log;
 mod parameters;
 mod rotation;
+mod span;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -252,7 +254,8 @@ fn fit_from(log: OwnLog, starts: Vec<FitStart>, seed: Seed) -> Result<OwnDisk, V
     let config = descent.config(&start.turned);
     let drive = start.drive;
     if let Some(rotation) = &log.rotation {
-        parameters.insert(0, rotation.parameter(drive.model.config().rpm, config.rpm));
+        let library = drive.model.config().rpm;
+        parameters.insert(0, speed_row(rotation, library, config.rpm));
     }
     let times = all_times(&log, &config, &drive.name)?;
     let unfitted = all_times(&log, drive.model.config(), &drive.name)?;
@@ -293,6 +296,23 @@ fn fit_from(log: OwnLog, starts: Vec<FitStart>, seed: Seed) -> Result<OwnDisk, V
         config,
         measured,
     })
+}
+
+/// Returns the row of the speed in the answer.
+fn speed_row(rotation: &Rotation, library: f64, found: f64) -> FittedParameter {
+    let shown = |rpm: f64| {
+        let text = format!("{rpm:.1}");
+        text.trim_end_matches(".0").to_owned()
+    };
+    FittedParameter {
+        key: "rpm",
+        library: shown(library),
+        fitted: shown(found),
+        changed: library != found,
+        at_end: false,
+        least: Some(shown(rotation.least)),
+        most: Some(shown(rotation.most)),
+    }
 }
 
 /// A drive of the library from which a fit starts.

@@ -1,9 +1,10 @@
 //! A trace with latencies, as requests for a replay.
 
 use super::rotation::Rotation;
+use super::span::ServiceSpan;
 use crate::validate::paced::Paced;
 use crate::validate::{EmpiricalTimes, FoundDrive, ValidateError};
-use fullstroke_contract::{Extent, Operation};
+use fullstroke_contract::Operation;
 use fullstroke_contract::{Reason, reason};
 use fullstroke_trace::{TraceOptions, TraceReader, TraceRecord};
 use fullstroke_units::{Duration, Lbn, Sectors, Time, greatest_common_divisor};
@@ -77,15 +78,6 @@ pub struct OwnLog {
     pub(crate) paced: Arc<[Paced]>,
     #[serde(skip)]
     pub(crate) logged: Vec<Logged>,
-}
-
-/// A request from its start at the device to its completion.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ServiceSpan {
-    pub(super) operation: Operation,
-    pub(super) extent: Extent,
-    pub(super) start: Time,
-    pub(super) end: Time,
 }
 
 impl OwnLog {
@@ -349,6 +341,7 @@ fn resolution_ms(spans: &[ServiceSpan]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullstroke_contract::Extent;
     use proptest::prelude::*;
 
     fn record(arrival_us: u64, response_us: u64, start: u64) -> TraceRecord {

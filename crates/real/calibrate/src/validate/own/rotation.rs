@@ -14,8 +14,7 @@
 mod phase;
 mod spread;
 
-use super::FittedParameter;
-use super::log::ServiceSpan;
+use super::span::ServiceSpan;
 use serde::Serialize;
 use std::fmt;
 
@@ -102,23 +101,6 @@ impl Rotation {
                 rpm: (self.rpm * 10.0).round() / 10.0,
                 ..self
             },
-        }
-    }
-
-    /// Returns the row of the speed in the answer.
-    pub(super) fn parameter(&self, library: f64, found: f64) -> FittedParameter {
-        let shown = |rpm: f64| {
-            let text = format!("{rpm:.1}");
-            text.trim_end_matches(".0").to_owned()
-        };
-        FittedParameter {
-            key: "rpm",
-            library: shown(library),
-            fitted: shown(found),
-            changed: library != found,
-            at_end: false,
-            least: Some(shown(self.least)),
-            most: Some(shown(self.most)),
         }
     }
 

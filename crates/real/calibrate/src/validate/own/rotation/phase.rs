@@ -1,7 +1,7 @@
 //! The revolution from the ends of requests for nearly the same sectors.
 
 use super::{REVOLUTION_MS, Revolution};
-use crate::validate::own::log::ServiceSpan;
+use crate::validate::own::span::ServiceSpan;
 use fullstroke_contract::Operation;
 
 /// Largest distances in sectors between the ends of two requests. A smaller one is taken if it has

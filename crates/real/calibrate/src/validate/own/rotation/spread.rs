@@ -1,7 +1,7 @@
 //! The revolution from the spread of response times.
 
 use super::{REVOLUTION_MS, Revolution};
-use crate::validate::own::log::ServiceSpan;
+use crate::validate::own::span::ServiceSpan;
 use fullstroke_contract::Operation;
 
 /// Least number of reads.

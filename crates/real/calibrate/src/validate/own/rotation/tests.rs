@@ -1,5 +1,5 @@
 use super::{Rotation, RotationEvidence};
-use crate::validate::own::log::ServiceSpan;
+use crate::validate::own::span::ServiceSpan;
 use crate::validate::paced::{Paced, simulate};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_drive::DriveModel;
