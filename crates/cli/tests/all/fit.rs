@@ -259,7 +259,7 @@ fn sources_that_contradict_each_other_are_refused_with_both_figures() {
     assert!(refused(&["fit"]).contains("found nothing to fit to"));
 }
 
-/// Returns the log of 600 reads, one at a time, of a disk whose revolution takes `turn_us`.
+/// Returns the log of 1,000 reads, one at a time, of a disk whose revolution takes `turn_us`.
 fn own_log(turn_us: f64) -> String {
     let mut state = 1u64;
     let mut random = || {
@@ -270,7 +270,7 @@ fn own_log(turn_us: f64) -> String {
         (state >> 33) as f64 / f64::from(1u32 << 31)
     };
     let (mut log, mut last) = (String::new(), 0.0);
-    for _ in 0..600 {
+    for _ in 0..1000 {
         let (place, turn) = (random(), random());
         let seek = 1500.0 + 9000.0 * f64::sqrt((place - last).abs());
         let lbn = (place * 8e6) as u64 / 8 * 8;

@@ -25,9 +25,9 @@ const UNIFORM_MIN: f64 = 3.0;
 const LOSS: f64 = 2.0;
 /// Largest ratio of the ends of the range.
 const RANGE_MAX: f64 = 1.15;
-/// Revolution over the width of the spread: the smooth function takes up a part of the spread. Mean
-/// of eight measured disks (DiskSim 4.0's validation traces) and five simulated ones.
-const SHORT: f64 = 1.012;
+/// Revolution over the width of the spread, beyond the degrees of freedom of the smooth function.
+/// Mean of eight measured disks (DiskSim 4.0's validation traces) and five simulated ones.
+const SHORT: f64 = 1.0095;
 /// Step of the revolution between two trials, as a share.
 const STEP: f64 = 0.005;
 /// Trials below and above the revolution that the standard deviation gives. Response times that
@@ -80,10 +80,13 @@ pub(super) fn width(spans: &[ServiceSpan]) -> Option<Revolution> {
     let known = [trials.first()?.0, trials.last()?.0]
         .iter()
         .all(|end| !(least_ms..=most_ms).contains(end));
+    // Each term of the smooth function takes up the share of one request.
+    let requests = rests.len() as f64;
+    let short = SHORT * (requests / (requests - TERMS as f64)).sqrt();
     (known && most_ms <= RANGE_MAX * least_ms).then_some(Revolution {
-        ms: SHORT * ms,
-        least_ms: SHORT * least_ms,
-        most_ms: SHORT * most_ms,
+        ms: short * ms,
+        least_ms: short * least_ms,
+        most_ms: short * most_ms,
         samples: rests.len(),
     })
 }
