@@ -2,6 +2,7 @@
 
 use crate::output::{CommandFailure, CommandOutput, write_whole};
 use crate::outputs::{self, OutputKind, Target};
+use crate::validate::{LogStart, fit_log};
 use clap::Args;
 use fullstroke_calibrate::depths::{
     DepthFit, Sheet, fit_by_depth, read_rows, read_sheet, read_smart,
@@ -37,11 +38,12 @@ pub(crate) struct Arguments {
     sheet: Option<PathBuf>,
 
     /// A log of the disk with latencies (blktrace, fio log, DiskSim), as `validate --fit` takes it.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["fio", "smart", "sheet"])]
+    /// Beside --fio, --smart or --sheet, the fit begins with the drive of these.
+    #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 
     /// With --log: the drive to begin with. Default: the nearest of the library.
-    #[arg(long, value_name = "NAME|FILE", requires = "log")]
+    #[arg(long, value_name = "NAME|FILE", requires = "log", conflicts_with_all = ["fio", "smart", "sheet"])]
     drive: Option<String>,
 
     /// The drive file to write. Default: no file, the answer alone.
@@ -53,7 +55,8 @@ const EXAMPLE: &str = "\
 Example:
   fullstroke fit --fio results/ --smart report.txt -o own.toml
   fullstroke fit --fio results/ --sheet sheet.toml -o own.toml
-  fullstroke fit --log disk.blktrace --drive toshiba-x300-5tb -o own.toml";
+  fullstroke fit --log disk.blktrace --drive toshiba-x300-5tb -o own.toml
+  fullstroke fit --log disk.blktrace --smart report.txt -o own.toml";
 
 pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let target = Target::of("--output", &arguments.output, OutputKind::Toml);
@@ -71,11 +74,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         ));
     }
     outputs::check([target], &read)?;
-    // A log has times of single requests, so it needs the fit of `validate`. Results by depth have
-    // distributions only.
-    if let Some(log) = &arguments.log {
-        let drive = arguments.drive.as_deref();
-        return crate::validate::fit_log(log, drive, arguments.output.as_deref(), output);
+    let figures = &read[..read.len() - usize::from(arguments.log.is_some())];
+    // A log has times of single requests. Results by depth have distributions only.
+    if let Some(log) = arguments.log.as_ref().filter(|_| figures.is_empty()) {
+        let start = LogStart::Library(arguments.drive.as_deref());
+        return fit_log(log, start, arguments.output.as_deref(), output);
     }
     let rows = read_rows(&arguments.fio).map_err(CommandFailure::input)?;
     let smart = arguments.smart.as_deref().map(read_smart).transpose();
@@ -85,6 +88,14 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         .map_err(CommandFailure::input)?
         .unwrap_or_else(Sheet::default);
     let fit = fit_by_depth(&sheet, smart.as_ref(), &rows).map_err(CommandFailure::input)?;
+    if let Some(log) = &arguments.log {
+        let names: Vec<String> = figures
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        let start = LogStart::Given(Box::new(fit.config), names.join(", "));
+        return fit_log(log, start, arguments.output.as_deref(), output);
+    }
     if let Some(path) = &arguments.output {
         write_whole(
             path,

@@ -2,6 +2,8 @@
 
 mod own;
 
+pub(crate) use own::{LogStart, fit_log};
+
 use crate::output::{CommandFailure, CommandOutput, print_error, write_whole};
 use crate::outputs::{self, OutputKind, Target};
 use clap::Args;
@@ -13,7 +15,7 @@ use fullstroke_measure::{number, table};
 use fullstroke_report::plots::{Distributions, distributions};
 use fullstroke_units::Seed;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Replay requests measured on real disks on the model of each disk, and report the distance
 /// between the two distributions of service time.
@@ -87,16 +89,6 @@ enum DiskRow<'a, T> {
         trace: String,
         error: String,
     },
-}
-
-/// Fits a drive to a log, as `--fit` does, for `fullstroke fit --log`.
-pub(crate) fn fit_log(
-    log: &Path,
-    drive: Option<&str>,
-    target: Option<&Path>,
-    output: &CommandOutput,
-) -> Result<(), CommandFailure> {
-    own::fit_log(log, drive, target, output)
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {

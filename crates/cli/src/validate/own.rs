@@ -3,7 +3,10 @@
 use super::panel_title;
 use crate::output::{CommandFailure, CommandOutput, write_whole};
 use crate::outputs::{self, OutputKind, Target};
-use fullstroke_calibrate::validate::{LogPart, OwnDisk, OwnLog, TimeOrigin, fit_own_disk};
+use fullstroke_calibrate::validate::{
+    FoundDrive, LogPart, OwnDisk, OwnLog, TimeOrigin, fit_given_disk, fit_own_disk,
+};
+use fullstroke_drive::{DriveConfig, DriveModel};
 use fullstroke_measure::{number, table};
 use fullstroke_report::plots::{Distributions, distributions};
 use fullstroke_stack::drives;
@@ -87,16 +90,31 @@ const REQUESTS: usize = 20_000;
 /// Seed of the bootstrap resamples of `fullstroke fit --log`.
 const SEED: Seed = Seed(1);
 
+/// The drive from which a fit to a log starts.
+pub(crate) enum LogStart<'a> {
+    /// A drive of the library or of a file; `None` for the nearest of the library.
+    Library(Option<&'a str>),
+    /// A drive of the user's own figures, and the names of their files.
+    Given(Box<DriveConfig>, String),
+}
+
 /// Fits a drive to a log, and writes the drive to `target`.
-pub(super) fn fit_log(
+pub(crate) fn fit_log(
     log: &Path,
-    drive: Option<&str>,
+    start: LogStart<'_>,
     target: Option<&Path>,
     output: &CommandOutput,
 ) -> Result<(), CommandFailure> {
     let log =
         OwnLog::read(log, &TraceOptions::default(), REQUESTS).map_err(CommandFailure::input)?;
-    let disk = fit_own_disk(log, drive, SEED).map_err(CommandFailure::input)?;
+    let disk = match start {
+        LogStart::Library(drive) => fit_own_disk(log, drive, SEED),
+        LogStart::Given(config, name) => {
+            let model = DriveModel::new(*config).map_err(CommandFailure::input)?;
+            fit_given_disk(log, FoundDrive { name, model }, SEED)
+        }
+    };
+    let disk = disk.map_err(CommandFailure::input)?;
     if let Some(path) = target {
         let comments = [format!(
             "{}, fitted to a log by `fullstroke fit`.",
@@ -157,6 +175,13 @@ fn log(disk: &OwnDisk) -> String {
     if log.cut {
         text += "; the rest of the log is not used (--requests)";
     }
+    text += &match &log.rotation {
+        Some(rotation) => format!(
+            "\nspeed: {} revolutions a minute; {rotation}",
+            number(rotation.rpm)
+        ),
+        None => "\nspeed: the log does not tell it, and the drive keeps its own".to_owned(),
+    };
     text
 }
 

@@ -259,44 +259,65 @@ fn sources_that_contradict_each_other_are_refused_with_both_figures() {
     assert!(refused(&["fit"]).contains("found nothing to fit to"));
 }
 
-#[test]
-fn a_log_gives_a_drive_file_as_validate_fit_does() {
-    let folder = Folder::new();
-    // Service times of a disk of 7,200 rpm that seeks in 2 to 10 ms, with the revolution in them.
+/// Returns the log of 1,000 reads, one at a time, of a disk whose revolution takes `turn_us`.
+fn own_log(turn_us: f64) -> String {
     let mut state = 1u64;
     let mut random = || {
+        // Constants of Knuth's MMIX.
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as f64 / f64::from(1u32 << 31)
     };
-    let mut log = String::new();
-    for _ in 0..240 {
-        let (place, turn, seek) = (random(), random(), random());
-        let service = 2000.0 + 8000.0 * seek + 8333.0 * turn;
+    let (mut log, mut last) = (String::new(), 0.0);
+    for _ in 0..1000 {
+        let (place, turn) = (random(), random());
+        let seek = 1500.0 + 9000.0 * f64::sqrt((place - last).abs());
         let lbn = (place * 8e6) as u64 / 8 * 8;
-        log.push_str(&format!("R Miss {lbn} 8 {service:.1} 1000.0\n"));
+        log.push_str(&format!(
+            "R Miss {lbn} 8 {:.1} 1000.0\n",
+            seek + turn_us * turn
+        ));
+        last = place;
     }
-    let log = folder.put("own.trace", &log);
+    log
+}
+
+#[test]
+fn a_log_gives_a_drive_file_with_the_speed_of_its_disk() {
+    let folder = Folder::new();
+    let log = folder.put("own.trace", &own_log(11_111.0));
     let own = folder.name("own.toml");
-    let call = [
-        "fit",
-        "--log",
-        &log,
-        "--drive",
-        "ibm-ultrastar-xp-4.51gb",
-        "-o",
-        &own,
-        "--json",
-    ];
-    let answer: Value = serde_json::from_str(&success(&call)).unwrap();
-    assert!(answer["trust"]["verdict"].is_string(), "{answer}");
+    for start in ["seagate-cheetah-9lp", "ibm-ultrastar-xp-4.51gb"] {
+        let call = ["fit", "--log", &log, "--drive", start, "-o", &own, "--json"];
+        let answer: Value = serde_json::from_str(&success(&call)).unwrap();
+        assert!(answer["trust"]["verdict"].is_string(), "{answer}");
+        assert_eq!(answer["log"]["rotation"]["by"], "spread");
+        success(&["drive", "check", &own]);
+        let file: toml::Table = fs::read_to_string(&own).unwrap().parse().unwrap();
+        assert_eq!(file["rpm"].as_float(), Some(5400.0), "{start}");
+        let source = file["sources"]["rpm"].as_str().unwrap();
+        assert!(source.starts_with("found in"), "{source}");
+    }
+}
+
+#[test]
+fn a_log_beside_figures_is_fitted_from_the_drive_of_the_figures() {
+    let folder = Folder::new();
+    let log = folder.put("own.trace", &own_log(11_111.0));
+    let own = folder.name("own.toml");
+    let sheet = |rpm| format!("capacity = \"5G\"\nrpm = {rpm}\nouter = 12\n");
+    let right = folder.put("right.toml", &sheet(5400));
+    let call = ["fit", "--log", &log, "--sheet", &right, "-o", &own];
+    assert!(success(&call).contains("5400"));
     success(&["drive", "check", &own]);
     let file: toml::Table = fs::read_to_string(&own).unwrap().parse().unwrap();
-    assert_eq!(
-        file["rpm"].as_float(),
-        Some(7202.7),
-        "a log does not tell the speed"
-    );
-    assert!(refused(&["fit", "--log", &log, "--fio", &log]).contains("cannot be used with"));
+    assert_eq!(file["rpm"].as_float(), Some(5400.0));
+    let wrong = folder.put("wrong.toml", &sheet(7200));
+    let error = refused(&["fit", "--log", &log, "--sheet", &wrong]);
+    for part in ["wrong.toml", "7200", "spread over one revolution"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let call = ["fit", "--log", &log, "--sheet", &right, "--drive", "x300"];
+    assert!(refused(&call).contains("cannot be used with"));
 }

@@ -40,7 +40,7 @@ pub use leave_one_out::{
 pub use log::write_log;
 pub use own::{
     FittedDrive, FittedParameter, JudgedRequests, LOGGED_MIN, LogPart, ModelVerdict, OwnDisk,
-    OwnLog, TimeOrigin, Trust, fit_own_disk,
+    OwnLog, Rotation, RotationEvidence, TimeOrigin, Trust, fit_given_disk, fit_own_disk,
 };
 pub use replay::ReplayedTrace;
 pub use sample::{EmpiricalTimes, bootstrap_noise, demerit};

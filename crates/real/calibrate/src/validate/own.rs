@@ -9,6 +9,8 @@
 //! | `log.rs` | a trace with latencies, as requests for a replay; unsuitable logs are refused |
 //! | `classes.rs` | requests of one kind, compared only with each other |
 //! | `parameters.rs` | free parameters of a drive |
+//! | `span.rs` | a request of a log |
+//! | `rotation.rs` | the speed of rotation, from periods in the log |
 //! | `fit.rs` | the descent along the parameters, and the confidence range of each |
 //! | `times.rs` | simulated times of a log's requests |
 //! | `trust.rs` | the verdict, in words |
@@ -17,6 +19,8 @@ mod classes;
 mod fit;
 mod log;
 mod parameters;
+mod rotation;
+mod span;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -24,6 +28,7 @@ mod trust;
 
 pub use fit::FittedParameter;
 pub use log::{LOGGED_MIN, OwnLog, TimeOrigin};
+pub use rotation::{Rotation, RotationEvidence};
 pub use trust::{ModelVerdict, Trust};
 
 use crate::validate::parallel::in_parallel;
@@ -126,6 +131,9 @@ pub struct OwnDisk {
     pub kinds: Vec<JudgedRequests>,
     /// Verdict on the model.
     pub trust: Trust,
+    /// True if the fit started from figures of the user, not from a drive of the library.
+    #[serde(skip)]
+    given: bool,
     /// The fitted drive.
     #[serde(skip)]
     pub config: DriveConfig,
@@ -138,6 +146,18 @@ pub struct OwnDisk {
 }
 
 impl OwnDisk {
+    /// Returns the source of a key that keeps the value of the start.
+    fn kept(&self, key: &str) -> String {
+        // The figures of the user have their own sources, and a key below has that of its table.
+        let of_key = [key, key.split('.').next().unwrap_or(key)];
+        let given = of_key.iter().find_map(|key| self.config.sources.get(*key));
+        let value = match given.filter(|_| self.given) {
+            Some(source) => source.clone(),
+            None => format!("as in {}", self.drive),
+        };
+        format!("{value}; {} does not tell another value", self.log.file)
+    }
+
     /// Returns the fitted drive as a file of the user's own. The vendor's published values of the
     /// library's drive are left out. The file marks the fitted values.
     pub fn drive_file(&self) -> DriveConfig {
@@ -153,14 +173,20 @@ impl OwnDisk {
             .filter(|parameter| !parameter.changed)
         {
             for key in parameters::keys(parameter.key) {
-                let kept = format!(
-                    "as in {}; {} does not tell another value",
-                    self.drive, self.log.file
-                );
+                let kept = self.kept(key);
                 config.sources.insert((*key).to_owned(), kept);
             }
         }
-        let rpm = format!("as in {}; a log does not tell the speed", self.drive);
+        let rpm = match &self.log.rotation {
+            Some(rotation) if config.rpm == rotation.rpm => {
+                format!("found in {}: {rotation}", self.log.file)
+            }
+            Some(rotation) => format!("as in {}; {}: {rotation}", self.drive, self.log.file),
+            None => format!(
+                "as in {}; {} does not tell the speed",
+                self.drive, self.log.file
+            ),
+        };
         config.sources.insert("rpm".to_owned(), rpm);
         for parameter in self.parameters.iter().filter(|parameter| parameter.changed) {
             let said = format!(
@@ -181,23 +207,56 @@ impl OwnDisk {
 /// # Errors
 /// If the drive is unknown or too small, or the log's times end beyond the clock.
 pub fn fit_own_disk(log: OwnLog, said: Option<&str>, seed: Seed) -> Result<OwnDisk, ValidateError> {
+    let starts = nearest(&Fit::new(&log, seed), said)?;
+    fit_from(log, starts, seed)
+}
+
+/// Fits a drive of the user's own figures to `log`.
+///
+/// # Errors
+/// If the drive is too small, the log tells another speed, or its times end beyond the clock.
+pub fn fit_given_disk(
+    log: OwnLog,
+    drive: FoundDrive,
+    seed: Seed,
+) -> Result<OwnDisk, ValidateError> {
+    log.fits_on(&drive)?;
+    let rpm = drive.model.config().rpm;
+    if let Some(rotation) = log.rotation.filter(|rotation| rotation.differs(rpm)) {
+        return Err(log.cannot_tell(format!(
+            "`{}` has {rpm} revolutions a minute, and in the log {rotation}; expected figures of the disk that was \
+             logged",
+            drive.name
+        )));
+    }
+    let start = FitStart::new(&Fit::new(&log, seed), drive)?;
+    let mut disk = fit_from(log, vec![start], seed)?;
+    disk.given = true;
+    Ok(disk)
+}
+
+fn fit_from(log: OwnLog, starts: Vec<FitStart>, seed: Seed) -> Result<OwnDisk, ValidateError> {
     let fit = Fit::new(&log, seed);
-    let mut fitted = in_parallel(&nearest(&fit, said)?, |(drive, as_it_is)| {
-        let descent = fit.descend(&drive.model)?;
-        Ok((drive.clone(), *as_it_is, descent))
+    let mut fitted = in_parallel(&starts, |start| {
+        Ok((start.clone(), fit.descend(&start.turned)?))
     })?;
-    fitted.sort_by(|a, b| a.2.distance_ms.total_cmp(&b.2.distance_ms));
+    fitted.sort_by(|a, b| a.1.distance_ms.total_cmp(&b.1.distance_ms));
     let candidates = fitted
         .iter()
-        .map(|(drive, as_it_is_ms, descent)| FittedDrive {
-            drive: drive.name.clone(),
-            as_it_is_ms: *as_it_is_ms,
+        .map(|(start, descent)| FittedDrive {
+            drive: start.drive.name.clone(),
+            as_it_is_ms: start.as_it_is_ms,
             fitted_ms: descent.distance_ms,
         })
         .collect();
-    let (drive, _, descent) = fitted.swap_remove(0);
-    let (descent, parameters) = fit.told(&drive.model, descent)?;
-    let config = descent.config(&drive.model);
+    let (start, descent) = fitted.swap_remove(0);
+    let (descent, mut parameters) = fit.told(&start.turned, descent)?;
+    let config = descent.config(&start.turned);
+    let drive = start.drive;
+    if let Some(rotation) = &log.rotation {
+        let library = drive.model.config().rpm;
+        parameters.insert(0, speed_row(rotation, library, config.rpm));
+    }
     let times = all_times(&log, &config, &drive.name)?;
     let unfitted = all_times(&log, drive.model.config(), &drive.name)?;
     let (half, all) = (log.half(), log.paced.len());
@@ -233,13 +292,70 @@ pub fn fit_own_disk(log: OwnLog, said: Option<&str>, seed: Seed) -> Result<OwnDi
         halves_apart_ms,
         kinds,
         trust,
+        given: false,
         config,
         measured,
     })
 }
 
-/// Returns the drives to fit, each with its distance before the fit.
-fn nearest(fit: &Fit<'_>, said: Option<&str>) -> Result<Vec<(FoundDrive, f64)>, ValidateError> {
+/// Returns the row of the speed in the answer.
+fn speed_row(rotation: &Rotation, library: f64, found: f64) -> FittedParameter {
+    let shown = |rpm: f64| {
+        let text = format!("{rpm:.1}");
+        text.trim_end_matches(".0").to_owned()
+    };
+    FittedParameter {
+        key: "rpm",
+        library: shown(library),
+        fitted: shown(found),
+        changed: library != found,
+        at_end: false,
+        least: Some(shown(rotation.least)),
+        most: Some(shown(rotation.most)),
+    }
+}
+
+/// A drive of the library from which a fit starts.
+#[derive(Clone)]
+struct FitStart {
+    drive: FoundDrive,
+    /// Distance of the drive from the choosing half, in ms.
+    as_it_is_ms: f64,
+    /// The drive at the speed that the log tells.
+    turned: DriveModel,
+}
+
+impl FitStart {
+    fn new(fit: &Fit<'_>, drive: FoundDrive) -> Result<FitStart, ValidateError> {
+        Ok(FitStart {
+            as_it_is_ms: fit.distance(&drive.model)?,
+            turned: turned(fit.log(), &drive.model),
+            drive,
+        })
+    }
+}
+
+/// Returns the drive at the speed that the log tells. The drive keeps its own speed if the log does
+/// not tell it from another.
+fn turned(log: &OwnLog, model: &DriveModel) -> DriveModel {
+    let own = model.config().rpm;
+    let wanted = log.rotation.filter(|rotation| {
+        rotation.by == RotationEvidence::Phase && rotation.rpm != own || rotation.differs(own)
+    });
+    let other = wanted.and_then(|rotation| {
+        // A drive that cannot turn at this speed, as with skews shorter than a change of head, is a
+        // bad start but no error.
+        DriveModel::new(DriveConfig {
+            rpm: rotation.rpm,
+            ..model.config().clone()
+        })
+        .ok()
+    });
+    other.unwrap_or_else(|| model.clone())
+}
+
+/// Returns the drives from which fits start.
+fn nearest(fit: &Fit<'_>, said: Option<&str>) -> Result<Vec<FitStart>, ValidateError> {
     let load = |name: &str| -> Result<FoundDrive, ValidateError> {
         Ok(FoundDrive {
             name: name.to_owned(),
@@ -249,8 +365,7 @@ fn nearest(fit: &Fit<'_>, said: Option<&str>) -> Result<Vec<(FoundDrive, f64)>, 
     if let Some(name) = said {
         let drive = load(name)?;
         fit.log().fits_on(&drive)?;
-        let distance = fit.distance(&drive.model)?;
-        return Ok(vec![(drive, distance)]);
+        return Ok(vec![FitStart::new(fit, drive)?]);
     }
     let mut large_enough = Vec::new();
     let mut largest = 0;
@@ -271,11 +386,15 @@ fn nearest(fit: &Fit<'_>, said: Option<&str>) -> Result<Vec<(FoundDrive, f64)>, 
         return Err(fit.log().cannot_tell(reason));
     }
     let mut found = in_parallel(&large_enough, |drive| {
-        Ok((drive.clone(), fit.distance(&drive.model)?))
+        let distance = fit.distance(&turned(fit.log(), &drive.model))?;
+        Ok((drive.clone(), distance))
     })?;
     found.sort_by(|a, b| a.1.total_cmp(&b.1));
     found.truncate(CANDIDATES);
-    Ok(found)
+    found
+        .into_iter()
+        .map(|(drive, _)| FitStart::new(fit, drive))
+        .collect()
 }
 
 /// Returns the times of all requests of the log on a drive with `config`.

@@ -72,9 +72,16 @@ const AGE_MAX_MS: f64 = 30_000.0;
 /// Smallest age limit in ms of the descent.
 const AGE_MIN_MS: f64 = 50.0;
 
+/// The order of measured SATA disks, with all keys of the search.
+const FIRMWARE: &str = "firmware";
+/// Orders of other firmware, tried if no queue of [`FIRMWARE`] comes near. They have no key of the
+/// search but the age limit and the number of commands answered together.
+const OTHER_ORDERS: [&str; 5] = ["sstf", "look", "c-look", "batched-satf", "aged-satf"];
+
 /// A queue that is tried.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct QueueChoice {
+    discipline: &'static str,
     look_ahead: u32,
     decides_late: bool,
     margin_ms: f64,
@@ -112,10 +119,12 @@ impl QueueChoice {
 
     /// Returns the queues of a neighbouring kind. `age_max_ms` is the longest age limit.
     fn other_kinds(self, age_max_ms: f64) -> Vec<QueueChoice> {
+        let is_firmware = self.discipline == FIRMWARE;
         let mut others = Vec::new();
         let at = WINDOWS.iter().position(|&window| window == self.window);
         for next in [at.and_then(|at| at.checked_sub(1)), at.map(|at| at + 1)] {
-            if let Some(&window) = next.and_then(|next| WINDOWS.get(next)) {
+            let window = next.and_then(|next| WINDOWS.get(next));
+            if let Some(&window) = window.filter(|_| is_firmware) {
                 others.push(QueueChoice { window, ..self });
             }
         }
@@ -125,6 +134,24 @@ impl QueueChoice {
                 others.push(QueueChoice { age_ms, ..self });
             }
         }
+        if is_firmware {
+            others.extend(self.other_choices());
+        }
+        if self.together > 1 {
+            for together in [self.together - 2, self.together - 1, self.together + 1] {
+                others.push(QueueChoice { together, ..self });
+            }
+            others.push(QueueChoice {
+                together: 0,
+                ..self
+            });
+        }
+        others
+    }
+
+    /// Returns the neighbours with another margin of short seeks or another look-ahead.
+    fn other_choices(self) -> Vec<QueueChoice> {
+        let mut others = Vec::new();
         if self.far_ms > 0.0 {
             for step_ms in [SHORT_STEP_MS, -SHORT_STEP_MS] {
                 let margin_ms = self.margin_ms + step_ms;
@@ -146,15 +173,6 @@ impl QueueChoice {
             let decides_late = !self.decides_late;
             others.push(QueueChoice {
                 decides_late,
-                ..self
-            });
-        }
-        if self.together > 1 {
-            for together in [self.together - 2, self.together - 1, self.together + 1] {
-                others.push(QueueChoice { together, ..self });
-            }
-            others.push(QueueChoice {
-                together: 0,
                 ..self
             });
         }
@@ -196,6 +214,9 @@ impl QueueSearch<'_> {
                 for other in self.best.other_kinds(age_max_ms) {
                     self.tries(other, KIND_RATIO_MAX)?;
                 }
+            }
+            if self.best.discipline != FIRMWARE {
+                continue;
             }
             for sign in [1.0, -1.0] {
                 let mut taken = self.tries(self.best.stepped(sign * step), 1.0)?;
@@ -259,16 +280,18 @@ impl Fit {
     fn with(&self, choice: QueueChoice) -> DriveConfig {
         let mut config = self.config.clone();
         let queue = &mut config.queue;
-        queue.discipline = "firmware".into();
+        queue.discipline = choice.discipline.into();
         queue.keys.clear();
-        let mut set = |key: &str, value| queue.keys.insert(key.into(), value);
-        set("look_ahead", json!(choice.look_ahead));
-        set("margin_ms", json!(choice.margin_ms));
-        if choice.far_ms > 0.0 {
-            set("margin_far_ms", json!(choice.far_ms));
-        }
-        if choice.window > 0 {
-            set("window", json!(choice.window));
+        if choice.discipline == FIRMWARE {
+            let mut set = |key: &str, value| queue.keys.insert(key.into(), value);
+            set("look_ahead", json!(choice.look_ahead));
+            set("margin_ms", json!(choice.margin_ms));
+            if choice.far_ms > 0.0 {
+                set("margin_far_ms", json!(choice.far_ms));
+            }
+            if choice.window > 0 {
+                set("window", json!(choice.window));
+            }
         }
         queue.answer_together = choice.together;
         queue.decide_ms = if choice.decides_late { 0.1 } else { 0.0 };
@@ -288,6 +311,7 @@ impl Fit {
         }
         let age_max_ms = self.age_max_ms();
         let plain = QueueChoice {
+            discipline: FIRMWARE,
             look_ahead: 0,
             decides_late: false,
             margin_ms: SHORT_MARGIN_MS,
@@ -306,44 +330,78 @@ impl Fit {
             search.tries(start, 1.0)?;
         }
         search.descends(age_max_ms)?;
-        let (mut choice, far_distance) = (search.best, search.least);
-        if far_distance > NEAR_ENOUGH {
-            search.least *= CONSTANT_RATIO_MAX;
-            if let Some(constant) = self.with_constant_margin(&search, age_max_ms)? {
-                choice = constant;
+        // Another kind counts if it is much nearer, because whole disks hardly tell kinds apart.
+        for other in [Fit::with_constant_margin, Fit::with_other_order] {
+            if search.least > NEAR_ENOUGH {
+                let (best, least) = other(self, &search, age_max_ms)?;
+                if least < search.least * CONSTANT_RATIO_MAX {
+                    (search.best, search.least) = (best, least);
+                }
             }
         }
-        let choice = choice.rounded();
+        let choice = search.best.rounded();
         self.config = self.with(choice);
         self.notes_queue(choice, age_max_ms);
         Ok(())
     }
 
-    /// Returns the nearest queue with a constant margin, if its distance is below the least of
-    /// `search`.
+    /// Returns the nearest queue with a constant margin, and its distance.
     fn with_constant_margin(
         &self,
         search: &QueueSearch<'_>,
         age_max_ms: f64,
-    ) -> Result<Option<QueueChoice>, DepthsError> {
-        let mut constant = QueueSearch {
-            fit: self,
-            best: search.best,
-            least: f64::INFINITY,
-            requests: START_REQUESTS,
-        };
-        for margin_ms in MARGINS_MS {
-            let plain = QueueChoice {
+    ) -> Result<(QueueChoice, f64), DepthsError> {
+        let starts = MARGINS_MS.into_iter().flat_map(|margin_ms| {
+            kinds(QueueChoice {
                 margin_ms,
                 far_ms: 0.0,
                 ..search.best
-            };
-            for start in kinds(plain) {
-                constant.tries(start, 1.0)?;
-            }
+            })
+        });
+        self.nearest(starts, search.best, age_max_ms)
+    }
+
+    /// Returns the nearest queue of another order, and its distance.
+    fn with_other_order(
+        &self,
+        search: &QueueSearch<'_>,
+        age_max_ms: f64,
+    ) -> Result<(QueueChoice, f64), DepthsError> {
+        let best = search.best;
+        let starts = OTHER_ORDERS.into_iter().flat_map(|discipline| {
+            [1.0, 2.0, 4.0].map(|part| QueueChoice {
+                discipline,
+                age_ms: age_max_ms / part,
+                look_ahead: 0,
+                decides_late: false,
+                margin_ms: 0.0,
+                far_ms: 0.0,
+                window: 0,
+                ..best
+            })
+        });
+        self.nearest(starts, best, age_max_ms)
+    }
+
+    /// Returns the nearest queue that a descent reaches from the nearest of `starts`, and its
+    /// distance.
+    fn nearest(
+        &self,
+        starts: impl Iterator<Item = QueueChoice>,
+        best: QueueChoice,
+        age_max_ms: f64,
+    ) -> Result<(QueueChoice, f64), DepthsError> {
+        let mut search = QueueSearch {
+            fit: self,
+            best,
+            least: f64::INFINITY,
+            requests: START_REQUESTS,
+        };
+        for start in starts {
+            search.tries(start, 1.0)?;
         }
-        constant.descends(age_max_ms)?;
-        Ok((constant.least < search.least).then_some(constant.best))
+        search.descends(age_max_ms)?;
+        Ok((search.best, search.least))
     }
 
     /// Returns queues that are far apart.
@@ -398,9 +456,12 @@ impl Fit {
         } else {
             "not told, as drives of the class"
         };
+        let keys = match choice.discipline {
+            FIRMWARE => "look_ahead, margins, window, decide_ms",
+            _ => "discipline",
+        };
         let source = format!(
-            "fitted: look_ahead, margins, window, decide_ms, answer_together, to random reads at depths {}; \
-             age_limit: {age}. assumed: depth, flush{}",
+            "fitted: {keys}, answer_together, to random reads at depths {}; age_limit: {age}. assumed: depth, flush{}",
             depths.join(", "),
             if choice.far_ms > 0.0 && choice.margin_ms == SHORT_MARGIN_MS {
                 ", margin of short seeks"

@@ -1,8 +1,10 @@
 //! A trace with latencies, as requests for a replay.
 
+use super::rotation::Rotation;
+use super::span::ServiceSpan;
 use crate::validate::paced::Paced;
 use crate::validate::{EmpiricalTimes, FoundDrive, ValidateError};
-use fullstroke_contract::{Extent, Operation};
+use fullstroke_contract::Operation;
 use fullstroke_contract::{Reason, reason};
 use fullstroke_trace::{TraceOptions, TraceReader, TraceRecord};
 use fullstroke_units::{Duration, Lbn, Sectors, Time, greatest_common_divisor};
@@ -70,19 +72,12 @@ pub struct OwnLog {
     pub span_sectors: u64,
     /// Resolution of the times in ms; `None` if finer than 0.05 ms.
     pub resolution_ms: Option<f64>,
+    /// Speed of rotation that the choosing half tells; `None` if it tells none.
+    pub rotation: Option<Rotation>,
     #[serde(skip)]
     pub(crate) paced: Arc<[Paced]>,
     #[serde(skip)]
     pub(crate) logged: Vec<Logged>,
-}
-
-/// A request from its start at the device to its completion.
-#[derive(Clone, Copy, Debug)]
-struct ServiceSpan {
-    operation: Operation,
-    extent: Extent,
-    start: Time,
-    end: Time,
 }
 
 impl OwnLog {
@@ -166,6 +161,7 @@ impl OwnLog {
                 .max()
                 .unwrap_or(0),
             resolution_ms: resolution_ms(&spans),
+            rotation: Rotation::of(&spans[..spans.len() / 2]),
             paced: paced.into(),
             logged,
             file: file.clone(),
@@ -345,6 +341,7 @@ fn resolution_ms(spans: &[ServiceSpan]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullstroke_contract::Extent;
     use proptest::prelude::*;
 
     fn record(arrival_us: u64, response_us: u64, start: u64) -> TraceRecord {

@@ -43,7 +43,7 @@ pub(super) enum PermittedValues {
 
 /// The parameters, in the order of their effect, the strongest first. The speed of rotation is no
 /// parameter: with other seeks, response times fit a wrong speed as well (VALIDATION.md, "A disk
-/// from its log, with a wrong start").
+/// from its log, with a wrong start"). `rotation.rs` finds the speed before the fit.
 pub(super) const PARAMETERS: [Parameter; 8] = [
     Parameter {
         key: "buffer.write_back",

@@ -130,6 +130,33 @@ fn a_recorded_drive_is_found_again_from_a_wrong_beginning() {
 }
 
 #[test]
+fn the_speed_of_a_disk_is_found_from_foreign_drives() {
+    let (mut config, _) = other();
+    config.rpm = 5360.0;
+    let disk = DriveModel::new(config).unwrap();
+    let records = recorded(&disk, 1000);
+    // 10,045, 7,200 and 5,400 revolutions a minute.
+    for start in [
+        "seagate-cheetah-9lp",
+        "hitachi-7k100-100gb",
+        "toshiba-mk8034gsx-80gb",
+    ] {
+        let log = OwnLog::new("sda.parquet".to_owned(), "native", &records).unwrap();
+        let found = fit_own_disk(log, Some(start), Seed(1)).unwrap();
+        let file = found.drive_file();
+        // 5,400 is sold, and a spread does not tell it from 5,360.
+        assert!((file.rpm / 5360.0 - 1.0).abs() < 0.01, "{}", file.rpm);
+        assert_eq!(found.parameters[0].key, "rpm");
+        assert!(
+            !file.sources["rpm"].contains("fitted"),
+            "{}",
+            file.sources["rpm"]
+        );
+        assert!(found.held_out.rms_ms < found.held_out_unfitted.rms_ms);
+    }
+}
+
+#[test]
 fn a_disk_that_no_drive_is_like_is_not_to_be_trusted() {
     let model = drives::load(DRIVE).unwrap();
     let mut records = recorded(&model, 600);
@@ -151,6 +178,12 @@ fn a_disk_that_no_drive_is_like_is_not_to_be_trusted() {
         ModelVerdict::None,
         "{:?}",
         found.held_out
+    );
+    let file = found.drive_file();
+    assert_eq!(file.rpm, model.config().rpm);
+    assert_eq!(
+        file.sources["rpm"],
+        format!("as in {DRIVE}; array.parquet does not tell the speed")
     );
 }
 

@@ -103,3 +103,16 @@ fn the_longest_wait_of_a_shallow_queue_is_no_age_limit() {
         left_out.mean_ms
     );
 }
+
+#[test]
+fn a_disk_that_sweeps_over_its_tracks_is_met_by_the_order_of_its_sweeps() {
+    for discipline in ["look", "c-look"] {
+        let config = drive(QueueConfig {
+            discipline: discipline.into(),
+            ..QueueConfig::default()
+        });
+        let fit = fitted(&config, &[1, 2, 4, 8, 16, 32]);
+        assert_eq!(fit.config.queue.discipline, discipline);
+        assert!(fit.config.sources["queue"].starts_with("fitted: discipline"));
+    }
+}
