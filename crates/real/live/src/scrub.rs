@@ -108,6 +108,7 @@ fn verdict(scrub: &bytes::Scrub, impaired: bool) -> ControlResponse {
         undecided_sectors,
         repaired_sectors,
         first,
+        ..
     } = &scrub.found;
     // What lacks a member cannot be told from what protects it.
     let left_out = if scrub.repair.changes() && impaired {

@@ -82,16 +82,12 @@ impl Array {
         let mut planner = self.planner();
         let gear = planner.gear();
         let shifts = matches!(gear, Some(Gear::Falling | Gear::Rising));
-        let stale_rows = planner
-            .layout
-            .gears()
-            .filter(|_| shifts)
-            .map(|gears| gears.stale());
+        let stale_rows = planner.stale().filter(|_| shifts);
         let used: Vec<u64> = (0..states.len())
-            .map(|slot| planner.layout.member_used(slot).0)
+            .map(|slot| planner.layout().member_used(slot).0)
             .collect();
-        let layout = format!("{} of {}", planner.layout.name(), states.len());
-        let answers = planner.layout.answers();
+        let layout = format!("{} of {}", planner.layout().name(), states.len());
+        let answers = planner.answers();
         drop(planner);
         let book = self.book();
         let slots = book.roster.slots.iter().zip(&states).zip(used);

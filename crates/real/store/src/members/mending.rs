@@ -4,7 +4,6 @@ use crate::ArrayError;
 use crate::array::{Array, RequestScratch};
 use crate::device::Aligned;
 use crate::member_transfer::FailedTransfer;
-use crate::repair_plan::plan_repair;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES};
 use fullstroke_volume::{Detail, Plan};
@@ -107,6 +106,6 @@ impl Array {
     /// Plans the computation of a piece of a member from the others, and its write. Returns the
     /// sector behind the written piece; `None` if the piece cannot be computed.
     fn plan_mend(&self, slot: usize, piece: Extent, plan: &mut Plan) -> Option<Lbn> {
-        plan_repair(&mut *self.planner().layout, slot, piece, plan)
+        self.planner().plan_repair(slot, piece, plan)
     }
 }
