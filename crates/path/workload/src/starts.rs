@@ -22,7 +22,10 @@ impl Starts {
     pub fn new(config: &StreamsConfig, streams: usize, seed: Seed) -> Starts {
         let mut times = StartTimes::new(config, seed);
         Starts {
-            next: times.take(),
+            next: match streams {
+                0 => Time::NEVER,
+                _ => times.take(),
+            },
             times,
             limit: Limit::new(config),
             streams: streams as u32,
