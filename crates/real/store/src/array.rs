@@ -199,6 +199,11 @@ impl Array {
     ) -> Array {
         let roster = &book.roster;
         let redundant = facts.survived > 0;
+        assert_eq!(
+            devices.len(),
+            roster.slots.len(),
+            "each slot of the roster has a place for a device"
+        );
         let bitmap = redundant.then(|| Bitmap::new(uuid, roster.region_sectors, roster.regions));
         let journals = ArrayJournals::new(uuid, roster, devices.len());
         Array {

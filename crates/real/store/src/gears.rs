@@ -318,7 +318,8 @@ impl Array {
     fn settle_low(&self) -> Result<(), ArrayError> {
         self.empty_journals()?;
         let mut book = self.book();
-        let standing = self.transient().collect();
+        let standing: Vec<usize> = self.transient().collect();
+        assert!(!standing.is_empty(), "no member stands in the low gear");
         book.roster.low_gear = Some(LowGear {
             // A commit counts two events; the second is the number of this state.
             since: book.roster.events + 2,

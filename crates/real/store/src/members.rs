@@ -256,6 +256,10 @@ impl Array {
         missed_only: bool,
     ) -> Result<(), ArrayError> {
         let name = device.name();
+        assert!(
+            self.devices()[slot].is_none(),
+            "slot {slot} gets `{name}` while it has a member"
+        );
         let label = Label::of_device(self.uuid, member);
         label::write_unless_there(&*device, book.roster.label_at(), &label)?;
         // Standing members are not written to, but this member is. Members are filled in the high

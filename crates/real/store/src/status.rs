@@ -90,6 +90,11 @@ impl Array {
         let answers = planner.answers();
         drop(planner);
         let book = self.book();
+        assert_eq!(
+            book.roster.slots.len(),
+            states.len(),
+            "each slot on record has a state"
+        );
         let slots = book.roster.slots.iter().zip(&states).zip(used);
         let devices = self.devices();
         let slots = slots.zip(devices.iter()).enumerate();

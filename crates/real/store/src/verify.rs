@@ -115,6 +115,7 @@ impl Array {
             sectors: Sectors(left.min(BATCH_SECTORS)),
         });
         if left > 0 {
+            assert!(part.end() > next, "a step of a scrub ends at {next} again");
             self.compare(worker, part, Some(repair), found)?;
         }
         Ok((part.end().0 < self.capacity().0 && left > 0).then_some(part.end()))
@@ -255,6 +256,7 @@ impl Array {
             found,
         )?;
         let Some(next) = next else { return Ok(None) };
+        assert!(next > from, "a comparison of rows is at row {from} again");
         let scratch = scratch.of(plan.scratch().bytes().0 as usize);
         let buffers = Buffers {
             request: RequestBytes::From(&[]),

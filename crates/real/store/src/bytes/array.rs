@@ -70,6 +70,11 @@ impl<M: Member> MemberArray<M> {
         into: &mut [u8],
         media: &Media,
     ) -> Result<(), StoreError> {
+        debug_assert_eq!(
+            into.len() as u64,
+            extent.sectors.bytes().0,
+            "{extent:?} is read into another length"
+        );
         self.prepare(Operation::Read, extent)?;
         self.make_room();
         let MemberArray {
@@ -94,6 +99,11 @@ impl<M: Member> MemberArray<M> {
         from: &[u8],
         media: &mut Media,
     ) -> Result<(), StoreError> {
+        debug_assert_eq!(
+            from.len() as u64,
+            extent.sectors.bytes().0,
+            "{extent:?} is written from another length"
+        );
         self.prepare(Operation::Write, extent)?;
         self.carry_out(from, media)
     }
@@ -326,6 +336,10 @@ impl<M: Member> MemberArray<M> {
             }
             at = start + piece.sectors;
         }
+        assert!(
+            at <= extent.end(),
+            "a plan of {extent:?} reaches up to {at}"
+        );
         let rest = Extent {
             start: at,
             sectors: extent.end().since(at),

@@ -427,6 +427,10 @@ impl Array {
             let Some(next) = self.layout.plan_repair(member, piece, &mut self.plan) else {
                 return Ok(false);
             };
+            assert!(
+                next > at,
+                "{at} of member {member} is mended again and again"
+            );
             self.carry_out(&[], media)?;
             at = next;
         }

@@ -349,6 +349,7 @@ impl Store {
             let most = REBUILD_SECTORS.min(Sectors(upto.0 - done.0));
             done = self.rebuild_part(path, done, most)?;
         }
+        assert!(done <= end, "a member of {end} is filled up to {done}");
         if done >= end {
             self.set_state(path, MemberState::Alive)?;
         }

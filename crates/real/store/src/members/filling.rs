@@ -114,6 +114,10 @@ impl Array {
                 }
             }
         }
+        assert!(
+            next.0 >= from.min(used.0) && next <= used,
+            "slot {slot} is filled from {from} to {next}, of {used}"
+        );
         let ended = next >= used;
         // The member counts as filled only when its data is durable.
         if ended && !self.flush_devices() {

@@ -36,6 +36,12 @@ impl Array {
         let Some(device) = self.devices()[slot].clone() else {
             return Ok(());
         };
+        assert!(
+            failed.transfer.at >= self.facts.data_at,
+            "byte {} of slot {slot} is mended, before its data at {}",
+            failed.transfer.at,
+            self.facts.data_at
+        );
         let lbn = (failed.transfer.at - self.facts.data_at) / SECTOR_BYTES;
         let place = (slot, failed.transfer.at);
         let again = last.replace(place) == Some(place);
@@ -96,7 +102,13 @@ impl Array {
                 continue;
             }
             match self.plan_mend(slot, piece, &mut plan) {
-                Some(next) if self.carry_out_alone(worker, &plan).is_ok() => at = next.0,
+                Some(next) if self.carry_out_alone(worker, &plan).is_ok() => {
+                    assert!(
+                        next.0 > at,
+                        "sector {at} of slot {slot} is mended again and again"
+                    );
+                    at = next.0;
+                }
                 _ => return false,
             }
         }
