@@ -17,7 +17,7 @@
 //! | `find.rs` | the largest number of streams that play without an underrun |
 //! | `load.rs`, `hurried.rs` | the largest load that is carried, and arrivals at a higher rate |
 //! | `length.rs` | loads of another length, and whether an answer is settled |
-//! | `rebuild.rs` | hours of a rebuild from windows all over a drive |
+//! | `rebuild.rs`, `scrub.rs`, `windows.rs` | hours of a rebuild or scrub from windows all over a drive or pool |
 //! | `search_goal.rs` | candidates ranked by streams or load |
 //! | `render.rs` | the ranking as text |
 //! | `race.rs` | many candidates; worse candidates drop out early |
@@ -60,6 +60,7 @@ mod tune;
 mod varied;
 mod vary;
 mod whole_load;
+mod windows;
 
 pub use align::{AlignError, AlignmentInput, Gain, GainReads, MoveCost};
 pub use arrivals::arrivals;

@@ -8,23 +8,21 @@
 //! speed, times the mean slowness; each window counts with the part of the drive that is nearest to
 //! it.
 //!
-//! The interval comes from the differences between neighbouring windows (J. von Neumann, Annals of
-//! Mathematical Statistics 12(4), 1941), which a smooth change along the drive hardly enters. A
-//! window has a load of its own: a part of a trace, or a seed.
+//! A window has a load of its own: a part of a trace, or a seed.
 
 use crate::rebuild_plan::plan;
+use crate::windows::{Window, WindowMean, search};
 use crate::{ComparedStack, LabError, Recipe, RunResult, run_all};
-use fullstroke_measure::{RebuildPlan, RebuildReport, Stop, half_width_of_mean};
+use fullstroke_measure::{RebuildPlan, RebuildReport, Stop};
 use fullstroke_units::{Duration, SECTOR_BYTES};
 use serde_json::json;
+use std::cell::Cell;
 
-/// Number of windows at first, and at most: 12 + 24 + 48 + 96.
-const WINDOWS_FIRST: usize = 12;
+/// Largest number of windows: 12 + 24 + 48 + 96.
 const WINDOWS_MAX: usize = 180;
 
 /// Relative half width of the interval that ends the search.
 const PRECISION: f64 = 0.01;
-const CONFIDENCE: f64 = 0.95;
 
 /// Length of a window in simulated seconds, and least length.
 const WINDOW_S: f64 = 60.0;
@@ -47,14 +45,6 @@ const SETTLING_MAX_S: f64 = 15.0;
 /// Members are filled up to a multiple of this number of bytes at the begin of a window: a page of
 /// md.
 const PAGE_BYTES: u64 = 4096;
-
-/// A window: its place as a share of the time of the rebuild at full speed, and its result.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
-    pub(crate) place: f64,
-    pub(crate) slowness: f64,
-    pub(crate) filled_share: f64,
-}
 
 /// Replaces the hours of a rebuild in `ran` by hours from windows all over the drive, with an
 /// interval. A rebuild that ended in the run stays as measured. At most `requests_max` requests are
@@ -83,31 +73,25 @@ pub fn sample_rebuild(
     }
     let requests = report.arrived.requests;
     let sampling = Sampling::new(recipe, requests, seconds)?;
-    let (mut windows, mut count, mut simulated) = (Vec::new(), WINDOWS_FIRST, 0);
-    loop {
-        let places = (0..count).map(|index| (index as f64 + 0.5) / count as f64);
-        let (more, spent) = sampling.windows(places, windows.len(), jobs, stop)?;
-        windows.extend(more);
-        simulated += spent;
-        windows.sort_by(|one: &Window, other| one.place.total_cmp(&other.place));
-        let Some((slowness, half_width)) = mean_slowness(&windows) else {
-            return Ok(simulated);
-        };
-        let precise = half_width <= PRECISION * slowness;
-        let next = 2 * count;
-        let next_requests = simulated / windows.len() as u64 * next as u64;
-        let next_s = (windows.len() + next) as f64 * sampling.window_s;
-        if precise
-            || windows.len() + next > WINDOWS_MAX
-            || simulated + next_requests > requests_max
-            || next_s > slowness * sampling.ideal_s
-        {
-            sampling.note(ran, &windows, slowness, half_width);
-            return Ok(simulated);
-        }
-        // The new places lie between the old ones: (i + 0.5) / 2n is never (j + 0.5) / n.
-        count = next;
+    let simulated = Cell::new(0);
+    let run = |places: &[f64], before: usize| {
+        let (windows, spent) = sampling.windows(places, before, jobs, stop)?;
+        simulated.set(simulated.get() + spent);
+        Ok(windows)
+    };
+    let has_room = |windows: usize, next: usize| {
+        let next_requests = simulated.get() / windows as u64 * next as u64;
+        // The windows of a small drive do not take longer than its rebuild, which seldom goes faster
+        // than at half the full speed.
+        let all_s = (windows + next) as f64 * sampling.window_s;
+        windows + next <= WINDOWS_MAX
+            && simulated.get() + next_requests <= requests_max
+            && all_s <= 2.0 * sampling.ideal_s
+    };
+    if let Some(mean) = search(PRECISION, run, has_room)? {
+        sampling.note(ran, &mean);
     }
+    Ok(simulated.get())
 }
 
 /// The rebuild of a stack, and the length of its windows.
@@ -194,12 +178,11 @@ impl<'a> Sampling<'a> {
     /// has a load of its own. Also returns the number of simulated requests.
     fn windows(
         &self,
-        places: impl Iterator<Item = f64>,
+        places: &[f64],
         before: usize,
         jobs: usize,
         stop: &Stop,
     ) -> Result<(Vec<Window>, u64), LabError> {
-        let places: Vec<f64> = places.collect();
         let candidates = places
             .iter()
             .enumerate()
@@ -212,7 +195,7 @@ impl<'a> Sampling<'a> {
         let ran = run_all(&candidates, jobs, &|_| {})?;
         let simulated = ran.iter().map(|one| one.measured.report.arrived.requests);
         let simulated = simulated.sum();
-        let window = |(place, ran): (f64, &RunResult)| {
+        let window = |(&place, ran): (&f64, &RunResult)| {
             let rebuild = ran.measured.report.array.rebuild.as_ref()?;
             rebuild.slowness.is_finite().then_some(Window {
                 place,
@@ -220,7 +203,7 @@ impl<'a> Sampling<'a> {
                 filled_share: rebuild.share,
             })
         };
-        let windows = places.into_iter().zip(&ran).filter_map(window).collect();
+        let windows = places.iter().zip(&ran).filter_map(window).collect();
         Ok((windows, simulated))
     }
 
@@ -284,51 +267,16 @@ impl<'a> Sampling<'a> {
     }
 
     /// Writes the hours into the report.
-    fn note(&self, ran: &mut RunResult, windows: &[Window], slowness: f64, half_width: f64) {
+    fn note(&self, ran: &mut RunResult, mean: &WindowMean) {
         let Some(rebuild) = &mut ran.measured.report.array.rebuild else {
             return;
         };
-        let filled: f64 = windows.iter().map(|window| window.filled_share).sum();
         *rebuild = RebuildReport {
-            hours: slowness * self.ideal_s / 3600.0,
-            hours_ci95_half_width: Some(half_width * self.ideal_s / 3600.0),
-            windows: windows.len(),
-            simulated_share: (rebuild.share + filled).min(1.0),
+            hours: mean.slowness * self.ideal_s / 3600.0,
+            hours_ci95_half_width: Some(mean.half_width * self.ideal_s / 3600.0),
+            windows: mean.windows,
+            simulated_share: (rebuild.share + mean.filled_share).min(1.0),
             ..rebuild.clone()
         };
     }
-}
-
-/// Returns the mean slowness over the drive and half the width of its interval. `windows` are in
-/// the order of their places. `None` with fewer than two windows.
-pub(crate) fn mean_slowness(windows: &[Window]) -> Option<(f64, f64)> {
-    if windows.len() < 2 {
-        return None;
-    }
-    // A window stands for the part of the drive that is nearest to it.
-    let border = |index: usize| match index {
-        0 => 0.0,
-        index if index == windows.len() => 1.0,
-        index => (windows[index - 1].place + windows[index].place) / 2.0,
-    };
-    let weights: Vec<f64> = (0..windows.len())
-        .map(|index| border(index + 1) - border(index))
-        .collect();
-    let mean: f64 = windows
-        .iter()
-        .zip(&weights)
-        .map(|(window, weight)| window.slowness * weight)
-        .sum();
-    // Half the mean square of successive differences is the variance of a window.
-    let squares: f64 = windows
-        .windows(2)
-        .map(|pair| (pair[1].slowness - pair[0].slowness).powi(2))
-        .sum();
-    let variance = squares / (2.0 * (windows.len() - 1) as f64);
-    let weights: f64 = weights.iter().map(|weight| weight * weight).sum();
-    let freedom = (windows.len() - 1) as f64;
-    Some((
-        mean,
-        half_width_of_mean(variance * weights, freedom, CONFIDENCE),
-    ))
 }

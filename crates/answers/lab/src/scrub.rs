@@ -7,16 +7,14 @@
 //! over the places. The interval comes from the differences between neighbouring windows, as for a
 //! rebuild (`rebuild.rs`).
 
-use crate::rebuild::{REQUESTS_MAX, Sampling, Window, mean_slowness};
+use crate::rebuild::{REQUESTS_MAX, Sampling};
+use crate::windows::{WINDOWS_FIRST, Window, search};
 use crate::{LabError, Recipe, RunResult, run_all};
 use fullstroke_measure::{Report, ScrubReport, Stop};
 
 /// Reading of a pool that a scrub makes.
 const HOURS: &str = "pool_scrub_hours";
 const SHARE: &str = "pool_scrub_share";
-
-/// Number of windows at first.
-const WINDOWS_FIRST: usize = 12;
 
 /// Largest number of windows of a single answer: 12 + 24.
 pub(crate) const SCRUB_WINDOWS: usize = 36;
@@ -103,43 +101,29 @@ pub(crate) fn sample_scrub(
     // A short run asks for a quick answer.
     let window_s = WINDOW_S.min(seconds).min(REQUESTS_MAX / rate);
     let loads = Sampling::loads(recipe, seconds, window_s)?;
-    let (mut windows, mut count) = (Vec::new(), WINDOWS_FIRST);
-    loop {
-        let more = paces(&loads, count, windows.len(), jobs, stop)?;
-        windows.extend(more);
-        windows.sort_by(|one: &Window, other| one.place.total_cmp(&other.place));
-        let Some((hours, half_width)) = mean_slowness(&windows) else {
-            return Ok(());
-        };
-        let precise = half_width <= PRECISION * hours;
-        if precise || windows.len() + 2 * count > windows_max {
-            let read: f64 = windows.iter().map(|window| window.filled_share).sum();
-            ran.measured.report.array.scrub = Some(ScrubReport {
-                hours,
-                hours_ci95_half_width: half_width,
-                windows: windows.len(),
-                simulated_share: (seen.share + read).min(1.0),
-            });
-            return Ok(());
-        }
-        // The new places lie between the old ones.
-        count *= 2;
+    let run = |places: &[f64], before: usize| paces(&loads, places, before, jobs, stop);
+    let has_room = |windows: usize, next: usize| windows + next <= windows_max;
+    if let Some(mean) = search(PRECISION, run, has_room)? {
+        ran.measured.report.array.scrub = Some(ScrubReport {
+            hours: mean.slowness,
+            hours_ci95_half_width: mean.half_width,
+            windows: mean.windows,
+            simulated_share: (seen.share + mean.filled_share).min(1.0),
+        });
     }
+    Ok(())
 }
 
-/// Runs windows at `count` places all over the records. The slowness of a window is the hours of all
+/// Runs windows at places all over the records. The slowness of a window is the hours of all
 /// records at its pace. `before` is the number of windows before them, so that each has a load of
 /// its own.
 fn paces(
     loads: &Sampling<'_>,
-    count: usize,
+    places: &[f64],
     before: usize,
     jobs: usize,
     stop: &Stop,
 ) -> Result<Vec<Window>, LabError> {
-    let places: Vec<f64> = (0..count)
-        .map(|index| (index as f64 + 0.5) / count as f64)
-        .collect();
     let mut candidates = Vec::new();
     for (index, &place) in places.iter().enumerate() {
         for part in [1.0, BEGIN_SHARE] {

@@ -226,6 +226,38 @@ fn no_file_of_the_house_stands_in_a_circle_except_the_known_ones() {
 }
 
 #[test]
+fn each_file_of_a_crate_belongs_to_a_module() {
+    let mut strays = Vec::new();
+    for place in crates() {
+        let mut files = BTreeMap::new();
+        let src = project().join("crates").join(&place).join("src");
+        collect(&src, &mut Vec::new(), &mut files);
+        let has_path = |stem: &str| {
+            let path = format!("{stem}.rs\"");
+            files.values().any(|text| text.contains(&path))
+        };
+        for names in files.keys() {
+            let Some((stem, above)) = names.split_last() else {
+                continue;
+            };
+            let declares = |text: &String| {
+                text.split(|sign: char| !(sign.is_alphanumeric() || sign == '_'))
+                    .any(|word| word == stem)
+            };
+            let inside = [above, &["mod".to_owned()]].concat();
+            let parent = files.get(above).or_else(|| files.get(&inside));
+            if stem != "mod" && !parent.is_some_and(declares) && !has_path(stem) {
+                strays.push(format!("{place}: {}", names.join("/")));
+            }
+        }
+    }
+    assert!(
+        strays.is_empty(),
+        "no module declares these files: {strays:?}"
+    );
+}
+
+#[test]
 fn a_circle_is_found() {
     let text = "use crate::b::Thing;\n";
     let sources = Sources {

@@ -36,7 +36,12 @@ pub struct LoopDevice(pub PathBuf);
 
 impl LoopDevice {
     pub fn over(file: &Path) -> Option<LoopDevice> {
+        LoopDevice::with(&[], file)
+    }
+
+    fn with(options: &[&str], file: &Path) -> Option<LoopDevice> {
         let made = Command::new("losetup")
+            .args(options)
             .args(["--find", "--show"])
             .arg(file)
             .output();
@@ -187,6 +192,38 @@ fn a_file_of_a_store_that_a_loop_device_shows_is_not_served() {
     assert_eq!(fs::read(store.join("superblock")).ok(), before);
     drop(device);
     place.serve_stored().stop_well();
+}
+
+#[test]
+fn a_device_that_refuses_writes_is_found_before_others_are_wiped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for name in ["a", "b", "c"] {
+        fs::write(path(name), vec![7; 9 << 20]).unwrap();
+    }
+    let Some(device) = LoopDevice::with(&["--read-only"], &path("c")) else {
+        return;
+    };
+    let error = refused(&[
+        "array",
+        "create",
+        "v",
+        &text(&path("a")),
+        &text(&path("b")),
+        &text(&device.0),
+        "--layout",
+        "raid5",
+        "--chunk",
+        "8KiB",
+        "--force",
+    ]);
+    assert!(
+        error.contains(&text(&device.0)) && error.contains("read-only"),
+        "{error}"
+    );
+    for name in ["a", "b", "c"] {
+        assert_eq!(fs::read(path(name)).unwrap(), vec![7; 9 << 20], "{name}");
+    }
 }
 
 #[test]

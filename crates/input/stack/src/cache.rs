@@ -52,7 +52,7 @@ impl CacheSpec {
         let name = text(
             &mut keys,
             "drive",
-            "a drive of the library or a drive file, such as \"sata-ssd-1tb\"",
+            "a drive of the library or a drive file, such as \"samsung-870-evo-1tb\"",
         );
         let name = name.map_err(fail)?;
         let settings = match keys.remove("drive_settings") {

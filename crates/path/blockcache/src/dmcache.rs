@@ -13,7 +13,10 @@
 //! changes of the mode at run time.
 
 mod config;
+mod host_io;
+mod hotspots;
 mod levels;
+mod mappings;
 mod smq;
 mod target;
 

@@ -543,3 +543,29 @@ fn impossible_keys_are_refused_by_name() {
         );
     }
 }
+
+#[test]
+fn a_cache_of_more_blocks_than_memory_is_refused_and_unused_blocks_take_none() {
+    let large = |tib: u64| CacheSite {
+        cache: Sectors(tib << 31),
+        ..site()
+    };
+    let build = |name: &str, keys: Value, tib: u64| {
+        let entry = CACHE_REGISTRY.iter().find(|entry| entry.name == name);
+        let keys: Keys = keys.as_object().unwrap().clone();
+        let error = (entry.unwrap().build)(&keys, large(tib)).err();
+        error.map(|error| error.key)
+    };
+    let small = json!({ "bucket": 4096 });
+    assert_eq!(build("bcache", small, 1).as_deref(), Some("bucket"));
+    assert_eq!(build("bcache", json!({ "bucket": "512KiB" }), 1), None);
+    let small = json!({ "block": 32768 });
+    assert_eq!(build("dm-cache", small, 2).as_deref(), Some("block"));
+    let small = json!({ "block": 512 });
+    assert_eq!(
+        build("dm-writecache", small.clone(), 4).as_deref(),
+        Some("block")
+    );
+    // 2^31 blocks.
+    assert_eq!(build("dm-writecache", small, 1), None);
+}

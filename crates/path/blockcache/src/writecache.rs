@@ -5,19 +5,21 @@
 //!
 //! Left out: persistent memory, `cleaner`, `pause_writeback` and `max_age`.
 
+mod commits;
+mod free;
+mod write_back;
+
 use crate::rule::{CacheRule, CacheSite, CopyIo, Part};
+use commits::{Commits, ENTRY_BYTES, HEADER_BYTES};
+use free::FreeBlocks;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use write_back::WriteBack;
 
-/// Bytes of a block's entry in the metadata (`struct wc_memory_entry`), and of the header.
-const ENTRY_BYTES: u64 = 16;
-const HEADER_BYTES: u64 = 64;
-/// Unit in which changed metadata are written (`BITMAP_GRANULARITY`).
-const MAP_UNIT: u64 = 65_536;
 /// Largest number of blocks of one copy. A bio takes 256 pages.
 const COPY_BLOCKS: u64 = 256;
 
@@ -98,6 +100,15 @@ impl WritecacheConfig {
             );
             return refuse("size", message);
         }
+        if blocks > u64::from(u32::MAX) {
+            let message = format!(
+                "found {}, which are {blocks} blocks in {}; expected {} at most: give a larger block or a smaller cache",
+                self.block,
+                site.cache.bytes(),
+                u32::MAX
+            );
+            return refuse("block", message);
+        }
         let metadata = (HEADER_BYTES + blocks * ENTRY_BYTES).next_multiple_of(self.block.0);
         Ok((blocks, metadata / SECTOR_BYTES))
     }
@@ -133,40 +144,18 @@ struct Writecache {
     /// Sectors of a block.
     size: u64,
     metadata: u64,
+    /// Entries of the blocks that were ever in use.
     entries: Vec<Option<Entry>>,
-    free: BTreeSet<u32>,
-    /// Where the search for free blocks goes on: free blocks are taken in order of their places
-    /// (`WC_MODE_SORT_FREELIST`).
-    next_free: u32,
+    free: FreeBlocks,
     map: BTreeMap<u64, u32>,
     /// Mapped entries that are not being copied, by age.
     by_age: BTreeMap<u64, u32>,
     age: u64,
-    /// Free blocks at which writing back begins, and at which writing back ends.
-    begins_at: usize,
-    ends_at: usize,
-    writing_back: bool,
-    jobs: usize,
-    leaving: usize,
-    /// Blocks of the array that copies in flight write.
-    copying: BTreeSet<u64>,
+    write_back: WriteBack,
     /// Blocks of the array with direct writes in flight.
     direct: Vec<u64>,
     commits: Commits,
     bypassed: u64,
-    /// Sectors of metadata written.
-    written: u64,
-}
-
-/// Writes of the metadata.
-#[derive(Clone, Copy, Debug)]
-struct Commits {
-    blocks: u64,
-    limit: u64,
-    delay: Duration,
-    due: Time,
-    /// First and last changed entry.
-    changed: Option<(u32, u32)>,
 }
 
 impl Writecache {
@@ -175,31 +164,19 @@ impl Writecache {
         Writecache {
             size: config.block.0 / SECTOR_BYTES,
             metadata,
-            entries: vec![None; blocks as usize],
-            free: (0..blocks as u32).collect(),
-            next_free: 0,
+            entries: Vec::new(),
+            free: FreeBlocks::new(blocks as u32),
             map: BTreeMap::new(),
             by_age: BTreeMap::new(),
             age: 0,
-            begins_at: share(config.high_watermark),
-            ends_at: share(config.low_watermark),
-            writing_back: false,
-            jobs: match config.writeback_jobs {
-                0 => usize::MAX,
-                jobs => jobs as usize,
-            },
-            leaving: 0,
-            copying: BTreeSet::new(),
+            write_back: WriteBack::new(
+                share(config.high_watermark),
+                share(config.low_watermark),
+                config.writeback_jobs,
+            ),
             direct: Vec::new(),
-            commits: Commits {
-                blocks: 0,
-                limit: config.autocommit_blocks,
-                delay: config.autocommit_time,
-                due: Time::NEVER,
-                changed: None,
-            },
+            commits: Commits::new(metadata, config.autocommit_blocks, config.autocommit_time),
             bypassed: 0,
-            written: 0,
         }
     }
 
@@ -217,24 +194,15 @@ impl Writecache {
             .unwrap_or_else(|| unreachable!("an I/O uses a free block"))
     }
 
-    /// Takes the next free block in the order of places.
-    fn take_free(&mut self) -> Option<u32> {
-        let after = self.free.range(self.next_free..).next().copied();
-        let index = after.or_else(|| self.free.first().copied())?;
-        self.free.remove(&index);
-        self.next_free = index + 1;
-        Some(index)
-    }
-
     /// True if a copy of an entry may begin: nobody uses the entry, and no older copy of the block is
     /// in flight.
     fn may_leave(&self, entry: &Entry) -> bool {
-        entry.users == 0 && !entry.leaves && !self.copying.contains(&entry.block)
+        entry.users == 0 && !entry.leaves && !self.write_back.is_copying(entry.block)
     }
 
     fn release(&mut self, index: u32) {
         self.entries[index as usize] = None;
-        self.free.insert(index);
+        self.free.give_back(index);
     }
 
     /// Lets an entry go if nobody uses the entry, and the map does not have it.
@@ -252,15 +220,8 @@ impl Writecache {
         let (block, age) = (entry.block, entry.age);
         self.map.remove(&block);
         self.by_age.remove(&age);
-        self.changed(index);
+        self.commits.changed(index);
         self.drop_unused(index);
-    }
-
-    fn changed(&mut self, index: u32) {
-        self.commits.changed = Some(match self.commits.changed {
-            None => (index, index),
-            Some((first, last)) => (first.min(index), last.max(index)),
-        });
     }
 
     /// Returns the parts of a range in blocks: block number, first sector, sectors.
@@ -295,18 +256,6 @@ impl Writecache {
                 self.entry_at(place)..self.entry_at(last) + 1
             }
         }
-    }
-
-    fn write_map(&mut self) -> (u64, u64) {
-        let (first, last) = self.commits.changed.take().unwrap_or((0, 0));
-        let unit = |entry: u32| (HEADER_BYTES + u64::from(entry) * ENTRY_BYTES) / MAP_UNIT;
-        let step = MAP_UNIT / SECTOR_BYTES;
-        let from = unit(first) * step;
-        let to = ((unit(last) + 1) * step).min(self.metadata);
-        self.commits.blocks = 0;
-        self.commits.due = Time::NEVER;
-        self.written += to - from;
-        (from, to - from)
     }
 }
 
@@ -346,7 +295,7 @@ impl CacheRule for Writecache {
             fresh += usize::from(length == self.size);
             let direct = length < self.size || self.free.len() < fresh;
             // Older data of the block are on the way to the array.
-            if direct && self.copying.contains(&block) {
+            if direct && self.write_back.is_copying(block) {
                 return false;
             }
         }
@@ -356,7 +305,7 @@ impl CacheRule for Writecache {
             let own = entry.filter(|&index| !self.entry(index).leaves);
             let index = match own {
                 Some(index) => Some(index),
-                None if inside => self.take_free(),
+                None if inside => self.free.take(),
                 None => None,
             };
             let next = match index {
@@ -368,6 +317,9 @@ impl CacheRule for Writecache {
                 }
                 Some(index) => {
                     if own.is_none() {
+                        if self.entries.len() <= index as usize {
+                            self.entries.resize(index as usize + 1, None);
+                        }
                         self.entries[index as usize] = Some(Entry {
                             block,
                             age: 0,
@@ -451,30 +403,18 @@ impl CacheRule for Writecache {
                 self.drop_unused(before);
             }
             self.by_age.insert(age, index);
-            self.changed(index);
-            self.commits.blocks += 1;
+            self.commits.block_written(index);
         }
-        if self.commits.due == Time::NEVER {
-            self.commits.due = now + self.commits.delay;
-        }
-        if self.commits.blocks >= self.commits.limit {
-            self.commits.due = now;
-        }
+        self.commits.schedule(now);
     }
 
     fn fill_ended(&mut self, _: Time, _: &Part) {}
 
     fn copy(&mut self, _: Time) -> Option<CopyIo> {
-        // Blocks on their way to the array count as free (`freelist_size + writeback_size` of
-        // dm-writecache.c).
-        let free = self.free.len() + self.leaving;
-        if free <= self.begins_at {
-            self.writing_back = true;
-        }
-        if free > self.ends_at || self.by_age.is_empty() {
-            self.writing_back = false;
-        }
-        if !self.writing_back || self.leaving >= self.jobs {
+        let most = self
+            .write_back
+            .most(self.free.len(), self.by_age.is_empty());
+        if most == 0 {
             return None;
         }
         // The oldest block that nobody writes or reads. `writecache_writeback` waits for the I/Os
@@ -487,7 +427,7 @@ impl CacheRule for Writecache {
         let block = self.entry(first).block;
         // The blocks behind go along as long as the copy is one run on both devices.
         let mut last = 0;
-        let most = COPY_BLOCKS.min((self.jobs - self.leaving) as u64);
+        let most = COPY_BLOCKS.min(most as u64);
         while last + 1 < most {
             let index = first + last as u32 + 1;
             let next = self.map.get(&(block + last + 1));
@@ -506,9 +446,8 @@ impl CacheRule for Writecache {
             entry.leaves = true;
             let (age, block) = (entry.age, entry.block);
             self.by_age.remove(&age);
-            self.copying.insert(block);
+            self.write_back.begin(block);
         }
-        self.leaving += count as usize;
         Some(CopyIo {
             start: block * self.size,
             sectors: count * self.size,
@@ -520,12 +459,11 @@ impl CacheRule for Writecache {
 
     fn copy_ended(&mut self, _: Time, copy: &CopyIo) {
         let first = self.entry_at(copy.place);
-        self.leaving -= copy.mark as usize;
         for index in first..first + copy.mark {
             let entry = self.entry(index);
             entry.leaves = false;
             let (mapped, block) = (entry.mapped, entry.block);
-            self.copying.remove(&block);
+            self.write_back.end(block);
             match mapped {
                 true => self.unmap(index),
                 false => self.drop_unused(index),
@@ -534,7 +472,7 @@ impl CacheRule for Writecache {
     }
 
     fn commit(&mut self, _: Time) -> Option<(u64, u64)> {
-        self.commits.changed.is_some().then(|| self.write_map())
+        self.commits.has_changes().then(|| self.commits.write())
     }
 
     fn flushes_origin(&self) -> bool {
@@ -543,11 +481,11 @@ impl CacheRule for Writecache {
     }
 
     fn alarm(&self) -> Time {
-        self.commits.due
+        self.commits.due()
     }
 
     fn timer(&mut self, now: Time) -> Option<(u64, u64)> {
-        (self.commits.due <= now).then(|| self.write_map())
+        (self.commits.due() <= now).then(|| self.commits.write())
     }
 
     fn dirty_sectors(&self) -> u64 {
@@ -562,7 +500,7 @@ impl CacheRule for Writecache {
         let mb = |sectors: u64| (sectors * SECTOR_BYTES) as f64 / 1e6;
         readings.extend([
             ("ssd_bypassed_mb", mb(self.bypassed)),
-            ("ssd_map_mb", mb(self.written)),
+            ("ssd_map_mb", mb(self.commits.written())),
         ]);
     }
 }

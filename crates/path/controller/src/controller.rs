@@ -1,20 +1,22 @@
 //! The layer.
 
+use crate::admission::Admission;
+use crate::array_queue::ArrayQueue;
 use crate::command::ControllerCommand;
 use crate::config::{Constants, ControllerConfig};
 use crate::counts::ControllerCounts;
-use crate::discipline::ControllerDiscipline;
+use crate::destaging::Destaging;
 use crate::io::{ControllerIo, IoPurpose};
 use crate::memory::ControllerMemory;
-use crate::resource::Resource;
+use crate::resource::Resources;
+use crate::steps::{CommandStep, DueSteps};
 use crate::streams::Streams;
+use crate::waits::Waits;
 use fullstroke_contract::{
     Completion, ConfigError, Counters, Effects, Gauge, LayersBelow, Node, NodeContext, Operation,
-    Port, Request, RequestId, Slots, Wake,
+    Port, Request, Slots, Wake,
 };
-use fullstroke_units::{Duration, Lbn, SECTOR_BYTES, Sectors, Time};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 
 /// A RAID controller above an array. The array is the only member.
 ///
@@ -28,44 +30,16 @@ pub struct Controller {
     pub(crate) constants: Constants,
     pub(crate) memory: ControllerMemory,
     pub(crate) streams: Streams,
-    processor: Resource,
-    link: Resource,
+    resources: Resources,
     pub(crate) commands: Slots<ControllerCommand>,
-    /// Commands beyond the queue depth, in order of arrival.
-    outside: VecDeque<u32>,
-    held: u32,
-    /// Due internal steps. The second element is a running number, and keeps steps at the same
-    /// instant in order.
-    due: BinaryHeap<Reverse<(Time, u64, u32, CommandStep)>>,
-    steps: u64,
-    /// Writes whose data wait for room in memory, in order.
-    pub(crate) writers: VecDeque<u32>,
-    /// Flushes, each with the last epoch to wait for.
-    pub(crate) drains: VecDeque<(u32, u64)>,
-    ios: Slots<ControllerIo>,
-    waiting: Box<dyn ControllerDiscipline>,
-    issued: u32,
-    position: Lbn,
-    pub(crate) destaging: u32,
-    /// True if destaging continues to the low watermark.
-    pub(crate) pressed: bool,
-    /// Start of the host's idle time. `None` while a command is inside.
-    pub(crate) host_idle_since: Option<Time>,
+    pub(crate) admission: Admission,
+    due: DueSteps,
+    pub(crate) waits: Waits,
+    pub(crate) array: ArrayQueue,
+    pub(crate) destaging: Destaging,
     idle_since: Option<Time>,
     pub(crate) counts: ControllerCounts,
-    now: Time,
     below: Gauge,
-}
-
-/// An internal step of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum CommandStep {
-    /// The processor has decoded the command.
-    Understood,
-    /// The data of a write have arrived over the link.
-    Arrived,
-    /// The data of a read have gone over the link.
-    Delivered,
 }
 
 impl Controller {
@@ -80,6 +54,7 @@ impl Controller {
         stripe: Option<Sectors>,
     ) -> Result<Controller, ConfigError> {
         let resolved = config.resolve(stripe)?;
+        let array = ArrayQueue::new(resolved.constants.array_depth, resolved.discipline);
         Ok(Controller {
             config: config.clone(),
             capacity,
@@ -95,56 +70,26 @@ impl Controller {
                 resolved.read_ahead,
                 capacity,
             ),
-            processor: Resource::FREE,
-            link: Resource::FREE,
+            resources: Resources::default(),
             commands: Slots::default(),
-            outside: VecDeque::new(),
-            held: 0,
-            due: BinaryHeap::new(),
-            steps: 0,
-            writers: VecDeque::new(),
-            drains: VecDeque::new(),
-            ios: Slots::default(),
-            waiting: resolved.discipline,
-            issued: 0,
-            position: Lbn(0),
-            destaging: 0,
-            pressed: false,
-            host_idle_since: Some(Time::ZERO),
+            admission: Admission::new(config.queue_depth),
+            due: DueSteps::default(),
+            waits: Waits::default(),
+            array,
+            destaging: Destaging::default(),
             idle_since: Some(Time::ZERO),
             counts: ControllerCounts::default(),
-            now: Time::ZERO,
             below: Gauge::default(),
         })
     }
 
-    /// Accepts a command into the queue, and occupies the processor.
+    /// Occupies the processor with a command that has a place.
     fn accept(&mut self, slot: u32, now: Time) {
-        self.held += 1;
-        assert!(
-            self.held <= self.config.queue_depth,
-            "{} commands have a place, of {}",
-            self.held,
-            self.config.queue_depth
-        );
-        self.host_idle_since = None;
-        let used = self.processor.take(now, self.config.command_overhead);
+        let used = self.resources.process(now, self.config.command_overhead);
         let command = &mut self.commands[slot];
         command.waited(used.begins);
         command.worked(self.config.command_overhead);
-        self.at(used.ends, slot, CommandStep::Understood);
-    }
-
-    fn at(&mut self, time: Time, slot: u32, step: CommandStep) {
-        debug_assert!(
-            time >= self.now,
-            "{step:?} of slot {slot} is due at {time:?}, before {:?}",
-            self.now
-        );
-        self.steps += 1;
-        // The running number makes the order of steps at one instant that of their entry. Slots are
-        // reused, so the slot number would be no order.
-        self.due.push(Reverse((time, self.steps, slot, step)));
+        self.due.add(used.ends, slot, CommandStep::Understood);
     }
 
     /// Sends the data of a read from memory to the host.
@@ -154,11 +99,11 @@ impl Controller {
 
     fn carry(&mut self, slot: u32, now: Time, step: CommandStep) {
         let span = self.span_on_link(self.commands[slot].request.extent.sectors);
-        let used = self.link.take(now, span);
+        let used = self.resources.carry(now, span);
         let command = &mut self.commands[slot];
         command.waited(used.begins);
         command.worked(span);
-        self.at(used.ends, slot, step);
+        self.due.add(used.ends, slot, step);
     }
 
     fn span_on_link(&self, sectors: Sectors) -> Duration {
@@ -197,64 +142,24 @@ impl Controller {
         // step has counted this time.
         command.waited(now);
         out.complete(command.completion());
-        assert!(
-            self.held > 0,
-            "the command of slot {slot} ends at {now:?}, and no place is taken"
-        );
-        self.held -= 1;
-        match self.outside.pop_front() {
-            Some(next) => self.accept(next, now),
-            None if self.held == 0 => self.host_idle_since = Some(now),
-            None => {}
+        if let Some(next) = self.admission.leave(now) {
+            self.accept(next, now);
         }
     }
 
     /// Passes a command to the array unchanged.
     pub(crate) fn through(&mut self, slot: u32) {
         let request = self.commands[slot].request;
-        self.ask(ControllerIo::of_command(
+        self.array.ask(ControllerIo::of_command(
             IoPurpose::Through { command: slot },
             request,
             request.extent,
         ));
     }
 
-    /// Queues an I/O for the array, and returns the slot of the I/O.
-    pub(crate) fn ask(&mut self, io: ControllerIo) -> u32 {
-        let slot = self.ios.keep(io);
-        // `wait_for` and `begin_fetch` need the slot, so the I/O gets its slot before the
-        // discipline has chosen.
-        self.waiting.insert(slot, io.request.extent.start);
-        slot
-    }
-
     /// Lets `command` wait for the fetch of `io`.
     pub(crate) fn wait_for(&mut self, io: u32, command: u32) {
-        self.commands[command].next_waiter = self.ios[io].waiters;
-        self.ios[io].waiters = command;
-    }
-
-    /// Returns the extent of the I/O in `slot`.
-    pub(crate) fn extent_of(&self, slot: u32) -> fullstroke_contract::Extent {
-        self.ios[slot].request.extent
-    }
-
-    /// Issues waiting I/Os up to the depth of the array.
-    fn dispatch(&mut self, out: &mut Effects) {
-        while self.issued < self.constants.array_depth
-            && let Some(slot) = self.waiting.take(self.position)
-        {
-            self.issued += 1;
-            let request = self.ios[slot].request;
-            self.position = request.extent.end();
-            out.issue(
-                0,
-                Request {
-                    id: RequestId(u64::from(slot)),
-                    ..request
-                },
-            );
-        }
+        self.commands[command].next_waiter = self.array.add_waiter(io, command);
     }
 
     /// Carries out the consequences of an event: data find room, flushes end, destaging begins,
@@ -265,8 +170,8 @@ impl Controller {
         self.absorb(now, out);
         self.end_drains();
         self.destage(now);
-        self.dispatch(out);
-        let busy = self.commands.len() + self.ios.len() > 0;
+        self.array.dispatch(out);
+        let busy = self.commands.len() + self.array.len() > 0;
         self.idle_since = if busy {
             None
         } else {
@@ -282,30 +187,16 @@ impl Controller {
             if due > now {
                 break;
             }
-            debug_assert!(
-                due >= self.now,
-                "something was due at {due:?}, before {:?}",
-                self.now
-            );
-            self.now = due;
-            if let Some(&Reverse((time, _, slot, step))) = self.due.peek()
-                && time <= due
-            {
-                self.due.pop();
+            if let Some((time, slot, step)) = self.due.advance(due) {
                 self.step(slot, step, time, out);
             }
             self.carry_out_consequences(due, out);
         }
-        self.now = self.now.max(now);
+        self.due.catch_up(now);
     }
 
     fn array_answered(&mut self, slot: u32, completion: &Completion, out: &mut Effects) {
-        let io = self.ios.take(slot);
-        assert!(
-            self.issued > 0,
-            "the array answers slot {slot}, and was asked for nothing"
-        );
-        self.issued -= 1;
+        let io = self.array.end(slot);
         match io.purpose {
             IoPurpose::Fetch { command } => self.fetched(slot, &io, Some(command), completion, out),
             IoPurpose::Ahead => self.fetched(slot, &io, None, completion, out),
@@ -320,10 +211,8 @@ impl Node for Controller {
         let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, below, out);
         let slot = self.commands.keep(ControllerCommand::new(now, request));
-        if self.held < self.config.queue_depth {
+        if self.admission.enter(slot) {
             self.accept(slot, now);
-        } else {
-            self.outside.push_back(slot);
         }
         self.carry_out_consequences(now, out);
         // A step without duration, for example without a limit of the link, is due at this instant.
@@ -345,18 +234,15 @@ impl Node for Controller {
     }
 
     fn next_wake(&self) -> Wake {
-        let step = self
-            .due
-            .peek()
-            .map_or(Time::NEVER, |&Reverse((time, ..))| time);
         // The clock of the last event, not the driver's, decides if the idle time is still to come.
         // An idle time that has begun needs no alarm: `carry_out_consequences` has destaged.
-        step.min(self.idle_destage_due(self.now)).into()
+        let idle = self.idle_destage_due(self.due.now());
+        self.due.next().min(idle).into()
     }
 
     fn gauge(&self) -> Gauge {
         Gauge {
-            queue_length: (self.commands.len() + self.ios.len()) as u32,
+            queue_length: (self.commands.len() + self.array.len()) as u32,
             head: self.below.head,
             idle_since: self.idle_since,
             alive: self.below.alive,

@@ -1,5 +1,7 @@
 use super::*;
-use fullstroke_contract::{Breakdown, Effect, Extent, Hints, NodeContext, Port, RequestStatus};
+use fullstroke_contract::{
+    Breakdown, Effect, Extent, Hints, NodeContext, Port, RequestId, RequestStatus,
+};
 use serde_json::{Value, json};
 
 const CAPACITY: Sectors = Sectors(1 << 20);

@@ -38,12 +38,15 @@
 //! rules of real controllers. This controller replaces the least recently used block. The
 //! controller destages the oldest dirty block first, together with dirty neighbours.
 
+mod admission;
+mod array_queue;
 mod block;
 mod command;
 mod config;
 mod controller;
 mod counts;
 mod destage;
+mod destaging;
 pub mod discipline;
 mod epochs;
 mod io;
@@ -52,7 +55,9 @@ mod memory;
 mod places;
 mod reads;
 mod resource;
+mod steps;
 mod streams;
+mod waits;
 mod writes;
 
 pub use config::{ControllerConfig, DestageConfig};

@@ -2,7 +2,7 @@
 //! version. The model knows the version of each sector in memory and on the medium.
 
 use super::*;
-use fullstroke_contract::{Breakdown, Effect, Extent, NodeContext, Port, RequestStatus};
+use fullstroke_contract::{Breakdown, Effect, Extent, NodeContext, Port, RequestId, RequestStatus};
 use fullstroke_units::{Random, Seed};
 use proptest::prelude::*;
 use serde_json::json;
@@ -60,7 +60,7 @@ impl ControllerModel {
             .iter()
             .rev()
             .find(|(_, write)| write.completed.is_some() && contains(write.extent, sector));
-        let partly = self.controller.writers.front().and_then(|&slot| {
+        let partly = self.controller.waits.writer().and_then(|slot| {
             let command = &self.controller.commands[slot];
             let extent = Extent::new(command.request.extent.start.0, command.taken);
             contains(extent, sector).then_some(command.request.id.0 as usize)

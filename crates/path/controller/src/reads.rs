@@ -31,9 +31,9 @@ impl Controller {
         match self.memory.fetch_of(missing.start.0).checked_sub(1) {
             // A fetch of another extent may bring only a part of the missing sectors. The command
             // then fetches the whole by itself.
-            Some(io) if covers(self.extent_of(io), missing) => self.wait_for(io, slot),
+            Some(io) if covers(self.array.extent_of(io), missing) => self.wait_for(io, slot),
             _ => {
-                let io = self.ask(ControllerIo::of_command(
+                let io = self.array.ask(ControllerIo::of_command(
                     IoPurpose::Fetch { command: slot },
                     request,
                     missing,
@@ -51,7 +51,7 @@ impl Controller {
             && self.memory.fetch_of(missing.start.0) == 0
         {
             self.counts.read_aheads += 1;
-            let io = self.ask(ControllerIo::own(
+            let io = self.array.ask(ControllerIo::own(
                 IoPurpose::Ahead,
                 Operation::Read,
                 missing,

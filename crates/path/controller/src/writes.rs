@@ -10,7 +10,7 @@ impl Controller {
     /// through.
     pub(crate) fn write(&mut self, slot: u32) {
         if self.constants.write_back {
-            self.writers.push_back(slot);
+            self.waits.add_writer(slot);
         } else {
             self.through(slot);
         }
@@ -19,7 +19,7 @@ impl Controller {
     /// Takes waiting writes into memory, in order, while there is room. A write larger than the
     /// room is taken piece by piece.
     pub(crate) fn absorb(&mut self, now: Time, out: &mut Effects) {
-        while let Some(&slot) = self.writers.front() {
+        while let Some(slot) = self.waits.writer() {
             let Request { extent, hints, .. } = self.commands[slot].request;
             let taken = self.memory.write(extent, self.commands[slot].taken);
             self.commands[slot].taken = taken;
@@ -28,7 +28,7 @@ impl Controller {
                 // starve, and writes of one sector could pass each other.
                 return;
             }
-            self.writers.pop_front();
+            self.waits.writer_ended(slot);
             self.counts.absorbed += 1;
             // Memory with a battery counts as durable, so a forced write is done when it is in
             // memory.
@@ -56,15 +56,12 @@ impl Controller {
         // The end of the epoch excludes later writes. Otherwise steady writes would keep a flush
         // waiting for ever.
         let epoch = self.memory.end_epoch();
-        self.drains.push_back((slot, epoch));
+        self.waits.add_drain(slot, epoch);
     }
 
     /// Passes on commands whose dirty data are on the array.
     pub(crate) fn end_drains(&mut self) {
-        while let Some(&(slot, epoch)) = self.drains.front()
-            && self.memory.epoch_over(epoch)
-        {
-            self.drains.pop_front();
+        while let Some(slot) = self.waits.end_drain(|epoch| self.memory.epoch_over(epoch)) {
             self.pass(slot);
         }
     }
@@ -81,7 +78,7 @@ impl Controller {
             operation,
             ..command
         };
-        self.ask(ControllerIo::of_command(
+        self.array.ask(ControllerIo::of_command(
             IoPurpose::Through { command: slot },
             request,
             Extent::default(),

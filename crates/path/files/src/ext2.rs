@@ -97,7 +97,7 @@ pub(crate) fn build(
         flex: 1,
         descriptor_bytes: 32,
     };
-    let layout = GroupLayout::new(make).map_err(|error| site.too_small(&error))?;
+    let layout = GroupLayout::new(make).map_err(|refusal| site.unmade(refusal))?;
     let mut groups = Groups::new(layout, true);
     groups.reserve_inodes();
     groups.keep_off(site.straddling());

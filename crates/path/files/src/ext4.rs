@@ -132,7 +132,7 @@ pub(crate) fn build(
         flex: config.flex_groups,
         descriptor_bytes: 64,
     };
-    let layout = GroupLayout::new(make).map_err(|error| site.too_small(&error))?;
+    let layout = GroupLayout::new(make).map_err(|refusal| site.unmade(refusal))?;
     let mut groups = Groups::new(layout, false);
     if config.uninit_bg {
         groups = groups.made_lazily(config.prefetch_block_bitmaps);

@@ -10,7 +10,7 @@ mod layout;
 
 pub(crate) use free::{FreeBlocks, ORDER_MAX, buddy_at};
 pub(crate) use inodes::{InodeSearch, Scheme};
-pub(crate) use layout::{BLOCKS_PER_GROUP, GroupLayout, Mke2fsOptions};
+pub(crate) use layout::{BLOCKS_PER_GROUP, GroupLayout, MakeRefusal, Mke2fsOptions};
 
 use crate::MetaAccesses;
 use crate::runs::DisjointRuns;

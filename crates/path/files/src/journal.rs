@@ -75,10 +75,36 @@ pub(crate) struct Journal {
     /// Number of the first transaction of the last plan. Transactions before are in the log,
     /// because a plan is carried out before the next is made.
     writing_from: u64,
-    /// Bytes in the open log buffer.
-    pushed_bytes: u64,
-    /// Pages of the transactions in the open log buffer.
-    pushed: BTreeSet<u64>,
+    pushed: LogBuffer,
+}
+
+/// The open log buffer: transactions that are closed, and not yet written.
+#[derive(Clone, Debug, Default)]
+struct LogBuffer {
+    bytes: u64,
+    pages: BTreeSet<u64>,
+}
+
+impl LogBuffer {
+    /// Adds a transaction: its bytes in the log, and its pages.
+    fn add(&mut self, bytes: u64, pages: &mut BTreeSet<u64>) {
+        self.bytes += bytes;
+        self.pages.append(pages);
+    }
+
+    /// Empties the buffer. Returns its bytes and pages; `None` for an empty buffer.
+    fn take(&mut self) -> Option<LogBuffer> {
+        if self.pages.is_empty() {
+            return None;
+        }
+        let taken = std::mem::take(self);
+        assert!(
+            taken.bytes > 0,
+            "{} pages take no room in the log",
+            taken.pages.len()
+        );
+        Some(taken)
+    }
 }
 
 /// Numbers of the transactions with the last changes of an inode.
@@ -114,8 +140,7 @@ impl Journal {
             last: BTreeMap::new(),
             handed_to: 0,
             writing_from: 0,
-            pushed_bytes: 0,
-            pushed: BTreeSet::new(),
+            pushed: LogBuffer::default(),
         }
     }
 
@@ -243,8 +268,8 @@ impl Journal {
             return false;
         }
         // Delayed logging (2.6.39) logs a page once, however often it changed in the transaction.
-        self.pushed_bytes += CHECKPOINT_BYTES + self.changed_bytes(bytes);
-        self.pushed.append(&mut self.running);
+        let bytes = CHECKPOINT_BYTES + self.changed_bytes(bytes);
+        self.pushed.add(bytes, &mut self.running);
         self.begin_next();
         true
     }
@@ -255,11 +280,10 @@ impl Journal {
         let JournalFormat::Changes { record, .. } = self.layout else {
             return;
         };
-        if self.pushed.is_empty() {
+        let Some(pushed) = self.pushed.take() else {
             return;
-        }
-        let bytes = std::mem::take(&mut self.pushed_bytes);
-        let mut sectors = bytes.div_ceil(512) + 1;
+        };
+        let mut sectors = pushed.bytes.div_ceil(512) + 1;
         let first = plan.log.len();
         // The first record may overwrite the tail of the log. The metadata that the tail
         // describes must be on the medium before (`xlog_cil_set_ctx_write_state`).
@@ -272,7 +296,7 @@ impl Journal {
             self.write(piece, sectors == 0, plan);
         }
         plan.log[first].flush_before = flush_before;
-        plan.released.extend(std::mem::take(&mut self.pushed));
+        plan.released.extend(pushed.pages);
         self.hand_out();
     }
 

@@ -1,9 +1,10 @@
 //! The device on which a file system is made.
 
+use crate::groups::MakeRefusal;
 use crate::{FileError, PAGE_SECTORS};
 use fullstroke_contract::ConfigError;
 use fullstroke_tracks::Boundaries;
-use fullstroke_units::{Lbn, Sectors, Seed};
+use fullstroke_units::{Bytes, Lbn, Sectors, Seed};
 use std::sync::Arc;
 
 /// Device and seed for a new file system.
@@ -68,5 +69,23 @@ impl FileSystemSite {
             self.capacity.bytes()
         );
         ConfigError::new("", message)
+    }
+
+    /// Returns the error for a device on which `mke2fs` makes no file system.
+    pub(crate) fn unmade(&self, refusal: MakeRefusal) -> ConfigError {
+        match refusal {
+            MakeRefusal::TooSmall { needed } => self.too_small(&FileError::NoSpace {
+                needed,
+                free: self.pages(),
+            }),
+            MakeRefusal::TooLarge { most } => {
+                let message = format!(
+                    "a device of {} is too large for this file system: the first group holds the descriptors of all groups, and is full at {} at the latest; expected a smaller device",
+                    self.capacity.bytes(),
+                    Bytes(most * 4096)
+                );
+                ConfigError::new("", message)
+            }
+        }
     }
 }

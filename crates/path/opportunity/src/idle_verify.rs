@@ -20,9 +20,11 @@
 //! must not be repaired either, because the repair would overwrite newer data. Therefore writes
 //! wait while a repair is in progress.
 
+mod kept;
 mod unverified;
 
-use self::unverified::{Extents, Unverified};
+use self::kept::{KeptData, RecheckAfter, WhenFull};
+use self::unverified::Extents;
 use crate::quiet::{quiet_time, some, whole_sectors};
 use crate::{Opportunity, OpportunitySite, OpportunityView, OwnRequest};
 use fullstroke_contract::registry::{Keys, read};
@@ -55,29 +57,6 @@ pub(crate) struct Config {
     /// than written. "unseen": as "found", and also after a write was overwritten or forgotten
     /// before verification. Default "found".
     doubt: RecheckAfter,
-}
-
-/// Event after which verified data are doubted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "Doubt")]
-enum RecheckAfter {
-    /// Never.
-    Never,
-    /// A read has found other data than written.
-    Found,
-    /// As `Found`, and also if a write was overwritten or forgotten before verification.
-    Unseen,
-}
-
-/// Action when the memory for kept data is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-enum WhenFull {
-    /// Forget the oldest unverified data.
-    Forget,
-    /// Verify the oldest data first.
-    Verify,
 }
 
 impl Default for Config {
@@ -116,13 +95,7 @@ pub(crate) fn build(
     Ok(Box::new(IdleVerify {
         wait: config.wait,
         at_a_time,
-        keep,
-        when_full: config.when_full,
-        doubt: config.doubt,
-        unverified: Unverified::default(),
-        doubted: Unverified::default(),
-        right: Unverified::default(),
-        doubts: false,
+        kept: KeptData::new(keep, config.when_full, config.doubt),
         writing: Vec::new(),
         checking: None,
         mending: Vec::new(),
@@ -136,17 +109,7 @@ pub(crate) fn build(
 struct IdleVerify {
     wait: Duration,
     at_a_time: Sectors,
-    keep: Sectors,
-    when_full: WhenFull,
-    doubt: RecheckAfter,
-    /// Unverified data, in order of the writes.
-    unverified: Unverified,
-    /// Verified data to be read once more.
-    doubted: Unverified,
-    /// Verified data that are still kept.
-    right: Unverified,
-    /// True if `right` will be doubted when no other data are left to read.
-    doubts: bool,
+    kept: KeptData,
     /// Extents of writes in flight.
     writing: Vec<Extent>,
     /// The current verification, without parts that were overwritten since.
@@ -178,32 +141,18 @@ struct VerifyCounts {
 }
 
 impl IdleVerify {
-    /// True if too much unverified data are kept in mode V. Verification then goes before all other
-    /// work.
-    fn is_urgent(&self) -> bool {
-        self.when_full == WhenFull::Verify && self.unverified.sectors() > self.keep
-    }
-
-    /// Records a write that may have gone to a wrong place. Verified data may be wrong again,
-    /// including data under verification.
-    fn doubt(&mut self, why: RecheckAfter) {
-        // Data under verification may pass and then enter `right`, so they count as well.
-        self.doubts |= why <= self.doubt && (!self.right.is_empty() || self.checking.is_some());
-    }
-
     /// Counts unverified data that were overwritten.
     fn overwritten(&mut self, sectors: Sectors) {
         self.counts.overwritten += sectors;
         if sectors > Sectors::ZERO {
-            self.doubt(RecheckAfter::Unseen);
+            self.kept
+                .doubt(RecheckAfter::Unseen, self.checking.is_some());
         }
     }
 
     /// Records that a write of `extent` goes down. The old data of the extent are dropped.
     fn goes_down(&mut self, extent: Extent) {
-        let mut gone = self.unverified.remove(extent);
-        self.doubted.remove(extent);
-        self.right.remove(extent);
+        let mut gone = self.kept.remove(extent);
         if let Some(Checking { pieces, again }) = &mut self.checking {
             let checked = pieces.remove(extent);
             // A second verification of the same data must not count as a first one that was missed.
@@ -219,34 +168,20 @@ impl IdleVerify {
         self.counts.written += extent.sectors;
         // Two writes of the same extent were in flight. The unverified data of the earlier one are
         // overwritten.
-        let mut gone = self.unverified.remove(extent);
+        let mut gone = self.kept.remove_unverified(extent);
         let mut pieces = Extents::of(extent);
         // Another write of these sectors is in flight, and may end on the medium after this one.
         for other in &self.writing {
             gone += pieces.remove(*other);
         }
         self.overwritten(gone);
-        pieces
-            .into_iter()
-            .for_each(|piece| self.unverified.add(piece));
+        pieces.into_iter().for_each(|piece| self.kept.add(piece));
         self.make_room();
     }
 
-    /// Makes room for kept data. Verified data go first, then doubted data. Unverified data go only
-    /// in mode I.
+    /// Makes room for kept data.
     fn make_room(&mut self) {
-        if self.when_full == WhenFull::Forget {
-            let forgotten = self.unverified.forget_beyond(self.keep);
-            self.counts.forgotten += forgotten;
-            if forgotten > Sectors::ZERO {
-                self.doubt(RecheckAfter::Unseen);
-            }
-        }
-        let left =
-            |kept: &Unverified, room: Sectors| Sectors(room.0.saturating_sub(kept.sectors().0));
-        let room = left(&self.unverified, self.keep);
-        self.doubted.forget_beyond(room);
-        self.right.forget_beyond(left(&self.doubted, room));
+        self.counts.forgotten += self.kept.make_room(self.checking.is_some());
     }
 
     fn checked(&mut self, status: RequestStatus) {
@@ -262,8 +197,7 @@ impl IdleVerify {
                     &mut self.counts.verified
                 };
                 *counted += sectors;
-                if self.doubt > RecheckAfter::Never {
-                    pieces.into_iter().for_each(|piece| self.right.add(piece));
+                if self.kept.verified(pieces) {
                     self.make_room();
                 }
             }
@@ -276,7 +210,7 @@ impl IdleVerify {
                     self.counts.verified = Sectors(self.counts.verified.0 - sectors.0);
                 }
                 self.mending.extend(pieces);
-                self.doubt(RecheckAfter::Found);
+                self.kept.doubt(RecheckAfter::Found, false);
             }
             // The array does not answer, and the verification has no result.
             _ if again => {}
@@ -295,29 +229,8 @@ impl IdleVerify {
         self.counts.mended += extent.sectors;
         // The repair is a write like any other, and can fail as silently. Its data are therefore
         // unverified.
-        self.unverified.add(extent);
+        self.kept.add(extent);
         self.make_room();
-    }
-
-    /// True if there are data to read.
-    fn has_work(&self) -> bool {
-        let doubts = self.doubts && !self.right.is_empty();
-        doubts || !self.unverified.is_empty() || !self.doubted.is_empty()
-    }
-
-    /// Returns the next extent to read, and true if the data were verified before.
-    fn next_check(&mut self) -> Option<(Extent, bool)> {
-        if let Some(extent) = self.unverified.take_oldest(self.at_a_time) {
-            return Some((extent, false));
-        }
-        // Doubted data of an earlier doubt are read first. A doubt that comes meanwhile covers all
-        // verified data, including those just read.
-        if self.doubted.is_empty() && std::mem::take(&mut self.doubts) {
-            self.doubted = std::mem::take(&mut self.right);
-        }
-        self.doubted
-            .take_oldest(self.at_a_time)
-            .map(|extent| (extent, true))
     }
 }
 
@@ -353,7 +266,7 @@ impl Opportunity for IdleVerify {
     }
 
     fn holding(&self) -> bool {
-        !self.mending.is_empty() || self.is_urgent()
+        !self.mending.is_empty() || self.kept.is_urgent()
     }
 
     fn released(&mut self, request: &Request) {
@@ -371,7 +284,7 @@ impl Opportunity for IdleVerify {
             Time::NEVER
         } else if self.holding() {
             Time::ZERO
-        } else if !self.has_work() || self.inside > 0 {
+        } else if !self.kept.has_work() || self.inside > 0 {
             Time::NEVER
         } else {
             self.came + self.wait
@@ -393,7 +306,7 @@ impl Opportunity for IdleVerify {
                 members: false,
             });
         }
-        let (extent, again) = self.next_check()?;
+        let (extent, again) = self.kept.next(self.at_a_time)?;
         self.checking = Some(Checking {
             pieces: Extents::of(extent),
             again,
@@ -435,7 +348,7 @@ impl Opportunity for IdleVerify {
             ("verify_verified_share", share),
             ("verify_overwritten_mb", megabytes(overwritten)),
             ("verify_forgotten_mb", megabytes(forgotten)),
-            ("verify_left_mb", megabytes(self.unverified.sectors())),
+            ("verify_left_mb", megabytes(self.kept.unverified())),
             ("verify_found", found as f64),
             ("verify_mended_mb", megabytes(mended)),
             ("verify_doubted_mb", megabytes(doubted)),

@@ -56,7 +56,7 @@ pub use process_config::{ProcessConfig, ProcessesConfig};
 pub use processes::ProcessSource;
 pub use side_by_side::{MemberWorkload, SideBySide};
 pub use sizes::{SizeConfig, WeightedSize};
-pub use starts::{Limit, StartTimes, dealt_out};
+pub use starts::{Limit, StartTimes, Starts, dealt_out};
 pub use stream::{PlayedStream, Rules};
 pub use streams::Streams;
 pub use streams_config::{

@@ -4,6 +4,76 @@ use crate::streams_config::StreamsConfig;
 use crate::streams_results::StreamTally;
 use fullstroke_units::{Duration, Random, Seed, Time};
 
+/// The starts of streams, in order.
+pub struct Starts {
+    times: StartTimes,
+    limit: Limit,
+    /// Number of streams, and of started streams.
+    streams: u32,
+    started: u32,
+    /// Time of the next start; [`Time::NEVER`] after the last.
+    next: Time,
+    /// Time for which reads go on after the last start.
+    duration: Duration,
+}
+
+impl Starts {
+    /// The starts of a configuration.
+    pub fn new(config: &StreamsConfig, streams: usize, seed: Seed) -> Starts {
+        let mut times = StartTimes::new(config, seed);
+        Starts {
+            next: match streams {
+                0 => Time::NEVER,
+                _ => times.take(),
+            },
+            times,
+            limit: Limit::new(config),
+            streams: streams as u32,
+            started: 0,
+            duration: config.duration,
+        }
+    }
+
+    /// Time of the next start; [`Time::NEVER`] after the last.
+    pub fn next(&self) -> Time {
+        self.next
+    }
+
+    /// Starts no further stream.
+    pub fn end(&mut self) {
+        self.next = Time::NEVER;
+    }
+
+    /// Takes the stream that starts at `now`; `None` if the limit ends the starts. After the last
+    /// start the second value is the time from which no read is issued. Tallies are in the order of
+    /// the starts.
+    pub fn take(&mut self, now: Time, tallies: &[StreamTally]) -> (Option<u32>, Option<Time>) {
+        let end = Some(now + self.duration);
+        if self.limit.is_reached(now, tallies) {
+            self.end();
+            return (None, end);
+        }
+        assert!(
+            self.started < self.streams,
+            "one more stream starts at {now:?}, after all {} have started",
+            self.streams
+        );
+        let index = self.started;
+        self.started += 1;
+        if self.started == self.streams {
+            self.end();
+            return (Some(index), end);
+        }
+        self.next = self.times.take();
+        (Some(index), None)
+    }
+
+    /// Notes a read of a stream.
+    pub fn note_read(&mut self, tally: &StreamTally) {
+        self.limit.note_read(tally);
+    }
+}
+
 /// Start times of streams, one after another, the first at 0.
 pub struct StartTimes {
     next: Time,

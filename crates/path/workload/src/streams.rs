@@ -2,7 +2,7 @@
 
 use crate::media_files::MediaFiles;
 use crate::recording::Recording;
-use crate::starts::{Limit, StartTimes, dealt_out};
+use crate::starts::{Starts, dealt_out};
 use crate::stream::{PlayedStream, Rules};
 use crate::streams_config::StreamsConfig;
 use crate::streams_results::{StreamTally, StreamsResults};
@@ -26,13 +26,7 @@ pub struct Streams {
     streams: Vec<PlayedStream>,
     recordings: Vec<Recording>,
     recorded: Vec<StreamTally>,
-    /// Started streams, and the next start time.
-    started: u32,
-    next_start: Time,
-    starts: StartTimes,
-    limit: Limit,
-    /// Time after the last start.
-    duration: Duration,
+    starts: Starts,
     /// For each stream, at most once: the time at which the server has room again, or at which the data
     /// of a recording are made, and the index of the stream. Until then nothing is issued for the
     /// stream.
@@ -73,20 +67,15 @@ impl Streams {
         for (index, recording) in (config.streams..).zip(&mut recordings) {
             room.push(Reverse((recording.is_due(), index)));
         }
-        let mut starts = StartTimes::new(config, seed);
         Ok(Streams {
             rules,
             sectors: crate::region::sectors("read_size", config.read_bytes())?,
             files,
             room,
+            starts: Starts::new(config, streams.len(), seed),
             streams,
             recordings,
             recorded,
-            started: 0,
-            next_start: starts.take(),
-            starts,
-            limit: Limit::new(config),
-            duration: config.duration,
             end: Time::NEVER,
             left: config.requests.unwrap_or(u64::MAX),
             servers: config.servers.unwrap_or(config.with_recordings()),
@@ -179,26 +168,18 @@ impl Streams {
         assert!(self.left > 0, "more reads are issued than requested");
         self.left -= 1;
         if self.left == 0 {
-            self.next_start = Time::NEVER;
+            self.starts.end();
             self.end = now;
         }
     }
 
     /// Starts the next stream, unless the starts have ended.
     fn start(&mut self, now: Time, out: &mut Effects) {
-        if self.limit.is_reached(now, &self.tallies) {
-            self.next_start = Time::NEVER;
-            self.end = now + self.duration;
+        let (started, end) = self.starts.take(now, &self.tallies);
+        self.end = end.unwrap_or(self.end);
+        let Some(index) = started else {
             return;
-        }
-        let index = self.started;
-        self.started += 1;
-        if self.started as usize == self.streams.len() {
-            self.next_start = Time::NEVER;
-            self.end = now + self.duration;
-        } else {
-            self.next_start = self.starts.take();
-        }
+        };
         self.streams[index as usize].start(now, &mut self.tallies[index as usize]);
         self.serve(index, now, out);
     }
@@ -212,7 +193,7 @@ impl Node for Streams {
             self.room.pop();
             self.serve(index, now, cx.out);
         }
-        while self.next_start <= now {
+        while self.starts.next() <= now {
             self.start(now, cx.out);
         }
     }
@@ -236,7 +217,7 @@ impl Node for Streams {
         let waits = stream.has_room(&self.rules);
         let tally = &mut self.tallies[index as usize];
         stream.note_arrival(now, completion.id.0 as u32, self.end, &self.rules, tally);
-        self.limit.note_read(tally);
+        self.starts.note_read(tally);
         // A stream that waits for room is already in the heap.
         if waits == Time::NEVER {
             self.serve(index, now, cx.out);
@@ -248,7 +229,7 @@ impl Node for Streams {
             .room
             .peek()
             .map_or(Time::NEVER, |&Reverse((due, _))| due);
-        let next = room.min(self.next_start);
+        let next = room.min(self.starts.next());
         if next < self.end {
             next.into()
         } else {

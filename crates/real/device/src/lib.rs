@@ -16,7 +16,7 @@ pub use memory::Aligned;
 use rustix::fs::{AtFlags, OFlags, StatxFlags};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use thiserror::Error;
 
@@ -76,6 +76,9 @@ pub enum OpenError {
     /// The target is in use.
     #[error("{0}; it is not written to")]
     InUse(String),
+    /// The target is a block device that refuses all writes.
+    #[error("the device is read-only; expected a device that can be written to")]
+    ReadOnly,
     /// The file system of the target does not support direct I/O.
     #[error("{0}: its file system cannot be read past the page cache")]
     NoWayPast(io::Error),
@@ -95,6 +98,11 @@ pub fn open(path: &Path, access: DeviceAccess, cache: CacheUse) -> Result<Opened
     let writes = access == DeviceAccess::Write;
     if writes && let Some(mounted) = mounted(path) {
         return Err(OpenError::InUse(mounted));
+    }
+    // The kernel opens a read-only device for writing, and fails the first write. By then other
+    // members of an array may have been wiped.
+    if writes && is_block_device && is_read_only(found.rdev()) {
+        return Err(OpenError::ReadOnly);
     }
     let direct = cache == CacheUse::Past || cache == CacheUse::OfFiles && is_block_device;
     let mut flags = OFlags::empty();
@@ -144,6 +152,15 @@ fn mounted(path: &Path) -> Option<String> {
         DeviceIdentity::BlockDevice { number } => mounts::mount_of(number),
         DeviceIdentity::Inode { .. } => None,
     }
+}
+
+/// True if the block device with this number refuses writes (`blockdev --setro`, a write-protect
+/// switch, a read-only loop device).
+fn is_read_only(number: u64) -> bool {
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    // Without the file the first write tells.
+    fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro"))
+        .is_ok_and(|found| found.trim() == "1")
 }
 
 /// Returns the alignment of requests past the page cache, in bytes.

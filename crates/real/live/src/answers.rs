@@ -3,7 +3,7 @@
 use crate::clock::WorldPace;
 use crate::control_queue::{ControlRequest, ControlResponse};
 use crate::member_names::dotted;
-use crate::served_stack::{GearedVolume, ServedStack};
+use crate::served_stack::ServedStack;
 use crate::server::ConfiguredServer;
 use crate::status::{
     DriveState, DriveStatus, ExportStatus, Health, RebuildStatus, ServerStatus, VolumeState,
@@ -254,8 +254,8 @@ fn export_status(world: &ServedStack) -> ExportStatus {
         lateness: world.lateness.summary(),
         health: health(world),
         scrubbed_share: world
-            .scrub
-            .as_ref()
+            .comparisons
+            .running()
             .map(|scrub| scrub.share(world.store.capacity())),
         drives: drives(world),
     }
@@ -295,7 +295,7 @@ fn health(world: &ServedStack) -> Health {
         data_lost: world.store.has_lost_data(),
         rebuilds: rebuilds.collect(),
         comparing: world.comparing(),
-        gears: world.gears.iter().map(GearedVolume::status).collect(),
+        gears: world.following.gears(),
     }
 }
 

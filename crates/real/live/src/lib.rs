@@ -25,6 +25,7 @@
 //! | `client.rs`, `clients.rs`, `poll.rs` | one client and its socket, the table of clients, waiting for many |
 //! | `served_stack.rs`, `watch.rs`, `completed.rs` | one served stack: layers and data |
 //! | `members.rs`, `member_names.rs` | the members of a stack and their states |
+//! | `following.rs`, `told.rs` | what the data have still to do after the layers; what the user was told |
 //! | `ticket.rs`, `tickets.rs` | a client's request in flight, and the table of these requests |
 //! | `parts.rs`, `deferred.rs`, `scrub.rs`, `scrub_state.rs` | long work, in small steps |
 //! | `durability.rs` | waiting for the host's disks |
@@ -46,6 +47,7 @@ mod control_queue;
 mod decisions;
 mod deferred;
 mod durability;
+mod following;
 mod lateness;
 mod limits;
 mod listening;
@@ -67,6 +69,7 @@ mod slow_drives;
 mod status;
 mod ticket;
 mod tickets;
+mod told;
 mod totals;
 mod upkeep;
 mod watch;

@@ -5,6 +5,7 @@
 //! data first. Then the layers are told the new state ([`ServedStack::tell_layers`]). Only the
 //! progress of a rebuild goes the other way, because the layers decide on the timing.
 
+use crate::following::FollowingStep;
 use crate::member_names::{dotted, path_of};
 use crate::record::RecordedOrder;
 use crate::served_stack::ServedStack;
@@ -224,11 +225,9 @@ impl ServedStack {
     }
 
     fn note_rebuilding(&mut self) {
-        self.rebuilding = self
-            .store
-            .status()
-            .iter()
-            .any(|member| member.filled().is_some());
+        let members = self.store.status();
+        let rebuilding = members.iter().any(|member| member.filled().is_some());
+        self.following.set_rebuilding(rebuilding);
     }
 
     /// Gives the layers an order about the member at `path`.
@@ -261,21 +260,19 @@ impl ServedStack {
     /// longer than `until`.
     pub(crate) fn carry_signals(&mut self, until: Instant) {
         self.note_signals();
-        while self.is_filling() {
-            self.follow();
+        while let Some(step) = self.following.next() {
+            self.follow(step);
             if Instant::now() >= until {
                 return;
             }
         }
     }
 
-    /// Carries out one step of the layers' signals on the data. Members are filled in the high
-    /// gear, and none is stopped before all are filled.
-    fn follow(&mut self) {
-        match self.shifts.front() {
-            Some((_, Gear::Falling)) if !self.unfilled.is_empty() => self.fill(),
-            Some(_) => self.shift(),
-            None => self.fill(),
+    /// Carries out one step of the layers' signals on the data.
+    fn follow(&mut self, step: FollowingStep) {
+        match step {
+            FollowingStep::Fill(path, upto) => self.fill(path, upto),
+            FollowingStep::Shift(path, to) => self.shift(path, to),
         }
     }
 
@@ -287,37 +284,27 @@ impl ServedStack {
                 continue;
             }
             if let Signal::Shifted(gear) = signal {
-                for geared in self.gears.iter_mut().filter(|geared| geared.path == path) {
-                    geared.gear = gear;
-                    geared.shifts += u64::from(matches!(gear, Gear::Falling | Gear::Rising));
-                }
-                self.shifts.push_back((path, gear));
+                self.following.shifted(path, gear);
                 continue;
             }
             let Signal::Rebuilt { member, done, .. } = signal else {
                 continue;
             };
             path.push(member as usize);
-            match self.unfilled.iter_mut().find(|unfilled| unfilled.0 == path) {
-                Some((_, upto)) => *upto = done,
-                None => self.unfilled.push_back((path, done)),
-            }
+            self.following.rebuilt(path, done);
         }
     }
 
     /// Returns true if data are to be filled or copied.
     pub(crate) fn is_filling(&self) -> bool {
-        !self.unfilled.is_empty() || !self.shifts.is_empty()
+        self.following.has_work()
     }
 
     /// Carries out one small step of a shift on the data, so that clients hardly wait. Stale data
     /// are copied at the start of the shift. Newly stale data are copied at the end. If a member
     /// has failed, or the store is read-only, the data may stay in another gear. This has no
     /// visible effect.
-    fn shift(&mut self) {
-        let Some((path, to)) = self.shifts.pop_front() else {
-            return;
-        };
+    fn shift(&mut self, path: Vec<usize>, to: Gear) {
         self.store.begin_shift(&path, to);
         let over = matches!(
             (to, self.store.gear(&path)),
@@ -326,9 +313,8 @@ impl ServedStack {
         let settled = match self.store.copy_stale(&path, FILLED_AT_ONCE) {
             Ok(Sectors::ZERO) if over => self.store.settle(&path),
             Ok(Sectors::ZERO) => Ok(()),
-            // The same shift goes on in the next step. It stays in front, because shifts of one
-            // volume depend on their order.
-            Ok(_) => return self.shifts.push_front((path, to)),
+            // The same shift goes on in the next step.
+            Ok(_) => return self.following.put_back(FollowingStep::Shift(path, to)),
             Err(error) => Err(error),
         };
         if let Err(error) = settled
@@ -341,10 +327,7 @@ impl ServedStack {
 
     /// Fills one small step, so that clients hardly wait. If the host cannot fill a member, the
     /// member fails again.
-    fn fill(&mut self) {
-        let Some((path, upto)) = self.unfilled.pop_front() else {
-            return;
-        };
+    fn fill(&mut self, path: Vec<usize>, upto: Sectors) {
         let filled = match self.store.member_state(&path) {
             Ok(MemberState::Rebuilding { done }) => self
                 .store
@@ -354,7 +337,9 @@ impl ServedStack {
             _ => Ok(upto),
         };
         match filled {
-            Ok(done) if done < upto => return self.unfilled.push_front((path, upto)),
+            Ok(done) if done < upto => {
+                return self.following.put_back(FollowingStep::Fill(path, upto));
+            }
             // A volume that regains its data may itself be an empty member.
             Ok(_)
                 if self
@@ -405,9 +390,8 @@ impl ServedStack {
             let _ = self.tell_failure(&path);
         }
         if let Some(why) = self.store.stopped()
-            && !self.told_stop
+            && self.told.stop()
         {
-            self.told_stop = true;
             print_error(&format!(
                 "{}: the export is stopped, because writes may be lost: {why}",
                 self.name
@@ -419,8 +403,8 @@ impl ServedStack {
     /// layers.
     fn fill_all(&mut self) {
         self.note_signals();
-        while self.is_filling() {
-            self.follow();
+        while let Some(step) = self.following.next() {
+            self.follow(step);
         }
     }
 }

@@ -7,7 +7,7 @@
 //! | trims, zeroes that may be holes | one discard | whole rows of 8 MiB, between checks of the sockets |
 
 use crate::completed::CompletedRequest;
-use crate::deferred::{AwaitingData, DeferredPart};
+use crate::deferred::AwaitingData;
 use crate::served_stack::ServedStack;
 use crate::ticket::{
     RequestOutcome, Ticket, TicketParts, TicketStage, around, extent, is_unaligned, timed,
@@ -91,7 +91,7 @@ impl ServedStack {
             _ => {}
         }
         let parts = self.tickets.get(place)?.parts.as_ref()?;
-        let goes_on = self.held.iter().any(|held| held.place == place);
+        let goes_on = self.deferred.holds(place);
         if parts.under_way == 0 && !goes_on {
             return self.release(place);
         }
@@ -125,11 +125,7 @@ impl ServedStack {
             return self.zero_on(place);
         }
         let since = self.machine.now();
-        self.held.push(DeferredPart {
-            place,
-            since,
-            ahead,
-        });
+        self.deferred.hold(place, since, ahead);
     }
 
     /// Handles the end of the request of `ticket`: waiting parts continue.
@@ -137,16 +133,9 @@ impl ServedStack {
         if ticket.zeroed_to().is_some() {
             return;
         }
-        let arrived = ticket.arrived;
-        for held in &mut self.held {
-            // Requests that came later were not counted in `ahead`.
-            if arrived <= held.since {
-                held.ahead = held.ahead.saturating_sub(1);
-            }
-        }
-        while let Some(index) = self.held.iter().position(|held| held.ahead == 0) {
-            let held = self.held.remove(index);
-            self.zero_on(held.place);
+        self.deferred.request_ended(ticket.arrived);
+        while let Some(place) = self.deferred.take_ready() {
+            self.zero_on(place);
         }
     }
 
@@ -326,7 +315,7 @@ impl ServedStack {
                 }
             }
         }
-        self.slow.push_back(AwaitingData {
+        self.deferred.add_slow(AwaitingData {
             ended,
             ticket,
             left: VecDeque::from([inner]),
@@ -341,7 +330,7 @@ impl ServedStack {
         until: Instant,
         wanted: impl FnOnce(&Ticket) -> bool,
     ) -> Option<AwaitingData> {
-        let mut slow = self.slow.pop_front()?;
+        let mut slow = self.deferred.take_slow()?;
         // The client has left, so nobody will know if the rest was done.
         if !wanted(&slow.ticket) {
             return Some(slow);
@@ -366,21 +355,21 @@ impl ServedStack {
         if slow.failure.is_some() || slow.left.is_empty() {
             return Some(slow);
         }
-        self.slow.push_front(slow);
+        self.deferred.put_back(slow);
         None
     }
 
     /// Finishes the parts of slow requests within an extent, before another request reads or
     /// changes the extent.
     pub(crate) fn finish_within(&mut self, extent: Extent) {
-        if self.slow.is_empty() {
+        if !self.deferred.has_slow() {
             return;
         }
         let step = self.step_sectors();
         // Steps are whole rows. A part of a row would be neither discarded nor left.
         let first = extent.start.0 / step * step;
         let end = extent.end().0.div_ceil(step) * step;
-        let mut all = std::mem::take(&mut self.slow);
+        let mut all = self.deferred.replace_slow(VecDeque::new());
         for slow in &mut all {
             for part in std::mem::take(&mut slow.left) {
                 let (begin, until) = (part.start.0.max(first), part.end().0.min(end));
@@ -399,7 +388,7 @@ impl ServedStack {
                     .extend(rests.map(|(from, to)| Extent::new(from, to - from)));
             }
         }
-        self.slow = all;
+        self.deferred.replace_slow(all);
     }
 
     fn give_back(

@@ -18,7 +18,7 @@ impl ServedStack {
     /// Begins to compare the redundancy, and to mend it if that is wanted. Who
     /// asks for the same while that is under way waits for the same answer.
     pub(crate) fn begin_scrub(&mut self, repair: Repair, asker: Sender<ControlResponse>) {
-        let scrub = self.scrub.get_or_insert_with(|| Scrub {
+        let scrub = self.comparisons.begin(|| Scrub {
             on_bytes: bytes::Scrub {
                 repair,
                 ..bytes::Scrub::default()
@@ -42,13 +42,13 @@ impl ServedStack {
 
     /// Continues the comparison: at least one step, and not much longer than `until`.
     pub(crate) fn scrub_on(&mut self, until: Instant) {
-        let Some(mut scrub) = self.scrub.take() else {
+        let Some(mut scrub) = self.comparisons.take() else {
             return;
         };
         let busy = self.machine.in_flight() > 0;
         // The comparison reads the same disks of the host as the clients' requests.
         if busy && Instant::now() < scrub.rests_until {
-            self.scrub = Some(scrub);
+            self.comparisons.put_back(scrub);
             return;
         }
         loop {
@@ -73,12 +73,12 @@ impl ServedStack {
             }
         }
         scrub.rests_until = Instant::now() + PAUSE;
-        self.scrub = Some(scrub);
+        self.comparisons.put_back(scrub);
     }
 
     /// Returns the pause of the comparison; `None` if none is running.
     pub(crate) fn scrub_pause(&self) -> Option<Duration> {
-        let scrub = self.scrub.as_ref()?;
+        let scrub = self.comparisons.running()?;
         let busy = self.machine.in_flight() > 0;
         let rest = scrub.rests_until.saturating_duration_since(Instant::now());
         Some(if busy { rest } else { Duration::ZERO })
@@ -86,7 +86,7 @@ impl ServedStack {
 
     /// Ends the comparison with the server, and tells the waiting askers.
     pub(crate) fn end_scrub(&mut self) {
-        if let Some(scrub) = self.scrub.take() {
+        if let Some(scrub) = self.comparisons.take() {
             let message = "the server ends before all is compared".into();
             answer(&scrub, &ControlResponse::Refused { message });
         }
@@ -108,6 +108,7 @@ fn verdict(scrub: &bytes::Scrub, impaired: bool) -> ControlResponse {
         undecided_sectors,
         repaired_sectors,
         first,
+        ..
     } = &scrub.found;
     // What lacks a member cannot be told from what protects it.
     let left_out = if scrub.repair.changes() && impaired {

@@ -1,21 +1,22 @@
 //! One served stack: its layers, its data, and its requests in flight.
 
 use crate::completed::CompletedRequest;
-use crate::deferred::{AwaitingData, DeferredPart};
+use crate::deferred::Deferred;
+use crate::following::Following;
 use crate::lateness::Lateness;
-use crate::member_names::dotted;
 use crate::record::RequestRecorder;
-use crate::scrub_state::Scrub;
+use crate::scrub_state::Comparisons;
 use crate::signals::Signals;
-use crate::status::{ComparingStatus, GearStatus, Operations};
+use crate::status::{ComparingStatus, Operations};
 use crate::ticket::{ClientId, RequestOutcome, Ticket, extent, is_unaligned, timed};
 use crate::tickets::TicketTable;
+use crate::told::Told;
 use crate::watch::EventCollector;
-use fullstroke_contract::{Extent, Gear, Operation, RequestStatus};
+use fullstroke_contract::{Extent, Operation, RequestStatus};
 use fullstroke_engine::Machine;
 use fullstroke_nbd::{Allocation, CommandFlags, ErrorCode, RequestCommand, StatusExtent};
 use fullstroke_store::bytes::Store;
-use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
+use fullstroke_units::{SECTOR_BYTES, Time};
 use fullstroke_volume::{PeerConfig, PeerWatch};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -43,48 +44,13 @@ pub(crate) struct ServedStack {
     pub(crate) operations: Operations,
     /// Clients whose next request waits for a place in the layers, or for memory.
     pub(crate) queued: VecDeque<ClientId>,
-    /// Requests finished in the layers, but not on the data.
-    pub(crate) slow: VecDeque<AwaitingData>,
-    /// Parts waiting until other requests are served.
-    pub(crate) held: Vec<DeferredPart>,
-    /// A running comparison of all redundancy.
-    pub(crate) scrub: Option<Scrub>,
-    /// Bytes to compare when the store was opened.
-    to_compare: Bytes,
-    /// True while members are being filled.
-    pub(crate) rebuilding: bool,
-    /// True if the user was told that the store has stopped.
-    pub(crate) told_stop: bool,
-    /// True if a flush has reported the store's loss of data, or the store was opened in this
-    /// state.
-    told_loss: bool,
-    /// Members, and the sector up to which their data are to be filled.
-    pub(crate) unfilled: VecDeque<(Vec<usize>, Sectors)>,
-    /// Volumes with gears, and their state according to the layers.
-    pub(crate) gears: Vec<GearedVolume>,
-    /// Volumes, and the gears for their data to follow.
-    pub(crate) shifts: VecDeque<(Vec<usize>, Gear)>,
+    pub(crate) deferred: Deferred,
+    pub(crate) comparisons: Comparisons,
+    pub(crate) told: Told,
+    pub(crate) following: Following,
     pub(crate) tickets: TicketTable,
     /// Finds drives that are slow beside the others.
     pub(crate) peers: PeerWatch,
-}
-
-/// A volume with gears.
-pub(crate) struct GearedVolume {
-    pub(crate) path: Vec<usize>,
-    pub(crate) gear: Gear,
-    /// Number of shifts begun.
-    pub(crate) shifts: u64,
-}
-
-impl GearedVolume {
-    pub(crate) fn status(&self) -> GearStatus {
-        GearStatus {
-            volume: dotted(&self.path),
-            gear: self.gear.name().to_owned(),
-            shifts: self.shifts,
-        }
-    }
 }
 
 impl ServedStack {
@@ -104,17 +70,9 @@ impl ServedStack {
                 machine.now(),
             ),
             machine,
-            to_compare: store.left_to_compare(),
-            told_loss: store.has_failed() || store.has_lost_data(),
-            gears: store
-                .geared()
-                .into_iter()
-                .map(|path| GearedVolume {
-                    path,
-                    gear: Gear::default(),
-                    shifts: 0,
-                })
-                .collect(),
+            comparisons: Comparisons::since_opening(store.left_to_compare()),
+            told: Told::since_opening(store.has_failed() || store.has_lost_data()),
+            following: Following::new(store.geared()),
             store,
             watch: EventCollector {
                 recorder,
@@ -124,24 +82,14 @@ impl ServedStack {
             lateness: Lateness::new(),
             operations: Operations::default(),
             queued: VecDeque::new(),
-            slow: VecDeque::new(),
-            held: Vec::new(),
-            scrub: None,
-            rebuilding: false,
-            told_stop: false,
-            unfilled: VecDeque::new(),
-            shifts: VecDeque::new(),
+            deferred: Deferred::default(),
             tickets: TicketTable::default(),
         }
     }
 
     /// Returns the rest of the comparison after the last server was killed.
     pub(crate) fn comparing(&self) -> Option<ComparingStatus> {
-        let (left, of) = (self.store.left_to_compare(), self.to_compare);
-        (left > Bytes(0)).then_some(ComparingStatus {
-            left_bytes: left.0,
-            of_bytes: of.0,
-        })
+        self.comparisons.after_kill(self.store.left_to_compare())
     }
 
     /// Returns true if the layers accept another request of clients.
@@ -167,8 +115,7 @@ impl ServedStack {
     /// Returns true if an event is due that does not wait for the clock.
     pub(crate) fn has_to_hurry(&self) -> bool {
         // The layers must not run away from the data.
-        let rebuilds =
-            self.rebuilding && !self.is_filling() && self.machine.next_wake() != Time::NEVER;
+        let rebuilds = self.following.waits_for_layers() && self.machine.next_wake() != Time::NEVER;
         self.machine.in_flight() > 0 || rebuilds
     }
 
@@ -184,7 +131,7 @@ impl ServedStack {
 
     /// Returns true if finished requests were not answered yet.
     pub(crate) fn has_unanswered(&self) -> bool {
-        !self.watch.ended.is_empty() || !self.slow.is_empty()
+        !self.watch.ended.is_empty() || self.deferred.has_slow()
     }
 
     /// Carries out all events due by `now`.
@@ -341,9 +288,7 @@ impl ServedStack {
     /// false.
     fn has_unreported_loss(&mut self) -> bool {
         let lost = self.store.has_failed() || self.store.has_lost_data();
-        // The flag follows the store, so that a second loss after a repair is told again.
-        let told = std::mem::replace(&mut self.told_loss, lost);
-        lost && !told
+        self.told.loss(lost)
     }
 
     /// Records that the answer to a request was sent, `late_ns` after its due time.

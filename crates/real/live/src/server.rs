@@ -240,7 +240,7 @@ impl ConfiguredServer {
 
     /// Continues slow work on the data.
     fn work_on(&mut self, index: usize, until: Instant) {
-        while !self.worlds[index].slow.is_empty() {
+        while self.worlds[index].deferred.has_slow() {
             let (clients, hurrying) = (&self.clients, self.ending.is_hurrying());
             let wanted = |ticket: &Ticket| {
                 // A trim may be skipped.

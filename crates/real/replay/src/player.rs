@@ -69,8 +69,7 @@ pub fn replay(options: &ReplayOptions, stop: &AtomicBool) -> Result<ReplayReport
             reaped: Vec::new(),
             tally: ReplayTally::new(),
             log,
-            errors: 0,
-            failure: None,
+            failures: Failures::new(options.tolerated_errors),
             held_back: 0,
             issuer,
         };
@@ -100,8 +99,7 @@ struct ReplayPlayer<'env, 'scope> {
     reaped: Vec<PieceAnswer>,
     tally: ReplayTally,
     log: Option<CompletionLog<'scope>>,
-    errors: u64,
-    failure: Option<FailedRequest>,
+    failures: Failures,
     held_back: u64,
     issuer: Issuer,
 }
@@ -123,11 +121,53 @@ struct Flying {
     error: i32,
 }
 
+/// Failed requests.
+#[derive(Debug)]
+struct Failures {
+    tolerated: u64,
+    count: u64,
+    /// Of the requests beyond the tolerated number, the first in the trace.
+    first: Option<FailedRequest>,
+}
+
 /// A failed request beyond the tolerated number.
 #[derive(Debug)]
 struct FailedRequest {
     flying: Flying,
     at: Time,
+}
+
+impl Failures {
+    fn new(tolerated: u64) -> Failures {
+        Failures {
+            tolerated,
+            count: 0,
+            first: None,
+        }
+    }
+
+    /// Notes a failed request.
+    fn note(&mut self, flying: Flying, at: Time) {
+        assert!(
+            flying.error != 0,
+            "request {} counts as failed, and has no error",
+            flying.number
+        );
+        self.count += 1;
+        if self.count <= self.tolerated {
+            return;
+        }
+        // Of several requests that failed together, the error names the first in the trace.
+        let named = self.first.get_or_insert(FailedRequest { flying, at });
+        if flying.number < named.flying.number {
+            *named = FailedRequest { flying, at };
+        }
+    }
+
+    /// True if more requests have failed than are tolerated.
+    fn are_too_many(&self) -> bool {
+        self.first.is_some()
+    }
 }
 
 impl ReplayPlayer<'_, '_> {
@@ -163,7 +203,7 @@ impl ReplayPlayer<'_, '_> {
         loop {
             self.reap()?;
             // Relaxed: the flag carries no data, and the loop looks at it again at once.
-            if stop.load(Ordering::Relaxed) || self.failure.is_some() {
+            if stop.load(Ordering::Relaxed) || self.failures.are_too_many() {
                 return self.drain();
             }
             let now = self.clock.now();
@@ -347,28 +387,19 @@ impl ReplayPlayer<'_, '_> {
             }
             return;
         }
-        self.errors += 1;
-        if self.errors > self.options.tolerated_errors {
-            // Of several requests that failed together, the error names the first in the trace.
-            let named = self
-                .failure
-                .get_or_insert(FailedRequest { flying, at: now });
-            if flying.number < named.flying.number {
-                *named = FailedRequest { flying, at: now };
-            }
-        }
+        self.failures.note(flying, now);
     }
 
     /// Waits for outstanding requests, and issues nothing more.
     fn drain(&mut self) -> Result<(), ReplayError> {
         let until = self.clock.now() + PATIENCE;
         while self.dispatcher.outstanding() > 0
-            && (self.failure.is_none() || self.clock.now() < until)
+            && (!self.failures.are_too_many() || self.clock.now() < until)
         {
             self.issuer.wait(LOOK)?;
             self.reap()?;
         }
-        match self.failure.take() {
+        match self.failures.first.take() {
             Some(failure) => Err(self.failed(&failure)),
             None => Ok(()),
         }
@@ -395,7 +426,7 @@ impl ReplayPlayer<'_, '_> {
         let ReplayPlayer {
             tally, dispatcher, ..
         } = &self;
-        report.errors = self.errors;
+        report.errors = self.failures.count;
         report.measured(tally, dispatcher);
         if self.held_back > 0 {
             report.notes.push(format!(

@@ -13,13 +13,14 @@ use crate::device::Aligned;
 use crate::epochs::FlushEpochs;
 use crate::gear_state::{GearFacts, ShiftState};
 use crate::journals::ArrayJournals;
+use crate::member_layout::{MemberLayout, PlanRefusal};
 use crate::member_transfer::{FailedTransfer, MemberTransfer};
 use crate::order::RequestOrder;
 use crate::roster_record::RosterRecord;
 use crate::superblock::JournalPolicy;
 use crate::transfer::{Carrier, Devices};
 use crate::uuid::Uuid;
-use fullstroke_contract::{Extent, LayersBelow, MemberState, Operation, Request, RequestStatus};
+use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Detail, Layout, ParityRows, Plan};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -48,7 +49,7 @@ pub(crate) const ATTEMPTS: usize = 64;
 pub struct Array {
     pub(crate) uuid: Uuid,
     pub(crate) facts: ArrayProperties,
-    pub(crate) planner: Mutex<Planner>,
+    pub(crate) planner: Mutex<MemberLayout>,
     pub(crate) devices: RwLock<Arc<Devices>>,
     pub(crate) book: Mutex<RosterRecord>,
     /// `None` without redundancy, because there is nothing to mend then.
@@ -83,12 +84,6 @@ pub(crate) struct ArrayProperties {
     pub(crate) policy: JournalPolicy,
     /// `None` for layouts without gears.
     pub(crate) gears: Option<GearFacts>,
-}
-
-/// The layout, and the number of changes of its members' states.
-pub(crate) struct Planner {
-    pub(crate) layout: Box<dyn Layout>,
-    pub(crate) version: u64,
 }
 
 /// Piece of the machinery to leave out in a test, which shows the need for the piece.
@@ -204,12 +199,17 @@ impl Array {
     ) -> Array {
         let roster = &book.roster;
         let redundant = facts.survived > 0;
+        assert_eq!(
+            devices.len(),
+            roster.slots.len(),
+            "each slot of the roster has a place for a device"
+        );
         let bitmap = redundant.then(|| Bitmap::new(uuid, roster.region_sectors, roster.regions));
         let journals = ArrayJournals::new(uuid, roster, devices.len());
         Array {
             uuid,
             facts,
-            planner: Mutex::new(Planner { layout, version: 0 }),
+            planner: Mutex::new(MemberLayout::new(layout)),
             devices: RwLock::new(Arc::new(devices)),
             book: Mutex::new(book),
             bitmap,
@@ -246,26 +246,13 @@ impl Array {
         plan: &mut Plan,
     ) -> Result<(u64, bool), ArrayError> {
         let mut planner = self.planner();
-        let request = Request {
-            operation,
-            extent,
-            ..Request::default()
-        };
-        match planner.layout.plan(&request, LayersBelow::NOTHING, plan) {
-            RequestStatus::Done | RequestStatus::Differs => {}
-            // Only drives refuse requests, and planning has none.
-            RequestStatus::Lost | RequestStatus::Refused => {
+        planner.plan(operation, extent, plan).map_err(|refusal| {
+            if matches!(refusal, PlanRefusal::Lost { .. }) {
                 self.condition.note_loss();
-                return Err(ArrayError::Lost { extent });
             }
-            RequestStatus::OutOfRange => {
-                return Err(ArrayError::OutOfRange {
-                    extent,
-                    capacity: self.facts.capacity,
-                });
-            }
-        }
-        Ok((planner.version, planner.lacks_members()))
+            ArrayError::from(refusal)
+        })?;
+        Ok((planner.version(), planner.lacks_members()))
     }
 
     /// Returns the reads or the writes of the plan as transfers.
@@ -300,7 +287,7 @@ impl Array {
         self.condition.halted()
     }
 
-    pub(crate) fn planner(&self) -> MutexGuard<'_, Planner> {
+    pub(crate) fn planner(&self) -> MutexGuard<'_, MemberLayout> {
         self.planner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -310,12 +297,5 @@ impl Array {
 
     pub(crate) fn book(&self) -> MutexGuard<'_, RosterRecord> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Planner {
-    /// True if members are missing or being filled.
-    pub(crate) fn is_impaired(&self) -> bool {
-        (0..self.layout.members()).any(|slot| self.layout.member_state(slot) != MemberState::Alive)
     }
 }

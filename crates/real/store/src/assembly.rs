@@ -2,6 +2,7 @@
 
 use crate::array::{Array, ArrayProperties, RequestScratch, Sabotage};
 use crate::bitmap;
+use crate::comparison::RedundancyCheck;
 use crate::device::{ALIGNMENT_BYTES, Aligned};
 use crate::gear_state::GearFacts;
 use crate::journal::MemberJournal;
@@ -16,7 +17,6 @@ use crate::superblock::{
 use crate::transfer::Devices;
 use crate::uuid::Uuid;
 use crate::vacant::{allocate, refuse_owned, wipe};
-use crate::verify::RedundancyCheck;
 use crate::{ArrayError, Device};
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{Extent, MemberState};
@@ -144,7 +144,8 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     let named = roster.slots.iter().map(|slot| slot.member);
     let named = named.chain(roster.spares.iter().map(|spare| spare.member));
     for (device, member) in devices.iter().zip(named) {
-        label::write_unless_there(&**device, roster.label_at(), Label { array, member })?;
+        let label = Label::of_device(array, member);
+        label::write_unless_there(&**device, roster.label_at(), &label)?;
     }
     if !zeros {
         leave_to_be_filled(&mut *layout);
@@ -1034,7 +1035,7 @@ impl Array {
         let planner = self.planner();
         let (impaired, comparable) = (
             planner.lacks_members(),
-            planner.can_be_compared(&self.facts),
+            planner.can_be_compared(&self.transient()),
         );
         drop(planner);
         // Without all members, parity cannot be told from the data that follows from it. The replay
@@ -1083,11 +1084,8 @@ impl Array {
                 continue;
             };
             // A device that cannot write a label cannot write a superblock either, and fails there.
-            let label = Label {
-                array: self.uuid,
-                member: roster.slots[slot].member,
-            };
-            let _ = label::write_unless_there(&**device, roster.label_at(), label);
+            let label = Label::of_device(self.uuid, roster.slots[slot].member);
+            let _ = label::write_unless_there(&**device, roster.label_at(), &label);
         }
     }
 

@@ -68,7 +68,7 @@
 //!
 //! # Costs
 //!
-//! `cargo run --release -p fullstroke-store --example speed` prints requests per second, whole and
+//! `cargo run --release -p fullstroke-store --example store_speed` prints requests per second, whole and
 //! degraded, in memory and in files, and the time to mend a region.
 
 mod array;
@@ -107,6 +107,7 @@ mod power;
 #[path = "../tests/common/mod.rs"]
 mod samples;
 
+pub use crate::comparison::{Mismatch, RedundancyCheck};
 pub use description::{JournalScope, RebuildRecord};
 pub use durability::{MarkJob, MarkResult, SyncJob, SyncResult, TidyWork};
 pub use error::StoreError;
@@ -114,4 +115,3 @@ pub use lock::is_store;
 pub use members::MemberStatus;
 pub use opening::{MendingProgress, OpenReport, Opening, StoreLocation};
 pub use store::{HostFailedMember, Scrub, Store};
-pub use verify::{Mismatch, RedundancyCheck};

@@ -1,5 +1,6 @@
 //! Errors of arrays.
 
+use crate::member_layout::PlanRefusal;
 use fullstroke_contract::Extent;
 use fullstroke_units::Sectors;
 use std::io;
@@ -69,10 +70,22 @@ pub enum ArrayError {
     },
 }
 
-/// True if the host has no room left.
+/// True if the host has no room left: the file system is full, a quota is used up, or a file has its
+/// largest size. The medium is not broken then.
 pub(crate) fn is_out_of_space(error: &io::Error) -> bool {
-    use io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded)
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+impl From<PlanRefusal> for ArrayError {
+    fn from(refusal: PlanRefusal) -> ArrayError {
+        match refusal {
+            PlanRefusal::Lost { extent } => ArrayError::Lost { extent },
+            PlanRefusal::OutOfRange { extent, capacity } => {
+                ArrayError::OutOfRange { extent, capacity }
+            }
+        }
+    }
 }
 
 impl ArrayError {

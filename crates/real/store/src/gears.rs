@@ -27,7 +27,7 @@
 //! members miss the events counted meanwhile, and this is no failure.
 
 use crate::ArrayError;
-use crate::array::{Array, ArrayProperties, Planner, RequestScratch, Sabotage};
+use crate::array::{Array, RequestScratch, Sabotage};
 use crate::member_transfer::TransferDirection;
 use crate::roster_record::RosterRecord;
 use crate::superblock::LowGear;
@@ -46,30 +46,6 @@ pub enum GearDirection {
     Down,
     /// To the high gear.
     Up,
-}
-
-impl Planner {
-    /// Returns the gear; `None` without gears.
-    pub(crate) fn gear(&self) -> Option<Gear> {
-        self.layout.present_gear()
-    }
-
-    /// True if members are missing or being filled, or if soft state serves requests instead of
-    /// members.
-    pub(crate) fn lacks_members(&self) -> bool {
-        self.is_impaired() || self.gear().is_some_and(Gear::reads_soft)
-    }
-
-    /// True if redundancy can be compared with its data: the members that hold either are present.
-    pub(crate) fn can_be_compared(&self, facts: &ArrayProperties) -> bool {
-        let is_low = self.gear().is_some_and(Gear::reads_soft);
-        let standing = facts
-            .gears
-            .as_ref()
-            .map_or(0..0, |gears| gears.transient.clone());
-        let mut impaired = self.layout.member_states().impaired().iter();
-        impaired.all(|&slot| is_low && standing.contains(&(slot as usize)))
-    }
 }
 
 impl Array {
@@ -123,12 +99,9 @@ impl Array {
     /// Begins a shift. The caller holds the gate exclusively. Returns true if the shift was
     /// possible.
     fn begin_shift(&self, to: Gear, why: &str) -> bool {
-        let mut planner = self.planner();
-        if !planner.layout.gears().is_some_and(|gears| gears.shift(to)) {
+        if !self.planner().shift(to) {
             return false;
         }
-        planner.version += 1;
-        drop(planner);
         if to == Gear::Rising {
             self.shift.set_resting(false);
             self.each_standing(|slot, name| {
@@ -147,11 +120,8 @@ impl Array {
     }
 
     fn each_standing(&self, mut tell: impl FnMut(usize, String)) {
-        let Some(gears) = &self.facts.gears else {
-            return;
-        };
         let devices = self.devices();
-        for slot in gears.transient.clone() {
+        for slot in self.transient() {
             if let Some(device) = &devices[slot] {
                 tell(slot, device.name());
             }
@@ -160,11 +130,15 @@ impl Array {
 
     /// Returns the slots of the members that stand in the low gear and get no requests.
     fn standing(&self) -> Range<usize> {
-        let gears = self
-            .facts
-            .gears
-            .as_ref()
-            .filter(|_| self.shift.is_resting());
+        match self.shift.is_resting() {
+            true => self.transient(),
+            false => 0..0,
+        }
+    }
+
+    /// Returns the slots of the members that stand in the low gear, in any gear.
+    pub(crate) fn transient(&self) -> Range<usize> {
+        let gears = self.facts.gears.as_ref();
         gears.map_or(0..0, |gears| gears.transient.clone())
     }
 
@@ -226,9 +200,7 @@ impl Array {
 
     /// Marks all rows as stale, because only one of two copies may have been written.
     pub(crate) fn distrust_copies(&self) {
-        if let Some(gears) = self.planner().layout.gears() {
-            gears.mark_all_stale();
-        }
+        self.planner().distrust_copies();
     }
 
     /// Determines the stale rows of the low gear from the bitmap's missed regions.
@@ -246,9 +218,7 @@ impl Array {
                 .regions_of(extent)
                 .any(|region| missed.binary_search(&region).is_ok())
         };
-        if let Some(gears) = self.planner().layout.gears() {
-            gears.narrow_stale(&was_missed);
-        }
+        self.planner().narrow_stale(&was_missed);
     }
 
     /// Continues a shift, if there is something to do. Returns true if there was.
@@ -293,10 +263,7 @@ impl Array {
         self.condition.check_running()?;
         let mut plan = Plan::new(Detail::Bytes);
         let mut planner = self.planner();
-        let rows = planner
-            .layout
-            .gears()
-            .and_then(|gears| gears.plan_copy(self.shift.step(), &mut plan));
+        let rows = planner.plan_copy(self.shift.step(), &mut plan);
         let gear = planner.gear();
         drop(planner);
         let copied = match (rows, gear) {
@@ -320,9 +287,7 @@ impl Array {
             self.shift.unread().take();
             return Ok(());
         };
-        if let Some(gears) = self.planner().layout.gears() {
-            gears.again(rows);
-        }
+        self.planner().copy_failed(rows);
         for failed in failed {
             if direction == TransferDirection::Read {
                 let mut last = self.shift.unread();
@@ -352,11 +317,9 @@ impl Array {
     /// Enters the low gear: all rows are in the soft state.
     fn settle_low(&self) -> Result<(), ArrayError> {
         self.empty_journals()?;
-        let Some(gears) = &self.facts.gears else {
-            return Ok(());
-        };
         let mut book = self.book();
-        let standing = gears.transient.clone().collect();
+        let standing: Vec<usize> = self.transient().collect();
+        assert!(!standing.is_empty(), "no member stands in the low gear");
         book.roster.low_gear = Some(LowGear {
             // A commit counts two events; the second is the number of this state.
             since: book.roster.events + 2,
@@ -369,7 +332,7 @@ impl Array {
                 .condition
                 .halt(&format!("the low gear could not be written down: {error}")));
         }
-        if self.enter_settled() != Some(Gear::Low) {
+        if self.planner().settle() != Some(Gear::Low) {
             // A member has failed meanwhile, perhaps in a flush of another thread.
             book.roster.low_gear = None;
             return self.commit(&mut book).map_err(|error| {
@@ -408,7 +371,7 @@ impl Array {
             return Err(error);
         }
         drop(book);
-        self.enter_settled();
+        self.planner().settle();
         Ok(())
     }
 
@@ -421,18 +384,6 @@ impl Array {
             return self.write_superblocks(book);
         }
         self.commit(book)
-    }
-
-    /// Ends the shift. Returns the present gear.
-    fn enter_settled(&self) -> Option<Gear> {
-        let mut planner = self.planner();
-        planner.version += 1;
-        if let Some(Gear::Falling | Gear::Rising) = planner.gear()
-            && let Some(gears) = planner.layout.gears()
-        {
-            gears.settle();
-        }
-        planner.gear()
     }
 
     /// Stops the platters of standing members, where possible.

@@ -131,6 +131,11 @@ impl Finding {
 
     /// Appends a continuation of this run. Returns true then.
     fn continues(&mut self, next: &Finding) -> bool {
+        debug_assert!(
+            self.member < next.member || self.lbn <= next.lbn,
+            "findings of member {} are not in order",
+            self.member
+        );
         let same = self.member == next.member
             && self.is_proven == next.is_proven
             && self.lbn + Sectors(self.sectors()) == next.lbn;

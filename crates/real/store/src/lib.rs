@@ -33,11 +33,12 @@
 //! | `members/filling.rs`, `members/mending.rs`, `members/recording.rs` | filling members; mending sectors; the records of members' states |
 //! | `status.rs` | the state of an array for people |
 //! | `gears.rs`, `gear_state.rs` | members in standby while the array has little load |
-//! | `verify.rs` | comparing redundancy with data, and mending |
-//! | `repair_plan.rs` | the plan that computes unreadable sectors |
+//! | `comparison.rs` | comparing the pieces of a planned write with the present bytes; the results |
+//! | `verify.rs` | comparing redundancy of an array with data, and mending |
+//! | `member_layout.rs` | a layout, with the states and the gear of its members: plans of requests, repairs, fills, and shifts |
 //! | `judge.rs` | finding the wrong sectors among sectors that contradict each other |
 //! | `superblock.rs` | the description of a member and its array on each member |
-//! | `uuid.rs`, `label.rs` | the identity of a member, stored far from its superblocks |
+//! | `uuid.rs`, `label.rs` | the identity of a member, stored far from the description of its array |
 //! | `gather.rs` | combining concurrent writes of one row |
 //! | `transfer.rs`, `member_transfer.rs` | many transfers at a time, by io_uring or one by one |
 //! | `locks.rs`, `group.rs` | exclusive access to rows; one flush for all threads that wait |
@@ -78,6 +79,7 @@ mod assembly;
 mod bitmap;
 mod buffers;
 pub mod bytes;
+mod comparison;
 mod condition;
 mod copies;
 mod device;
@@ -95,12 +97,12 @@ mod keys;
 mod label;
 mod limit;
 mod locks;
+mod member_layout;
 mod member_transfer;
 mod members;
 mod memory;
 mod order;
 mod overlay;
-mod repair_plan;
 mod roster_record;
 mod server;
 mod signatures;
@@ -125,6 +127,7 @@ pub use assembly::{
     Allowances, AssemblyReport, Design, assemble, assemble_with, create, destroy, examine, room,
     unused,
 };
+pub use comparison::{MemberName, Mismatch, RedundancyCheck};
 pub use condition::ArrayEvent;
 pub use device::{ALIGNMENT_BYTES, Device};
 pub use error::ArrayError;
@@ -147,4 +150,3 @@ pub use superblock::{
 };
 pub use timed::Timed;
 pub use uuid::Uuid;
-pub use verify::{Mismatch, RedundancyCheck};

@@ -68,13 +68,9 @@ impl Array {
     /// Fails the member. Returns false if the array needs the member's data.
     fn try_to_drop(&self, slot: usize) -> bool {
         let mut planner = self.planner();
-        let before = planner.layout.member_state(slot);
-        planner.layout.set_member_state(slot, MemberState::Failed);
-        if !planner.layout.answers() {
-            planner.layout.set_member_state(slot, before);
+        if !planner.fail_unless_needed(slot) {
             return false;
         }
-        planner.version += 1;
         if let Some(bitmap) = &self.bitmap {
             bitmap.miss_dirty();
         }
@@ -104,10 +100,7 @@ impl Array {
     }
 
     pub(crate) fn states(&self) -> Vec<MemberState> {
-        let planner = self.planner();
-        (0..planner.layout.members())
-            .map(|slot| planner.layout.member_state(slot))
-            .collect()
+        self.planner().states()
     }
 
     /// Fails the member in `slot`.
@@ -202,11 +195,8 @@ impl Array {
             self.begin_to_fill(&mut book, slot, device, spare.member, false)?;
             return Ok("filling");
         }
-        let label = Label {
-            array: self.uuid,
-            member: spare.member,
-        };
-        label::write_unless_there(&*device, book.roster.label_at(), label)?;
+        let label = Label::of_device(self.uuid, spare.member);
+        label::write_unless_there(&*device, book.roster.label_at(), &label)?;
         book.roster.spares.push(spare);
         book.spares.push(device);
         self.commit(&mut book)?;
@@ -234,7 +224,7 @@ impl Array {
         slot: usize,
         roster: &Roster,
     ) -> Result<(), ArrayError> {
-        let used = self.planner().layout.member_used(slot).bytes().0;
+        let used = self.planner().layout().member_used(slot).bytes().0;
         let needed = self.facts.data_at + used + superblock::SUPERBLOCK_BYTES;
         if device.bytes() < needed {
             return Err(ArrayError::Refused(format!(
@@ -266,11 +256,12 @@ impl Array {
         missed_only: bool,
     ) -> Result<(), ArrayError> {
         let name = device.name();
-        let label = Label {
-            array: self.uuid,
-            member,
-        };
-        label::write_unless_there(&*device, book.roster.label_at(), label)?;
+        assert!(
+            self.devices()[slot].is_none(),
+            "slot {slot} gets `{name}` while it has a member"
+        );
+        let label = Label::of_device(self.uuid, member);
+        label::write_unless_there(&*device, book.roster.label_at(), &label)?;
         // Standing members are not written to, but this member is. Members are filled in the high
         // gear.
         self.leave_low_gear("a member is to be filled");
@@ -285,15 +276,10 @@ impl Array {
             done_sectors: 0,
             missed_only,
         };
-        let mut planner = self.planner();
-        planner.layout.set_member_state(
-            slot,
-            MemberState::Rebuilding {
-                done: Sectors::ZERO,
-            },
-        );
-        planner.version += 1;
-        drop(planner);
+        let empty = MemberState::Rebuilding {
+            done: Sectors::ZERO,
+        };
+        self.planner().set_state(slot, empty);
         self.replace_device(slot, Some(device));
         self.happened(
             "filling",

@@ -19,8 +19,8 @@ mod writers;
 use crate::array::Sabotage;
 use crate::assembly::assemble_without;
 use crate::{
-    Array, ArrayError, Design, Device, GearDirection, JournalPolicy, RedundancyCheck, Repair,
-    RequestScratch, assemble, create,
+    Array, ArrayError, Design, Device, GearDirection, JournalPolicy, MemberName, RedundancyCheck,
+    Repair, RequestScratch, assemble, create,
 };
 use fullstroke_contract::Gear;
 use fullstroke_units::{Lbn, Sectors};
@@ -1275,8 +1275,8 @@ fn a_member_that_comes_back_is_filled_only_where_it_has_missed_something() {
         .scrub_step(&mut worker, Lbn(0), Repair::Data, &mut found)
         .unwrap();
     assert_eq!(
-        (next, found.mismatched_sectors, found.first[0].slot),
-        (None, 1, 3),
+        (next, found.mismatched_sectors, &found.first[0].member),
+        (None, 1, &MemberName::Slot(3)),
         "parity follows from the data"
     );
 }

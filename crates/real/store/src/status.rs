@@ -82,18 +82,19 @@ impl Array {
         let mut planner = self.planner();
         let gear = planner.gear();
         let shifts = matches!(gear, Some(Gear::Falling | Gear::Rising));
-        let stale_rows = planner
-            .layout
-            .gears()
-            .filter(|_| shifts)
-            .map(|gears| gears.stale());
+        let stale_rows = planner.stale().filter(|_| shifts);
         let used: Vec<u64> = (0..states.len())
-            .map(|slot| planner.layout.member_used(slot).0)
+            .map(|slot| planner.layout().member_used(slot).0)
             .collect();
-        let layout = format!("{} of {}", planner.layout.name(), states.len());
-        let answers = planner.layout.answers();
+        let layout = format!("{} of {}", planner.layout().name(), states.len());
+        let answers = planner.answers();
         drop(planner);
         let book = self.book();
+        assert_eq!(
+            book.roster.slots.len(),
+            states.len(),
+            "each slot on record has a state"
+        );
         let slots = book.roster.slots.iter().zip(&states).zip(used);
         let devices = self.devices();
         let slots = slots.zip(devices.iter()).enumerate();

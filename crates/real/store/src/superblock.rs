@@ -25,7 +25,7 @@
 
 use crate::bitmap;
 use crate::copies::{PlaceContent, RecordKind, START_BYTES, StoreRecord};
-use crate::label::{self, Label};
+use crate::label;
 use crate::uuid::Uuid;
 use crate::{ArrayError, Device};
 use fullstroke_units::SECTOR_BYTES;
@@ -544,9 +544,10 @@ pub fn read(device: &dyn Device) -> Result<Option<Copies>, ArrayError> {
             None => Ok(None),
         };
     };
-    let label = Label::read(device, superblock.roster.label_at())
-        .filter(|label| label.array == superblock.array)
-        .map(|label| label.member);
+    let label = label::OF_ARRAYS
+        .read(device, superblock.roster.label_at())
+        .filter(|label| label.store() == superblock.array)
+        .map(|label| label.member());
     let mut doubts = reasons_of_doubt(device, &copies, superblock)?;
     if let Some(label) = label.filter(|label| *label != superblock.member) {
         doubts.push(format!(

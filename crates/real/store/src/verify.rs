@@ -1,73 +1,74 @@
-//! Compares parity and copies with their data.
+//! Compares parity and copies with their data, and mends.
 //!
-//! The comparison knows no layout: it plans a write of the present data. The plan tells the right
-//! parity and copies, and their places.
+//! The reads of a planned write are carried out here; `comparison.rs` compares the result.
 
 use crate::ArrayError;
 use crate::array::{ATTEMPTS, Array, RequestScratch};
 use crate::buffers::{Buffers, RequestBytes};
+use crate::comparison::{
+    BATCH_SECTORS, ComparedMembers, Comparison, Decision, MemberName, RedundancyCheck, cut,
+};
 use crate::device::Aligned;
-use crate::judge::{DifferingSectors, Repair, differing, judge};
-use crate::member_transfer::{MemberTransfer, TransferDirection};
-use crate::transfer::persistently;
+use crate::judge::Repair;
+use crate::member_transfer::TransferDirection;
+use crate::transfer::{Devices, persistently};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
-use fullstroke_volume::{Content, Detail, Plan};
-use serde::Serialize;
-
-/// Size of a read: 1 MiB.
-const BATCH_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
-/// Largest number of listed mismatches; all are counted.
-const LISTED: usize = 16;
+use fullstroke_volume::{Detail, Plan};
+use std::sync::Arc;
 
 /// Makes a plan; another call makes a new plan after a change of a member.
 type Makes<'a> = dyn FnMut(&mut Plan) -> Result<(), ArrayError> + 'a;
 
-/// Results of a comparison of redundancy with data.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-pub struct RedundancyCheck {
-    /// Compared sectors of the array's addresses.
-    pub compared_sectors: u64,
-    /// Sectors of parity, copies or data in contradiction to the rest, or unreadable.
-    pub mismatched_sectors: u64,
-    /// Mismatched sectors left as they are, because nothing proves which of the sectors is wrong.
-    pub undecided_sectors: u64,
-    /// Mismatched sectors written again.
-    pub repaired_sectors: u64,
-    /// Failed reads of data, parity and copies, of up to 1 MiB each. Unreadable data is computed
-    /// from the other members and written again, as for a client's read. Unreadable redundancy is
-    /// written again only if the scrub may repair.
-    pub failed_reads: u64,
-    /// The first mismatches, one for each run of sectors.
-    pub first: Vec<Mismatch>,
+/// The members of an array, for a comparison.
+struct ArrayMembers<'a> {
+    array: &'a Array,
+    devices: Arc<Devices>,
+    states: Vec<MemberState>,
+    buffer: Aligned,
 }
 
-/// A run of sectors of a member in contradiction to the other members.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Mismatch {
-    /// Slot of the member.
-    pub slot: usize,
-    /// First sector of the run on the member, counted from its data.
-    pub lbn: Lbn,
-    /// Address of the run in the array, in sectors. For parity: the address of the row's first data
-    /// in the same column. `None` in arrays with gears.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub address: Option<Lbn>,
-    /// True if nothing proves this run wrong.
-    pub undecided: bool,
+impl ArrayMembers<'_> {
+    fn byte_of(&self, lbn: Lbn) -> u64 {
+        self.array.facts.data_at + lbn.0 * SECTOR_BYTES
+    }
 }
 
-impl RedundancyCheck {
-    fn note(&mut self, mismatch: Mismatch, sectors: u64, is_written: bool) {
-        self.mismatched_sectors += sectors;
-        if is_written {
-            self.repaired_sectors += sectors;
-        } else if mismatch.undecided {
-            self.undecided_sectors += sectors;
-        }
-        if self.first.len() < LISTED {
-            self.first.push(mismatch);
-        }
+impl ComparedMembers for ArrayMembers<'_> {
+    type Error = ArrayError;
+
+    fn name(&self, member: usize) -> MemberName {
+        MemberName::Slot(member)
+    }
+
+    fn present(
+        &mut self,
+        member: usize,
+        lbn: Lbn,
+        sectors: Sectors,
+    ) -> Result<Option<&[u8]>, ArrayError> {
+        let at = self.byte_of(lbn);
+        let device = self.devices[member].as_ref();
+        let Some(device) = device.filter(|_| self.states[member] == MemberState::Alive) else {
+            return Ok(Some(&[]));
+        };
+        let bytes = self.buffer.of(sectors.bytes().0 as usize);
+        let read = persistently(|| device.read(at, bytes));
+        Ok(read.is_ok().then_some(&*bytes))
+    }
+
+    fn write(&mut self, member: usize, lbn: Lbn, from: &[u8]) -> Result<(), ArrayError> {
+        let at = self.byte_of(lbn);
+        let Some(device) = self.devices[member].as_ref() else {
+            return Ok(());
+        };
+        // The memory is aligned as the device demands, which the bytes of a piece need not be.
+        let bytes = self.buffer.of(from.len());
+        bytes.copy_from_slice(from);
+        persistently(|| device.write(at, bytes)).or_else(|error| {
+            let why = format!("write failed: {error}");
+            self.array.drop_member(member, &why, error)
+        })
     }
 }
 
@@ -105,7 +106,7 @@ impl Array {
         }
         if self.facts.gears.is_some() {
             return self
-                .check_rows(worker, next.0, repair, found)
+                .check_rows(worker, next.0, Decision::Nothing(repair), found)
                 .map(|next| next.map(Lbn));
         }
         let left = self.capacity().0.saturating_sub(next.0);
@@ -114,6 +115,7 @@ impl Array {
             sectors: Sectors(left.min(BATCH_SECTORS)),
         });
         if left > 0 {
+            assert!(part.end() > next, "a step of a scrub ends at {next} again");
             self.compare(worker, part, Some(repair), found)?;
         }
         Ok((part.end().0 < self.capacity().0 && left > 0).then_some(part.end()))
@@ -133,17 +135,8 @@ impl Array {
         }
         for &region in regions {
             for extent in self.addresses_of(region) {
-                let row = self.facts.rows.map_or(1, |rows| rows.data.0);
-                // At least one row, because parity belongs to whole rows.
-                let step = (BATCH_SECTORS / row).max(1) * row;
-                let end = extent.end().0.min(self.capacity().0);
-                for at in (extent.start.0..end).step_by(step as usize) {
-                    self.compare(
-                        worker,
-                        Extent::new(at, step.min(end - at)),
-                        None,
-                        &mut found,
-                    )?;
+                for part in cut(extent, self.facts.rows, self.capacity(), BATCH_SECTORS) {
+                    self.compare(worker, part, None, &mut found)?;
                 }
             }
         }
@@ -159,9 +152,9 @@ impl Array {
         let region = bitmap.extent(region);
         let planner = self.planner();
         let mut owned = Vec::new();
-        for slot in 0..planner.layout.members() {
+        for slot in 0..planner.layout().members() {
             planner
-                .layout
+                .layout()
                 .owners(slot, region, &mut |extent| owned.push(self.around(extent)));
         }
         drop(planner);
@@ -210,143 +203,32 @@ impl Array {
             found,
         )?;
         let wanted = scratch.of(plan.scratch().bytes().0 as usize);
-        let mut buffers = Buffers {
+        let buffers = Buffers {
             request: RequestBytes::From(data),
             scratch: wanted,
         };
-        // With parity, the data in the buffer was just read from this very place.
-        let follows = |content| self.facts.rows.is_none() || content != Content::Data;
-        let Some(repair) = repair else {
-            let plan = (&plan, &mut buffers);
-            return self.compare_written(worker, plan, &follows, Repair::Data, found);
-        };
-        let mut first = RedundancyCheck::default();
-        let looks = (&plan, &mut buffers);
-        self.compare_written(worker, looks, &follows, Repair::Nothing, &mut first)?;
-        // `first` has only looked. Its mismatches are counted when they are judged.
-        found.failed_reads += first.failed_reads;
-        match first.mismatched_sectors {
-            0 => Ok(()),
-            _ => self.judge(extent.start, (&plan, &buffers), repair, found),
-        }
+        let decision = repair.map_or(Decision::Data, |repair| Decision::Members {
+            repair,
+            start: extent.start,
+            // A scrub begins only with all members present; one may have failed since.
+            is_whole: !self.planner().is_impaired(),
+        });
+        let with_parity = self.facts.rows.is_some();
+        Comparison::new(&plan, &buffers, with_parity).carry_out(
+            decision,
+            &mut self.members(),
+            found,
+        )
     }
 
-    /// Determines the wrong sectors among contradicting ones, and repairs as far as `repair`
-    /// allows.
-    fn judge(
-        &self,
-        start: Lbn,
-        (plan, buffers): (&Plan, &Buffers<'_>),
-        repair: Repair,
-        found: &mut RedundancyCheck,
-    ) -> Result<(), ArrayError> {
-        let devices = self.devices();
-        let at = |lbn: Lbn| self.facts.data_at + lbn.0 * SECTOR_BYTES;
-        let mut buffer = Aligned::default();
-        let mut read = |slot: usize, lbn: Lbn, sectors: Sectors| {
-            let bytes = buffer.of(sectors.bytes().0 as usize);
-            let device = devices[slot].as_ref();
-            let read =
-                device.is_some_and(|device| persistently(|| device.read(at(lbn), bytes)).is_ok());
-            Ok::<_, ArrayError>(read.then(|| bytes.to_vec()))
-        };
-        // A scrub begins only with all members present; one may have failed since.
-        let is_whole = !self.planner().is_impaired();
-        let findings = judge(plan, buffers, start, is_whole, &mut read)?;
-        for finding in findings {
-            let sectors = finding.sectors();
-            let mismatch = Mismatch {
-                slot: finding.member,
-                lbn: finding.lbn,
-                address: Some(finding.address),
-                undecided: !finding.is_proven,
-            };
-            let is_written = repair.writes(finding.is_proven);
-            found.note(mismatch, sectors, is_written);
-            let Some(device) = devices[finding.member].as_ref().filter(|_| is_written) else {
-                continue;
-            };
-            let right = buffer.of(finding.right.len());
-            right.copy_from_slice(&finding.right);
-            if let Err(error) = persistently(|| device.write(at(finding.lbn), right)) {
-                let why = format!("it could not be written: {error}");
-                self.drop_member(finding.member, &why, error)?;
-            }
+    /// Returns the present members for a comparison.
+    fn members(&self) -> ArrayMembers<'_> {
+        ArrayMembers {
+            array: self,
+            devices: self.devices(),
+            states: self.states(),
+            buffer: Aligned::default(),
         }
-        Ok(())
-    }
-
-    /// Compares the bytes of the planned write with the present bytes. This proves only one fault:
-    /// unreadable sectors must be written again.
-    fn compare_written(
-        &self,
-        worker: &mut RequestScratch,
-        (plan, buffers): (&Plan, &mut Buffers<'_>),
-        follows: &dyn Fn(Content) -> bool,
-        repair: Repair,
-        found: &mut RedundancyCheck,
-    ) -> Result<(), ArrayError> {
-        let mut present = Aligned::default();
-        let devices = self.devices();
-        let states = self.states();
-        for piece in plan.pieces() {
-            let io = &plan.ios()[piece.io as usize];
-            let slot = io.member as usize;
-            let is_written = io.operation == Operation::Write && follows(piece.content);
-            if !is_written || states[slot] != MemberState::Alive {
-                continue;
-            }
-            let Some(device) = &devices[slot] else {
-                continue;
-            };
-            let at = self.facts.data_at + piece.lbn.0 * SECTOR_BYTES;
-            let present = present.of(piece.sectors.bytes().0 as usize);
-            let wanted = buffers.at(piece.place, piece.sectors);
-            let is_read = persistently(|| device.read(at, present)).is_ok();
-            let difference = if is_read {
-                differing(present, wanted)
-            } else {
-                // An unreadable piece counts as a mismatch, because another write may make it
-                // readable.
-                found.failed_reads += 1;
-                Some(DifferingSectors {
-                    first: 0,
-                    sectors: piece.sectors.0,
-                })
-            };
-            let Some(DifferingSectors {
-                first,
-                sectors: count,
-            }) = difference
-            else {
-                continue;
-            };
-            let mismatch = Mismatch {
-                slot,
-                lbn: piece.lbn + Sectors(first),
-                address: None,
-                undecided: is_read,
-            };
-            let is_written = repair.writes(!is_read);
-            found.note(mismatch, count, is_written);
-            if is_written {
-                let transfer = MemberTransfer {
-                    slot,
-                    at,
-                    place: piece.place,
-                    sectors: piece.sectors,
-                };
-                let failed =
-                    worker
-                        .carrier
-                        .carry(TransferDirection::Write, &[transfer], &devices, buffers);
-                for failed in failed {
-                    let why = format!("write failed: {}", failed.error);
-                    self.drop_member(slot, &why, failed.error)?;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Compares redundancy of an array with gears with its source in the present gear: about 1 MiB
@@ -355,18 +237,14 @@ impl Array {
         &self,
         worker: &mut RequestScratch,
         from: u64,
-        repair: Repair,
+        decision: Decision,
         found: &mut RedundancyCheck,
     ) -> Result<Option<u64>, ArrayError> {
         let mut plan = Plan::new(Detail::Bytes);
         let mut next = None;
         let mut check = |plan: &mut Plan| {
-            let mut planner = self.planner();
-            plan.clear();
-            next = planner
-                .layout
-                .gears()
-                .and_then(|gears| gears.plan_check(from, Sectors(BATCH_SECTORS), plan));
+            let most = Sectors(BATCH_SECTORS);
+            next = self.planner().plan_check(from, most, plan);
             Ok(())
         };
         let mut scratch = Aligned::default();
@@ -378,12 +256,13 @@ impl Array {
             found,
         )?;
         let Some(next) = next else { return Ok(None) };
+        assert!(next > from, "a comparison of rows is at row {from} again");
         let scratch = scratch.of(plan.scratch().bytes().0 as usize);
-        let mut buffers = Buffers {
+        let buffers = Buffers {
             request: RequestBytes::From(&[]),
             scratch,
         };
-        self.compare_written(worker, (&plan, &mut buffers), &|_| true, repair, found)?;
+        Comparison::new(&plan, &buffers, false).carry_out(decision, &mut self.members(), found)?;
         let data = self.facts.rows.map_or(0, |rows| rows.data.0);
         let rows = self.capacity().0 / data.max(1);
         found.compared_sectors += (next.min(rows) - from.min(rows)) * data;
@@ -408,7 +287,7 @@ impl Array {
                 let mut from = rows.start;
                 while from < rows.end {
                     from = self
-                        .check_rows(worker, from, Repair::Data, found)?
+                        .check_rows(worker, from, Decision::Data, found)?
                         .unwrap_or(rows.end);
                 }
             }

@@ -1375,7 +1375,11 @@ fn a_scrub_repairs_what_the_other_members_prove_wrong_and_nothing_else() {
             (1, 0),
             "{name} {member}: {looked:?}"
         );
-        assert_eq!(looked.first[0].member, member.to_string(), "{name}");
+        assert_eq!(
+            looked.first[0].member.to_string(),
+            member.to_string(),
+            "{name}"
+        );
         assert_eq!(repaired.repaired_sectors, 1, "{name} {member}");
         assert_eq!(trusted.mismatched_sectors, 0, "{name} {member}");
     }

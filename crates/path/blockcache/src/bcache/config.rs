@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Least number of buckets: `read_super_common` (super.c) refuses a cache of fewer than 2^7.
 const BUCKETS_MIN: u64 = 1 << 7;
+/// Largest number of buckets, because each takes memory in the model.
+const BUCKETS_MAX: u64 = 1 << 24;
 
 /// `cutoff_writeback` (writeback.h): the largest `writeback_percent`, because writes that are not
 /// synchronous go through from this share of dirty buckets on.
@@ -118,6 +120,14 @@ impl BcacheConfig {
                 Bytes(BUCKETS_MIN * bucket)
             );
             return refuse("size", message);
+        }
+        if buckets > BUCKETS_MAX {
+            let message = format!(
+                "found {}, which are {buckets} buckets in {}; expected {BUCKETS_MAX} at most: give a larger bucket or a smaller cache",
+                self.bucket,
+                site.cache.bytes()
+            );
+            return refuse("bucket", message);
         }
         if self.writeback_percent > CUTOFF_WRITEBACK {
             let message = format!(

@@ -15,6 +15,8 @@ const METADATA: u64 = 4 << 20;
 const METADATA_BLOCK: u64 = 16;
 /// Least number of blocks: each of the 64 levels of smq gets an entry.
 const BLOCKS_MIN: u64 = 64;
+/// Largest number of blocks, because each takes memory in the model.
+const BLOCKS_MAX: u64 = 1 << 25;
 
 /// The place of written data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +78,14 @@ impl DmCacheConfig {
                 Bytes(least.next_multiple_of(4096))
             );
             return Err(ConfigError::new("size", message));
+        }
+        if blocks > BLOCKS_MAX {
+            let message = format!(
+                "found {}, which are {blocks} blocks in {}; expected {BLOCKS_MAX} at most: give a larger block or a smaller cache",
+                self.block,
+                site.cache.bytes()
+            );
+            return Err(ConfigError::new("block", message));
         }
         let metadata = (METADATA + blocks * METADATA_BLOCK).next_multiple_of(4096);
         Ok((blocks, metadata / SECTOR_BYTES))

@@ -1,49 +1,18 @@
 //! The policy smq: stochastic multi-queue.
 
+use super::hotspots::{Hotspots, QueueStats};
 use super::levels::{LEVELS, LevelPlace, LevelQueue};
 use fullstroke_units::{Duration, Time};
 use std::collections::BTreeMap;
 
-/// Times between two settings (`HOTSPOT_UPDATE_PERIOD`, `CACHE_UPDATE_PERIOD`), and between two ticks
-/// of the target (`COMMIT_PERIOD`, dm-cache-target.c).
-const HOTSPOT_PERIOD: Duration = Duration::from_secs(1);
+/// Time between two settings (`CACHE_UPDATE_PERIOD`), and between two ticks of the target
+/// (`COMMIT_PERIOD`, dm-cache-target.c).
 const CACHE_PERIOD: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_secs(1);
 /// Share of free blocks, in percent, once the cache was full (`FREE_TARGET`).
 const FREE_TARGET: usize = 25;
-/// Levels at the top of the hotspot queue with a number of their own (`nr_top_levels`).
-const TOP_LEVELS: usize = 8;
-/// Hits of levels from here on count as hits of the queue (`stats_init`: three quarters).
-const HIT_LEVEL: usize = LEVELS * 3 / 4;
 /// Promotion levels by the sixteenth of the accesses that hit (`default_promote_level`).
 const PROMOTE: [usize; 17] = [1, 1, 1, 2, 4, 6, 7, 8, 7, 6, 4, 4, 3, 3, 2, 2, 1];
-
-/// Hits of a queue.
-#[derive(Clone, Copy, Debug, Default)]
-struct QueueStats {
-    hits: u64,
-    misses: u64,
-}
-
-impl QueueStats {
-    fn accessed(&mut self, level: usize) {
-        match level >= HIT_LEVEL {
-            true => self.hits += 1,
-            false => self.misses += 1,
-        }
-    }
-
-    /// Returns 0 for a poor queue, 1 for a fair one, 2 for a good one
-    /// (`stats_assess`: below a sixteenth, below an eighth).
-    fn assess(&self) -> usize {
-        let all = self.hits + self.misses;
-        if self.hits * 16 < all || all == 0 {
-            0
-        } else {
-            1 + usize::from(self.hits * 8 >= all)
-        }
-    }
-}
 
 /// A block of the cache.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,13 +27,6 @@ pub(super) struct CacheBlock {
     place: LevelPlace,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct HotBlock {
-    block: u64,
-    hit: bool,
-    place: LevelPlace,
-}
-
 /// smq.
 ///
 /// Invariant: each mapped block is in the clean queue, in the dirty queue, or pending.
@@ -74,50 +36,28 @@ pub(super) struct Smq {
     table: BTreeMap<u64, u32>,
     clean: LevelQueue,
     dirty: LevelQueue,
-    hot: Vec<HotBlock>,
-    hot_table: BTreeMap<u64, u32>,
-    hot_queue: LevelQueue,
-    hot_most: usize,
-    /// Blocks of the array in a hotspot block.
-    per_hot: u64,
-    hot_stats: QueueStats,
+    hotspots: Hotspots,
     stats: QueueStats,
-    level_jump: usize,
     read_level: usize,
     write_level: usize,
     next_tick: Time,
-    next_hotspot: Time,
     next_cache: Time,
 }
 
 impl Smq {
     /// Returns the policy for `count` blocks of `size` sectors before an array of `origin` sectors.
     pub(super) fn new(count: usize, size: u64, origin: u64) -> Smq {
-        // `calc_hotspot_params`
-        let hot_most = (count / 4).max(1024);
-        let mut per_hot = 16;
-        while per_hot > 1 && per_hot * size * hot_most as u64 > origin {
-            per_hot /= 2;
-        }
-        let in_top = (hot_most / LEVELS).min(count / per_hot as usize);
         Smq {
             blocks: vec![CacheBlock::default(); count],
             free: (0..count as u32).rev().collect(),
             table: BTreeMap::new(),
             clean: LevelQueue::new((0, 0)),
             dirty: LevelQueue::new((0, 0)),
-            hot: Vec::new(),
-            hot_table: BTreeMap::new(),
-            hot_queue: LevelQueue::new((TOP_LEVELS, in_top)),
-            hot_most,
-            per_hot,
-            hot_stats: QueueStats::default(),
+            hotspots: Hotspots::new(count, size, origin),
             stats: QueueStats::default(),
-            level_jump: 1,
             read_level: LEVELS,
             write_level: LEVELS,
             next_tick: Time::ZERO,
-            next_hotspot: Time::ZERO,
             next_cache: Time::ZERO,
         }
     }
@@ -150,8 +90,8 @@ impl Smq {
             self.requeue(index);
             return (Some(index), false);
         }
-        self.stats.misses += 1;
-        let level = self.access_hot(block / self.per_hot);
+        self.stats.missed();
+        let level = self.hotspots.access(block);
         let least = if write {
             self.write_level
         } else {
@@ -186,70 +126,15 @@ impl Smq {
         self.blocks[index as usize].place = queue.push(index, above);
     }
 
-    /// Notes an access of a hotspot block. Returns its level (`update_hotspot_queue`).
-    fn access_hot(&mut self, block: u64) -> usize {
-        if let Some(&index) = self.hot_table.get(&block) {
-            let hot = self.hot[index as usize];
-            self.hot_stats.accessed(hot.place.level);
-            // A hit block rises once in a period (`update_hotspot_queue`).
-            let jump = if hot.hit { 0 } else { self.level_jump };
-            let level = (hot.place.level + jump).min(LEVELS - 1);
-            if jump > 0
-                && hot.place.level < LEVELS - 1
-                && let Some(other) = self.hot_queue.first_of(level)
-            {
-                self.hot_queue.remove(self.hot[other as usize].place);
-                self.hot[other as usize].place = self.hot_queue.push(other, hot.place.level);
-            }
-            self.hot_queue.remove(self.hot[index as usize].place);
-            let place = self.hot_queue.push(index, level);
-            self.hot[index as usize] = HotBlock {
-                hit: true,
-                place,
-                ..hot
-            };
-            return level;
-        }
-        self.hot_stats.misses += 1;
-        let index = match self.hot.len() < self.hot_most {
-            true => {
-                self.hot.push(HotBlock::default());
-                self.hot.len() as u32 - 1
-            }
-            false => {
-                let oldest = self.hot_queue.below(LEVELS).next().unwrap_or(0);
-                let old = self.hot[oldest as usize];
-                self.hot_queue.remove(old.place);
-                self.hot_table.remove(&old.block);
-                oldest
-            }
-        };
-        let place = self.hot_queue.push(index, 0);
-        self.hot[index as usize] = HotBlock {
-            block,
-            hit: false,
-            place,
-        };
-        self.hot_table.insert(block, index);
-        0
-    }
-
     /// Ends periods (`copy_tick`).
     fn tick(&mut self, now: Time) {
         if now < self.next_tick {
             return;
         }
         self.next_tick = now + TICK;
-        self.hot.iter_mut().for_each(|hot| hot.hit = false);
+        self.hotspots.tick();
         self.update_promote_levels();
-        if now >= self.next_hotspot {
-            self.level_jump = [4, 2, 1][self.hot_stats.assess()];
-            let hot = &mut self.hot;
-            self.hot_queue
-                .redistribute(|index, place| hot[index as usize].place = place);
-            self.hot_stats = QueueStats::default();
-            self.next_hotspot = now + HOTSPOT_PERIOD;
-        }
+        self.hotspots.end_period(now);
         if now >= self.next_cache {
             let blocks = &mut self.blocks;
             blocks.iter_mut().for_each(|block| block.hit = false);
@@ -262,12 +147,11 @@ impl Smq {
     }
 
     fn update_promote_levels(&mut self) {
-        let all = self.stats.hits + self.stats.misses;
         let threshold = match self.free.is_empty() {
-            true => PROMOTE[(self.stats.hits * 16).checked_div(all).unwrap_or(0) as usize],
+            true => PROMOTE[self.stats.sixteenths()],
             false => LEVELS / 2,
         };
-        let threshold = threshold / [4, 2, 1][self.hot_stats.assess()];
+        let threshold = threshold / [4, 2, 1][self.hotspots.assess()];
         self.read_level = LEVELS - threshold;
         // A write must be more popular than a read by two levels (`update_promote_levels`).
         self.write_level = LEVELS - threshold + 2;

@@ -1,24 +1,19 @@
 //! dm-cache as a rule.
 
 use super::config::{DmCacheConfig, DmCacheMode};
+use super::host_io::HostIo;
+use super::mappings::Mappings;
 use super::smq::Smq;
 use crate::rule::{CacheRule, CacheSite, CopyIo, Part};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_units::{Duration, SECTOR_BYTES, Time};
+use fullstroke_units::{SECTOR_BYTES, Time};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Time without I/O after which the cache counts as idle (`spare_migration_bandwidth`).
-const IDLE: Duration = Duration::from_secs(1);
-/// Time between two commits of changed metadata (`COMMIT_PERIOD`).
-const COMMIT: Duration = Duration::from_secs(1);
 /// Least migration threshold in blocks (`MIN_MIGRATION_THRESHOLD_BLOCKS`).
 const THRESHOLD_BLOCKS: u64 = 8;
 /// Waiting promotions (`btracker_create`, dm-cache-policy-smq.c: 4096 pieces of work).
 const PROMOTIONS: usize = 4096;
-/// Sectors of a metadata block, and mappings in one block of the B-tree.
-const METADATA_BLOCK: u64 = 8;
-const MAPPINGS: u64 = 126;
 
 /// Builds dm-cache from its keys.
 ///
@@ -36,16 +31,12 @@ pub(crate) fn build(keys: &Keys, site: CacheSite) -> Result<Box<dyn CacheRule>, 
         metadata,
         threshold,
         smq: Smq::new(blocks as usize, size, site.origin.0),
-        users: vec![0; blocks as usize],
+        host: HostIo::new(blocks as usize),
         writes: BTreeMap::new(),
         migrating: BTreeMap::new(),
         promotions: VecDeque::new(),
-        in_flight: 0,
         writebacks: 0,
-        idle_since: Time::ZERO,
-        changed: 0,
-        commit_due: Time::NEVER,
-        written: 0,
+        mappings: Mappings::new(metadata),
         bypassed: 0,
     }))
 }
@@ -62,22 +53,15 @@ struct DmCache {
     metadata: u64,
     threshold: u64,
     smq: Smq,
-    /// I/Os of the host in flight to each cache block.
-    users: Vec<u32>,
+    host: HostIo,
     /// Writes of the host in flight, by block of the array.
     writes: BTreeMap<u64, u32>,
     /// Blocks of the array under copy, with their cache blocks.
     migrating: BTreeMap<u64, u32>,
     /// Cache blocks whose promotion waits.
     promotions: VecDeque<u32>,
-    /// Parts of requests in flight.
-    in_flight: u32,
     writebacks: u64,
-    idle_since: Time,
-    /// Changed mappings since the last commit.
-    changed: u64,
-    commit_due: Time,
-    written: u64,
+    mappings: Mappings,
     bypassed: u64,
 }
 
@@ -122,43 +106,18 @@ impl DmCache {
         // (`queue_promotion`).
         if self.smq.free.is_empty() {
             if self.smq.wants_demotion() {
-                let users = &self.users;
-                self.smq.demote(|index| users[index as usize] == 0);
-                self.changed += 1;
+                let host = &self.host;
+                self.smq.demote(|index| host.is_unused(index));
+                self.mappings.change();
             }
             return;
         }
         self.promotions.extend(self.smq.take_free(block));
     }
 
-    fn begin_part(&mut self) {
-        self.in_flight += 1;
-    }
-
     fn end_part(&mut self, now: Time, part: &Part) {
-        self.in_flight -= 1;
-        self.idle_since = now;
-        if let Some(place) = part.cache {
-            let index = self.index_at(place);
-            self.users[index as usize] -= 1;
-        }
-    }
-
-    fn note_change(&mut self, now: Time) {
-        self.changed += 1;
-        if self.commit_due == Time::NEVER {
-            self.commit_due = now + COMMIT;
-        }
-    }
-
-    fn write_map(&mut self) -> (u64, u64) {
-        // The superblock, and the leaves of the tree.
-        let sectors = METADATA_BLOCK * (1 + self.changed.div_ceil(MAPPINGS));
-        let sectors = sectors.min(self.metadata);
-        self.changed = 0;
-        self.commit_due = Time::NEVER;
-        self.written += sectors;
-        (0, sectors)
+        let index = part.cache.map(|place| self.index_at(place));
+        self.host.end(now, index);
     }
 
     /// Returns the copy of a waiting promotion, if one may begin.
@@ -191,13 +150,9 @@ impl DmCache {
             self.promote(block);
         }
         if let Some(index) = hit {
-            self.users[index as usize] += 1;
+            self.host.enter(index);
         }
         hit
-    }
-
-    fn is_idle(&self, now: Time) -> bool {
-        self.in_flight == 0 && now >= self.idle_since + IDLE
     }
 }
 
@@ -215,7 +170,7 @@ impl CacheRule for DmCache {
 
     fn read(&mut self, now: Time, start: u64, sectors: u64, parts: &mut Vec<Part>) {
         for (block, from, length) in self.blocks_of(start, sectors) {
-            self.begin_part();
+            self.host.begin();
             parts.push(match self.access(now, block, false) {
                 None => {
                     // A read that the policy has seen is a miss, and no bypass.
@@ -246,7 +201,7 @@ impl CacheRule for DmCache {
             return false;
         }
         for (block, from, length) in self.blocks_of(start, sectors) {
-            self.begin_part();
+            self.host.begin();
             *self.writes.entry(block).or_default() += 1;
             let Some(index) = self.access(now, block, true) else {
                 self.bypassed += length;
@@ -256,7 +211,7 @@ impl CacheRule for DmCache {
             let back = self.mode == DmCacheMode::Writeback;
             if back && !self.smq.blocks[index as usize].dirty {
                 self.smq.set_dirty(index, true);
-                self.note_change(now);
+                self.mappings.change_at(now);
             }
             parts.push(Part {
                 origin: !back,
@@ -271,14 +226,14 @@ impl CacheRule for DmCache {
         if (self.blocks_of(start, sectors)).any(|(block, ..)| self.migrating.contains_key(&block)) {
             return false;
         }
-        let whole: Vec<(u64, u64)> = (self.blocks_of(start, sectors))
+        let whole: Vec<u32> = (self.blocks_of(start, sectors))
             .filter(|&(block, _, length)| length == self.length(block))
-            .filter_map(|(block, ..)| Some((block, u64::from(self.smq.lookup(block)?))))
+            .filter_map(|(block, ..)| self.smq.lookup(block))
             .collect();
-        for (_, index) in whole {
-            if self.users[index as usize] == 0 {
-                self.smq.forget(index as u32);
-                self.changed += 1;
+        for index in whole {
+            if self.host.is_unused(index) {
+                self.smq.forget(index);
+                self.mappings.change();
             }
         }
         true
@@ -310,11 +265,11 @@ impl CacheRule for DmCache {
         // A cache that is full of dirty blocks writes back under load as well (`queue_demotion`).
         let stuck = self.smq.free.is_empty() && self.smq.wants_demotion();
         let stuck = stuck && self.smq.dirty_waiting() * 2 > self.smq.blocks.len();
-        if !room || !(self.is_idle(now) || stuck) {
+        if !room || !(now >= self.host.idle_at() || stuck) {
             return None;
         }
-        let users = &self.users;
-        let index = self.smq.take_dirty(|index| users[index as usize] == 0)?;
+        let host = &self.host;
+        let index = self.smq.take_dirty(|index| host.is_unused(index))?;
         let block = self.smq.blocks[index as usize].block;
         self.migrating.insert(block, index);
         self.writebacks += 1;
@@ -336,11 +291,11 @@ impl CacheRule for DmCache {
                 self.smq.cleaned(copy.mark);
             }
         }
-        self.note_change(now);
+        self.mappings.change_at(now);
     }
 
     fn commit(&mut self, _: Time) -> Option<(u64, u64)> {
-        (self.changed > 0).then(|| self.write_map())
+        self.mappings.have_changed().then(|| self.mappings.commit())
     }
 
     fn flushes_origin(&self) -> bool {
@@ -348,17 +303,17 @@ impl CacheRule for DmCache {
     }
 
     fn alarm(&self) -> Time {
-        let waits = self.in_flight == 0 && self.smq.dirty_waiting() > 0;
+        let waits = self.smq.dirty_waiting() > 0;
         let room = (self.writebacks + 1) * self.size <= self.threshold;
         let idle = match waits && room {
-            true => self.idle_since + IDLE,
+            true => self.host.idle_at(),
             false => Time::NEVER,
         };
-        idle.min(self.commit_due)
+        idle.min(self.mappings.due())
     }
 
     fn timer(&mut self, now: Time) -> Option<(u64, u64)> {
-        (self.commit_due <= now).then(|| self.write_map())
+        (self.mappings.due() <= now).then(|| self.mappings.commit())
     }
 
     fn dirty_sectors(&self) -> u64 {
@@ -373,7 +328,7 @@ impl CacheRule for DmCache {
         let mb = |sectors: u64| (sectors * SECTOR_BYTES) as f64 / 1e6;
         readings.extend([
             ("ssd_bypassed_mb", mb(self.bypassed)),
-            ("ssd_map_mb", mb(self.written)),
+            ("ssd_map_mb", mb(self.mappings.written())),
         ]);
     }
 }

@@ -1,6 +1,5 @@
 //! Layout of the metadata written by `mke2fs`.
 
-use crate::FileError;
 use crate::runs::DisjointRuns;
 use std::ops::Range;
 
@@ -40,19 +39,33 @@ pub(crate) struct GroupLayout {
     reserved: u64,
 }
 
+/// Reason why `mke2fs` makes no file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MakeRefusal {
+    /// The device does not hold the metadata and 50 more blocks.
+    TooSmall { needed: u64 },
+    /// The descriptors of all groups do not fit into one group.
+    TooLarge { most: u64 },
+}
+
 impl GroupLayout {
-    /// Returns an error if the device does not hold the metadata and 50 more blocks.
-    pub(crate) fn new(make: Mke2fsOptions) -> Result<GroupLayout, FileError> {
-        let too_small = |needed| FileError::NoSpace {
-            needed,
-            free: make.blocks,
-        };
+    /// Returns an error if the device does not hold the metadata and 50 more blocks, or is too large.
+    pub(crate) fn new(make: Mke2fsOptions) -> Result<GroupLayout, MakeRefusal> {
+        let too_small = |needed| MakeRefusal::TooSmall { needed };
         // Below 2048 blocks, mke2fs makes a file system with blocks of 1 KiB, or a "floppy" file
         // system.
         if make.blocks < 2048 {
             return Err(too_small(2048));
         }
         let mut layout = GroupLayout::sized(make);
+        // The model has no `meta_bg`, and mke2fs uses that feature only by word. Without the feature
+        // the first group holds the descriptors of all groups: 2^21 groups with descriptors of 64
+        // bytes, 256 TiB (Documentation/filesystems/ext4/blockgroup.rst of Linux 6.1).
+        let first = layout.fixed(0) + u64::from(layout.flex) * (2 + layout.table);
+        if first >= BLOCKS_PER_GROUP {
+            let most = BLOCKS_PER_GROUP * 4096 / make.descriptor_bytes * BLOCKS_PER_GROUP;
+            return Err(MakeRefusal::TooLarge { most });
+        }
         // A last group that cannot hold its own metadata and 50 more blocks is left out
         // (`ext2fs_initialize`).
         let last = layout.blocks % BLOCKS_PER_GROUP;
@@ -223,12 +236,14 @@ impl GroupLayout {
 
     /// Returns the number of free blocks of the group in a new file system.
     pub(crate) fn free_blocks(&self, group: u32) -> u64 {
-        let metadata = self.metadata(group);
-        self.size(group)
-            - metadata
-                .iter()
-                .map(|range| range.end - range.start)
-                .sum::<u64>()
+        let metadata = self.metadata(group).into_iter();
+        let metadata: u64 = metadata.map(|range| range.end - range.start).sum();
+        assert!(
+            metadata <= self.size(group),
+            "group {group} has {metadata} blocks of metadata, and {} in all",
+            self.size(group)
+        );
+        self.size(group) - metadata
     }
 
     /// Returns the free blocks of a new file system, numbered within the group.

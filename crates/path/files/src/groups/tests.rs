@@ -66,6 +66,19 @@ fn four_tebibytes_are_made_without_building_a_group() {
 }
 
 #[test]
+fn a_device_whose_descriptors_fill_a_group_is_refused() {
+    const TIB: u64 = 1 << 28;
+    for (make, most) in [(EXT4, 256), (EXT2, 512)] {
+        let sized = |blocks| GroupLayout::new(Mke2fsOptions { blocks, ..make });
+        let refused = Err(MakeRefusal::TooLarge { most: most * TIB });
+        assert_eq!(sized(most * TIB).map(|layout| layout.groups), refused);
+        assert_eq!(sized(1 << 44).map(|layout| layout.groups), refused);
+        let layout = sized(most * TIB * 3 / 4).unwrap();
+        assert!((0..100).all(|group| layout.free_blocks(group) <= layout.size(group)));
+    }
+}
+
+#[test]
 fn a_device_that_holds_no_more_than_metadata_is_refused() {
     for blocks in [0, 1, 2047] {
         assert!(GroupLayout::new(Mke2fsOptions { blocks, ..EXT2 }).is_err());

@@ -28,21 +28,42 @@ fn one() -> u32 {
     1
 }
 
+/// Largest number of outstanding requests. Each takes memory from the start of a run on.
+const OUTSTANDING_MAX: u32 = 1 << 20;
+
 pub(super) fn build(keys: &Keys) -> Result<Arrivals, ConfigError> {
     let Config {
         outstanding,
         think_time,
         exponential,
     } = read(keys)?;
-    if outstanding == 0 {
-        return Err(ConfigError::new(
-            "outstanding",
-            "found 0; expected at least 1",
-        ));
+    if !(1..=OUTSTANDING_MAX).contains(&outstanding) {
+        let message = format!("found {outstanding}; expected 1 to {OUTSTANDING_MAX}");
+        return Err(ConfigError::new("outstanding", message));
     }
     Ok(Arrivals::Closed {
         outstanding,
         think_time,
         exponential,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_number_that_takes_all_memory_is_refused() {
+        let refused = |outstanding: u64| {
+            let keys = json!({ "outstanding": outstanding });
+            build(keys.as_object().unwrap())
+                .err()
+                .map(|error| error.key)
+        };
+        for outstanding in [0, 1 + u64::from(OUTSTANDING_MAX), u64::from(u32::MAX)] {
+            assert_eq!(refused(outstanding).as_deref(), Some("outstanding"));
+        }
+        assert_eq!(refused(OUTSTANDING_MAX.into()), None);
+    }
 }

@@ -238,23 +238,6 @@ impl Fit {
 mod tests {
     use super::*;
 
-    fn row(rw: &str, depth: u32, mean_ms: f64) -> DepthRow {
-        DepthRow {
-            source: format!("t.csv, line {depth}"),
-            rw: rw.to_owned(),
-            covers: None,
-            bytes: 4096,
-            depth,
-            jobs: 1,
-            per_s: f64::from(depth) * 1000.0 / mean_ms,
-            mean_ms,
-            deviation_ms: None,
-            middle_ms: None,
-            p99_ms: None,
-            longest_ms: None,
-        }
-    }
-
     fn sheet() -> Sheet {
         Sheet {
             capacity: Some("2T".into()),
@@ -276,9 +259,9 @@ mod tests {
             (32, 341.9),
         ];
         let mut rows = reads
-            .map(|(depth, mean)| row("randread", depth, mean))
+            .map(|(depth, mean)| DepthRow::random("randread", depth, mean))
             .to_vec();
-        rows.push(row("randwrite", 1, 8.06));
+        rows.push(DepthRow::random("randwrite", 1, 8.06));
         let fit = fit_by_depth(&sheet(), None, &rows).unwrap();
         for compared in &fit.compared {
             let (measured, found) = compared.mean_ms;
@@ -293,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_grid_of_one_depth_is_refused() {
-        let error = fit_by_depth(&sheet(), None, &[row("randread", 4, 50.0)])
+        let error = fit_by_depth(&sheet(), None, &[DepthRow::random("randread", 4, 50.0)])
             .unwrap_err()
             .to_string();
         assert!(
@@ -304,7 +287,10 @@ mod tests {
 
     #[test]
     fn deep_reads_that_no_disk_can_serve_are_refused() {
-        let rows = [row("randread", 1, 14.3), row("randread", 32, 4.6)];
+        let rows = [
+            DepthRow::random("randread", 1, 14.3),
+            DepthRow::random("randread", 32, 4.6),
+        ];
         let error = fit_by_depth(&sheet(), None, &rows).unwrap_err().to_string();
         assert!(
             error.contains("line 32") && error.contains("rotating disk"),
@@ -314,7 +300,10 @@ mod tests {
 
     #[test]
     fn times_of_a_cache_are_refused() {
-        let rows = [row("randread", 1, 0.2), row("randread", 4, 0.8)];
+        let rows = [
+            DepthRow::random("randread", 1, 0.2),
+            DepthRow::random("randread", 4, 0.8),
+        ];
         let error = fit_by_depth(&sheet(), None, &rows).unwrap_err().to_string();
         assert!(error.contains("half a revolution"), "{error}");
     }

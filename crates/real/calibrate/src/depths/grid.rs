@@ -131,23 +131,6 @@ mod tests {
 
     const DISK: Bytes = Bytes(2_000_398_934_016);
 
-    fn row(rw: &str, depth: u32, mean_ms: f64) -> DepthRow {
-        DepthRow {
-            source: format!("t.csv, line {depth}"),
-            rw: rw.to_owned(),
-            covers: None,
-            bytes: 4096,
-            depth,
-            jobs: 1,
-            per_s: f64::from(depth) * 1000.0 / mean_ms,
-            mean_ms,
-            deviation_ms: None,
-            middle_ms: None,
-            p99_ms: None,
-            longest_ms: None,
-        }
-    }
-
     fn refused(rows: &[DepthRow]) -> String {
         usable(rows)
             .and_then(|()| grid(rows, "randread", DISK))
@@ -158,9 +141,9 @@ mod tests {
     #[test]
     fn rows_that_do_not_keep_their_depth_are_refused() {
         // The usual fault: a synchronous engine keeps one request outstanding at any iodepth.
-        let mut deep = row("randread", 32, 341.9);
+        let mut deep = DepthRow::random("randread", 32, 341.9);
         deep.mean_ms = 10.7;
-        let error = refused(&[row("randread", 1, 17.36), deep]);
+        let error = refused(&[DepthRow::random("randread", 1, 17.36), deep]);
         assert!(
             error.contains("line 32") && error.contains("1.0 outstanding"),
             "{error}"
@@ -169,8 +152,8 @@ mod tests {
 
     #[test]
     fn rows_of_a_part_of_the_disk_are_refused() {
-        let mut part = row("randread", 4, 50.0);
-        let whole = row("randread", 1, 17.36);
+        let mut part = DepthRow::random("randread", 4, 50.0);
+        let whole = DepthRow::random("randread", 1, 17.36);
         part.covers = Some("100G".into());
         let error = refused(&[whole.clone(), part.clone()]);
         assert!(
@@ -185,9 +168,9 @@ mod tests {
 
     #[test]
     fn a_percentile_below_the_mean_is_refused() {
-        let mut deep = row("randread", 32, 281.0);
+        let mut deep = DepthRow::random("randread", 32, 281.0);
         deep.p99_ms = Some(4.0);
-        let error = refused(&[row("randread", 1, 14.3), deep]);
+        let error = refused(&[DepthRow::random("randread", 1, 14.3), deep]);
         assert!(
             error.contains("line 32") && error.contains("4.00 ms"),
             "{error}"
@@ -196,7 +179,10 @@ mod tests {
 
     #[test]
     fn mixed_rows_alone_are_refused() {
-        let error = refused(&[row("randrw", 1, 17.0), row("randrw", 4, 50.0)]);
+        let error = refused(&[
+            DepthRow::random("randrw", 1, 17.0),
+            DepthRow::random("randrw", 4, 50.0),
+        ]);
         assert!(
             error.contains("line 1") && error.contains("`randrw`"),
             "{error}"

@@ -39,6 +39,27 @@ pub struct DepthRow {
     pub longest_ms: Option<f64>,
 }
 
+#[cfg(test)]
+impl DepthRow {
+    /// Returns a row of random requests of 4 KiB all over the disk, which kept their depth.
+    pub(crate) fn random(rw: &str, depth: u32, mean_ms: f64) -> DepthRow {
+        DepthRow {
+            source: format!("t.csv, line {depth}"),
+            rw: rw.to_owned(),
+            covers: None,
+            bytes: 4096,
+            depth,
+            jobs: 1,
+            per_s: f64::from(depth) * 1000.0 / mean_ms,
+            mean_ms,
+            deviation_ms: None,
+            middle_ms: None,
+            p99_ms: None,
+            longest_ms: None,
+        }
+    }
+}
+
 /// Reads all rows of the given files. A folder stands for its files that end in `.json` or `.csv`.
 ///
 /// # Errors

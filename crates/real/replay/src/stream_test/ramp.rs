@@ -8,7 +8,7 @@ use crate::stream_test::server::FileServer;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Seed, Time};
 use fullstroke_workload::{
-    Limit, PlayedStream, Rules, StartTimes, StreamTally, StreamsConfig, StreamsResults, dealt_out,
+    PlayedStream, Rules, Starts, StreamTally, StreamsConfig, StreamsResults, dealt_out,
 };
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -180,48 +180,30 @@ fn progress(shared: &RampState, now: Time) -> RampProgress {
 
 /// Streams not yet started, with their start times.
 struct Ramp {
-    waiting: std::iter::Enumerate<std::vec::IntoIter<PlayedStream>>,
-    left: usize,
-    starts: StartTimes,
-    next: Time,
-    limit: Limit,
-    duration: Duration,
+    waiting: std::vec::IntoIter<PlayedStream>,
+    starts: Starts,
 }
 
 impl Ramp {
     fn new(config: &StreamsConfig, seed: Seed, streams: Vec<PlayedStream>) -> Ramp {
-        let mut starts = StartTimes::new(config, seed);
         Ramp {
-            left: streams.len(),
-            waiting: streams.into_iter().enumerate(),
-            next: starts.take(),
-            starts,
-            limit: Limit::new(config),
-            duration: config.duration,
+            starts: Starts::new(config, streams.len(), seed),
+            waiting: streams.into_iter(),
         }
     }
 
     /// Returns the stream whose start time has come. Sets the end once no further stream starts.
     fn due(&mut self, now: Time, shared: &RampState) -> Option<(usize, PlayedStream)> {
-        if now < self.next {
+        if now < self.starts.next() {
             return None;
         }
         let seen = shared.seen();
-        seen.iter().for_each(|tally| self.limit.note_read(tally));
-        let started = seen.len() - self.left;
-        if self.limit.is_reached(now, &seen[..started]) {
-            self.next = Time::NEVER;
-            shared.end_at(now + self.duration);
-            return None;
+        seen.iter().for_each(|tally| self.starts.note_read(tally));
+        let (started, end) = self.starts.take(now, &seen);
+        if let Some(end) = end {
+            shared.end_at(end);
         }
-        let stream = self.waiting.next()?;
-        self.left -= 1;
-        self.next = self.starts.take();
-        if self.left == 0 {
-            self.next = Time::NEVER;
-            shared.end_at(now + self.duration);
-        }
-        Some(stream)
+        Some((started? as usize, self.waiting.next()?))
     }
 }
 

@@ -49,7 +49,7 @@ impl Array {
         });
         // If a member failed since planning, the regions were not marked as missed by it. So the
         // write is planned again.
-        let result = if self.planner().version == version {
+        let result = if self.planner().version() == version {
             carry_out(worker)
         } else {
             Err(AttemptFailure::Again)

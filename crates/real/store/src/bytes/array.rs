@@ -6,11 +6,10 @@ use crate::bytes::error::first_error;
 use crate::bytes::gathered::Gathered;
 use crate::bytes::media::Media;
 use crate::bytes::member::{Member, Visit};
-use fullstroke_contract::{
-    Extent, Gear, LayersBelow, MemberState, Operation, Request, RequestStatus,
-};
+use crate::member_layout::MemberLayout;
+use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
-use fullstroke_volume::{BufferPlace, Detail, Layout, MemoryPiece, ParityRows, Plan};
+use fullstroke_volume::{BufferPlace, Detail, Layout, MemoryPiece, Plan};
 use std::ops::ControlFlow;
 
 /// Length of the buffer for writes of zeros: 64 KiB.
@@ -18,10 +17,8 @@ const ZEROS: usize = 64 << 10;
 
 /// A layout, its members, and the memory of its plans.
 pub(crate) struct MemberArray<M> {
-    pub(crate) layout: Box<dyn Layout>,
+    pub(crate) layout: MemberLayout,
     pub(crate) members: Vec<M>,
-    /// Size of a row, the unit of discards and comparisons; `None` without parity.
-    pub(crate) rows: Option<ParityRows>,
     pub(crate) plan: Plan,
     pub(crate) scratch: Vec<u8>,
     /// True if members are volumes.
@@ -31,12 +28,10 @@ pub(crate) struct MemberArray<M> {
 
 impl<M: Member> MemberArray<M> {
     pub(crate) fn new(layout: Box<dyn Layout>, members: Vec<M>) -> MemberArray<M> {
-        let rows = layout.geometry().parity_rows();
         let nested = members.iter().any(Member::is_volume);
         MemberArray {
-            layout,
+            layout: MemberLayout::new(layout),
             members,
-            rows,
             plan: Plan::new(Detail::Bytes),
             scratch: Vec::new(),
             nested,
@@ -47,22 +42,7 @@ impl<M: Member> MemberArray<M> {
     /// True if the volume has parity, and some data exists only as parity: a member is missing or
     /// in standby.
     pub(crate) fn has_degraded_parity(&self) -> bool {
-        self.rows.is_some() && (self.is_impaired() || self.reads_soft())
-    }
-
-    /// True in a gear in which the soft state of standby members serves requests instead of their
-    /// own data.
-    pub(crate) fn reads_soft(&self) -> bool {
-        self.layout.present_gear().is_some_and(Gear::reads_soft)
-    }
-
-    pub(crate) fn is_impaired(&self) -> bool {
-        (0..self.members.len()).any(|member| self.layout.member_state(member) != MemberState::Alive)
-    }
-
-    /// True if the volume survives the failure of a member.
-    pub(crate) fn is_redundant(&self) -> bool {
-        self.layout.failures_survived() > 0
+        self.layout.rows().is_some() && self.layout.lacks_members()
     }
 
     /// Plans a request.
@@ -72,24 +52,7 @@ impl<M: Member> MemberArray<M> {
         operation: Operation,
         extent: Extent,
     ) -> Result<(), StoreError> {
-        let request = Request {
-            operation,
-            extent,
-            ..Request::default()
-        };
-        match self
-            .layout
-            .plan(&request, LayersBelow::NOTHING, &mut self.plan)
-        {
-            // Only comparisons end in `Differs`, and only drives refuse requests. Planning has
-            // neither.
-            RequestStatus::Done | RequestStatus::Differs => Ok(()),
-            RequestStatus::Lost | RequestStatus::Refused => Err(StoreError::Lost { extent }),
-            RequestStatus::OutOfRange => Err(StoreError::OutOfRange {
-                extent,
-                capacity: self.layout.capacity(),
-            }),
-        }
+        Ok(self.layout.plan(operation, extent, &mut self.plan)?)
     }
 
     /// Makes the scratch buffer long enough for the plan. Its content does not matter.
@@ -107,6 +70,11 @@ impl<M: Member> MemberArray<M> {
         into: &mut [u8],
         media: &Media,
     ) -> Result<(), StoreError> {
+        debug_assert_eq!(
+            into.len() as u64,
+            extent.sectors.bytes().0,
+            "{extent:?} is read into another length"
+        );
         self.prepare(Operation::Read, extent)?;
         self.make_room();
         let MemberArray {
@@ -131,6 +99,11 @@ impl<M: Member> MemberArray<M> {
         from: &[u8],
         media: &mut Media,
     ) -> Result<(), StoreError> {
+        debug_assert_eq!(
+            from.len() as u64,
+            extent.sectors.bytes().0,
+            "{extent:?} is written from another length"
+        );
         self.prepare(Operation::Write, extent)?;
         self.carry_out(from, media)
     }
@@ -165,7 +138,7 @@ impl<M: Member> MemberArray<M> {
             request: RequestBytes::From(from),
             scratch,
         };
-        if layout.present_gear().is_some() {
+        if layout.gear().is_some() {
             return carry_out_strands(plan, members, &mut buffers, write, media);
         }
         read_pieces(plan, plan.pieces(), members, &mut buffers, media)?;
@@ -223,10 +196,10 @@ impl<M: Member> MemberArray<M> {
         hole: bool,
         media: &mut Media,
     ) -> Result<(), StoreError> {
-        if self.layout.present_gear().is_some() {
+        if self.layout.gear().is_some() {
             return self.write_zeros(extent, media);
         }
-        let Some(rows) = self.rows else {
+        let Some(rows) = self.layout.rows() else {
             return self.zero_wholly(extent, hole, media);
         };
         let whole = rows.within(extent);
@@ -283,10 +256,10 @@ impl<M: Member> MemberArray<M> {
     /// A volume with gears discards nothing, because the copies in the soft state would have to
     /// follow.
     pub(crate) fn discard(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
-        if self.layout.present_gear().is_some() {
+        if self.layout.gear().is_some() {
             return Ok(());
         }
-        if let Some(rows) = self.rows {
+        if let Some(rows) = self.layout.rows() {
             let whole = rows.within(extent);
             return if whole.sectors == Sectors::ZERO {
                 Ok(())
@@ -294,7 +267,7 @@ impl<M: Member> MemberArray<M> {
                 self.zero_wholly(whole, true, media)
             };
         }
-        if self.is_redundant() {
+        if self.layout.is_redundant() {
             return self.zero_wholly(extent, true, media);
         }
         self.prepare(Operation::Discard, extent)?;
@@ -363,6 +336,10 @@ impl<M: Member> MemberArray<M> {
             }
             at = start + piece.sectors;
         }
+        assert!(
+            at <= extent.end(),
+            "a plan of {extent:?} reaches up to {at}"
+        );
         let rest = Extent {
             start: at,
             sectors: extent.end().since(at),

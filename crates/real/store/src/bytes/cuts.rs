@@ -3,10 +3,11 @@
 //! The media outlive the store here. All media stop changing after a given number of changes. The
 //! last change is made by half. The store's files keep the state of that moment.
 
-use crate::bytes::description::{Label, MemberRecord};
+use crate::bytes::description::MemberRecord;
 use crate::bytes::opening::DeviceSource;
 use crate::bytes::samples::{SAMPLES, VolumeSample, folder, path, pattern};
 use crate::bytes::{OpenReport, Opening, Store, StoreError};
+use crate::label::Label;
 use crate::{Device, MemoryDevice};
 use fullstroke_contract::{Extent, Gear};
 use fullstroke_units::{Lbn, Random, Sectors, Seed};

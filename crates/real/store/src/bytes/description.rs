@@ -4,6 +4,7 @@ use crate::Device;
 use crate::bytes::StoreError;
 use crate::bytes::error::NAME;
 use crate::copies::{PlaceContent, RecordKind, StoreRecord};
+use crate::label::Label;
 use crate::uuid::Uuid;
 use fullstroke_contract::MemberState;
 use fullstroke_units::{Bytes, Sectors};
@@ -24,16 +25,6 @@ pub(crate) const COPIES: RecordKind = RecordKind {
     version: FORMAT,
     room: 1 << 20,
 };
-
-/// The label behind the bytes of a drive.
-const LABEL: RecordKind = RecordKind {
-    magic: *b"fsmember",
-    oldest: FORMAT,
-    version: FORMAT,
-    room: 4096,
-};
-/// The room of a label.
-pub(crate) const LABEL_BYTES: u64 = LABEL.room;
 
 /// Member identifier of the store's own records.
 const NOBODY: Uuid = Uuid::from_bytes([0; 16]);
@@ -193,11 +184,7 @@ impl Description {
 
     /// Returns the right label of the member's file.
     pub(crate) fn label(&self, member: &MemberRecord) -> Label {
-        Label {
-            store: self.store,
-            member: member.path.clone(),
-            events: self.events,
-        }
+        Label::of_file(self.store, member.path.clone(), self.events)
     }
 
     /// Returns an error unless the folder was made for the stack with this digest and these
@@ -384,84 +371,6 @@ pub(crate) fn damaged(file: PathBuf, detail: &str) -> StoreError {
     }
 }
 
-/// Label of a drive's file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Label {
-    pub(crate) store: Uuid,
-    /// Indices of the member from the top.
-    pub(crate) member: String,
-    /// The store's number of events when this member was last part of it.
-    pub(crate) events: u64,
-}
-
-impl Label {
-    fn encode(&self) -> Vec<u8> {
-        let record = StoreRecord {
-            version: FORMAT,
-            number: self.events,
-            store: self.store,
-            member: NOBODY,
-            body: self.member.clone().into_bytes(),
-        };
-        // A path of indices is much shorter than a label.
-        LABEL.encode(&record).unwrap_or_default()
-    }
-
-    /// Writes the label behind the `bytes` of a drive. The caller flushes the device.
-    pub(crate) fn write(&self, device: &dyn Device, bytes: u64) -> std::io::Result<()> {
-        let encoded = self.encode();
-        assert!(
-            !encoded.is_empty(),
-            "a label of {} is too long",
-            self.member
-        );
-        // The rest of the label's 4 KiB is zeros and stays a hole.
-        let last = encoded.iter().rposition(|&byte| byte != 0).unwrap_or(0);
-        device.write(bytes, &encoded[..(last + 1).next_multiple_of(512)])
-    }
-
-    /// Reads the label behind the `bytes` of a drive, if there is a whole one.
-    pub(crate) fn read(device: &dyn Device, bytes: u64) -> Option<Label> {
-        let mut room = vec![0; LABEL_BYTES as usize];
-        device.read(bytes, &mut room).ok()?;
-        let PlaceContent::Whole(record) = LABEL.decode(&room) else {
-            return None;
-        };
-        Some(Label {
-            store: record.store,
-            member: String::from_utf8(record.body).ok()?,
-            events: record.number,
-        })
-    }
-
-    /// Describes the fault of a member, if the label `found` is not the expected one. A label may
-    /// be one event ahead, because labels are written before the store's description.
-    pub(crate) fn complaint(&self, found: Option<&Label>) -> Option<String> {
-        let expected = format!("expected member `{}` of store {}", self.member, self.store);
-        let found = match found {
-            None => "has no whole label behind its bytes".to_owned(),
-            Some(found) if found.store != self.store => {
-                format!("is of another store, {}", found.store)
-            }
-            Some(found) if found.member != self.member => format!("is member `{}`", found.member),
-            Some(found) if found.events < self.events => {
-                format!(
-                    "is out of date: it was last part of the store at event {}",
-                    found.events
-                )
-            }
-            Some(found) if found.events > self.events + 1 => {
-                format!(
-                    "is newer than the store's description: it is of event {}",
-                    found.events
-                )
-            }
-            Some(_) => return None,
-        };
-        Some(format!("{found}; {expected} at event {}", self.events))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -571,40 +480,5 @@ mod tests {
         assert!(said(8, 9).contains("format 9"));
         assert!(said(70, 0).contains("no copy of the description is intact"));
         assert!(StoredDescription::read(device).unwrap().is_some());
-    }
-
-    #[test]
-    fn a_label_says_what_it_is_of_and_one_flipped_bit_makes_it_none() {
-        let device = MemoryDevice::new(8192);
-        let label = Label {
-            store: Uuid::from_bytes([7; 16]),
-            member: "1.0".into(),
-            events: 9,
-        };
-        label.write(&device, 4096).unwrap();
-        assert_eq!(Label::read(&device, 4096), Some(label.clone()));
-        for at in (0..67).filter(|at| !(20..24).contains(at)) {
-            let mut byte = [0];
-            device.read(4096 + at, &mut byte).unwrap();
-            device.write(4096 + at, &[byte[0] ^ 4]).unwrap();
-            assert_eq!(Label::read(&device, 4096), None, "byte {at}");
-            device.write(4096 + at, &byte).unwrap();
-        }
-        let other = |change: fn(&mut Label)| {
-            let mut other = label.clone();
-            change(&mut other);
-            label.complaint(Some(&other))
-        };
-        assert_eq!(other(|_| {}), None);
-        assert_eq!(other(|label| label.events = 10), None, "one event ahead");
-        for change in [
-            (|label: &mut Label| label.events = 8) as fn(&mut Label),
-            |label| label.events = 11,
-            |label| label.member = "1.1".into(),
-            |label| label.store = Uuid::from_bytes([8; 16]),
-        ] {
-            assert!(other(change).is_some());
-        }
-        assert!(label.complaint(None).is_some());
     }
 }

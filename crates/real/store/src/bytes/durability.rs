@@ -312,6 +312,11 @@ impl Store {
             marks.mark(part, self.media.epoch)?;
         }
         Verifier::mending(&mut self.media).check(&mut self.root, "", part)?;
+        assert!(
+            part.sectors > Sectors::ZERO,
+            "an empty extent is to be settled at {}",
+            part.start
+        );
         if part.sectors < extent.sectors {
             let rest = Extent {
                 start: part.end(),

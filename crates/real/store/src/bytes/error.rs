@@ -1,5 +1,7 @@
 //! Errors of stores.
 
+use crate::error::is_out_of_space;
+use crate::member_layout::PlanRefusal;
 use fullstroke_contract::Extent;
 use fullstroke_units::Sectors;
 use std::io;
@@ -115,6 +117,17 @@ pub enum StoreError {
     Refused(String),
 }
 
+impl From<PlanRefusal> for StoreError {
+    fn from(refusal: PlanRefusal) -> StoreError {
+        match refusal {
+            PlanRefusal::Lost { extent } => StoreError::Lost { extent },
+            PlanRefusal::OutOfRange { extent, capacity } => {
+                StoreError::OutOfRange { extent, capacity }
+            }
+        }
+    }
+}
+
 impl StoreError {
     /// Returns an error of the host at `file`.
     pub(crate) fn host(action: &'static str, file: &Path, source: io::Error) -> StoreError {
@@ -128,9 +141,7 @@ impl StoreError {
     /// True if the host has no room left. Clients get a separate error then, because the medium is
     /// not broken.
     pub fn is_out_of_space(&self) -> bool {
-        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-        let kinds = [StorageFull, QuotaExceeded, FileTooLarge];
-        matches!(self, StoreError::Host { source, .. } if kinds.contains(&source.kind()))
+        matches!(self, StoreError::Host { source, .. } if is_out_of_space(source))
     }
 }
 

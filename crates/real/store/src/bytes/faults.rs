@@ -29,10 +29,11 @@
 //! error, and never anything else. The message of every failure contains the seed;
 //! `FULLSTROKE_FAULTS` sets the number of seeds for each volume (default 6).
 
-use crate::bytes::description::{LABEL_BYTES, Label, MemberRecord};
+use crate::bytes::description::MemberRecord;
 use crate::bytes::opening::DeviceSource;
 use crate::bytes::samples::{SAMPLES, VolumeSample, folder, path, pattern};
 use crate::bytes::{MemberStatus, Opening, Store, StoreError};
+use crate::label::{self, Label};
 use crate::{Device, MemoryDevice};
 use fullstroke_contract::{Extent, Gear};
 use fullstroke_units::{Lbn, Random, Sectors, Seed};
@@ -189,7 +190,7 @@ impl DeviceSource for Disks {
         None
     }
     fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError> {
-        let bytes = member.bytes() + LABEL_BYTES;
+        let bytes = member.bytes() + label::BYTES;
         let random = Seed(self.seed).stream(&member.path);
         let new = || Arc::new(Mutex::new(FaultyDisk::new(bytes, random)));
         let disk = self.disks.entry(member.path.clone()).or_insert_with(new);

@@ -12,7 +12,6 @@
 //! - In the low gear, and while rising, an array with parity makes its changes through the journal,
 //!   like a degraded array. The data of the standby members follows from parity then.
 
-use crate::bytes::node::Array;
 use crate::bytes::records::Records;
 use crate::bytes::store::Store;
 use crate::bytes::{StoreError, states};
@@ -30,16 +29,13 @@ impl Store {
 
     /// Returns the gear of the volume at `path`; `None` without gears.
     pub fn gear(&mut self, path: &[usize]) -> Option<Gear> {
-        states::volume(&mut self.root, path)?.layout.present_gear()
+        states::volume(&mut self.root, path)?.layout.gear()
     }
 
     /// Begins to shift the volume at `path`: to falling from the high gear, to rising from the low
     /// one. Returns true if the shift was possible.
     pub fn begin_shift(&mut self, path: &[usize], to: Gear) -> bool {
-        let array = states::volume(&mut self.root, path);
-        array
-            .and_then(|array| array.layout.gears())
-            .is_some_and(|gears| gears.shift(to))
+        states::volume(&mut self.root, path).is_some_and(|array| array.layout.shift(to))
     }
 
     /// During a shift, copies stale rows of the volume at `path`: about `most` sectors, but at
@@ -55,14 +51,13 @@ impl Store {
             let Some(array) = states::volume(&mut store.root, path) else {
                 return Ok(());
             };
-            let Array { layout, plan, .. } = &mut *array;
-            let Some(rows) = layout.gears().and_then(|gears| gears.plan_copy(most, plan)) else {
+            let Some(rows) = array.layout.plan_copy(most, &mut array.plan) else {
                 return Ok(());
             };
             let filled = array.fill(&mut store.media);
-            match (&filled, array.layout.gears()) {
-                (Err(_), Some(gears)) => gears.again(rows),
-                _ => copied = rows.sectors,
+            match &filled {
+                Ok(()) => copied = rows.sectors,
+                Err(_) => array.layout.copy_failed(rows),
             }
             filled
         })?;
@@ -108,10 +103,8 @@ impl Store {
             }
             records.replace(description)?;
         }
-        if let Some(gears) =
-            states::volume(&mut self.root, path).and_then(|array| array.layout.gears())
-        {
-            gears.settle();
+        if let Some(array) = states::volume(&mut self.root, path) {
+            array.layout.settle();
         }
         self.choose_journalling()
     }
@@ -121,10 +114,8 @@ impl Store {
     #[cold]
     pub(crate) fn distrust_copies(&mut self) {
         for path in states::geared(&self.root) {
-            if let Some(gears) =
-                states::volume(&mut self.root, &path).and_then(|array| array.layout.gears())
-            {
-                gears.mark_all_stale();
+            if let Some(array) = states::volume(&mut self.root, &path) {
+                array.layout.distrust_copies();
             }
         }
     }
@@ -151,12 +142,8 @@ impl Store {
 pub(crate) fn found(root: &mut crate::bytes::node::StoreNode, low: &[String]) {
     for path in states::geared(root) {
         let name = states::dotted(&path);
-        let Some(gears) = states::volume(root, &path).and_then(|array| array.layout.gears()) else {
-            continue;
-        };
-        match low.contains(&name) {
-            true => gears.found_low(),
-            false => gears.mark_all_stale(),
+        if let Some(array) = states::volume(root, &path) {
+            array.layout.found(low.contains(&name));
         }
     }
 }

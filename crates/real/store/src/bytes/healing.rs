@@ -12,7 +12,6 @@ use crate::bytes::node::{Array, StoreNode};
 use crate::bytes::states;
 use crate::bytes::store::{DoubtfulExtent, HostFailedMember};
 use crate::bytes::{Store, StoreError};
-use crate::repair_plan::plan_repair;
 use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{Lbn, Sectors};
 
@@ -208,7 +207,8 @@ impl Store {
             if array.heal(member, extent, &mut self.media)? {
                 return Ok(());
             }
-            let fullstroke_volume::Role::Data(lbn) = array.layout.role_of(member, extent.start)
+            let fullstroke_volume::Role::Data(lbn) =
+                array.layout.layout().role_of(member, extent.start)
             else {
                 break;
             };
@@ -414,7 +414,7 @@ impl Array {
     ) -> Result<bool, StoreError> {
         // With gears, the source of a sector may be beside it on the same member, so single sectors
         // are computed.
-        let step = match self.layout.present_gear() {
+        let step = match self.layout.gear() {
             Some(_) => Sectors(1),
             None => extent.sectors,
         };
@@ -424,9 +424,13 @@ impl Array {
                 start: at,
                 sectors: step.min(extent.end().since(at)),
             };
-            let Some(next) = plan_repair(&mut *self.layout, member, piece, &mut self.plan) else {
+            let Some(next) = self.layout.plan_repair(member, piece, &mut self.plan) else {
                 return Ok(false);
             };
+            assert!(
+                next > at,
+                "{at} of member {member} is mended again and again"
+            );
             self.carry_out(&[], media)?;
             at = next;
         }

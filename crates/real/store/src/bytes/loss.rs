@@ -120,9 +120,9 @@ impl LostData {
         );
         // Planning uses the member states in the array's layout, so these are exchanged for the
         // time of the search.
-        std::mem::swap(array.layout.member_states_mut(), &mut self.then);
+        array.layout.exchange_states(&mut self.then);
         let found = self.search(array, extent);
-        std::mem::swap(array.layout.member_states_mut(), &mut self.then);
+        array.layout.exchange_states(&mut self.then);
         found
     }
 

@@ -3,11 +3,11 @@
 use crate::Device;
 use crate::buffers::extent_of;
 use crate::bytes::StoreError;
-use crate::bytes::description::Label;
 use crate::bytes::error::first_error;
 use crate::bytes::sync::ToSync;
 use crate::bytes::transaction::Transaction;
 use crate::journal::{Change, ChangeRun, ChangedContent};
+use crate::label::{self, Label};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use std::cell::Cell;
@@ -183,7 +183,10 @@ impl Media {
             let Some((label, bytes)) = label else {
                 continue;
             };
-            match label.write(&**medium, bytes).map(|()| medium.flush()) {
+            match label::OF_FOLDERS
+                .write(&label, &**medium, bytes)
+                .map(|()| medium.flush())
+            {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
                     // The host reports such an error only once, and the medium may have lost

@@ -9,6 +9,7 @@ use crate::bytes::records::Records;
 use crate::bytes::redo::RecordingResult;
 use crate::bytes::states;
 use crate::bytes::{Store, StoreError};
+use crate::member_layout::is_worth_recording;
 use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 
@@ -99,7 +100,7 @@ impl Store {
     /// If there is no such member.
     pub fn member_state(&mut self, path: &[usize]) -> Result<MemberState, StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
-        Ok(array.layout.member_state(member))
+        Ok(array.layout.state(member))
     }
 
     /// Returns the number of sectors to fill in a rebuild of the member at `path`.
@@ -108,7 +109,7 @@ impl Store {
     /// If there is no such member.
     pub fn member_used(&mut self, path: &[usize]) -> Result<Sectors, StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
-        Ok(array.layout.member_used(member))
+        Ok(array.layout.layout().member_used(member))
     }
 
     /// Fails the member at `path`: no request uses the member from now on, and its data counts as
@@ -138,7 +139,7 @@ impl Store {
     /// Fails the member at `path`, whose data may be wrong.
     pub(crate) fn drop_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
-        if array.layout.member_state(member) == MemberState::Failed {
+        if array.layout.state(member) == MemberState::Failed {
             return Err(StoreError::Refused(format!(
                 "member `{}` has failed already",
                 states::dotted(path)
@@ -182,7 +183,7 @@ impl Store {
             || self
                 .losses
                 .last()
-                .is_some_and(|loss| loss.covers(array.layout.member_states()))
+                .is_some_and(|loss| loss.covers(array.layout.layout().member_states()))
     }
 
     /// True if the volume has failed and its loss is not accepted. The volume waits for its
@@ -229,8 +230,7 @@ impl Store {
         let StoreNode::Volume(array) = &self.root else {
             return Ok(());
         };
-        let states =
-            (0..array.members.len()).map(|member| array.layout.member_state(member).into());
+        let states = (0..array.members.len()).map(|member| array.layout.state(member).into());
         let states: Vec<StateRecord> = states.collect();
         let kept = self.records.as_ref();
         let kept = kept.map(|records| (records.folder(), records.description().store));
@@ -331,8 +331,8 @@ impl Store {
         self.check_changes()?;
         self.finish_pending()?;
         let (array, member) = states::find(&mut self.root, path)?;
-        let end = array.layout.member_used(member);
-        let mut done = match array.layout.member_state(member) {
+        let end = array.layout.layout().member_used(member);
+        let mut done = match array.layout.state(member) {
             MemberState::Rebuilding { done } => done,
             MemberState::Alive => return Ok(end),
             MemberState::Failed => {
@@ -347,13 +347,9 @@ impl Store {
         let had_failed = self.has_failed();
         while done < upto.min(end) {
             let most = REBUILD_SECTORS.min(Sectors(upto.0 - done.0));
-            let next = self.rebuild_part(path, done, most)?;
-            assert!(
-                next > done,
-                "a step of a rebuild fills nothing behind {done}"
-            );
-            done = next;
+            done = self.rebuild_part(path, done, most)?;
         }
+        assert!(done <= end, "a member of {end} is filled up to {done}");
         if done >= end {
             self.set_state(path, MemberState::Alive)?;
         }
@@ -381,16 +377,14 @@ impl Store {
             store.check_loss()?;
             let mut fill = |root: &mut StoreNode, media: &mut Media| {
                 let (array, member) = states::find(root, path)?;
-                if array.layout.member_state(member) == MemberState::Failed {
+                if array.layout.state(member) == MemberState::Failed {
                     let message = format!(
                         "member `{}` failed while it was filled",
                         states::dotted(path)
                     );
                     return Err(StoreError::Refused(message));
                 }
-                next = array
-                    .layout
-                    .plan_rebuild(&[member], done, most, &mut array.plan);
+                next = array.layout.plan_fill(member, done, most, &mut array.plan);
                 array.fill(media)
             };
             if !at_once {
@@ -403,10 +397,10 @@ impl Store {
         });
         let done = if filled.is_ok() { next } else { done };
         let (array, member) = states::find(&mut self.root, path)?;
-        if array.layout.member_state(member) != MemberState::Failed {
+        if array.layout.state(member) != MemberState::Failed {
             array
                 .layout
-                .set_member_state(member, MemberState::Rebuilding { done });
+                .set_state(member, MemberState::Rebuilding { done });
         }
         filled.map(|()| done)
     }
@@ -419,7 +413,7 @@ impl Store {
         done: &str,
     ) -> Result<(&mut Array, usize), StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
-        if array.layout.member_state(member) == MemberState::Failed {
+        if array.layout.state(member) == MemberState::Failed {
             return Ok((array, member));
         }
         let name = states::dotted(path);
@@ -550,8 +544,7 @@ impl Store {
     }
 
     /// Records the progress of rebuilds from `states`, whose data is durable. Unless `all` is set,
-    /// progress is recorded only in steps of 1/64 of the member, because each record costs a write
-    /// and a flush.
+    /// progress is recorded only in steps.
     pub(crate) fn record_better(
         &mut self,
         states: &[MemberState],
@@ -568,7 +561,7 @@ impl Store {
             let worth = match state {
                 MemberState::Alive => true,
                 MemberState::Rebuilding { done } => {
-                    all || done.0 - done_sectors >= record.sectors / 64
+                    all || is_worth_recording(done_sectors, done.0, record.sectors)
                 }
                 MemberState::Failed => false,
             };

@@ -8,11 +8,12 @@
 use crate::Device;
 use crate::bytes::StoreError;
 use crate::bytes::description::{
-    Description, Label, LossRecord, MemberRecord, RebuildRecord, StoredDescription, damaged,
+    Description, LossRecord, MemberRecord, RebuildRecord, StoredDescription, damaged,
 };
 use crate::bytes::error::NAME;
 use crate::bytes::loss::LostData;
 use crate::bytes::records::StorePlaces;
+use crate::label::Label;
 use crate::sparse::SparseFile;
 use crate::uuid::Uuid;
 use fullstroke_contract::Extent;
@@ -172,11 +173,9 @@ pub(crate) fn label(device: &dyn Device, bytes: u64) -> Option<Label> {
         return None;
     }
     let member = block.get(33..33 + block[32] as usize)?;
-    Some(Label {
-        store,
-        member: String::from_utf8(member.to_vec()).ok()?,
-        events: u64::from_le_bytes(block[24..32].try_into().ok()?),
-    })
+    let place = String::from_utf8(member.to_vec()).ok()?;
+    let events = u64::from_le_bytes(block[24..32].try_into().ok()?);
+    Some(Label::of_file(store, place, events))
 }
 
 fn check_sum(store: &Uuid, bytes: &[u8]) -> [u8; 4] {

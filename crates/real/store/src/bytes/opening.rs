@@ -3,8 +3,7 @@
 use crate::bytes::StoreError;
 use crate::bytes::checkpoints::Checkpoints;
 use crate::bytes::description::{
-    Description, JournalScope, LABEL_BYTES, Label, MemberRecord, StateRecord, StoredDescription,
-    damaged,
+    Description, JournalScope, MemberRecord, StateRecord, StoredDescription, damaged,
 };
 use crate::bytes::error::NAME;
 use crate::bytes::gears;
@@ -16,8 +15,10 @@ use crate::bytes::old;
 use crate::bytes::records::{Records, StorePlaces};
 use crate::bytes::states;
 use crate::bytes::store::{DoubtfulExtent, Store};
-use crate::bytes::verify::{RedundancyCheck, Verifier};
+use crate::bytes::verify::Verifier;
+use crate::comparison::RedundancyCheck;
 use crate::journal::{self, Change};
+use crate::label::{self, Label};
 use crate::sparse::{FileLengths, SparseFile};
 use crate::uuid::Uuid;
 use crate::{Device, MemoryDevice};
@@ -162,11 +163,13 @@ impl DeviceSource for InMemory {
 impl DeviceSource for FolderFiles<'_> {
     fn complaint(&self, member: &MemberRecord, label: Option<Label>) -> Option<String> {
         let path = self.0.join(member.file.as_ref()?);
-        let lengths = FileLengths::new(member.bytes(), LABEL_BYTES);
+        let lengths = FileLengths::new(member.bytes(), label::BYTES);
         SparseFile::complaint(&path, lengths).or_else(|| {
             let file = SparseFile::open_read_only(&path, lengths).ok();
             let found = file.and_then(|file| {
-                Label::read(&file, member.bytes()).or_else(|| old::label(&file, member.bytes()))
+                label::OF_FOLDERS
+                    .read(&file, member.bytes())
+                    .or_else(|| old::label(&file, member.bytes()))
             });
             let complaint = label?.complaint(found.as_ref())?;
             Some(format!("`{}` {complaint}", path.display()))
@@ -175,7 +178,7 @@ impl DeviceSource for FolderFiles<'_> {
 
     fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError> {
         let path = self.0.join(member.file.as_deref().unwrap_or_default());
-        let file = SparseFile::open(&path, member.bytes(), LABEL_BYTES);
+        let file = SparseFile::open(&path, member.bytes(), label::BYTES);
         Ok(Arc::new(file.map_err(|error| {
             StoreError::host("open, or make as long as its drive,", &path, error)
         })?))

@@ -13,12 +13,13 @@
 //! `FULLSTROKE_POWER` sets the lives of each volume (default 4).
 
 use crate::Device;
-use crate::bytes::description::{LABEL_BYTES, Label, MemberRecord, StateRecord, StoredDescription};
+use crate::bytes::description::{MemberRecord, StateRecord, StoredDescription};
 use crate::bytes::node::StoreNode;
 use crate::bytes::opening::DeviceSource;
 use crate::bytes::records::StorePlaces;
 use crate::bytes::samples::{SAMPLES, VolumeSample, folder, path, sample};
 use crate::bytes::{JournalScope, Opening, Store, StoreError, TidyWork, states};
+use crate::label::{self, Label};
 use crate::power::{AllowedFingerprints, DevicePower, Simulated, SplitMix, fill, simulated};
 use fullstroke_contract::{Extent, Gear, MemberState};
 use fullstroke_units::{Lbn, Sectors};
@@ -46,7 +47,7 @@ impl DeviceSource for Shelf {
             return Some(format!("member {} is gone", member.path));
         }
         let device = &self.members[&member.path];
-        label?.complaint(Label::read(&**device, member.bytes()).as_ref())
+        label?.complaint(label::OF_FOLDERS.read(&**device, member.bytes()).as_ref())
     }
     fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError> {
         Ok(Arc::clone(&self.members[&member.path]) as Arc<dyn Device>)
@@ -103,7 +104,7 @@ impl Life {
             .filter(|record| record.file.is_some())
             .collect();
         let places = StorePlaces::of(root.capacity(), states::any_parity(&root));
-        let most = drives.iter().map(MemberRecord::bytes).max().unwrap_or(0) + LABEL_BYTES;
+        let most = drives.iter().map(MemberRecord::bytes).max().unwrap_or(0) + label::BYTES;
         let (mut devices, power) = simulated(drives.len() + 1, most.max(places.bytes()) as usize);
         let own = devices.pop().unwrap();
         let members = drives.into_iter().map(|drive| drive.path).zip(devices);

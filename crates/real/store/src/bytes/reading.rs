@@ -4,9 +4,7 @@
 //! assembled read-only. So an unclean store serves the same data as after mending: the changes in the journal
 //! count as made, and different copies after a kill give the same data to every read.
 
-use crate::bytes::description::{
-    Description, LABEL_BYTES, Label, MemberRecord, StateRecord, StoredDescription,
-};
+use crate::bytes::description::{Description, MemberRecord, StateRecord, StoredDescription};
 use crate::bytes::error::NAME;
 use crate::bytes::lock::Lock;
 use crate::bytes::loss::LostData;
@@ -17,6 +15,7 @@ use crate::bytes::records::StorePlaces;
 use crate::bytes::states;
 use crate::bytes::store::DoubtfulExtent;
 use crate::bytes::{OpenReport, Opening, Store, StoreError};
+use crate::label::{self, Label};
 use crate::overlay::Overlay;
 use crate::sparse::{FileLengths, SparseFile};
 use crate::{Device, MemoryDevice};
@@ -38,7 +37,7 @@ impl DeviceSource for FilesAsTheyAre<'_> {
             return Ok(Arc::new(MemoryDevice::new(member.bytes())));
         }
         let path = self.0.join(member.file.as_deref().unwrap_or_default());
-        let file = look_at(&path, FileLengths::new(member.bytes(), LABEL_BYTES))?;
+        let file = look_at(&path, FileLengths::new(member.bytes(), label::BYTES))?;
         Ok(Arc::new(Overlay::over(file)))
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn records(root: &StoreNode) -> Vec<MemberRecord> {
 fn add_records(array: &Array, path: &str, all: &mut Vec<MemberRecord>) {
     for (index, member) in array.members.iter().enumerate() {
         let path = below(path, index);
-        all.push(record(&path, member, array.layout.member_state(index)));
+        all.push(record(&path, member, array.layout.state(index)));
         if let StoreNode::Volume(inner) = member {
             add_records(inner, &path, all);
         }
@@ -61,7 +61,7 @@ pub(crate) fn set_all(node: &mut StoreNode, states: &mut impl Iterator<Item = Me
     };
     for member in 0..array.members.len() {
         if let Some(state) = states.next() {
-            array.layout.set_member_state(member, state);
+            array.layout.set_recorded_state(member, state);
         }
         set_all(&mut array.members[member], states);
     }
@@ -85,7 +85,7 @@ pub(crate) fn any_degraded_parity<'a>(
         // Called in any case, because it takes the records of the members below.
         below |= any_degraded_parity(member, records);
     }
-    below || array.rows.is_some() && (recorded || array.is_impaired())
+    below || array.layout.rows().is_some() && (recorded || array.layout.is_impaired())
 }
 
 /// True if all changes go to the journal first: by the scope of the journal, or because a parity
@@ -115,7 +115,7 @@ fn add_geared(node: &StoreNode, path: &mut Vec<usize>, found: &mut Vec<Vec<usize
     let StoreNode::Volume(array) = node else {
         return;
     };
-    if array.layout.present_gear().is_some() {
+    if array.layout.gear().is_some() {
         found.push(path.clone());
     }
     for (index, member) in array.members.iter().enumerate() {
@@ -142,7 +142,7 @@ pub(crate) fn volume<'a>(root: &'a mut StoreNode, path: &[usize]) -> Option<&'a 
 
 /// True if some volume of the tree has parity.
 pub(crate) fn any_parity(node: &StoreNode) -> bool {
-    matches!(node, StoreNode::Volume(array) if array.rows.is_some() || array.members.iter().any(any_parity))
+    matches!(node, StoreNode::Volume(array) if array.layout.rows().is_some() || array.members.iter().any(any_parity))
 }
 
 /// True if some volume of the tree keeps copies.
@@ -150,12 +150,13 @@ pub(crate) fn any_copies(node: &StoreNode) -> bool {
     let StoreNode::Volume(array) = node else {
         return false;
     };
-    array.rows.is_none() && array.is_redundant() || array.members.iter().any(any_copies)
+    array.layout.rows().is_none() && array.layout.is_redundant()
+        || array.members.iter().any(any_copies)
 }
 
 /// True if some volume of the tree has redundancy.
 pub(crate) fn any_redundancy(node: &StoreNode) -> bool {
-    matches!(node, StoreNode::Volume(array) if array.is_redundant() || array.members.iter().any(any_redundancy))
+    matches!(node, StoreNode::Volume(array) if array.layout.is_redundant() || array.members.iter().any(any_redundancy))
 }
 
 /// Describes the volume: `raid0 of 2 x raid5 of 4`.
@@ -163,7 +164,7 @@ pub(crate) fn describe(node: &StoreNode) -> String {
     let StoreNode::Volume(array) = node else {
         return "drive".to_owned();
     };
-    let (name, count) = (array.layout.name(), array.members.len());
+    let (name, count) = (array.layout.layout().name(), array.members.len());
     match array.members.first() {
         Some(inner @ StoreNode::Volume(_)) => format!("{name} of {count} x {}", describe(inner)),
         _ => format!("{name} of {count}"),
@@ -230,21 +231,19 @@ pub(crate) fn set(
     assert!(!path.is_empty(), "the path of a member has an index");
     let answered = array.layout.answers();
     if let [member] = *path {
-        array.layout.set_member_state(member, state);
+        array.layout.set_state(member, state);
     } else if let Some((&member, rest)) = path.split_first()
         && let StoreNode::Volume(inner) = &mut array.members[member]
     {
         match set(inner, rest, state, media)? {
             StateEffect::Same => {}
-            StateEffect::Failed => array.layout.set_member_state(member, MemberState::Failed),
+            StateEffect::Failed => array.layout.set_state(member, MemberState::Failed),
             StateEffect::Replaced => {
                 clear(&array.members[member], media)?;
-                array.layout.set_member_state(
-                    member,
-                    MemberState::Rebuilding {
-                        done: Sectors::ZERO,
-                    },
-                );
+                let empty = MemberState::Rebuilding {
+                    done: Sectors::ZERO,
+                };
+                array.layout.set_state(member, empty);
             }
         }
     }

@@ -11,7 +11,8 @@ use crate::bytes::node::StoreNode;
 use crate::bytes::records::Records;
 use crate::bytes::redo::RecordingResult;
 use crate::bytes::states;
-use crate::bytes::verify::{RedundancyCheck, Verifier};
+use crate::bytes::verify::Verifier;
+use crate::comparison::RedundancyCheck;
 use crate::judge::Repair;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
@@ -307,7 +308,7 @@ impl Store {
             sectors,
         };
         let rows = if let StoreNode::Volume(array) = &self.root {
-            array.rows
+            array.layout.rows()
         } else {
             None
         };
@@ -357,7 +358,7 @@ impl Store {
     /// than a row gives no room back.
     pub fn row_sectors(&self) -> u64 {
         match &self.root {
-            StoreNode::Volume(array) => array.rows.map_or(1, |rows| rows.data.0),
+            StoreNode::Volume(array) => array.layout.rows().map_or(1, |rows| rows.data.0),
             StoreNode::Drive { .. } => 1,
         }
     }

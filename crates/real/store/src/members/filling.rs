@@ -2,6 +2,7 @@
 
 use crate::array::{Array, RequestScratch};
 use crate::buffers::{Buffers, RequestBytes};
+use crate::member_layout::is_worth_recording;
 use crate::member_transfer::{FailedTransfer, TransferDirection};
 use crate::superblock::SlotState;
 use crate::{ArrayError, Device};
@@ -13,8 +14,6 @@ use std::sync::Arc;
 
 /// Size of a rebuild step, 2 MiB. Requests wait during a step.
 const FILLED_AT_ONCE: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
-/// Progress is recorded after each 1/32 of a member.
-const RECORDED_SHARE: u64 = 32;
 
 impl Array {
     /// Continues a shift, or else a rebuild, by one step. Without either, a spare takes the place
@@ -88,7 +87,7 @@ impl Array {
         let MemberState::Rebuilding { done } = self.states()[slot] else {
             return Ok(());
         };
-        let used = self.planner().layout.member_used(slot);
+        let used = self.planner().layout().member_used(slot);
         let recorded = self.book().roster.slots[slot].state;
         let SlotState::Filling {
             done_sectors,
@@ -115,13 +114,17 @@ impl Array {
                 }
             }
         }
+        assert!(
+            next.0 >= from.min(used.0) && next <= used,
+            "slot {slot} is filled from {from} to {next}, of {used}"
+        );
         let ended = next >= used;
         // The member counts as filled only when its data is durable.
         if ended && !self.flush_devices() {
             return self.condition.check_running();
         }
         let mut planner = self.planner();
-        if planner.layout.member_state(slot) == MemberState::Failed {
+        if planner.state(slot) == MemberState::Failed {
             return Ok(());
         }
         let state = if ended {
@@ -129,8 +132,7 @@ impl Array {
         } else {
             MemberState::Rebuilding { done: next }
         };
-        planner.layout.set_member_state(slot, state);
-        planner.version += 1;
+        planner.set_state(slot, state);
         let whole = !planner.is_impaired();
         drop(planner);
         if let Some(bitmap) = self.bitmap.as_ref().filter(|_| whole) {
@@ -142,12 +144,7 @@ impl Array {
             }
             bitmap.forget_missed();
         }
-        assert!(
-            next.0 >= done_sectors && next <= used,
-            "slot {slot} is filled to {next}, behind {done_sectors} on record or beyond {used}"
-        );
-        let much = next.0 - done_sectors >= used.0 / RECORDED_SHARE;
-        if ended || much {
+        if ended || is_worth_recording(done_sectors, next.0, used.0) {
             self.commit(&mut self.book())?;
         }
         if ended && let Some(device) = &self.devices()[slot] {
@@ -164,22 +161,10 @@ impl Array {
         from: Sectors,
     ) -> Result<Sectors, FailedTransfer> {
         let mut plan = Plan::new(Detail::Bytes);
-        let mut planner = self.planner();
-        // A fill of missed regions skips others, so it may begin beyond the recorded progress. The
-        // layout plans from the state, which is changed for that time.
-        let before = planner.layout.member_state(slot);
-        planner
-            .layout
-            .set_member_state(slot, MemberState::Rebuilding { done: from });
-        let next = planner
-            .layout
-            .plan_rebuild(&[slot], from, FILLED_AT_ONCE, &mut plan);
-        planner.layout.set_member_state(slot, before);
-        drop(planner);
-        assert!(
-            next > from,
-            "a step of a rebuild fills nothing behind {from}"
-        );
+        // A fill of missed regions skips others, so it may begin beyond the recorded progress.
+        let next = self
+            .planner()
+            .plan_fill(slot, from, FILLED_AT_ONCE, &mut plan);
         match self.carry_out_alone(worker, &plan) {
             Ok(()) => Ok(next),
             Err((_, mut failed)) => Err(failed.swap_remove(0)),

@@ -4,7 +4,6 @@ use crate::ArrayError;
 use crate::array::{Array, RequestScratch};
 use crate::device::Aligned;
 use crate::member_transfer::FailedTransfer;
-use crate::repair_plan::plan_repair;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES};
 use fullstroke_volume::{Detail, Plan};
@@ -37,6 +36,12 @@ impl Array {
         let Some(device) = self.devices()[slot].clone() else {
             return Ok(());
         };
+        assert!(
+            failed.transfer.at >= self.facts.data_at,
+            "byte {} of slot {slot} is mended, before its data at {}",
+            failed.transfer.at,
+            self.facts.data_at
+        );
         let lbn = (failed.transfer.at - self.facts.data_at) / SECTOR_BYTES;
         let place = (slot, failed.transfer.at);
         let again = last.replace(place) == Some(place);
@@ -97,7 +102,13 @@ impl Array {
                 continue;
             }
             match self.plan_mend(slot, piece, &mut plan) {
-                Some(next) if self.carry_out_alone(worker, &plan).is_ok() => at = next.0,
+                Some(next) if self.carry_out_alone(worker, &plan).is_ok() => {
+                    assert!(
+                        next.0 > at,
+                        "sector {at} of slot {slot} is mended again and again"
+                    );
+                    at = next.0;
+                }
                 _ => return false,
             }
         }
@@ -107,6 +118,6 @@ impl Array {
     /// Plans the computation of a piece of a member from the others, and its write. Returns the
     /// sector behind the written piece; `None` if the piece cannot be computed.
     fn plan_mend(&self, slot: usize, piece: Extent, plan: &mut Plan) -> Option<Lbn> {
-        plan_repair(&mut *self.planner().layout, slot, piece, plan)
+        self.planner().plan_repair(slot, piece, plan)
     }
 }

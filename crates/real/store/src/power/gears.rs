@@ -313,7 +313,7 @@ fn lost_behind_two_changes(sabotage: Sabotage) -> u64 {
         for (number, tag) in [(first, 50), (first + 1, 51), (first, 52), (first + 1, 53)] {
             // Data of the standing member, if the member holds data of the row.
             let is_there =
-                |sector: &u64| trial.array.planner().layout.locate(Lbn(*sector)).member == 3;
+                |sector: &u64| trial.array.planner().layout().locate(Lbn(*sector)).member == 3;
             let sector = (number * row..(number + 1) * row)
                 .find(is_there)
                 .unwrap_or(number * row);

@@ -2,7 +2,8 @@
 
 use super::{SECTOR, Simulated, content, made, scrubbed, some_bytes};
 use crate::{
-    Array, Design, JournalPolicy, RedundancyCheck, Repair, RequestScratch, assemble, create,
+    Array, Design, JournalPolicy, MemberName, RedundancyCheck, Repair, RequestScratch, assemble,
+    create,
 };
 use fullstroke_units::Lbn;
 use std::sync::Arc;
@@ -79,8 +80,9 @@ impl Odd {
         let spoilt = self.media();
         let found = self.scrub(Repair::Nothing);
         assert_eq!(self.media(), spoilt, "{what}: only looked at");
-        let told: Vec<usize> = found.first.iter().map(|one| one.slot).collect();
-        assert!(slots.starts_with(&told), "{what}: {found:?}");
+        let told: Vec<MemberName> = found.first.iter().map(|one| one.member.clone()).collect();
+        let wrong: Vec<MemberName> = slots.iter().map(|&slot| MemberName::Slot(slot)).collect();
+        assert!(wrong.starts_with(&told), "{what}: {found:?}");
         assert_eq!(told.len(), slots.len().min(16), "{what}: {found:?}");
         assert_eq!(
             (

@@ -3,8 +3,8 @@
 use super::state::ServerState;
 use crate::standby::can_stand;
 use crate::{
-    ArrayError, ArrayStatus, FileDevice, GearDirection, OpenPurpose, RedundancyCheck, Repair,
-    RequestScratch, Roster, Timed,
+    ArrayError, ArrayStatus, FileDevice, GearDirection, MemberName, OpenPurpose, RedundancyCheck,
+    Repair, RequestScratch, Roster, Timed,
 };
 use fullstroke_transport::socket::QuestionServer;
 use fullstroke_units::Lbn;
@@ -165,15 +165,15 @@ fn scrub(server: &ServerState, repair: Repair) -> Result<RedundancyCheck, ArrayE
             .array
             .scrub_step(&mut worker, from, repair, &mut found)?;
     }
-    if let Some(first) = found.first.first() {
-        let device = server.array.devices().get(first.slot).cloned().flatten();
+    if let Some(&MemberName::Slot(slot)) = found.first.first().map(|first| &first.member) {
+        let device = server.array.devices().get(slot).cloned().flatten();
         let why = format!(
             "a scrub found {} sectors of parity, copies or data that do not agree with the rest; {} were written again, \
              and of {} nothing proves which is wrong",
             found.mismatched_sectors, found.repaired_sectors, found.undecided_sectors
         );
         let device = device.map_or_else(String::new, |device| device.name());
-        server.array.happened("mismatch", first.slot, device, &why);
+        server.array.happened("mismatch", slot, device, &why);
     }
     Ok(found)
 }

@@ -1,0 +1,140 @@
+//! Windows at places all over a drive or a pool, until their mean is precise.
+//!
+//! The interval comes from the differences between neighbouring windows (J. von Neumann, Annals of
+//! Mathematical Statistics 12(4), 1941), which a smooth change along the drive hardly enters.
+
+use crate::LabError;
+use fullstroke_measure::half_width_of_mean;
+
+/// Number of windows at first. Each further step has twice as many.
+pub(crate) const WINDOWS_FIRST: usize = 12;
+
+const CONFIDENCE: f64 = 0.95;
+
+/// A window: its place as a share of the whole work, and its result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    pub(crate) place: f64,
+    pub(crate) slowness: f64,
+    pub(crate) filled_share: f64,
+}
+
+/// Mean over all windows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WindowMean {
+    pub(crate) slowness: f64,
+    /// Half the width of the interval.
+    pub(crate) half_width: f64,
+    /// Number of windows, and the share of the work in them.
+    pub(crate) windows: usize,
+    pub(crate) filled_share: f64,
+}
+
+/// Runs windows until half the width of the interval is at most the share `precision` of the mean.
+/// `run` gets places and the number of windows before them. `has_room` gets the number of windows so
+/// far and that of the next step, and ends the search. `None` with fewer than two windows.
+pub(crate) fn search(
+    precision: f64,
+    mut run: impl FnMut(&[f64], usize) -> Result<Vec<Window>, LabError>,
+    has_room: impl Fn(usize, usize) -> bool,
+) -> Result<Option<WindowMean>, LabError> {
+    let (mut windows, mut count) = (Vec::new(), WINDOWS_FIRST);
+    loop {
+        let places = (0..count).map(|index| (index as f64 + 0.5) / count as f64);
+        windows.extend(run(&places.collect::<Vec<_>>(), windows.len())?);
+        windows.sort_by(|one: &Window, other| one.place.total_cmp(&other.place));
+        let Some((slowness, half_width)) = mean_slowness(&windows) else {
+            return Ok(None);
+        };
+        // The new places lie between the old ones: (i + 0.5) / 2n is never (j + 0.5) / n.
+        count *= 2;
+        if half_width <= precision * slowness || !has_room(windows.len(), count) {
+            return Ok(Some(WindowMean {
+                slowness,
+                half_width,
+                windows: windows.len(),
+                filled_share: windows.iter().map(|window| window.filled_share).sum(),
+            }));
+        }
+    }
+}
+
+/// Returns the mean slowness over the drive and half the width of its interval. `windows` are in
+/// the order of their places. `None` with fewer than two windows.
+fn mean_slowness(windows: &[Window]) -> Option<(f64, f64)> {
+    debug_assert!(
+        windows.is_sorted_by_key(|window| window.place),
+        "a window weighs as much as the way to its neighbours"
+    );
+    if windows.len() < 2 {
+        return None;
+    }
+    // A window stands for the part of the drive that is nearest to it.
+    let border = |index: usize| match index {
+        0 => 0.0,
+        index if index == windows.len() => 1.0,
+        index => (windows[index - 1].place + windows[index].place) / 2.0,
+    };
+    let weights: Vec<f64> = (0..windows.len())
+        .map(|index| border(index + 1) - border(index))
+        .collect();
+    let mean: f64 = windows
+        .iter()
+        .zip(&weights)
+        .map(|(window, weight)| window.slowness * weight)
+        .sum();
+    // Half the mean square of successive differences is the variance of a window.
+    let squares: f64 = windows
+        .windows(2)
+        .map(|pair| (pair[1].slowness - pair[0].slowness).powi(2))
+        .sum();
+    let variance = squares / (2.0 * (windows.len() - 1) as f64);
+    let weights: f64 = weights.iter().map(|weight| weight * weight).sum();
+    let freedom = (windows.len() - 1) as f64;
+    Some((
+        mean,
+        half_width_of_mean(variance * weights, freedom, CONFIDENCE),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows(places: &[f64], slowness: impl Fn(f64) -> f64) -> Vec<Window> {
+        let window = |&place: &f64| Window {
+            place,
+            slowness: slowness(place),
+            filled_share: 0.001,
+        };
+        places.iter().map(window).collect()
+    }
+
+    #[test]
+    fn a_smooth_change_is_precise_at_once_and_noise_asks_for_more_windows() {
+        let smooth = search(
+            0.02,
+            |places, before| {
+                assert_eq!((places.len(), before), (WINDOWS_FIRST, 0));
+                Ok(windows(places, |place| 2.0 + 0.1 * place))
+            },
+            |_, _| true,
+        );
+        let smooth = smooth.unwrap().unwrap();
+        assert!((smooth.slowness - 2.05).abs() < 1e-9, "{smooth:?}");
+        let mut steps = Vec::new();
+        let noisy = search(
+            0.001,
+            |places, before| {
+                steps.push((places.len(), before));
+                let tenth = |place: f64| (place * 1e4) as u64 % 7;
+                Ok(windows(places, |place| 2.0 + 0.1 * tenth(place) as f64))
+            },
+            |windows, next| windows + next <= 84,
+        );
+        assert_eq!(noisy.unwrap().unwrap().windows, 84);
+        assert_eq!(steps, [(12, 0), (24, 12), (48, 36)]);
+        let none = search(0.1, |_, _| Ok(Vec::new()), |_, _| true);
+        assert!(none.unwrap().is_none());
+    }
+}
