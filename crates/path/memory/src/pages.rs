@@ -14,7 +14,7 @@ use crate::run::PageRun;
 use fullstroke_contract::Object;
 use hints::Hints;
 pub use hints::NONE;
-use index::{Index, Key, key, object_of, page_of};
+use index::{Index, Key, key, object_of};
 use std::cell::Cell;
 
 /// Largest number of lists of a policy, [`ASIDE`] included.
@@ -255,17 +255,14 @@ impl PageTable {
         {
             return Some(slot);
         }
-        // The key tells object and first page. A look at the stretch would cost a cache miss.
-        let after = after.filter(|&(key, _)| object_of(key) == object);
-        debug_assert!(
-            after.is_none_or(|(key, slot)| self.get(slot).key() == key),
-            "the index has another key for the stretch behind page {page}"
-        );
+        let after = after
+            .map(|(_, slot)| (slot, self.get(slot)))
+            .filter(|(_, stretch)| stretch.object == object);
         self.gap.set(Gap {
             object,
             from: before.map_or(0, |(_, stretch)| stretch.end()),
-            to: after.map_or(u64::MAX, |(key, _)| page_of(key)),
-            next: after.map_or(NONE, |(_, slot)| slot),
+            to: after.map_or(u64::MAX, |(_, stretch)| stretch.first),
+            next: after.map_or(NONE, |(slot, _)| slot),
         });
         None
     }

@@ -9,57 +9,38 @@ pub const NONE: u32 = u32::MAX;
 /// Size of the smallest table, as a power of two.
 const LEAST_BITS: u32 = 6;
 
-/// Size of the largest table, as a power of two, whose stretches stay in the processor's caches.
-const CACHED_BITS: u32 = 12;
-
 /// Two slots for each hash of a page; a slot may be empty. The number of hashes is at least that of
 /// the stretches and at most about twice that, so the memory is in proportion. A table with one
 /// slot and twice as many hashes would lose a fifth of the pages to collisions. With two slots the
 /// loss is one in thirty.
 #[derive(Clone, Debug)]
 pub(super) struct Hints {
-    /// Slots, each in the lower half of a word. The upper half is the tag of the page.
-    slots: Vec<u64>,
+    slots: Vec<u32>,
     bits: u32,
 }
-
-/// An empty slot.
-const EMPTY: u64 = NONE as u64;
 
 impl Default for Hints {
     fn default() -> Hints {
         Hints {
-            slots: vec![EMPTY; 1 << LEAST_BITS],
+            slots: vec![NONE; 1 << LEAST_BITS],
             bits: LEAST_BITS,
         }
     }
 }
 
 impl Hints {
-    /// Returns the two candidates for a page: the latest entry of its hash, and the one before;
-    /// [`NONE`] in place of a candidate that the caller need not check.
-    ///
-    /// To check a candidate is a look at its stretch, which in a large table is a cache miss. A page
-    /// that is not in memory would cost two such misses. The tags tell almost all of these
-    /// candidates apart. In a small table a candidate of another page is worth the check, because
-    /// the stretch of that page may be long and have this page too.
+    /// Returns the two candidates for a page: the latest entry of its hash, and the one before.
     #[inline]
     pub fn get(&self, object: Object, page: u64) -> [u32; 2] {
-        let (place, tag) = self.place(object, page);
-        let entries = [self.slots[place], self.slots[place + 1]];
-        entries.map(|entry| {
-            if self.bits > CACHED_BITS && entry ^ tag > u64::from(u32::MAX) {
-                return NONE;
-            }
-            entry as u32
-        })
+        let place = self.place(object, page);
+        [self.slots[place], self.slots[place + 1]]
     }
 
     /// Records the slot of a page.
     #[inline]
     pub fn set(&mut self, object: Object, page: u64, slot: u32) {
-        let (place, tag) = self.place(object, page);
-        self.slots[place + 1] = std::mem::replace(&mut self.slots[place], tag | u64::from(slot));
+        let place = self.place(object, page);
+        self.slots[place + 1] = std::mem::replace(&mut self.slots[place], slot);
     }
 
     /// Grows a table too small for this number of stretches. The new table is empty.
@@ -67,21 +48,18 @@ impl Hints {
         if 2 * stretches > self.slots.len() {
             self.bits += 1;
             self.slots.clear();
-            self.slots.resize(1 << self.bits, EMPTY);
+            self.slots.resize(1 << self.bits, NONE);
         }
     }
 
-    /// Returns the place of a page, and the tag of the page in the upper half of a word.
-    ///
     /// Fibonacci hashing (Knuth, volume 3, section 6.4): pages at equal distances, as in files,
-    /// fall on places at about equal distances. The lower half of the hash is the tag: pages of one
-    /// place differ there, unless they are a multiple of 2^32 apart.
+    /// fall on places at about equal distances.
     #[inline]
-    fn place(&self, object: Object, page: u64) -> (usize, u64) {
+    fn place(&self, object: Object, page: u64) -> usize {
         let key = page.wrapping_add(u64::from(object.0) << 40);
         // Multiplicative hashing by 2^64 divided by the golden ratio (Knuth, volume 3, section
         // 6.4).
-        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (2 * (hash >> (65 - self.bits)) as usize, hash << 32)
+        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (65 - self.bits);
+        2 * hash as usize
     }
 }

@@ -7,8 +7,6 @@ use fullstroke_contract::Object;
 const FAN_OUT: usize = 32;
 /// A node with fewer entries is joined to its neighbour, if both fit into one.
 const SPARSE: usize = FAN_OUT / 4;
-/// Number of entries of a part of a node, for the search in two steps.
-const PART: usize = 8;
 /// More levels than a tree of 2^32 entries has, even with sparse nodes.
 const LEVELS: usize = 24;
 const NONE: u32 = u32::MAX;
@@ -26,12 +24,6 @@ pub(crate) const fn key(object: Object, page: u64) -> Key {
 #[inline]
 pub(crate) const fn object_of(key: Key) -> Object {
     Object((key >> 64) as u32)
-}
-
-/// Returns the page of a key.
-#[inline]
-pub(crate) const fn page_of(key: Key) -> u64 {
-    key as u64
 }
 
 /// A node. The values of a leaf are slots, the values of an inner node are its children. The key of
@@ -59,22 +51,6 @@ impl IndexNode {
         &self.keys[..self.len]
     }
 
-    /// Returns the number of keys at the beginning for which `holds` is true. `holds` must be false
-    /// for all keys behind.
-    #[inline]
-    fn count_first(&self, holds: impl Fn(Key) -> bool) -> usize {
-        count_first(self.keys(), holds)
-    }
-
-    /// Returns the index of the child that has or will have `key`.
-    #[inline]
-    fn child(&self, key: Key) -> usize {
-        // The key of the first child may be greater than the bounds behind it: keys below the first
-        // child may be less than its own key, and so may the bound of a child that is split off.
-        let bounds = self.keys().get(1..).unwrap_or_default();
-        count_first(bounds, |bound| bound <= key)
-    }
-
     fn insert(&mut self, at: usize, key: Key, value: u32) {
         debug_assert!(
             at <= self.len && self.len < FAN_OUT,
@@ -92,19 +68,6 @@ impl IndexNode {
         self.values.copy_within(at + 1..self.len, at);
         self.len -= 1;
     }
-}
-
-/// Returns the number of keys at the beginning for which `holds` is true. `holds` must be false for
-/// all keys behind.
-#[inline]
-fn count_first(keys: &[Key], holds: impl Fn(Key) -> bool) -> usize {
-    let count = |key: &Key| usize::from(holds(*key));
-    // The last key of each part tells the part. Within a step no load depends on another, so the
-    // cache misses of a step overlap. A bisection waits for up to five misses in turn.
-    let parts = keys.chunks_exact(PART).map(|part| count(&part[PART - 1]));
-    let first = PART * parts.sum::<usize>();
-    let part = &keys[first..keys.len().min(first + PART)];
-    first + part.iter().map(count).sum::<usize>()
 }
 
 /// The path from the root to a leaf: the nodes, and the position of the child in each.
@@ -142,7 +105,7 @@ impl Index {
     #[inline]
     pub fn at_or_before(&self, key: Key) -> Option<(Key, u32)> {
         let node = &self.nodes[self.leaf(key) as usize];
-        match node.count_first(|other| other <= key) {
+        match node.keys().partition_point(|&other| other <= key) {
             0 if node.left == NONE => None,
             0 => {
                 let node = &self.nodes[node.left as usize];
@@ -156,7 +119,7 @@ impl Index {
     #[inline]
     pub fn around(&self, key: Key) -> (Option<u32>, Option<(Key, u32)>) {
         let node = &self.nodes[self.leaf(key) as usize];
-        let behind = node.count_first(|other| other <= key);
+        let behind = node.keys().partition_point(|&other| other <= key);
         let entry = |node: &IndexNode, at: usize| (node.keys[at], node.values[at]);
         let before = match behind {
             0 if node.left == NONE => None,
@@ -178,7 +141,7 @@ impl Index {
     #[inline]
     pub fn at_or_after(&self, key: Key) -> Option<(Key, u32)> {
         let node = &self.nodes[self.leaf(key) as usize];
-        let at = node.count_first(|other| other < key);
+        let at = node.keys().partition_point(|&other| other < key);
         if at < node.len {
             return Some((node.keys[at], node.values[at]));
         }
@@ -192,7 +155,9 @@ impl Index {
     /// Adds an entry. The key must be new.
     pub fn insert(&mut self, key: Key, value: u32) {
         let (leaf, path) = self.descend(key);
-        let at = self.nodes[leaf as usize].count_first(|other| other < key);
+        let at = self.nodes[leaf as usize]
+            .keys()
+            .partition_point(|&other| other < key);
         debug_assert!(
             self.nodes[leaf as usize].keys().get(at) != Some(&key),
             "two entries of one key"
@@ -258,7 +223,11 @@ impl Index {
     }
 
     fn child(&self, node: u32, key: Key) -> usize {
-        self.nodes[node as usize].child(key)
+        // The key of the first child may be greater than the bounds behind it: keys below the first
+        // child may be less than its own key, and so may the bound of a child that is split off.
+        let keys = self.nodes[node as usize].keys();
+        let bounds = keys.get(1..).unwrap_or_default();
+        bounds.partition_point(|&bound| bound <= key)
     }
 
     #[inline]
@@ -496,19 +465,6 @@ mod tests {
                 agree(&index, &model, at)?;
                 agree(&index, &model, at + Key::from(more))?;
             }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_node_is_searched_in_two_steps(
-            keys in prop::collection::btree_set(0u128..200, 0..FAN_OUT + 1), at in 0u128..200,
-        ) {
-            let mut node = IndexNode::EMPTY;
-            keys.iter().for_each(|&key| node.insert(node.len, key, 0));
-            let count = |holds: &dyn Fn(Key) -> bool| keys.iter().filter(|&&key| holds(key)).count();
-            prop_assert_eq!(node.count_first(|key| key < at), count(&|key| key < at));
-            prop_assert_eq!(node.count_first(|key| key <= at), count(&|key| key <= at));
         }
     }
 

@@ -191,8 +191,8 @@ fn a_mark_stays_on_its_page() {
     );
 }
 
-/// A table with thousands of stretches checks few of the earlier results. Pages a multiple of 2^32
-/// apart, and equal pages of two objects, have equal tags there.
+/// Pages of two objects, some of them a multiple of 2^32 apart, come and go in a table of thousands
+/// of stretches.
 #[test]
 fn a_large_table_finds_what_is_held_and_nothing_else() {
     let (mut pages, mut held) = (PageTable::default(), BTreeSet::new());
