@@ -11,7 +11,7 @@
 //! A window has a load of its own: a part of a trace, or a seed.
 
 use crate::rebuild_plan::plan;
-use crate::windows::{Window, WindowMean, search};
+use crate::windows::{WINDOWS_FIRST, Window, WindowMean, search};
 use crate::{ComparedStack, LabError, Recipe, RunResult, run_all};
 use fullstroke_measure::{RebuildPlan, RebuildReport, Stop};
 use fullstroke_units::{Duration, SECTOR_BYTES};

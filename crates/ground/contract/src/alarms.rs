@@ -74,7 +74,7 @@ impl Alarms {
         };
         self.winners[leaf] = now as u32;
         if self.leaves > 1 {
-            self.climb(leaf);
+            self.climb(leaf, sleeper as u32);
         }
     }
 
@@ -93,8 +93,8 @@ impl Alarms {
         at
     }
 
-    /// Carries a changed alarm of a leaf up the tree.
-    fn climb(&mut self, leaf: usize) {
+    /// Carries the changed alarm of `sleeper`, in the group of `leaf`, up the tree.
+    fn climb(&mut self, leaf: usize, sleeper: u32) {
         let mut node = leaf / 2;
         while node > 0 {
             let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
@@ -104,6 +104,11 @@ impl Alarms {
             } else {
                 left
             };
+            // If another sleeper stays the winner, the winners above depend on nothing that has
+            // changed.
+            if first != sleeper && self.winners[node] == first {
+                return;
+            }
             self.winners[node] = first;
             node /= 2;
         }

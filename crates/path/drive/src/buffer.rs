@@ -1087,6 +1087,11 @@ impl DriveBuffer {
         let FillState::Ahead { mut since, limit } = fill else {
             return;
         };
+        // The heads are still busy with the access before: nothing moves for read-ahead.
+        if now < since {
+            self.quiet_until = self.quiet_until.max(since);
+            return;
+        }
         let before = (end, since);
         while end < limit {
             let position = self.place_of(Lbn(end), arm.mechanics());

@@ -92,8 +92,8 @@ pub struct Drive {
     decides: Time,
     /// Commands that wait for the end of their batch. `None` if each command is answered alone.
     together: Option<UnansweredCommands>,
-    /// True if the drive may have something to do at instants without the end of a request:
-    /// `beside`, `background`, `decide` or `together` is set.
+    /// True if the drive may have something to do at instants without the end of a request, but for
+    /// those of `beside`: `background`, `decide` or `together` is set.
     has_own_times: bool,
     /// Time from full speed to standing platters. `None` if the platters never stop.
     spin_down: Option<Duration>,
@@ -522,10 +522,7 @@ impl DriveModel {
             .as_ref()
             .filter(|buffer| buffer.buffered_first)
             .map(|_| SideQueue::new());
-        let has_own_times = beside.is_some()
-            || background.is_some()
-            || decide > Duration::ZERO
-            || together.is_some();
+        let has_own_times = background.is_some() || decide > Duration::ZERO || together.is_some();
         Ok(Drive {
             has_own_times,
             arm: DriveArm::new(
@@ -763,23 +760,19 @@ impl Drive {
         self.end_batch(now);
     }
 
-    /// Returns [`look_again`](Drive::look_again) and [`answers_due`](Drive::answers_due).
+    /// Returns the earliest time for waiting work to go on although no request ends then, and
+    /// [`answers_due`](Drive::answers_due).
     #[inline]
     fn own_times(&self) -> (Time, Time) {
-        if self.has_own_times {
-            (self.look_again(), self.answers_due())
-        } else {
-            (Time::NEVER, Time::NEVER)
+        let again = match &self.beside {
+            Some(beside) => beside.look_again,
+            None => Time::NEVER,
+        };
+        if !self.has_own_times {
+            return (again, Time::NEVER);
         }
-    }
-
-    /// Earliest time for waiting work to go on although no request ends then.
-    fn look_again(&self) -> Time {
-        let beside = self
-            .beside
-            .as_ref()
-            .map_or(Time::NEVER, |beside| beside.look_again);
-        beside.min(self.background_due()).min(self.choice_due())
+        let again = again.min(self.background_due()).min(self.choice_due());
+        (again, self.answers_due())
     }
 
     /// Takes the link time of a transfer from or to the medium. The link carries the data while the

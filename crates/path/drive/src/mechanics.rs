@@ -168,7 +168,20 @@ impl Mechanics {
         surface: u32,
         write: bool,
     ) -> Duration {
-        let mut time = self.seek.time(head.cylinder.distance(cylinder));
+        let arm = self.seek.time(head.cylinder.distance(cylinder));
+        self.seek_of(arm, head, surface, write)
+    }
+
+    /// Does the same as [`seek`](Mechanics::seek) for a movement of the arm of known time.
+    #[inline]
+    pub(crate) fn seek_of(
+        &self,
+        arm: Duration,
+        head: HeadPosition,
+        surface: u32,
+        write: bool,
+    ) -> Duration {
+        let mut time = arm;
         if head.surface != surface {
             // Arm and head electronics work at the same time, so the longer time decides.
             time = time.max(self.head_switch);

@@ -167,6 +167,13 @@ impl SeekTable {
         Duration::from_nanos(u64::from(table[(distance as usize).min(table.len() - 1)]))
     }
 
+    /// Returns true if a seek over a longer distance never takes less time, so that
+    /// [`at_least`](SeekTable::at_least) is [`time`](SeekTable::time).
+    #[inline]
+    pub(crate) fn never_falls(&self) -> bool {
+        self.at_least.is_none()
+    }
+
     /// Mean over seeks between two different, independent, uniform cylinders.
     pub fn average(&self) -> Duration {
         let cylinders = self.nanoseconds.len() as f64;

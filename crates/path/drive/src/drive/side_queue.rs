@@ -108,7 +108,9 @@ impl Drive {
     pub(super) fn advance_queue(&mut self, now: Time) {
         self.let_buffer_work(now);
         // Waiting writers come first, because they need the room that has just become free.
-        self.let_writers_in(now);
+        if self.has_writers() {
+            self.let_writers_in(now);
+        }
         if self.service.is_none() && !self.begin_of_all(now) {
             self.begin_side_request(now);
         }
@@ -125,6 +127,12 @@ impl Drive {
         // An instant that has passed would wake the drive again at once, without any change.
         let after_now = |time: Time| if time > now { time } else { Time::NEVER };
         beside.look_again = after_now(room).min(after_now(stream));
+    }
+
+    fn has_writers(&self) -> bool {
+        self.beside
+            .as_ref()
+            .is_some_and(|beside| beside.writers() > 0)
     }
 
     fn let_buffer_work(&mut self, now: Time) {
@@ -172,8 +180,16 @@ impl Drive {
 
     /// Takes up the next request that needs the arm. The arm must have no request.
     fn begin_side_request(&mut self, now: Time) {
-        self.answer_reads_ahead(now);
-        self.make_room_for_writers(now);
+        if self
+            .beside
+            .as_ref()
+            .is_some_and(|beside| !beside.reads.is_empty())
+        {
+            self.answer_reads_ahead(now);
+        }
+        if self.has_writers() {
+            self.make_room_for_writers(now);
+        }
         while !self.queue.is_empty() {
             // A command beyond the age limit goes before a stream, or the stream would starve the
             // command.
@@ -222,13 +238,9 @@ impl Drive {
         self.beside.as_ref()?.reads.get(at).copied()
     }
 
-    /// Destages data now if writes wait for room and no data are on the way to the medium.
+    /// Destages data now, because writes wait for room, unless data are on the way to the medium.
     fn make_room_for_writers(&mut self, now: Time) {
-        let wait = self
-            .beside
-            .as_ref()
-            .is_some_and(|beside| beside.writers() > 0);
-        let Some(buffer) = self.buffer.as_mut().filter(|_| wait) else {
+        let Some(buffer) = &mut self.buffer else {
             return;
         };
         // One write at a time: the arm is not taken for a second write before the first is on the

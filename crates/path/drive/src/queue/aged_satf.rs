@@ -88,7 +88,7 @@ impl AgedSatf {
             if best.is_some_and(|(least, _)| least_seek.as_nanos() as f64 - credit > least) {
                 return best;
             }
-            let Positioning { seek, rotation } = Positioning::of(waiting, arm);
+            let Positioning { seek, rotation } = Positioning::of(waiting, arm, least_seek);
             let cost = (seek + rotation).as_nanos() as f64 - credit;
             let better = best.is_none_or(|(least, slot)| {
                 cost < least

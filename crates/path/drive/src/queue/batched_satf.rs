@@ -6,6 +6,7 @@ use super::sorted::Sorted;
 use super::{ArmView, Discipline, NextRequest, NoKeys, WaitingRequest};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::Duration;
 
 pub(super) const SUMMARY: &str = "batched shortest access time first: requests that arrive during a batch wait for the next batch; does not starve";
 pub(super) type Config = NoKeys;
@@ -31,8 +32,8 @@ impl Discipline for BatchedSatf {
         if self.batch.len() == 0 {
             std::mem::swap(&mut self.batch, &mut self.later);
         }
-        let access = |waiting: &WaitingRequest| {
-            let Positioning { seek, rotation } = Positioning::of(waiting, &arm);
+        let access = |waiting: &WaitingRequest, least_seek: Duration| {
+            let Positioning { seek, rotation } = Positioning::of(waiting, &arm, least_seek);
             Some(seek + rotation)
         };
         take_cheapest(&mut self.batch, &arm, |seek| seek, access).map(NextRequest::direct)

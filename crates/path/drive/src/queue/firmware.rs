@@ -135,11 +135,11 @@ impl Firmware {
         let margin = self.margin.min(turn);
         let cylinders = f64::from(arm.mechanics.geometry().cylinders());
         let far_ns = self.margin_far_ns / cylinders.sqrt();
-        let cost = |waiting: &WaitingRequest| {
+        let cost = |waiting: &WaitingRequest, least_seek: Duration| {
             if waiting.arrived > latest {
                 return None;
             }
-            let Positioning { seek, rotation } = Positioning::of(waiting, arm);
+            let Positioning { seek, rotation } = Positioning::of(waiting, arm, least_seek);
             let far = || {
                 let distance = waiting.position.cylinder.0.abs_diff(arm.head.cylinder.0);
                 Duration::from_nanos((far_ns * f64::from(distance).sqrt()) as u64)
@@ -281,7 +281,10 @@ mod tests {
         assert_eq!(first(3.5, [2, 10]), 2);
         let rotation = |lbn| {
             let view = arm(&mechanics, 0, 0);
-            Positioning::of(&waiting(&mechanics, 0, lbn, false), &view).rotation
+            let waiting = waiting(&mechanics, 0, lbn, false);
+            let distance = waiting.position.cylinder.distance(view.head.cylinder);
+            let least_seek = mechanics.seek_table().at_least(distance);
+            Positioning::of(&waiting, &view, least_seek).rotation
         };
         // Two far blocks of one track, of which the first leaves 1 to 2 ms to turn.
         let short = (1290..1320)

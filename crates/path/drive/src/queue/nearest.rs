@@ -26,8 +26,8 @@ impl Nearest {
     /// next change. `None` if no access is shorter than `limit`. At equal times, the nearer request
     /// wins.
     pub fn find(&self, arm: &ArmView<'_>, limit: Duration) -> Option<(Duration, usize)> {
-        let access = |waiting: &WaitingRequest| {
-            let Positioning { seek, rotation } = Positioning::of(waiting, arm);
+        let access = |waiting: &WaitingRequest, least_seek: Duration| {
+            let Positioning { seek, rotation } = Positioning::of(waiting, arm, least_seek);
             Some(seek + rotation)
         };
         cheapest(&self.waiting, arm, Some(limit), |seek| seek, access)

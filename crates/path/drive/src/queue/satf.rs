@@ -5,6 +5,7 @@ use super::sorted::Sorted;
 use super::{ArmView, Discipline, NextRequest, NoKeys, WaitingRequest};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::Duration;
 
 pub(super) const SUMMARY: &str =
     "shortest access time first: seek and rotation together; may starve";
@@ -30,8 +31,8 @@ impl Discipline for Satf {
         if self.waiting.len() == 1 {
             return Some(NextRequest::direct(self.waiting.remove(0)));
         }
-        let access = |waiting: &WaitingRequest| {
-            let Positioning { seek, rotation } = Positioning::of(waiting, &arm);
+        let access = |waiting: &WaitingRequest, least_seek: Duration| {
+            let Positioning { seek, rotation } = Positioning::of(waiting, &arm, least_seek);
             Some(seek + rotation)
         };
         take_cheapest(&mut self.waiting, &arm, |seek| seek, access).map(NextRequest::direct)

@@ -17,11 +17,24 @@ pub(super) struct Positioning {
 }
 
 impl Positioning {
-    pub(super) fn of(waiting: &WaitingRequest, arm: &ArmView<'_>) -> Positioning {
+    /// Returns the positioning for a request, whose seek takes at least `least_seek` by
+    /// [`OutwardSearch::least_seek`].
+    #[inline]
+    pub(super) fn of(
+        waiting: &WaitingRequest,
+        arm: &ArmView<'_>,
+        least_seek: Duration,
+    ) -> Positioning {
         let position = &waiting.position;
-        let seek = arm
-            .mechanics
-            .seek(arm.head, position.cylinder, position.surface, waiting.write);
+        let mechanics = arm.mechanics;
+        let (head, surface, write) = (arm.head, position.surface, waiting.write);
+        // The bound of a seek curve that never falls is the time of the movement itself. The time
+        // costs a square root or a look-up in a large table.
+        let seek = if mechanics.seek_table().never_falls() {
+            mechanics.seek_of(least_seek, head, surface, write)
+        } else {
+            mechanics.seek(head, position.cylinder, surface, write)
+        };
         let rotation = arm.mechanics.rotation(
             arm.head,
             arm.now + seek,
@@ -39,14 +52,14 @@ pub(super) fn key(waiting: &WaitingRequest) -> u64 {
 }
 
 /// Removes the request of least `cost`. `bound` maps a seek to a lower bound of the cost of all
-/// requests with that seek or a longer one. The bound must not fall as the seek grows. At equal
-/// cost the nearer request is taken.
+/// requests with that seek or a longer one. The bound must not fall as the seek grows. `cost` gets
+/// the least seek too. At equal cost the nearer request is taken.
 #[inline]
 pub(super) fn take_cheapest<C: PartialOrd + Copy>(
     waiting: &mut Sorted,
     arm: &ArmView<'_>,
     bound: impl Fn(Duration) -> C,
-    cost: impl Fn(&WaitingRequest) -> Option<C>,
+    cost: impl Fn(&WaitingRequest, Duration) -> Option<C>,
 ) -> Option<WaitingRequest> {
     let (_, index) = cheapest(waiting, arm, None, bound, cost)?;
     Some(waiting.remove(index))
@@ -60,7 +73,7 @@ pub(super) fn cheapest<C: PartialOrd + Copy>(
     arm: &ArmView<'_>,
     limit: Option<C>,
     bound: impl Fn(Duration) -> C,
-    cost: impl Fn(&WaitingRequest) -> Option<C>,
+    cost: impl Fn(&WaitingRequest, Duration) -> Option<C>,
 ) -> Option<(C, usize)> {
     let mut best: Option<(C, usize)> = None;
     for (seek, index) in OutwardSearch::new(waiting, arm) {
@@ -71,7 +84,7 @@ pub(super) fn cheapest<C: PartialOrd + Copy>(
         {
             break;
         }
-        if let Some(cost) = cost(waiting.get(index))
+        if let Some(cost) = cost(waiting.get(index), seek)
             && best
                 .map(|(least, _)| least)
                 .or(limit)
@@ -93,11 +106,15 @@ pub(super) struct OutwardSearch<'a> {
     inward: usize,
     /// Number of requests on the outer side that are left.
     outward: usize,
-    /// Bound of the next request on each side. Both bounds are kept, because a step changes one
-    /// side only, and a bound costs a square root or a look-up in a large table.
-    inner: Option<Duration>,
-    outer: Option<Duration>,
+    /// Bound of the next request on each side, [`NO_REQUEST`] behind the last. Both bounds are kept,
+    /// because a step changes one side only, and a bound costs a square root or a look-up in a
+    /// large table.
+    inner: Duration,
+    outer: Duration,
 }
+
+/// The bound of a side without further requests. No seek takes 584 years.
+const NO_REQUEST: Duration = Duration::from_nanos(u64::MAX);
 
 impl<'a> OutwardSearch<'a> {
     #[inline]
@@ -114,23 +131,21 @@ impl<'a> OutwardSearch<'a> {
             here,
             inward,
             outward: inward,
-            inner: None,
-            outer: None,
+            inner: NO_REQUEST,
+            outer: NO_REQUEST,
         };
         search.inner = search.bound(inward);
-        search.outer = search.bound_outward();
+        search.outer = search.bound(inward.wrapping_sub(1));
         search
     }
 
-    /// Returns the bound of a request; `None` behind the last request.
+    /// Returns the bound of a request; [`NO_REQUEST`] if the index is that of no request.
     #[inline]
-    fn bound(&self, index: usize) -> Option<Duration> {
-        self.waiting.key(index).map(|key| self.least_seek(key))
-    }
-
-    #[inline]
-    fn bound_outward(&self) -> Option<Duration> {
-        self.bound(self.outward.checked_sub(1)?)
+    fn bound(&self, index: usize) -> Duration {
+        match self.waiting.key(index) {
+            Some(key) => self.least_seek(key),
+            None => NO_REQUEST,
+        }
     }
 
     /// Returns a lower bound of the seek time to the cylinder `key`.
@@ -145,20 +160,20 @@ impl Iterator for OutwardSearch<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<(Duration, usize)> {
-        match (self.inner, self.outer) {
-            (Some(seek), other) if other.is_none_or(|other| seek <= other) => {
-                let index = self.inward;
-                self.inward += 1;
-                self.inner = self.bound(self.inward);
-                Some((seek, index))
-            }
-            (_, Some(seek)) => {
-                self.outward -= 1;
-                self.outer = self.bound_outward();
-                Some((seek, self.outward))
-            }
-            _ => None,
+        let (inner, outer) = (self.inner, self.outer);
+        if outer < inner {
+            self.outward -= 1;
+            // Without a request on the outer side, the index wraps around to that of no request.
+            self.outer = self.bound(self.outward.wrapping_sub(1));
+            return Some((outer, self.outward));
         }
+        if inner == NO_REQUEST {
+            return None;
+        }
+        let index = self.inward;
+        self.inward += 1;
+        self.inner = self.bound(self.inward);
+        Some((inner, index))
     }
 }
 

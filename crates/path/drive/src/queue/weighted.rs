@@ -5,6 +5,7 @@ use super::sorted::Sorted;
 use super::{ArmView, Discipline, NextRequest, WaitingRequest};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -57,13 +58,13 @@ impl Discipline for Weighted {
             seek: seek_weight,
             rotation: rotation_weight,
         } = self.config;
-        let weighted = |waiting: &WaitingRequest| {
-            let Positioning { seek, rotation } = Positioning::of(waiting, &arm);
+        let weighted = |waiting: &WaitingRequest, least_seek: Duration| {
+            let Positioning { seek, rotation } = Positioning::of(waiting, &arm, least_seek);
             Some(
                 seek_weight * seek.as_nanos() as f64 + rotation_weight * rotation.as_nanos() as f64,
             )
         };
-        let bound = |seek: fullstroke_units::Duration| seek_weight * seek.as_nanos() as f64;
+        let bound = |seek: Duration| seek_weight * seek.as_nanos() as f64;
         take_cheapest(&mut self.waiting, &arm, bound, weighted).map(NextRequest::direct)
     }
 

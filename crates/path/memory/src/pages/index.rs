@@ -223,10 +223,11 @@ impl Index {
     }
 
     fn child(&self, node: u32, key: Key) -> usize {
-        self.nodes[node as usize]
-            .keys()
-            .partition_point(|&bound| bound <= key)
-            .saturating_sub(1)
+        // The key of the first child may be greater than the bounds behind it: keys below the first
+        // child may be less than its own key, and so may the bound of a child that is split off.
+        let keys = self.nodes[node as usize].keys();
+        let bounds = keys.get(1..).unwrap_or_default();
+        bounds.partition_point(|&bound| bound <= key)
     }
 
     #[inline]
@@ -464,6 +465,39 @@ mod tests {
                 agree(&index, &model, at)?;
                 agree(&index, &model, at + Key::from(more))?;
             }
+        }
+    }
+
+    /// The first leaf below an inner node goes, and keys that are less than those of the next leaf
+    /// come to the same inner node. The bounds of the leaves that these keys fill are then less than
+    /// the key of the first child.
+    #[test]
+    fn keys_come_before_the_first_child() {
+        const APART: u64 = 100;
+        let leaf = FAN_OUT as u64;
+        let (mut index, mut model) = (Index::default(), BTreeMap::new());
+        for number in 0..leaf * leaf * 3 {
+            let at = key(Object(1), APART * number);
+            index.insert(at, number as u32);
+            model.insert(at, number as u32);
+        }
+        for first in (0..leaf * leaf * 3).step_by(FAN_OUT) {
+            for number in first..first + leaf {
+                let at = key(Object(1), APART * number);
+                index.remove(at);
+                model.remove(&at);
+            }
+            for number in (0..80).rev() {
+                let page = APART * first + 40 * number;
+                let at = key(Object(1), page + 1);
+                index.insert(at, page as u32);
+                model.insert(at, page as u32);
+                agree(&index, &model, at).unwrap();
+                agree(&index, &model, at + 20).unwrap();
+            }
+        }
+        for &at in model.keys() {
+            agree(&index, &model, at).unwrap();
         }
     }
 

@@ -1,7 +1,9 @@
 //! Comparison of stretches with plain lists of pages.
 
 use super::*;
+use fullstroke_units::Seed;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 /// Each list as a list of pages, oldest first, with flags and marks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -187,4 +189,45 @@ fn a_mark_stays_on_its_page() {
         (pages.get(whole).pages, pages.get(whole).marked()),
         (32, Some(20))
     );
+}
+
+/// Pages of two objects, some of them a multiple of 2^32 apart, come and go in a table of thousands
+/// of stretches.
+#[test]
+fn a_large_table_finds_what_is_held_and_nothing_else() {
+    let (mut pages, mut held) = (PageTable::default(), BTreeSet::new());
+    let mut random = Seed(3).stream("pages");
+    let mut most = 0;
+    for step in 0..60_000u64 {
+        let object = Object(1 + random.below(2) as u32);
+        let page = random.below(8000) + (random.below(2) << 32);
+        let is_held = held.contains(&(object.0, page));
+        assert_eq!(pages.look(object, page).is_some(), is_held, "page {page}");
+        match pages.find(object, page) {
+            Some(slot) => {
+                assert!(is_held && pages.get(slot).run().holds(object, page));
+                // The first half of the steps fills the table, the second empties it again.
+                if step > 30_000 || random.below(4) == 0 {
+                    let slot = pages.cut(slot, page, page + 1);
+                    pages.unlink(slot);
+                    pages.remove(slot);
+                    held.remove(&(object.0, page));
+                }
+            }
+            None if step < 45_000 => {
+                assert!(!is_held, "page {page} is lost");
+                let slot = pages.add(PageRun::new(object, page, 1), 0);
+                pages.push_newest(0, slot);
+                pages.join(slot);
+                held.insert((object.0, page));
+            }
+            None => assert!(!is_held, "page {page} is lost"),
+        }
+        let behind = held.range((object.0, page)..(object.0 + 1, 0)).next();
+        let next = behind.map_or(u64::MAX, |&(_, page)| page);
+        assert_eq!(pages.next_held(object, page), next, "from page {page}");
+        most = most.max(pages.stretches());
+    }
+    assert!(most > 5000, "{most} stretches are no large table");
+    assert_eq!(pages.held().pages, held.len() as u64);
 }

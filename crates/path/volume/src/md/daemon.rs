@@ -12,6 +12,15 @@ const PREREADS_MAX: u32 = 1;
 const TAKEN_MAX: usize = 8;
 
 impl Core {
+    /// True if a run of the thread would change nothing: no stripe waits to be handled, and no
+    /// request waits for a stripe. Most member I/Os end like this, because the stripe waits for the
+    /// end of others, or a read has bypassed the stripes.
+    pub(super) fn rests(&self) -> bool {
+        let lists = [ListName::Handle, ListName::Hold, ListName::Delayed];
+        let has_no_stripe = |name| self.stripes.first(name).is_none();
+        self.waiting.is_empty() && self.log.is_none() && lists.into_iter().all(has_no_stripe)
+    }
+
     /// Handles all stripes that can be handled, and issues the member I/O.
     pub(super) fn run(&mut self, event: &mut EventContext<'_>) {
         self.plug.start();

@@ -47,17 +47,21 @@ impl Core {
             return (2, 1);
         }
         let shape = self.shape(at);
+        let (p, q) = (shape.p() as usize, shape.q().map(|q| q as usize));
         let lost = 2 * self.stripes.members as u32;
+        // Almost always no member has failed, and a page that was not refused can be read.
+        let all_alive = event.states.impaired().is_empty();
         let (mut modify, mut reconstruct) = (0, 0);
         for (member, page) in self.stripes.pages_of(at).iter().enumerate() {
             if !missing(page) {
                 continue;
             }
-            let is_parity = is_parity(shape, member);
-            let cost = match self.in_sync(at, member, event) {
-                true => 1,
-                false => lost,
+            let is_parity = member == p || Some(member) == q;
+            let is_readable = match all_alive {
+                true => !page.is(page::REFUSED),
+                false => self.in_sync(at, member, event),
             };
+            let cost = if is_readable { 1 } else { lost };
             modify += cost * u32::from(read_to_modify(page, is_parity));
             reconstruct += cost * u32::from(read_to_reconstruct(page, is_parity));
         }

@@ -244,12 +244,16 @@ impl Node for MdVolume {
         }
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
-            let event = &mut EventContext {
-                states: self.volume.layout().member_states(),
-                out: cx.out,
-            };
-            self.core.run(event);
-            self.core.add_waiting();
+            if self.core.rests() {
+                self.core.due = false;
+            } else {
+                let event = &mut EventContext {
+                    states: self.volume.layout().member_states(),
+                    out: cx.out,
+                };
+                self.core.run(event);
+                self.core.add_waiting();
+            }
             self.settle(now, cx);
         }
     }

@@ -133,21 +133,24 @@ impl Plug {
     fn insert(&mut self, largest: u64, join: &mut dyn FnMut(u32, u32)) {
         let mut kept = 0;
         for at in 0..self.requests.len() {
-            let io = self.requests[at];
-            let before = self.requests[..kept].iter().position(|other| {
+            let (earlier, later) = self.requests.split_at_mut(at);
+            let io = &later[0];
+            let before = earlier[..kept].iter_mut().find(|other| {
                 other.member == io.member
                     && other.start + other.sectors == io.start
-                    && merges(other, &io, largest)
+                    && merges(other, io, largest)
             });
             match before {
-                Some(before) => {
-                    let other = &mut self.requests[before];
+                Some(other) => {
                     join(other.parts.1, io.parts.0);
                     other.parts.1 = io.parts.1;
                     other.sectors += io.sectors;
                 }
                 None => {
-                    self.requests[kept] = io;
+                    // Before the first request that was joined, each stays where it is.
+                    if kept < at {
+                        earlier[kept] = *io;
+                    }
                     kept += 1;
                 }
             }
