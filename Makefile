@@ -173,14 +173,14 @@ kernel-check: toolchain clients ## The kernel's elevators beside ours, on a serv
 # The kernel of this host, or a package: make kernel-lab KERNEL=linux-image-6.12...deb
 KERNEL ?= /
 
-kernel-lab: ## Member I/O of a real kernel's md for samples/kernel-lab, into target/kernel-lab (QEMU, about 40 minutes)
+kernel-lab: ## Member I/O of a real kernel's md for samples/kernel-lab, into target/kernel-lab (QEMU, about an hour)
 	@mkdir -p target/kernel-lab; lab() { \
 		scenario=$$1; shift; \
 		tools/kernel-lab.py samples/kernel-lab/$$scenario.txt --kernel $(KERNEL) --out target/kernel-lab/$$scenario.txt "$$@"; \
 		status=$$?; [ $$status = 2 ] && { echo "skipped: kernel-lab"; exit 0; }; [ $$status = 0 ] || exit 1; }; \
-	for scenario in parity copies; do lab $$scenario; done; \
+	for scenario in parity copies drawn; do lab $$scenario; done; \
 	for scenario in ties degraded copies-more; do lab $$scenario --members 12; done; \
-	for scenario in streams streams-more; do lab $$scenario --elevator mq-deadline --max-sectors 2560; done; \
+	for scenario in streams streams-more streams-wide; do lab $$scenario --elevator mq-deadline --max-sectors 2560; done; \
 	lab streams-copies; lab records --metadata
 
 generate: toolchain ## Write again what is generated: JSON schemas, docs/reference/, docs/fio.md, docs/metrics.md

@@ -103,9 +103,10 @@ enum Arrays {
 }
 
 /// Keys of layouts that do not change the place of data.
-const RUNNING: [&str; 9] = [
+const RUNNING: [&str; 10] = [
     "dummy_parity_reads",
     "failed",
+    "kernel",
     "largest_member_io",
     "like",
     "parity_updates",

@@ -213,128 +213,131 @@ unused devices: <none>
         arrays.remove(0)
     }
 
+    /// Name of a sample, number of members, and parts of the stack file.
+    const PASTED: &[(&str, u32, &[&str])] = &[
+        (
+            "detail",
+            5,
+            &[
+                "raid6",
+                "512KiB",
+                "left-symmetric",
+                "failed = [2]",
+                "bitmap = \"internal\"",
+            ],
+        ),
+        (
+            "detail-raid1-bitmap",
+            2,
+            &["raid1", "bitmap = \"internal\"", "member 1: /dev/sdb1"],
+        ),
+        (
+            "detail-raid5-rebuilding",
+            4,
+            &[
+                "raid5",
+                "rebuild = [1]",
+                "member 1: /dev/sde",
+                "member 3: /dev/sdd",
+            ],
+        ),
+        (
+            "detail-raid6-two-lost",
+            8,
+            &["raid6", "failed = [0, 3]", "128KiB"],
+        ),
+        (
+            "detail-raid10-replacing",
+            4,
+            &["raid10", "near", "copies = 2", "member 1: /dev/sdb"],
+        ),
+        (
+            "detail-raid10-old",
+            3,
+            &["raid10", "far", "copies = 2", "256KiB", "0.50 TB"],
+        ),
+        (
+            "detail-journal",
+            5,
+            &["raid6", "journal device", "12.00 TB"],
+        ),
+        (
+            "detail-imsm",
+            3,
+            &["raid5", "left-asymmetric", "128KiB", "member 2: /dev/sdc"],
+        ),
+        (
+            "examine-imsm",
+            3,
+            &[
+                "raid5",
+                "left-asymmetric",
+                "128KiB",
+                "rebuild = [1]",
+                "2.00 TB",
+                "member 0: /dev/sda",
+            ],
+        ),
+        (
+            "examine-raid5-090",
+            3,
+            &[
+                "raid5",
+                "64KiB",
+                "failed = [2]",
+                "member 1: /dev/sdb1",
+                "1.00 TB",
+            ],
+        ),
+        (
+            "examine-raid6",
+            6,
+            &[
+                "raid6",
+                "failed = [3]",
+                "member 2: /dev/sdd",
+                "14.00 TB",
+                "bitmap = \"internal\"",
+            ],
+        ),
+        (
+            "mdstat-raid1-090",
+            2,
+            &["raid1", "0.50 TB", "member 1: /dev/sdb1"],
+        ),
+        (
+            "mdstat-check",
+            6,
+            &[
+                "raid6",
+                "512KiB",
+                "8.00 TB",
+                "bitmap_chunk = \"64MiB\"",
+                "member 2: /dev/sdc1",
+            ],
+        ),
+        (
+            "mdstat-raid10-far",
+            4,
+            &["raid10", "far", "failed = [1]", "member 0: /dev/sda1"],
+        ),
+        (
+            "mdstat-raid6-two-filled",
+            7,
+            &[
+                "raid6",
+                "rebuild = [0]",
+                "failed = [2]",
+                "journal device",
+                "6.00 TB",
+            ],
+        ),
+        ("mdstat-imsm", 2, &["raid1", "1.90 TB"]),
+    ];
+
     #[test]
     fn texts_that_users_paste_become_the_keys_of_their_arrays() {
-        for (name, drives, keys) in [
-            (
-                "detail",
-                5,
-                &[
-                    "raid6",
-                    "512KiB",
-                    "left-symmetric",
-                    "failed = [2]",
-                    "bitmap = \"internal\"",
-                ][..],
-            ),
-            (
-                "detail-raid1-bitmap",
-                2,
-                &["raid1", "bitmap = \"internal\"", "member 1: /dev/sdb1"],
-            ),
-            (
-                "detail-raid5-rebuilding",
-                4,
-                &[
-                    "raid5",
-                    "rebuild = [1]",
-                    "member 1: /dev/sde",
-                    "member 3: /dev/sdd",
-                ],
-            ),
-            (
-                "detail-raid6-two-lost",
-                8,
-                &["raid6", "failed = [0, 3]", "128KiB"],
-            ),
-            (
-                "detail-raid10-replacing",
-                4,
-                &["raid10", "near", "copies = 2", "member 1: /dev/sdb"],
-            ),
-            (
-                "detail-raid10-old",
-                3,
-                &["raid10", "far", "copies = 2", "256KiB", "0.50 TB"],
-            ),
-            (
-                "detail-journal",
-                5,
-                &["raid6", "journal device", "12.00 TB"],
-            ),
-            (
-                "detail-imsm",
-                3,
-                &["raid5", "left-asymmetric", "128KiB", "member 2: /dev/sdc"],
-            ),
-            (
-                "examine-imsm",
-                3,
-                &[
-                    "raid5",
-                    "left-asymmetric",
-                    "128KiB",
-                    "rebuild = [1]",
-                    "2.00 TB",
-                    "member 0: /dev/sda",
-                ],
-            ),
-            (
-                "examine-raid5-090",
-                3,
-                &[
-                    "raid5",
-                    "64KiB",
-                    "failed = [2]",
-                    "member 1: /dev/sdb1",
-                    "1.00 TB",
-                ],
-            ),
-            (
-                "examine-raid6",
-                6,
-                &[
-                    "raid6",
-                    "failed = [3]",
-                    "member 2: /dev/sdd",
-                    "14.00 TB",
-                    "bitmap = \"internal\"",
-                ],
-            ),
-            (
-                "mdstat-raid1-090",
-                2,
-                &["raid1", "0.50 TB", "member 1: /dev/sdb1"],
-            ),
-            (
-                "mdstat-check",
-                6,
-                &[
-                    "raid6",
-                    "512KiB",
-                    "8.00 TB",
-                    "bitmap_chunk = \"64MiB\"",
-                    "member 2: /dev/sdc1",
-                ],
-            ),
-            (
-                "mdstat-raid10-far",
-                4,
-                &["raid10", "far", "failed = [1]", "member 0: /dev/sda1"],
-            ),
-            (
-                "mdstat-raid6-two-filled",
-                7,
-                &[
-                    "raid6",
-                    "rebuild = [0]",
-                    "failed = [2]",
-                    "journal device",
-                    "6.00 TB",
-                ],
-            ),
-            ("mdstat-imsm", 2, &["raid1", "1.90 TB"]),
-        ] {
+        for &(name, drives, keys) in PASTED {
             let array = only(name);
             let stack = array.to_stack("wd-red-plus-4tb");
             assert_eq!(array.members, drives, "{name}");

@@ -5,7 +5,7 @@
 
 use crate::layout::Layout;
 use crate::like::Like;
-use crate::md::{MdKeys, ParityUpdates};
+use crate::md::{MdKernel, MdKeys, ParityUpdates};
 use crate::members::DEFAULT_CHUNK;
 use crate::parity::{ParityConfig, ParityLayout, Placement};
 use fullstroke_contract::ConfigError;
@@ -44,6 +44,10 @@ pub struct Raid4Config {
     /// Largest I/O of a member in bytes: `max_sectors_kb` of the member's queue. Default 1280KiB
     /// (Linux 6.12). Only for an array like md.
     pub largest_member_io: Bytes,
+    /// Generation of md: `2.6.16`, `2.6.23` or `6.12`. Default `6.12`. 2.6.16 sends reads through the
+    /// stripes. Both early kernels hold back direct writes, write each whole stripe by itself, and
+    /// let RAID 6 read the other data of a partly written row. Only for an array like md.
+    pub kernel: MdKernel,
 }
 
 impl Default for Raid4Config {
@@ -57,6 +61,7 @@ impl Default for Raid4Config {
             parity_updates: md.parity_updates,
             preread_bypass_threshold: md.preread_bypass_threshold,
             largest_member_io: md.largest_member_io,
+            kernel: md.kernel,
         }
     }
 }
@@ -69,6 +74,7 @@ pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, Config
         parity_updates: keys.parity_updates,
         preread_bypass_threshold: keys.preread_bypass_threshold,
         largest_member_io: keys.largest_member_io,
+        kernel: keys.kernel,
     };
     let config = ParityConfig {
         name: "raid4",

@@ -8,7 +8,7 @@
 
 use crate::layout::Layout;
 use crate::like::Like;
-use crate::md::{MdKeys, ParityUpdates, no_dummy_reads};
+use crate::md::{MdKernel, MdKeys, ParityUpdates, no_dummy_reads};
 use crate::members::DEFAULT_CHUNK;
 use crate::parity::{ParityConfig, ParityLayout, Placement, Rotation};
 use fullstroke_contract::ConfigError;
@@ -51,6 +51,10 @@ pub struct Raid5Config {
     /// Largest I/O of a member in bytes: `max_sectors_kb` of the member's queue. Default 1280KiB
     /// (Linux 6.12). Only for an array like md.
     pub largest_member_io: Bytes,
+    /// Generation of md: `2.6.16`, `2.6.23` or `6.12`. Default `6.12`. 2.6.16 sends reads through the
+    /// stripes. Both early kernels hold back direct writes, write each whole stripe by itself, and
+    /// let RAID 6 read the other data of a partly written row. Only for an array like md.
+    pub kernel: MdKernel,
     /// True to read the parity together with all data of a row and to discard the parity. Each
     /// member then reads without gaps (Qian & Wang, section 5.1). Default false.
     pub dummy_parity_reads: bool,
@@ -68,6 +72,7 @@ impl Default for Raid5Config {
             parity_updates: md.parity_updates,
             preread_bypass_threshold: md.preread_bypass_threshold,
             largest_member_io: md.largest_member_io,
+            kernel: md.kernel,
             dummy_parity_reads: false,
         }
     }
@@ -84,6 +89,7 @@ pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, Config
         parity_updates: keys.parity_updates,
         preread_bypass_threshold: keys.preread_bypass_threshold,
         largest_member_io: keys.largest_member_io,
+        kernel: keys.kernel,
     };
     let config = ParityConfig {
         name: "raid5",

@@ -23,17 +23,17 @@ const VERSION_1: &[(&str, &str)] = &[
     (
         "raid4",
         r#"{"like":"ideal","chunk":65536,"failed":[],"stripe_cache":0,"parity_updates":"fewer",
-    "preread_bypass_threshold":1,"largest_member_io":1310720}"#,
+    "preread_bypass_threshold":1,"largest_member_io":1310720,"kernel":"6.12"}"#,
     ),
     (
         "raid5",
         r#"{"like":"ideal","chunk":65536,"rotation":"left-symmetric","failed":[],"stripe_cache":0,"parity_updates":"fewer",
-    "preread_bypass_threshold":1,"largest_member_io":1310720,"dummy_parity_reads":false}"#,
+    "preread_bypass_threshold":1,"largest_member_io":1310720,"kernel":"6.12","dummy_parity_reads":false}"#,
     ),
     (
         "raid6",
         r#"{"like":"ideal","chunk":65536,"rotation":"left-symmetric","failed":[],"stripe_cache":0,"parity_updates":"fewer",
-    "preread_bypass_threshold":1,"largest_member_io":1310720,"dummy_parity_reads":false}"#,
+    "preread_bypass_threshold":1,"largest_member_io":1310720,"kernel":"6.12","dummy_parity_reads":false}"#,
     ),
     ("lzvs", r#"{"zones":24,"ratio":"10/6","blocking":8192}"#),
     (

@@ -10,7 +10,8 @@ impl Core {
     /// (`stripe_can_batch`).
     pub(super) fn can_batch(&self, at: u32) -> bool {
         // Each stripe is logged for itself (`raid5_has_ppl` in `stripe_can_batch`).
-        if self.log.is_some() || !self.stripes.has(at, state::BATCH_READY) {
+        let never = self.log.is_some() || !self.kernel.batches();
+        if never || !self.stripes.has(at, state::BATCH_READY) {
             return false;
         }
         // Only the head of a batch is handled, so that reads of the others would wait for ever.

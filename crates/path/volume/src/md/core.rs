@@ -3,7 +3,7 @@
 use super::plug::{NONE, Plug, PluggedIo};
 use super::ppl::PartialParityLog;
 use super::stripes::{PAGE, StripePage, Stripes, page, state};
-use super::{ParityUpdates, Setup};
+use super::{MdKernel, ParityUpdates, Setup};
 use crate::counts::VolumeCounts;
 use crate::parity::RowMap;
 use crate::states::MemberStates;
@@ -122,6 +122,7 @@ pub(super) struct Core {
     pub(super) updates: ParityUpdates,
     pub(super) bypass_threshold: i64,
     pub(super) largest: u64,
+    pub(super) kernel: MdKernel,
     pub(super) stripes: Stripes,
     pub(super) asked: Slots<UpperRequest>,
     pub(super) links: Slots<PageRequest>,
@@ -166,6 +167,7 @@ impl Core {
             updates: setup.updates,
             bypass_threshold: i64::from(setup.bypass_threshold),
             largest: setup.largest,
+            kernel: setup.kernel,
             stripes: Stripes::new(members, setup.stripes),
             asked: Slots::default(),
             links: Slots::default(),

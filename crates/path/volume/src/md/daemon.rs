@@ -56,14 +56,20 @@ impl Core {
 
     /// Lets all waiting stripes read if few stripes read (`raid5_activate_delayed`).
     fn activate_delayed(&mut self) {
-        if self.prereads >= PREREADS_MAX {
+        let holds = self.kernel.holds_prereads();
+        let is_busy = !holds && self.stripes.first(ListName::Handle).is_some();
+        if self.prereads >= PREREADS_MAX || is_busy {
             return;
         }
+        let list = match holds {
+            true => ListName::Hold,
+            false => ListName::Handle,
+        };
         while let Some(at) = self.stripes.first(ListName::Delayed) {
             self.stripes.unlink(at);
             self.stripes.clear(at, state::DELAYED);
             self.allow_prereads(at);
-            self.stripes.append(at, ListName::Hold);
+            self.stripes.append(at, list);
         }
     }
 

@@ -15,6 +15,12 @@ impl Core {
             .shape(self.stripes.stripe(at).number * PAGE / self.map.chunk)
     }
 
+    /// True if no write of the array reads old data and old parity.
+    pub(super) fn always_reconstructs(&self) -> bool {
+        let cannot_modify = self.map.parities > 1 && !self.kernel.modifies_two_parities();
+        self.updates == ParityUpdates::Reconstruct || cannot_modify
+    }
+
     /// Plans the reads for the waiting writes of a stripe, or computes parity if no read is
     /// missing.
     pub(super) fn dirty(&mut self, at: u32, event: &EventContext<'_>, seen: &mut StripeState) {
@@ -41,7 +47,7 @@ impl Core {
     /// Returns the number of pages to read for a read-modify-write and for a reconstruct-write. A
     /// page that cannot be read counts as twice the number of members.
     fn costs(&self, at: u32, event: &EventContext<'_>) -> (u32, u32) {
-        if self.updates == ParityUpdates::Reconstruct {
+        if self.always_reconstructs() {
             // Any two numbers with reconstruct-write the cheaper, as the kernel does for
             // `PARITY_DISABLE_RMW`. `read_first` counts the missing pages.
             return (2, 1);

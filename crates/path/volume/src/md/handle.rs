@@ -1,6 +1,5 @@
 //! What md does with one stripe (`handle_stripe`, `drivers/md/raid5.c`, Linux 6.12).
 
-use super::ParityUpdates;
 use super::core::{Core, EventContext};
 use super::plug::NONE;
 use super::stripes::{PAGE, Parity, StripePage, page, state};
@@ -299,7 +298,7 @@ impl Core {
         }
         let shape = self.shape(at);
         let is_parity = |other: usize| shape.p() == other as u64 || shape.q() == Some(other as u64);
-        let mut reconstructs = self.updates == ParityUpdates::Reconstruct;
+        let mut reconstructs = self.always_reconstructs();
         for &other in lost {
             let page = self.stripes.page(at, other);
             let unknown = !page.is(page::UP_TO_DATE);

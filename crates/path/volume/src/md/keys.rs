@@ -1,6 +1,6 @@
 //! The keys of arrays that md runs.
 
-use super::{ParityUpdates, Setup};
+use super::{MdKernel, ParityUpdates, Setup};
 use crate::like::Like;
 use crate::parity::RowMap;
 use fullstroke_contract::ConfigError;
@@ -26,6 +26,7 @@ pub(crate) struct MdKeys {
     pub(crate) parity_updates: ParityUpdates,
     pub(crate) preread_bypass_threshold: u32,
     pub(crate) largest_member_io: Bytes,
+    pub(crate) kernel: MdKernel,
 }
 
 impl Default for MdKeys {
@@ -35,6 +36,7 @@ impl Default for MdKeys {
             parity_updates: ParityUpdates::default(),
             preread_bypass_threshold: BYPASS,
             largest_member_io: LARGEST,
+            kernel: MdKernel::default(),
         }
     }
 }
@@ -62,6 +64,7 @@ impl MdKeys {
                 "largest_member_io",
                 self.largest_member_io != usual.largest_member_io,
             ),
+            ("kernel", self.kernel != usual.kernel),
         ];
         match changed.into_iter().find(|(_, changed)| *changed) {
             None => Ok(None),
@@ -104,6 +107,7 @@ impl MdKeys {
             updates: self.parity_updates,
             bypass_threshold,
             largest: self.largest_member_io.0 / SECTOR_BYTES,
+            kernel: self.kernel,
         })
     }
 }

@@ -18,6 +18,7 @@
 //! | `daemon.rs` | order in which the thread handles stripes |
 //! | `handle.rs`, `dirty.rs` | one stripe: answers, reads, parity, writes |
 //! | `batch.rs` | full writes of neighbours |
+//! | `generation.rs` | what earlier kernels do otherwise |
 //! | `plug.rs` | joins member I/O |
 //! | `ppl.rs`, `ppl/steps.rs` | the partial parity log |
 //! | `records.rs` | superblocks and the bitmap on the members, above an array |
@@ -32,6 +33,7 @@ mod bitmap;
 mod core;
 mod daemon;
 mod dirty;
+mod generation;
 mod handle;
 mod keys;
 mod plug;
@@ -52,6 +54,7 @@ use fullstroke_contract::{
     Refusal, Request, Wake,
 };
 use fullstroke_units::{Duration, Time};
+pub use generation::MdKernel;
 pub(crate) use keys::{MdKeys, check_chunk, check_whole_pages, no_dummy_reads};
 pub use records::Records;
 use records::{RecordedArray, Recorder};
@@ -90,6 +93,7 @@ pub struct Setup {
     pub(crate) bypass_threshold: u32,
     /// Sectors of the largest member I/O.
     pub(crate) largest: u64,
+    pub(crate) kernel: MdKernel,
 }
 
 /// The layers above and below an array that md runs.

@@ -22,7 +22,8 @@ impl Core {
         let (begin, end) = (request.extent.start.0, request.extent.end().0);
         // With a member missing, a read past the stripes might have to be repeated for the lost
         // data of the same row.
-        if request.operation == Operation::Read && event.states.impaired().is_empty() {
+        let bypasses = self.kernel.reads_bypass_stripes() && event.states.impaired().is_empty();
+        if request.operation == Operation::Read && bypasses {
             let mut at = begin;
             while at < end {
                 // `chunk_aligned_read` splits a read at the ends of chunks, so that each part goes
@@ -139,7 +140,8 @@ impl Core {
         let head = self.stripes.stripe(at).batch_head;
         // Both are `REQ_SYNC` for the kernel; direct writes get the flag in `dio_bio_write_op`
         // (`block/fops.c`).
-        let waited_for = request.hints.synchronous || request.hints.direct;
+        let waited_for = self.kernel.waited_writes_read_at_once()
+            && (request.hints.synchronous || request.hints.direct);
         if (head == NONE || head == at) && waited_for {
             self.allow_prereads(at);
         }

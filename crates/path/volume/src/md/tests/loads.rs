@@ -31,6 +31,7 @@ fn sums(ios: &[MemberIo]) -> Sums {
 /// The sums of the running kernel over loads, by `tools/kernel-lab.py`.
 const LOADS: &str = include_str!("../../../../../../samples/oracle/md/loads.txt");
 const LOADS_MORE: &str = include_str!("../../../../../../samples/oracle/md/loads-more.txt");
+const LOADS_WIDE: &str = include_str!("../../../../../../samples/oracle/md/loads-wide.txt");
 const LOADS_OF_COPIES: &str = include_str!("../../../../../../samples/oracle/md/loads-copies.txt");
 
 /// Time that the process needs for a request. An estimate for a processor of today.
@@ -167,7 +168,7 @@ fn by_member(ios: &[MemberIo]) -> Vec<(u64, u64)> {
 fn members_of(line: &str) -> Vec<(u64, u64)> {
     let (_, list) = line.split_once("members=").unwrap();
     let mut sums = Vec::new();
-    for one in list.split(',') {
+    for one in list.split(',').filter(|one| !one.is_empty()) {
         let (member, rest) = one.split_once(':').unwrap();
         let member: usize = member.parse().unwrap();
         let kib = |part: &str| part.split_once('/').unwrap().1.parse::<f64>().unwrap() as u64;
@@ -208,6 +209,19 @@ fn member_io_of_loads_on_more_widths_is_near_that_of_the_kernel() {
     println!("{table}");
     assert!(
         far == 0 && lines >= 30,
+        "{far} of {lines} are far:\n{table}"
+    );
+}
+
+#[test]
+fn member_io_of_loads_of_all_depths_and_widths_is_near_that_of_the_kernel() {
+    // The rest are sequential direct writes whose last row lacks data: 6 loads at a depth of 32 read
+    // 11 to 21 % more here, because the thread needs no time and sees each small group of writes
+    // alone. 8 loads read more in the emulated machine, whose processor is slow.
+    let (lines, far, table) = compare(LOADS_WIDE, true, false);
+    println!("{table}");
+    assert!(
+        far <= 14 && lines >= 250,
         "{far} of {lines} are far:\n{table}"
     );
 }

@@ -29,9 +29,11 @@ fn storm(seed: u64, kept: Kept) {
     let members = parities + 2 + random.below(5) as usize;
     let chunk = 4096_u64 << random.below(5);
     let updates = ["reconstruct", "fewer", "modify"][random.below(3) as usize];
+    let kernel = ["2.6.16", "2.6.23", "6.12"][random.below(3) as usize];
     let keys = json!({
         "like": "md", "chunk": chunk, "stripe_cache": 17 + random.below(40), "parity_updates": updates,
         "preread_bypass_threshold": random.below(3), "largest_member_io": 4096_u64 << random.below(8),
+        "kernel": kernel,
     });
     let mut laboratory = match kept {
         Kept::Nothing => Laboratory::new(layout, &keys, members),
