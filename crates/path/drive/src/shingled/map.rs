@@ -47,6 +47,9 @@ pub(super) struct ShingledMap {
     cache: u64,
     head: u64,
     tail: u64,
+    /// First place of the room for a move under way. The tail does not pass this place, because the
+    /// data of the move get their entries in the log only when the move ends.
+    reserved: Option<u64>,
     /// Cached extents by their first sector.
     map: BTreeMap<u64, CachedExtent>,
     /// Writes to the log that may still be mapped, in order of their places.
@@ -61,6 +64,7 @@ impl ShingledMap {
             cache,
             head: 0,
             tail: 0,
+            reserved: None,
             map: BTreeMap::new(),
             log: VecDeque::new(),
         }
@@ -197,12 +201,12 @@ impl ShingledMap {
     pub(super) fn release(&mut self) {
         while let Some(oldest) = self.log.front() {
             if self.live_part(oldest).is_some() {
-                self.tail = oldest.place;
-                return;
+                break;
             }
             self.log.pop_front();
         }
-        self.tail = self.head;
+        let oldest = self.log.front().map_or(self.head, |oldest| oldest.place);
+        self.tail = oldest.min(self.reserved.unwrap_or(u64::MAX));
     }
 
     /// Returns the addresses of a band: the first sector, and the number of sectors.
@@ -266,14 +270,20 @@ impl ShingledMap {
             "{sectors} sectors are reserved in a cache with room for {}",
             self.free()
         );
+        assert!(
+            self.reserved.is_none(),
+            "a second move begins before the end of the first"
+        );
         let place = self.head;
         self.head += sectors;
+        self.reserved = Some(place);
         place
     }
 
     /// Takes note that the data of `extents` lie one after the other from `place` on as well. Data
     /// that went elsewhere since then stay there.
     pub(super) fn moved(&mut self, extents: &[CachedExtent], place: u64) {
+        self.reserved = None;
         let mut at = place;
         for old in extents {
             let mut own = Vec::new();
