@@ -148,6 +148,26 @@ fn none_found(file: &str, text: &str) -> StackError {
         let line = line.trim_start();
         line.starts_with("ARRAY ") || line.starts_with("MD_LEVEL=")
     });
+    let inactive = text.lines().enumerate().find(|(_, line)| {
+        line.split_once(" : ").is_some_and(|(name, rest)| {
+            name.starts_with("md") && rest.trim_start().starts_with("inactive")
+        })
+    });
+    if let Some((at, line)) = inactive {
+        let message = format!(
+            "found `{}`, which tells no level; expected an active array, or the output of mdadm --examine for each member",
+            line.trim()
+        );
+        return fail(file, at + 1, "inactive", message);
+    }
+    if text.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        words.next() == Some("NAME") && words.next() == Some("PROPERTY")
+    }) {
+        let message =
+            "found properties without a pool; expected the output of zpool status in front of them";
+        return StackError::whole(file, message);
+    }
     match short {
         Some((at, line)) => fail(
             file,
@@ -160,7 +180,7 @@ fn none_found(file: &str, text: &str) -> StackError {
         ),
         None => StackError::whole(
             file,
-            "found no array and no load; expected the output of mdadm --detail, mdadm --examine, zpool status, zpool list -v, iostat -x, sar -d or zpool iostat -v, or /proc/mdstat",
+            "found no array and no load; expected the output of mdadm --detail, mdadm --examine, zpool status, zpool list -v, iostat -x, sar -d, zpool iostat -v or smartctl -a, or /proc/mdstat",
         ),
     }
 }
@@ -622,6 +642,15 @@ unused devices: <none>
     fn what_is_no_array_is_refused_with_what_is_expected() {
         let error = MdArray::read("x", "hello\n").unwrap_err();
         assert!(error.message.contains("mdadm --detail"), "{error}");
+        let inactive = "Personalities : [raid6]\nmd127 : inactive sdf[4](S) sde[3](S)\n      23441682432 blocks super 1.2\n";
+        let error = MdArray::read("x", inactive).unwrap_err();
+        assert!(
+            error.line == Some(2) && error.message.contains("--examine"),
+            "{error}"
+        );
+        let properties = "NAME  PROPERTY  VALUE  SOURCE\ntank  ashift  12  local\n";
+        let error = MdArray::read("x", properties).unwrap_err();
+        assert!(error.message.contains("zpool status in front"), "{error}");
         for (text, key) in [
             ("ARRAY /dev/md/0 level=raid6 num-devices=6\n", "ARRAY"),
             ("MD_LEVEL=raid5\nMD_DEVICES=4\n", "ARRAY"),
