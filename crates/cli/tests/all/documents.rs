@@ -633,7 +633,8 @@ fn what_tutorials_show_of_answers_is_what_the_program_prints() {
         let (scratch, text) = (Scratch::new(), document(name));
         let all: Vec<(&str, &str)> = blocks(&text).collect();
         for (of_commands, of_output) in all.iter().zip(&all[1..]) {
-            // A text block behind a command block shows the command's output.
+            // A text block behind a command block shows the command's output. The output of a run of
+            // many seconds stands in a console block, which is not repeated here.
             if !(of_commands.0.is_empty() && of_output.0 == "text") {
                 continue;
             }
