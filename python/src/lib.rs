@@ -506,14 +506,24 @@ fn _measure(
     if stop.is_set() {
         return Err(interrupted());
     }
-    let mut candidate = stack.recipe()?.candidate().map_err(refused)?;
+    let recipe = stack.recipe()?;
+    let mut candidate = recipe.candidate().map_err(refused)?;
     if key(&candidate.stack, &known.0)? != (digest.to_owned(), seed) {
         return Err(refused(StudyError::Another {
             name: candidate.name,
         }));
     }
     candidate.stop = stop.clone();
-    let ran = py.detach(|| fullstroke_lab::run(&candidate, None, &|_, _| {}));
+    let ran = py.detach(|| {
+        let mut ran = fullstroke_lab::run(&candidate, None, &|_, _| {})?;
+        if !stack.has_policies() {
+            // The windows of a rebuild are few, because the runs of a sweep are many. Each run of a
+            // sweep has a thread of its own, and the windows share the thread.
+            let runs = std::slice::from_mut(&mut ran);
+            sample_long_work_of_each([&recipe], runs, None::<Metric>, 1, &stop)?;
+        }
+        Ok::<RunResult, LabError>(ran)
+    });
     let ran = ran.map_err(|error| {
         if stop.is_set() {
             interrupted()

@@ -49,6 +49,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
     streams: Option<u32>,
 
+    /// Largest share of the streams that may pause with a failed or slow drive and during a rebuild.
+    /// Default 0.01.
+    #[arg(long, value_name = "SHARE", help_heading = "Wishes")]
+    paused_share: Option<f64>,
+
     /// Minimum throughput of reads and writes together, in 10^6 bytes per second.
     #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
     mb_per_s: Option<f64>,
@@ -262,6 +267,7 @@ impl Arguments {
             usable: self.usable.or(file.wishes.usable),
             p99: self.p99.or(file.wishes.p99),
             streams: self.streams.or(file.wishes.streams),
+            paused_share: self.paused_share.or(file.wishes.paused_share),
             mb_per_s: self.mb_per_s.or(file.wishes.mb_per_s),
             failures: self.failures.or(file.wishes.failures),
             watts: self.watts.or(file.wishes.watts),
@@ -351,7 +357,7 @@ impl fmt::Display for AdviceText<'_> {
 
 /// Returns two tables with the best candidate of each layout, each of at most 80 columns: times
 /// with and without all drives, then throughput, power, loss and missed wishes. For a wish for
-/// streams, underruns replace the 99th percentile.
+/// streams, the streams with a pause replace the 99th percentile.
 fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
     let times = times_of(finalists, wishes.streams.is_some());
     let others = [
@@ -382,7 +388,7 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
         ]);
     }
     let times_are = match wishes.streams.is_some() {
-        true => "underruns",
+        true => "pauses (streams of all runs with a pause, of how many)",
         false => "p99 ms",
     };
     let star = match times.contains('*') {
@@ -403,14 +409,18 @@ pub(crate) fn times_of(finalists: &[Finalist], of_streams: bool) -> String {
         "layout",
         "usable",
         "survives",
-        if of_streams { "underruns" } else { "p99 ms" },
+        if of_streams { "pauses" } else { "p99 ms" },
         "one failed",
         "rebuilding",
         "rebuild h",
     ];
     let mut table = table(header, &[1]);
-    let speed = |outcome: &ArrayOutcome| match outcome.underruns.filter(|_| of_streams) {
-        Some(underruns) => underruns.to_string(),
+    let paused = |outcome: &ArrayOutcome| {
+        let pauses = outcome.paused_streams.zip(outcome.started_streams);
+        pauses.filter(|_| of_streams)
+    };
+    let speed = |outcome: &ArrayOutcome| match paused(outcome) {
+        Some((paused, started)) => format!("{paused} of {started}"),
         None => match outcome.p99_beyond < BEYOND_MIN {
             true => format!("{}*", number(outcome.p99_ms)),
             false => number(outcome.p99_ms),

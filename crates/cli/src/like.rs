@@ -2,7 +2,7 @@
 
 use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
-use fullstroke_stack::{MdArray, ObservedLoad, ZfsPool, drives, facts};
+use fullstroke_stack::{MdArray, ObservedLoad, ReportedDrive, ZfsPool, drives, facts};
 use std::fs;
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// more members, or /proc/mdstat: the array. `zpool status` or `zpool list -v`, with the
 /// output of `zpool get all` and `zfs get all` behind if you like: the pool. `iostat -x 10` (Linux,
 /// FreeBSD, Solaris), `sar -d`, `sar -b`, `sadf -d` or `zpool iostat -v 10`, also in JSON: the load of a disk,
-/// as rates and sizes. The drive is a drive of the library: by
+/// as rates and sizes. `smartctl -a`, also in JSON: one drive. The drive is a drive of the library: by
 /// the model number in the names of the members, or else by the capacity. Name your own with --drive.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -45,6 +45,21 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     // all accepted reports.
     if ObservedLoad::recognise(&text) {
         return observed(&name, &text, arguments, output);
+    }
+    if ReportedDrive::recognise(&text) {
+        let reported = ReportedDrive::read(&name, &text).map_err(CommandFailure::input)?;
+        let drive = match reported.flash() {
+            Some(flash) if arguments.drive.is_none() => flash.to_owned(),
+            _ => drive(
+                arguments,
+                Some(reported.bytes),
+                std::slice::from_ref(&reported.model),
+            )?,
+        };
+        return match output.json() {
+            true => output.show_json(&reported),
+            false => output.print(&reported.to_stack(&drive)),
+        };
     }
     if ZfsPool::recognise(&text) {
         let pools = ZfsPool::read(&name, &text).map_err(CommandFailure::input)?;

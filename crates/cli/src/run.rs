@@ -34,6 +34,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     list_metrics: bool,
 
+    /// Number of seeds, which only `compare` takes: the error says so.
+    #[arg(long, value_name = "NUMBER", hide = true)]
+    seeds: Option<String>,
+
     /// Write every request with its breakdown and its drives to this file: CSV if the name ends in
     /// .csv or .csv.gz, else Parquet. docs/metrics.md describes the columns.
     #[arg(long, value_name = "FILE", conflicts_with = "find")]
@@ -89,6 +93,13 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     let Some(stack) = arguments.stack.as_ref().filter(|_| !arguments.list_metrics) else {
         return metrics::list(output);
     };
+    if let Some(seeds) = &arguments.seeds {
+        let message = format!(
+            "--seeds {seeds}: run has one seed, --seed; `fullstroke compare {} --seeds {seeds}` gives intervals over the seeds, for one stack also",
+            stack.display()
+        );
+        return Err(CommandFailure::input(message));
+    }
     let mut overrides = arguments.changes.overrides();
     let read = read_for(std::slice::from_ref(stack), &overrides, &[]);
     // Before the run, because a run may take hours, and a target that cannot be written would lose

@@ -176,6 +176,13 @@ fn sound(request: &AdviceRequest) -> Result<(), AdviseError> {
     above("p99", wishes.p99.map(|p99| p99.as_millis_f64()), 0.0)?;
     above("usable", wishes.usable.map(|usable| usable.0 as f64), 0.0)?;
     above("streams", wishes.streams.map(f64::from), 0.0)?;
+    if let Some(share) = wishes
+        .paused_share
+        .filter(|share| !(0.0..=1.0).contains(share))
+    {
+        let why = format!("paused_share: found {share}; expected a share from 0 to 1");
+        return Err(AdviseError::Impossible(why));
+    }
     above("mb_per_s", wishes.mb_per_s, 0.0)?;
     above("watts", wishes.watts, 0.0)?;
     above("price", wishes.price, 0.0)?;
@@ -480,6 +487,16 @@ impl AdviceRequest {
         Ok((ran, count))
     }
 
+    /// Returns the sound power of a number of drives while they idle and while they seek, in bels.
+    fn noise(&self, drives: u32) -> [Option<f64>; 2] {
+        // A drive that cannot be loaded has ended the advice before.
+        let model = fullstroke_stack::drives::load_in(&self.overrides.files, &self.drive).ok();
+        model.map_or([None; 2], |model| {
+            let noise = model.config().published.noise(drives as usize);
+            [noise.idle_bels, noise.seek_bels]
+        })
+    }
+
     pub(crate) fn finalist(
         &self,
         chosen: &Chosen,
@@ -510,6 +527,7 @@ impl AdviceRequest {
         let price = arrangement.price(self);
         let usable_tb = whole[0].volume.usable_bytes as f64 / 1e12;
         let kwh_a_year = healthy.mean_w.map(kwh_a_year);
+        let [idle_bels, seek_bels] = self.noise(arrangement.drives);
         Finalist {
             place: 0,
             name: arrangement.name(),
@@ -526,6 +544,8 @@ impl AdviceRequest {
             energy_cost_a_year: kwh_a_year
                 .zip(self.costs.energy_per_kwh)
                 .map(|(kwh, price)| kwh * price),
+            idle_bels,
+            seek_bels,
             healthy,
             degraded,
             rebuilding,

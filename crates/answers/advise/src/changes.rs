@@ -515,6 +515,8 @@ mod tests {
             price_per_tb: None,
             kwh_a_year: None,
             kwh_a_year_ci95_half_width: None,
+            idle_bels: None,
+            seek_bels: None,
             energy_cost_a_year: None,
             doubts: Vec::new(),
             healthy: outcome(healthy),

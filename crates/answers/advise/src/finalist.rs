@@ -33,6 +33,10 @@ pub struct Finalist {
     pub kwh_a_year_ci95_half_width: Option<f64>,
     /// Price of this energy.
     pub energy_cost_a_year: Option<f64>,
+    /// Sound power of all drives while they idle, in bels; `None` if the drive's file does not have it.
+    pub idle_bels: Option<f64>,
+    /// Sound power of all drives while they seek, in bels.
+    pub seek_bels: Option<f64>,
     /// Outcome with all drives.
     pub healthy: ArrayOutcome,
     /// Outcome with one failed drive; `None` without redundancy.

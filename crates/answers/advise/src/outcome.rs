@@ -2,7 +2,9 @@
 
 use crate::Wishes;
 use fullstroke_lab::RunResult;
-use fullstroke_measure::{BEYOND_MIN, Metric, Report, half_width_over_seeds, number};
+use fullstroke_measure::{
+    BEYOND_MIN, Metric, Report, StreamReport, StreamsReport, half_width_over_seeds, number,
+};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Confidence of the intervals.
@@ -10,6 +12,16 @@ const CONFIDENCE: f64 = 0.95;
 
 /// Requests of a run with an interval of the 99th percentile: 10 beyond in each of 10 batches.
 const REQUESTS_FOR_P99: f64 = 10_000.0;
+
+/// Share of the streams that may pause with a failed or slow drive and during a rebuild, without a wish
+/// for it.
+const PAUSED_SHARE: f64 = 0.01;
+
+/// Returns the number of streams with a pause.
+fn paused(streams: &StreamsReport) -> u64 {
+    let pauses = |one: &&StreamReport| one.underruns > 0 || one.start_up_ms.is_none();
+    (streams.each.iter().filter(pauses).count() + streams.with_overruns) as u64
+}
 
 /// Outcome of an array in one condition.
 ///
@@ -37,6 +49,13 @@ pub struct ArrayOutcome {
     pub complete: bool,
     /// Underruns of all runs; `None` unless the load consists of streams.
     pub underruns: Option<u64>,
+    /// Streams of all runs with a pause: viewers who waited for a byte or never played, and
+    /// recordings that lost data.
+    #[serde(default)]
+    pub paused_streams: Option<u64>,
+    /// Streams of all runs, with the recordings.
+    #[serde(default)]
+    pub started_streams: Option<u64>,
     /// Hours until a new member is rebuilt while the load runs.
     pub rebuild_hours: Option<f64>,
     /// Half the width of the 95 % confidence interval of `rebuild_hours`.
@@ -146,12 +165,9 @@ impl ArrayOutcome {
             let known: Option<Vec<f64>> = reports().map(of).collect();
             known.map(|known| known.iter().sum::<f64>() / known.len() as f64)
         };
-        let underruns = |ran: &RunResult| {
-            ran.measured
-                .report
-                .streams
-                .as_ref()
-                .map(|streams| streams.underruns)
+        let streams = |of: &dyn Fn(&StreamsReport) -> u64| {
+            let known = reports().map(|report| report.streams.as_ref().map(of));
+            known.sum::<Option<u64>>()
         };
         ArrayOutcome {
             mean_ms: mean(&|report| report.times.response_ms.mean),
@@ -169,7 +185,9 @@ impl ArrayOutcome {
             complete: ran.iter().all(|ran| {
                 ran.measured.report.arrived.completed == ran.measured.report.arrived.requests
             }),
-            underruns: ran.iter().map(underruns).sum(),
+            underruns: streams(&|streams| streams.underruns),
+            paused_streams: streams(&paused),
+            started_streams: streams(&|streams| (streams.started + streams.recordings) as u64),
             rebuild_hours: all(&|report| {
                 report.array.rebuild.as_ref().map(|rebuild| rebuild.hours)
             }),
@@ -202,7 +220,7 @@ impl ArrayOutcome {
     }
 
     /// Returns the distance from the wishes about work: the sum of the missing amounts, each as a
-    /// share of the wish. Streams count with the underruns per stream. Zero if all wishes are met.
+    /// share of the wish. Streams count with the share that pauses. Zero if all wishes are met.
     pub(crate) fn shortfall(&self, wishes: &Wishes) -> f64 {
         // At least 0: an excess does not make up for another wish that is missed.
         let over = |is: f64, wished: f64| (is / wished - 1.0).max(0.0);
@@ -216,12 +234,41 @@ impl ArrayOutcome {
             .watts
             .zip(self.mean_w)
             .map_or(0.0, |(wished, watts)| over(watts, wished));
-        let streams = wishes.streams.zip(self.underruns);
-        let streams = streams.map_or(0.0, |(count, underruns)| {
-            // The wish may be 0 streams.
-            underruns as f64 / f64::from(count.max(1))
-        });
+        let streams = wishes.streams.and(self.paused_share()).unwrap_or(0.0);
         p99 + mb_per_s + watts + streams + over(1.0, self.carried_share)
+    }
+
+    /// Returns the share of the streams with a pause; `None` unless the load consists of streams.
+    pub fn paused_share(&self) -> Option<f64> {
+        let (paused, started) = self.paused_streams.zip(self.started_streams)?;
+        Some(paused as f64 / started.max(1) as f64)
+    }
+
+    /// Returns how often streams pause, if the wish for streams is missed. With all drives no stream
+    /// may pause. Without a drive one pause of one viewer says little about the array, so the share of
+    /// the viewers decides.
+    fn pauses_too_often(&self, wishes: &Wishes, condition: Condition) -> Option<String> {
+        let paused = self.paused_streams.filter(|paused| *paused > 0)?;
+        let started = self.started_streams.unwrap_or(0);
+        let most = match condition {
+            Condition::Healthy => 0.0,
+            _ => wishes.paused_share.unwrap_or(PAUSED_SHARE),
+        };
+        let share = self.paused_share().filter(|share| *share > most)?;
+        let what = match self.underruns {
+            Some(0) | None => String::new(),
+            Some(1) => "1 underrun: ".to_owned(),
+            Some(underruns) => format!("{underruns} underruns: "),
+        };
+        let wished = match condition {
+            Condition::Healthy => String::new(),
+            _ => format!(
+                " ({} %, wished {} %)",
+                number(100.0 * share),
+                number(100.0 * most)
+            ),
+        };
+        Some(format!("{what}{paused} of {started} streams pause{wished}"))
     }
 
     /// Returns the missed wishes about work in a condition.
@@ -260,13 +307,10 @@ impl ArrayOutcome {
                 format!("the 99th percentile is {is} ms, wished {wished} ms"),
             );
         }
-        if let (Some(streams), Some(underruns)) =
-            (wishes.streams, self.underruns.filter(|count| *count > 0))
+        if wishes.streams.is_some()
+            && let Some(why) = self.pauses_too_often(wishes, condition)
         {
-            miss(
-                "streams",
-                format!("{underruns} underruns with {streams} streams"),
-            );
+            miss("streams", why);
         }
         if let Some(wished) = wishes.mb_per_s.filter(|wished| self.mb_per_s < *wished) {
             let [is, wished] = apart([self.mb_per_s, wished]);
@@ -410,6 +454,36 @@ mod tests {
             ..Wishes::default()
         };
         outcome.doubts(&wishes, Condition::Healthy)
+    }
+
+    #[test]
+    fn one_viewer_of_many_may_pause_without_a_drive_and_none_with_all_drives() {
+        let streams = |paused: u64| ArrayOutcome {
+            underruns: Some(3 * paused),
+            paused_streams: Some(paused),
+            started_streams: Some(500),
+            ..outcome(10_000, 5.0, None)
+        };
+        let missed = |paused: u64, share: Option<f64>, condition: Condition| {
+            let wishes = Wishes {
+                streams: Some(100),
+                paused_share: share,
+                ..Wishes::default()
+            };
+            let misses = streams(paused).misses(&wishes, condition);
+            misses.first().map(|miss| miss.why.clone())
+        };
+        assert_eq!(missed(0, None, Condition::Healthy), None);
+        let healthy = missed(1, None, Condition::Healthy).unwrap();
+        assert_eq!(healthy, "3 underruns: 1 of 500 streams pause");
+        assert_eq!(missed(5, None, Condition::Degraded), None);
+        let degraded = missed(6, None, Condition::Degraded).unwrap();
+        assert!(
+            degraded.contains("6 of 500 streams pause (1.20 %, wished 1.00 %)"),
+            "{degraded}"
+        );
+        assert_eq!(missed(6, Some(0.02), Condition::Rebuilding), None);
+        assert!(missed(1, Some(0.0), Condition::Rebuilding).is_some());
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub struct Wishes {
     pub p99: Option<Duration>,
     /// Number of media streams that play without an underrun.
     pub streams: Option<u32>,
+    /// Largest share of the streams that may pause with a failed or slow drive and during a rebuild.
+    /// Default 0.01.
+    pub paused_share: Option<f64>,
     /// Least throughput of reads and writes, in 10^6 bytes per second.
     pub mb_per_s: Option<f64>,
     /// Number of drive failures without loss in the worst case.

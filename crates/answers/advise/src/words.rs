@@ -66,6 +66,7 @@ pub(crate) fn recommendation(
         settings_chosen(first),
         wishes_met(first),
         money(first, costs),
+        noise(first),
         settled.to_string(),
         speed(first, wishes),
         without_a_drive(first, wishes),
@@ -203,6 +204,23 @@ fn wishes_met(first: &Finalist) -> String {
     }
 }
 
+/// Returns the noise of all drives together; empty if the drive's file does not have it.
+fn noise(first: &Finalist) -> String {
+    let at = |bels: Option<f64>, when: &str| bels.map(|bels| format!("{bels:.1} bels {when}"));
+    let levels = [
+        at(first.idle_bels, "while they idle"),
+        at(first.seek_bels, "while they seek"),
+    ];
+    let levels: Vec<String> = levels.into_iter().flatten().collect();
+    match levels.is_empty() {
+        true => String::new(),
+        false => format!(
+            "The drives together have a sound power of {}.",
+            levels.join(", ")
+        ),
+    }
+}
+
 /// Returns the price of a usable terabyte, and the energy of a year.
 fn money(first: &Finalist, costs: &Costs) -> String {
     let currency = &costs.currency;
@@ -299,6 +317,12 @@ pub(crate) fn reached(outcome: &ArrayOutcome, wishes: &Wishes) -> String {
     }
 }
 
+/// Returns how many streams of all runs pause: `3 of 500`.
+fn paused(outcome: &ArrayOutcome) -> Option<String> {
+    let (paused, started) = outcome.paused_streams.zip(outcome.started_streams)?;
+    Some(format!("{paused} of {started}"))
+}
+
 fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
     let (Some(degraded), Some(rebuilding)) = (&first.degraded, &first.rebuilding) else {
         return String::new();
@@ -321,10 +345,10 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
         format!(". The rebuild takes {hours} under this load{simulated}")
     });
     if let (Some(_), Some(gone), Some(filled)) =
-        (wishes.streams, degraded.underruns, rebuilding.underruns)
+        (wishes.streams, paused(degraded), paused(rebuilding))
     {
         return format!(
-            "With a failed drive there are {gone} underruns, during the rebuild {filled}{hours}."
+            "With a failed drive {gone} streams pause, during the rebuild {filled}{hours}."
         );
     }
     format!(
@@ -341,8 +365,8 @@ fn with_a_slow_drive(first: &Finalist, wishes: &Wishes, factor: f64) -> String {
     };
     let when = format!("With a drive that takes {factor} times as long");
     let is_whole = slow.complete && slow.carried_share >= 1.0;
-    match (wishes.streams, slow.underruns) {
-        (Some(_), Some(underruns)) => format!("{when}, there are {underruns} underruns."),
+    match (wishes.streams, paused(slow)) {
+        (Some(_), Some(paused)) => format!("{when}, {paused} streams pause."),
         _ if !is_whole || slow.grows => format!("{when}, the array does not carry the load."),
         _ => format!(
             "{when}, 99 % of requests end within {} ms and 99.9 % within {} ms (with all drives: {} ms).",

@@ -61,6 +61,14 @@ pub enum LabError {
         /// The metric.
         by: String,
     },
+    /// Parts of the load do not tell the metric, because the work goes on behind the load.
+    #[error(
+        "{by}: found a rebuild or scrub that goes on behind the load; expected one that ends in each part. `fullstroke compare --vary KEY=VALUES --by {by}` samples it all over the drives"
+    )]
+    BehindTheLoad {
+        /// The metric.
+        by: String,
+    },
     /// The workload has no media streams.
     #[error("{candidate}: --find streams needs [workload] with kind = \"streams\"")]
     NoStreams {

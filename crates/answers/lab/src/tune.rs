@@ -445,6 +445,14 @@ impl TuneSearch {
             .map(|recipe| recipe.candidate().map(stopped_by))
             .collect::<Result<_, _>>()?;
         let ran = run_all(&candidates, self.jobs, &|_| {})?;
+        let is_long = |ran: &RunResult| {
+            let rebuild = ran.measured.report.array.rebuild.as_ref();
+            self.by.name().starts_with("rebuild.")
+                && rebuild.is_some_and(|rebuild| rebuild.estimated)
+        };
+        if self.by.is_of_scrub() || ran.iter().any(is_long) {
+            return Err(LabError::BehindTheLoad { by: self.by.name() });
+        }
         if let Some(first) = ran.first() {
             self.by.check(&[&first.measured.report])?;
         }

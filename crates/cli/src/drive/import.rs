@@ -117,7 +117,7 @@ fn comments(disk: &Imported, file: &Path) -> Vec<String> {
     comments.extend(
         disk.losses
             .iter()
-            .map(|loss| format!("Not carried over exactly: {}: {}", loss.key, loss.what)),
+            .map(|loss| format!("Not carried over exactly: {}", told(loss))),
     );
     comments.extend(
         link(disk)
@@ -128,17 +128,21 @@ fn comments(disk: &Imported, file: &Path) -> Vec<String> {
     comments
 }
 
+/// Returns a loss in words. A loss of the whole file has no key.
+fn told(loss: &ImportLoss) -> String {
+    match loss.key.is_empty() {
+        true => loss.what.clone(),
+        false => format!("{}: {}", loss.key, loss.what),
+    }
+}
+
 fn report(disk: &Imported, file: Option<&Path>) -> String {
     let mut text = format!("{}: {} sectors", disk.name, disk.config.capacity_sectors.0);
     if let Some(file) = file {
         let _ = write!(text, ", written to {}", file.display());
     }
     for loss in &disk.losses {
-        let _ = write!(
-            text,
-            "\n  not carried over exactly: {}: {}",
-            loss.key, loss.what
-        );
+        let _ = write!(text, "\n  not carried over exactly: {}", told(loss));
     }
     if let Some(table) = link(disk) {
         let _ = write!(

@@ -2,7 +2,7 @@
 
 use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
-use fullstroke_drive::{BufferConfig, DriveConfig, DriveModel};
+use fullstroke_drive::{BufferConfig, DriveConfig, DriveModel, Published};
 use fullstroke_lab::capacity;
 use fullstroke_measure::{number, table};
 use fullstroke_stack::drives;
@@ -114,9 +114,9 @@ impl DriveOutput<'_> {
                 format!("{} deep, {}", queue.depth, queue.discipline),
             ),
         ];
-        rows.into_iter().for_each(|(name, value)| {
+        for (name, value) in rows.into_iter().chain(noise(&config.published)) {
             table.add_row([name.to_owned(), value]);
-        });
+        }
         table.trim_fmt()
     }
 
@@ -144,6 +144,17 @@ impl DriveOutput<'_> {
         }
         table.trim_fmt()
     }
+}
+
+/// Returns the row of the noise, if the file has it.
+fn noise(published: &Published) -> Option<(&'static str, String)> {
+    let level = |bels: Option<f64>, when| bels.map(|bels| format!("{bels} bels {when}"));
+    let levels = [
+        level(published.idle_bels, "idle"),
+        level(published.seek_bels, "seeking"),
+    ];
+    let levels: Vec<String> = levels.into_iter().flatten().collect();
+    (!levels.is_empty()).then(|| ("noise", levels.join(", ")))
 }
 
 /// Returns the size and the caching of a drive's buffer as text.

@@ -207,6 +207,31 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke array examine disk0",
         "fullstroke array examine --help",
     ),
+    // The tutorial replays a whole trace, so that its numbers have intervals.
+    (
+        "fullstroke compare stacks/demo/raid5.toml stacks/demo/raid10.toml --by response_ms.p99",
+        "fullstroke compare stacks/demo/raid5.toml stacks/demo/raid10.toml --by response_ms.p99 --requests 500",
+    ),
+    (
+        "fullstroke compare stacks/demo/raid5.toml stacks/demo/raid10.toml --degraded --by response_ms.p99",
+        "fullstroke compare stacks/demo/raid5.toml stacks/demo/raid10.toml --degraded --by response_ms.p99 --requests 500",
+    ),
+    (
+        "fullstroke compare stacks/demo/raid5.toml stacks/demo/raid6.toml --rebuilding --by response_ms.p99",
+        "fullstroke compare stacks/demo/raid5.toml stacks/demo/raid6.toml --rebuilding --by response_ms.p99 --requests 500",
+    ),
+    (
+        "fullstroke compare stacks/demo/raid5.toml --vary volume.chunk=64KiB,512KiB --vary host.elevator=mq-deadline,bfq",
+        "fullstroke compare stacks/demo/raid5.toml --vary volume.chunk=64KiB,512KiB --vary host.elevator=mq-deadline,bfq --requests 500",
+    ),
+    (
+        "fullstroke compare stacks/demo/raid5.toml stacks/demo/raid6.toml --rebuilding --by response_ms.p99 --drive seagate-ironwolf-8tb",
+        "fullstroke compare stacks/demo/raid5.toml stacks/demo/raid6.toml --rebuilding --by response_ms.p99 --drive seagate-ironwolf-8tb --requests 500",
+    ),
+    (
+        "fullstroke compare stacks/demo/*.toml --by response_ms.p99 --report tail.html",
+        "fullstroke compare stacks/demo/*.toml --by response_ms.p99 --report tail.html --requests 500",
+    ),
     // This command runs half an hour of a trace eight times.
     (
         "fullstroke energy samples/compile.parquet --stack stacks/demo/raid5.toml --drive seagate-ironwolf-8tb",
@@ -260,7 +285,7 @@ const SHORTENED: &[(&str, &str)] = &[
     ),
     // The replacements of the commands of docs/advise.md already show that these two work.
     (
-        "fullstroke advise wishes/nas.toml --drives 4 --failures 2 --requests 320",
+        "fullstroke advise wishes/nas.toml --drives 4 --failures 2 --p99 3s",
         "fullstroke advise --help",
     ),
     (
@@ -648,7 +673,8 @@ fn what_tutorials_show_of_answers_is_what_the_program_prints() {
         let (scratch, text) = (Scratch::new(), document(name));
         let all: Vec<(&str, &str)> = blocks(&text).collect();
         for (of_commands, of_output) in all.iter().zip(&all[1..]) {
-            // A text block behind a command block shows the command's output.
+            // A text block behind a command block shows the command's output. The output of a run of
+            // many seconds stands in a console block, which is not repeated here.
             if !(of_commands.0.is_empty() && of_output.0 == "text") {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! Tests of inputs that people paste: tables, traces of several devices, outputs of tools.
 
-use crate::common::{Folder, refused, success};
+use crate::common::{Folder, project, refused, success};
 use serde_json::Value;
 
 const STACK: &str = "seed = 1\n[workload]\nkind = \"trace\"\npath = \"x\"\n[volume]\nlayout = \"jbod\"\n\
@@ -123,4 +123,49 @@ fn like_makes_a_stack_of_a_summary_and_of_a_pool() {
     // A shingled drive of this size is in the library too.
     let like = success(&["like", &text]);
     assert!(like.contains("drive = \"wd-red-plus-4tb\""), "{like}");
+}
+
+#[test]
+fn a_report_of_smartctl_names_the_nearest_drive() {
+    let folder = Folder::new();
+    let text = folder.name("smart.txt");
+    std::fs::write(
+        &text,
+        "smartctl 7.2 2020-12-30 r5155\nDevice Model:     WDC WD80EFAX-68KNBN0\n\
+         User Capacity:    8,001,563,222,016 bytes [8.00 TB]\nRotation Rate:    5400 rpm\n",
+    )
+    .unwrap();
+    let like = success(&["like", &text]);
+    assert!(like.contains("drive = \"seagate-ironwolf-8tb\""), "{like}");
+    let error = refused(&["trace", "info", &text]);
+    assert!(
+        error.contains("fit --smart") && error.contains("fullstroke like"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_answer_that_a_command_does_not_have_names_the_command_that_has() {
+    let stack = project().join("stacks/demo/raid5.toml");
+    let stack = stack.to_str().unwrap();
+    let error = refused(&["run", stack, "--seeds", "5"]);
+    let instead = format!("fullstroke compare {stack} --seeds 5");
+    assert!(error.contains(&instead), "{error}");
+    let error = refused(&[
+        "tune",
+        stack,
+        "--set",
+        "volume.rebuild=0",
+        "--vary",
+        "volume.speed_limit_max=20MiB,100MiB",
+        "--requests",
+        "400",
+        "--batches",
+        "4",
+        "--first",
+        "2",
+        "--by",
+        "rebuild.hours",
+    ]);
+    assert!(error.contains("fullstroke compare --vary"), "{error}");
 }

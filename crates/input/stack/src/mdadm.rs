@@ -62,9 +62,18 @@ fn none_found(file: &str, text: &str) -> StackError {
         let message = "found a container, which holds arrays; expected mdadm --detail of an array in it, or /proc/mdstat";
         return fail(file, at, "Raid Level", message.to_owned());
     }
+    let properties = find(&|line| {
+        let mut words = line.split_whitespace();
+        words.next() == Some("NAME") && words.next() == Some("PROPERTY")
+    });
+    if properties.is_some() {
+        let message =
+            "found properties without a pool; expected the output of zpool status in front of them";
+        return StackError::whole(file, message);
+    }
     StackError::whole(
         file,
-        "found no array and no load; expected the output of mdadm --detail, mdadm --examine, zpool status, zpool list -v, iostat -x, sar -d or zpool iostat -v, or /proc/mdstat",
+        "found no array and no load; expected the output of mdadm --detail, mdadm --examine, zpool status, zpool list -v, iostat -x, sar -d, zpool iostat -v or smartctl -a, or /proc/mdstat",
     )
 }
 
@@ -177,6 +186,9 @@ unused devices: <none>
     fn what_is_no_array_is_refused_with_what_is_expected() {
         let error = MdArray::read("x", "hello\n").unwrap_err();
         assert!(error.message.contains("mdadm --detail"), "{error}");
+        let properties = "NAME  PROPERTY  VALUE  SOURCE\ntank  ashift  12  local\n";
+        let error = MdArray::read("x", properties).unwrap_err();
+        assert!(error.message.contains("zpool status in front"), "{error}");
         for (text, key) in [
             ("ARRAY /dev/md/0 level=raid6 num-devices=6\n", "ARRAY"),
             ("MD_LEVEL=raid5\nMD_DEVICES=4\n", "ARRAY"),

@@ -406,6 +406,23 @@ mod tests {
         );
     }
 
+    #[test]
+    fn averages_of_sar_are_known_in_other_languages_and_without_a_heading() {
+        let rows = "00:00:01          DEV       tps     rkB/s     wkB/s   await\n\
+            00:10:01          sda     90,00     90,00     90,00    9,00\n";
+        for average in ["Durchschn.:", "Moyenne :", "Media:"] {
+            let sda = format!("{average} sda 10,00 20,00 60,00 1,00\n");
+            let heading = format!("{average} DEV tps rkB/s wkB/s await\n");
+            for text in [format!("{rows}\n{heading}{sda}"), format!("{rows}{sda}")] {
+                let load = ObservedLoad::read("sar", &text).unwrap().remove(0);
+                let is_average = load.reads_per_s == 2.5 && load.writes_per_s == 7.5;
+                // A word more in front of the device is another table.
+                let other_table = average.contains(' ') && !text.contains(&heading);
+                assert!(is_average || other_table, "{text} {load:?}");
+            }
+        }
+    }
+
     /// Returns rates and sizes of the busiest device: reads a second, writes a second, KiB of a read.
     fn figures(text: &str) -> (f64, f64, f64) {
         assert!(ObservedLoad::recognise(text), "{text}");

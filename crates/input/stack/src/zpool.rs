@@ -45,7 +45,7 @@ const STATES: [&str; 9] = [
 /// Headings of devices that hold no data of the pool.
 const HEADINGS: [&str; 5] = ["logs", "log", "cache", "spares", "special"];
 
-/// The drive of a special vdev in a stack file, until its owner names the model.
+/// The drive of a special vdev and of a log in a stack file, until its owner names the model.
 const FLASH: &str = "samsung-870-evo-1tb";
 
 /// A line of the tree of vdevs.
@@ -110,6 +110,8 @@ impl ZfsPool {
         let is_pool = self.layout != "raid0";
         if is_pool {
             line(format!("width = {}", self.width));
+        } else {
+            line("# A pool of single disks: a RAID 0 stands in its place, without the writes and the cache of ZFS.".to_owned());
         }
         if let Some((data, spares)) = self.draid {
             line(format!("data = {data}"));
@@ -140,7 +142,7 @@ impl ZfsPool {
             "# Name the model of your drives.{size} See: fullstroke drive list"
         ));
         let flash = self.special + self.logs;
-        if self.special > 0 {
+        if flash > 0 {
             let data = self.devices.len() as u32 - flash;
             line(format!(
                 "[[volume.members]]\ndrive = {drive:?}\ncount = {data}"

@@ -62,6 +62,8 @@ fn a_status_with_a_replacement_and_logs_becomes_a_stack() {
     for line in [
         "width = 4",
         "logs = 2",
+        "drive = \"wd-red-plus-8tb\"",
+        "drive = \"samsung-870-evo-1tb\"",
         "failed = [5]",
         "rebuild = 2",
         "ashift = 12",

@@ -19,6 +19,22 @@ pub(crate) fn other_form(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     ))
 }
 
+const LIKE: &str = "`fullstroke like FILE` makes a stack file of it";
+const FIT: &str = "`fullstroke fit --smart FILE` describes the drive, and `fullstroke like FILE` names the nearest drive of the library";
+
+/// Returns the tool that wrote a text in JSON.
+fn json_of_tool(text: &str) -> Option<(&'static str, &'static str)> {
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let tools = [
+        ("\"sysstat\"", "iostat or sadf in JSON", LIKE),
+        ("\"smartctl\"", "smartctl in JSON", FIT),
+    ];
+    let found = tools.into_iter().find(|(key, ..)| text.contains(key));
+    found.map(|(_, tool, remedy)| (tool, remedy))
+}
+
 /// Returns the tool whose output begins with `bytes`, and the command that reads the output.
 pub(crate) fn other_output(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     let text = String::from_utf8_lossy(bytes);
@@ -31,11 +47,16 @@ pub(crate) fn other_output(bytes: &[u8]) -> Option<(&'static str, &'static str)>
         })
     };
     let has = |needed: &[&str]| lines.iter().any(|line| words(line, needed));
-    const LIKE: &str = "`fullstroke like FILE` makes a stack file of it";
     const COUNTERS: &str = "it counts since the start of the system; `fullstroke like FILE` reads the output of `iostat -x 10`";
     const NO_REQUESTS: &str = "record the requests with biosnoop, blktrace, or perf record -e block:block_rq_issue -e block:block_rq_complete";
-    if text.trim_start().starts_with('{') && text.contains("\"sysstat\"") {
-        return Some(("iostat or sadf in JSON", LIKE));
+    if let Some(found) = json_of_tool(&text) {
+        return Some(found);
+    }
+    if begins("Total DISK READ") || has(&["TID", "PRIO", "USER"]) {
+        return Some(("iotop", NO_REQUESTS));
+    }
+    if has(&["PID", "kB_rd/s", "kB_wr/s"]) {
+        return Some(("pidstat -d", NO_REQUESTS));
     }
     let histogram = |line: &&str| {
         let bar = line.ends_with('|') && line.matches('|').count() == 2;
@@ -77,10 +98,7 @@ pub(crate) fn other_output(bytes: &[u8]) -> Option<(&'static str, &'static str)>
         return Some(("mdadm", LIKE));
     }
     if begins("smartctl ") {
-        return Some((
-            "smartctl",
-            "`fullstroke fit --smart FILE` describes the drive",
-        ));
+        return Some(("smartctl", FIT));
     }
     if is_strace(&lines) {
         return Some(("strace", STRACE));
@@ -151,6 +169,18 @@ mod tests {
                 Some("strace"),
             ),
             ("smartctl 7.3 2022-02-28 r5338\n", Some("smartctl")),
+            (
+                "{\"json_format_version\": [1, 0], \"smartctl\": {}}\n",
+                Some("smartctl in JSON"),
+            ),
+            (
+                "Total DISK READ :       0.00 B/s | Total DISK WRITE :       3.92 K/s\n",
+                Some("iotop"),
+            ),
+            (
+                "12:00:01 AM UID PID kB_rd/s kB_wr/s kB_ccwr/s iodelay Command\n",
+                Some("pidstat -d"),
+            ),
             ("7 10.0 read(3, \"\", 4096) = 4096 <0.5>\n", Some("strace")),
             ("0.100004 app 1950 sda W 13092560 4096 0.74\n", None),
             ("128166372003061629,hm,1,Read,1.5e9,4096,113736\n", None),

@@ -125,6 +125,14 @@ fn unsourced(config: &DriveConfig) -> Vec<String> {
             "published.average_seek_ms",
             config.published.average_seek_ms.unwrap_or(0.0),
         ),
+        (
+            "published.idle_bels",
+            config.published.idle_bels.unwrap_or(0.0),
+        ),
+        (
+            "published.seek_bels",
+            config.published.seek_bels.unwrap_or(0.0),
+        ),
     ];
     keys.extend(
         switches

@@ -461,15 +461,55 @@ pub struct Published {
     /// Mean seek time of random reads in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_seek_ms: Option<f64>,
+    /// Sound power of the drive while it idles, in bels (A-weighted, ISO 7779). Data sheets in dB have
+    /// ten times this number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_bels: Option<f64>,
+    /// Sound power of the drive while it seeks, in bels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seek_bels: Option<f64>,
     /// Relative difference that the checks of this drive allow. Default 0.03. A larger value should
     /// have a reason in `sources`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
 }
 
+/// Sound power of a drive while it idles and while it seeks, in bels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Noise {
+    /// While the drive idles.
+    pub idle_bels: Option<f64>,
+    /// While the drive seeks.
+    pub seek_bels: Option<f64>,
+}
+
+impl Published {
+    /// Returns the noise of a number of equal drives. Sources that are independent of one another add
+    /// their power, and ten times the power is one bel more.
+    pub fn noise(&self, drives: usize) -> Noise {
+        let more = (drives.max(1) as f64).log10();
+        Noise {
+            idle_bels: self.idle_bels.map(|bels| bels + more),
+            seek_bels: self.seek_bels.map(|bels| bels + more),
+        }
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    #[test]
+    fn ten_drives_are_one_bel_louder_than_one() {
+        let published = Published {
+            idle_bels: Some(2.8),
+            ..Published::default()
+        };
+        let ten = published.noise(10);
+        assert!(ten.idle_bels.is_some_and(|bels| (bels - 3.8).abs() < 1e-9));
+        assert_eq!(ten.seek_bels, None);
+        assert_eq!(published.noise(1).idle_bels, Some(2.8));
+    }
 
     pub(crate) fn zone(first_cylinder: u32, last_cylinder: u32, sectors: u32) -> ZoneConfig {
         ZoneConfig {

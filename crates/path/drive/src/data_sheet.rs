@@ -116,6 +116,7 @@ impl DataSheet {
                 inner_mb_per_s: self.inner_mb_per_s,
                 average_seek_ms: self.average_seek_ms,
                 tolerance: Some(TOLERANCE),
+                ..Published::default()
             },
             validated: None,
             sources: sources::of(self),

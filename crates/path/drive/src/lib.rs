@@ -58,7 +58,7 @@ pub use actuators::MultiActuator;
 pub use check::{Check, checks};
 pub use config::{
     BufferConfig, DriveConfig, ElectronicsConfig, ExceptionConfig, FlushCommand, FreeblockConfig,
-    IdleConfig, OverheadConfig, PowerConfig, Published, QueueConfig, ReadAhead, RunConfig,
+    IdleConfig, Noise, OverheadConfig, PowerConfig, Published, QueueConfig, ReadAhead, RunConfig,
     SectorsPerTrack, SeekConfig, SeekDirection, SlipConfig, SpinDownConfig, TrackOrder,
     ValidatedConfig, WriteDisconnectConfig, ZeroLatency, ZoneConfig,
 };

@@ -1,15 +1,16 @@
 //! Command lines of fio as job files: `fio --name=a --rw=randread --bs=4k`.
 //!
-//! A text that begins with a command is read as a shell would read it: quotes, backslashes at line
-//! ends, `sudo` and other commands in front of `fio`, prompts, pipes and redirections behind. As in
+//! A text with a command is read as a shell would read it: quotes, backslashes at line
+//! ends, `sudo`, `docker run` and other commands in front of `fio`, prompts, variables, pipes and redirections behind. As in
 //! fio, `--name` begins a job, and options in front of the first `--name` hold for all jobs
 //! (`parse_cmd_line` in fio's `init.c`). One dash is as good as two (`getopt_long_only`).
 
 use crate::ini::{Sections, Setting, setting};
 use crate::job_set::IgnoredOption;
-use crate::shell::{Word, commands};
+use crate::shell::{DASHES, Word, commands, is_call, is_fio, is_option};
 use crate::surroundings::JobSurroundings;
 use crate::{FioError, JobSet, options};
+use std::collections::BTreeMap;
 
 /// Options of the program, not of a job: name, whether a value follows, and the reason why the
 /// option has no effect.
@@ -87,25 +88,24 @@ const ALONE: &[&str] = &[
 ];
 
 /// Returns true if a text is a command line rather than a job file: its first line that is no
-/// comment calls `fio`, or begins with an option.
+/// comment calls `fio`, or begins with an option. A script may have other commands in front, if the
+/// text has no section.
 pub(crate) fn is_command_line(text: &str) -> bool {
+    let is_section = |line: &str| line.starts_with('[') && line.ends_with(']');
     let significant = |line: &&str| {
-        let line = line.trim();
         // `# fio --name=x` is a command behind the prompt of a superuser.
-        let prompt = line.strip_prefix('#').is_some_and(|rest| {
-            let mut words = rest.split_whitespace().skip_while(|word| *word == "sudo");
-            words.next().is_some_and(is_fio)
-                && words.next().is_some_and(|next| next.starts_with('-'))
-        });
+        let prompt = line.strip_prefix('#').is_some_and(is_call);
         let comment = line.starts_with(['#', ';']) && !prompt;
-        !line.is_empty() && !comment && !line.starts_with("#!")
+        !line.is_empty() && !comment
     };
-    text.lines().find(significant).is_some_and(|line| {
-        let line = line.trim();
-        let section = line.starts_with('[') && line.ends_with(']');
-        let option = line.starts_with('-') && line.contains(|letter: char| letter.is_alphabetic());
-        !section && (option || calls_fio(line))
-    })
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.clone().find(significant).unwrap_or_default();
+    if !is_section(first) && (is_option(first) || calls_fio(first)) {
+        return true;
+    }
+    // A here document may hold a job file, whose sections make the text no command line.
+    !lines.any(is_section)
+        && commands(text).is_ok_and(|commands| commands.iter().any(|words| call(words).is_some()))
 }
 
 /// Returns true if a word of the line is `fio`, and an argument follows.
@@ -115,9 +115,56 @@ fn calls_fio(line: &str) -> bool {
     words.next().is_some() && words.next().is_some_and(|next| next != "=")
 }
 
-fn is_fio(word: &str) -> bool {
-    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
-    name == "fio" || name == "fio.exe"
+/// Commands that take `fio` as the name of a package or of a process.
+const ABOUT_FIO: &[&str] = &[
+    "install", "add", "upgrade", "killall", "pkill", "pgrep", "which",
+];
+
+/// Programs that run fio in a container.
+const CONTAINERS: &[&str] = &["docker", "podman", "nerdctl", "kubectl", "oc"];
+
+/// Returns the arguments of fio if the command calls fio: also in a container, over ssh, and by
+/// another shell (`bash -c 'fio ...'`).
+fn call(words: &[Word]) -> Option<Vec<Word>> {
+    let is_program = |at: &usize| {
+        // `-v /data:/fio` is a folder of a container, `--filename=/mnt/fio` a file.
+        is_fio(&words[*at].0) && !words[*at].0.contains([':', '='])
+            || is_windows_path(&words[*at].0)
+    };
+    let takes_option = |at: &usize| words.get(at + 1).is_some_and(|(next, _)| is_option(next));
+    let programs = || (0..words.len()).filter(is_program);
+    let has = |names: &[&str]| words.iter().any(|(word, _)| names.contains(&&word[..]));
+    let takes_file = |at: &usize| !has(ABOUT_FIO) && at + 1 < words.len();
+    // Options of a container may have the word, too: `docker run --name fio -v ...`.
+    let found = match has(CONTAINERS) {
+        true => programs()
+            .rfind(takes_option)
+            .or_else(|| programs().rfind(takes_file)),
+        false => programs()
+            .find(takes_option)
+            .or_else(|| programs().find(takes_file)),
+    };
+    if let Some(at) = found {
+        return Some(words[at + 1..].to_vec());
+    }
+    words
+        .iter()
+        .filter(|(word, _)| word.contains(char::is_whitespace))
+        .find_map(|(word, line)| {
+            let inner = commands(word).ok()?;
+            let found = inner.iter().find_map(|words| call(words))?;
+            Some(
+                found
+                    .into_iter()
+                    .map(|(word, at)| (word, at + line - 1))
+                    .collect(),
+            )
+        })
+}
+
+/// Returns true for a path like `C:\fio\fio.exe`.
+fn is_windows_path(word: &str) -> bool {
+    word.ends_with("\\fio.exe")
 }
 
 impl JobSet {
@@ -140,13 +187,16 @@ impl JobSet {
         let mut words = words.into_iter().peekable();
         let mut files = Vec::new();
         while let Some((word, at)) = words.next() {
-            let option = word.trim_start_matches('-');
-            if option.len() == word.len() || option.is_empty() {
+            if !is_option(&word) {
                 files.push((word, at));
                 continue;
             }
-            // A value may begin with one dash. Two dashes begin the next option.
-            let next = || words.next_if(|(next, _)| !next.starts_with("--"));
+            let option = word.trim_start_matches(DASHES);
+            // A value may begin with one dash. Two dashes, or a long one, begin the next option.
+            let next = || {
+                words
+                    .next_if(|(next, _)| !next.starts_with("--") && !next.starts_with(&DASHES[1..]))
+            };
             line.option(option, at, next)?;
         }
         // Options of the command line hold for the jobs of files also, so the files are read last.
@@ -167,7 +217,7 @@ impl JobSet {
                 return Err(failed(file, 0, "section", message));
             }
         }
-        let mut set = JobSet::of_sections(file, &jobs)?;
+        let mut set = JobSet::of_sections(file, &jobs).map_err(with_shell_variable)?;
         for option in ignored {
             if !set.ignored.contains(&option) {
                 set.ignored.push(option);
@@ -274,26 +324,113 @@ fn failed(file: &str, line: usize, option: &str, message: impl Into<String>) -> 
 /// Returns the arguments of the only command that calls fio.
 fn words_of_fio(file: &str, text: &str) -> Result<Vec<Word>, FioError> {
     let commands = commands(text).map_err(|(at, message)| failed(file, at, "", message))?;
-    let calls: Vec<&Vec<Word>> = commands
-        .iter()
-        .filter(|words| words.iter().any(|(word, _)| is_fio(word)))
-        .collect();
-    match calls[..] {
+    let mut variables = Variables::default();
+    let mut calls = Vec::new();
+    for words in &commands {
+        variables.read(words);
+        calls.extend(call(words).map(|words| variables.expanded(words)));
+    }
+    if calls.is_empty() {
         // A text that begins with options is the rest of a command, without the word `fio`.
-        [] => Ok(commands.into_iter().next().unwrap_or_default()),
-        [only] => {
-            let arguments = only.iter().skip_while(|(word, _)| !is_fio(word)).skip(1);
-            Ok(arguments.cloned().collect())
-        }
-        [_, second, ..] => {
-            let at = second.first().map_or(0, |(_, at)| *at);
+        return Ok(commands.into_iter().next().unwrap_or_default());
+    }
+    let only = calls.swap_remove(0);
+    match calls.first().and_then(|second| second.first()) {
+        None => Ok(only),
+        Some((_, at)) => {
             let message = format!(
                 "found {} commands of fio; give one at a time, or a job file with stonewall between the jobs",
-                calls.len()
+                calls.len() + 1
             );
-            Err(failed(file, at, "", message))
+            Err(failed(file, *at, "", message))
         }
     }
+}
+
+/// Values of the variables that a script sets in front of the command.
+#[derive(Default)]
+struct Variables {
+    values: BTreeMap<String, String>,
+}
+
+impl Variables {
+    /// Reads `NAME=value` at the beginning of a command, also behind `export`.
+    fn read(&mut self, words: &[Word]) {
+        for (word, _) in words {
+            match word.split_once('=') {
+                Some((name, value)) if is_name(name) => {
+                    let value = self.replaced(value);
+                    self.values.insert(name.to_owned(), value);
+                }
+                _ if matches!(
+                    &word[..],
+                    "export" | "declare" | "local" | "readonly" | "env" | "sudo"
+                ) => {}
+                _ => break,
+            }
+        }
+    }
+
+    fn expanded(&self, words: Vec<Word>) -> Vec<Word> {
+        words
+            .into_iter()
+            .map(|(word, at)| (self.replaced(&word), at))
+            .collect()
+    }
+
+    /// Replaces `$NAME` and `${NAME}` for known names. fio has variables of its own (`$jobname`).
+    fn replaced(&self, word: &str) -> String {
+        // The number of processors: fio's keyword.
+        let word = word.replace("$(nproc)", "$ncpus");
+        let mut replaced = String::new();
+        let mut rest = &word[..];
+        while let Some(at) = rest.find('$') {
+            replaced.push_str(&rest[..at]);
+            let inside = rest[at + 1..].strip_prefix('{');
+            let name = inside.unwrap_or(&rest[at + 1..]);
+            let length = name
+                .find(|letter: char| letter != '_' && !letter.is_ascii_alphanumeric())
+                .unwrap_or(name.len());
+            let length_with_signs = at + 1 + length + 2 * usize::from(inside.is_some());
+            let closed = inside.is_none() || name[length..].starts_with('}');
+            match self.values.get(&name[..length]).filter(|_| closed) {
+                Some(value) => {
+                    replaced.push_str(value);
+                    rest = &rest[length_with_signs..];
+                }
+                None => {
+                    replaced.push('$');
+                    rest = &rest[at + 1..];
+                }
+            }
+        }
+        replaced + rest
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name
+            .chars()
+            .all(|letter| letter == '_' || letter.is_ascii_alphanumeric())
+}
+
+/// Says of an error about `$NAME` that the name is a variable of the shell.
+fn with_shell_variable(mut error: FioError) -> FioError {
+    if let Some(at) = error.message.find("found `$") {
+        let name: String = error.message[at + "found `$".len()..]
+            .chars()
+            .take_while(|letter| *letter == '_' || letter.is_ascii_alphanumeric())
+            .collect();
+        if is_name(&name) {
+            let hint = format!(
+                "; `${name}` is a variable of the shell: put its value in its place, or a line {name}=VALUE in front"
+            );
+            error.message.push_str(&hint);
+        }
+    }
+    error
 }
 
 #[cfg(test)]
@@ -304,7 +441,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn parse(text: &str) -> Result<JobSet, FioError> {
-        assert!(is_command_line(text), "{text}");
         let environment = BTreeMap::from([("D".to_owned(), "/dev/sdx".to_owned())]);
         let include = |_: &str, name: &str| match name {
             "job.fio" => Ok(IncludedFile {
@@ -350,6 +486,21 @@ mod tests {
             "--rw=randread --bs=4k --iodepth=32 --ioengine=libaio --name=x",
             "ionice -c 2 /usr/local/bin/fio --direct=1 --time_based --runtime=5 --name=x --rw=randread --bs=4k --iodepth=32 --ioengine=libaio --output-format=json --output=o.json # end",
             "fio --time-based --group-reporting --runtime=5 --name=x --rw=randread --bs=4k --iodepth=32 --ioengine=libaio\r\n",
+            "docker run --rm --name fio -v /mnt:/fio \\\n  -v /data:/data xridge/fio fio --name=x --rw=randread --bs=4k --iodepth=32 --ioengine=libaio",
+            "kubectl exec -it pod -- fio --name=x --rw=randread --bs=4k --iodepth=32 --ioengine=libaio",
+            "ssh root@nas 'fio --name=x --rw=randread --bs=4k --iodepth=32 --ioengine=libaio'",
+            "docker run ubuntu bash -c \"apt install -y fio && fio --name=x --rw=randread --bs=4k --iodepth=32 --ioengine=libaio\"",
+            "```bash\n$ fio --name=x --rw=randread --bs=4k --iodepth=32 --ioengine=libaio\n```\n",
+            "`fio --name=x --rw=randread --bs=4k --iodepth=32 --ioengine=libaio`",
+            "fio \u{2013}name=x \u{2013}rw=randread \u{2013}bs=\u{201c}4k\u{201d} \u{2014}iodepth=32 \u{2013}ioengine libaio",
+            "fio --name=x --rw=randread \\ \n  --bs=4k --iodepth=32 --ioengine=libaio\n",
+            "fio --name=x\n  --rw=randread\n  --bs=4k --iodepth=32 --ioengine=libaio\n",
+            "fio.exe --name=x --rw=randread ^\r\n --bs=4k --iodepth=32 --ioengine=libaio --filename=\\\\.\\PhysicalDrive1\r\n",
+            "C:\\fio\\fio.exe --name=x --rw=randread --bs=4k --iodepth=32 --ioengine=libaio",
+            "\"C:\\Program Files\\fio\\fio.exe\" --name=x --rw=randread --bs=4k --iodepth=32 --ioengine=libaio",
+            "#!/bin/bash\nset -e\n# don't run this twice\nexport BS=4k DEPTH=32\nsudo apt install fio\nDIR=/mnt\nmkdir -p $DIR\nfio --name=x --rw=randread --bs=$BS --iodepth=${DEPTH} --ioengine=libaio --directory=$DIR\n",
+            "\u{feff}fio --name=x --rw=randread --bs=4k --iodepth=32 --ioengine=libaio --output=$(date +%F).json",
+            "cat > job.fio <<EOF\n[x]\nrw=randread\nbs=4k\niodepth=32\nioengine=libaio\nEOF\nfio job.fio\n",
         ] {
             assert_eq!(jobs(text), expected, "{text}");
         }
@@ -388,6 +539,9 @@ mod tests {
         assert_eq!(set.jobs[0].files.names, ["/dev/sdx"]);
         let names: Vec<&str> = set.ignored.iter().map(|option| option.name).collect();
         assert_eq!(names, ["eta", "filename", "minimal"]);
+        let set =
+            parse("N=2\nfio --name=x --numjobs=$N --iodepth=$(nproc) --size=$UNKNOWN").unwrap_err();
+        assert!(set.message.contains("UNKNOWN=VALUE"), "{set}");
     }
 
     #[test]
@@ -401,6 +555,16 @@ mod tests {
             ("fio none.fio --bs=4k", Some(1), ""),
             ("fio --section=c job.fio", None, "section"),
             ("fio --bs=4k --rw=read", None, ""),
+            (
+                "for b in 4k 8k; do\nfio --name=x --bs=$b; done",
+                Some(2),
+                "bs",
+            ),
+            (
+                "x: (g=0): rw=read, bs=(R) 4096B-4096B\nfio-3.28\n",
+                Some(1),
+                "x: (g",
+            ),
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!(

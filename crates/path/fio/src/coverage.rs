@@ -2,6 +2,9 @@
 //!
 //! The lowest level has one bit for each block. Each higher level has one bit for each full word of
 //! the level below. So the next free block is found in a few steps, even if the map is almost full.
+//! Only words with a used block are kept: a run uses a small part of a large disk.
+
+use std::collections::BTreeMap;
 
 const WORD: u64 = 64;
 
@@ -9,8 +12,37 @@ const WORD: u64 = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Coverage {
     blocks: u64,
-    /// Levels from the blocks upwards. A set bit means used, or full.
-    levels: Vec<Vec<u64>>,
+    /// Levels from the blocks upwards.
+    levels: Vec<Level>,
+}
+
+/// Bits of one level. A set bit means used, or full.
+#[derive(Clone, Debug)]
+struct Level {
+    /// Number of words.
+    words: u64,
+    /// Words with a set bit. The last word is among them if the level ends inside of it.
+    set: BTreeMap<u64, u64>,
+}
+
+impl Level {
+    /// Makes a level of `bits` free bits. Bits behind the last one count as used, so that a search
+    /// never finds them.
+    fn new(bits: u64) -> Level {
+        let mut level = Level {
+            words: bits.div_ceil(WORD),
+            set: BTreeMap::new(),
+        };
+        if !bits.is_multiple_of(WORD) {
+            level.set.insert(level.words - 1, u64::MAX << (bits % WORD));
+        }
+        level
+    }
+
+    /// Returns a word that is in the level.
+    fn word(&self, index: u64) -> u64 {
+        self.set.get(&index).copied().unwrap_or(0)
+    }
 }
 
 impl Coverage {
@@ -19,29 +51,18 @@ impl Coverage {
         let mut levels = Vec::new();
         let mut bits = blocks.max(1);
         loop {
-            levels.push(vec![0; bits.div_ceil(WORD) as usize]);
+            levels.push(Level::new(bits));
             bits = bits.div_ceil(WORD);
             if bits == 1 {
                 break;
             }
         }
-        let mut coverage = Coverage { blocks, levels };
-        coverage.clear();
-        coverage
+        Coverage { blocks, levels }
     }
 
     /// Marks all blocks as free.
     pub(crate) fn clear(&mut self) {
-        let mut bits = self.blocks;
-        for level in &mut self.levels {
-            level.fill(0);
-            let behind = bits % WORD;
-            if let (Some(last), true) = (level.last_mut(), behind > 0) {
-                // Bits behind the last block count as taken, so that a search never finds them.
-                *last = u64::MAX << behind;
-            }
-            bits = bits.div_ceil(WORD);
-        }
+        *self = Coverage::new(self.blocks);
     }
 
     /// Returns the first free block from `block` on, else the first free block of the map; `None`
@@ -53,8 +74,10 @@ impl Coverage {
     fn free_from(&self, block: u64) -> Option<u64> {
         let mut from = block;
         for (height, level) in self.levels.iter().enumerate() {
-            let word = level.get((from / WORD) as usize)?;
-            let free = !word & (u64::MAX << (from % WORD));
+            if from / WORD >= level.words {
+                return None;
+            }
+            let free = !level.word(from / WORD) & (u64::MAX << (from % WORD));
             if free != 0 {
                 let found = from / WORD * WORD + u64::from(free.trailing_zeros());
                 return Some(self.descend(height, found));
@@ -71,7 +94,7 @@ impl Coverage {
             .iter()
             .rev()
             .fold(found, |index, level| {
-                index * WORD + u64::from((!level[index as usize]).trailing_zeros())
+                index * WORD + u64::from((!level.word(index)).trailing_zeros())
             })
     }
 
@@ -83,7 +106,7 @@ impl Coverage {
             "{count} blocks at {block} of a map of {}",
             self.blocks
         );
-        let free = |block: &u64| self.levels[0][(block / WORD) as usize] >> (block % WORD) & 1 == 0;
+        let free = |block: &u64| self.levels[0].word(block / WORD) >> (block % WORD) & 1 == 0;
         let end = block.saturating_add(count).min(self.blocks);
         let taken = (block..end).take_while(free).count() as u64;
         (block..block + taken).for_each(|block| self.mark(block));
@@ -93,7 +116,7 @@ impl Coverage {
     fn mark(&mut self, block: u64) {
         let mut index = block;
         for level in &mut self.levels {
-            let word = &mut level[(index / WORD) as usize];
+            let word = level.set.entry(index / WORD).or_default();
             debug_assert!(
                 *word >> (index % WORD) & 1 == 0,
                 "bit {index} of the map is set twice, for block {block}"

@@ -143,8 +143,12 @@ impl Sections {
                 ..setting(content, line, around)
             };
             self.add(setting).map_err(|setting| {
-                let message =
-                    "stands before the first section; begin with [global] or [name of a job]";
+                // fio announces each job as `name: (g=0): rw=read, ...`.
+                let message = if content.contains("(g=") {
+                    "is a report of fio; expected the command or the job file that made the report"
+                } else {
+                    "stands before the first section; begin with [global] or [name of a job]"
+                };
                 source.fail(Some(line), &setting.option, message)
             })?;
         }

@@ -58,6 +58,7 @@ mod option;
 mod options;
 mod pace;
 mod parse;
+mod pasted;
 mod permutation;
 mod placement;
 mod places;

@@ -16,8 +16,9 @@ pub(crate) struct OffsetBlock {
     pub(crate) bytes: u64,
 }
 
-/// Largest number of blocks in a random map for several sizes: 128 MiB of bits.
-const MAP_BLOCKS_MAX: u64 = 1 << 30;
+/// Largest number of blocks in a random map for several sizes. fio itself keeps a bit for each block:
+/// 128 GiB at this limit.
+const MAP_BLOCKS_MAX: u64 = 1 << 40;
 
 /// Method for the choice of random places.
 enum Chooser {
@@ -456,7 +457,7 @@ mod tests {
             &BTreeMap::new(),
         )
         .unwrap();
-        let region = region(&set.jobs[0], 0, Sectors(1 << 40)).unwrap();
+        let region = region(&set.jobs[0], 0, Sectors(1 << 50)).unwrap();
         let mut random = Seed(1).stream("test");
         let mut again = random.clone();
         let misfit = Offsets::new(&set.jobs[0], region, &mut random, &mut again)

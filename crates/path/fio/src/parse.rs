@@ -41,10 +41,11 @@ impl JobSet {
         text: &str,
         around: &JobSurroundings<'_>,
     ) -> Result<JobSet, FioError> {
-        if is_command_line(text) {
-            return JobSet::parse_command_line(file, text, around);
+        let text = crate::pasted::bare(text);
+        if is_command_line(&text) {
+            return JobSet::parse_command_line(file, &text, around);
         }
-        JobSet::of_sections(file, &sections(file, text, around)?)
+        JobSet::of_sections(file, &sections(file, &text, around)?)
     }
 
     /// Makes the jobs of the sections of `file`.

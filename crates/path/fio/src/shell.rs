@@ -7,7 +7,8 @@ use std::str::Chars;
 pub(crate) type Word = (String, usize);
 
 /// Splits a text into commands and their words, as a shell does. Text behind `>`, `<` and `|`
-/// does not belong to a command.
+/// does not belong to a command. A command that begins with a dash goes on with the command before,
+/// because people lose the backslashes at the ends of lines.
 ///
 /// # Errors
 /// The line of a quote without an end, and a message.
@@ -17,11 +18,28 @@ pub(crate) fn commands(text: &str) -> Result<Vec<Vec<Word>>, (usize, String)> {
         line: 1,
         word: None,
         redirected: false,
+        is_windows: text.contains("fio.exe"),
         commands: vec![Vec::new()],
     };
     while reader.step()? {}
-    reader.commands.retain(|words| !words.is_empty());
-    Ok(reader.commands)
+    let mut commands: Vec<Vec<Word>> = Vec::new();
+    for mut words in reader.commands {
+        let goes_on = words.first().is_some_and(|(word, _)| is_option(word));
+        match commands.last_mut() {
+            Some(before) if goes_on => before.append(&mut words),
+            _ if words.is_empty() => {}
+            _ => commands.push(words),
+        }
+    }
+    Ok(commands)
+}
+
+/// Dashes in front of an option. Pages of the web replace two dashes by a long one.
+pub(crate) const DASHES: [char; 5] = ['-', '\u{2010}', '\u{2011}', '\u{2013}', '\u{2014}'];
+
+/// Returns true if the word begins with a dash, and is not the dash alone.
+pub(crate) fn is_option(word: &str) -> bool {
+    word.starts_with(DASHES) && !word.trim_start_matches(DASHES).is_empty()
 }
 
 struct ShellReader<'a> {
@@ -32,6 +50,9 @@ struct ShellReader<'a> {
     word: Option<Word>,
     /// True if the next word is the file of a redirection.
     redirected: bool,
+    /// True for a command of Windows, where a backslash stands in paths, and `^` and a backtick join
+    /// lines.
+    is_windows: bool,
     commands: Vec<Vec<Word>>,
 }
 
@@ -62,10 +83,16 @@ impl ShellReader<'_> {
         };
         let command_begun = self.commands.last().is_some_and(|words| !words.is_empty());
         match letter {
+            '^' | '`' if self.is_windows && self.ends_line() => self.joined(),
+            '\\' if self.is_windows => self.push(letter),
             '\\' => self.escaped(),
             '\'' | '"' => self.quoted(letter)?,
-            // A `#` in front of the command is the prompt of a superuser.
-            '#' if self.word.is_none() && command_begun => {
+            // Quotes of a text processor.
+            '\u{201c}' | '\u{201d}' | '\u{201e}' => self.quoted('"')?,
+            '\u{2018}' | '\u{2019}' => self.quoted('\'')?,
+            '$' if self.letters.peek() == Some(&'(') => self.substituted(),
+            // A `#` in front of `fio` is the prompt of a superuser.
+            '#' if self.word.is_none() && (command_begun || !self.calls_fio()) => {
                 while self.letters.peek().is_some_and(|next| *next != '\n') {
                     self.take();
                 }
@@ -95,13 +122,48 @@ impl ShellReader<'_> {
         }
     }
 
+    /// Returns true if the rest of the line calls fio: the first word, or the word behind `sudo`.
+    fn calls_fio(&self) -> bool {
+        let rest: String = self
+            .letters
+            .clone()
+            .take_while(|next| *next != '\n')
+            .collect();
+        is_call(&rest)
+    }
+
+    /// Returns true if only blanks follow in the line. Blanks behind a backslash are invisible on a
+    /// page, and a file from Windows ends its lines with two letters.
+    fn ends_line(&self) -> bool {
+        let mut rest = self.letters.clone();
+        rest.find(|letter| !matches!(letter, ' ' | '\t' | '\r'))
+            .is_none_or(|letter| letter == '\n')
+    }
+
+    /// Skips the rest of the line and its end.
+    fn joined(&mut self) {
+        while self.take().is_some_and(|letter| letter != '\n') {}
+    }
+
     /// Reads the letter behind a backslash. A backslash at the end of a line joins the lines.
     fn escaped(&mut self) {
-        match self.take() {
-            // A file from Windows ends its lines with two letters.
-            Some('\r') if self.letters.peek() == Some(&'\n') => drop(self.take()),
-            Some('\n') | None => {}
-            Some(letter) => self.push(letter),
+        if self.ends_line() {
+            self.joined();
+        } else if let Some(letter) = self.take() {
+            self.push(letter);
+        }
+    }
+
+    /// Reads `$(command)` as a part of the word.
+    fn substituted(&mut self) {
+        self.push('$');
+        let mut depth = 0;
+        while let Some(letter) = self.take() {
+            self.push(letter);
+            depth += i32::from(letter == '(') - i32::from(letter == ')');
+            if depth == 0 {
+                break;
+            }
         }
     }
 
@@ -113,7 +175,7 @@ impl ShellReader<'_> {
         loop {
             match self.take() {
                 None => return Err((began, format!("the quote {end} has no end"))),
-                Some(letter) if letter == end => return Ok(()),
+                Some(letter) if letter == end || is_curved(letter, end) => return Ok(()),
                 Some('\\')
                     if end == '"'
                         && self
@@ -126,5 +188,25 @@ impl ShellReader<'_> {
                 Some(letter) => self.push(letter),
             }
         }
+    }
+}
+
+/// Returns true if a line without its prompt calls fio with an option.
+pub(crate) fn is_call(line: &str) -> bool {
+    let mut words = line.split_whitespace().skip_while(|word| *word == "sudo");
+    words.next().is_some_and(is_fio) && words.next().is_some_and(is_option)
+}
+
+/// Returns true for the name of the program, also with its folder.
+pub(crate) fn is_fio(word: &str) -> bool {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    name == "fio" || name == "fio.exe"
+}
+
+/// Returns true for the form of the quote `end` in a text processor.
+fn is_curved(letter: char, end: char) -> bool {
+    match end {
+        '"' => matches!(letter, '\u{201c}' | '\u{201d}'),
+        _ => matches!(letter, '\u{2018}' | '\u{2019}'),
     }
 }

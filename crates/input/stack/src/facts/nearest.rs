@@ -12,7 +12,8 @@ const MODEL_LETTERS_MIN: usize = 6;
 
 /// Returns the name of the drive whose model number stands in the names of `devices`, such as
 /// `ata-ST16000NM001G-2KK103_ZL2`. Without such a number: the smallest drive that holds `bytes`, or
-/// the largest drive if none does or `bytes` is unknown. Shingled drives and drives with several
+/// the largest drive if none does or `bytes` is unknown. A model number that is not in the library tells
+/// the bytes, too (`bytes_of_model`). Shingled drives and drives with several
 /// actuators are chosen by their model number alone, because their behaviour is special.
 pub fn nearest(bytes: Option<u64>, devices: &[String]) -> String {
     let library = library();
@@ -31,12 +32,47 @@ pub fn nearest(bytes: Option<u64>, devices: &[String]) -> String {
         .collect();
     // By size and then by name, so that of equal sizes the same drive is chosen each time.
     plain.sort_by_key(|drive| (drive.capacity_bytes, drive.name.clone()));
+    let bytes = bytes.or_else(|| devices.iter().find_map(|device| bytes_of_model(device)));
     let least = bytes.map_or(u64::MAX, |bytes| (bytes as f64 * (1.0 - ROUNDING)) as u64);
     let fitting = plain.iter().find(|drive| drive.capacity_bytes >= least);
     fitting
         .or(plain.last())
         .map(|drive| drive.name.clone())
         .unwrap_or_default()
+}
+
+/// Returns the capacity that a model number says: `ST8000VN004` of Seagate has gigabytes, `WD80EFAX` and
+/// `WD101EFBX` of Western Digital have tenths of a terabyte, `WD5000AAKX` tenths of a gigabyte.
+fn bytes_of_model(device: &str) -> Option<u64> {
+    let device = device.to_ascii_uppercase();
+    device
+        .split(|letter: char| !letter.is_ascii_alphanumeric())
+        .find_map(|word| {
+            let (rest, maker) = match word.strip_prefix("ST") {
+                Some(rest) => (rest, "ST"),
+                None => (word.strip_prefix("WD")?, "WD"),
+            };
+            let length = rest.find(|letter: char| !letter.is_ascii_digit())?;
+            let letters = rest[length..]
+                .chars()
+                .take_while(char::is_ascii_alphabetic)
+                .count();
+            let number: u64 = rest[..length].parse().ok()?;
+            // A serial number has no run of letters behind its first digits.
+            let unit = match (maker, length, letters) {
+                ("ST", 3..=5, 2..) => 1_000_000_000,
+                ("WD", 2..=3, 3..) => 100_000_000_000,
+                ("WD", 4, 3..) => 100_000_000,
+                _ => return None,
+            };
+            // `WD101` has 10 TB and `WD161` 16 TB: the last digit tells drives of one size apart.
+            let number = if maker == "WD" && length == 3 {
+                number / 10 * 10
+            } else {
+                number
+            };
+            Some(number * unit)
+        })
 }
 
 /// Returns the model numbers in a title: long words of capital letters and digits.
@@ -81,5 +117,26 @@ mod tests {
         assert_eq!(of("ST8000AS0002-1NA17Z"), "seagate-archive-8tb");
         assert_eq!(of("unknown"), "hitachi-7k1000c-1tb");
         assert_eq!(of("SAMSUNG_HD103UJ_S13P"), "samsung-f1-1tb");
+    }
+
+    #[test]
+    fn a_model_number_tells_the_capacity() {
+        for (device, terabytes) in [
+            ("ata-WDC_WD80EFAX-68KNBN0_VAG0AAAA", Some(8.0)),
+            ("WDC WD101EFBX-68B0AN0", Some(10.0)),
+            ("wwn-WD161KFGX", Some(16.0)),
+            ("WD5000AAKX-00ERMA0", Some(0.5)),
+            ("ata-ST4000DM004-2CV104_ZFN0", Some(4.0)),
+            ("ST12000VN0008-2YS101", Some(12.0)),
+            ("ST500DM002", Some(0.5)),
+            ("scsi-SATA_HGST_HUS72", None),
+            ("ata-X_WD-WCC4E0123456", None),
+            ("sda", None),
+        ] {
+            let bytes = bytes_of_model(device).map(|bytes| bytes as f64 / 1e12);
+            assert_eq!(bytes, terabytes, "{device}");
+        }
+        let devices = ["ata-WDC_WD80EFAX-68KNBN0_VAG".to_owned()];
+        assert_eq!(nearest(None, &devices), "seagate-ironwolf-8tb");
     }
 }

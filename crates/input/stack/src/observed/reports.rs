@@ -123,7 +123,7 @@ pub(super) fn reports(file: &str, text: &str) -> Result<Vec<Report>, StackError>
     let mut first: Option<Header<'_>> = None;
     for (index, line) in text.lines().enumerate() {
         if let Some(found) = header(line) {
-            let average = line.trim_start().starts_with("Average");
+            let average = found.tool != IOSTAT && is_average(line);
             // A report with human units has a table of reads and a table of writes. The report
             // begins where the first heading comes again.
             let begins = first
@@ -148,6 +148,9 @@ pub(super) fn reports(file: &str, text: &str) -> Result<Vec<Report>, StackError>
         }
         if columns.tool == ZPOOL && line.starts_with('-') {
             continue;
+        }
+        if columns.tool == SAR && begins_averages(line, &reports) {
+            reports.push(Report::new(SAR, true));
         }
         if words.len() != columns.names.len() {
             // An empty line ends the table.
@@ -186,6 +189,21 @@ pub(super) fn reports(file: &str, text: &str) -> Result<Vec<Report>, StackError>
             .retain(|(_, row)| !row.contains_key(PARENT_OF_NEXT));
     }
     Ok(reports)
+}
+
+/// Returns true for a line of averages: sar writes a word in place of the time, in the language of the
+/// user (`Average:`, `Durchschn.:`, `Moyenne :`).
+fn is_average(line: &str) -> bool {
+    let front = line.trim_start().split_once(':').map(|(front, _)| front);
+    front.is_some_and(|front| {
+        front.starts_with(char::is_alphabetic)
+            && !front.contains(|letter: char| letter.is_ascii_digit())
+    })
+}
+
+/// Returns true for the first line of averages: they may stand below the heading of the last report.
+fn begins_averages(line: &str, reports: &[Report]) -> bool {
+    is_average(line) && reports.last().is_some_and(|report| !report.average)
 }
 
 /// Mark of a row that consists of the rows below.

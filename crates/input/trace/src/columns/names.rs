@@ -506,6 +506,20 @@ pub(crate) fn meaning(name: &str) -> (Role, Option<u64>) {
         return (role, Some(value));
     }
     let words = words_of(name);
+    let found = meaning_of(&words);
+    // `Request Start Time`, `IO Latency (us)`: the first word says of what.
+    match words.first() {
+        Some(first) if found.0 == Role::Other && OF_REQUESTS.contains(&&first[..]) => {
+            meaning_of(&words[1..])
+        }
+        _ => found,
+    }
+}
+
+/// Words that say of a column only that the column is about requests.
+const OF_REQUESTS: [&str; 3] = ["request", "req", "io"];
+
+fn meaning_of(words: &[String]) -> (Role, Option<u64>) {
     let joined = words.concat();
     if let Some(role) = role_of(&joined) {
         return (role, own_unit(role, &joined));

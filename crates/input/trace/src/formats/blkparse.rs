@@ -1,4 +1,7 @@
-//! Text of blkparse. The kernel's own blk tracer writes the same text.
+//! Text of blkparse. The kernel's own blk tracer writes the same text. Lines of `blkparse -f` have
+//! their fields in another order (`places.rs`).
+
+mod places;
 
 use super::{Confidence, Format, PlaceUnit, TraceHead};
 use crate::events::processors::Processors;
@@ -8,17 +11,34 @@ use crate::fault::TraceFault;
 use crate::fields::{LineFields, Parsed};
 use crate::input::Input;
 use crate::row::{Parser, TraceRow};
+use places::{FieldPlaces, is_note};
 
 pub(super) const FORMAT: Format = Format {
     name: "blkparse",
-    summary: "blkparse text and the kernel's blk tracer (trace_pipe, classic or not): Linux block layer events",
+    summary: "blkparse text, also with a format of its own (-f), and the kernel's blk tracer (trace_pipe, classic or not): Linux block layer events",
     columns: "major,minor (the device: major << 20 | minor), cpu, sequence, time (s), process, action, rwbs, \
               first sector + sectors, [process name]. A request arrives with its Q event (I or D where the trace \
               has none), is issued with D and complete with C. Other events, messages and the summary are ignored",
     counted: PlaceUnit::Lines,
     detect,
-    open: |_| Ok(Box::new(BlkParse::default())),
+    open: |input| {
+        let head = TraceHead {
+            name: "",
+            bytes: input.peek(HEAD_BYTES)?,
+        };
+        let places = match counted_events(&head) {
+            0 => FieldPlaces::of(&head),
+            _ => None,
+        };
+        Ok(Box::new(BlkParse {
+            places,
+            ..BlkParse::default()
+        }))
+    },
 };
+
+/// Number of bytes that tell the order of the fields.
+const HEAD_BYTES: usize = 16 * 1024;
 
 #[derive(Default)]
 struct BlkParse {
@@ -27,19 +47,25 @@ struct BlkParse {
     /// True if the summary behind the events has begun.
     summary: bool,
     finished: bool,
+    /// Places of the fields, if `blkparse -f` has put them into another order.
+    places: Option<FieldPlaces>,
 }
 
 /// Number of events among the first lines that makes the format certain.
 const EVENTS_SURE: usize = 1;
 
 fn detect(head: &TraceHead<'_>) -> Confidence {
-    let events = |line: &&[u8]| event(line).is_ok_and(|line| line.event.is_some());
-    let found = head.lines().take(256).filter(events).count();
-    if found >= EVENTS_SURE {
+    if counted_events(head) >= EVENTS_SURE || FieldPlaces::of(head).is_some() {
         Confidence::Likely
     } else {
         Confidence::No
     }
+}
+
+/// Returns the number of events in blkparse's own order among the first lines.
+fn counted_events(head: &TraceHead<'_>) -> usize {
+    let events = |line: &&[u8]| event(line).is_ok_and(|line| line.event.is_some());
+    head.lines().take(256).filter(events).count()
 }
 
 impl Parser for BlkParse {
@@ -63,7 +89,15 @@ impl Parser for BlkParse {
             if self.passes_over(line) {
                 continue;
             }
-            match event(line) {
+            let parsed = match &self.places {
+                Some(places) => places.event(line).map(|event| BlkparseLine {
+                    processor: 0,
+                    source: None,
+                    event,
+                }),
+                None => event(line),
+            };
+            match parsed {
                 Ok(line) => {
                     if let Some((device, processor, sequence)) = line.source {
                         self.processors.record_event(device, processor, sequence);
@@ -91,6 +125,7 @@ impl Parser for BlkParse {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.processors.notes(None, self.stream.matcher());
+        notes.extend(self.places.as_ref().map(FieldPlaces::note));
         for note in self.stream.notes() {
             if !notes.contains(&note) {
                 notes.push(note);
@@ -115,12 +150,7 @@ impl BlkParse {
         ];
         self.summary |=
             summary.iter().any(|word| line.starts_with(word)) && !line.starts_with(b"CPU:");
-        // blkparse lists its input files in front of the events (blkparse.c, `add_file`).
-        let note = line.is_empty()
-            || line.starts_with(b"#")
-            || line.starts_with(b"CPU:")
-            || line.starts_with(b"Input file ");
-        note || (self.summary && !matches!(line.first(), Some(b'0'..=b'9')))
+        is_note(line) || (self.summary && !matches!(line.first(), Some(b'0'..=b'9')))
     }
 }
 

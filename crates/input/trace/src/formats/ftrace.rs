@@ -4,7 +4,9 @@
 //! A line names the event: `task-pid [cpu] flags seconds: block_rq_issue: 8,0 R 4096 () 2048 + 8 [dd]`.
 //! Linux 6.10 and later print the I/O priority behind the sectors (`be,0,6`), which is ignored. The
 //! events become requests as those of blktrace do (`events.rs`). `block_bio_complete` is left out,
-//! because a completed driver request says the same.
+//! because a completed driver request says the same. `block_io_start` (Linux 6.3 and later) stands for
+//! an insert event in a trace with none of the events above; `block_io_done` comes when the request has
+//! no length any more (`__blk_mq_end_request`, block/blk-mq.c), so that no completion is known then.
 
 use super::{Confidence, Format, PlaceUnit, TraceHead};
 use crate::events::stream::EventStream;
@@ -24,16 +26,64 @@ pub(super) const FORMAT: Format = Format {
               block_rq_complete. Other events are left out",
     counted: PlaceUnit::Lines,
     detect,
-    open: |_| Ok(Box::new(Ftrace::default())),
+    open: |input| {
+        let head = TraceHead {
+            name: "",
+            bytes: input.peek(HEAD_BYTES)?,
+        };
+        Ok(Box::new(Ftrace {
+            names: Names::of(&head).unwrap_or_default(),
+            ..Ftrace::default()
+        }))
+    },
 };
 
+/// Number of bytes that tell which events the trace has.
+const HEAD_BYTES: usize = 64 * 1024;
 /// Number of lines that are examined to recognise the format.
 const LINES_DETECTED: usize = 1024;
 /// Beginning of the names of events of the block layer.
 const BLOCK: &[u8] = b"block_";
 
+/// Events that become requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Names {
+    /// `block_rq_*` and `block_bio_queue`.
+    #[default]
+    Requests,
+    /// `block_io_start` alone.
+    Starts,
+}
+
+impl Names {
+    /// Returns the kind of the events among the first lines; `None` if there is no event.
+    fn of(head: &TraceHead<'_>) -> Option<Names> {
+        let has = |names: Names| {
+            let mut lines = head.lines().take(LINES_DETECTED);
+            lines.any(|line| matches!(event(line, names), Ok(Some(_))))
+        };
+        [Names::Requests, Names::Starts]
+            .into_iter()
+            .find(|names| has(*names))
+    }
+
+    fn action(self, name: &[u8]) -> Option<Action> {
+        match (self, name) {
+            (Names::Requests, b"block_bio_queue") => Some(Action::Queue),
+            (Names::Requests, b"block_rq_insert") | (Names::Starts, b"block_io_start") => {
+                Some(Action::Insert)
+            }
+            (Names::Requests, b"block_rq_issue") => Some(Action::Issue),
+            (Names::Requests, b"block_rq_requeue") => Some(Action::Requeue),
+            (Names::Requests, b"block_rq_complete") => Some(Action::Complete),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Default)]
 struct Ftrace {
+    names: Names,
     stream: EventStream,
     inserted: Inserted,
     finished: bool,
@@ -88,14 +138,9 @@ impl Inserted {
 }
 
 fn detect(head: &TraceHead<'_>) -> Confidence {
-    let found = head
-        .lines()
-        .take(LINES_DETECTED)
-        .any(|line| matches!(event(line), Ok(Some(_))));
-    if found {
-        Confidence::Certain
-    } else {
-        Confidence::No
+    match Names::of(head) {
+        Some(_) => Confidence::Certain,
+        None => Confidence::No,
     }
 }
 
@@ -117,7 +162,7 @@ impl Parser for Ftrace {
                 }
                 return Ok(false);
             };
-            match event(line) {
+            match event(line, self.names) {
                 Ok(Some(event)) => {
                     let event = KernelEvent {
                         place: number,
@@ -157,14 +202,21 @@ impl Parser for Ftrace {
                 self.lost
             ));
         }
+        if self.names == Names::Starts {
+            notes.push(
+                "the trace has block_io_start alone, so response times are unknown; record block_rq_issue and \
+                 block_rq_complete, too"
+                    .to_owned(),
+            );
+        }
         notes.extend(self.stream.notes());
         notes
     }
 }
 
 /// Parses the event on `line`; `None` for a line without an event of the block layer.
-fn event(line: &[u8]) -> Parsed<Option<KernelEvent>> {
-    let Some((action, name, rest)) = named(line) else {
+fn event(line: &[u8], names: Names) -> Parsed<Option<KernelEvent>> {
+    let Some((action, name, rest)) = named(line, names) else {
         return Ok(None);
     };
     // The word before the name of the event is the time, with a colon.
@@ -190,19 +242,12 @@ fn event(line: &[u8]) -> Parsed<Option<KernelEvent>> {
 
 /// Returns the action of the event on `line`, the place of its name, and the place behind the name;
 /// `None` if the line has no such event.
-fn named(line: &[u8]) -> Option<(Action, usize, usize)> {
+fn named(line: &[u8], names: Names) -> Option<(Action, usize, usize)> {
     let mut from = 0;
     while let Some(found) = memchr::memmem::find(&line[from..], BLOCK) {
         let mut name = from + found;
         let length = memchr::memchr(b':', &line[name..])?;
-        let action = match &line[name..name + length] {
-            b"block_bio_queue" => Some(Action::Queue),
-            b"block_rq_insert" => Some(Action::Insert),
-            b"block_rq_issue" => Some(Action::Issue),
-            b"block_rq_requeue" => Some(Action::Requeue),
-            b"block_rq_complete" => Some(Action::Complete),
-            _ => None,
-        };
+        let action = names.action(&line[name..name + length]);
         let rest = name + length + 1;
         if let Some(action) = action {
             // perf writes the name of the subsystem in front: `block:block_rq_issue:`.
@@ -303,7 +348,7 @@ mod tests {
             b"dd  1234 [001]  1234.567890: block:block_rq_issue: 8,16 WS 4096 () 2048 + 8 [dd]",
             b"Web Content  1234 [001]  1234.567890:        block:block_rq_issue: 8,16 WS 4096 (2a 00 00) 2048 + 8 [dd]",
         ] {
-            let found = event(line).unwrap().unwrap();
+            let found = event(line, Names::Requests).unwrap().unwrap();
             let text = line.escape_ascii();
             assert_eq!((found.action, found.time), (Action::Issue, 1_234_567_890_000), "{text}");
             assert_eq!((found.process, found.device), (1234, 8 << 20 | 16), "{text}");
@@ -353,6 +398,22 @@ mod tests {
     }
 
     #[test]
+    fn starts_alone_are_requests_that_arrive_and_starts_beside_requests_are_not_counted_twice() {
+        let start = "fio-7 [003] d..1. 10.0: block_io_start: 8,0 R 4096 () 64 + 8 be,0,4 [fio]\n";
+        let done = "fio-0 [003] ..s1. 10.3: block_io_done: 8,0 R 0 () 72 + 0 be,0,4 [swapper/3]\n";
+        let issue = "fio-7 [003] d..1. 10.1: block_rq_issue: 8,0 R 4096 () 64 + 8 be,0,4 [fio]\n";
+        for text in [format!("{start}{done}"), format!("{start}{issue}{done}")] {
+            let rows = rows_of(&FORMAT, text.as_bytes()).unwrap();
+            assert_eq!(
+                (rows.len(), rows[0].start, rows[0].sectors),
+                (1, 64, 8),
+                "{text}"
+            );
+            assert_eq!(rows[0].completed, None, "{text}");
+        }
+    }
+
+    #[test]
     fn a_damaged_event_is_named_by_its_column() {
         let text = b"dd-7 [000] .... 10.0: block_rq_issue: 8,0 R 4096 () x + 8 [dd]\n";
         let Err(TraceFault::Row(problem)) = rows_of(&FORMAT, text) else {
@@ -376,7 +437,7 @@ mod tests {
             b"  dd-7 [000] .... 10.0: block_bio_complete: 8,0 R 64 + 8 [0]",
             b"",
         ] {
-            assert!(event(line).unwrap().is_none());
+            assert!(event(line, Names::Requests).unwrap().is_none());
         }
     }
 }

@@ -25,6 +25,8 @@ pub(super) enum LineClock {
     DaySeconds,
     /// The line before (`-r`).
     LineBefore,
+    /// The line has no time: strace without `-t` and `-r`.
+    Missing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,12 +85,16 @@ pub(super) fn line(text: &str) -> Result<Option<ProcessLine<'_>>, Reason> {
         return Ok(None);
     }
     let (pid, text) = process(text)?;
-    let (at, clock, text) = time(text)?;
+    let (at, clock, event) = match time(text) {
+        Ok((at, clock, rest)) => (at, clock, event(rest)?),
+        // Without a time the call stands first. Of other text, the error names the time.
+        Err(wanted) => (0, LineClock::Missing, event(text).map_err(|_| wanted)?),
+    };
     Ok(Some(ProcessLine {
         pid,
         at,
         clock,
-        event: event(text)?,
+        event,
     }))
 }
 
@@ -472,6 +478,7 @@ mod tests {
                 LineClock::LineBefore,
             ),
             ("     0.000012 close(3) = 0", 12_000, LineClock::LineBefore),
+            ("[pid     7] close(3) = 0 <0.1>", 0, LineClock::Missing),
         ] {
             let line = line(text).unwrap().unwrap();
             assert_eq!((line.at, line.clock), (at, clock), "{text}");
@@ -482,7 +489,7 @@ mod tests {
     #[test]
     fn errors_say_what_was_found_and_expected() {
         for (text, words) in [
-            ("close(3) = 0 <0.1>", "-ttt"),
+            ("hello", "-ttt"),
             ("7 1795364131.1 close(3", "cut off"),
             ("7 1795364131.1 close(3) gives 0 <0.1>", "= RESULT"),
             ("7 1795364131.1 hello", "expected a call"),

@@ -26,6 +26,8 @@ pub(super) struct NoteCounts {
     pub relative_times: bool,
     /// True if times are whole seconds (`-t`).
     pub whole_seconds: bool,
+    /// True if there are no times.
+    pub untimed: bool,
 }
 
 /// Returns a sentence for each kind of missing or changed call.
@@ -81,6 +83,11 @@ pub(super) fn notes(counts: &NoteCounts, appeared: u64) -> Vec<String> {
     );
     if counts.relative_times {
         notes.push("times count from the line before (-r); they are added up".to_owned());
+    }
+    if counts.untimed {
+        notes.push(
+            "the lines have no times: calls follow each other without computing in between; record with strace -f -ttt -T".to_owned(),
+        );
     }
     if counts.whole_seconds {
         notes.push(

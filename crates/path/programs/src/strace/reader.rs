@@ -30,6 +30,7 @@ pub(super) fn read(text: &str, options: RecordingOptions) -> Result<Recording, P
     let mut reader = RecordingReader {
         recorder: CallRecorder::new(&options.directory, &options.under, &options.mount),
         days: 0,
+        untimed: None,
     };
     let mut broken: Option<String> = None;
     for (index, raw) in text.lines().enumerate() {
@@ -70,10 +71,20 @@ struct RecordingReader {
     recorder: CallRecorder,
     /// Sum of the midnights so far, in nanoseconds.
     days: u64,
+    /// True if the lines have no times; `None` before the first line.
+    untimed: Option<bool>,
 }
 
 impl RecordingReader {
     fn line(&mut self, line: &ProcessLine<'_>) -> Result<(), Reason> {
+        let untimed = line.clock == LineClock::Missing;
+        if *self.untimed.get_or_insert(untimed) != untimed {
+            return Err(reason!(
+                "found a line {} a time; expected a recording in which all lines have times, or none",
+                if untimed { "without" } else { "with" }
+            ));
+        }
+        self.recorder.counts.untimed = untimed;
         let at = self.time(line);
         let process = self.process(line.pid, at);
         self.measured(process, at);
