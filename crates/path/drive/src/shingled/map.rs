@@ -47,6 +47,9 @@ pub(super) struct ShingledMap {
     cache: u64,
     head: u64,
     tail: u64,
+    /// First place of a move under way. The moved data are in the log only after the move, and the
+    /// log must not lose this place before.
+    reserved: Option<u64>,
     /// Cached extents by their first sector.
     map: BTreeMap<u64, CachedExtent>,
     /// Writes to the log that may still be mapped, in order of their places.
@@ -61,6 +64,7 @@ impl ShingledMap {
             cache,
             head: 0,
             tail: 0,
+            reserved: None,
             map: BTreeMap::new(),
             log: VecDeque::new(),
         }
@@ -195,14 +199,15 @@ impl ShingledMap {
 
     /// Frees the end of the log up to the oldest mapped data.
     pub(super) fn release(&mut self) {
+        let most = self.reserved.unwrap_or(self.head);
         while let Some(oldest) = self.log.front() {
             if self.live_part(oldest).is_some() {
-                self.tail = oldest.place;
+                self.tail = oldest.place.min(most);
                 return;
             }
             self.log.pop_front();
         }
-        self.tail = self.head;
+        self.tail = most;
     }
 
     /// Returns the addresses of a band: the first sector, and the number of sectors.
@@ -259,7 +264,8 @@ impl ShingledMap {
         }
     }
 
-    /// Takes `sectors` sectors at the head of the log, and returns the first place.
+    /// Takes `sectors` sectors at the head of the log for a move, and returns the first place. One move
+    /// is under way at a time, until [`moved`](ShingledMap::moved).
     pub(super) fn reserve(&mut self, sectors: u64) -> u64 {
         assert!(
             sectors <= self.free(),
@@ -268,12 +274,14 @@ impl ShingledMap {
         );
         let place = self.head;
         self.head += sectors;
+        self.reserved = Some(place);
         place
     }
 
     /// Takes note that the data of `extents` lie one after the other from `place` on as well. Data
     /// that went elsewhere since then stay there.
     pub(super) fn moved(&mut self, extents: &[CachedExtent], place: u64) {
+        self.reserved = None;
         let mut at = place;
         for old in extents {
             let mut own = Vec::new();
