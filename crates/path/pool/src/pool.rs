@@ -343,7 +343,7 @@ impl Pool {
                 self.complete(now, asked, out);
             }
             Purpose::Fill { record } => self.l2arc.filled(record),
-            Purpose::Trim { range } => self.trimmed(range, block),
+            Purpose::Trim { range } => self.trimmed(range),
             Purpose::Resilver { .. } | Purpose::Scrub | Purpose::Repair => {
                 self.resilver_ended(block);
             }

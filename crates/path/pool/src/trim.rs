@@ -12,7 +12,7 @@
 
 use crate::allocate::Space;
 use crate::config::PoolSettings;
-use crate::io::{Block, Purpose};
+use crate::io::Purpose;
 use crate::place::Dva;
 use crate::pool::Pool;
 use fullstroke_contract::Slots;
@@ -34,6 +34,8 @@ const IN_FLIGHT: u32 = 10;
 /// The state of one vdev.
 #[derive(Clone, Debug, Default)]
 struct VdevTrim {
+    /// True if a drive of the vdev takes TRIM.
+    takes: bool,
     /// Largest range: whole units of the vdev.
     most: u64,
     /// Ranges that wait, each with its first byte and its size.
@@ -62,11 +64,15 @@ impl Trim {
     pub(crate) fn new(settings: &PoolSettings) -> Trim {
         let keys = &settings.trim;
         let vdevs = settings.vdevs.iter().chain(&settings.special);
-        let vdevs = vdevs.map(|(vdev, _)| {
+        let vdevs = vdevs.enumerate().map(|(index, (vdev, _))| {
             let unit = vdev.alignment(settings.ashift);
+            let first = index * settings.width();
+            let drives = first..first + vdev.children() as usize;
+            let takes = settings.trims[drives].contains(&true);
             VdevTrim {
+                takes,
                 most: RANGE_MAX / unit * unit,
-                on_demand: keys.trim.then_some(0),
+                on_demand: (keys.trim && takes).then_some(0),
                 ..VdevTrim::default()
             }
         });
@@ -132,7 +138,10 @@ impl Pool {
         for vdev in 0..self.trim.vdevs.len() {
             let (space, index) = self.space_of(vdev);
             let freed = space.freed_for_trim(index, turn);
-            self.trim.vdevs[vdev].waiting.extend(freed);
+            let state = &mut self.trim.vdevs[vdev];
+            if state.takes {
+                state.waiting.extend(freed);
+            }
         }
     }
 
@@ -173,7 +182,7 @@ impl Pool {
     }
 
     /// A range has been trimmed: its space is free again.
-    pub(crate) fn trimmed(&mut self, range: u32, _: &Block) {
+    pub(crate) fn trimmed(&mut self, range: u32) {
         let (dva, size) = self.trim.ranges.take(range);
         let vdev = dva.vdev as usize;
         self.trim.vdevs[vdev].in_flight -= 1;
