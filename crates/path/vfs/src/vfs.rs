@@ -8,8 +8,8 @@ use crate::series::SampleSeries;
 use crate::tally::CallTally;
 use crate::task::ProcessIdentity;
 use fullstroke_contract::{
-    Alarms, Completion, ConfigError, Counters, DatasetStart, Effects, Node, NodeContext, Notice, Port,
-    Signal, Source, SourceError, Wake,
+    Alarms, Completion, ConfigError, Counters, DatasetStart, Effects, Node, NodeContext, Notice,
+    Port, Signal, Source, SourceError, Wake,
 };
 use fullstroke_files::{FileSystem, FileSystemSite};
 use fullstroke_memory::{PAGE_BYTES, PageCache};

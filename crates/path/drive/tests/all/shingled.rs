@@ -192,7 +192,10 @@ fn chunks_between_the_published_sizes_behave_like_their_neighbours() {
         println!("{chunk} MiB: {before:.0} MiB/s, full at {full:.1} GiB, then {after:.1} MiB/s");
     }
     let full = curves.map(|curve| curve[1]);
-    assert!(full.is_sorted_by(|one, other| *one < other * 1.01), "{full:?}");
+    assert!(
+        full.is_sorted_by(|one, other| *one < other * 1.01),
+        "{full:?}"
+    );
     // From 4 MiB on, cleaning alone makes room.
     let after = curves.map(|curve| curve[2]);
     for index in [3, 5, 7] {
