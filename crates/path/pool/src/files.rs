@@ -213,7 +213,7 @@ impl Files {
 
     /// Returns the block with the inode of an object.
     pub(crate) fn inode_block(number: u32) -> u64 {
-        METADATA | u64::from(number) / INODES
+        METADATA | (u64::from(number) / INODES)
     }
 
     /// Returns the number of records of a file.
