@@ -10,7 +10,7 @@
 //! | 35 to 58 | number of the object |
 //! | 59 | 1 for metadata: directories, and object 0, the table of all objects |
 
-use crate::Extent;
+use crate::{Extent, Object};
 use fullstroke_units::{Lbn, Sectors};
 
 /// Sectors of an object, as a shift.
@@ -18,6 +18,15 @@ const OBJECT_SHIFT: u32 = 35;
 
 /// The bit of metadata.
 const METADATA: u64 = 1 << 59;
+
+/// The objects of a dataset at the start of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatasetStart {
+    /// Files, each with its bytes.
+    pub files: Vec<(Object, u64)>,
+    /// Directories, each with its bytes.
+    pub directories: Vec<(Object, u64)>,
+}
 
 /// An object of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

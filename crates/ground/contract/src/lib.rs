@@ -43,12 +43,12 @@ pub use alarms::Alarms;
 pub use branch::{Branch, NodeKind};
 pub use breakdown::Breakdown;
 pub use counters::{Counters, SHIFTS_KEPT};
-pub use dataset::DatasetObject;
+pub use dataset::{DatasetObject, DatasetStart};
 pub use error::{ConfigError, Reason};
 pub use gauge::{Gauge, LayersBelow, Stripes, TrackExtent, TrackTable, ZoneRate};
 pub use gear::Gear;
 pub use hints::{Hints, PriorityClass};
-pub use node::{Effect, Effects, Node, NodeContext, Port, Wake};
+pub use node::{Effect, Effects, Node, NodeContext, Port, QueueOrder, Wake};
 pub use operations::{
     EventTimes, HostReadings, LatencyDistribution, OperationReadings, ProgramReadings,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     Completion, Counters, Extent, Gauge, LayerOrder, LayersBelow, NodeId, Notice, Refusal, Request,
-    Signal, SourceError,
+    RequestId, Signal, SourceError,
 };
 use fullstroke_units::Time;
 use std::any::Any;
@@ -153,6 +153,18 @@ pub trait Node: Any + Send {
         Err(Refusal("this layer does not manage members".into()))
     }
 
+    /// Carries out a host's order about a request in the queue of a drive. Returns false if the request
+    /// does not wait there, and nothing changes then.
+    fn manage(
+        &mut self,
+        _now: Time,
+        _id: RequestId,
+        _order: QueueOrder,
+        _cx: &mut NodeContext<'_>,
+    ) -> bool {
+        false
+    }
+
     /// Returns when the node wants to be woken. A [`Time`] converts to a [`Wake`] for work.
     fn next_wake(&self) -> Wake;
 
@@ -163,6 +175,17 @@ pub trait Node: Any + Send {
 
     /// Adds the node's counters up to `now` to the counters of the machine.
     fn count(&self, _now: Time, _counters: &mut Counters) {}
+}
+
+/// An order about a request that waits in the queue of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueOrder {
+    /// Asks whether the request waits.
+    Ask,
+    /// Serves the request next.
+    Hurry,
+    /// Ends the request without its data, as lost.
+    Abort,
 }
 
 /// The context of one call of a node: the view on the nodes below, and the collector of effects.

@@ -338,6 +338,7 @@ impl Import<'_> {
             spin_down: None,
             faults: None,
             freeblock: None,
+            limits: None,
             shingled: None,
             zoned: None,
             flash: None,

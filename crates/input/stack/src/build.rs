@@ -13,7 +13,7 @@ use crate::upper::{HostTerms, ProgramSite, stripe_of};
 use crate::workloads::{TablePlace, WorkloadNumbers, lasts};
 use crate::zoned;
 use fullstroke_contract::registry;
-use fullstroke_contract::{ConfigError, Node, Object, Source, Stripes, TrackTable};
+use fullstroke_contract::{ConfigError, DatasetStart, Node, Source, Stripes, TrackTable};
 use fullstroke_controller::Controller;
 use fullstroke_drive::DriveModel;
 use fullstroke_drive::spin_down::least_idle;
@@ -89,8 +89,8 @@ struct VolumeContext<'a> {
     host: Option<&'a HostConfig>,
     link: Option<&'a LinkSpec>,
     arrays: Arrays,
-    /// The files of a file system in a pool, each with its bytes; `None` for a volume.
-    files: Option<&'a [(Object, u64)]>,
+    /// The objects of a file system in a pool; `None` for a volume.
+    files: Option<&'a DatasetStart>,
 }
 
 /// The layers of arrays that are like md.
@@ -411,7 +411,7 @@ impl Stack {
             let around = VolumeContext {
                 host: self.host.members(),
                 link: self.link.as_ref(),
-                files: files.as_deref(),
+                files: files.as_ref(),
                 arrays: match above {
                     // The server carries the plans of the layouts out on bytes, and md's stripes
                     // have no plans.
@@ -454,17 +454,7 @@ impl Stack {
             if let Some(hosts) = &self.hosts {
                 let underneath =
                     underneath(hosts.shared_layer()).map_err(|error| error.below("shared"))?;
-                let stripe = self.stripe()?;
-                let capacity = self.volume.capacity()?;
-                // A seed of its own, so that further hosts do not move the files.
-                let seed = self.seed().of("shared files");
-                let site = fullstroke_files::FileSystemSite {
-                    capacity,
-                    seed,
-                    stripe,
-                    tracks: None,
-                };
-                return hosts.shared_over(array, underneath, DiskFileSite { site, aged });
+                return hosts.shared_over(array, underneath, self.ground_of_files(aged)?);
             }
             let in_host = |error: ConfigError| error.below("host");
             let underneath = underneath(&self.host).map_err(in_host)?;
@@ -486,50 +476,71 @@ impl Stack {
         layers().map_err(|error| self.document.error(error))
     }
 
-    /// Returns the files of the programs at the start of a run, each with its bytes, if the file system
-    /// lies in a pool.
+    /// Returns the place of the files of several hosts.
+    fn ground_of_files(&self, aged: bool) -> Result<Ground, ConfigError> {
+        let site = fullstroke_files::FileSystemSite {
+            capacity: self.volume.capacity()?,
+            seed: self.seed().of("shared files"),
+            stripe: self.stripe()?,
+            tracks: None,
+        };
+        Ok(Ground { site, aged })
+    }
+
+    /// Returns the objects of the file system at the start of a run, if the file system lies in a pool.
     ///
     /// # Errors
     /// If the volume is no pool, or if a layer stands between the files and the pool.
-    fn files_in_pool(&self) -> Result<Option<Vec<(Object, u64)>>, StackError> {
-        if !self.upper.lies_in_pool() {
+    fn files_in_pool(&self) -> Result<Option<DatasetStart>, StackError> {
+        let shared = self.hosts.as_ref().filter(|hosts| hosts.lie_in_pool());
+        if shared.is_none() && !self.upper.lies_in_pool() {
             return Ok(None);
         }
+        let (table, layer) = match shared {
+            Some(hosts) => ("shared", hosts.shared_layer()),
+            None => ("host", &self.host),
+        };
         let refuse = |key: &str, message: &str| self.document.error(ConfigError::new(key, message));
         if !self.volume.is_pool() {
             let message = "found \"zfs\", and the volume is no pool; expected another file system, such as ext4, or a layout of a pool in [volume]: mirror, raidz1 to raidz3, draid1 to draid3";
-            return Err(refuse("host.files.kind", message));
+            return Err(refuse(&format!("{table}.files.kind"), message));
         }
         let between = [
             (
                 self.cache.is_some(),
-                "cache",
+                "cache".to_owned(),
                 "ZFS has caches of its own: give caches or special in [volume], and remove this table",
             ),
             (
                 self.controller.is_some(),
-                "controller",
+                "controller".to_owned(),
                 "files in a pool have no controller above the pool; remove this table",
             ),
             (
-                self.host.has_elevator(),
-                "host.elevator",
+                layer.has_elevator(),
+                format!("{table}.elevator"),
                 "files in a pool pass no elevator: the pool has a queue for each drive. Remove this key",
             ),
             (
-                self.host.keeps_pushed(),
-                "host.pushed",
+                layer.keeps_pushed(),
+                format!("{table}.pushed"),
                 "files in a pool have no addresses on drives; remove this table",
             ),
         ];
         if let Some((_, key, message)) = between.into_iter().find(|(stands, ..)| *stands) {
-            return Err(refuse(key, message));
+            return Err(refuse(&key, message));
+        }
+        if let Some(hosts) = shared {
+            let dataset = self
+                .ground_of_files(false)
+                .and_then(|ground| hosts.dataset(ground));
+            return dataset.map_err(|error| self.document.error(error));
         }
         let terms = HostTerms {
             counted_from: Time::ZERO,
             aged: false,
         };
-        Ok(self.programs(terms)?.map(|programs| programs.file_sizes()))
+        Ok(self.programs(terms)?.map(|programs| programs.dataset()))
     }
 
     /// Returns the stripes for which a file system above the volume is made.
@@ -1047,14 +1058,22 @@ impl VolumeSpec {
             .map(VolumeSpec::capacity)
             .collect::<Result<Vec<_>, _>>()?;
         let kind = fullstroke_pool::kind_of(layout.name).expect("the caller asks for a pool");
-        PoolSettings::read(kind, keys, &capacities).map_err(|error| error.below(path))
+        let trims = members.iter().map(VolumeSpec::takes_trim).collect();
+        PoolSettings::read(kind, keys, &capacities)
+            .and_then(|settings| settings.trimming(trims))
+            .map_err(|error| error.below(path))
+    }
+
+    /// Returns true for a drive that takes TRIM.
+    fn takes_trim(&self) -> bool {
+        matches!(self, VolumeSpec::Drive(model, _) if model.takes_trim())
     }
 
     /// Builds the layer of a pool.
     fn pool(
         &self,
         host: Option<&HostConfig>,
-        files: Option<&[(Object, u64)]>,
+        files: Option<&DatasetStart>,
     ) -> Result<Pool, ConfigError> {
         let VolumeSpec::Volume {
             layout,
@@ -1085,7 +1104,7 @@ impl VolumeSpec {
         let settings = self.pool_settings()?;
         let settings = match files {
             Some(files) => settings
-                .holding(files.to_vec())
+                .holding(files.clone())
                 .map_err(|error| error.below(path))?,
             None => {
                 settings.check_volume().map_err(|error| error.below(path))?;

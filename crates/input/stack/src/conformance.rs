@@ -113,6 +113,90 @@ const WITHOUT: &[(&str, &str)] = &[
         "layout draid3 snapshot",
         "keeps old blocks, which shows when the pool is full: tests of the pool",
     ),
+    (
+        "layout mirror autotrim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout mirror trim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout mirror trim_rate",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout raidz1 autotrim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout raidz1 trim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout raidz1 trim_rate",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout raidz2 autotrim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout raidz2 trim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout raidz2 trim_rate",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout raidz3 autotrim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout raidz3 trim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout raidz3 trim_rate",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout draid1 autotrim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout draid1 trim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout draid1 trim_rate",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout draid2 autotrim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout draid2 trim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout draid2 trim_rate",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout draid3 autotrim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout draid3 trim",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
+    (
+        "layout draid3 trim_rate",
+        "tells drives of free space, which takes a disk no time: tests of the pool",
+    ),
     ("layout xor failed", "none is accepted"),
     (
         "layout dm-zoned zones",

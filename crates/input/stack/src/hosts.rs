@@ -9,7 +9,7 @@ use crate::upper::{HostTerms, ProgramSite, UpperConfig};
 use crate::workload::{kind_of, no_workload};
 use crate::workloads::{TablePlace, WorkloadNumbers, Workloads, check_beside_others, check_name};
 use fullstroke_contract::registry::{Keys, known_keys, read, schema_of};
-use fullstroke_contract::{ConfigError, Extent, Node, Port, Source};
+use fullstroke_contract::{ConfigError, DatasetStart, Extent, Node, Port, Source};
 use fullstroke_engine::Branch;
 use fullstroke_host::{DeviceBelow, HostConfig};
 use fullstroke_stage::{HostAddresses, HostRegion, HostRegions, RegionRequest};
@@ -249,6 +249,33 @@ impl Hosts {
         }
     }
 
+    /// Returns true if the hosts' disks are files of a pool.
+    pub(crate) fn lie_in_pool(&self) -> bool {
+        self.shared.lies_in_pool()
+    }
+
+    /// Returns the objects of a pool at the start of a run; `None` if the hosts' disks are no files of
+    /// a pool.
+    ///
+    /// # Errors
+    /// If no space is left for a host, or if the files do not fit.
+    pub(crate) fn dataset(&self, ground: FilesGround) -> Result<Option<DatasetStart>, ConfigError> {
+        if !self.shared.lies_in_pool() {
+            return Ok(None);
+        }
+        let shares = self.shares(ground.site.capacity)?;
+        let dataset = self.shared.dataset(&shares, ground);
+        dataset.map_err(|error| error.below("shared"))
+    }
+
+    fn shares(&self, capacity: Sectors) -> Result<HostShares<'_>, ConfigError> {
+        Ok(HostShares {
+            regions: self.regions(capacity)?,
+            names: self.hosts.iter().map(|host| &*host.keys.name).collect(),
+            weights: self.weights(),
+        })
+    }
+
     /// Builds the shared layers above an array, fresh.
     ///
     /// # Errors
@@ -259,13 +286,7 @@ impl Hosts {
         underneath: DeviceBelow,
         ground: DiskFileSite,
     ) -> Result<Branch, ConfigError> {
-        let regions = self.regions(underneath.capacity)?;
-        let names = self.hosts.iter().map(|host| &*host.keys.name).collect();
-        let shares = HostShares {
-            regions,
-            names,
-            weights: self.weights(),
-        };
+        let shares = self.shares(underneath.capacity)?;
         self.shared
             .over(array, underneath, shares, ground)
             .map_err(|error| error.below("shared"))

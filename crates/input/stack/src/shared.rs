@@ -2,8 +2,9 @@
 //! or files that are the hosts' disks; and a block layer. Cache, files and block layer are
 //! optional.
 
+use crate::upper::cache_above_pool;
 use fullstroke_contract::registry::{Keys, check_known, known_keys, schema_of};
-use fullstroke_contract::{ConfigError, Node, Port};
+use fullstroke_contract::{ConfigError, DatasetStart, Node, Port};
 use fullstroke_engine::Branch;
 use fullstroke_files::FileSystemSite;
 use fullstroke_host::{DeviceBelow, HostConfig, HostKeys};
@@ -77,6 +78,7 @@ impl SharedTable {
                     let message = "missing; a file server has a file system: set its kind, such as files = { kind = \"xfs\", cache = \"writeback\" }";
                     return Err(ConfigError::new("files", message));
                 }
+                Some((_, files)) if files.lies_in_pool() => {}
                 Some((keys, _)) if keys.cache == DiskCache::None => {
                     let message = "found \"none\"; a file server uses its page cache: set cache = \"writeback\"";
                     return Err(ConfigError::new("files.cache", message));
@@ -84,7 +86,12 @@ impl SharedTable {
                 Some(_) => {}
             }
         }
-        if files.is_some() && !below.has_memory() {
+        let in_pool = files
+            .as_ref()
+            .is_some_and(|(_, files)| files.lies_in_pool());
+        if in_pool {
+            cache_above_pool(&below)?;
+        } else if files.is_some() && !below.has_memory() {
             let message = "the file system of [shared.files] keeps its metadata in memory; set its size, such as size = \"64MiB\"";
             return Err(ConfigError::new("memory", message));
         }
@@ -103,6 +110,31 @@ impl SharedTable {
     /// Returns true if the hosts' disks are files.
     pub(crate) fn has_files(&self) -> bool {
         self.files.is_some()
+    }
+
+    /// Returns true if the hosts' disks are files of a pool.
+    pub(crate) fn lies_in_pool(&self) -> bool {
+        self.files
+            .as_ref()
+            .is_some_and(|(_, files)| files.lies_in_pool())
+    }
+
+    /// Returns the objects of the pool at the start of a run; `None` if the hosts' disks are no files
+    /// of a pool.
+    ///
+    /// # Errors
+    /// If the files do not fit.
+    pub(crate) fn dataset(
+        &self,
+        shares: &HostShares<'_>,
+        ground: Ground,
+    ) -> Result<Option<DatasetStart>, ConfigError> {
+        match &self.files {
+            Some(files) if self.lies_in_pool() => {
+                Ok(Some(self.disks(files, shares, ground)?.dataset()))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Checks that hosts with these weights can share the layers.
@@ -183,10 +215,11 @@ impl SharedTable {
         HostShares { regions, names, .. }: &HostShares<'_>,
         DiskFileSite { site, aged }: DiskFileSite,
     ) -> Result<FileBacked, ConfigError> {
-        let cache = self
-            .below
-            .cache()?
-            .ok_or_else(|| ConfigError::new("memory", "found none"))?;
+        let cache = match files.lies_in_pool() {
+            true => Some(cache_above_pool(&self.below)?),
+            false => self.below.cache()?,
+        };
+        let cache = cache.ok_or_else(|| ConfigError::new("memory", "found none"))?;
         let disk = |(index, name): (usize, &&str)| {
             let HostRegion { start, sectors } = regions.of(Port::of(index));
             GuestDisk {

@@ -70,16 +70,10 @@ impl UpperConfig {
     /// # Errors
     /// Names the table `memory` if it has no effect.
     fn cache(&self, host: &HostConfig) -> Result<Option<PageCache>, ConfigError> {
-        if !self.lies_in_pool() {
-            return host.cache();
+        match self.lies_in_pool() {
+            true => cache_above_pool(host).map(Some),
+            false => host.cache(),
         }
-        if host.has_memory() {
-            let message = "ZFS keeps files in the memory of the pool, not in the page cache: remove this table, and give arc in [volume]";
-            return Err(ConfigError::new("memory", message));
-        }
-        let keys = Keys::from_iter([("size".to_owned(), "1MiB".into())]);
-        let keys = MemoryKeys::read(&keys)?;
-        PageCache::new(&keys, QueueLimits::default()).map(Some)
     }
 
     /// Builds the programs of a host above its file system. Returns `None` if the workloads are no
@@ -147,6 +141,20 @@ impl UpperConfig {
             )),
         }
     }
+}
+
+/// Returns the empty page cache of a host whose file system lies in a pool.
+///
+/// # Errors
+/// Names the table `memory`, which has no effect.
+pub(crate) fn cache_above_pool(host: &HostConfig) -> Result<PageCache, ConfigError> {
+    if host.has_memory() {
+        let message = "ZFS keeps files in the memory of the pool, not in the page cache: remove this table, and give arc in [volume]";
+        return Err(ConfigError::new("memory", message));
+    }
+    let keys = Keys::from_iter([("size".to_owned(), "1MiB".into())]);
+    let keys = MemoryKeys::read(&keys)?;
+    PageCache::new(&keys, QueueLimits::default())
 }
 
 /// Returns the site with the tracks for the layout of files, and the tracks at which read-ahead

@@ -481,6 +481,12 @@ fn properties(pool: &str, lines: &[&str]) -> Vec<(String, String)> {
             "sync" if matches!(value, "standard" | "always" | "disabled") => {
                 Some(("sync", format!("{value:?}")))
             }
+            "primarycache" if matches!(value, "all" | "metadata" | "none") => {
+                Some(("primarycache", format!("{value:?}")))
+            }
+            "logbias" if matches!(value, "latency" | "throughput") => {
+                Some(("logbias", format!("{value:?}")))
+            }
             _ => None,
         };
         // `zfs get` lists the pool before its datasets, so the value of the pool counts.

@@ -18,6 +18,7 @@ pub use validated::ValidatedConfig;
 
 use crate::faults::FaultsConfig;
 use crate::flash::FlashConfig;
+use crate::limits::LimitsConfig;
 use crate::shingled::ShingledConfig;
 use crate::zoned::ZonedConfig;
 use fullstroke_contract::ConfigError;
@@ -104,6 +105,9 @@ pub struct DriveConfig {
     /// Writes that go wrong although the drive reports success. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultsConfig>,
+    /// Limits of the time of commands: error recovery (SCT ERC) and duration limits. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitsConfig>,
     /// A background scan in the rotational latency of requests. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeblock: Option<FreeblockConfig>,
@@ -547,6 +551,7 @@ pub(crate) mod tests {
             buffer: None,
             faults: None,
             freeblock: None,
+            limits: None,
             shingled: None,
             zoned: None,
             flash: None,

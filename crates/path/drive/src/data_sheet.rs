@@ -105,6 +105,7 @@ impl DataSheet {
             buffer: Some(buffer(self.buffer.unwrap_or(BUFFER), self.class())),
             faults: None,
             freeblock: None,
+            limits: None,
             shingled: None,
             zoned: None,
             flash: None,

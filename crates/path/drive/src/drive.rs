@@ -3,6 +3,7 @@
 
 mod background;
 mod commands;
+mod managed;
 mod rest;
 mod side_queue;
 mod together;
@@ -19,6 +20,7 @@ use crate::faults::Faults;
 use crate::flash::{Flash, FlashDrive};
 use crate::freeblock::Freeblock;
 use crate::geometry::Position;
+use crate::limits::{LimitedDrive, Limits};
 use crate::mechanics::{AccessTimes, BusArrival, Mechanics, SectorPassage};
 use crate::physical::SectorSizes;
 use crate::power::{ArmPower, Meter};
@@ -30,11 +32,11 @@ use crate::statistics::DriveCounters;
 use crate::zoned::{ZonedDrive, Zones};
 use fullstroke_contract::{
     Branch, Breakdown, Completion, ConfigError, Counters, Effects, Extent, Gauge, MemberStatistics,
-    Node, NodeContext, Operation, Port, PowerStatistics, Request, RequestStatus, Slots, TrackTable,
-    Wake,
+    Node, NodeContext, Operation, Port, PowerStatistics, QueueOrder, Request, RequestId,
+    RequestStatus, Slots, TrackTable, Wake,
 };
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// The shared part of all drives of one model. Build the model once, then build each drive of an
@@ -60,6 +62,8 @@ pub struct DriveModel {
     zones: Option<Arc<Zones>>,
     /// Flash in place of arm and platters. `None` for a disk.
     flash: Option<Arc<Flash>>,
+    /// Duration limits of commands. `None` for a drive without them.
+    limits: Option<Arc<Limits>>,
     /// True if the drive has neither buffer nor bus times. A request then costs the overhead and
     /// the access alone.
     plain: bool,
@@ -129,6 +133,8 @@ pub struct Drive {
     /// Background scan in the rotational latency of requests. `None` unless configured.
     freeblock: Option<Freeblock>,
     statistics: DriveCounters,
+    /// The slot of each request; `None` if no command has a limit.
+    slot_of: Option<HashMap<u64, u32>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -205,6 +211,7 @@ impl DriveModel {
             shingles: None,
             zones: None,
             flash: None,
+            limits: None,
             plain: config.buffer.is_none() && config.electronics == Default::default(),
             command_overhead,
             queued_overhead,
@@ -225,10 +232,12 @@ impl DriveModel {
         let shingles = model.shingles()?.map(Arc::new);
         let zones = model.checked_zones()?.map(Arc::new);
         let flash = model.flash()?.map(Arc::new);
+        let limits = model.limits()?.map(Arc::new);
         Ok(DriveModel {
             shingles,
             zones,
             flash,
+            limits,
             ..model
         })
     }
@@ -248,7 +257,8 @@ impl DriveModel {
             let message = "a slow drive has one arm; this drive has several";
             return Err(ConfigError::new("", message));
         }
-        let slowness = config.check(self.mechanics.geometry())?;
+        let erc = self.config.limits.as_ref().and_then(|limits| limits.erc);
+        let slowness = config.check(self.mechanics.geometry())?.giving_up(erc);
         Ok(DriveModel {
             slow: Some(Arc::new(slowness)),
             ..self
@@ -272,6 +282,10 @@ impl DriveModel {
     /// True if the drive may answer a read as lost.
     pub fn loses_reads(&self) -> bool {
         self.slow.as_ref().is_some_and(|slow| slow.loses_reads())
+            || self
+                .limits
+                .as_ref()
+                .is_some_and(|limits| limits.loses_reads())
     }
 
     /// True if the description has keys of a slow drive.
@@ -328,11 +342,18 @@ impl DriveModel {
                 Some(zones) => Box::new(ZonedDrive::new(drive, zones)),
                 None => drive,
             };
-            let Some(slowness) = &self.slow else {
-                return Ok(Branch::drive(drive, tracks()));
+            let drive: Box<dyn Node> = match &self.slow {
+                Some(slowness) => {
+                    let drive = SlowDrive::new(drive, slowness, draw);
+                    Box::new(drive.managed(self.limits.is_some()))
+                }
+                None => drive,
             };
-            let drive = SlowDrive::new(drive, slowness, draw);
-            return Ok(Branch::drive(Box::new(drive), tracks()));
+            let drive = match &self.limits {
+                Some(limits) => Box::new(LimitedDrive::new(drive, limits)),
+                None => drive,
+            };
+            return Ok(Branch::drive(drive, tracks()));
         }
         let arm = |_| Ok(Branch::arm(Box::new(self.drive()?), tracks()));
         let arms = (0..self.config.actuators)
@@ -436,6 +457,30 @@ impl DriveModel {
         checked.map(Some).map_err(|error| error.below("flash"))
     }
 
+    /// Returns the duration limits of commands, if the description has any.
+    ///
+    /// # Errors
+    /// Names the invalid key, or the key that limits exclude.
+    fn limits(&self) -> Result<Option<Limits>, ConfigError> {
+        let config = &*self.config;
+        let Some(limits) = &config.limits else {
+            return Ok(None);
+        };
+        let checked = limits.check().map_err(|error| error.below("limits"))?;
+        let excluded = [
+            ("flash", config.flash.is_some()),
+            ("shingled", config.shingled.is_some()),
+            ("zoned", config.zoned.is_some()),
+            ("actuators", config.actuators > 1),
+            ("queue.background", config.queue.background.is_some()),
+            ("queue.answer_together", config.queue.answer_together > 1),
+        ];
+        if checked.is_some() {
+            refuse_given("limits", &excluded)?;
+        }
+        Ok(checked)
+    }
+
     /// True if the drive is a flash device.
     pub fn is_flash(&self) -> bool {
         self.flash.is_some()
@@ -444,6 +489,12 @@ impl DriveModel {
     /// True if the drive has shingled tracks.
     pub fn is_shingled(&self) -> bool {
         self.shingles.is_some()
+    }
+
+    /// True if the drive takes TRIM.
+    pub fn takes_trim(&self) -> bool {
+        let shingled = self.config().shingled.as_ref();
+        self.is_flash() || shingled.is_some_and(|shingled| shingled.trim)
     }
 
     /// Returns the zones that the host knows of. `None` for a drive without such zones.
@@ -567,6 +618,7 @@ impl DriveModel {
             faults: self.faults()?,
             freeblock: self.freeblock()?,
             statistics: DriveCounters::default(),
+            slot_of: self.limits.is_some().then(HashMap::new),
         })
     }
 }
@@ -647,10 +699,20 @@ impl Drive {
     }
 
     fn finish(&mut self, service: RequestInService, out: &mut Effects) {
+        let request = self.slots[service.slot].request;
+        let status = self.outcome(&request);
+        self.finish_as(service, status, out);
+    }
+
+    /// Ends a request with a status.
+    fn finish_as(&mut self, service: RequestInService, status: RequestStatus, out: &mut Effects) {
         // Notices of earlier instants leave before the completion, so that effects keep the order
         // of time.
         self.send_notices(service.finish, out);
         let RequestSlot { request, submitted } = self.slots.take(service.slot);
+        if let Some(slots) = &mut self.slot_of {
+            slots.remove(&request.id.0);
+        }
         assert!(
             service.finish >= submitted && service.finish >= self.idle_since,
             "request {} came at {submitted:?} and ended at {:?}, after one that ended at {:?}",
@@ -681,7 +743,6 @@ impl Drive {
             extent.sectors,
             &service.breakdown,
         );
-        let status = self.outcome(&request);
         let RequestInService {
             finish: finished,
             breakdown,
@@ -1541,6 +1602,9 @@ impl Node for Drive {
             request,
             submitted: now,
         });
+        if let Some(slots) = &mut self.slot_of {
+            slots.insert(request.id.0, slot);
+        }
         assert!(
             self.service.is_none_or(|service| service.finish > now),
             "a request in service ended before {now:?} and was not finished"
@@ -1570,6 +1634,16 @@ impl Node for Drive {
         self.work_alone(now);
         self.arm.passed(now);
         self.send_notices(now, cx.out);
+    }
+
+    fn manage(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        order: QueueOrder,
+        cx: &mut NodeContext<'_>,
+    ) -> bool {
+        self.manage_waiting(now, id, order, cx.out)
     }
 
     fn next_wake(&self) -> Wake {

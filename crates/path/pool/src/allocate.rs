@@ -12,6 +12,8 @@
 use crate::capacity::Metaslabs;
 use crate::config::PoolSettings;
 use crate::place::{ALIQUOT, Dva, FirstPlaces};
+use crate::trim::{BATCH, RANGE_MIN};
+use crate::trim_ranges;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Below this largest free run the shortest run that fits is taken: `metaslab_df_alloc_threshold`.
@@ -174,10 +176,21 @@ struct VdevSpace {
     alignment: u64,
     /// Bytes of a turn.
     turn: u64,
+    /// Freed ranges for TRIM, none of which crosses a metaslab; `None` without `autotrim`.
+    freed: Option<BTreeMap<u64, u64>>,
 }
 
 impl VdevSpace {
     fn take(&mut self, size: u64) -> Option<u64> {
+        let at = self.find(size)?;
+        // TRIM must not reach a place in use (`metaslab_block_alloc`).
+        if let Some(freed) = &mut self.freed {
+            trim_ranges::remove(freed, at, size);
+        }
+        Some(at)
+    }
+
+    fn find(&mut self, size: u64) -> Option<u64> {
         // A metaslab stays in use until its weight has clearly fallen. A change for each block
         // would scatter the blocks.
         if let Some((index, weight)) = self.active
@@ -249,13 +262,15 @@ impl Space {
                 active: None,
                 alignment,
                 turn: vdev.turn(ALIQUOT),
+                freed: settings.trim.autotrim.then(BTreeMap::new),
             }
         };
         Space::with(settings.vdevs.iter().enumerate().map(vdev).collect())
     }
 
     /// Returns the free space of the special vdev, which is empty.
-    pub(crate) fn of_special((vdev, child): &(crate::Vdev, u64), ashift: u32) -> Space {
+    pub(crate) fn of_special((vdev, child): &(crate::Vdev, u64), settings: &PoolSettings) -> Space {
+        let ashift = settings.ashift;
         let cut = Metaslabs::of(vdev.size(*child));
         let alignment = vdev.alignment(ashift);
         let metaslabs = (0..cut.count).map(|number| {
@@ -268,6 +283,7 @@ impl Space {
             active: None,
             alignment,
             turn: vdev.turn(ALIQUOT),
+            freed: settings.trim.autotrim.then(BTreeMap::new),
         }])
     }
 
@@ -338,10 +354,76 @@ impl Space {
             let vdev = &mut self.vdevs[place.vdev as usize];
             let metaslab = (place.offset >> vdev.shift) as usize;
             vdev.metaslabs[metaslab].add(place.offset, size);
+            if let Some(freed) = &mut vdev.freed {
+                trim_ranges::add(freed, place.offset, size, vdev.shift);
+            }
             // Blocks of the start do not count as taken.
             self.used = self.used.saturating_sub(size);
         }
         self.freed.push_back(oldest);
+    }
+
+    /// Takes the freed ranges of the metaslabs whose turn it is, and leaves out small ranges.
+    pub(crate) fn freed_for_trim(&mut self, vdev: usize, turn: u64) -> Vec<(u64, u64)> {
+        let vdev = &mut self.vdevs[vdev];
+        let Some(freed) = &mut vdev.freed else {
+            return Vec::new();
+        };
+        let is_due = |start: u64| (start >> vdev.shift) % BATCH == turn;
+        let due: Vec<(u64, u64)> = freed
+            .iter()
+            .filter(|(start, _)| is_due(**start))
+            .map(|(&start, &size)| (start, size))
+            .collect();
+        freed.retain(|&start, _| !is_due(start));
+        due.into_iter()
+            .filter(|&(_, size)| size >= RANGE_MIN)
+            .collect()
+    }
+
+    /// Returns the first run of free space from an address on that is long enough for TRIM.
+    pub(crate) fn free_from(&self, vdev: usize, from: u64) -> Option<(u64, u64)> {
+        let vdev = &self.vdevs[vdev];
+        let first = (from >> vdev.shift) as usize;
+        let runs = vdev.metaslabs.iter().skip(first);
+        runs.flat_map(|metaslab| &metaslab.runs)
+            .map(|(&start, &size)| (start.max(from), start + size))
+            .map(|(start, end)| (start, end.saturating_sub(start)))
+            .find(|&(_, size)| size >= RANGE_MIN)
+    }
+
+    /// Takes the free parts of a range out of the free space, until [`let_go`](Space::let_go).
+    pub(crate) fn hold(&mut self, vdev: usize, start: u64, size: u64) -> Vec<(u64, u64)> {
+        let vdev = &mut self.vdevs[vdev];
+        let Some(metaslab) = vdev.metaslabs.get_mut((start >> vdev.shift) as usize) else {
+            return Vec::new();
+        };
+        let end = start + size;
+        let runs = metaslab.runs.range(..end).rev();
+        let free: Vec<(u64, u64)> = runs
+            .map(|(&run, &length)| (run, run + length))
+            .take_while(|&(_, run_end)| run_end > start)
+            .collect();
+        let mut held = Vec::new();
+        for (run, run_end) in free.into_iter().rev() {
+            let (from, to) = (run.max(start), run_end.min(end));
+            metaslab.remove(run, run_end - run);
+            metaslab.free -= run_end - run;
+            if run < from {
+                metaslab.add(run, from - run);
+            }
+            if to < run_end {
+                metaslab.add(to, run_end - to);
+            }
+            held.push((from, to - from));
+        }
+        held
+    }
+
+    /// Gives back a range that [`hold`](Space::hold) has taken.
+    pub(crate) fn let_go(&mut self, vdev: usize, start: u64, size: u64) {
+        let vdev = &mut self.vdevs[vdev];
+        vdev.metaslabs[(start >> vdev.shift) as usize].add(start, size);
     }
 
     /// Returns true if less than `percent` of the space is taken.

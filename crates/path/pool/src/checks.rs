@@ -1,7 +1,8 @@
 //! Checks of the keys of the processor, of the cache on flash devices, of the special vdev and of files.
 
 use crate::capacity::child_size;
-use crate::keys::{L2arcKeys, MemoryKeys, ProcessorKeys, VdevKeys};
+use crate::config::PoolSettings;
+use crate::keys::{L2arcKeys, MemoryKeys, ProcessorKeys, TrimKeys, VdevKeys};
 use crate::vdev::Vdev;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, Sectors};
@@ -172,4 +173,34 @@ pub(crate) fn check_failed_special(keys: &VdevKeys, data: usize) -> Result<(), C
         return Err(ConfigError::new("failed", message));
     }
     Ok(())
+}
+
+/// Checks the keys of TRIM.
+pub(crate) fn check_trim(keys: &TrimKeys) -> Result<(), ConfigError> {
+    let fail = |message: &str| Err(ConfigError::new("trim_rate", message.to_owned()));
+    match keys.trim_rate {
+        Some(Bytes(0)) => fail("found 0; expected the bytes of a second, such as \"100MB\""),
+        Some(_) if !keys.trim => {
+            fail("no TRIM on demand runs; give trim = true, or remove this key")
+        }
+        _ => Ok(()),
+    }
+}
+
+impl PoolSettings {
+    /// Returns the settings for drives of which those with `true` take TRIM.
+    ///
+    /// # Errors
+    /// If the keys ask for TRIM, and no drive takes any.
+    pub fn trimming(self, trims: Vec<bool>) -> Result<PoolSettings, ConfigError> {
+        let asked = [("autotrim", self.trim.autotrim), ("trim", self.trim.trim)];
+        let asked = asked.into_iter().find(|(_, is_asked)| *is_asked);
+        if let Some((key, _)) = asked
+            && !trims.contains(&true)
+        {
+            let message = "found true; cannot trim: no devices in pool support trim operations. Flash devices take TRIM, and shingled drives with trim = true";
+            return Err(ConfigError::new(key, message));
+        }
+        Ok(PoolSettings { trims, ..self })
+    }
 }

@@ -2,17 +2,17 @@
 
 use crate::capacity::{DRIVE_MIN, FRONT, PARTITION, PoolCapacity, child_size};
 use crate::checks::{
-    check_failed_special, check_l2arc, check_processor, check_small_blocks, special,
+    check_failed_special, check_l2arc, check_processor, check_small_blocks, check_trim, special,
 };
 use crate::draid::{Draid, DraidShape};
 use crate::keys::{
-    DraidKeys, Kind, Logbias, MemoryKeys, MirrorKeys, RaidzKeys, ResilverKind, ScanKeys, Sync,
-    VdevKeys, VolumeKeys, part, schema,
+    DraidKeys, Kind, Logbias, MemoryKeys, MirrorKeys, Primarycache, RaidzKeys, ResilverKind,
+    ScanKeys, Sync, TrimKeys, VdevKeys, VolumeKeys, part, schema,
 };
 use crate::raidz::Raidz;
 use crate::vdev::Vdev;
 use fullstroke_contract::registry::{Keys, check_known, known_keys};
-use fullstroke_contract::{ConfigError, Object};
+use fullstroke_contract::{ConfigError, DatasetStart};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
 use std::sync::Arc;
 
@@ -43,14 +43,16 @@ pub struct PoolSettings {
     pub psize: u64,
     /// Size of the data divided by the size on the vdevs.
     pub compression: f64,
-    /// The files of a file system at the start of a run, each with its bytes; `None` for a volume.
-    pub files: Option<Vec<(Object, u64)>>,
+    /// The objects of a file system at the start of a run; `None` for a volume.
+    pub files: Option<DatasetStart>,
     /// Capacity of the pool.
     pub capacity: PoolCapacity,
     /// Bytes of the volume.
     pub volsize: u64,
     /// The property `sync`.
     pub sync: Sync,
+    /// The property `primarycache`.
+    pub primarycache: Primarycache,
     /// The property `logbias`.
     pub logbias: Logbias,
     /// True if a snapshot keeps the blocks of the start.
@@ -63,6 +65,10 @@ pub struct PoolSettings {
     pub rebuild_limit: u64,
     /// The age of the pool, scrubs and healing resilvers.
     pub scan: ScanKeys,
+    /// TRIM of free space.
+    pub trim: TrimKeys,
+    /// True for each member that takes TRIM.
+    pub trims: Vec<bool>,
     /// Memory and timing.
     pub memory: MemoryKeys,
 }
@@ -79,6 +85,8 @@ impl PoolSettings {
         let memory: MemoryKeys = part(keys)?;
         let scan: ScanKeys = part(keys)?;
         check_scan(&scan)?;
+        let trim: TrimKeys = part(keys)?;
+        check_trim(&trim)?;
         let ashift = vdev_keys.ashift.unwrap_or(12);
         check_numbers(ashift, &volume, &memory)?;
         check_processor(memory.processor.as_ref())?;
@@ -131,12 +139,15 @@ impl PoolSettings {
             capacity,
             volsize,
             sync: volume.sync,
+            primarycache: volume.primarycache,
             logbias: volume.logbias,
             snapshot: volume.snapshot,
             small_blocks: vdev_keys.special_small_blocks.0,
             resilver,
             rebuild_limit,
             scan,
+            trim,
+            trims: vec![false; members.len()],
             memory,
         })
     }

@@ -12,12 +12,13 @@
 //! 4. A removed or cut file frees its records. Dirty records of the open group are not written
 //!    (`dbuf_undirty`).
 //!
-//! Metadata of files are blocks of 16 KiB: inodes and directories. The pool keeps metadata in memory,
-//! and writes two copies of each dirty block in each group. Files of the start of a run lie one after
-//! the other, each in whole records.
+//! Metadata of files are blocks of 16 KiB: inodes and directories; and blocks of pointers to records.
+//! The pool reads metadata when a request needs it (`pool/metadata.rs`), and writes two copies of each
+//! dirty block in each group. Files of the start of a run lie one after the other, each in whole
+//! records.
 
 use crate::place::Dva;
-use fullstroke_contract::{DatasetObject, Extent, Object};
+use fullstroke_contract::{DatasetObject, DatasetStart, Extent, Object};
 use fullstroke_units::SECTOR_BYTES;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -36,12 +37,31 @@ const METADATA_BLOCK: u64 = 16 << 10;
 /// lengths and checksums, and zeros. Estimate.
 pub(crate) const METADATA_PSIZE: u64 = 4 << 10;
 
+/// Flag of blocks of pointers to records.
+const POINTERS: u64 = 1 << 61;
+
+/// Pointers in a block of pointers, as a shift: 128 KiB of 128 bytes each
+/// (`DN_MAX_INDBLKSHIFT`, `SPA_BLKPTRSHIFT`).
+pub(crate) const POINTERS_SHIFT: u32 = 10;
+
+/// Compressed bytes of a pointer: 128 bytes hold a checksum and little else that does not compress.
+/// Estimate.
+pub(crate) const POINTER: u64 = 64;
+
+/// Inodes in a block: `DNODES_PER_BLOCK`.
+const INODES: u64 = 32;
+
 /// Copies of metadata of a dataset (`dmu_write_policy`).
 pub(crate) const COPIES: usize = 2;
 
 /// Returns true for a block of metadata.
 pub(crate) fn is_metadata(record: u64) -> bool {
     record & METADATA != 0
+}
+
+/// Returns true for a block of pointers to records.
+pub(crate) fn is_pointers(record: u64) -> bool {
+    record & POINTERS != 0 && record & (NEW | METADATA) == 0
 }
 
 /// A file at the start of the run.
@@ -61,6 +81,9 @@ pub(crate) struct Files {
     start: BTreeMap<u32, StartFile>,
     /// Number of records at the start.
     initial: u64,
+    /// Number of blocks of inodes at the start, and of blocks of each directory.
+    inode_blocks: u64,
+    directories: HashMap<u32, u64>,
     /// Bytes of records that are smaller than a whole record.
     pub(crate) sizes: HashMap<u64, u32>,
     /// Number of records of each object behind the records of the start.
@@ -85,12 +108,19 @@ pub(crate) fn records_of_all(files: &[(Object, u64)], record: u64) -> u64 {
 }
 
 impl Files {
-    /// Returns the objects of a file system that has `files`, each with its bytes, at the start.
-    pub(crate) fn new(files: &[(Object, u64)], record: u64) -> Files {
+    /// Returns the objects of a file system that has those of `start` at the start.
+    pub(crate) fn new(start: &DatasetStart, record: u64) -> Files {
+        let DatasetStart { files, directories } = start;
+        let last = files.iter().chain(directories).map(|(object, _)| object.0);
         let mut all = Files {
             record,
             start: BTreeMap::new(),
             initial: 0,
+            inode_blocks: last.max().map_or(0, |last| u64::from(last) / INODES + 1),
+            directories: directories
+                .iter()
+                .map(|(object, bytes)| (object.0, bytes.div_ceil(METADATA_BLOCK).max(1)))
+                .collect(),
             sizes: HashMap::new(),
             ends: HashMap::new(),
             metadata: HashMap::new(),
@@ -174,6 +204,69 @@ impl Files {
         let mut records: Vec<u64> = files.map(|file| file.first).collect();
         records.sort_unstable();
         records
+    }
+
+    /// Returns the number of records at the start.
+    pub(crate) fn initial(&self) -> u64 {
+        self.initial
+    }
+
+    /// Returns the block with the inode of an object.
+    pub(crate) fn inode_block(number: u32) -> u64 {
+        METADATA | (u64::from(number) / INODES)
+    }
+
+    /// Returns the number of records of a file.
+    fn count(&self, object: DatasetObject) -> u64 {
+        let start = self
+            .start
+            .get(&object.number)
+            .map_or(0, |file| file.records);
+        start.max(self.ends.get(&object).copied().unwrap_or(0))
+    }
+
+    /// Returns the blocks of pointers above the records of an extent. The pointer of a file of one
+    /// record is in the inode.
+    pub(crate) fn pointer_blocks(&self, extent: Extent) -> Range<u64> {
+        let units = self.units_of(extent);
+        let (object, first) = self.object_of(units.start);
+        let count = match self.count(object) {
+            0 | 1 => 0,
+            several => several,
+        };
+        let end = (first + (units.end - units.start)).min(count);
+        let per = (DatasetObject::SECTORS / (self.record / SECTOR_BYTES)) >> POINTERS_SHIFT;
+        let base = POINTERS | (u64::from(object.number) * per);
+        base + (first.min(end) >> POINTERS_SHIFT)..base + end.div_ceil(1 << POINTERS_SHIFT)
+    }
+
+    /// Returns the number of pointers in a block.
+    pub(crate) fn pointers(&self, block: u64) -> u64 {
+        let per = (DatasetObject::SECTORS / (self.record / SECTOR_BYTES)) >> POINTERS_SHIFT;
+        let plain = block & !POINTERS;
+        let object = DatasetObject {
+            number: (plain / per) as u32,
+            is_metadata: false,
+        };
+        let before = (plain % per) << POINTERS_SHIFT;
+        self.count(object)
+            .saturating_sub(before)
+            .clamp(1, 1 << POINTERS_SHIFT)
+    }
+
+    /// Returns true if a block of metadata has been written, before the run or in the run.
+    pub(crate) fn has_metadata(&self, block: u64) -> bool {
+        if is_pointers(block) {
+            // The request has asked for blocks of files with pointers only.
+            return true;
+        }
+        let (object, index) = self.object_of(block);
+        let at_start = match object {
+            DatasetObject::TABLE => self.inode_blocks,
+            _ => self.directories.get(&object.number).copied().unwrap_or(0),
+        };
+        // An empty dataset has nothing to read.
+        (self.initial > 0 && index < at_start) || self.metadata.contains_key(&block)
     }
 
     /// Returns true if a record was written before the run.

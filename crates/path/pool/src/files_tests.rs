@@ -4,7 +4,7 @@ use super::Bench;
 use crate::config::PoolSettings;
 use crate::keys::Kind;
 use fullstroke_contract::{
-    DatasetObject, Hints, Object, Operation, Port, Request, RequestId, RequestStatus,
+    DatasetObject, DatasetStart, Hints, Object, Operation, Port, Request, RequestId, RequestStatus,
 };
 use fullstroke_contract::{Extent, Node};
 use fullstroke_units::Sectors;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const RECORD: u64 = 256;
 
-fn object(number: u32) -> DatasetObject {
+pub(super) fn object(number: u32) -> DatasetObject {
     DatasetObject {
         number,
         is_metadata: false,
@@ -25,10 +25,14 @@ fn settings(keys: Value, drives: usize, files: &[(u32, u64)]) -> PoolSettings {
     let files = files
         .iter()
         .map(|(number, bytes)| (Object(*number), *bytes));
-    read.holding(files.collect()).unwrap()
+    let start = DatasetStart {
+        files: files.collect(),
+        directories: vec![(Object(1), 16 << 10)],
+    };
+    read.holding(start).unwrap()
 }
 
-fn bench(keys: Value, drives: usize, files: &[(u32, u64)]) -> Bench {
+pub(super) fn bench(keys: Value, drives: usize, files: &[(u32, u64)]) -> Bench {
     Bench::of(settings(keys, drives, files))
 }
 
@@ -62,7 +66,7 @@ impl Bench {
         self.call(|pool, now, cx| pool.submit(now, Port::FIRST, request, cx));
     }
 
-    fn moved(&self, operation: Operation, drives: std::ops::Range<usize>) -> u64 {
+    pub(super) fn moved(&self, operation: Operation, drives: std::ops::Range<usize>) -> u64 {
         let of = self
             .sent
             .iter()
@@ -94,7 +98,10 @@ fn a_partial_write_reads_a_record_that_is_not_in_memory() {
     bench.write(0, 3, 4 * RECORD + 8, 8);
     bench.seconds(20);
     assert_eq!(bench.pool.counts.read_for_writes, 1);
-    assert_eq!(bench.moved(Operation::Read, 0..2), 128 << 10);
+    let metadata = bench.pool.counts.metadata_bytes;
+    assert_eq!(metadata, 4096 + 8192, "the inode and 80 pointers");
+    let read = bench.moved(Operation::Read, 0..2);
+    assert_eq!(read - metadata, 128 << 10);
     assert_eq!(
         bench.pool.counts.written,
         128 << 10,
@@ -212,13 +219,15 @@ fn small_files_of_the_start_lie_on_the_special_vdev() {
     let mut bench = bench(keys, 4, &[(3, 20_000), (4, 60_000), (5, 1 << 20)]);
     bench.submit(0, Operation::Read, object(3).start().0, 40, false);
     bench.seconds(1);
-    let special = bench.moved(Operation::Read, 2..4);
-    assert_eq!(special, 20_000u64.next_multiple_of(4096));
+    let special =
+        |bench: &Bench| bench.moved(Operation::Read, 2..4) - bench.pool.counts.metadata_bytes;
+    let before = special(&bench);
+    assert_eq!(before, 20_000u64.next_multiple_of(4096));
     assert_eq!(bench.moved(Operation::Read, 0..2), 0);
     bench.submit(1, Operation::Read, object(4).start().0, 8, false);
     bench.submit(2, Operation::Read, object(5).start().0, 8, false);
     bench.seconds(1);
-    assert_eq!(bench.moved(Operation::Read, 2..4), special);
+    assert_eq!(special(&bench), before);
 }
 
 #[test]
@@ -250,7 +259,11 @@ fn keys_without_meaning_for_files_are_refused() {
     let members = vec![Sectors(20_000_000); 4];
     let refusal = |keys: Value| {
         let read = PoolSettings::read(Kind::Mirror, keys.as_object().unwrap(), &members);
-        let held = read.and_then(|settings| settings.holding(vec![(Object(2), 1 << 40)]));
+        let start = DatasetStart {
+            files: vec![(Object(2), 1 << 40)],
+            ..DatasetStart::default()
+        };
+        let held = read.and_then(|settings| settings.holding(start));
         held.unwrap_err().to_string()
     };
     assert!(refusal(json!({ "processor": {} })).contains("processor"));
@@ -284,7 +297,8 @@ fn a_sequential_read_reads_ahead_up_to_the_end_of_the_file() {
         bench.seconds(1);
     }
     assert!(bench.pool.counts.fetched > 24);
-    assert_eq!(bench.moved(Operation::Read, 0..2), 4 << 20, "no other file");
+    let data = bench.moved(Operation::Read, 0..2) - bench.pool.counts.metadata_bytes;
+    assert_eq!(data, 4 << 20, "no other file");
     // A hole has no I/O.
     let hole = object(3).start().0 + 500 * RECORD;
     bench.submit(100, Operation::Read, hole, RECORD, false);

@@ -2,17 +2,17 @@
 
 use crate::config::PoolSettings;
 use crate::files::records_of_all;
-use fullstroke_contract::{ConfigError, Object};
+use fullstroke_contract::{ConfigError, DatasetStart};
 use fullstroke_units::Bytes;
 
 impl PoolSettings {
-    /// Returns the settings for a file system in place of the volume. `files` are the objects at the
-    /// start of a run, each with its bytes.
+    /// Returns the settings for a file system in place of the volume. `start` has the
+    /// objects at the start of a run.
     ///
     /// # Errors
     /// Names a key that has no meaning for files, or the size of the dataset if the files are too
     /// large.
-    pub fn holding(self, files: Vec<(Object, u64)>) -> Result<PoolSettings, ConfigError> {
+    pub fn holding(self, start: DatasetStart) -> Result<PoolSettings, ConfigError> {
         let fail = |key: &str, message: String| Err(ConfigError::new(key, message));
         if self.caches > 0 {
             let message = format!(
@@ -25,7 +25,7 @@ impl PoolSettings {
             let message = "the processor's time is known for records of one size, and files have smaller ones. Remove this key, or use copy_mb_per_s of [host.files]";
             return fail("processor", message.to_owned());
         }
-        let records = records_of_all(&files, self.record);
+        let records = records_of_all(&start.files, self.record);
         if records * self.record > self.volsize {
             let message = format!(
                 "the files of the programs need {} in records of {}, and the dataset has {}",
@@ -41,7 +41,7 @@ impl PoolSettings {
         }
         Ok(PoolSettings {
             volsize: records.max(1) * self.record,
-            files: Some(files),
+            files: Some(start),
             ..self
         })
     }

@@ -1,6 +1,7 @@
 //! Blocks on their way to the drives: the columns of each block, and the drives' queues.
 
 mod leaves;
+mod trim;
 
 use crate::block::BlockMap;
 use crate::capacity::{FRONT, PARTITION};
@@ -61,6 +62,11 @@ pub(crate) enum Purpose {
     Scrub,
     /// A block of a resilver is written.
     Repair,
+    /// A range of free space is trimmed.
+    Trim {
+        /// Number of the range.
+        range: u32,
+    },
     /// A record is written into the cache on flash devices.
     Fill {
         /// The record.
@@ -136,6 +142,8 @@ pub(crate) struct PoolIo {
     ashift: u32,
     /// Bytes read and written by the drives.
     pub(crate) moved: (u64, u64),
+    /// True for each drive that takes TRIM.
+    trims: Vec<bool>,
 }
 
 impl PoolIo {
@@ -169,6 +177,7 @@ impl PoolIo {
             caches: settings.caches(),
             ashift: settings.ashift,
             moved: (0, 0),
+            trims: settings.trims.clone(),
         }
     }
 
@@ -257,6 +266,7 @@ impl PoolIo {
         };
         match io.operation {
             Operation::Read => self.moved.0 += io.size,
+            Operation::Discard => {}
             _ => self.moved.1 += io.size,
         }
         self.leaves[member].push(now, io);

@@ -95,6 +95,21 @@ pub struct ScanKeys {
     pub scan_memory: Option<Bytes>,
 }
 
+/// Keys of TRIM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrimKeys {
+    /// True to tell drives that take TRIM about freed space, 32 transaction groups later at most.
+    /// Flash devices take TRIM, and shingled drives with `trim = true`. Default false.
+    pub autotrim: bool,
+    /// True to tell the drives about all free space from the start of the run, as `zpool trim` does.
+    /// Default false.
+    pub trim: bool,
+    /// Largest rate of this TRIM of all free space, in bytes a second of each vdev (`zpool trim -r`).
+    /// Default: no limit.
+    pub trim_rate: Option<Bytes>,
+}
+
 /// The kind of a resilver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -124,6 +139,9 @@ pub struct VolumeKeys {
     /// Writes that wait for the intent log: `standard` (flushed and forced writes), `always` or
     /// `disabled`. Default `standard`.
     pub sync: Sync,
+    /// Blocks that stay in the memory of the pool (ARC): `all`, `metadata` (inodes, directories and
+    /// pointers) or `none`. Data that was read ahead stays until it is read once. Default `all`.
+    pub primarycache: Primarycache,
     /// Way of waited-for writes: `latency` (small writes into the log, whole records to their places
     /// without a log drive) or `throughput` (all records to their places, no log drive). Default
     /// `latency`.
@@ -131,6 +149,19 @@ pub struct VolumeKeys {
     /// True if a snapshot of the start of the run exists. The snapshot keeps the blocks of the start,
     /// so that overwritten and removed data frees no space. Default false.
     pub snapshot: bool,
+}
+
+/// The property `primarycache`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Primarycache {
+    /// Data and metadata.
+    #[default]
+    All,
+    /// Metadata only.
+    Metadata,
+    /// Nothing but the inodes of open files.
+    None,
 }
 
 /// The property `logbias`.
@@ -254,6 +285,7 @@ impl Default for VolumeKeys {
             compression: 1.0,
             volsize: None,
             sync: Sync::Standard,
+            primarycache: Primarycache::All,
             logbias: Logbias::Latency,
             snapshot: false,
         }
@@ -321,6 +353,7 @@ pub(crate) fn schema(kind: Kind) -> Schema {
         schema_of::<VolumeKeys>(),
         schema_of::<MemoryKeys>(),
         schema_of::<ScanKeys>(),
+        schema_of::<TrimKeys>(),
     ];
     for part in further.into_iter().chain(more) {
         for name in ["properties", "$defs"] {

@@ -42,6 +42,8 @@ mod scan;
 mod scatter;
 mod segments;
 mod sync;
+mod trim;
+mod trim_ranges;
 mod txg;
 mod vdev;
 mod zfetch;
@@ -52,8 +54,8 @@ pub use capacity::PoolCapacity;
 pub use config::PoolSettings;
 pub use draid::{Draid, DraidShape};
 pub use keys::{
-    DraidKeys, Kind, L2arcKeys, Logbias, MemoryKeys, MirrorKeys, ProcessorKeys, RaidzKeys,
-    ResilverKind, ScanKeys, Sync, VdevKeys, VolumeKeys,
+    DraidKeys, Kind, L2arcKeys, Logbias, MemoryKeys, MirrorKeys, Primarycache, ProcessorKeys,
+    RaidzKeys, ResilverKind, ScanKeys, Sync, TrimKeys, VdevKeys, VolumeKeys,
 };
 pub use layout::PoolLayout;
 pub use place::{Dva, FirstPlaces};

@@ -4,7 +4,7 @@
 //!
 //! | file | duty |
 //! |---|---|
-//! | `pool.rs`, `pool/` | requests, reads of records, admission of writers |
+//! | `pool.rs`, `pool/` | requests, reads of records and metadata, admission of writers |
 //! | `arc.rs`, `zfetch.rs` | records in memory, read-ahead |
 //! | `l2arc.rs` | records on flash devices |
 //! | `files.rs`, `holding.rs` | objects of a file system: records of any size; the keys that such a pool refuses |
@@ -14,13 +14,15 @@
 //! | `processor.rs` | time of the processor for records |
 //! | `io.rs`, `io/`, `queue.rs` | columns of blocks, and the queue of each drive |
 //! | `resilver.rs`, `segments.rs` | scrubs, and filling a new drive |
+//! | `trim.rs`, `trim_ranges.rs` | TRIM of free space |
 //! | `scan.rs`, `scatter.rs` | the order of the records of a scan, and scattered records |
 //!
-//! Departures from ZFS: metadata is in memory for reads, and has an
+//! Departures from ZFS: metadata of a volume is in memory for reads, and has an
 //! estimated size for writes (`sync.rs`). A read of a record that is being read ahead does
 //! not hurry the read-ahead. A record without a free place is written over its old place.
 
 mod files;
+mod metadata;
 mod node;
 mod records;
 
@@ -33,12 +35,14 @@ use crate::place::FirstPlaces;
 use crate::processor::{Job, Processor, add_work};
 use crate::queue::async_writes;
 use crate::resilver::Resilver;
+use crate::trim::Trim;
 use crate::txg::{Step, Txg};
 use crate::zil::{Logged, Zil};
 use fullstroke_contract::{
     Completion, DatasetObject, Effects, Extent, Operation, Request, RequestStatus, Slots,
 };
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
+use metadata::Known;
 use records::Records;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -50,6 +54,8 @@ pub(crate) struct UpperRequest {
     pub(crate) submitted: Time,
     /// Number of records that the request waits for.
     remaining: u32,
+    /// Metadata that the request has looked up.
+    known: Known,
     status: RequestStatus,
     /// The last completion among the I/Os of the request.
     pub(crate) last: Completion,
@@ -63,6 +69,10 @@ pub(crate) struct PoolCounts {
     fetched: u64,
     /// Records read because a write changed a part of each.
     read_for_writes: u64,
+    /// Blocks of metadata that requests for files needed, those that were read, and their bytes.
+    metadata_asked: u64,
+    metadata_read: u64,
+    metadata_bytes: u64,
     delayed: Duration,
     /// Records and bytes written by transaction groups, and of metadata.
     pub(crate) written: u64,
@@ -89,6 +99,7 @@ pub struct Pool {
     pub(crate) processor: Processor,
     pub(crate) l2arc: L2arc,
     pub(crate) resilver: Resilver,
+    pub(crate) trim: Trim,
     pub(crate) asked: Slots<UpperRequest>,
     /// Writers that go on at a time.
     delayed: VecDeque<(Time, u32)>,
@@ -113,7 +124,7 @@ impl Pool {
             special: settings
                 .special
                 .as_ref()
-                .map(|vdev| Space::of_special(vdev, settings.ashift)),
+                .map(|vdev| Space::of_special(vdev, &settings)),
             records: Records::new(&settings, places),
             io,
             txg: Txg::new(
@@ -124,6 +135,7 @@ impl Pool {
             processor: Processor::new(&settings),
             l2arc: L2arc::new(&settings),
             resilver: Resilver::scrubbing(&settings),
+            trim: Trim::new(&settings),
             asked: Slots::default(),
             delayed: VecDeque::new(),
             stalled: VecDeque::new(),
@@ -174,6 +186,7 @@ impl Pool {
                 self.zil.note_indirect(self.object_of(&request), record);
             }
         }
+        self.keep_pointers(asked);
         let size = request.extent.sectors.0 * SECTOR_BYTES;
         match written {
             Logged::Data => self.zil.note(self.object_of(&request), size),
@@ -295,6 +308,7 @@ impl Pool {
             self.commit_step(now, out);
             self.sync_step(now, out);
             self.resilver_step(now, out);
+            self.trim_step(now);
             while let Some(asked) = self.zil.finished.pop_front() {
                 self.complete(now, asked, out);
             }
@@ -329,6 +343,7 @@ impl Pool {
                 self.complete(now, asked, out);
             }
             Purpose::Fill { record } => self.l2arc.filled(record),
+            Purpose::Trim { range } => self.trimmed(range),
             Purpose::Resilver { .. } | Purpose::Scrub | Purpose::Repair => {
                 self.resilver_ended(block);
             }

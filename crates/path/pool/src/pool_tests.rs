@@ -16,10 +16,14 @@ const SERVICE: Duration = Duration::from_millis(10);
 mod files;
 #[path = "l2arc_tests.rs"]
 mod l2arc;
+#[path = "metadata_tests.rs"]
+mod metadata;
 #[path = "processor_tests.rs"]
 mod processor;
 #[path = "special_tests.rs"]
 mod special;
+#[path = "trim_tests.rs"]
+mod trim;
 
 /// A pool and its drives.
 struct Bench {

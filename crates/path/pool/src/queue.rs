@@ -24,20 +24,24 @@ pub(crate) enum Class {
     /// Sequential resilver: reads, and the writes of missing columns (`vdev_raidz.c`:
     /// `ZIO_PRIORITY_REBUILD` for both).
     Rebuild,
+    /// TRIM of free space.
+    Trim,
 }
 
-const CLASSES: [Class; 6] = [
+const CLASSES: [Class; 7] = [
     Class::SyncRead,
     Class::SyncWrite,
     Class::AsyncRead,
     Class::AsyncWrite,
     Class::Scrub,
     Class::Rebuild,
+    Class::Trim,
 ];
 
 /// Least and largest number of I/Os in the drive, by class: `zfs_vdev_*_min_active`,
 /// `zfs_vdev_*_max_active`.
-const LIMITS: [(u32, u32); CLASSES.len()] = [(10, 10), (10, 10), (1, 3), (2, 10), (1, 3), (1, 3)];
+const LIMITS: [(u32, u32); CLASSES.len()] =
+    [(10, 10), (10, 10), (1, 3), (2, 10), (1, 3), (1, 3), (1, 2)];
 
 /// Largest number of I/Os in the drive: `zfs_vdev_max_active`.
 const ACTIVE_MAX: u32 = 1000;
@@ -149,7 +153,10 @@ impl LeafQueue {
             next: NONE,
         });
         self.by_class[io.class as usize].insert((key, id));
-        self.by_place[flavour(&io)].insert((io.offset, id));
+        // A TRIM joins no neighbour (`vdev_queue_aggregate`).
+        if io.class != Class::Trim {
+            self.by_place[flavour(&io)].insert((io.offset, id));
+        }
     }
 
     /// Returns the number of I/Os in the drive, and the end of the last one.
@@ -158,7 +165,9 @@ impl LeafQueue {
     }
 
     fn interactive(&self) -> u32 {
-        self.active[..Class::Scrub as usize].iter().sum()
+        // A TRIM counts as interactive (`vdev_queue_is_interactive`).
+        let before: u32 = self.active[..Class::Scrub as usize].iter().sum();
+        before + self.active[Class::Trim as usize]
     }
 
     /// Returns the limits of a class. `async_writes` is the present largest number of asynchronous
@@ -295,6 +304,9 @@ impl LeafQueue {
         let joined = &mut self.joined;
         joined.clear();
         joined.push(chosen);
+        if io.class == Class::Trim {
+            return;
+        }
         let (mut begin, mut end) = (io.offset, io.offset + io.size);
         for &(offset, id) in all.range(..(io.offset, chosen)).rev() {
             let its_end = offset + self.waiting[id].io.size;

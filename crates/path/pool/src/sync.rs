@@ -6,7 +6,7 @@
 //! times.
 
 use crate::allocate::{NoPlace, Space};
-use crate::files::is_metadata;
+use crate::files::{POINTER, POINTERS_SHIFT, is_metadata};
 use crate::io::{Cause, Purpose};
 use crate::place::Dva;
 use crate::pool::Pool;
@@ -22,12 +22,6 @@ const IN_FLIGHT: u32 = 100;
 /// Percentage of the special vdev below which data goes there; the rest is kept for metadata
 /// (`zfs_special_class_metadata_reserve_pct` is 25).
 const SPECIAL_PERCENT: u64 = 75;
-
-/// Pointers in an indirect block of 128 KiB, as a shift.
-const POINTERS_SHIFT: u32 = 10;
-
-/// Compressed bytes of a pointer.
-const POINTER: u64 = 64;
 
 /// Blocks of the pool's own objects that every group changes: object set, its dnodes, the lists of
 /// free space and of deferred frees. Estimate.
@@ -114,6 +108,7 @@ impl Pool {
                 self.txg.taken += 1;
                 self.write_file_metadata(now, record);
                 self.txg.written(record);
+                self.keep_metadata(record);
                 self.admit_stalled(now);
                 continue;
             }
@@ -345,6 +340,7 @@ impl Pool {
         if let Some(space) = &mut self.special {
             space.group_ended();
         }
+        self.trim_freed();
         self.zil.forget();
         self.begin_if_due(now);
     }

@@ -151,9 +151,9 @@ impl DiskKeys {
             .partition(|(key, _)| own.contains(key));
         let keys = read(&keys)?;
         let files = FilesConfig::read(&files)?;
-        if files.lies_in_pool() {
-            let message = "found \"zfs\"; a guest's disk in a pool is a volume of the pool. Remove [shared.files], and give the pool in [volume]";
-            return Err(ConfigError::new("kind", message));
+        if files.lies_in_pool() && table.contains_key("cache") {
+            let message = "the pool has the memory for files, and each access goes through this memory; remove this key";
+            return Err(ConfigError::new("cache", message));
         }
         if files.keys.kind == "raw" {
             let message = "found \"raw\", which has no file names; expected a file system";

@@ -8,8 +8,8 @@ use crate::laying::lay_out;
 use crate::places::FilePlaces;
 use crate::task::{GuestRequest, Task, ThreadOwner};
 use fullstroke_contract::{
-    Completion, ConfigError, Counters, Effects, Extent, Gauge, Hints, LayerReadings, Node,
-    NodeContext, Notice, Object, Operation, Port, Request, RequestStatus, Signal, Wake,
+    Completion, ConfigError, Counters, DatasetStart, Effects, Extent, Gauge, Hints, LayerReadings,
+    Node, NodeContext, Notice, Object, Operation, Port, Request, RequestStatus, Signal, Wake,
 };
 use fullstroke_files::{
     Caller, FileError, FileSystemSite, InodeChange, MetaAccesses, PageMapping, path,
@@ -151,13 +151,19 @@ impl FileBacked {
         Ok(FileBacked {
             kernel,
             disks: open,
-            buffered: keys.cache == DiskCache::Writeback,
+            // The pool below has the memory.
+            buffered: keys.cache == DiskCache::Writeback && !files.lies_in_pool(),
             places: FilePlaces::default(),
             grown: true,
             grows: !full,
             held: 0,
             idle_since: Time::ZERO,
         })
+    }
+
+    /// Returns the objects, for a pool below.
+    pub fn dataset(&self) -> DatasetStart {
+        crate::dataset::at_start(&*self.kernel.fs, self.grows)
     }
 
     /// Returns the disk that contains an extent, and its number. A request for a whole disk begins
@@ -184,10 +190,14 @@ impl FileBacked {
         let object = disk.object;
         let offset = (extent.start.0 - disk.start.0) * SECTOR_BYTES;
         let bytes = extent.sectors.bytes().0;
-        let durable = [
-            Task::SyncObject(object),
-            Task::Durable(object, InodeChange::Any),
-        ];
+        let durable = match self.kernel.above_pool {
+            // The intent log commits the writes of this file (`zil_commit`).
+            true => [Task::Settle, Task::FlushFile(object)],
+            false => [
+                Task::SyncObject(object),
+                Task::Durable(object, InodeChange::Any),
+            ],
+        };
         match operation {
             Operation::Read => {
                 let steps = self.transfer(disk, (offset, bytes), &request.hints, false);

@@ -12,7 +12,7 @@ use fullstroke_files::{
 use fullstroke_memory::{CacheOut, IoId, PAGE_BYTES, PageCache, PageRun};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Random, SECTOR_BYTES, Sectors, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Number of sectors in a page.
@@ -92,6 +92,9 @@ pub(crate) struct VfsKernel {
     pub settings: KernelSettings,
     /// True above a pool, which caches data and metadata itself. No page is in the page cache.
     pub above_pool: bool,
+    /// Blocks of metadata above a pool that a call has needed before: their inodes and names lie in
+    /// the kernel's caches (`inode_hashtable`, `dentry_hashtable`), and no further call asks the pool.
+    pub known_metadata: BTreeSet<u64>,
     /// Tracks for the ends of read-ahead windows.
     pub tracks: Option<Arc<Boundaries>>,
     pub files: OpenFiles,
@@ -120,6 +123,7 @@ impl VfsKernel {
         let log = MetadataLog::beginning_with(fs.transaction());
         VfsKernel {
             above_pool: fs.in_dataset(fs.root()).is_some(),
+            known_metadata: BTreeSet::new(),
             fs,
             cache,
             capacity: site.capacity,

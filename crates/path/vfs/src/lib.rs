@@ -26,6 +26,7 @@ mod accounts;
 mod call_costs;
 mod calls;
 mod config;
+mod dataset;
 mod durable;
 mod file_backed;
 mod io;

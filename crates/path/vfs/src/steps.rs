@@ -188,19 +188,29 @@ impl VfsKernel {
         OperationAnswer::Done
     }
 
-    /// Carries out a step that concerns metadata above a pool. The pool has its metadata in memory
-    /// (ARC), so a read needs no request. A change goes to the pool at once, block by block, and
-    /// joins the open transaction group (`dmu_buf_will_dirty`).
+    /// Carries out a step that concerns metadata above a pool. The first access to a block asks the
+    /// pool, which may have the block in memory (ARC). A change goes to the pool at once, block by
+    /// block, and joins the open transaction group (`dmu_buf_will_dirty`).
     fn pool_step(&mut self, thread: u32, task: Task, out: &mut Effects) -> OperationAnswer {
-        if let Task::DirtyPage(page) = task {
-            let unit = self.fs.read_unit(page);
-            let pages = unit.end - unit.start;
+        let (Task::ReadPage(page) | Task::DirtyPage(page)) = task else {
+            unreachable!("{task:?} concerns no metadata")
+        };
+        let unit = self.fs.read_unit(page);
+        let is_new = self.known_metadata.insert(unit.start);
+        let pages = unit.end - unit.start;
+        let extent = Extent::new(unit.start * PAGE_SECTORS, pages * PAGE_SECTORS);
+        let hints = self.hints(thread);
+        if let Task::DirtyPage(_) = task {
             self.accounts.write_metadata(unit.start, pages);
-            let extent = Extent::new(unit.start * PAGE_SECTORS, pages * PAGE_SECTORS);
-            let hints = self.hints(thread);
             self.issue_own(thread, Operation::Write, extent, hints, out);
+            return OperationAnswer::Done;
         }
-        OperationAnswer::Done
+        if !is_new {
+            return OperationAnswer::Done;
+        }
+        self.accounts.read_metadata(self.threads[thread].kind);
+        self.issue_own(thread, Operation::Read, extent, hints, out);
+        self.settle(thread)
     }
 
     /// Carries out a step that concerns the log.

@@ -8,10 +8,10 @@ use crate::series::SampleSeries;
 use crate::tally::CallTally;
 use crate::task::ProcessIdentity;
 use fullstroke_contract::{
-    Alarms, Completion, ConfigError, Counters, Effects, Node, NodeContext, Notice, Object, Port,
-    Signal, Source, SourceError, Wake,
+    Alarms, Completion, ConfigError, Counters, DatasetStart, Effects, Node, NodeContext, Notice,
+    Port, Signal, Source, SourceError, Wake,
 };
-use fullstroke_files::{FileSystem, FileSystemSite, ObjectKind};
+use fullstroke_files::{FileSystem, FileSystemSite};
 use fullstroke_memory::{PAGE_BYTES, PageCache};
 use fullstroke_programs::{CallAnswer, CallKind, Events, Program, ProgramAction, ProgramTurn};
 use fullstroke_tracks::Boundaries;
@@ -192,15 +192,9 @@ impl Vfs {
         self.kernel.fs
     }
 
-    /// Returns the files, each with its bytes.
-    pub fn file_sizes(&self) -> Vec<(Object, u64)> {
-        let fs = &self.kernel.fs;
-        let sizes = fs.objects().into_iter().filter_map(|object| {
-            let attributes = fs.attributes(object).ok()?;
-            let is_file = attributes.kind == ObjectKind::File;
-            is_file.then_some((object, attributes.bytes.0))
-        });
-        sizes.collect()
+    /// Returns the objects, for a pool below.
+    pub fn dataset(&self) -> DatasetStart {
+        crate::dataset::at_start(&*self.kernel.fs, false)
     }
 
     /// Returns the first program of this type, for results beyond its report.

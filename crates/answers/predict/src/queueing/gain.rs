@@ -45,6 +45,7 @@ impl QueueGain {
             spin_down: None,
             faults: None,
             freeblock: None,
+            limits: None,
             shingled: None,
             zoned: None,
             flash: None,

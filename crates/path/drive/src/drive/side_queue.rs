@@ -71,7 +71,13 @@ impl SideQueue {
         self.reads[first..].iter().take_while(goes_on).count()
     }
 
-    fn remove(&mut self, start: u64, slot: u32) {
+    /// Takes a write without room out. Returns false if there is no such write.
+    pub(super) fn remove_writer(&mut self, slot: u32) -> bool {
+        let at = self.writers.iter().position(|&other| other == slot);
+        at.and_then(|at| self.writers.remove(at)).is_some()
+    }
+
+    pub(super) fn remove(&mut self, start: u64, slot: u32) {
         let from = self.reads.partition_point(|other| other.start < start);
         if let Some(at) = self.reads[from..]
             .iter()

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 ///
 /// Requests are taken in this order of precedence:
 ///
+/// 0. a request that a host has hurried;
 /// 1. a request that has waited longer than the age limit, the oldest first;
 /// 2. a continuation of the last transfer, if `concatenate` is set;
 /// 3. the discipline's choice.
@@ -19,6 +20,8 @@ pub struct CommandQueue {
     concatenate: bool,
     /// A choice that was taken and put back, because another request goes first.
     first: Option<NextRequest>,
+    /// Requests that a host has hurried, in order.
+    hurried: VecDeque<WaitingRequest>,
     /// Waiting requests in order of arrival; kept only if one of the two rules needs the order.
     arrivals: VecDeque<QueuedCommand>,
     /// True if the last served request was a write.
@@ -45,6 +48,7 @@ impl CommandQueue {
             age_limit,
             concatenate,
             first: None,
+            hurried: VecDeque::new(),
             arrivals: VecDeque::new(),
             last_write: false,
         }
@@ -55,7 +59,7 @@ impl CommandQueue {
     pub fn len(&self) -> usize {
         debug_assert_eq!(
             self.len,
-            self.discipline.len() + usize::from(self.first.is_some()),
+            self.discipline.len() + usize::from(self.first.is_some()) + self.hurried.len(),
             "requests in the queue are miscounted"
         );
         self.len
@@ -72,9 +76,26 @@ impl CommandQueue {
         self.age_limit.is_some()
     }
 
-    /// True if the oldest request has waited longer than the age limit by `now`.
+    /// True if the oldest request has waited longer than the age limit by `now`, or if a request has
+    /// been hurried.
     pub fn is_overdue(&self, now: Time) -> bool {
-        self.overdue(now).is_some()
+        self.overdue(now).is_some() || !self.hurried.is_empty()
+    }
+
+    /// Serves the request in `slot` before all other requests, behind requests that were hurried
+    /// before. Returns false if no such request waits.
+    pub fn hurry(&mut self, slot: u32) -> bool {
+        if self.hurried.iter().any(|hurried| hurried.slot == slot) {
+            return false;
+        }
+        let last_write = self.last_write;
+        let Some(waiting) = self.remove(slot) else {
+            return false;
+        };
+        self.last_write = last_write;
+        self.hurried.push_back(waiting);
+        self.len += 1;
+        true
     }
 
     fn overdue(&self, now: Time) -> Option<&QueuedCommand> {
@@ -110,6 +131,11 @@ impl CommandQueue {
             self.len -= 1;
             return Some(first);
         }
+        if let Some(waiting) = self.hurried.pop_front() {
+            self.len -= 1;
+            self.last_write = waiting.write;
+            return Some(NextRequest::direct(waiting));
+        }
         let choice = match self.out_of_turn(&arm) {
             Some(slot) => self.discipline.remove(slot).map(NextRequest::direct),
             None => self.discipline.take(arm),
@@ -135,7 +161,11 @@ impl CommandQueue {
             self.len -= 1;
             return Some(first.waiting);
         }
-        let waiting = self.discipline.remove(slot)?;
+        let hurried = self.hurried.iter().position(|other| other.slot == slot);
+        let waiting = match hurried.and_then(|at| self.hurried.remove(at)) {
+            Some(waiting) => waiting,
+            None => self.discipline.remove(slot)?,
+        };
         self.len -= 1;
         self.last_write = waiting.write;
         self.arrivals.retain(|arrival| arrival.slot != slot);

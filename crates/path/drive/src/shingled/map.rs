@@ -47,8 +47,8 @@ pub(super) struct ShingledMap {
     cache: u64,
     head: u64,
     tail: u64,
-    /// First place of the room for a move under way. The tail does not pass this place, because the
-    /// data of the move get their entries in the log only when the move ends.
+    /// First place of a move under way. The moved data are in the log only after the move, and the
+    /// log must not lose this place before.
     reserved: Option<u64>,
     /// Cached extents by their first sector.
     map: BTreeMap<u64, CachedExtent>,
@@ -199,14 +199,15 @@ impl ShingledMap {
 
     /// Frees the end of the log up to the oldest mapped data.
     pub(super) fn release(&mut self) {
+        let most = self.reserved.unwrap_or(self.head);
         while let Some(oldest) = self.log.front() {
             if self.live_part(oldest).is_some() {
-                break;
+                self.tail = oldest.place.min(most);
+                return;
             }
             self.log.pop_front();
         }
-        let oldest = self.log.front().map_or(self.head, |oldest| oldest.place);
-        self.tail = oldest.min(self.reserved.unwrap_or(u64::MAX));
+        self.tail = most;
     }
 
     /// Returns the addresses of a band: the first sector, and the number of sectors.
@@ -263,16 +264,13 @@ impl ShingledMap {
         }
     }
 
-    /// Takes `sectors` sectors at the head of the log, and returns the first place.
+    /// Takes `sectors` sectors at the head of the log for a move, and returns the first place. One move
+    /// is under way at a time, until [`moved`](ShingledMap::moved).
     pub(super) fn reserve(&mut self, sectors: u64) -> u64 {
         assert!(
             sectors <= self.free(),
             "{sectors} sectors are reserved in a cache with room for {}",
             self.free()
-        );
-        assert!(
-            self.reserved.is_none(),
-            "a second move begins before the end of the first"
         );
         let place = self.head;
         self.head += sectors;

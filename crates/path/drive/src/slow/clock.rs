@@ -72,6 +72,11 @@ impl StretchedClock {
         self.pace = pace;
     }
 
+    /// Lets a held clock go on at `outer`.
+    pub(super) fn release(&mut self, outer: Time) {
+        self.outer = self.outer.min(outer);
+    }
+
     /// Lets the clock stand at `inner`, the present, until `outer`.
     pub(super) fn hold(&mut self, inner: Time, outer: Time) {
         debug_assert!(

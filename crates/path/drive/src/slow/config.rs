@@ -105,6 +105,12 @@ impl Slowness {
         }
     }
 
+    /// Returns the same keys with the limit of the drive's retries, unless the keys have one.
+    pub(crate) fn giving_up(self, erc: Option<Duration>) -> Slowness {
+        let erc = self.erc.or(erc);
+        Slowness { erc, ..self }
+    }
+
     /// True if the drive is slow by order only.
     pub(crate) fn is_none(&self) -> bool {
         self.factor == ONE && self.stall == Duration::ZERO && self.bad.is_empty()

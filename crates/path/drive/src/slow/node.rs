@@ -5,11 +5,11 @@ use super::config::{FACTOR_MAX, Slowness};
 use super::periods::{PeriodState, Periods};
 use fullstroke_contract::{
     Breakdown, Completion, Counters, Draw, Effect, Effects, Extent, Gauge, LayerOrder,
-    LayerReadings, Node, NodeContext, Notice, Operation, Port, PowerState, Refusal, Request,
-    RequestId, RequestStatus, Slots, Wake,
+    LayerReadings, Node, NodeContext, Notice, Operation, Port, PowerState, QueueOrder, Refusal,
+    Request, RequestId, RequestStatus, Slots, Wake,
 };
 use fullstroke_units::{Duration, Time};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// A drive that answers late.
 ///
@@ -27,6 +27,8 @@ pub(crate) struct SlowDrive {
     /// Effects of the drive inside; empty between events.
     inside: Effects,
     slots: Slots<RequestOutside>,
+    /// The slot of each request; `None` if nobody gives orders about requests.
+    slot_of: Option<HashMap<u64, u32>>,
     /// Completions that wait for their times, in order.
     held: VecDeque<Completion>,
     draw: Option<Draw>,
@@ -92,11 +94,36 @@ impl SlowDrive {
             slowness: slowness.clone(),
             inside: Effects::new(),
             slots: Slots::default(),
+            slot_of: None,
             held: VecDeque::new(),
             draw,
             idle_since: Time::ZERO,
             counts: SlowCounts::default(),
         }
+    }
+
+    /// Returns the same drive, which takes orders about its requests.
+    pub(crate) fn managed(self, is_managed: bool) -> SlowDrive {
+        let slot_of = is_managed.then(HashMap::new);
+        SlowDrive { slot_of, ..self }
+    }
+
+    /// Ends the retries of the last held request at `now`, without data.
+    fn end_retries(&mut self, now: Time) {
+        let Some(held) = self.held.back_mut() else {
+            return;
+        };
+        let cut = held.finished.saturating_since(now);
+        held.finished = held.finished.min(now);
+        held.status = RequestStatus::Lost;
+        let parts = &mut held.breakdown;
+        parts.rotation = parts.rotation.saturating_sub(cut);
+        // The overhead has the rounding of the other parts.
+        let others = parts.response().saturating_sub(parts.overhead);
+        parts.overhead = held.finished.since(held.submitted).saturating_sub(others);
+        self.clock.release(now);
+        self.counts.recovered = self.counts.recovered.saturating_sub(1);
+        self.counts.unreadable += 1;
     }
 
     /// Number of requests in the drive, held completions included.
@@ -181,6 +208,9 @@ impl SlowDrive {
     /// Takes a completion of the drive inside. Holds the drive if the request takes longer.
     fn completed_inside(&mut self, completion: &Completion) {
         let request = self.slots.take(completion.id.0 as u32);
+        if let Some(slots) = &mut self.slot_of {
+            slots.remove(&request.id.0);
+        }
         let ended = (self.clock.outer_of(completion.finished))
             .max(request.submitted)
             .max(self.held.back().map_or(Time::ZERO, |held| held.finished));
@@ -294,6 +324,9 @@ impl Node for SlowDrive {
             extent: request.extent,
             submitted: now,
         });
+        if let Some(slots) = &mut self.slot_of {
+            slots.insert(request.id.0, slot);
+        }
         let id = RequestId(u64::from(slot));
         let inside = self.clock.inner_at(now);
         self.drive.submit(
@@ -332,6 +365,36 @@ impl Node for SlowDrive {
         ordered.count += u64::from(factor > ONE);
         self.clock.set(now, self.pace());
         Ok(())
+    }
+
+    /// A request under retries is no longer in the drive inside. An abort ends the retries.
+    fn manage(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        order: QueueOrder,
+        cx: &mut NodeContext<'_>,
+    ) -> bool {
+        self.advance(now, cx.out);
+        if order == QueueOrder::Abort && self.held.back().is_some_and(|held| held.id == id) {
+            self.end_retries(now);
+            self.advance(now, cx.out);
+            return true;
+        }
+        let slots = self.slot_of.as_ref();
+        let Some(&slot) = slots.and_then(|slots| slots.get(&id.0)) else {
+            return false;
+        };
+        let inner = self.clock.inner_at(now);
+        let managed = self.drive.manage(
+            inner,
+            RequestId(slot.into()),
+            order,
+            &mut NodeContext::alone(&mut self.inside),
+        );
+        self.take(cx.out);
+        self.advance(now, cx.out);
+        managed
     }
 
     fn next_wake(&self) -> Wake {

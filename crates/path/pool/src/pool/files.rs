@@ -21,6 +21,9 @@ impl Pool {
     /// Returns the bytes of a record after compression, in whole sectors of the pool.
     pub(crate) fn psize_of(&self, record: u64) -> u64 {
         let settings = &self.settings;
+        if self.is_of_metadata(record) {
+            return self.metadata_psize(record);
+        }
         match self.size_of(record) {
             whole if whole == settings.record => settings.psize,
             size => {
@@ -32,6 +35,11 @@ impl Pool {
 
     /// Returns true if the record has a place on the vdevs.
     pub(crate) fn is_stored(&self, record: u64) -> bool {
+        if let Some(files) = &self.records.files
+            && self.is_of_metadata(record)
+        {
+            return files.has_metadata(record);
+        }
         let start = |files: &Files| files.is_initial(record);
         self.records.files.as_ref().is_none_or(start) || self.records.moved.contains_key(&record)
     }
@@ -109,6 +117,8 @@ impl Pool {
         let (object, sector) = DatasetObject::at(extent.start);
         if sector == 0 && !object.is_metadata {
             self.zil.forget_file(object.number);
+            let pointers = files.pointer_blocks(extent);
+            pointers.for_each(|block| self.records.arc.forget(block));
         }
         for record in files.take(extent) {
             self.records.arc.forget(record);

@@ -36,6 +36,7 @@ impl Node for Pool {
             request,
             submitted: now,
             remaining: 0,
+            known: Default::default(),
             status: RequestStatus::Done,
             last: Completion::default(),
         });
@@ -103,7 +104,7 @@ impl Node for Pool {
         }
         let writer = self.delayed.front().map_or(Time::NEVER, |(at, _)| *at);
         let writer = writer.min(self.processor.next());
-        let feed = self.l2arc.next();
+        let feed = self.l2arc.next().min(self.trim.next());
         let wake = match (self.txg.scan_ends(), self.txg.due()) {
             // Writers may wait for the group behind the turn of a scan.
             (Some(ends), _) if !self.asked.is_empty() => Wake::Work(ends.min(writer)),
@@ -148,6 +149,10 @@ impl Node for Pool {
             0 => f64::NAN,
             _ => mb(bytes),
         };
+        let of_trim = |count: f64| match self.trim.is_used() {
+            true => count,
+            false => f64::NAN,
+        };
         let scrub = self.scrub_readings();
         let all = [
             ("pool_hit_share", counts.hits as f64 / counts.reads as f64),
@@ -159,6 +164,18 @@ impl Node for Pool {
             ("pool_groups", self.txg.groups as f64),
             ("pool_group_written_mb", mb(counts.written)),
             ("pool_metadata_written_mb", mb(counts.metadata)),
+            (
+                "pool_metadata_hit_share",
+                (counts.metadata_asked - counts.metadata_read) as f64
+                    / counts.metadata_asked as f64,
+            ),
+            (
+                "pool_metadata_read_mb",
+                match counts.metadata_asked {
+                    0 => f64::NAN,
+                    _ => mb(counts.metadata_bytes),
+                },
+            ),
             ("pool_delayed_ms", counts.delayed.as_millis_f64()),
             ("pool_log_commits", self.zil.commits as f64),
             (
@@ -168,6 +185,8 @@ impl Node for Pool {
             ("pool_l2arc_written_mb", of_cache(self.l2arc.fed)),
             ("pool_l2arc_headers_mb", of_cache(self.l2arc.headers())),
             ("pool_processor_ms", self.processor.worked.as_millis_f64()),
+            ("pool_trims", of_trim(self.trim.counts.0 as f64)),
+            ("pool_trimmed_mb", of_trim(mb(self.trim.counts.1))),
             ("pool_drive_ios", issued as f64),
             ("pool_joined_ios", joined as f64),
             ("pool_drive_read_mb", mb(self.io.moved.0)),

@@ -3,8 +3,9 @@
 use super::Pool;
 use crate::arc::RecordCache;
 use crate::config::PoolSettings;
-use crate::files::Files;
+use crate::files::{Files, is_metadata};
 use crate::io::{Block, Cause, Purpose};
+use crate::keys::Primarycache;
 use crate::place::{Dva, FirstPlaces};
 use crate::queue::Class;
 use crate::zfetch::Zfetch;
@@ -39,7 +40,7 @@ impl Records {
     pub(super) fn new(settings: &PoolSettings, places: FirstPlaces) -> Records {
         let memory = &settings.memory;
         let files = settings.files.as_ref();
-        let files = files.map(|files| Files::new(files, settings.record));
+        let files = files.map(|start| Files::new(start, settings.record));
         let distance = memory.prefetch_distance.0;
         let (zfetch, weight) = match &files {
             Some(_) => (Zfetch::of_files(settings.record, distance), SECTOR_BYTES),
@@ -58,6 +59,13 @@ impl Records {
             reading: HashMap::new(),
             waiters: Slots::default(),
         }
+    }
+}
+
+impl Records {
+    /// Returns the place of a record at the start of the run.
+    pub(super) fn first_place(&self, record: u64) -> Dva {
+        self.places.of(record)
     }
 }
 
@@ -105,8 +113,24 @@ impl Pool {
         }
     }
 
-    /// Puts a clean record into memory.
+    /// Returns true if the record stays in memory.
+    pub(crate) fn is_kept(&self, record: u64) -> bool {
+        match self.settings.primarycache {
+            Primarycache::All => true,
+            Primarycache::Metadata => self.is_of_metadata(record),
+            // The inode of an open file is held apart from the ARC (`dnode_hold`).
+            Primarycache::None => self.is_of_metadata(record) && is_metadata(record),
+        }
+    }
+
+    /// Puts a clean record into memory, if records of its kind stay there.
     pub(crate) fn keep_in_memory(&mut self, record: u64) {
+        if self.is_kept(record) {
+            self.put_into_memory(record);
+        }
+    }
+
+    fn put_into_memory(&mut self, record: u64) {
         let weight = match &self.records.files {
             Some(_) => (self.psize_of(record) / SECTOR_BYTES) as u32,
             None => 1,
@@ -120,7 +144,7 @@ impl Pool {
     }
 
     /// Lets a request wait for a record. Begins to read the record if nobody has.
-    fn wait_for(&mut self, now: Time, record: u64, asked: u32) {
+    pub(super) fn wait_for(&mut self, now: Time, record: u64, asked: u32) {
         let head = self.records.reading.get(&record).copied();
         let waiter = self.records.waiters.keep(Waiter {
             asked,
@@ -130,7 +154,10 @@ impl Pool {
         self.asked[asked].remaining += 1;
         if head.is_none() {
             let cause = Cause::of(&self.asked[asked].request);
-            self.read_record(now, record, Class::SyncRead, cause);
+            match self.is_of_metadata(record) {
+                true => self.read_metadata(now, record, cause),
+                false => self.read_record(now, record, Class::SyncRead, cause),
+            }
         }
     }
 
@@ -168,6 +195,9 @@ impl Pool {
     }
 
     pub(super) fn read(&mut self, now: Time, asked: u32) {
+        if self.waits_for_metadata(now, asked) {
+            return;
+        }
         let request = self.asked[asked].request;
         let units = self.units_of(request.extent);
         for unit in units.clone() {
@@ -178,11 +208,15 @@ impl Pool {
             let is_hole = !self.is_stored(record);
             if is_hole || self.txg.holds(record) || self.records.arc.access(record) {
                 self.counts.hits += 1;
+                if !self.is_kept(record) {
+                    self.records.arc.forget(record);
+                }
             } else {
                 self.wait_for(now, record, asked);
             }
         }
-        if self.settings.memory.prefetch {
+        let is_metadata = units.start != units.end && self.is_of_metadata(units.start);
+        if self.settings.memory.prefetch && !is_metadata {
             let ahead = self.records.zfetch.access(now, units);
             for unit in ahead {
                 let record = self.record_at(unit);
@@ -201,6 +235,9 @@ impl Pool {
 
     /// Begins a write: records of which a part stays must be in memory first.
     pub(super) fn write(&mut self, now: Time, asked: u32) {
+        if self.waits_for_metadata(now, asked) || self.reads_before_change(now, asked) {
+            return;
+        }
         let extent = self.asked[asked].request.extent;
         let all = self.units_of(extent);
         // A record is compressed and checked as a whole, so a partial write needs the rest of the
@@ -225,14 +262,21 @@ impl Pool {
 
     /// A record has been read: its waiters go on.
     pub(super) fn record_read(&mut self, now: Time, record: u64, block: &Block, out: &mut Effects) {
-        if block.status == RequestStatus::Done {
-            self.keep_in_memory(record);
-        }
         let mut next = self.records.reading.remove(&record).unwrap_or(NONE);
+        if block.status == RequestStatus::Done {
+            // A record that nobody waits for was read ahead (`arc_uncached` of 2.2).
+            match next {
+                NONE => self.put_into_memory(record),
+                _ => self.keep_in_memory(record),
+            }
+        }
         while next != NONE {
             let waiter = self.records.waiters.take(next);
             next = waiter.next;
             if !self.waited(waiter.asked, block) {
+                continue;
+            }
+            if self.goes_on_behind_metadata(now, waiter.asked, record) {
                 continue;
             }
             if self.calls(now, waiter.asked) {

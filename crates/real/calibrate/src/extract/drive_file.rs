@@ -75,6 +75,7 @@ impl Mechanics {
             spin_down: None,
             faults: None,
             freeblock: None,
+            limits: None,
             shingled: None,
             zoned: None,
             flash: None,
