@@ -454,7 +454,7 @@ impl Stack {
             if let Some(hosts) = &self.hosts {
                 let underneath =
                     underneath(hosts.shared_layer()).map_err(|error| error.below("shared"))?;
-                return hosts.shared_over(array, underneath, self.ground_of_files(aged)?);
+                return hosts.shared_over(array, underneath, self.site_of_files(aged)?);
             }
             let in_host = |error: ConfigError| error.below("host");
             let underneath = underneath(&self.host).map_err(in_host)?;
@@ -477,14 +477,15 @@ impl Stack {
     }
 
     /// Returns the place of the files of several hosts.
-    fn ground_of_files(&self, aged: bool) -> Result<Ground, ConfigError> {
+    fn site_of_files(&self, aged: bool) -> Result<DiskFileSite, ConfigError> {
         let site = fullstroke_files::FileSystemSite {
             capacity: self.volume.capacity()?,
+            // A seed of its own, so that further hosts do not move the files.
             seed: self.seed().of("shared files"),
             stripe: self.stripe()?,
             tracks: None,
         };
-        Ok(Ground { site, aged })
+        Ok(DiskFileSite { site, aged })
     }
 
     /// Returns the objects of the file system at the start of a run, if the file system lies in a pool.
@@ -532,8 +533,8 @@ impl Stack {
         }
         if let Some(hosts) = shared {
             let dataset = self
-                .ground_of_files(false)
-                .and_then(|ground| hosts.dataset(ground));
+                .site_of_files(false)
+                .and_then(|site| hosts.dataset(site));
             return dataset.map_err(|error| self.document.error(error));
         }
         let terms = HostTerms {

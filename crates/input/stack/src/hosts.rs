@@ -259,12 +259,12 @@ impl Hosts {
     ///
     /// # Errors
     /// If no space is left for a host, or if the files do not fit.
-    pub(crate) fn dataset(&self, ground: FilesGround) -> Result<Option<DatasetStart>, ConfigError> {
+    pub(crate) fn dataset(&self, site: DiskFileSite) -> Result<Option<DatasetStart>, ConfigError> {
         if !self.shared.lies_in_pool() {
             return Ok(None);
         }
-        let shares = self.shares(ground.site.capacity)?;
-        let dataset = self.shared.dataset(&shares, ground);
+        let shares = self.shares(site.site.capacity)?;
+        let dataset = self.shared.dataset(&shares, site);
         dataset.map_err(|error| error.below("shared"))
     }
 

@@ -127,11 +127,11 @@ impl SharedTable {
     pub(crate) fn dataset(
         &self,
         shares: &HostShares<'_>,
-        ground: Ground,
+        site: DiskFileSite,
     ) -> Result<Option<DatasetStart>, ConfigError> {
         match &self.files {
             Some(files) if self.lies_in_pool() => {
-                Ok(Some(self.disks(files, shares, ground)?.dataset()))
+                Ok(Some(self.disks(files, shares, site)?.dataset()))
             }
             _ => Ok(None),
         }
