@@ -12,8 +12,7 @@
 use crate::capacity::Metaslabs;
 use crate::config::PoolSettings;
 use crate::place::{ALIQUOT, Dva, FirstPlaces};
-use crate::trim::{BATCH, RANGE_MIN};
-use crate::trim_ranges;
+use crate::trim_ranges::{self, BATCH, RANGE_MIN};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Below this largest free run the shortest run that fits is taken: `metaslab_df_alloc_threshold`.

@@ -1,7 +1,6 @@
 //! Checks of the keys of the processor, of the cache on flash devices, of the special vdev and of files.
 
 use crate::capacity::child_size;
-use crate::config::PoolSettings;
 use crate::keys::{L2arcKeys, MemoryKeys, ProcessorKeys, TrimKeys, VdevKeys};
 use crate::vdev::Vdev;
 use fullstroke_contract::ConfigError;
@@ -184,23 +183,5 @@ pub(crate) fn check_trim(keys: &TrimKeys) -> Result<(), ConfigError> {
             fail("no TRIM on demand runs; give trim = true, or remove this key")
         }
         _ => Ok(()),
-    }
-}
-
-impl PoolSettings {
-    /// Returns the settings for drives of which those with `true` take TRIM.
-    ///
-    /// # Errors
-    /// If the keys ask for TRIM, and no drive takes any.
-    pub fn trimming(self, trims: Vec<bool>) -> Result<PoolSettings, ConfigError> {
-        let asked = [("autotrim", self.trim.autotrim), ("trim", self.trim.trim)];
-        let asked = asked.into_iter().find(|(_, is_asked)| *is_asked);
-        if let Some((key, _)) = asked
-            && !trims.contains(&true)
-        {
-            let message = "found true; cannot trim: no devices in pool support trim operations. Flash devices take TRIM, and shingled drives with trim = true";
-            return Err(ConfigError::new(key, message));
-        }
-        Ok(PoolSettings { trims, ..self })
     }
 }

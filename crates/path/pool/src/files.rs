@@ -23,6 +23,18 @@ use fullstroke_units::SECTOR_BYTES;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
+/// Metadata that a request has found in memory on its way to the records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum KnownMetadata {
+    /// Nothing has been looked up.
+    #[default]
+    Nothing,
+    /// The inode is in memory.
+    Inode,
+    /// The blocks of pointers are in memory as well.
+    Pointers,
+}
+
 /// Flag of records that were written first in the run.
 const NEW: u64 = 1 << 62;
 

@@ -25,9 +25,11 @@ mod files;
 mod metadata;
 mod node;
 mod records;
+mod trim_steps;
 
 use crate::allocate::Space;
 use crate::config::PoolSettings;
+use crate::files::KnownMetadata;
 use crate::io::{Block, PoolIo, Purpose};
 use crate::keys::{Logbias, Sync};
 use crate::l2arc::L2arc;
@@ -42,7 +44,6 @@ use fullstroke_contract::{
     Completion, DatasetObject, Effects, Extent, Operation, Request, RequestStatus, Slots,
 };
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
-use metadata::Known;
 use records::Records;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -55,7 +56,7 @@ pub(crate) struct UpperRequest {
     /// Number of records that the request waits for.
     remaining: u32,
     /// Metadata that the request has looked up.
-    known: Known,
+    known: KnownMetadata,
     status: RequestStatus,
     /// The last completion among the I/Os of the request.
     pub(crate) last: Completion,

@@ -10,52 +10,43 @@
 //! ZFS disables a metaslab while the metaslab is trimmed, so that no write overtakes a TRIM of its
 //! place. Here a range is not free while its TRIM is in flight, which has the same effect.
 
-use crate::allocate::Space;
 use crate::config::PoolSettings;
-use crate::io::Purpose;
 use crate::place::Dva;
-use crate::pool::Pool;
-use fullstroke_contract::Slots;
-use fullstroke_units::{Duration, Time};
+use fullstroke_contract::{ConfigError, Slots};
+use fullstroke_units::Time;
 use std::collections::VecDeque;
-
-/// Smallest range: `zfs_trim_extent_bytes_min`.
-pub(crate) const RANGE_MIN: u64 = 32 << 10;
 
 /// Largest range: `zfs_trim_extent_bytes_max`.
 const RANGE_MAX: u64 = 128 << 20;
 
-/// Transaction groups in which each metaslab has one turn: `zfs_trim_txg_batch`.
-pub(crate) const BATCH: u64 = 32;
-
 /// Ranges of a vdev in flight: `zfs_trim_queue_limit`.
-const IN_FLIGHT: u32 = 10;
+pub(crate) const IN_FLIGHT: u32 = 10;
 
 /// The state of one vdev.
 #[derive(Clone, Debug, Default)]
-struct VdevTrim {
+pub(crate) struct VdevTrim {
     /// True if a drive of the vdev takes TRIM.
-    takes: bool,
+    pub(crate) takes: bool,
     /// Largest range: whole units of the vdev.
     most: u64,
     /// Ranges that wait, each with its first byte and its size.
-    waiting: VecDeque<(u64, u64)>,
+    pub(crate) waiting: VecDeque<(u64, u64)>,
     /// Address from which the free space is still to be trimmed on demand; `None` if all is done.
     on_demand: Option<u64>,
-    in_flight: u32,
+    pub(crate) in_flight: u32,
     /// Earliest time of the next range on demand.
-    next: Time,
+    pub(crate) next: Time,
 }
 
 /// TRIM of all vdevs.
 #[derive(Debug)]
 pub(crate) struct Trim {
-    auto: bool,
+    pub(crate) auto: bool,
     /// Largest rate of TRIM on demand, in bytes a second.
-    rate: Option<u64>,
+    pub(crate) rate: Option<u64>,
     /// The vdevs, the special vdev last.
-    vdevs: Vec<VdevTrim>,
-    ranges: Slots<(Dva, u64)>,
+    pub(crate) vdevs: Vec<VdevTrim>,
+    pub(crate) ranges: Slots<(Dva, u64)>,
     /// Number of ranges, and of bytes of the vdevs.
     pub(crate) counts: (u64, u64),
 }
@@ -102,7 +93,11 @@ impl Trim {
 
 impl VdevTrim {
     /// Takes the next range: the first of the waiting ranges, or of the free space from the present address on.
-    fn take(&mut self, now: Time, free: impl Fn(u64) -> Option<(u64, u64)>) -> Option<(u64, u64)> {
+    pub(crate) fn take(
+        &mut self,
+        now: Time,
+        free: impl Fn(u64) -> Option<(u64, u64)>,
+    ) -> Option<(u64, u64)> {
         if let Some((start, size)) = self.waiting.pop_front() {
             let part = size.min(self.most);
             if part < size {
@@ -120,73 +115,20 @@ impl VdevTrim {
     }
 }
 
-impl Pool {
-    /// Returns the free space of a vdev, and the number of the vdev in this space.
-    fn space_of(&mut self, vdev: usize) -> (&mut Space, usize) {
-        match &mut self.special {
-            Some(special) if vdev == self.settings.vdevs.len() => (special, 0),
-            _ => (&mut self.space, vdev),
+impl PoolSettings {
+    /// Returns the settings for drives of which those with `true` take TRIM.
+    ///
+    /// # Errors
+    /// If the keys ask for TRIM, and no drive takes any.
+    pub fn trimming(self, trims: Vec<bool>) -> Result<PoolSettings, ConfigError> {
+        let asked = [("autotrim", self.trim.autotrim), ("trim", self.trim.trim)];
+        let asked = asked.into_iter().find(|(_, is_asked)| *is_asked);
+        if let Some((key, _)) = asked
+            && !trims.contains(&true)
+        {
+            let message = "found true; cannot trim: no devices in pool support trim operations. Flash devices take TRIM, and shingled drives with trim = true";
+            return Err(ConfigError::new(key, message));
         }
-    }
-
-    /// Lets the metaslabs of the group that has ended have their turn.
-    pub(crate) fn trim_freed(&mut self) {
-        if !self.trim.auto {
-            return;
-        }
-        let turn = self.txg.groups % BATCH;
-        for vdev in 0..self.trim.vdevs.len() {
-            let (space, index) = self.space_of(vdev);
-            let freed = space.freed_for_trim(index, turn);
-            let state = &mut self.trim.vdevs[vdev];
-            if state.takes {
-                state.waiting.extend(freed);
-            }
-        }
-    }
-
-    /// Sends the next ranges to the drives.
-    pub(crate) fn trim_step(&mut self, now: Time) {
-        for vdev in 0..self.trim.vdevs.len() {
-            while self.trim.vdevs[vdev].in_flight < IN_FLIGHT {
-                let mut state = std::mem::take(&mut self.trim.vdevs[vdev]);
-                let is_on_demand = state.waiting.is_empty();
-                let (space, index) = self.space_of(vdev);
-                let range = state.take(now, |from| space.free_from(index, from));
-                if let (Some((_, size)), Some(rate), true) = (range, self.trim.rate, is_on_demand) {
-                    let nanos = u128::from(size) * 1_000_000_000 / u128::from(rate.max(1));
-                    state.next = state.next.max(now)
-                        + Duration::from_nanos(nanos.min(u64::MAX.into()) as u64);
-                }
-                self.trim.vdevs[vdev] = state;
-                let Some(range) = range else { break };
-                self.trim_range(now, vdev, range);
-            }
-        }
-    }
-
-    /// Sends the free parts of a range.
-    fn trim_range(&mut self, now: Time, vdev: usize, (start, size): (u64, u64)) {
-        let (space, index) = self.space_of(vdev);
-        for (start, size) in space.hold(index, start, size) {
-            let dva = Dva {
-                vdev: vdev as u32,
-                offset: start,
-            };
-            let range = self.trim.ranges.keep((dva, size));
-            self.trim.vdevs[vdev].in_flight += 1;
-            self.trim.counts.0 += 1;
-            self.trim.counts.1 += size;
-            self.io.trim(now, (dva, size), Purpose::Trim { range });
-        }
-    }
-
-    /// A range has been trimmed: its space is free again.
-    pub(crate) fn trimmed(&mut self, range: u32) {
-        let (dva, size) = self.trim.ranges.take(range);
-        let vdev = dva.vdev as usize;
-        self.trim.vdevs[vdev].in_flight -= 1;
-        let (space, index) = self.space_of(vdev);
-        space.let_go(index, dva.offset, size);
+        Ok(PoolSettings { trims, ..self })
     }
 }

@@ -2,6 +2,12 @@
 
 use std::collections::BTreeMap;
 
+/// Smallest range: `zfs_trim_extent_bytes_min`.
+pub(crate) const RANGE_MIN: u64 = 32 << 10;
+
+/// Transaction groups in which each metaslab has one turn: `zfs_trim_txg_batch`.
+pub(crate) const BATCH: u64 = 32;
+
 /// Adds a range, and joins neighbours in the same metaslab of `2^shift` bytes.
 pub(crate) fn add(ranges: &mut BTreeMap<u64, u64>, start: u64, size: u64, shift: u32) {
     let (mut start, mut size) = (start, size);

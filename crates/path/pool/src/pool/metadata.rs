@@ -9,24 +9,12 @@
 //! are a thousandth of the blocks below.
 
 use super::Pool;
-use crate::files::{Files, METADATA_PSIZE, POINTER, is_metadata, is_pointers};
+use crate::files::{Files, KnownMetadata, METADATA_PSIZE, POINTER, is_metadata, is_pointers};
 use crate::io::Cause;
 use crate::place::Dva;
 use crate::queue::Class;
 use fullstroke_contract::{DatasetObject, Operation, RequestStatus};
 use fullstroke_units::Time;
-
-/// Step of a request on its way to the records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// Nothing has been looked up.
-    #[default]
-    Nothing,
-    /// The inode is in memory.
-    Inode,
-    /// The blocks of pointers are in memory as well.
-    Pointers,
-}
 
 impl Pool {
     /// Looks up the metadata of a request. Returns true if the request waits for a read of metadata;
@@ -65,15 +53,15 @@ impl Pool {
             return None;
         }
         match at.known {
-            Known::Nothing => {
-                at.known = Known::Inode;
+            KnownMetadata::Nothing => {
+                at.known = KnownMetadata::Inode;
                 Some(vec![Files::inode_block(object.number)])
             }
-            Known::Inode => {
-                at.known = Known::Pointers;
+            KnownMetadata::Inode => {
+                at.known = KnownMetadata::Pointers;
                 Some(files.pointer_blocks(extent).collect())
             }
-            Known::Pointers => None,
+            KnownMetadata::Pointers => None,
         }
     }
 
