@@ -93,7 +93,8 @@ impl QueueRuns {
     /// Ends a run, because the elevator has declined.
     pub(super) fn declined(&mut self, now: Time) {
         self.asked = false;
-        if !self.are_at_once() && self.due == Time::NEVER {
+        // A run that came due while the device was full is over with this one.
+        if !self.are_at_once() && (self.due == Time::NEVER || self.due <= now) {
             self.due = now + AGAIN;
         }
     }
@@ -134,6 +135,16 @@ mod tests {
         runs.ends(false);
         runs.completed(at(200), false);
         assert_eq!(runs.due(), Time::NEVER);
+    }
+
+    #[test]
+    fn a_run_that_came_due_while_the_device_was_full_does_not_stay_due() {
+        let mut runs = runs();
+        runs.completed(at(0), true);
+        assert_eq!(runs.due(), at(35));
+        runs.ask();
+        runs.declined(at(2000));
+        assert_eq!(runs.due(), at(5000));
     }
 
     #[test]
