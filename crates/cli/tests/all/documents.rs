@@ -277,7 +277,7 @@ const SHORTENED: &[(&str, &str)] = &[
     ),
     (
         "fullstroke advise wishes/office.toml",
-        "fullstroke advise wishes/office.toml --drives 4 --failures 2 --usable 10GB --drive quantum-atlas-10k --beyond wrap --p99 4s --to 4s",
+        "fullstroke advise wishes/office.toml --drives 4 --failures 2 --usable 10GB --drive quantum-atlas-10k --beyond wrap --p99 20s --to 4s",
     ),
     (
         "fullstroke advise load:office --drive seagate-ironwolf-8tb --drives 4 --failures 1 --usable 10TB --requests 2000",

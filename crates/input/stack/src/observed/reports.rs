@@ -149,13 +149,13 @@ pub(super) fn reports(file: &str, text: &str) -> Result<Vec<Report>, StackError>
         if columns.tool == ZPOOL && line.starts_with('-') {
             continue;
         }
-        if columns.tool == SAR && begins_averages(line, &reports) {
-            reports.push(Report::new(SAR, true));
-        }
         if words.len() != columns.names.len() {
             // An empty line ends the table.
             heading = None;
             continue;
+        }
+        if columns.tool == SAR && begins_averages(line, &reports) {
+            reports.push(Report::new(SAR, true));
         }
         let row = row(file, index + 1, columns, &words)?;
         let Some(report) = reports.last_mut() else {

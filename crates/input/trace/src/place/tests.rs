@@ -104,7 +104,7 @@ fn a_small_span_gets_a_note_with_the_numbers() {
     start(&mut placement, 0, GIB).unwrap();
     let notes = placement.notes();
     assert!(
-        notes[0].contains("span 1.0 GiB, 0.1 % of the volume of 1000 GiB"),
+        notes[0].contains("span 1.00 GiB, 0.1 % of the volume of 1000 GiB"),
         "{notes:?}"
     );
     start(&mut placement, 0, 60 * GIB).unwrap();
