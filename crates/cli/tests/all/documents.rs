@@ -221,8 +221,8 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke compare stacks/demo/raid5.toml stacks/demo/raid6.toml --rebuilding --by response_ms.p99 --requests 500",
     ),
     (
-        "fullstroke compare stacks/demo/raid5.toml --vary volume.chunk=64KiB,512KiB --vary host.elevator=mq-deadline,bfq",
-        "fullstroke compare stacks/demo/raid5.toml --vary volume.chunk=64KiB,512KiB --vary host.elevator=mq-deadline,bfq --requests 500",
+        "fullstroke compare stacks/demo/raid5.toml --vary volume.chunk=64KiB,512KiB --vary host.members.elevator=mq-deadline,bfq",
+        "fullstroke compare stacks/demo/raid5.toml --vary volume.chunk=64KiB,512KiB --vary host.members.elevator=mq-deadline,bfq --requests 500",
     ),
     (
         "fullstroke compare stacks/demo/raid5.toml stacks/demo/raid6.toml --rebuilding --by response_ms.p99 --drive seagate-ironwolf-8tb",
