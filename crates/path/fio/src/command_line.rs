@@ -152,7 +152,9 @@ fn call(words: &[Word]) -> Option<Vec<Word>> {
         .filter(|(word, _)| word.contains(char::is_whitespace))
         .find_map(|(word, line)| {
             let inner = commands(word).ok()?;
-            let found = inner.iter().find_map(|words| call(words))?;
+            // A word that stays whole, as one with a no-break space, would be asked for ever.
+            let mut inner = inner.iter().filter(|words| words.len() > 1);
+            let found = inner.find_map(|words| call(words))?;
             Some(
                 found
                     .into_iter()
@@ -503,6 +505,13 @@ mod tests {
             "cat > job.fio <<EOF\n[x]\nrw=randread\nbs=4k\niodepth=32\nioengine=libaio\nEOF\nfio job.fio\n",
         ] {
             assert_eq!(jobs(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_word_with_a_no_break_space_is_looked_at_once() {
+        for text in ["a\u{a0}b", "ssh host 'a\u{2003}b'", "x\u{3000}fio"] {
+            assert!(!is_command_line(text), "{text}");
         }
     }
 
