@@ -81,5 +81,5 @@ pub use ready::{READY_LOADS, READY_PREFIX, ReadyLoad, is_ready};
 pub use rebuild::RebuiltMember;
 pub use reference::{ReferencePage, reference};
 pub use schema::drive as drive_schema;
-pub use smartctl::ReportedDrive;
+pub use smartctl::{ReportedDrive, SmartIdentity, smart_number};
 pub use zpool::ZfsPool;

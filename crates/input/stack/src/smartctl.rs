@@ -1,5 +1,5 @@
 //! Reads which drive a report of `smartctl` describes: the text of `-i`, `-a` or `-x`, or the JSON of
-//! `-j`. `fit` makes a drive file of the same report; here the report only names the drive.
+//! `-j`. `fit` makes a drive file of the same report, and takes the drive from here.
 
 use crate::StackError;
 use serde::Serialize;
@@ -34,13 +34,20 @@ impl ReportedDrive {
     /// If the report has no capacity.
     pub fn read(file: &str, text: &str) -> Result<ReportedDrive, StackError> {
         let found = if is_json(text) {
-            of_json(text)
+            let json = serde_json::from_str(text).unwrap_or_default();
+            SmartIdentity::of_json(&json)
         } else {
-            Some(of_text(text))
+            SmartIdentity::of_text(text)
         };
-        found.filter(|drive| drive.bytes > 0).ok_or_else(|| {
+        let Some(bytes) = found.bytes.filter(|&bytes| bytes > 0) else {
             let message = "found a report of smartctl without a capacity; expected the output of `smartctl -a DEVICE` as root";
-            StackError::whole(file, message)
+            return Err(StackError::whole(file, message));
+        };
+        Ok(ReportedDrive {
+            model: found.model.unwrap_or_else(|| "a drive".to_owned()),
+            bytes,
+            solid: found.solid,
+            nvme: found.nvme,
         })
     }
 
@@ -73,50 +80,75 @@ fn is_json(text: &str) -> bool {
     text.trim_start().starts_with('{') && text.contains("\"smartctl\"")
 }
 
-fn of_json(text: &str) -> Option<ReportedDrive> {
-    let json: Value = serde_json::from_str(text).ok()?;
-    let nvme = json.pointer("/device/protocol").and_then(Value::as_str) == Some("NVMe");
-    let speed = json.get("rotation_rate").and_then(Value::as_u64);
-    let name = ["model_name", "scsi_model_name"]
-        .iter()
-        .find_map(|key| json[*key].as_str());
-    let bytes = ["/user_capacity/bytes", "/nvme_total_capacity"]
-        .iter()
-        .find_map(|key| json.pointer(key)?.as_u64());
-    Some(ReportedDrive {
-        model: name.unwrap_or("a drive").to_owned(),
-        bytes: bytes?,
-        solid: nvme || speed == Some(0),
-        nvme,
-    })
+/// The drive of a report, as far as the report names the drive.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SmartIdentity {
+    /// Model of the drive.
+    pub model: Option<String>,
+    /// Capacity in bytes.
+    pub bytes: Option<u64>,
+    /// True for a device of flash memory. A disk whose report names no speed is not one.
+    pub solid: bool,
+    /// True for an NVMe device.
+    pub nvme: bool,
 }
 
-fn of_text(text: &str) -> ReportedDrive {
-    let mut drive = ReportedDrive {
-        model: "a drive".to_owned(),
-        ..ReportedDrive::default()
-    };
-    for line in text.lines() {
-        let Some((key, value)) = line.split_once(':') else {
-            continue;
-        };
-        let value = value.trim();
-        match key.trim() {
-            "Device Model" | "Product" | "Model Number" => value.clone_into(&mut drive.model),
-            // Thousands have separators of the user's language; the bracket repeats the capacity.
-            "User Capacity" | "Total NVM Capacity" | "Namespace 1 Size/Capacity" => {
-                let digits = value.split(['[', 'b']).next().unwrap_or_default();
-                let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
-                drive.bytes = digits.parse().unwrap_or(drive.bytes);
-            }
-            "Rotation Rate" => drive.solid |= value.starts_with("Solid State"),
-            _ => {}
-        }
-        if key.trim() == "NVMe Version" || key.trim() == "Total NVM Capacity" {
-            (drive.solid, drive.nvme) = (true, true);
+impl SmartIdentity {
+    /// Reads a report in JSON (smartmontools 7, `--json`).
+    pub fn of_json(json: &Value) -> SmartIdentity {
+        let nvme = json.pointer("/device/protocol").and_then(Value::as_str) == Some("NVMe");
+        let speed = json.get("rotation_rate").and_then(Value::as_u64);
+        let names = ["/model_name", "/scsi_model_name"];
+        let name = names.iter().find_map(|key| json.pointer(key)?.as_str());
+        let sizes = ["/user_capacity/bytes", "/nvme_total_capacity"];
+        SmartIdentity {
+            model: name.map(str::to_owned),
+            bytes: sizes.iter().find_map(|key| json.pointer(key)?.as_u64()),
+            // smartctl writes a speed of 0 for a solid state device.
+            solid: nvme || speed == Some(0),
+            nvme,
         }
     }
-    drive
+
+    /// Reads a report in words.
+    pub fn of_text(text: &str) -> SmartIdentity {
+        let mut found = SmartIdentity::default();
+        for line in text.lines() {
+            let Some((key, value)) = line.split_once(':') else {
+                continue;
+            };
+            let (key, value) = (key.trim(), value.trim());
+            match key {
+                "Device Model" | "Product" | "Model Number" => found.model = Some(value.to_owned()),
+                // The bracket behind the number repeats the capacity.
+                "User Capacity" | "Total NVM Capacity" | "Namespace 1 Size/Capacity" => {
+                    let bytes = value.split("bytes").next().and_then(smart_number);
+                    found.bytes = bytes.or(found.bytes);
+                }
+                "Rotation Rate" => found.solid |= value.starts_with("Solid State"),
+                _ => {}
+            }
+            // The lines of NVMe: https://www.smartmontools.org, nvmeprint.cpp.
+            if matches!(key, "NVMe Version" | "Total NVM Capacity") {
+                (found.solid, found.nvme) = (true, true);
+            }
+        }
+        found
+    }
+}
+
+/// Separators of thousands in the languages that smartctl is run in.
+const SEPARATORS: [char; 7] = [',', '.', '\'', '’', ' ', '\u{a0}', '\u{202f}'];
+
+/// Returns the first whole number of a text of `smartctl`, without thousands separators.
+pub fn smart_number(text: &str) -> Option<u64> {
+    let digits: String = text
+        .chars()
+        .skip_while(|letter| !letter.is_ascii_digit())
+        .take_while(|letter| letter.is_ascii_digit() || SEPARATORS.contains(letter))
+        .filter(char::is_ascii_digit)
+        .collect();
+    digits.parse().ok()
 }
 
 #[cfg(test)]

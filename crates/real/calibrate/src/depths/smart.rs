@@ -1,6 +1,7 @@
 //! A report of `smartctl` (`-a` or `-x`), as text or as JSON (`-j`).
 
 use super::DepthsError;
+use fullstroke_stack::{SmartIdentity, smart_number as number};
 use serde::Serialize;
 use std::fs;
 use std::ops::Range;
@@ -80,8 +81,7 @@ fn of_json(file: &str, text: &str) -> Result<SmartReport, DepthsError> {
     })?;
     let at = |pointer: &str| json.pointer(pointer);
     let whole = |pointer: &str| at(pointer).and_then(serde_json::Value::as_u64);
-    let is_nvme = at("/device/protocol").and_then(serde_json::Value::as_str) == Some("NVMe");
-    let name = at("/model_name").or_else(|| at("/scsi_model_name"));
+    let identity = SmartIdentity::of_json(&json);
     let attributes = at("/ata_smart_attributes/table").and_then(serde_json::Value::as_array);
     let spin_up = attributes
         .into_iter()
@@ -98,8 +98,8 @@ fn of_json(file: &str, text: &str) -> Result<SmartReport, DepthsError> {
     let seconds = whole("/scsi_extended_self_test_seconds").map(|seconds| seconds as f64);
     Ok(SmartReport {
         file: file.to_owned(),
-        model: name.and_then(serde_json::Value::as_str).map(str::to_owned),
-        bytes: whole("/user_capacity/bytes"),
+        model: identity.model,
+        bytes: identity.bytes,
         rpm: whole("/rotation_rate")
             .filter(|rpm| *rpm > 0)
             .map(|rpm| rpm as f64),
@@ -107,28 +107,17 @@ fn of_json(file: &str, text: &str) -> Result<SmartReport, DepthsError> {
         physical_sector: whole("/physical_block_size").map(|bytes| bytes as u32),
         surface_minutes: minutes.or(seconds.map(|seconds| seconds / 60.0)),
         spin_up_ms,
-        // smartctl writes a speed of 0 for a solid state device.
-        solid: is_nvme || whole("/rotation_rate") == Some(0),
+        solid: identity.solid,
     })
 }
 
-/// Separators of thousands in the languages that smartctl is run in.
-const SEPARATORS: [char; 7] = [',', '.', '\'', '’', ' ', '\u{a0}', '\u{202f}'];
-
-/// Returns the first whole number of a text, without thousands separators.
-fn number(text: &str) -> Option<u64> {
-    let digits: String = text
-        .chars()
-        .skip_while(|letter| !letter.is_ascii_digit())
-        .take_while(|letter| letter.is_ascii_digit() || SEPARATORS.contains(letter))
-        .filter(char::is_ascii_digit)
-        .collect();
-    digits.parse().ok()
-}
-
 fn of(file: &str, text: &str) -> SmartReport {
+    let identity = SmartIdentity::of_text(text);
     let mut report = SmartReport {
         file: file.to_owned(),
+        model: identity.model,
+        bytes: identity.bytes,
+        solid: identity.solid,
         ..SmartReport::default()
     };
     let mut extended = false;
@@ -136,11 +125,6 @@ fn of(file: &str, text: &str) -> SmartReport {
         let (key, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.trim();
         match key.trim() {
-            // The lines of NVMe: https://www.smartmontools.org, nvmeprint.cpp.
-            "Total NVM Capacity" | "NVMe Version" => report.solid = true,
-            "Device Model" | "Product" | "Model Number" => report.model = Some(value.to_owned()),
-            "User Capacity" => report.bytes = value.split("bytes").next().and_then(number),
-            "Rotation Rate" if value.starts_with("Solid State") => report.solid = true,
             "Rotation Rate" => {
                 report.rpm = value
                     .split("rpm")
