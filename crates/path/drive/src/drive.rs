@@ -1747,6 +1747,36 @@ pub(crate) mod tests {
         done
     }
 
+    /// Returns the completions of requests to the node of a drive, at the given instants, until no
+    /// work is left. Each wake-up comes `late` ns after the due time.
+    pub(crate) fn serve_work(
+        node: &mut dyn Node,
+        requests: impl IntoIterator<Item = (Time, Request)>,
+        late: u64,
+    ) -> Vec<Completion> {
+        let (mut out, mut came) = (Effects::new(), 0);
+        let late = Duration::from_nanos(late);
+        for (at, request) in requests {
+            while node.next_wake().at().saturating_add(late) < at {
+                let now = node.next_wake().at().saturating_add(late);
+                node.wake(now, &mut NodeContext::alone(&mut out));
+            }
+            node.submit(at, Port::FIRST, request, &mut NodeContext::alone(&mut out));
+            came += 1;
+        }
+        while node.next_wake().is_work() {
+            let now = node.next_wake().at().saturating_add(late);
+            node.wake(now, &mut NodeContext::alone(&mut out));
+        }
+        let completion = |effect| match effect {
+            Effect::Complete { completion, .. } => Some(completion),
+            _ => None,
+        };
+        let done: Vec<Completion> = out.drain().filter_map(completion).collect();
+        assert_eq!(done.len(), came, "each is answered once");
+        done
+    }
+
     type Arrival = (u64, u64, u64, bool);
 
     /// Runs arrivals through a drive. Each wake-up comes `late` ns after the due time.

@@ -13,40 +13,40 @@
 use crate::config::PoolSettings;
 use crate::place::Dva;
 use fullstroke_contract::{ConfigError, Slots};
-use fullstroke_units::Time;
+use fullstroke_units::{Duration, Time};
 use std::collections::VecDeque;
 
 /// Largest range: `zfs_trim_extent_bytes_max`.
 const RANGE_MAX: u64 = 128 << 20;
 
 /// Ranges of a vdev in flight: `zfs_trim_queue_limit`.
-pub(crate) const IN_FLIGHT: u32 = 10;
+const IN_FLIGHT: u32 = 10;
 
 /// The state of one vdev.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct VdevTrim {
+struct VdevTrim {
     /// True if a drive of the vdev takes TRIM.
-    pub(crate) takes: bool,
+    takes: bool,
     /// Largest range: whole units of the vdev.
     most: u64,
-    /// Ranges that wait, each with its first byte and its size.
-    pub(crate) waiting: VecDeque<(u64, u64)>,
+    /// Waiting ranges: the first byte and the size of each.
+    waiting: VecDeque<(u64, u64)>,
     /// Address from which the free space is still to be trimmed on demand; `None` if all is done.
     on_demand: Option<u64>,
-    pub(crate) in_flight: u32,
+    in_flight: u32,
     /// Earliest time of the next range on demand.
-    pub(crate) next: Time,
+    next: Time,
 }
 
 /// TRIM of all vdevs.
 #[derive(Debug)]
 pub(crate) struct Trim {
-    pub(crate) auto: bool,
+    auto: bool,
     /// Largest rate of TRIM on demand, in bytes a second.
-    pub(crate) rate: Option<u64>,
+    rate: Option<u64>,
     /// The vdevs, the special vdev last.
-    pub(crate) vdevs: Vec<VdevTrim>,
-    pub(crate) ranges: Slots<(Dva, u64)>,
+    vdevs: Vec<VdevTrim>,
+    ranges: Slots<(Dva, u64)>,
     /// Number of ranges, and of bytes of the vdevs.
     pub(crate) counts: (u64, u64),
 }
@@ -89,15 +89,65 @@ impl Trim {
         });
         waits.map(|vdev| vdev.next).min().unwrap_or(Time::NEVER)
     }
+
+    /// True if space that became free goes to the drives.
+    pub(crate) fn is_auto(&self) -> bool {
+        self.auto
+    }
+
+    /// Number of vdevs, the special vdev included.
+    pub(crate) fn vdevs(&self) -> usize {
+        self.vdevs.len()
+    }
+
+    /// Lets freed ranges of a vdev wait, if a drive of the vdev takes TRIM.
+    pub(crate) fn add_freed(&mut self, vdev: usize, freed: Vec<(u64, u64)>) {
+        if self.vdevs[vdev].takes {
+            self.vdevs[vdev].waiting.extend(freed);
+        }
+    }
+
+    /// Takes the next range of a vdev that may go to the drives at `now`. `free` returns the first
+    /// free range of the vdev from an address on.
+    pub(crate) fn next_range(
+        &mut self,
+        now: Time,
+        vdev: usize,
+        free: impl Fn(u64) -> Option<(u64, u64)>,
+    ) -> Option<(u64, u64)> {
+        let state = &mut self.vdevs[vdev];
+        if state.in_flight >= IN_FLIGHT {
+            return None;
+        }
+        let is_on_demand = state.waiting.is_empty();
+        let range = state.take(now, free)?;
+        if let (Some(rate), true) = (self.rate, is_on_demand) {
+            let nanos = u128::from(range.1) * 1_000_000_000 / u128::from(rate.max(1));
+            state.next =
+                state.next.max(now) + Duration::from_nanos(nanos.min(u64::MAX.into()) as u64);
+        }
+        Some(range)
+    }
+
+    /// Notes a range that goes to the drives. Returns the number of the range.
+    pub(crate) fn begin(&mut self, dva: Dva, size: u64) -> u32 {
+        self.vdevs[dva.vdev as usize].in_flight += 1;
+        self.counts.0 += 1;
+        self.counts.1 += size;
+        self.ranges.keep((dva, size))
+    }
+
+    /// Ends a range, and returns its place and size.
+    pub(crate) fn end(&mut self, range: u32) -> (Dva, u64) {
+        let (dva, size) = self.ranges.take(range);
+        self.vdevs[dva.vdev as usize].in_flight -= 1;
+        (dva, size)
+    }
 }
 
 impl VdevTrim {
     /// Takes the next range: the first of the waiting ranges, or of the free space from the present address on.
-    pub(crate) fn take(
-        &mut self,
-        now: Time,
-        free: impl Fn(u64) -> Option<(u64, u64)>,
-    ) -> Option<(u64, u64)> {
+    fn take(&mut self, now: Time, free: impl Fn(u64) -> Option<(u64, u64)>) -> Option<(u64, u64)> {
         if let Some((start, size)) = self.waiting.pop_front() {
             let part = size.min(self.most);
             if part < size {

@@ -4,11 +4,10 @@ use super::{DurationLimit, LimitPolicy, LimitsConfig};
 use crate::config::DriveConfig;
 use crate::config::tests::small_drive;
 use crate::drive::DriveModel;
-use crate::drive::tests::request;
+use crate::drive::tests::{request, serve_work};
 use crate::slow::SlowConfig;
 use fullstroke_contract::{
-    Completion, Counters, Effect, Effects, Node, NodeContext, Operation, Port, PriorityClass,
-    Request, RequestStatus,
+    Completion, Counters, Node, Operation, PriorityClass, Request, RequestStatus,
 };
 use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
@@ -28,27 +27,10 @@ fn node(drive: DriveConfig) -> Box<dyn Node> {
 /// Returns the completions of requests at their times. Each wake-up comes `late` ns after the due
 /// time.
 fn run(node: &mut dyn Node, arrivals: &[(u64, Request)], late: u64) -> Vec<Completion> {
-    let (mut out, mut done) = (Effects::new(), Vec::new());
-    let late = Duration::from_nanos(late);
-    for (at, request) in arrivals {
-        let at = Time::from_nanos(*at);
-        while node.next_wake().at().saturating_add(late) < at {
-            let now = node.next_wake().at().saturating_add(late);
-            node.wake(now, &mut NodeContext::alone(&mut out));
-        }
-        node.submit(at, Port::FIRST, *request, &mut NodeContext::alone(&mut out));
-    }
-    while node.next_wake().is_work() {
-        let now = node.next_wake().at().saturating_add(late);
-        node.wake(now, &mut NodeContext::alone(&mut out));
-    }
-    for effect in out.drain() {
-        if let Effect::Complete { completion, .. } = effect {
-            done.push(completion);
-        }
-    }
-    assert_eq!(done.len(), arrivals.len(), "each is answered once");
-    done
+    let requests = arrivals
+        .iter()
+        .map(|&(at, request)| (Time::from_nanos(at), request));
+    serve_work(node, requests, late)
 }
 
 fn reading(node: &dyn Node, name: &str) -> f64 {

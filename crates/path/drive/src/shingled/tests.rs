@@ -3,10 +3,8 @@ use super::{Cleaning, ShingledConfig};
 use crate::config::tests::small_drive;
 use crate::config::{BufferConfig, DriveConfig};
 use crate::drive::DriveModel;
-use crate::drive::tests::request;
-use fullstroke_contract::{
-    Completion, Counters, Effect, Effects, Node, NodeContext, Operation, Port,
-};
+use crate::drive::tests::{request, serve_work};
+use fullstroke_contract::{Completion, Counters, Effects, Node, NodeContext, Operation};
 use fullstroke_units::{Bytes, Duration, Time};
 use proptest::prelude::*;
 use serde_json::json;
@@ -198,14 +196,7 @@ fn node(shingled: ShingledConfig, write_back: bool) -> Box<dyn Node> {
 type Arrival = (u64, u64, u64, u8);
 
 fn run(node: &mut dyn Node, arrivals: &[Arrival], late: u64) -> Vec<Completion> {
-    let (mut out, mut done) = (Effects::new(), Vec::new());
-    let late = Duration::from_nanos(late);
-    for (id, &(at, lbn, sectors, kind)) in (0..).zip(arrivals) {
-        let at = Time::from_nanos(at);
-        while node.next_wake().at().saturating_add(late) < at {
-            let now = node.next_wake().at().saturating_add(late);
-            node.wake(now, &mut NodeContext::alone(&mut out));
-        }
+    let requests = (0..).zip(arrivals).map(|(id, &(at, lbn, sectors, kind))| {
         let mut request = match kind {
             0 => request(id, lbn, sectors, Operation::Read),
             1 | 2 => request(id, lbn, sectors, Operation::Write),
@@ -213,19 +204,9 @@ fn run(node: &mut dyn Node, arrivals: &[Arrival], late: u64) -> Vec<Completion> 
             _ => request(id, lbn, sectors, Operation::Discard),
         };
         request.hints.force_unit_access = kind == 2;
-        node.submit(at, Port::FIRST, request, &mut NodeContext::alone(&mut out));
-    }
-    while node.next_wake().is_work() {
-        let now = node.next_wake().at().saturating_add(late);
-        node.wake(now, &mut NodeContext::alone(&mut out));
-    }
-    for effect in out.drain() {
-        if let Effect::Complete { completion, .. } = effect {
-            done.push(completion);
-        }
-    }
-    assert_eq!(done.len(), arrivals.len(), "each is answered once");
-    done
+        (Time::from_nanos(at), request)
+    });
+    serve_work(node, requests, late)
 }
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {

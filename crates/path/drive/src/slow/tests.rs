@@ -2,7 +2,7 @@ use super::SlowConfig;
 use crate::config::tests::small_drive;
 use crate::config::{BufferConfig, DriveConfig};
 use crate::drive::DriveModel;
-use crate::drive::tests::request;
+use crate::drive::tests::{request, serve_work};
 use fullstroke_contract::{
     Completion, Counters, Effect, Effects, LayerOrder, Node, NodeContext, Operation, Port, Refusal,
     RequestStatus,
@@ -24,36 +24,15 @@ fn node(drive: DriveConfig, slow: Option<SlowConfig>) -> Box<dyn Node> {
 
 /// Returns the completions of arrivals. Each wake-up comes `late` ns after the due time.
 fn run(node: &mut dyn Node, arrivals: &[Arrival], late: u64) -> Vec<Completion> {
-    let (mut out, mut done) = (Effects::new(), Vec::new());
-    let late = Duration::from_nanos(late);
-    let mut collect = |out: &mut Effects| {
-        for effect in out.drain() {
-            if let Effect::Complete { completion, .. } = effect {
-                done.push(completion);
-            }
-        }
-    };
-    for (id, &(at, lbn, sectors, write)) in (0..).zip(arrivals) {
-        let at = Time::from_nanos(at);
-        while node.next_wake().at().saturating_add(late) < at {
-            let now = node.next_wake().at().saturating_add(late);
-            node.wake(now, &mut NodeContext::alone(&mut out));
-        }
+    let requests = (0..).zip(arrivals).map(|(id, &(at, lbn, sectors, write))| {
         let operation = if write {
             Operation::Write
         } else {
             Operation::Read
         };
-        let request = request(id, lbn, sectors, operation);
-        node.submit(at, Port::FIRST, request, &mut NodeContext::alone(&mut out));
-    }
-    while node.next_wake().is_work() {
-        let now = node.next_wake().at().saturating_add(late);
-        node.wake(now, &mut NodeContext::alone(&mut out));
-    }
-    collect(&mut out);
-    assert_eq!(done.len(), arrivals.len(), "each is answered once");
-    done
+        (Time::from_nanos(at), request(id, lbn, sectors, operation))
+    });
+    serve_work(node, requests, late)
 }
 
 fn buffered() -> DriveConfig {
