@@ -111,8 +111,8 @@ fn take(first: &Finalist, drive: &str, wishes: &Wishes, costs: &Costs) -> String
     )
 }
 
-/// Returns the settings of the array. The first sentence leaves them out, so that a person can
-/// forward it.
+/// Returns the settings of the array as a second sentence. The first sentence has no settings, because
+/// people forward the first sentence.
 fn settings_chosen(first: &Finalist) -> String {
     let settings = keys_chosen(first).join(", ");
     if settings.is_empty() {

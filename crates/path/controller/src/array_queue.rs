@@ -1,4 +1,4 @@
-//! I/Os to the array: those that wait for the discipline, and those in flight.
+//! I/Os to the array: I/Os that wait for the discipline, and I/Os in flight.
 
 use crate::discipline::ControllerDiscipline;
 use crate::io::ControllerIo;

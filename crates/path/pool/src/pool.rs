@@ -70,7 +70,8 @@ pub(crate) struct PoolCounts {
     fetched: u64,
     /// Records read because a write changed a part of each.
     read_for_writes: u64,
-    /// Blocks of metadata that requests for files needed, those that were read, and their bytes.
+    /// Blocks of metadata for requests of files: needed blocks, blocks read from drives, and bytes
+    /// read.
     metadata_asked: u64,
     metadata_read: u64,
     metadata_bytes: u64,

@@ -76,7 +76,8 @@ impl Deferred {
         self.slow.push_front(slow);
     }
 
-    /// Exchanges all requests that wait for their data.
+    /// Puts `all` into the place of the requests that wait for their data, and returns the former
+    /// requests.
     pub(crate) fn replace_slow(&mut self, all: VecDeque<AwaitingData>) -> VecDeque<AwaitingData> {
         std::mem::replace(&mut self.slow, all)
     }

@@ -127,7 +127,7 @@ pub(crate) trait ComparedMembers {
     fn write(&mut self, member: usize, lbn: Lbn, from: &[u8]) -> Result<(), Self::Error>;
 }
 
-/// What decides between sectors that contradict each other.
+/// Rule that says which of two contradicting sectors is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// Redundancy follows from the data. This is right after a kill or a loss of power in the

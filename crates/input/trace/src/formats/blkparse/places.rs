@@ -1,6 +1,6 @@
 //! Lines of `blkparse -f FORMAT`: the events of blkparse with other fields, or in another order.
 //!
-//! The first lines tell which field is which. The action and the flags are letters, the time has a
+//! The reader finds the meaning of each field in the first lines. The action and the flags are letters, the time has a
 //! decimal point, and the sector and the length are the numbers behind them, or around a `+`.
 
 use crate::events::{Action, KernelEvent, device_number, operation_of_flags};

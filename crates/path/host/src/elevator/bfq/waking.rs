@@ -25,8 +25,7 @@ impl Bfq {
         }
     }
 
-    /// Makes a queue with new requests the first of those that its waker wakes
-    /// (`bfq_add_bfqq_busy`).
+    /// Moves a queue with new requests to the front of the list of its waker (`bfq_add_bfqq_busy`).
     pub(super) fn first_of_the_woken(&mut self, queue: u32) {
         if let Some(waker) = self.queue(queue).waker.known {
             let woken = &mut self.queue_mut(waker).woken;
