@@ -11,7 +11,7 @@ A scenario consists of lines:
 
   array LEVEL MEMBERS [chunk=KIB] [layout=NAME] [bitmap=internal] [stripes=N]
                          creates an array: mdadm's level and layout (raid5, raid10 layout=f2)
-  rest MS                lets time pass; the member I/O without a request
+  rest MS [sums]         lets time pass; the member I/O without a request, or its sums
   started                the member I/O of the creation of the array
   cold                   empties the stripe cache to 17 stripes
   fail N                 takes member N out
@@ -23,7 +23,8 @@ A scenario consists of lines:
   show FILE              a file of /sys/block/md0
 
 After `->` a request has member I/O such as `R4@0K+4K`: a read of 4 KiB at offset 0 of the data of
-member 4. A load has sums, the time, and for each member reads/KiB+writes/KiB.
+member 4. A load has sums, the time, and for each member reads/KiB+writes/KiB. With --metadata writes
+before the data count apart, as records, and since_ms is the time from the end of the line before.
 
 Needs qemu-system-x86_64, a static busybox, mdadm, cc, ldd, cpio, modinfo; dpkg-deb for a package.
 The exit status is 1 if the guest failed, 2 if something is missing.
@@ -103,7 +104,7 @@ def archive_of(root, modules, scenario, arguments, at):
     names = [f"vd{chr(ord('a') + member)}" if arguments.drive else f"nullb{member}" for member in range(arguments.members)]
     null_blk = "" if arguments.drive else null_blk
     (root / "settings").write_text(f"NULL_BLK='{null_blk}'\nNAMES='{' '.join(names)}'\nELEVATOR={arguments.elevator}\n"
-                                   f"ROTATIONAL={arguments.rotational}\nMODE={'all' if arguments.metadata else 'single'}\n")
+                                   f"ROTATIONAL={arguments.rotational}\nMODE={'all' if arguments.metadata else 'single'}\nRECORDS={int(arguments.metadata)}\n")
     (root / "scenario").write_text(scenario)
     shutil.copy(HERE / "init.sh", root / "init")
     (root / "init").chmod(0o755)
@@ -151,7 +152,7 @@ def disks_of(socket, members):
 
 def in_model_time(line, speed):
     """A line with its times in the time of the served drives."""
-    return re.sub(r" ms=(\d+)", lambda found: f" ms={int(found[1]) * speed:.0f}", line)
+    return re.sub(r"( |_)ms=(\d+)", lambda found: f"{found[1]}ms={int(found[2]) * speed:.0f}", line)
 
 
 def emulate(image, archive, out, arguments, socket):

@@ -72,7 +72,7 @@ cold() {
 }
 # Member I/O between the marks, or as sums. The superblock lies before the data, and is left out.
 member_io() {
-	awk -v mode=$1 '
+	awk -v mode=$1 -v records=$RECORDS '
 	BEGIN { while ((getline line < "/run/offsets") > 0) { split(line, f, " "); slot[f[1]] = f[2]; data[f[1]] = f[3] } }
 	function number(kib) { return kib == int(kib) ? sprintf("%d", kib) : sprintf("%.1f", kib) }
 	function time_of() { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+\.[0-9]+:$/) return substr($i, 1, length($i) - 1) + 0 }
@@ -84,16 +84,23 @@ member_io() {
 		if (kind == "F") { kind = substr(f[2], 2, 1); if (f[6] + 0 == 0 && f[7] + 0 == 0) next }
 		sector = f[5] + 0; sectors = f[7] + 0
 		if (!(d in slot) || begin == "") next
-		if (sector < data[d]) { early[kind]++; if (mode == "all") printf " %s%s@-%sK+%sK", kind, slot[d], number((data[d] - sector) / 2), number(sectors / 2); next }
+		if (sector < data[d]) { early[kind]++; early_kib[kind] += sectors / 2; if (mode == "all") printf " %s%s@-%sK+%sK", kind, slot[d], number((data[d] - sector) / 2), number(sectors / 2); next }
 		if (mode == "single" || mode == "all") printf " %s%s@%sK+%sK", kind, slot[d], number((sector - data[d]) / 2), number(sectors / 2)
 		n[kind]++; kib[kind] += sectors / 2; each[slot[d] kind] += 1; bytes[slot[d] kind] += sectors / 2
 	}
 	END {
 		if (mode != "sums") { printf "\n"; exit }
-		printf " reads=%d read_kib=%d writes=%d written_kib=%d ms=%d members=", n["R"], kib["R"], n["W"], kib["W"], (end - begin) * 1000
+		printf " reads=%d read_kib=%d writes=%d written_kib=%d ms=%d", n["R"], kib["R"], n["W"], kib["W"], (end - begin) * 1000
+		if (records) {
+			getline last < "/run/end"
+			printf " records=%d records_kib=%s since_ms=%d", early["W"], number(early_kib["W"]), (begin - last) * 1000
+			printf "%f\n", end > "/run/end.new"
+		}
+		printf " members="
 		for (m = 0; m < 32; m++) if ((m "R") in each || (m "W") in each) printf "%s%d:%d/%d+%d/%d", (m ? "," : ""), m, each[m "R"], bytes[m "R"], each[m "W"], bytes[m "W"]
 		printf "\n"
 	}' $T/trace
+	[ -f /run/end.new ] && mv /run/end.new /run/end
 }
 run() {
 	echo > $T/trace; echo 1 > $T/tracing_on
@@ -109,7 +116,7 @@ while read -r line; do
 	rest)
 		echo > $T/trace; echo 1 > $T/tracing_on; echo BEGIN > $T/trace_marker
 		usleep $(($2 * 1000)); echo END > $T/trace_marker; echo 0 > $T/tracing_on
-		echo "out: $line ->$(member_io $MODE)" ;;
+		echo "out: $line ->$(member_io $([ "$3" = sums ] && echo sums || echo $MODE))" ;;
 	fail) quietly mdadm /dev/md0 --fail $(member $2); usleep 300000; echo "out: $line" ;;
 	r | w | s) run single $1 $2 $3; echo "out: $line ->$(member_io $MODE)" ;;
 	load) shift; run load "$@"; echo "out: $line ->$(member_io sums)" ;;
