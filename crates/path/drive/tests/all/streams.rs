@@ -235,6 +235,7 @@ fn the_whole_surface_takes_the_minutes_of_the_maker() {
         (drives!("toshiba-mg10-20tb")[0], 1692.0),
         (drives!("wd-ultrastar-hc550-18tb")[0], 1818.0),
         (drives!("seagate-ironwolf-8tb")[0], 723.0),
+        (drives!("seagate-barracuda-2tb")[0], 220.0),
     ];
     const PLACES: u64 = 48;
     for ((name, file), minutes) in drives {
