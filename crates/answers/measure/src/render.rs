@@ -91,15 +91,23 @@ pub fn factor_in_words(factor: f64) -> String {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_heading(self, f)?;
-        let times = times(self).trim_fmt();
-        writeln!(f, "\n{times}")?;
+        let times = times(self);
+        let times = match times.is_empty() {
+            true => String::new(),
+            false => times.trim_fmt(),
+        };
+        if !times.is_empty() {
+            writeln!(f, "\n{times}")?;
+        }
         if times.contains('*') {
             writeln!(f, "{STAR}")?;
         }
         if let Some(words) = p99_in_words(self) {
             writeln!(f, "{words}")?;
         }
-        writeln!(f, "\n{}", parts(self,).trim_fmt())?;
+        if self.times.response_ms.count > 0 {
+            writeln!(f, "\n{}", parts(self).trim_fmt())?;
+        }
         if let Some(words) = parity_in_words(self) {
             writeln!(f, "{words}")?;
         }
@@ -128,7 +136,12 @@ impl fmt::Display for Report {
         if let Some(energy) = &self.array.energy {
             write_energy(self, f, energy)?;
         }
-        if !self.array.layers.is_empty() {
+        if self
+            .array
+            .layers
+            .iter()
+            .any(|layer| !layer.readings.is_empty())
+        {
             writeln!(f, "\n{}", layers(&self.array.layers).trim_fmt())?;
         }
         for words in self.array.layers.iter().flat_map(unheld) {
@@ -174,13 +187,21 @@ fn write_heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for note in &report.array.drive_notes {
         writeln!(f, "  {note}")?;
     }
-    writeln!(
-        f,
-        "{} IOPS, {} MB/s over {} simulated seconds",
-        number(report.rates.iops),
-        number(report.rates.mb_per_s),
-        number(report.rates.simulated_s)
-    )?;
+    // Rates and response times are of reads and writes. A job of TRIMs alone has neither.
+    if report.times.response_ms.count == 0 {
+        writeln!(
+            f,
+            "No read or write was measured, so there are no rates and no response times."
+        )?;
+    } else {
+        writeln!(
+            f,
+            "{} IOPS, {} MB/s over {} simulated seconds",
+            number(report.rates.iops),
+            number(report.rates.mb_per_s),
+            number(report.rates.simulated_s)
+        )?;
+    }
     write_load(report, f)?;
     if let Some(scrub) = &report.array.scrub {
         writeln!(f, "scrub of all records: {}", scrub.hours_in_words())?;
@@ -295,7 +316,10 @@ fn times(report: &Report) -> Table {
             row.push(Cell::new(number(max)));
             table.add_row(row);
         };
-    add("response", &report.times.response_ms);
+    let measured = report.times.response_ms.count > 0;
+    if measured {
+        add("response", &report.times.response_ms);
+    }
     for (name, operation) in [
         ("  of reads", &report.kinds.reads),
         ("  of writes", &report.kinds.writes),
@@ -304,8 +328,10 @@ fn times(report: &Report) -> Table {
             add(name, &operation.response_ms);
         }
     }
-    add("service", &report.times.service_ms);
-    add("queue", &report.times.queue_ms);
+    if measured {
+        add("service", &report.times.service_ms);
+        add("queue", &report.times.queue_ms);
+    }
     for (name, operation) in [
         ("flushes", &report.kinds.operations.flush),
         ("discards", &report.kinds.operations.discard),
@@ -325,7 +351,7 @@ fn parts(report: &Report) -> Table {
     for (place, (name, value)) in report.times.time_ms.named().into_iter().enumerate() {
         let share = format!(
             "{:.1} %",
-            // A run without requests has no response time to divide by.
+            // A run whose requests all take no time has no response time to divide by.
             100.0 * value / report.times.response_ms.mean.max(f64::MIN_POSITIVE)
         );
         let mut row = vec![name.to_owned(), number(value), share];

@@ -43,6 +43,22 @@ fn a_job_file_runs_on_a_stack_and_is_reported_by_job() {
 }
 
 #[test]
+fn a_job_of_trims_alone_shows_no_response_times() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", STACK);
+    let job = folder.put(
+        "trim.fio",
+        "[trims]\nfilename=/dev/sdz\ndirect=1\nbs=1m\nsize=1g\nrw=randtrim\nnumber_ios=50\n",
+    );
+    let text = success(&["run", &stack, "--fio", &job]);
+    assert!(text.contains("No read or write was measured"), "{text}");
+    assert!(text.contains("discards"), "{text}");
+    for part in ["NaN", "inf", "where the time went", "MB/s over", "layer  "] {
+        assert!(!text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
 fn results_come_in_the_shape_of_fio_and_repeat() {
     let folder = Folder::new();
     let (stack, job) = (folder.put("stack.toml", STACK), folder.put("job.fio", JOB));

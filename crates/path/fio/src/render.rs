@@ -85,7 +85,12 @@ fn row(result: &JobResult, direction: IoDirection) -> Option<Vec<String>> {
     if lane.ios() == 0 {
         return None;
     }
-    let seconds = result.tally.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    let seconds = result.tally.elapsed.as_secs_f64();
+    // TRIMs of drives that take no time for them end when they begin.
+    let per_second = |amount: f64, digits: usize| match seconds > 0.0 {
+        true => format!("{:.digits$}", amount / seconds),
+        false => "-".to_owned(),
+    };
     let name = match result.workers {
         1 => result.job.name.clone(),
         workers => format!("{} (and {} more)", result.job.name, workers - 1),
@@ -96,8 +101,8 @@ fn row(result: &JobResult, direction: IoDirection) -> Option<Vec<String>> {
         result.job.group.to_string(),
         direction.name().to_owned(),
         lane.ios().to_string(),
-        format!("{:.1}", lane.ios() as f64 / seconds),
-        format!("{:.0}", lane.bytes as f64 / 1024.0 / seconds),
+        per_second(lane.ios() as f64, 1),
+        per_second(lane.bytes as f64 / 1024.0, 0),
         milliseconds(lane.latency_ns.mean()),
         milliseconds(lane.percentile_ns(50.0) as f64),
         milliseconds(lane.percentile_ns(99.0) as f64),
