@@ -71,8 +71,11 @@ pub enum OpenError {
     #[error("{0}")]
     Host(#[from] io::Error),
     /// The target is a folder, a pipe or the like.
-    #[error("found something else; expected a block device or a file")]
-    Kind,
+    #[error("found {0}; expected a block device or a file")]
+    Kind(&'static str),
+    /// Another file took the path between the check and the opening.
+    #[error("another file took this path during the opening; try again")]
+    Replaced,
     /// The target is in use.
     #[error("{0}; it is not written to")]
     InUse(String),
@@ -84,6 +87,19 @@ pub enum OpenError {
     NoWayPast(io::Error),
 }
 
+/// Returns the kind of a file in words, for errors.
+pub fn kind_name(kind: fs::FileType) -> &'static str {
+    match kind {
+        _ if kind.is_dir() => "a folder",
+        _ if kind.is_file() => "a file",
+        _ if kind.is_block_device() => "a block device",
+        _ if kind.is_char_device() => "a character device",
+        _ if kind.is_fifo() => "a named pipe",
+        _ if kind.is_socket() => "a socket",
+        _ => "a file of an unknown kind",
+    }
+}
+
 /// Opens the block device or file at `path`.
 ///
 /// # Errors
@@ -93,7 +109,7 @@ pub fn open(path: &Path, access: DeviceAccess, cache: CacheUse) -> Result<Opened
     let kind = found.file_type();
     let is_block_device = kind.is_block_device();
     if !is_block_device && !kind.is_file() {
-        return Err(OpenError::Kind);
+        return Err(OpenError::Kind(kind_name(kind)));
     }
     let writes = access == DeviceAccess::Write;
     if writes && let Some(mounted) = mounted(path) {
@@ -125,7 +141,7 @@ pub fn open(path: &Path, access: DeviceAccess, cache: CacheUse) -> Result<Opened
     })?;
     // Another file may have taken the path meanwhile.
     if DeviceIdentity::from(&file.metadata()?) != DeviceIdentity::from(&found) {
-        return Err(OpenError::Kind);
+        return Err(OpenError::Replaced);
     }
     let claim = writes.then(|| Claim::take(&file, path)).transpose()?;
     // The size of a block device is 0 in its metadata. Seeking to the end works for both.
@@ -198,10 +214,16 @@ mod tests {
     #[test]
     fn what_is_no_device_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(
-            refused(folder.path(), DeviceAccess::Read)
-                .contains("expected a block device or a file")
-        );
+        for (path, kind) in [
+            (
+                folder.path(),
+                "found a folder; expected a block device or a file",
+            ),
+            (Path::new("/dev/null"), "found a character device; expected"),
+        ] {
+            let error = refused(path, DeviceAccess::Read);
+            assert!(error.starts_with(kind), "{error}");
+        }
         assert!(refused(&folder.path().join("gone"), DeviceAccess::Read).contains("No such file"));
         let file = folder.path().join("file");
         fs::write(&file, [0; 700]).unwrap();

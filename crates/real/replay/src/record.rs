@@ -115,7 +115,8 @@ pub fn record(options: &RecordOptions, stop: &Arc<AtomicBool>) -> Result<Recordi
 fn device_number(device: &Path) -> Result<(u32, u32), RecordError> {
     let found = fs::metadata(device).map_err(RecordError::Device)?;
     if !found.file_type().is_block_device() {
-        return Err(RecordError::NoDevice);
+        let kind = fullstroke_device::kind_name(found.file_type());
+        return Err(RecordError::NoDevice(kind));
     }
     Ok((
         rustix::fs::major(found.rdev()),

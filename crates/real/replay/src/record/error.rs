@@ -9,8 +9,8 @@ use thiserror::Error;
 pub(super) enum RecordError {
     #[error("{0}")]
     Device(io::Error),
-    #[error("found something else; expected a block device, or a partition")]
-    NoDevice,
+    #[error("found {0}; expected a block device, or a partition")]
+    NoDevice(&'static str),
     #[error(
         "the kernel's tracer cannot be reached; expected tracefs, which root mounts: `mount -t tracefs tracefs \
          /sys/kernel/tracing`"
