@@ -1,8 +1,9 @@
 //! Reads the description of a ZFS pool: the output of `zpool status` or `zpool list -v`, with the
 //! properties of `zpool get` and `zfs get` beside it.
 
+mod properties;
+
 use crate::StackError;
-use fullstroke_units::Bytes;
 use serde::Serialize;
 
 /// A ZFS pool as its tools describe it.
@@ -18,12 +19,18 @@ pub struct ZfsPool {
     pub vdevs: u32,
     /// Data drives of a group, and distributed spares, for dRAID.
     pub draid: Option<(u32, u32)>,
-    /// Devices in the order of the members: data, special, logs.
+    /// Devices in the order of the members: data, special, caches, logs.
     pub devices: Vec<String>,
     /// Number of drives of the special vdev.
     pub special: u32,
+    /// Number of devices that hold a cache of records (L2ARC).
+    pub caches: u32,
     /// Number of log devices.
     pub logs: u32,
+    /// Hot spares. A stack has no place for them.
+    pub spares: Vec<String>,
+    /// Allocated bytes and size of the pool, if the text says.
+    pub used: Option<(u64, u64)>,
     /// Members that do not answer, ascending.
     pub failed: Vec<u32>,
     /// Members that are resilvered, ascending.
@@ -45,7 +52,7 @@ const STATES: [&str; 9] = [
 /// Headings of devices that hold no data of the pool.
 const HEADINGS: [&str; 5] = ["logs", "log", "cache", "spares", "special"];
 
-/// The drive of a special vdev and of a log in a stack file, until its owner names the model.
+/// The drive of a special vdev, a cache and a log in a stack file, until its owner names the model.
 const FLASH: &str = "samsung-870-evo-1tb";
 
 /// A line of the tree of vdevs.
@@ -56,6 +63,8 @@ struct Entry<'a> {
     state: &'a str,
     resilvering: bool,
     size: Option<u64>,
+    /// Column ALLOC of `zpool list`.
+    allocated: Option<u64>,
 }
 
 impl ZfsPool {
@@ -82,10 +91,18 @@ impl ZfsPool {
             return Err(StackError::whole(file, message));
         }
         // A text with `zpool status` and `zpool list -v` has each pool twice.
-        pools.dedup_by(|later, first| later.name == first.name);
+        pools.dedup_by(|later, first| {
+            let is_same = later.name == first.name;
+            if is_same {
+                first.used = first.used.or(later.used);
+                first.member_bytes = first.member_bytes.or(later.member_bytes);
+            }
+            is_same
+        });
         for pool in &mut pools {
-            pool.properties = properties(&pool.name, &lines);
-            pool.properties.extend(scrub(&pool.name, &lines));
+            pool.properties = properties::properties(&pool.name, &lines);
+            pool.properties
+                .extend(properties::scrub(&pool.name, &lines));
         }
         Ok(pools)
     }
@@ -123,8 +140,15 @@ impl ZfsPool {
         if self.special > 0 && self.special != self.survives() + 1 {
             line("special_force = true".to_owned());
         }
+        if self.caches > 0 {
+            line(format!("caches = {}", self.caches));
+        }
         if self.logs > 0 {
             line(format!("logs = {}", self.logs));
+        }
+        if let Some(bytes) = self.volume_bytes() {
+            line("# The allocated space, without parity.".to_owned());
+            line(format!("volsize = \"{:.0}GB\"", bytes / 1e9));
         }
         if !self.failed.is_empty() {
             line(format!("failed = {:?}", self.failed));
@@ -141,13 +165,26 @@ impl ZfsPool {
         line(format!(
             "# Name the model of your drives.{size} See: fullstroke drive list"
         ));
-        let flash = self.special + self.logs;
+        let flash = self.special + self.caches + self.logs;
         if flash > 0 {
             let data = self.devices.len() as u32 - flash;
             line(format!(
                 "[[volume.members]]\ndrive = {drive:?}\ncount = {data}"
             ));
-            line("# The special vdev and the log devices: name their model, too.".to_owned());
+            let kinds = [
+                (self.special, "the special vdev"),
+                (self.caches, "the cache devices"),
+                (self.logs, "the log devices"),
+            ];
+            let kinds: Vec<&str> = kinds
+                .iter()
+                .filter(|(number, _)| *number > 0)
+                .map(|(_, kind)| *kind)
+                .collect();
+            line(format!(
+                "# Name the model of {}, too.",
+                kinds.join(" and of ")
+            ));
             line(format!(
                 "[[volume.members]]\ndrive = {FLASH:?}\ncount = {flash}"
             ));
@@ -158,11 +195,37 @@ impl ZfsPool {
         for (member, device) in self.devices.iter().enumerate() {
             line(format!("# member {member}: {device}"));
         }
+        for spare in &self.spares {
+            line(format!("# left out, a hot spare: {spare}"));
+        }
         text
     }
 }
 
+/// Largest share of a pool that becomes the volume of a stack. Beyond, the space that ZFS keeps for
+/// itself may leave no room (`spa_get_slop_space`: a 32nd, and a free metaslab a vdev).
+const FULLEST: f64 = 0.9;
+
 impl ZfsPool {
+    /// Returns the bytes of data on the pool: what is allocated, without parity and before
+    /// compression.
+    fn volume_bytes(&self) -> Option<f64> {
+        let (allocated, size) = self.used?;
+        let width = f64::from(self.width);
+        let data_share = match (self.draid, self.layout.as_str()) {
+            (Some((data, _)), _) => f64::from(data) / f64::from(data + self.survives()),
+            // `zpool list` counts parity of RAIDZ and dRAID as space, and a mirror once.
+            (None, "mirror" | "raid0") => 1.0,
+            (None, _) => (width - f64::from(self.survives())) / width,
+        };
+        let ratio = self.properties.iter().find(|(key, _)| key == "compression");
+        let ratio = ratio
+            .and_then(|(_, value)| value.parse().ok())
+            .unwrap_or(1.0);
+        let bytes = (allocated as f64).min(FULLEST * size as f64) * data_share * ratio;
+        (self.layout != "raid0" && bytes >= 1e9).then_some(bytes)
+    }
+
     /// Returns the number of failed drives that each vdev survives.
     fn survives(&self) -> u32 {
         match self
@@ -240,6 +303,8 @@ fn entry<'a>(at: usize, line: &'a str) -> Option<Entry<'a>> {
         },
         resilvering: line.contains("(resilvering)"),
         size,
+        // The third column of `zpool status` counts read errors.
+        allocated: size.and_then(|_| size_of(words.next()?)),
     })
 }
 
@@ -286,11 +351,12 @@ fn kind(name: &str) -> Option<(&'static str, Option<(u32, u32)>)> {
 fn pool(file: &str, tree: &[Entry]) -> Result<ZfsPool, StackError> {
     let mut pool = ZfsPool {
         name: tree[0].name.to_owned(),
+        used: tree[0].allocated.zip(tree[0].size),
         ..ZfsPool::default()
     };
     let mut widths: Vec<(usize, u32)> = Vec::new();
     let mut special = Special::default();
-    let mut logs: Vec<&Entry> = Vec::new();
+    let (mut caches, mut logs): (Vec<&Entry>, Vec<&Entry>) = (Vec::new(), Vec::new());
     let mut heading = "";
     let mut vdev_indent = None;
     for (index, entry) in tree.iter().enumerate().skip(1) {
@@ -307,6 +373,14 @@ fn pool(file: &str, tree: &[Entry]) -> Result<ZfsPool, StackError> {
             }
             "logs" | "log" if !has_children => {
                 logs.push(entry);
+                continue;
+            }
+            "cache" => {
+                caches.push(entry);
+                continue;
+            }
+            "spares" => {
+                pool.spares.push(entry.name.to_owned());
                 continue;
             }
             "" => {}
@@ -340,7 +414,7 @@ fn pool(file: &str, tree: &[Entry]) -> Result<ZfsPool, StackError> {
         }
         device(&mut pool, &mut widths, tree, index);
     }
-    finish(file, pool, &widths, (special, &logs))
+    finish(file, pool, &widths, (special, &caches, &logs))
 }
 
 /// The special vdev of a tree.
@@ -421,7 +495,7 @@ fn finish(
     file: &str,
     mut pool: ZfsPool,
     widths: &[(usize, u32)],
-    (special, logs): (Special, &[&Entry]),
+    (special, caches, logs): (Special, &[&Entry], &[&Entry]),
 ) -> Result<ZfsPool, StackError> {
     let Some(&(_, width)) = widths.first() else {
         let message = format!(
@@ -447,83 +521,12 @@ fn finish(
         }
         pool.devices.push(device.name.to_owned());
     }
+    pool.caches = caches.len() as u32;
     pool.logs = logs.len() as u32;
+    let behind = caches.iter().chain(logs);
     pool.devices
-        .extend(logs.iter().map(|log| log.name.to_owned()));
+        .extend(behind.map(|entry| entry.name.to_owned()));
     Ok(pool)
-}
-
-/// Returns the keys that `zpool get` and `zfs get` tell: lines of name, property, value and source.
-/// The pool's own properties count, and those of the dataset with the pool's name.
-fn properties(pool: &str, lines: &[&str]) -> Vec<(String, String)> {
-    let mut keys: Vec<(String, String)> = Vec::new();
-    for line in lines {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let &[name, property, value, ..] = &words[..] else {
-            continue;
-        };
-        let is_of_pool = name == pool || name.starts_with(&format!("{pool}/"));
-        let found = match property {
-            _ if !is_of_pool => None,
-            // With 0, ZFS asks the drives (zpoolprops.7).
-            "ashift" if value != "0" => {
-                value.parse::<u32>().ok().map(|n| ("ashift", n.to_string()))
-            }
-            "recordsize" | "volblocksize" => {
-                // `zfs get -p` prints bytes without a unit.
-                let bytes = size_of(value).or_else(|| value.parse().ok());
-                bytes.map(|bytes| ("recordsize", format!("\"{}\"", Bytes(bytes))))
-            }
-            "compressratio" => {
-                let ratio = value.trim_end_matches('x').parse::<f64>().ok();
-                ratio.map(|ratio| ("compression", format!("{:?}", ratio.max(1.0))))
-            }
-            "sync" if matches!(value, "standard" | "always" | "disabled") => {
-                Some(("sync", format!("{value:?}")))
-            }
-            "primarycache" if matches!(value, "all" | "metadata" | "none") => {
-                Some(("primarycache", format!("{value:?}")))
-            }
-            "logbias" if matches!(value, "latency" | "throughput") => {
-                Some(("logbias", format!("{value:?}")))
-            }
-            _ => None,
-        };
-        // `zfs get` lists the pool before its datasets, so the value of the pool counts.
-        if let Some((key, value)) = found
-            && keys.iter().all(|(known, _)| known != key)
-        {
-            keys.push((key.to_owned(), value));
-        }
-    }
-    keys
-}
-
-/// Returns the keys of a scrub that is in progress, from the lines of `zpool status`:
-/// `scan: scrub in progress since ...`, and `..., 51.37% done, ...` below.
-fn scrub(pool: &str, lines: &[&str]) -> Vec<(String, String)> {
-    let ours = lines
-        .iter()
-        .skip_while(|line| line.trim().strip_prefix("pool:").map(str::trim) != Some(pool));
-    let mut scan = ours
-        .skip_while(|line| !line.trim_start().starts_with("scan:"))
-        .take_while(|line| !line.trim_start().starts_with("config:"));
-    let begins = scan
-        .next()
-        .is_some_and(|line| line.contains("scrub in progress"));
-    if !begins {
-        return Vec::new();
-    }
-    let share = scan.find_map(|line| {
-        let (before, _) = line.split_once("% done")?;
-        let number = before.rsplit(' ').next()?;
-        number.parse::<f64>().ok().map(|percent| percent / 100.0)
-    });
-    let mut keys = vec![("scrub".to_owned(), "true".to_owned())];
-    if let Some(share) = share.filter(|share| *share > 0.0 && *share < 1.0) {
-        keys.push(("scrub_from".to_owned(), format!("{share:.4}")));
-    }
-    keys
 }
 
 #[cfg(test)]

@@ -56,12 +56,19 @@ fn a_status_with_a_replacement_and_logs_becomes_a_stack() {
         (pool.failed.as_slice(), pool.resilvering.as_slice()),
         ([5].as_slice(), [2].as_slice())
     );
-    assert_eq!((pool.logs, pool.devices.len()), (2, 10));
+    assert_eq!((pool.caches, pool.logs, pool.devices.len()), (1, 2, 11));
+    assert_eq!(
+        (pool.devices[8].as_str(), pool.spares.as_slice()),
+        ("sdx", ["sdy".to_owned()].as_slice())
+    );
     assert_eq!(pool.devices[2], "ata-A3");
     let text = pool.to_stack("wd-red-plus-8tb");
     for line in [
         "width = 4",
+        "caches = 1",
         "logs = 2",
+        "# Name the model of the cache devices and of the log devices, too.",
+        "# left out, a hot spare: sdy",
         "drive = \"wd-red-plus-8tb\"",
         "drive = \"samsung-870-evo-1tb\"",
         "failed = [5]",
@@ -77,7 +84,7 @@ fn a_status_with_a_replacement_and_logs_becomes_a_stack() {
     let path = folder.path().join("pool.toml");
     std::fs::write(&path, &text).unwrap();
     let stack = Stack::load(&path, &Overrides::default()).unwrap();
-    assert_eq!(stack.summary().unwrap().drives, 10);
+    assert_eq!(stack.summary().unwrap().drives, 11);
 }
 
 #[test]
@@ -120,6 +127,33 @@ wide                       90.9T  10.1T  80.8T        -         -     0%    11% 
         ("draid2", Some((4, 1)))
     );
     assert_eq!(pools[1].width, 11);
+    // 176 GiB of mirrors are 189 GB; of 10.1 TiB with four data drives of six are 7.40 TB left.
+    for (pool, volsize) in pools.iter().zip(["189GB", "7403GB"]) {
+        let text = pool.to_stack("toshiba-mg10-20tb");
+        assert!(
+            text.contains(&format!("\nvolsize = {volsize:?}\n")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_full_pool_has_a_volume_that_fits() {
+    let list =
+        "NAME        SIZE  ALLOC   FREE  CKPOINT  EXPANDSZ   FRAG    CAP  DEDUP    HEALTH  ALTROOT
+full       21.8T  21.5T   300G        -         -    70%    98%  1.00x    ONLINE  -
+  raidz1-0 21.8T  21.5T   300G        -         -    70%  98.6%      -    ONLINE
+    a      7.28T      -      -        -         -      -      -      -    ONLINE
+    b      7.28T      -      -        -         -      -      -      -    ONLINE
+    c      7.28T      -      -        -         -      -      -      -    ONLINE
+";
+    let text = ZfsPool::read("list", list).unwrap()[0].to_stack("wd-red-plus-8tb");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool.toml");
+    std::fs::write(&path, &text).unwrap();
+    let stack = Stack::load(&path, &Overrides::default()).unwrap();
+    assert_eq!(stack.summary().unwrap().drives, 3, "{text}");
+    assert!(text.contains("volsize = "), "{text}");
 }
 
 #[test]
