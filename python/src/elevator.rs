@@ -297,6 +297,11 @@ impl Elevator for Tried {
         self.wake
     }
 
+    /// `next_wake()` may name an instant years away, so the object is not asked every 3 ms.
+    fn is_asked_again(&self) -> bool {
+        false
+    }
+
     fn may_starve(&self) -> bool {
         true
     }

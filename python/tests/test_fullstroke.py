@@ -92,7 +92,7 @@ def test_energy_gives_what_the_command_prints():
 
 
 def test_energy_of_drives_that_do_not_say_what_they_draw_is_refused_unless_it_is_assumed():
-    silent = fullstroke.Stack(stacks()[0], 'volume.drive="seagate-cheetah-9lp"')
+    silent = fullstroke.Stack(stacks()[0], 'volume.drive="hp-dg072a4951"')
     with pytest.raises(ValueError, match="has no power figures"):
         fullstroke.energy(silent)
     assert fullstroke.energy(silent, after=["60s"], assume_power=True)["assumed"].startswith("assumed")

@@ -64,6 +64,18 @@ impl TickClock {
         }
     }
 
+    /// Returns the time at which a timer for `at` goes off: the first tick that is not before `at`.
+    #[inline]
+    pub fn timer(self, at: Time) -> Time {
+        match self.tick {
+            Some(tick) if at != Time::NEVER => {
+                let tick = tick.as_nanos();
+                Time::from_nanos(at.as_nanos().div_ceil(tick).saturating_mul(tick))
+            }
+            _ => at,
+        }
+    }
+
     /// Returns the expiry that a kernel makes of `span`: `span * HZ / 1000` ticks, rounded down,
     /// but at least one tick. The rule is that of `default_antic_expire` of `block/as-iosched.c`,
     /// `cfq_init` of `block/cfq-iosched.c`, and `blk_queue_make_request` of `block/ll_rw_blk.c`,
@@ -164,6 +176,18 @@ mod tests {
             prop_assert_eq!(TickClock::EXACT.read(now), now);
             prop_assert_eq!([TickClock::EXACT.whole(span), TickClock::EXACT.past(span), TickClock::EXACT.short_of(span)], [span; 3]);
             prop_assert_eq!(TickClock::EXACT.span(TickClock::EXACT.count(span)), span);
+        }
+
+        #[test]
+        fn a_timer_goes_off_when_the_clock_shows_its_time(
+            at in 0u64..1 << 50, frequency in prop::sample::select(&FREQUENCIES[..]),
+        ) {
+            let (clock, at) = (hz(frequency), Time::from_nanos(at));
+            let off = clock.timer(at);
+            prop_assert!(clock.read(off) >= at);
+            prop_assert!(off == at || clock.read(off - Duration::from_nanos(1)) < at);
+            prop_assert_eq!(clock.timer(off), off);
+            prop_assert_eq!(clock.timer(Time::NEVER), Time::NEVER);
         }
 
         #[test]

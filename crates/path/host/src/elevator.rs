@@ -165,6 +165,13 @@ pub trait Elevator: Send {
         false
     }
 
+    /// True if the elevator is asked again 3 ms after it has declined, as in Linux
+    /// (`BLK_MQ_BUDGET_DELAY` of `block/blk-mq-sched.c`). If false, it is asked at the next event
+    /// and at [`next_wake`](Elevator::next_wake).
+    fn is_asked_again(&self) -> bool {
+        true
+    }
+
     /// True if a request may wait for ever while others are served. If false, the conformance tests
     /// check this for best-effort requests.
     fn may_starve(&self) -> bool;

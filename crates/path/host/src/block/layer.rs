@@ -579,7 +579,11 @@ impl BlockLayer {
                 stripes: self.stripes.as_deref(),
             };
             let Some(slot) = self.elevator.dispatch(self.clock.read(now), &context) else {
-                self.runs.declined(now);
+                if self.elevator.is_asked_again() {
+                    self.runs.declined(now);
+                } else {
+                    self.runs.postponed(now);
+                }
                 debug_assert!(
                     self.will_ask_again(now),
                     "an elevator declined, and named no later instant"
@@ -644,8 +648,15 @@ impl BlockLayer {
         );
     }
 
+    /// Returns the time at which the elevator wants to be asked. Its timer goes off at a tick.
+    /// Earlier the elevator's clock would show a time before the instant, and the elevator would
+    /// decline forever.
+    fn elevator_wake(&self) -> Time {
+        self.clock.timer(self.elevator.next_wake())
+    }
+
     fn will_ask_again(&self, now: Time) -> bool {
-        let wake = self.elevator.next_wake().min(self.runs.due());
+        let wake = self.elevator_wake().min(self.runs.due());
         wake > now && (self.issued > 0 || wake != Time::NEVER)
     }
 
@@ -791,7 +802,7 @@ impl Node for BlockLayer {
         self.catch_up(now, below, out);
         self.plug.wake(now);
         self.runs.wake(now);
-        if self.elevator.next_wake() <= now {
+        if self.elevator_wake() <= now {
             self.runs.ask();
         }
         if let Some(throttle) = &mut self.throttle
@@ -809,7 +820,7 @@ impl Node for BlockLayer {
         let due = match self.plug.due() {
             Some(due) => due,
             None if self.waiting > 0 && self.has_room() => {
-                self.elevator.next_wake().min(self.runs.due())
+                self.elevator_wake().min(self.runs.due())
             }
             None if self.ahead.is_some() => self.runs.due(),
             None => Time::NEVER,

@@ -90,6 +90,16 @@ impl QueueRuns {
         self.full = full;
     }
 
+    /// Ends a run, because the elevator has declined and names the instant of the next run. A
+    /// completion runs the queue before, as after a full device.
+    pub(super) fn postponed(&mut self, now: Time) {
+        self.ends(true);
+        // A run that came due while the device was full is over with this one.
+        if self.due <= now {
+            self.due = Time::NEVER;
+        }
+    }
+
     /// Ends a run, because the elevator has declined.
     pub(super) fn declined(&mut self, now: Time) {
         self.asked = false;
@@ -157,6 +167,17 @@ mod tests {
         assert_eq!(runs.due(), at(3000));
         runs.completed(at(1000), true);
         assert_eq!(runs.due(), at(1035));
+    }
+
+    #[test]
+    fn an_elevator_that_names_its_instant_is_asked_at_a_completion_only() {
+        let mut runs = runs();
+        runs.completed(at(0), true);
+        runs.ask();
+        runs.postponed(at(2000));
+        assert_eq!((runs.due(), runs.is_asked()), (Time::NEVER, false));
+        runs.completed(at(3000), false);
+        assert_eq!(runs.due(), at(3035));
     }
 
     #[test]
