@@ -243,6 +243,7 @@ fn claims(name: &str, claims: usize) -> Vec<JudgedClaim> {
             verdict,
             why: Some(name.to_owned()),
             flips,
+            undecided_with: Vec::new(),
             estimate_holds: verdict != ClaimVerdict::DoesNotHold,
             headline: None,
         }

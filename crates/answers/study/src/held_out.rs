@@ -118,22 +118,84 @@ impl StudyRecord {
                 if before.verdict == ClaimVerdict::NotRun || after.verdict == ClaimVerdict::NotRun {
                     return None;
                 }
-                let (held, holds) = (before.estimate_holds, after.estimate_holds);
-                if held != holds && run_list.touches(index, variation, claim) {
-                    let flip = VerdictFlip {
-                        with: with.clone(),
-                        holds,
-                        obtained: after.shown,
-                    };
-                    record
-                        .flips
-                        .entry(before.id.clone())
-                        .or_default()
-                        .push(flip);
+                if run_list.touches(index, variation, claim) {
+                    record.compare(&with, before, after);
                 }
             }
             record.tried.push(with);
         }
         Some(record)
+    }
+
+    /// Adds the verdict on a claim in a setting, if the setting reverses the verdict or leaves the
+    /// claim undecided.
+    fn compare(&mut self, with: &str, before: &JudgedClaim, after: JudgedClaim) {
+        let id = before.id.clone();
+        if after.verdict == ClaimVerdict::Undecided {
+            if before.verdict != ClaimVerdict::Undecided {
+                self.undecided.entry(id).or_default().push(with.to_owned());
+            }
+        } else if before.estimate_holds != after.estimate_holds {
+            self.flips.entry(id).or_default().push(VerdictFlip {
+                with: with.to_owned(),
+                holds: after.estimate_holds,
+                obtained: after.shown,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ClaimKind;
+
+    fn judged(verdict: ClaimVerdict, estimate_holds: bool) -> JudgedClaim {
+        JudgedClaim {
+            id: "T-1".to_owned(),
+            says: String::new(),
+            quote: None,
+            at: None,
+            ours: true,
+            kind: ClaimKind::Near,
+            published: String::new(),
+            holds_if: String::new(),
+            shown: "+15.5 ± 47.8 %".to_owned(),
+            obtained: None,
+            ci_half_width: None,
+            verdict,
+            why: None,
+            flips: Vec::new(),
+            undecided_with: Vec::new(),
+            estimate_holds,
+            headline: None,
+        }
+    }
+
+    #[test]
+    fn only_a_setting_that_decides_reverses_a_verdict() {
+        use ClaimVerdict::{DoesNotHold, Holds, Undecided};
+        for (before, after, flips, undecided) in [
+            ((Holds, true), (DoesNotHold, false), 1, 0),
+            ((DoesNotHold, false), (Holds, true), 1, 0),
+            ((Holds, true), (Holds, true), 0, 0),
+            // The interval holds both answers, on whichever side the estimate lies.
+            ((Holds, true), (Undecided, false), 0, 1),
+            ((Holds, true), (Undecided, true), 0, 1),
+            ((Undecided, true), (Undecided, false), 0, 0),
+        ] {
+            let mut record = StudyRecord::default();
+            record.compare(
+                "seeds 6 to 7",
+                &judged(before.0, before.1),
+                judged(after.0, after.1),
+            );
+            let count = |found: Option<usize>| found.unwrap_or(0);
+            let found = (
+                count(record.flips.get("T-1").map(Vec::len)),
+                count(record.undecided.get("T-1").map(Vec::len)),
+            );
+            assert_eq!(found, (flips, undecided), "{before:?} {after:?}");
+        }
     }
 }

@@ -15,6 +15,10 @@ pub struct StudyRecord {
     /// Settings with another verdict on claims, by the claim's id. Claims without an entry
     /// kept their verdict.
     pub flips: BTreeMap<String, Vec<VerdictFlip>>,
+    /// Settings that leave a claim undecided that the study decides, by the claim's id. Such a
+    /// setting reverses no verdict, because its interval holds both answers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub undecided: BTreeMap<String, Vec<String>>,
 }
 
 /// A setting with another verdict on a claim.

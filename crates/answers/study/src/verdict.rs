@@ -58,6 +58,8 @@ pub struct JudgedClaim {
     pub why: Option<String>,
     /// Tested settings that reverse the verdict.
     pub flips: Vec<String>,
+    /// Tested settings that leave the claim undecided. They reverse no verdict.
+    pub undecided_with: Vec<String>,
     /// True if the estimate alone, without its interval, fulfils the claim.
     pub estimate_holds: bool,
     /// Cause of the result, if the claim is a headline of the source.

@@ -157,12 +157,20 @@ fn text(held: &HeldOutReport<'_>, studies: &[Study]) -> String {
     for study in &held.studies {
         let _ = writeln!(text, "{}: {}", study.study, study.tried.join("; "));
         let mut table = table(
-            ["claim", "obtained", "verdict", "another verdict with"],
-            &[0, 1, 2, 3],
+            [
+                "claim",
+                "obtained",
+                "verdict",
+                "another verdict with",
+                "undecided with",
+            ],
+            &[0, 1, 2, 3, 4],
         );
         for claim in &study.claims {
             let flips = claim.flips.join("; ");
-            table.add_row([&claim.id, &claim.shown, claim.verdict.text(), &flips]);
+            let undecided = claim.undecided_with.join("; ");
+            let verdict = claim.verdict.text();
+            table.add_row([&claim.id, &claim.shown, verdict, &flips, &undecided]);
         }
         let _ = writeln!(text, "{}\n", table.trim_fmt());
     }

@@ -159,6 +159,16 @@ impl ZfsPool {
         for (key, value) in self.properties.iter().filter(|_| is_pool) {
             line(format!("{key} = {value}"));
         }
+        self.write_members(drive, &mut text);
+        text
+    }
+
+    /// Writes the members, with the names of the devices as comments.
+    fn write_members(&self, drive: &str, text: &mut String) {
+        let mut line = |line: String| {
+            text.push_str(&line);
+            text.push('\n');
+        };
         let size = self.member_bytes.map_or_else(String::new, |bytes| {
             format!(" The pool uses {:.2} TB of each.", bytes as f64 / 1e12)
         });
@@ -198,7 +208,6 @@ impl ZfsPool {
         for spare in &self.spares {
             line(format!("# left out, a hot spare: {spare}"));
         }
-        text
     }
 }
 

@@ -81,6 +81,10 @@ impl Claim {
         if judged.verdict == ClaimVerdict::Undecided {
             return judged;
         }
+        judged.undecided_with = record
+            .and_then(|record| record.undecided.get(&self.config.id))
+            .cloned()
+            .unwrap_or_default();
         match (&self.explained, held) {
             (Some(_), true) => judged.verdict = ClaimVerdict::HoldsThoughExplained,
             (Some(explained), false) => self.explain(explained, study, table, &mut judged),
@@ -177,6 +181,7 @@ impl Claim {
             verdict: ClaimVerdict::NotRun,
             why: None,
             flips: Vec::new(),
+            undecided_with: Vec::new(),
             estimate_holds: false,
             headline: None,
         }

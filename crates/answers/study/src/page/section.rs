@@ -197,11 +197,24 @@ fn held_out(judged: &[JudgedClaim], record: Option<&StudyRecord>, section: &mut 
         .count();
     let _ = write!(
         section,
-        "Held against {}: {} of {} verdicts survive all of it.\n\n",
+        "Held against {}: {} of {} verdicts survive all of it.",
         record.tried.join("; "),
         judged.len() - flipped,
         judged.len()
     );
+    let undecided: Vec<String> = judged
+        .iter()
+        .filter(|claim| !claim.undecided_with.is_empty())
+        .map(|claim| format!("{} ({})", claim.id, claim.undecided_with.join(", ")))
+        .collect();
+    if !undecided.is_empty() {
+        let _ = write!(
+            section,
+            " Undecided with some of it, because the interval holds both answers: {}.",
+            undecided.join("; ")
+        );
+    }
+    section.push_str("\n\n");
 }
 
 /// Claims that the variants of a study affect.
@@ -237,7 +250,10 @@ impl Variants {
                 let after = claim.judge_plainly(study, &data);
                 let verdict = after.verdict.text();
                 text.push_str(&row([&before.id, &before.shown, &after.shown, verdict]));
-                if after.estimate_holds != before.estimate_holds {
+                // An interval that holds both answers reverses no verdict.
+                if after.verdict != ClaimVerdict::Undecided
+                    && after.estimate_holds != before.estimate_holds
+                {
                     changes.push(VerdictChange {
                         id: before.id.clone(),
                         with: variant.title.clone(),
