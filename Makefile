@@ -196,9 +196,9 @@ studies: toolchain ## Run all studies, write their RESULTS.md, check their claim
 	target/release/fullstroke study results --write
 	target/release/fullstroke study check
 
-held-out: toolchain ## Hold the verdicts of all studies against other seeds and other free choices, and write their pages again (about twenty minutes)
+held-out: toolchain ## Hold the verdicts of all studies against other seeds and other free choices, and write their pages again (about two hours; Carroll takes half)
 	@$(CARGO) build --release --quiet --package fullstroke
-	target/release/fullstroke study check --seeds 1 --vary-free --replications 2 --record
+	target/release/fullstroke study check --seeds 1 --vary-free --replications 3 --record
 	target/release/fullstroke study results --write
 
 fuzz: ## Fuzz each reader of foreign files for ten minutes (needs cargo-fuzz)
